@@ -1,0 +1,71 @@
+"""sightline: why is this GPU program slow, what does that cost, and what to change.
+
+    import sightline
+
+    run = sightline.open("trace.json.gz")
+    run.ask("breakdown")          # a Polars frame
+    run.scan("device_ops")        # a lazy frame over the recorded kernels, copies and fills
+
+Everything not named here is private, or documented as extension API in docs/contributing.md.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sightline.errors import (
+    DamagedError,
+    InputError,
+    MissingDataError,
+    RequestError,
+    SightlineError,
+    StoreError,
+    UnknownFormatError,
+)
+
+if TYPE_CHECKING:
+    from sightline.model.run import Run
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "DamagedError",
+    "InputError",
+    "MissingDataError",
+    "RequestError",
+    "Run",
+    "SightlineError",
+    "StoreError",
+    "UnknownFormatError",
+    "open",
+    "save",
+]
+
+
+def open(*paths: str, keep_identity: bool = False) -> Run:
+    """A run made of recordings and stores; each path is a file, a folder or a glob.
+
+    With `keep_identity`, host and user names that a recording holds are kept.
+    Raises InputError.
+    """
+    from sightline.importers._open import open_run
+    from sightline.model.declare import ImportOptions
+
+    return open_run(paths, options=ImportOptions(keep_identity=keep_identity))
+
+
+def save(run: Run, path: str) -> None:
+    """Write a run to a store: a folder of Parquet files. Raises StoreError."""
+    from pathlib import Path
+
+    from sightline.importers._open import save as save_run
+
+    save_run(run, Path(path))
+
+
+def __getattr__(name: str) -> object:
+    if name == "Run":  # Polars takes 0.15 s to import: not before it is needed
+        from sightline.model.run import Run
+
+        return Run
+    raise AttributeError(f"module 'sightline' has no attribute '{name}'")

@@ -1,0 +1,36 @@
+"""What an operation is for: the one place where names decide a class."""
+
+from __future__ import annotations
+
+import polars as pl
+
+# Section 5 of docs/architecture.md: NVIDIA, AMD, Intel collectives and the two SHMEM libraries.
+_COMMUNICATION = r"(?i)nccl|rccl|oneccl|nvshmem|rocshmem"
+
+COMPUTE, COMMUNICATION, COPY = "compute", "exposed_comm", "exposed_copy"
+CLASSES = (COMPUTE, COMMUNICATION, COPY)  # in order of priority
+
+
+def with_class(device_ops: pl.DataFrame, collectives: pl.DataFrame) -> pl.DataFrame:
+    """Device operations with the column `class_`.
+
+    Copies and fills by kind; a kernel is communication by its name, or because the recording
+    carries a collective's metadata for it; all else, whole graph launches too, is compute.
+    """
+    known = collectives.select("device_op_id").unique().with_columns(_collective=pl.lit(value=True))
+    return (
+        device_ops.join(known, on="device_op_id", how="left", maintain_order="left")
+        .with_columns(
+            class_=pl.when(pl.col("kind").is_in(["memcpy", "memset"]))
+            .then(pl.lit(COPY))
+            .when(is_communication(pl.col("name")) | pl.col("_collective").is_not_null())
+            .then(pl.lit(COMMUNICATION))
+            .otherwise(pl.lit(COMPUTE))
+        )
+        .drop("_collective")
+    )
+
+
+def is_communication(name: pl.Expr) -> pl.Expr:
+    """Whether a kernel's name is that of a communication library."""
+    return name.str.contains(_COMMUNICATION)

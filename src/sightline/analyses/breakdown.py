@@ -1,0 +1,43 @@
+"""Where each device's time went: compute, exposed communication, exposed copies, idle."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sightline.algebra.classes import CLASSES, with_class
+from sightline.algebra.intervals import partition
+from sightline.model.columns import RANK, duration, number, pct
+from sightline.model.declare import Analysis
+from sightline.model.run import Run
+
+_PARTS = ("compute", "exposed_comm", "exposed_copy", "idle")
+
+ANALYSIS = Analysis(
+    "breakdown",
+    "Where did each device's time go?",
+    (
+        RANK,
+        number("device_id", "device", required=True),
+        duration("window_ns", "length of the window"),
+        duration("compute_ns", "a compute kernel or a whole graph launch was running"),
+        duration("exposed_comm_ns", "communication was running and no compute"),
+        duration("exposed_copy_ns", "a copy or fill was running and nothing of the above"),
+        duration("idle_ns", "nothing was running on the device"),
+        *(pct(f"{part}_pct", f"{part}_ns, % of the window") for part in _PARTS),
+    ),
+    needs=("device_ops",),
+    notes=("The four parts are disjoint and sum to the window to the nanosecond.",),
+)
+
+
+def run(run: Run) -> pl.DataFrame:
+    """One row per rank and device."""
+    ops = with_class(run.table("device_ops"), run.table("collectives"))
+    by = ["rank", "device_id"]
+    parts = partition(ops, run.ask("windows"), by, CLASSES)
+    whole = parts.select(pl.sum_horizontal(f"{p}_ns" for p in _PARTS) == pl.col("window_ns"))
+    assert whole.to_series().all(), "the parts must sum to the window"
+    return parts.with_columns(
+        (100 * pl.col(f"{p}_ns") / pl.col("window_ns")).fill_nan(0.0).alias(f"{p}_pct")
+        for p in _PARTS
+    )

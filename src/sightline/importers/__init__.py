@@ -1,0 +1,1 @@
+"""One module per recording format; `_open` turns paths into a run."""

@@ -1,0 +1,86 @@
+"""The cache of imports: one small store per recording, keyed by what the recording contains.
+
+Reading 10 GB only to know that it has not changed would be slow, so the key of a file's content
+is remembered by (path, size, time of change, inode), as git's index does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+from pathlib import Path
+
+from sightline.errors import InputError
+from sightline.model.source import Source
+
+DEFAULT_LIMIT_BYTES = 20 * 10**9
+
+
+def folder() -> Path:
+    """Where imports are kept: SIGHTLINE_CACHE, else the user's cache folder."""
+    own = os.environ.get("SIGHTLINE_CACHE")
+    if own:
+        return Path(own)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "sightline"
+
+
+def key(source: Source, salt: str) -> str:
+    """Name of the cache entry for a file's content, read by the importer that `salt` describes."""
+    return hashlib.blake2b(f"{_content(source)} {salt}".encode(), digest_size=16).hexdigest()
+
+
+def _content(source: Source) -> str:
+    try:
+        stat = source.path.stat()
+        known_as = f"{source.path.resolve()} {stat.st_size} {stat.st_mtime_ns} {stat.st_ino}"
+        memo = folder() / "seen" / hashlib.blake2b(known_as.encode(), digest_size=16).hexdigest()
+        with contextlib.suppress(OSError):
+            return memo.read_text()
+        digest = hashlib.blake2b(digest_size=16)
+        with source.path.open("rb") as raw:
+            while chunk := raw.read(1 << 20):
+                digest.update(chunk)
+    except OSError as error:
+        raise InputError(
+            f"cannot read {source.given}", why=(error.strerror or str(error)).lower()
+        ) from error
+    with contextlib.suppress(OSError):
+        memo.parent.mkdir(parents=True, exist_ok=True)
+        memo.write_text(digest.hexdigest())
+    return digest.hexdigest()
+
+
+def touch(entry: Path) -> None:
+    """Mark an entry as used now."""
+    with contextlib.suppress(OSError):
+        os.utime(entry)
+
+
+def trim(limit_bytes: int | None = None) -> None:
+    """Remove the entries used longest ago until the rest fits SIGHTLINE_CACHE_BYTES."""
+    if limit_bytes is None:
+        text = os.environ.get("SIGHTLINE_CACHE_BYTES", "")
+        limit_bytes = int(text) if text.isdecimal() else DEFAULT_LIMIT_BYTES
+    entries = sorted(
+        (p for p in folder().iterdir() if p.is_dir() and p.name != "seen"),
+        key=lambda p: p.stat().st_mtime,
+        reverse=True,
+    )
+    total = 0
+    for number, entry in enumerate(entries):
+        total += sum(f.stat().st_size for f in entry.rglob("*") if f.is_file())
+        # The newest is in use by this very command.
+        if total > limit_bytes and number > 0:
+            shutil.rmtree(entry, ignore_errors=True)
+
+
+def clear() -> int:
+    """Remove the whole cache; the number of bytes that were freed."""
+    if not folder().is_dir():
+        return 0
+    size = sum(f.stat().st_size for f in folder().rglob("*") if f.is_file())
+    shutil.rmtree(folder(), ignore_errors=True)
+    return size

@@ -1,0 +1,228 @@
+"""From paths to a run: find the recordings, know their formats, import or take from the cache."""
+
+from __future__ import annotations
+
+import glob
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from sightline import registry
+from sightline.errors import DamagedError, InputError, UnknownFormatError
+from sightline.importers import _cache
+from sightline.model.columns import Table, conform
+from sightline.model.declare import Importer, ImportOptions, Quality
+from sightline.model.run import Run
+from sightline.model.source import Source
+from sightline.model.store import Part, is_store, read_facts, write_store
+
+
+def open_run(paths: Sequence[str], *, options: ImportOptions | None = None) -> Run:
+    """A run made of recordings and stores, each given as a file, a folder or a glob.
+
+    Raises InputError where a path is missing or holds no recording.
+    """
+    options = options or ImportOptions()
+    stores: list[Path] = []
+    for given in expand(paths):
+        path = Path(given)
+        stores.append(path if is_store(path) else import_one(Source(path, given), options))
+    return compose(stores)
+
+
+def expand(paths: Sequence[str]) -> list[str]:
+    """Files and stores for what a person typed; a folder gives the recordings in it."""
+    found: list[str] = []
+    for given in paths:
+        path = Path(given)
+        if is_store(path) or path.is_file():
+            found.append(given)
+        elif path.is_dir():
+            found += _in_folder(path, given)
+        elif path.exists():
+            raise InputError(f"cannot read {given}", why="it is neither a file nor a folder")
+        elif glob.has_magic(given):
+            matches = sorted(glob.glob(given, recursive=True))
+            if not matches:
+                raise InputError(f"no file matches {given}")
+            found += expand(matches)
+        else:
+            raise InputError(
+                f"cannot read {given}",
+                why="there is no such file",
+                hint="Give the path of a recording, a folder of recordings, or a .sightline store.",
+            )
+    seen: dict[Path, str] = {}
+    for given in found:
+        seen.setdefault(Path(given).resolve(), given)
+    return list(seen.values())
+
+
+def _in_folder(folder: Path, given: str) -> list[str]:
+    """Recordings in a folder: files with a known ending, sorted so that rank 10 follows rank 9."""
+    suffixes = tuple(s for importer in _importers() for s in importer.suffixes)
+    try:
+        entries = sorted(folder.rglob("*"), key=lambda p: _natural(str(p)))
+    except OSError as error:
+        raise InputError(f"cannot read {given}", why=(error.strerror or "").lower()) from error
+    stores = [p for p in entries if is_store(p)]
+    inside = [p for s in stores for p in [s, *s.rglob("*")]]
+    files = [
+        p for p in entries
+        if p.is_file() and p.name.lower().endswith(suffixes) and p not in inside
+    ]  # fmt: skip
+    recordings = [str(p) for p in [*stores, *files]]
+    if not recordings:
+        raise InputError(
+            f"there are no recordings in {given}",
+            why=f"no file in it ends in {', '.join(sorted(set(suffixes)))}",
+            hint="Name the file itself if its ending is unusual.",
+        )
+    return recordings
+
+
+def _natural(text: str) -> list[tuple[int, str]]:
+    return [(int(p), "") if p.isdecimal() else (-1, p) for p in re.split(r"(\d+)", text)]
+
+
+def _importers() -> list[Importer]:
+    return [module.IMPORTER for _, module in registry.members("importers")]
+
+
+def recognise(source: Source) -> Importer:
+    """The importer for a file, by its content. Raises UnknownFormatError, or InputError."""
+    head = source.head()
+    importers = _importers()
+    for strength in ("strong", "weak"):
+        matching = [
+            i for i in importers
+            if any(re.search(p, head, re.DOTALL) for p in getattr(i, strength))
+        ]  # fmt: skip
+        if len(matching) == 1:
+            return matching[0]
+        if matching:
+            raise UnknownFormatError(
+                f"cannot tell what {source.given} is",
+                why="it looks like " + " and like ".join(i.label for i in matching),
+            )
+    if not head:
+        why = "it is empty" if source.size == 0 else "nothing could be decompressed from it"
+        raise DamagedError(f"cannot read {source.given}", why=why)
+    tried = "; ".join(f"{i.name} ({i.looks_like})" for i in importers)
+    raise UnknownFormatError(
+        f"cannot read {source.given}",
+        why=f"its content is of no known format. Looked for: {tried}",
+        hint="sightline formats  lists what can be read.",
+    )
+
+
+def import_one(source: Source, options: ImportOptions) -> Path:
+    """A one-recording store for the file, from the cache or made anew."""
+    importer = recognise(source)
+    key = _cache.key(source, f"{importer.name}-{importer.version}-{options}")
+    entry = _cache.folder() / key
+    if is_store(entry):
+        _cache.touch(entry)
+        return entry
+    from sightline import __version__
+
+    imported = registry.load("importers", importer.name).read(source, options)
+    facts = {
+        **imported.recording,
+        "path": source.given,
+        "format": importer.name,
+        "importer_version": f"{__version__}/{importer.version}",
+        "bytes": source.size,
+        "quality": [vars(q) for q in imported.quality],
+    }
+    tables = {
+        name: conform(frame, _stored_columns(name)) for name, frame in imported.tables.items()
+    }
+    write_store(
+        entry,
+        [
+            (
+                facts.pop("rank", None) or 0,
+                {**facts, "own_rank": imported.recording.get("rank")},
+                tables,
+            )
+        ],
+        sightline_version=__version__,
+    )
+    _cache.trim()
+    return entry
+
+
+def _stored_columns(table: str) -> tuple[Any, ...]:
+    declared: Table = registry.load("model.tables", table).TABLE
+    return tuple(c for c in declared.columns if c.name not in ("rank", "recording_id"))
+
+
+def compose(stores: Sequence[Path]) -> Run:
+    """One run from several stores: ranks settled, ids made unique."""
+    members = [
+        (store, index, facts) for store in stores for index, facts in enumerate(read_facts(store))
+    ]
+    if not members:
+        raise InputError("there is nothing to read")
+    claimed = [facts.get("own_rank", facts["rank"]) for _, _, facts in members]
+    ranks, notes = settle_ranks(claimed)
+    parts = []
+    for number, ((store, index, facts), rank) in enumerate(zip(members, ranks, strict=True)):
+        own = {**facts, "quality": [*facts.get("quality", ()), *map(vars, notes[number])]}
+        own["rank_source"] = "order" if notes[number] else facts.get("rank_source")
+        parts.append(Part(store, index, facts["rank"], rank, number, own))
+    return Run(parts)
+
+
+def settle_ranks(claimed: Sequence[int | None]) -> tuple[list[int], list[list[Quality]]]:
+    """A rank for each recording: its own if it is the first to claim it, else the next free one."""
+    taken = set()
+    settled: list[int | None] = []
+    for rank in claimed:
+        free = rank is not None and rank >= 0 and rank not in taken
+        settled.append(rank if free else None)
+        if free:
+            taken.add(rank)
+    notes: list[list[Quality]] = [[] for _ in claimed]
+    free_ranks = (n for n in range(len(claimed) * 2 + 1) if n not in taken)
+    answer = []
+    for number, (rank, wanted) in enumerate(zip(settled, claimed, strict=True)):
+        if rank is None:
+            rank = next(free_ranks)
+            if len(claimed) > 1 or wanted is not None:
+                text = (
+                    f"the recording does not name its rank: taken as rank {rank} by order"
+                    if wanted is None
+                    else f"another recording is rank {wanted} already: taken as rank {rank}"
+                )
+                notes[number].append(
+                    Quality("rank_by_order", "warning", text, 1,
+                            "Record with torch.distributed set up, or put rank<N> in the file name.")
+                )  # fmt: skip
+        answer.append(rank)
+    return answer, notes
+
+
+def save(run: Run, target: Path) -> None:
+    """Write a run to a store of its own. Raises StoreError."""
+    from sightline import __version__
+
+    names = registry.names("model.tables")
+
+    def recordings() -> Iterable[tuple[int, dict[str, Any], dict[str, pl.DataFrame]]]:
+        for part in run.parts:
+            tables = {}
+            for name in names:
+                declared: Table = registry.load("model.tables", name).TABLE
+                frame = part.scan(declared)
+                if frame is not None:
+                    # Ids of the run are those of the new store, where the numbers are the same.
+                    tables[name] = frame.drop("rank").collect()
+            facts = {k: v for k, v in part.facts.items() if k not in ("rows", "own_rank")}
+            yield part.rank, facts, tables
+
+    write_store(target, recordings(), sightline_version=__version__)

@@ -1,0 +1,53 @@
+"""PyTorch profiler (Kineto) traces of every generation, and Chrome traces in general.
+
+Format: the Trace Event Format, and what Kineto writes into it (pytorch/kineto,
+libkineto/src/output_json.cpp). Times: `ts` and `dur` are µs with decimals, relative to the
+top-level baseTimeNanoseconds where that is present.
+"""
+
+from __future__ import annotations
+
+from sightline.errors import DamagedError
+from sightline.importers.kineto.events import Events
+from sightline.importers.kineto.rows import Rows
+from sightline.importers.kineto.tables import build
+from sightline.model.declare import Imported, Importer, ImportOptions
+from sightline.model.source import Source
+
+IMPORTER = Importer(
+    name="kineto",
+    label="PyTorch profiler (Kineto) or Chrome trace",
+    strong=(
+        rb'"traceEvents"\s*:',
+        rb'^\s*\{\s*"schemaVersion"\s*:',
+        rb'^\s*\[\s*\{[^{}]{0,400}"ph"\s*:',
+    ),
+    weak=(rb"^(?:\xef\xbb\xbf)?\s*[\[{]",),
+    looks_like='JSON with "traceEvents", or a JSON list of events with "ph"',
+    suffixes=(".json", ".json.gz"),
+    version=1,
+    source="https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU",
+)
+
+
+def read(source: Source, options: ImportOptions) -> Imported:
+    """Read a trace as far as it is intact. Raises DamagedError where it is no trace at all."""
+    rows = Rows()
+    with source.open() as stream:
+        events = Events(stream, source.given)
+        for event in events:
+            rows.add(event)
+    if not events.has_events:
+        keys = ", ".join(repr(k)[:30] for k in list(events.header)[:6]) or "none"
+        raise DamagedError(
+            f"cannot read {source.given}",
+            why=f"it is JSON but not a trace: no 'traceEvents' (top-level keys: {keys})",
+            hint="sightline formats  lists what can be read.",
+        )
+    if rows.not_events and not rows.events:
+        raise DamagedError(
+            f"cannot read {source.given}",
+            why=f"it is JSON but not a trace: none of its {rows.not_events:,} items is an event",
+            hint="sightline formats  lists what can be read.",
+        )
+    return build(rows, events.header, events.quality, source, options)

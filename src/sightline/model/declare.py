@@ -1,0 +1,110 @@
+"""What the members of the registry are: an importer, an analysis, a rule, a finding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from sightline.model.columns import Column
+
+
+@dataclass(frozen=True)
+class Importer:
+    """A recording format. Its module also has `read(source, options) -> Imported`.
+
+    `strong` and `weak` are patterns over the first 64 kB of decompressed content: a strong match
+    decides, a weak one decides where no other format is strong. `looks_like` says in words what
+    was looked for; it is shown when no importer takes a file.
+    """
+
+    name: str
+    label: str
+    strong: tuple[bytes, ...]
+    weak: tuple[bytes, ...]
+    looks_like: str
+    suffixes: tuple[str, ...]
+    version: int  # raise it when the tables change, so that cached imports are made anew
+    source: str  # where the format is described
+
+
+@dataclass
+class Imported:
+    """What an importer read: tables without `rank` and `recording_id`, and facts on the file."""
+
+    tables: dict[str, pl.DataFrame]
+    recording: dict[str, Any]
+    quality: list[Quality] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Quality:
+    """One thing that limits what may be concluded: a row of the `quality` table."""
+
+    kind: str
+    severity: str  # info, warning or error
+    text: str
+    count: int | None = None
+    remedy: str | None = None
+
+
+@dataclass(frozen=True)
+class ImportOptions:
+    """What a person may choose when a recording is read."""
+
+    keep_identity: bool = False  # keep host, user and device ids that the recording names
+
+
+@dataclass(frozen=True)
+class Param:
+    """A parameter of an analysis, as the command line takes it."""
+
+    name: str
+    default: Any
+    doc: str
+    unit: str | None = None
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """A question and the columns of its answer. Its module also has `run(run, **params)`."""
+
+    name: str
+    question: str
+    columns: tuple[Column, ...]
+    needs: tuple[str, ...] = ()  # tables without which there is no answer
+    params: tuple[Param, ...] = ()
+    notes: tuple[str, ...] = ()  # what a reader of the numbers must know
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A problem that is looked for. Its module's docstring is the rule's page."""
+
+    name: str
+    title: str
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One problem, with its cost and what to do about it, or the reason why it was not judged.
+
+    `cost_ns` is device time lost to it over all devices of `where`; `gain_ns` is the most that
+    the window of the slowest affected device can shrink if the problem is gone.
+    """
+
+    rule: str
+    title: str
+    severity: str  # critical, warning, info
+    summary: str
+    cost_ns: int | None = None
+    cost_pct: float | None = None
+    gain_ns: int | None = None
+    confidence: str = "medium"  # high, medium, low
+    evidence: tuple[str, ...] = ()
+    where: dict[str, Any] = field(default_factory=dict)
+    fix: str | None = None
+    verify: str | None = None
+    abstained: bool = False
+    reason: str | None = None  # why it abstained, and what to record instead

@@ -1,0 +1,105 @@
+"""A run: everything known about one execution, as tables that are read when they are asked for."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from sightline import registry
+from sightline.errors import MissingDataError, RequestError, StoreError
+from sightline.model.columns import Table, conform, empty
+from sightline.model.declare import Analysis
+from sightline.model.store import FROM_FACTS, Part
+
+
+@dataclass
+class Run:
+    """One execution, built from one or more recordings.
+
+    `window` says which part of the timeline the answers are about: None (each device's first to
+    last operation), or a text such as 'steady', 'step:3', '10ms..25ms'.
+    """
+
+    parts: list[Part]
+    window: str | None = None
+    _tables: dict[str, pl.DataFrame] = field(default_factory=dict, repr=False)
+    _answers: dict[tuple[str, tuple[tuple[str, Any], ...]], pl.DataFrame] = field(
+        default_factory=dict, repr=False
+    )
+
+    def scan(self, name: str) -> pl.LazyFrame:
+        """A table, lazily: all declared columns, all recordings."""
+        table = self._declared(name)
+        frames = [f for f in (part.scan(table) for part in self.parts) if f is not None]
+        if not frames:
+            return empty(table.columns).lazy()
+        return pl.concat(frames, how="vertical")
+
+    def table(self, name: str) -> pl.DataFrame:
+        """A table in memory, read once. Raises StoreError where a file of the store is damaged."""
+        if name not in self._tables:
+            try:
+                self._tables[name] = self.scan(name).collect()
+            except (pl.exceptions.PolarsError, OSError) as error:
+                raise StoreError(
+                    f"cannot read table {name} of {self.parts[0].store}",
+                    why=str(error).splitlines()[0],
+                    hint="Import the recording again, or remove the cache:  sightline cache clear",
+                ) from error
+        return self._tables[name]
+
+    def rows(self, name: str) -> int:
+        """How many rows a table has, without reading it."""
+        self._declared(name)
+        if name in FROM_FACTS:
+            return self.table(name).height
+        return sum(int(part.facts["rows"].get(name, 0)) for part in self.parts)
+
+    def ask(self, analysis: str, **params: Any) -> pl.DataFrame:
+        """The answer of an analysis, computed once per run and set of parameters.
+
+        Raises MissingDataError where the recordings lack what it needs.
+        """
+        module = registry.load("analyses", analysis)
+        declared: Analysis = module.ANALYSIS
+        defaults = {p.name: p.default for p in declared.params}
+        unknown = set(params) - set(defaults)
+        if unknown:
+            raise RequestError(
+                f"analysis {analysis} has no parameter '{min(unknown)}'",
+                why=f"it has {', '.join(defaults) or 'none'}",
+            )
+        chosen = {**defaults, **params}
+        key = (analysis, tuple(sorted(chosen.items())))
+        if key not in self._answers:
+            missing = [t for t in declared.needs if not self.rows(t)]
+            if missing:
+                raise MissingDataError(
+                    f"'{analysis}' cannot be answered",
+                    why=f"the recording has no {' and no '.join(missing)}",
+                    hint=f"It has: {', '.join(self.present()) or 'nothing'}.",
+                )
+            answer = module.run(self, **chosen)
+            self._answers[key] = conform(answer, declared.columns)
+        return self._answers[key]
+
+    def present(self) -> list[str]:
+        """The tables that have rows."""
+        return [name for name in registry.names("model.tables") if self.rows(name)]
+
+    def with_window(self, window: str | None) -> Run:
+        """The same run, asked about another part of its timeline."""
+        return self if window == self.window else Run(self.parts, window, self._tables)
+
+    @staticmethod
+    def _declared(name: str) -> Table:
+        declared: Table = registry.load("model.tables", name).TABLE
+        return declared
+
+
+def page(module: Any) -> str:
+    """The documentation that a member of the registry carries: its module's docstring."""
+    return inspect.cleandoc(module.__doc__ or "")

@@ -1,0 +1,1 @@
+"""The declared tables, one file each."""

@@ -1,0 +1,41 @@
+"""What the device did: the timeline of kernels, copies, fills and whole graph launches."""
+
+from sightline.model.columns import RANK, RECORDING, Table, ident, join, number, size, text, time
+
+TABLE = Table(
+    "device_ops",
+    "one thing on a device's timeline: kernel, copy, fill or whole graph launch",
+    (
+        ident("device_op_id", "key"),
+        RANK,
+        RECORDING,
+        number("device_id", "device that it ran on", required=True),
+        number("context_id", "CUDA context or HIP equivalent"),
+        number("stream_id", "stream or hardware queue"),
+        text("kind", "kernel, memcpy, memset or graph", required=True),
+        text("name", "kernel name, or the copy's or fill's own text", required=True),
+        time("start_ns", "start"),
+        time("end_ns", "end; never before the start"),
+        number("correlation_id", "the profiler's number that ties it to its launch call"),
+        join("launch_id", "host_ops.host_op_id", "the API call that launched it"),
+        number("grid_x", "blocks in x"),
+        number("grid_y", "blocks in y"),
+        number("grid_z", "blocks in z"),
+        number("block_x", "threads of a block in x"),
+        number("block_y", "threads of a block in y"),
+        number("block_z", "threads of a block in z"),
+        number("cluster_x", "blocks of a cluster in x"),
+        number("cluster_y", "blocks of a cluster in y"),
+        number("cluster_z", "blocks of a cluster in z"),
+        number("registers_per_thread", "registers of one thread"),
+        size("static_shared_bytes", "static shared memory of a block"),
+        size("dynamic_shared_bytes", "dynamic shared memory of a block"),
+        size("shared_bytes", "shared memory of a block where the two parts are not told apart"),
+        size("bytes", "bytes copied or filled"),
+        text("copy_kind", "HtoD, DtoH, DtoD, HtoH or PtoP"),
+        text("src_kind", "source memory: pageable, pinned, device, managed, array or host"),
+        text("dst_kind", "destination memory"),
+        number("graph_id", "executed graph"),
+        number("graph_node_id", "node in the graph"),
+    ),
+)

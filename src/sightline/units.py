@@ -1,0 +1,108 @@
+"""Times, sizes and rates: the only place where numbers become text, or text becomes numbers."""
+
+from __future__ import annotations
+
+import re
+from decimal import ROUND_HALF_EVEN, Context, Decimal
+
+from sightline.errors import RequestError
+
+INT64_MAX = 2**63 - 1
+
+_NS_PER = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+
+
+def microseconds_to_ns(value: int | str) -> int | None:
+    """Nanoseconds from a decimal count of microseconds, exact, rounded half to even.
+
+    A float is never involved: a float64 cannot hold today's epoch in µs to better than 0.25 µs.
+    Returns None where the text is not a finite number that fits int64 ns.
+    """
+    if isinstance(value, int):
+        ns = value * 1000
+        return ns if -INT64_MAX <= ns <= INT64_MAX else None
+    whole, dot, fraction = value.partition(".")
+    if len(fraction) <= 3 and whole.isdecimal() and (fraction.isdecimal() or not dot):
+        if len(whole) > 16:
+            return None
+        return int(whole) * 1000 + int((fraction + "000")[:3])
+    # Precision beyond the text's own length, so that the one rounding is the last step's.
+    context = Context(prec=len(value) + 8)
+    try:
+        exact = context.multiply(Decimal(value), Decimal(1000))
+        if not exact.is_finite() or abs(exact) > INT64_MAX:
+            return None
+        return int(exact.quantize(Decimal(1), rounding=ROUND_HALF_EVEN, context=context))
+    except (ArithmeticError, ValueError):
+        return None
+
+
+def parse_duration_ns(text: str) -> int:
+    """Nanoseconds from '250', '5us', '1.5ms', '2s'; a bare number is nanoseconds."""
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(ns|us|µs|ms|s)?\s*", text)
+    if match is None:
+        raise RequestError(
+            f"'{text}' is not a duration", hint="Write for example 250, 5us, 1.5ms or 2s."
+        )
+    exact = Decimal(match[1]) * _NS_PER[match[2] or "ns"]
+    if exact > INT64_MAX:
+        raise RequestError(f"'{text}' is longer than 292 years")
+    return int(exact.quantize(Decimal(1), rounding=ROUND_HALF_EVEN))
+
+
+def format_ns(ns: float | None) -> str:
+    """A duration for a person, three significant digits or better: '412 ns', '3.908 ms'."""
+    if ns is None:
+        return "-"
+    size = abs(ns)
+    if size < 1_000:
+        return f"{ns:.0f} ns"
+    for unit, scale in (("µs", 1e3), ("ms", 1e6)):
+        if size < scale * 999.5:
+            return f"{_digits(ns / scale)} {unit}"
+    return f"{_digits(ns / 1e9)} s"
+
+
+def format_bytes(size: float | None) -> str:
+    """Decimal bytes for a person: '25.48 GB' is 25.48 × 10⁹ bytes."""
+    return "-" if size is None else _decimal(size, "B")
+
+
+def format_rate(bytes_per_s: float | None) -> str:
+    """A decimal rate for a person: '27.7 GB/s'."""
+    return "-" if bytes_per_s is None else _decimal(bytes_per_s, "B/s")
+
+
+def format_pct(pct: float | None) -> str:
+    """A percentage with one decimal; what is not zero never reads as zero."""
+    if pct is None:
+        return "-"
+    if 0 < abs(pct) < 0.05:
+        return "<0.1 %"
+    return f"{pct:.1f} %"
+
+
+def format_count(n: int | None) -> str:
+    """An integer with thin groups: '1,234,567'."""
+    return "-" if n is None else f"{n:,}"
+
+
+def _decimal(value: float, unit: str) -> str:
+    for prefix, scale in (("", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12)):
+        if abs(value) < scale * 999.5:
+            return (
+                f"{value / scale:.0f} {unit}"
+                if not prefix
+                else f"{_digits(value / scale)} {prefix}{unit}"
+            )
+    return f"{_digits(value / 1e15)} P{unit}"
+
+
+def _digits(value: float) -> str:
+    """Three or four significant digits, without an exponent."""
+    size = abs(value)
+    if size < 9.9995:
+        return f"{value:.3f}"
+    if size < 99.995:
+        return f"{value:.2f}"
+    return f"{value:.1f}"
