@@ -74,45 +74,94 @@ def gaps(frame: pl.DataFrame, windows: pl.DataFrame, by: Sequence[str]) -> pl.Da
     )
 
 
+def segments(
+    frame: pl.DataFrame, cuts: pl.DataFrame, by: Sequence[str], classes: Sequence[str]
+) -> pl.DataFrame:
+    """Time cut wherever an interval starts or ends: each piece belongs to one class or to 'idle'.
+
+    `frame` has the columns `by`, start_ns, end_ns and `class_`, one of `classes`; `cuts` has `by`
+    and `t`, further moments to cut at. The answer has `by`, start_ns, end_ns, owner, sorted; the
+    owner is the first of `classes` that is active in the piece.
+
+    Sweep: +1 at each start and −1 at each end of a class, added up in order of time; between two
+    neighbouring edges the set of active classes does not change.
+    """
+    delta = [(pl.col("class_") == c).cast(pl.Int32).alias(c) for c in classes]
+    starts = frame.select(*by, pl.col("start_ns").alias("t"), *delta)
+    ends = frame.select(*by, pl.col("end_ns").alias("t"), *[-d for d in delta])
+    others = cuts.select(*by, "t", *[pl.lit(0, pl.Int32).alias(c) for c in classes])
+    owner: pl.Expr = pl.lit("idle")
+    for c in reversed(classes):
+        owner = pl.when(pl.col(c) > 0).then(pl.lit(c)).otherwise(owner)
+    return (
+        pl.concat([starts, ends, others])
+        .group_by(*by, "t")
+        .agg(pl.col(c).sum() for c in classes)
+        .sort(*by, "t")
+        .with_columns(pl.col(c).cum_sum().over(by) for c in classes)
+        .select(*by, start_ns="t", end_ns=pl.col("t").shift(-1).over(by), owner=owner)
+        .drop_nulls("end_ns")
+    )
+
+
 def partition(
     frame: pl.DataFrame, windows: pl.DataFrame, by: Sequence[str], classes: Sequence[str]
 ) -> pl.DataFrame:
     """The windows cut into disjoint parts: each moment goes to the first class active in it.
 
-    `frame` has the columns `by`, start_ns, end_ns and `class_`, one of `classes`. The answer has
-    one row a group with `window_ns`, a column per class, and `idle_ns` for the rest, all int64
-    ns; each is added up on its own, and they sum to the window exactly.
-
-    Sweep: +1 at each start and −1 at each end of a class, added up in order of time; between two
-    neighbouring edges the set of active classes does not change. The window's own edges count
-    too, so that its first and last idle time lie between two edges.
+    `windows` has one row a group. The answer has one row a group with `window_ns`, a column per
+    class, and `idle_ns` for the rest, all int64 ns; each is added up on its own, and they sum to
+    the window exactly.
     """
     inside = clip(frame.select(*by, "start_ns", "end_ns", "class_"), windows, by)
-    delta = [(pl.col("class_") == c).cast(pl.Int32).alias(c) for c in classes]
-    starts = inside.select(*by, pl.col("start_ns").alias("t"), *delta)
-    ends = inside.select(*by, pl.col("end_ns").alias("t"), *[-d for d in delta])
-    nothing = [pl.lit(0, pl.Int32).alias(c) for c in classes]
-    first = windows.select(*by, pl.col("window_start_ns").alias("t"), *nothing)
-    last = windows.select(*by, pl.col("window_end_ns").alias("t"), *nothing)
-    edges = (
-        pl.concat([starts, ends, first, last])
-        .group_by(*by, "t")
-        .agg(pl.col(c).sum() for c in classes)
-        .sort(*by, "t")
-        .with_columns(pl.col(c).cum_sum().over(by) for c in classes)
-        .with_columns(length=(pl.col("t").shift(-1).over(by) - pl.col("t")).fill_null(0))
-    )
-    owner: pl.Expr = pl.lit("idle")
-    for c in reversed(classes):
-        owner = pl.when(pl.col(c) > 0).then(pl.lit(c)).otherwise(owner)
-    names = [*classes, "idle"]
-    parts = (
-        edges.with_columns(owner=owner)
-        .group_by(by)
-        .agg(pl.col("length").filter(pl.col("owner") == n).sum().alias(f"{n}_ns") for n in names)
-    )
+    # The window's own edges are cuts, so that its first and last idle time are pieces too.
+    edges = [windows.select(*by, t=f"window_{edge}_ns") for edge in ("start", "end")]
     total = windows.select(*by, window_ns=pl.col("window_end_ns") - pl.col("window_start_ns"))
-    return total.join(parts, on=list(by)).sort(by)
+    parts = sum_by_owner(segments(inside, pl.concat(edges), by, classes), by, classes)
+    return (
+        total.join(parts, on=list(by), how="left")
+        .with_columns(pl.exclude(*by, "window_ns").fill_null(0))
+        .sort(by)
+    )
+
+
+def sum_by_owner(pieces: pl.DataFrame, by: Sequence[str], classes: Sequence[str]) -> pl.DataFrame:
+    """Total length of the pieces of each owner: a column `<owner>_ns` for each class and idle."""
+    length = pl.col("end_ns") - pl.col("start_ns")
+    return pieces.group_by(by).agg(
+        length.filter(pl.col("owner") == owner).sum().alias(f"{owner}_ns")
+        for owner in [*classes, "idle"]
+    )
+
+
+def covered_until(
+    queries: pl.DataFrame, at: str, intervals: pl.DataFrame, by: Sequence[str]
+) -> pl.Series:
+    """For each query, how many ns of its group the intervals cover before the time `at`.
+
+    The difference of two such values is the cover of the time between them.
+    """
+    disjoint = merge(intervals, by).with_columns(
+        before=(pl.col("end_ns") - pl.col("start_ns")).cum_sum().over(by)
+        - (pl.col("end_ns") - pl.col("start_ns"))
+    )
+    return (
+        queries.select(*by, at)
+        .with_row_index("_row")
+        .sort(at)
+        .join_asof(
+            disjoint.sort("start_ns"),
+            left_on=at,
+            right_on="start_ns",
+            by=list(by),
+            check_sortedness=False,
+        )
+        .sort("_row")
+        .select(
+            (pl.col("before") + pl.min_horizontal(at, "end_ns") - pl.col("start_ns")).fill_null(0)
+        )
+        .to_series()
+    )
 
 
 def depth_at(events: pl.DataFrame, by: Sequence[str], enter: str, leave: str) -> pl.Series:

@@ -199,10 +199,8 @@ def settle_ranks(claimed: Sequence[int | None]) -> tuple[list[int], list[list[Qu
                     if wanted is None
                     else f"another recording is rank {wanted} already: taken as rank {rank}"
                 )
-                notes[number].append(
-                    Quality("rank_by_order", "warning", text, 1,
-                            "Record with torch.distributed set up, or put rank<N> in the file name.")
-                )  # fmt: skip
+                remedy = "Record with torch.distributed set up, or put rank<N> in the file name."
+                notes[number].append(Quality("rank_by_order", "warning", text, 1, remedy))
         answer.append(rank)
     return answer, notes
 

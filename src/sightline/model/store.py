@@ -12,7 +12,6 @@ The same layout serves the cache, where each entry holds one recording.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import tempfile
 from collections.abc import Iterable
@@ -53,8 +52,10 @@ class Part:
             rows = fact_rows(self.facts, table)
             return (
                 pl.DataFrame(rows, schema=table.schema)
-                .with_columns(rank=pl.lit(self.rank), recording_id=pl.lit(self.recording_id))
-                .cast(table.schema)
+                .with_columns(
+                    rank=pl.lit(self.rank, pl.Int64),
+                    recording_id=pl.lit(self.recording_id, pl.Int64),
+                )
                 .lazy()
             )
         path = self.file(table.name)
@@ -130,7 +131,7 @@ def _replace(scratch: Path, target: Path) -> None:
     """Put the new folder in place of the old one; of two writers at once the last wins."""
     if target.exists():
         shutil.rmtree(target)
-    os.replace(scratch, target)
+    scratch.replace(target)
 
 
 def read_facts(store: Path) -> list[dict[str, Any]]:

@@ -1,0 +1,36 @@
+"""Rows that belong to a window."""
+
+from __future__ import annotations
+
+import polars as pl
+
+
+def starting_in(device_ops: pl.DataFrame, windows: pl.DataFrame) -> pl.DataFrame:
+    """Operations that start in their device's window, whole: statistics do not cut a kernel."""
+    return device_ops.join(
+        windows.select("rank", "device_id", "window_start_ns", "window_end_ns"),
+        on=["rank", "device_id"],
+        maintain_order="left",
+    ).filter(pl.col("start_ns").is_between("window_start_ns", "window_end_ns"))
+
+
+def host_in(host_ops: pl.DataFrame, windows: pl.DataFrame, *, whole_recording: bool) -> pl.Series:
+    """Whether a host range starts in its rank's window.
+
+    Where no window was chosen all of them count: what launched the first kernel started before it.
+    """
+    if whole_recording:
+        return pl.repeat(value=True, n=host_ops.height, eager=True)
+    spans = windows.group_by("rank").agg(
+        pl.col("window_start_ns").min(), pl.col("window_end_ns").max()
+    )
+    return (
+        host_ops.select("rank", "start_ns")
+        .join(spans, on="rank", how="left", maintain_order="left")
+        .select(
+            pl.col("start_ns")
+            .is_between("window_start_ns", "window_end_ns", closed="left")
+            .fill_null(value=False)
+        )
+        .to_series()
+    )

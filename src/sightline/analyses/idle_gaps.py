@@ -1,0 +1,252 @@
+"""Every gap on a device, with its cause as far as the recording allows.
+
+The ladder, first match wins. A gap ends when an operation starts; what is asked is why that
+operation did not start earlier.
+
+in_graph            it and the one before belong to one graph launch
+launch_latency      its launch call had begun before the device ran dry, and was still on its way
+micro_gap           it was launched well before, and the gap is shorter than `micro_ns`
+dependency_wait     it was launched well before, and its stream had been told to wait for an event
+profiler_overhead   launched late, and the profiler itself took most of the gap
+data_loading        launched late, and the launching thread spent most of the gap in a DataLoader
+alloc_or_load       launched late, and most of the gap went to allocating, freeing or loading code
+host_sync           launched late, because the thread was waiting for the device when it ran dry
+host_late           launched late for any other reason: the thread was busy, or not running
+unknown             no launch call was recorded, or none of the above
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sightline.algebra.intervals import covered_until, gaps
+from sightline.algebra.trees import open_at
+from sightline.model.columns import RANK, duration, join, number, text, time
+from sightline.model.declare import Analysis, Param
+from sightline.model.run import Run
+
+CAUSES = (
+    "host_sync", "host_late", "data_loading", "alloc_or_load", "profiler_overhead",
+    "launch_latency", "dependency_wait", "in_graph", "micro_gap", "unknown",
+)  # fmt: skip
+
+# A gap under 5 µs between queued kernels is the hardware's own start-up time: launch overhead of
+# back-to-back kernels is 1 to 5 µs (measured figures in NVIDIA's blog "Getting Started with CUDA
+# Graphs", 2019: 2.9 µs kernel, 3.8 µs per kernel with overlapped launch).
+MICRO_NS = 5_000
+# Where the recording has too few launches on an idle device to tell its own launch latency:
+# call begin to kernel start, upper end of what is usual for CUDA (HTA calls 100 µs an outlier).
+FALLBACK_LATENCY_NS = 10_000
+
+# Calls that return only when the device, a stream or an event is done.
+_BLOCKING = r"Synchronize|StreamWaitValue|^(?:cuda|hip)Memcpy|^cuMemcpy|Memset$|MemcpyWithStream"
+_ALLOCATING = (
+    r"^(?:cuda|hip)(?:Malloc|Free|HostAlloc|HostRegister|HostUnregister|MemPool)"
+    r"|^cu(?:MemAlloc|MemFree|MemCreate|MemMap|MemUnmap|MemSetAccess|MemRelease|MemHostAlloc)"
+    r"|ModuleLoad|ModuleUnload|LibraryLoad|LinkCreate|LinkComplete|ModuleGetFunction"
+)
+# An async allocation is ordered on the stream and does not stop the host.
+_NOT_ALLOCATING = r"(?:Malloc|Free|MemAlloc|MemFree)(?:FromPool)?Async"
+_LOADING = r"(?i)dataloader"
+_WAIT_EVENT = r"StreamWaitEvent"
+
+ANALYSIS = Analysis(
+    "idle_gaps",
+    "When was nothing running on a device, and why?",
+    (
+        RANK,
+        number("device_id", "device", required=True),
+        time("start_ns", "end of the last operation before the gap"),
+        time("end_ns", "start of the next operation, or the window's end"),
+        duration("duration_ns", "length of the gap"),
+        text("cause", "see the ladder", required=True),
+        join("before_id", "device_ops.device_op_id", "operation that ended last before the gap"),
+        join("after_id", "device_ops.device_op_id", "operation that ends the gap"),
+        text("after", "its name"),
+        join("launch_id", "host_ops.host_op_id", "the call that launched it"),
+        text("launch", "name of the call"),
+        duration("launch_late_ns", "how long after the gap's start the call began; null in time"),
+        join(
+            "host_op_id",
+            "host_ops.host_op_id",
+            "what the launching thread was in, in the middle of the time until the call",
+        ),
+        text("host_op", "its name"),
+    ),
+    needs=("device_ops",),
+    params=(
+        Param("threshold_ns", 0, "leave out gaps that are not longer than this", "ns"),
+        Param("micro_ns", MICRO_NS, "gaps of queued work shorter than this are micro_gap", "ns"),
+    ),
+    notes=("Gaps are of the device as a whole: a stream without work is no gap.",),
+)
+
+_BY = ["rank", "device_id"]
+_THREAD = ["rank", "pid", "tid"]
+
+
+def run(run: Run, *, threshold_ns: int, micro_ns: int) -> pl.DataFrame:
+    """One row per gap, in order of device and time."""
+    ops = run.table("device_ops")
+    found = gaps(ops, run.ask("windows"), _BY).with_row_index("gap")
+    found = _neighbours(found, ops)
+    host = run.table("host_ops")
+    calls = host.select(
+        *_THREAD, launch_id="host_op_id", launch="name", call_ns="start_ns", call_end_ns="end_ns"
+    )
+    found = found.join(
+        calls.drop("rank"), on="launch_id", how="left", maintain_order="left"
+    ).with_columns(
+        # From the moment the device ran dry until the call, or the gap's end if that is earlier.
+        until_ns=pl.min_horizontal("call_ns", "end_ns"),
+        is_late=pl.col("call_ns") >= pl.col("start_ns"),
+    )
+    found = _host_activity(found, host)
+    found = found.with_columns(
+        waits=_waited(found, ops, calls, host), latency_ns=pl.lit(_launch_latency(ops, calls))
+    )
+    return (
+        found.with_columns(
+            duration_ns=pl.col("end_ns") - pl.col("start_ns"),
+            cause=_cause(micro_ns),
+            launch_late_ns=pl.when("is_late").then(pl.col("call_ns") - pl.col("start_ns")),
+        )
+        .filter(pl.col("duration_ns") > threshold_ns)
+        .sort(*_BY, "start_ns")
+        .select(c.name for c in ANALYSIS.columns)
+    )
+
+
+def _cause(micro_ns: int) -> pl.Expr:
+    """The ladder of this module's docstring."""
+    length = pl.col("end_ns") - pl.col("start_ns")
+    in_flight = (pl.col("call_end_ns") > pl.col("start_ns")) | (
+        # Twice the usual latency: half of all launches take longer than the median.
+        pl.col("call_ns") + 2 * pl.col("latency_ns") >= pl.col("end_ns")
+    )
+    return (
+        pl.when(pl.col("launch_id").is_null())
+        .then(pl.lit("unknown"))
+        .when(pl.col("launch_id") == pl.col("launch_before"))
+        .then(pl.lit("in_graph"))
+        .when(~pl.col("is_late") & in_flight)
+        .then(pl.lit("launch_latency"))
+        .when(~pl.col("is_late") & (length < micro_ns))
+        .then(pl.lit("micro_gap"))
+        .when(~pl.col("is_late") & pl.col("waits"))
+        .then(pl.lit("dependency_wait"))
+        .when(~pl.col("is_late"))
+        .then(pl.lit("unknown"))
+        .when(2 * pl.col("overhead_ns") > length)
+        .then(pl.lit("profiler_overhead"))
+        .when(2 * pl.col("loading_ns") > length)
+        .then(pl.lit("data_loading"))
+        .when(2 * pl.col("allocating_ns") > length)
+        .then(pl.lit("alloc_or_load"))
+        .when("blocked")
+        .then(pl.lit("host_sync"))
+        .otherwise(pl.lit("host_late"))
+    )
+
+
+def _neighbours(found: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
+    """Gaps with the operation that ends each one, and the one that ended last before it."""
+    after = ops.select(
+        *_BY, "launch_id", pl.col("start_ns").alias("t"), after_id="device_op_id", after="name"
+    ).sort("t", "after_id", descending=[False, True])
+    before = ops.select(
+        *_BY, pl.col("end_ns").alias("t"), before_id="device_op_id", launch_before="launch_id"
+    ).sort("t", "before_id")
+    return (
+        found.sort("end_ns")
+        .join_asof(
+            after, left_on="end_ns", right_on="t", by=_BY, strategy="forward",
+            check_sortedness=False,
+        )
+        .sort("start_ns")
+        .join_asof(before, left_on="start_ns", right_on="t", by=_BY, check_sortedness=False)
+        .sort("gap")
+    )  # fmt: skip
+
+
+def _host_activity(found: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
+    """What the launching thread did between the gap's start and the call, in ns per kind."""
+    in_api = pl.col("layer").is_in(["runtime", "driver"])
+    name = pl.col("name")
+    kinds = {
+        "loading_ns": host.filter(name.str.contains(_LOADING) & ~in_api),
+        "allocating_ns": host.filter(
+            in_api & name.str.contains(_ALLOCATING) & ~name.str.contains(_NOT_ALLOCATING)
+        ),
+    }
+    for column, ranges in kinds.items():
+        found = found.with_columns(_between(found, ranges, _THREAD).alias(column))
+    overhead = host.filter(pl.col("layer") == "overhead")
+    found = found.with_columns(_between(found, overhead, ["rank"]).alias("overhead_ns"))
+    blocking = host.filter(in_api & name.str.contains(_BLOCKING))
+    inside = open_at(blocking.with_columns(parent_id=pl.lit(None, pl.Int64)), found, "start_ns")
+    middle = found.with_columns(middle=(pl.col("start_ns") + pl.col("until_ns")) // 2)
+    at = open_at(host, middle, "middle")
+    return (
+        found.with_columns(blocked=inside.is_not_null(), host_op_id=at)
+        .with_columns(host_op_id=pl.when("is_late").then("host_op_id"))
+        .join(
+            host.select("host_op_id", host_op="name"),
+            on="host_op_id",
+            how="left",
+            maintain_order="left",
+        )
+    )
+
+
+def _between(found: pl.DataFrame, ranges: pl.DataFrame, by: list[str]) -> pl.Series:
+    """How much of each gap, up to the call, lies in the ranges of its thread."""
+    return covered_until(found, "until_ns", ranges, by) - covered_until(
+        found, "start_ns", ranges, by
+    )
+
+
+def _launch_latency(ops: pl.DataFrame, calls: pl.DataFrame) -> int:
+    """The recording's own time from a launch call's begin to the start on an idle device, ns.
+
+    The 10th percentile over all launches, since a queue only ever adds to it.
+    """
+    delays = (
+        ops.filter(pl.col("kind") == "kernel")
+        .join(calls, on="launch_id")
+        .select(delay=pl.col("start_ns") - pl.col("call_ns"))
+        .filter(pl.col("delay") > 0)
+        .to_series()
+    )
+    if delays.len() < 10:
+        return FALLBACK_LATENCY_NS
+    return int(delays.quantile(0.1, interpolation="lower") or FALLBACK_LATENCY_NS)
+
+
+def _waited(
+    found: pl.DataFrame, ops: pl.DataFrame, calls: pl.DataFrame, host: pl.DataFrame
+) -> pl.Series:
+    """Whether the stream of the gap's last operation was told to wait for an event before it.
+
+    The recording seldom says which stream a wait is for, so a wait counts for the first launch
+    that follows it on the same thread.
+    """
+    events = pl.concat(
+        [
+            host.filter(
+                pl.col("layer").is_in(["runtime", "driver"])
+                & pl.col("name").str.contains(_WAIT_EVENT)
+            ).select(*_THREAD, t="start_ns", launch_id=pl.lit(None, pl.Int64)),
+            calls.join(ops.select("launch_id").unique(), on="launch_id", how="semi")
+            .select(*_THREAD, "launch_id", t="call_ns")
+            .select(*_THREAD, "t", "launch_id"),
+        ]
+    ).sort(*_THREAD, "t")
+    after_wait = (
+        events.with_columns(
+            was_wait=pl.col("launch_id").is_null().shift(1).over(_THREAD).fill_null(value=False)
+        )
+        .filter(pl.col("launch_id").is_not_null() & pl.col("was_wait"))
+        .get_column("launch_id")
+    )
+    return found.get_column("launch_id").is_in(after_wait.implode()).fill_null(value=False)

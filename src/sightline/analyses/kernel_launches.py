@@ -1,0 +1,71 @@
+"""How long each launch took, waited and queued."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sightline.algebra.intervals import depth_at
+from sightline.algebra.window import starting_in
+from sightline.model.columns import RANK, duration, join, number, text, time
+from sightline.model.declare import Analysis
+from sightline.model.run import Run
+
+ANALYSIS = Analysis(
+    "kernel_launches",
+    "How long did each launch take, and how far ahead of the GPU was the host?",
+    (
+        join("device_op_id", "device_ops.device_op_id", "what was launched"),
+        RANK,
+        number("device_id", "device", required=True),
+        number("stream_id", "stream"),
+        text("name", "name of the operation", required=True),
+        text("api", "the call that launched it", required=True),
+        time("api_start_ns", "start of the call"),
+        duration("api_ns", "duration of the call"),
+        duration("queue_ns", "from the call's end to the start on the device, at least 0"),
+        duration("launch_to_start_ns", "from the call's start to the start on the device"),
+        duration("duration_ns", "duration on the device"),
+        number(
+            "queue_depth",
+            "operations launched earlier on the stream and not yet started when the call began",
+        ),
+    ),
+    needs=("device_ops", "host_ops"),
+    notes=(
+        "Rows are joined by correlation id; operations without a launch call are left out.",
+        "A negative launch_to_start_ns means that the two clocks disagree.",
+    ),
+)
+
+
+def run(run: Run) -> pl.DataFrame:
+    """One row per launched operation, in order of launch."""
+    calls = run.table("host_ops").select(
+        launch_id="host_op_id", api="name", api_start_ns="start_ns", api_end_ns="end_ns"
+    )
+    launched = (
+        starting_in(run.table("device_ops"), run.ask("windows"))
+        .join(calls, on="launch_id")
+        .sort("api_start_ns", "device_op_id")
+    )
+    depth = depth_at(
+        # An operation that "started" before its launch (clocks apart) was never in the queue.
+        launched.with_columns(leave=pl.max_horizontal("start_ns", "api_start_ns")),
+        ["rank", "device_id", "stream_id"],
+        "api_start_ns",
+        "leave",
+    )
+    return launched.select(
+        "device_op_id",
+        "rank",
+        "device_id",
+        "stream_id",
+        "name",
+        "api",
+        "api_start_ns",
+        api_ns=pl.col("api_end_ns") - pl.col("api_start_ns"),
+        queue_ns=(pl.col("start_ns") - pl.col("api_end_ns")).clip(lower_bound=0),
+        launch_to_start_ns=pl.col("start_ns") - pl.col("api_start_ns"),
+        duration_ns=pl.col("end_ns") - pl.col("start_ns"),
+        queue_depth=depth,
+    )

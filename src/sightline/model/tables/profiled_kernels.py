@@ -1,0 +1,41 @@
+"""Kernels, ranges and graphs that a kernel profiler ran under its counters."""
+
+from sightline.model.columns import RANK, RECORDING, Table, duration, flag, ident, number, size, text
+
+TABLE = Table(
+    "profiled_kernels",
+    "one execution that a kernel profiler measured: a kernel, range, command list or graph",
+    (
+        ident("kernel_id", "key; in the report's order"),
+        RANK,
+        RECORDING,
+        text("kind", "kernel, range, command list or graph", required=True),
+        text("name", "name with types and template arguments where the report has it"),
+        text("function", "name without types and arguments"),
+        text("mangled_name", "name as the linker knows it"),
+        number("occurrence", "how many executions of this name, grid and block came before it"),
+        number("device_id", "device that it ran on"),
+        number("context_id", "CUDA context"),
+        number("stream_id", "stream"),
+        number("tid", "CPU thread that launched it"),
+        number("api_call_id", "the profiler's number of the launch call"),
+        number("grid_x", "blocks in x"),
+        number("grid_y", "blocks in y"),
+        number("grid_z", "blocks in z"),
+        number("block_x", "threads of a block in x"),
+        number("block_y", "threads of a block in y"),
+        number("block_z", "threads of a block in z"),
+        number("cluster_x", "blocks of a cluster in x"),
+        number("cluster_y", "blocks of a cluster in y"),
+        number("cluster_z", "blocks of a cluster in z"),
+        number("registers_per_thread", "registers of one thread"),
+        size("static_shared_bytes", "static shared memory of a block"),
+        size("dynamic_shared_bytes", "dynamic shared memory of a block"),
+        size("driver_shared_bytes", "shared memory of a block that the driver keeps"),
+        duration("duration_ns", "duration under the profiler: clocks locked, caches flushed"),
+        number("passes", "how often it was replayed to read all counters"),
+        flag("clocks_locked", "the profiler held the clocks at their base rate"),
+        text("nvtx", "NVTX ranges around the launch, outermost first, ' / ' between"),
+        text("stack", "CPU call stack of the launch, leaf first, ';' between"),
+    ),
+)
