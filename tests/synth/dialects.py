@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from .model import RankRun, Run
+
 # A file's absolute time of the run's start, in ns since the Unix epoch.
 EPOCH_NS = 1_767_200_431_222_000_000
 # Newer files count from a base time that stands at their top level, in ns since the epoch.
@@ -135,3 +137,49 @@ DIALECTS = {
         Dialect("list", bare_list=True),
     )
 }
+
+
+def head_of(run: Run, rank: RankRun, form: Dialect) -> dict[str, object]:
+    """Return what a file says before its events."""
+    count = max(device for r in run.ranks for device in r.devices) + 1
+    head: dict[str, object] = {
+        "schemaVersion": 1,
+        "deviceProperties": [{"id": i, **form.device_properties} for i in range(count)],
+    }
+    if form.amd:
+        head |= {"roctracer_version": 4.1, "hip_runtime_version": 60443483}
+    if form.distributed == "rank":
+        head["distributedInfo"] = {"rank": rank.rank}
+    if form.distributed == "full":
+        size = run.world_size
+        group = {
+            "pg_name": "0",
+            "pg_desc": "default_pg",
+            "backend_config": "cuda:nccl",
+            "pg_size": size,
+            "ranks": list(range(size)),
+        }
+        head["distributedInfo"] = {
+            "backend": "nccl",
+            "rank": rank.rank,
+            "world_size": size,
+            "pg_count": 1,
+            "pg_config": [group],
+            "nccl_version": "2.26.2",
+        }
+    return head
+
+
+def tail_of(rank: int, form: Dialect) -> dict[str, object]:
+    """Return what a file says after its events."""
+    tail: dict[str, object] = {"traceName": f"./rank{rank}.pt.trace.json"}
+    if form.base_time:
+        tail |= {"displayTimeUnit": "ms", "baseTimeNanoseconds": BASE_TIME_NS}
+    return tail
+
+
+def renamed(form: Dialect, name: str) -> str:
+    """Return an API call's name in a dialect, from CUDA's name."""
+    if not form.amd:
+        return name
+    return HIP_NAMES.get(name, name.replace("cuda", "hip", 1))

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from .dialects import BASE_TIME_NS, CBIDS, CIDS, DIALECTS, HIP_NAMES, Dialect
+from .dialects import CBIDS, CIDS, DIALECTS, Dialect, head_of, renamed, tail_of
 from .model import DeviceOp, HostRange, RankRun, Run
 
 _LEAD_NS = 40_000  # the profiler's own span begins this long before the run
@@ -29,7 +29,7 @@ def device_id(dialect: str, device: int) -> int:
 
 def api_name(dialect: str, name: str) -> str:
     """Return an API call's name in a dialect's files, from CUDA's name."""
-    return _api_name(DIALECTS[dialect], name)
+    return renamed(DIALECTS[dialect], name)
 
 
 def write(
@@ -58,54 +58,11 @@ def text(run: Run, rank: int, dialect: str = "2025", *, sync_events: bool = Fals
     rows = ",\n".join(_Writer(run, run.ranks[rank], form, sync_events).rows())
     if form.bare_list:
         return f"[\n{rows}\n]\n"
-    head, tail = _head(run, run.ranks[rank], form), _tail(rank, form)
+    head, tail = head_of(run, run.ranks[rank], form), tail_of(rank, form)
     fields = [f"  {json.dumps(k)}: {json.dumps(v)}" for k, v in head.items()]
     fields.append(f'  "traceEvents": [\n{rows}\n  ]')
     fields += [f"  {json.dumps(k)}: {json.dumps(v)}" for k, v in tail.items()]
     return "\n{\n" + ",\n".join(fields) + "\n}\n"
-
-
-def _head(run: Run, rank: RankRun, form: Dialect) -> dict[str, object]:
-    count = max(device for r in run.ranks for device in r.devices) + 1
-    head: dict[str, object] = {
-        "schemaVersion": 1,
-        "deviceProperties": [{"id": i, **form.device_properties} for i in range(count)],
-    }
-    if form.amd:
-        head |= {"roctracer_version": 4.1, "hip_runtime_version": 60443483}
-    if form.distributed == "rank":
-        head["distributedInfo"] = {"rank": rank.rank}
-    if form.distributed == "full":
-        size = run.world_size
-        group = {
-            "pg_name": "0",
-            "pg_desc": "default_pg",
-            "backend_config": "cuda:nccl",
-            "pg_size": size,
-            "ranks": list(range(size)),
-        }
-        head["distributedInfo"] = {
-            "backend": "nccl",
-            "rank": rank.rank,
-            "world_size": size,
-            "pg_count": 1,
-            "pg_config": [group],
-            "nccl_version": "2.26.2",
-        }
-    return head
-
-
-def _tail(rank: int, form: Dialect) -> dict[str, object]:
-    tail: dict[str, object] = {"traceName": f"./rank{rank}.pt.trace.json"}
-    if form.base_time:
-        tail |= {"displayTimeUnit": "ms", "baseTimeNanoseconds": BASE_TIME_NS}
-    return tail
-
-
-def _api_name(form: Dialect, name: str) -> str:
-    if not form.amd:
-        return name
-    return HIP_NAMES.get(name, name.replace("cuda", "hip", 1))
 
 
 class _Writer:
@@ -257,7 +214,7 @@ class _Writer:
 
     def call_rows(self, made: HostRange) -> Iterator[str]:
         """Yield the row of an API call and the arrow to what it launched."""
-        name = _api_name(self.form, made.name)
+        name = renamed(self.form, made.name)
         ids = CIDS if self.form.amd else CBIDS
         key = "cid" if self.form.amd else "cbid"
         args: dict[str, object] = {}

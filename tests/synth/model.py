@@ -99,6 +99,30 @@ class DeviceOp:
 
 
 @dataclass(frozen=True)
+class Event:
+    """A recorded event: complete at ``done_ns``."""
+
+    event_id: int
+    device: int
+    stream: int
+    correlation: int
+    done_ns: int
+
+
+@dataclass
+class Stream:
+    """A queue of operations on a device, in the order of their launch."""
+
+    ops: list[DeviceOp] = field(default_factory=list)
+    wait_until_ns: int = 0  # the events that the next operation waits for
+    last_call_ns: int = 0  # start of the last launch call
+
+    def drained_ns(self) -> int:
+        """Return when everything launched so far is done."""
+        return self.ops[-1].end_ns if self.ops else 0
+
+
+@dataclass(frozen=True)
 class SyncRecord:
     """One wait as the driver reports it: a stream on an event, or the host on the device."""
 

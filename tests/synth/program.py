@@ -15,7 +15,6 @@ are launched on all ranks by one call, because the end on each depends on the st
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from . import names
 from .host import Clock, Numbers
@@ -28,39 +27,17 @@ from .model import (
     SYNC,
     Costs,
     DeviceOp,
+    Event,
     HostRange,
     MemoryEvent,
     RankRun,
     Run,
+    Stream,
     SyncRecord,
 )
 
 DEFAULT_STREAM = 7  # CUPTI's number of the default stream in a torch process
 SMALL_PAGEABLE_BYTES = 65_536  # a pageable upload up to here returns at once (CUDA's API notes)
-
-
-@dataclass(frozen=True)
-class Event:
-    """A recorded event: complete at ``done_ns``."""
-
-    event_id: int
-    device: int
-    stream: int
-    correlation: int
-    done_ns: int
-
-
-class Stream:
-    """A queue of operations on a device, in the order of their launch."""
-
-    def __init__(self) -> None:
-        self.ops: list[DeviceOp] = []
-        self.wait_until_ns = 0  # the events that the next operation waits for
-        self.last_call_ns = 0
-
-    def drained_ns(self) -> int:
-        """Return when everything launched so far is done."""
-        return self.ops[-1].end_ns if self.ops else 0
 
 
 class Simulator(Numbers):

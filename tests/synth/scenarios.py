@@ -67,6 +67,20 @@ def launch_bound(*, steps: int = 5, layers: int = 8, seed: int = 0, grain_ns: in
     return sim.finish("launch_bound", "host_late")
 
 
+def launch_latency(*, steps: int = 5, seed: int = 0, grain_ns: int = 1) -> Run:
+    """Launch each kernel before the previous one ends, but not early enough to arrive in time."""
+    sim, rng = Simulator(grain_ns=grain_ns), Random(seed)
+    t = sim.main()
+    with t.python(MAIN):
+        for number in range(steps):
+            with t.step(number):
+                for _ in range(40):
+                    with t.op("aten::add_"):
+                        t.cpu(1_000)
+                        t.launch(names.ADD, _vary(rng, 4_400))
+    return sim.finish("launch_latency", "launch_latency")
+
+
 def dataloader_starved(
     *, steps: int = 5, load_ns: int = 4_000_000, seed: int = 0, grain_ns: int = 1
 ) -> Run:
@@ -140,7 +154,7 @@ def straggler(
     *,
     ranks: int = 3,
     slow_rank: int = 1,
-    late_ns: int = 900_000,
+    late_ns: int = 2_500_000,
     steps: int = 4,
     seed: int = 0,
     grain_ns: int = 1,
@@ -150,8 +164,6 @@ def straggler(
     for number in range(steps):
         late = {slow_rank: late_ns}
         _data_parallel_step(sim, rng, number, 120_000, wait_each=False, late=late)
-        for t in sim.mains:
-            t.synchronize()
     return sim.finish("straggler", "straggler")
 
 
@@ -273,6 +285,7 @@ SCENARIOS: dict[str, Callable[..., Run]] = {
     for made in (
         healthy,
         launch_bound,
+        launch_latency,
         dataloader_starved,
         sync_every_step,
         h2d_bound,

@@ -8,6 +8,7 @@ first: it walks through the moments at which an operation starts or ends.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -178,7 +179,7 @@ def tally(ops: list[DeviceOp]) -> Breakdown:
     running = [0, 0, 0, 0]
     spent = [0, 0, 0, 0]
     gaps: list[tuple[int, int]] = []
-    for here, there in zip(moments, moments[1:], strict=False):
+    for here, there in itertools.pairwise(moments):
         for which, change in changes[here]:
             running[which] += change
         busy = [c for c in (COMPUTE, COMMUNICATION, COPY) if running[c]]

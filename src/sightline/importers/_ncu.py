@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import polars as pl
 
+from sightline import registry
+from sightline.model.columns import Table
 from sightline.units import INT64_MAX
 
 Value = int | float | str | None
 
-# What a name's ending says of the unit (the report itself has no units). Longest match first;
-# from the metric naming rules of the Kernel Profiling Guide, "Metrics Structure".
+# What a name says of the unit: a report itself has none. From the metric naming rules of the
+# Kernel Profiling Guide, "Metrics Structure"; the first word that is found counts.
 _UNIT_WORDS = (
     ("time_duration", "ns"),
     ("cycles", "cycles"),
@@ -119,3 +122,47 @@ def _float(value: Value) -> float | None:
     if isinstance(value, (int, float)) and math.isfinite(value):
         return float(value)
     return None
+
+
+def frame_of(table: str, rows: list[dict[str, Any]]) -> pl.DataFrame:
+    """Rows as a frame with the declared columns; absent ones are null."""
+    declared: Table = registry.load("model.tables", table).TABLE
+    stored = [c for c in declared.columns if c.name not in ("rank", "recording_id")]
+    return pl.DataFrame(
+        [pl.Series(c.name, [r.get(c.name) for r in rows], dtype=c.dtype) for c in stored]
+    )
+
+
+def device_frame(devices: dict[int, dict[str, Any]]) -> pl.DataFrame:
+    """The `devices` table from device attributes, named without their device__attribute_."""
+    rows = []
+    for number, a in sorted(devices.items()):
+        major, minor = a.get("compute_capability_major"), a.get("compute_capability_minor")
+        clock, bus = a.get("max_mem_frequency_khz"), a.get("fb_bus_width")
+        known = isinstance(clock, int) and isinstance(bus, int)
+        peak_khz = a.get("max_gpu_frequency_khz") or a.get("clock_rate")
+        rows.append(
+            {
+                "device_id": number,
+                "vendor": "nvidia",
+                "name": a.get("display_name") or a.get("name"),
+                "sm_count": a.get("multiprocessor_count"),
+                "max_clock_hz": peak_khz * 1000 if isinstance(peak_khz, int) else None,
+                "memory_bytes": a.get("total_memory"),
+                # Both edges of the memory clock carry data.
+                "memory_bandwidth_bytes_per_s": clock * 1000 * 2 * bus // 8 if known else None,
+                "compute_capability": None
+                if major is None or minor is None
+                else f"{major}.{minor}",
+                "warp_size": a.get("warp_size"),
+                "max_threads_per_sm": a.get("max_threads_per_multiprocessor"),
+                "registers_per_sm": a.get("max_registers_per_multiprocessor"),
+                "shared_bytes_per_sm": a.get("max_shared_memory_per_multiprocessor"),
+                "l2_bytes": a.get("l2_cache_size"),
+            }
+        )
+    for row in rows:
+        for name, value in row.items():
+            fits = isinstance(value, str) or (isinstance(value, int) and abs(value) <= INT64_MAX)
+            row[name] = value if fits else None
+    return frame_of("devices", [r for r in rows if r["device_id"] is not None])

@@ -41,7 +41,9 @@ class Source:
                 hint="Check the path and its permissions." if self.path.exists() else None,
             ) from error
         if magic[:2] == _GZIP:
-            return gzip.GzipFile(fileobj=raw)  # type: ignore[return-value]
+            unpacked = gzip.GzipFile(fileobj=raw)
+            unpacked.myfileobj = raw  # so that closing the one closes the other
+            return unpacked  # type: ignore[return-value]
         if magic == _ZSTD:
             raw.close()
             raise InputError(

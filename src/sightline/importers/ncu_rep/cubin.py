@@ -92,7 +92,9 @@ def _sections(data: bytes, names: _Names) -> list[Section]:
     raw = [struct.unpack_from("<IIQQQQIIQQ", data, table + i * width) for i in range(count)]
     base = raw[names_at][4]
     return [
-        Section(names.at(base + r[0]), r[1], r[6], min(r[4], len(data)), min(r[4] + r[5], len(data)))
+        Section(
+            names.at(base + r[0]), r[1], r[6], min(r[4], len(data)), min(r[4] + r[5], len(data))
+        )
         for r in raw
     ]
 
@@ -114,9 +116,7 @@ class _Names:
         return self.known[start]
 
 
-def _relocated(
-    data: bytes, names: _Names, sections: list[Section], target: str
-) -> dict[int, str]:
+def _relocated(data: bytes, names: _Names, sections: list[Section], target: str) -> dict[int, str]:
     """Offset in a section, and the function whose address belongs there."""
     symbols = next((s for s in sections if s.kind == _SHT_SYMTAB), None)
     if symbols is None or symbols.link >= len(sections):

@@ -20,5 +20,7 @@ TABLE = Table(
         number("elements_out", "elements in the output of this rank"),
         size("bytes_in", "bytes in the input of this rank"),
         size("bytes_out", "bytes in the output of this rank"),
+        number("peer", "the other rank of a send or receive"),
+        join("host_op_id", "host_ops.host_op_id", "the call that asked for it"),
     ),
 )

@@ -13,7 +13,8 @@ TABLE = Table(
         number("tid", "thread id"),
         text(
             "layer",
-            "python, op, annotation, step, runtime, driver, os, mpi or overhead",
+            "python, op, annotation, step, runtime, driver, os, mpi, overhead, openacc, openmp "
+            "or library",
             required=True,
         ),
         text("name", "name as recorded", required=True),
@@ -36,5 +37,11 @@ TABLE = Table(
         number("python_parent_id", "the profiler's number of the calling Python frame"),
         text("module_id", "number of the nn.Module that the frame belongs to"),
         number("return_value", "return value of an API call"),
+        text("range_kind", "of an annotation: pushpop, startend or mark"),
+        text("domain", "NVTX domain of an annotation; null is the default domain"),
+        text("category", "NVTX category, or what kind of overhead it is"),
+        text("payload", "value that an annotation carries, as JSON"),
+        number("end_tid", "thread that ended a range of kind startend"),
+        join("stack_id", "stacks.stack_id", "call stack of the call"),
     ),
 )

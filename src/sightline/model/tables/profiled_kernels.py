@@ -1,6 +1,16 @@
 """Kernels, ranges and graphs that a kernel profiler ran under its counters."""
 
-from sightline.model.columns import RANK, RECORDING, Table, duration, flag, ident, number, size, text
+from sightline.model.columns import (
+    RANK,
+    RECORDING,
+    Table,
+    duration,
+    flag,
+    ident,
+    number,
+    size,
+    text,
+)
 
 TABLE = Table(
     "profiled_kernels",

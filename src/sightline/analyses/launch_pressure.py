@@ -1,0 +1,85 @@
+"""Whether the host can feed the device: the length of kernels against the pace of launches."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sightline.model.columns import RANK, duration, flag, number, pct, real
+from sightline.model.declare import Analysis
+from sightline.model.run import Run
+
+# TraceLens's agent (docs, 2026-08) calls idle above 15 % of the window worth a look.
+IDLE_PCT = 15.0
+
+ANALYSIS = Analysis(
+    "launch_pressure",
+    "Can the host launch work as fast as the device does it?",
+    (
+        RANK,
+        number("device_id", "device", required=True),
+        number("launches", "launched operations"),
+        number("launch_calls", "calls that launched them: a graph launch is one call"),
+        real("median_op_ns", "median length of a launched operation on the device", "ns"),
+        real("median_interval_ns", "median time between two launch calls of a thread", "ns"),
+        number(
+            "empty_queue", "operations whose stream had nothing waiting when they were launched"
+        ),
+        pct("empty_queue_pct", "empty_queue, % of launches"),
+        duration("late_idle_ns", "idle because a launch came late or was on its way"),
+        pct("late_idle_pct", "late_idle_ns, % of the window"),
+        flag(
+            "launch_bound",
+            f"late_idle_pct is over {IDLE_PCT:.0f}, the queue is empty at most launches, and the "
+            "host's pace of launches is slower than the device",
+        ),
+    ),
+    needs=("device_ops", "host_ops"),
+)
+
+_BY = ["rank", "device_id"]
+
+
+def run(run: Run) -> pl.DataFrame:
+    """One row per rank and device that has launches."""
+    launched = run.ask("kernel_launches")
+    threads = run.table("host_ops").select("host_op_id", "pid", "tid")
+    calls = (
+        run.table("device_ops")
+        .select("device_op_id", "launch_id")
+        .join(launched.select("device_op_id", *_BY, "api_start_ns"), on="device_op_id")
+        .unique("launch_id")
+        .join(threads, left_on="launch_id", right_on="host_op_id")
+        .sort("api_start_ns")
+        .with_columns(interval=pl.col("api_start_ns").diff().over(*_BY, "pid", "tid"))
+        .group_by(_BY)
+        .agg(launch_calls=pl.len(), median_interval_ns=pl.col("interval").median())
+    )
+    late = (
+        run.ask("idle")
+        .filter(pl.col("cause").is_in(["host_late", "launch_latency"]))
+        .group_by(_BY)
+        .agg(late_idle_ns=pl.col("total_ns").sum())
+    )
+    return (
+        launched.group_by(_BY)
+        .agg(
+            launches=pl.len(),
+            median_op_ns=pl.col("duration_ns").median(),
+            empty_queue=(pl.col("queue_depth") == 0).sum(),
+        )
+        .join(calls, on=_BY)
+        .join(late, on=_BY, how="left")
+        .join(run.ask("breakdown").select(*_BY, "window_ns"), on=_BY)
+        .with_columns(pl.col("late_idle_ns").fill_null(0))
+        .with_columns(
+            empty_queue_pct=100 * pl.col("empty_queue") / pl.col("launches"),
+            late_idle_pct=(100 * pl.col("late_idle_ns") / pl.col("window_ns")).fill_nan(0.0),
+        )
+        .with_columns(
+            launch_bound=(pl.col("late_idle_pct") > IDLE_PCT)
+            & (pl.col("empty_queue_pct") > 50)
+            & (pl.col("median_interval_ns") > pl.col("median_op_ns"))
+        )
+        .drop("window_ns")
+        .sort(_BY)
+    )

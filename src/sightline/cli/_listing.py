@@ -1,0 +1,32 @@
+"""Listings of what is registered."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from types import ModuleType
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """--json."""
+    parser.add_argument("--json", action="store_true", help="print as data")
+
+
+def print_members(kind: str, about: Callable[[ModuleType], str], as_json: bool) -> int:
+    """Name, one line and file of each member of a registry folder."""
+    import json
+
+    from sightline import registry
+
+    rows = [
+        {"name": name, "about": about(module), "module": module.__name__}
+        for name, module in registry.members(kind)
+    ]
+    if as_json:
+        print(json.dumps(rows, indent=1))
+        return 0
+    width = max(len(row["name"]) for row in rows)
+    for row in rows:
+        print(f"{row['name']:<{width}}  {row['about']}")
+        print(f"{'':<{width}}  {row['module']}")
+    return 0

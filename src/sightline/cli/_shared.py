@@ -1,0 +1,49 @@
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sightline.model.run import Run
+
+
+def add_recordings(parser: argparse.ArgumentParser) -> None:
+    """The recordings, the window, and whether names are kept."""
+    parser.add_argument(
+        "recordings", nargs="+", metavar="RECORDING",
+        help="files, folders, globs or .sightline stores, of one execution",
+    )  # fmt: skip
+    parser.add_argument(
+        "--window", metavar="W",
+        help="steady (marked steps without the first), step:N, or a range such as 10ms..25ms; "
+        "default: each device's first to last operation",
+    )  # fmt: skip
+    add_identity(parser)
+
+
+def add_identity(parser: argparse.ArgumentParser) -> None:
+    """--keep-identity."""
+    parser.add_argument(
+        "--keep-identity", action="store_true",
+        help="keep host and user names that a recording holds; they are left out otherwise",
+    )  # fmt: skip
+
+
+def open_run(args: argparse.Namespace) -> Run:
+    """The run that the command line asks for, with progress on a terminal's stderr."""
+    from sightline.importers._open import open_run as open_paths
+    from sightline.model.declare import ImportOptions
+
+    options = ImportOptions(keep_identity=args.keep_identity)
+    run = open_paths(args.recordings, options=options)
+    return run.with_window(getattr(args, "window", None))
+
+
+def print_bytes(data: bytes) -> None:
+    """Data to stdout as it is."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()

@@ -1,0 +1,30 @@
+"""The cache of imports: where it is, how large, and how to empty it.
+
+  sightline cache              where it is and its size
+  sightline cache clear        remove it
+
+SIGHTLINE_CACHE names another folder; SIGHTLINE_CACHE_BYTES its size limit (20 GB).
+"""
+
+from __future__ import annotations
+
+import argparse
+
+HELP = "where imports are cached; clear removes them"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("action", nargs="?", choices=["show", "clear"], default="show")
+
+
+def run(args: argparse.Namespace) -> int:
+    from sightline.importers import _cache
+    from sightline.units import format_bytes
+
+    if args.action == "clear":
+        print(f"{format_bytes(_cache.clear())} freed")
+        return 0
+    folder = _cache.folder()
+    size = sum(f.stat().st_size for f in folder.rglob("*") if f.is_file()) if folder.is_dir() else 0
+    print(f"{folder}\n{format_bytes(size)}")
+    return 0

@@ -1,0 +1,17 @@
+"""The recording formats that can be read, and the file each lives in."""
+
+from __future__ import annotations
+
+import argparse
+
+from sightline.cli._listing import add_json, print_members
+
+HELP = "the recording formats that can be read"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    return print_members("importers", lambda m: f"{m.IMPORTER.label}", args.json)

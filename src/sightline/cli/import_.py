@@ -1,0 +1,45 @@
+"""Read recordings once and keep them as a store: a folder of Parquet files.
+
+  sightline import rank*.json.gz -o job.sightline
+  sightline report job.sightline
+
+DuckDB, Polars, pandas and Spark open the files as they are:
+
+  duckdb -c "SELECT * FROM 'job.sightline/device_ops/**/*.parquet' LIMIT 5"
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from sightline.cli._shared import add_identity, open_run
+
+HELP = "keep recordings as a store of Parquet files"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "recordings", nargs="+", metavar="RECORDING",
+        help="files, folders, globs or .sightline stores, of one execution",
+    )  # fmt: skip
+    parser.add_argument(
+        "-o", "--output", required=True, metavar="NAME.sightline", help="the store to write"
+    )
+    add_identity(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    import sys
+    from pathlib import Path
+
+    from sightline.importers._open import save
+
+    target = Path(args.output)
+    if target.suffix != ".sightline":
+        target = target.with_name(target.name + ".sightline")
+    opened = open_run(args)
+    save(opened, target)
+    for name in opened.present():
+        print(f"{name:<16}{opened.rows(name):>14,} rows", file=sys.stderr)
+    print(target)
+    return 0

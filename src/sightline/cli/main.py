@@ -1,0 +1,128 @@
+"""The `sightline` command: finds the sub-command, and is the one place that catches errors."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import pkgutil
+import sys
+import tempfile
+import textwrap
+import traceback
+from collections.abc import Sequence
+from types import ModuleType
+
+import sightline
+from sightline.errors import SightlineError
+
+DONE, GATE_FAILED, WRONG, BUG, INTERRUPTED = 0, 1, 2, 3, 130
+
+_ABOUT = """\
+Why is this GPU program slow, what does that cost, and what to change.
+
+  sightline trace.json.gz              the report, on one screen
+  sightline stats kernels trace.json   one table; --format json for programs
+  sightline import rank*.json -o run   keep the import, as Parquet
+  sightline doctor                     what can be recorded on this machine
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code: 0 done, 1 gate failed, 2 wrong input, 3 a bug of ours."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _dispatch(arguments)
+    except SightlineError as error:
+        print(_message(error), file=sys.stderr)
+        return WRONG
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output has gone, as `head` does. Nothing is wrong.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+    except Exception:  # what escapes is our mistake, and must not look like the user's
+        print(_bug_report(arguments), file=sys.stderr)
+        return BUG
+
+
+def _dispatch(arguments: list[str]) -> int:
+    names = command_names()
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in names:
+        # `sightline trace.json` is the main job; but a mistyped command is not a file.
+        if "." in arguments[0] or os.sep in arguments[0] or os.path.exists(arguments[0]):  # noqa: PTH110
+            arguments = ["report", *arguments]
+    parser = _parser(names)
+    parsed = parser.parse_args(arguments)
+    if not hasattr(parsed, "module"):
+        parser.print_help()
+        return DONE
+    module: ModuleType = parsed.module
+    code: int = module.run(parsed)
+    sys.stdout.flush()
+    return code
+
+
+def command_names() -> list[str]:
+    """The sub-commands: the modules of this folder."""
+    package = importlib.import_module("sightline.cli")
+    return sorted(
+        info.name.removesuffix("_")
+        for info in pkgutil.iter_modules(package.__path__)
+        if info.name != "main" and not info.name.startswith("_")
+    )
+
+
+def _parser(names: list[str]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "sightline", description=_ABOUT, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--version", action="version", version=f"sightline {sightline.__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for name in names:
+        # `import` is a keyword, so its module is called import_.
+        suffix = "_" if name in ("import",) else ""
+        module = importlib.import_module(f"sightline.cli.{name}{suffix}")
+        sub = commands.add_parser(
+            name,
+            help=module.HELP,
+            description=textwrap.dedent(module.__doc__ or ""),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        module.add_arguments(sub)
+        sub.set_defaults(module=module)
+    return parser
+
+
+def _message(error: SightlineError) -> str:
+    """What, why and the next command, at 80 columns, as a person reads it."""
+    text = error.what if error.why is None else f"{error.what}: {error.why}"
+    indent = " " * len("sightline: ")
+    lines = textwrap.wrap(
+        text if text.endswith(".") else text + ".", 80, initial_indent="sightline: ",
+        subsequent_indent=indent, break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+    if error.hint is not None:
+        # A hint may hold a command, which is never broken.
+        lines += [indent + line for line in error.hint.splitlines()]
+    return "\n".join(lines)
+
+
+def _bug_report(arguments: list[str]) -> str:
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="sightline-bug-", suffix=".txt", delete=False, encoding="utf-8"
+    ) as file:
+        file.write(f"sightline {sightline.__version__}, Python {sys.version}\n")
+        file.write(f"arguments: {arguments}\n\n")
+        traceback.print_exc(file=file)
+    last = traceback.format_exc().strip().splitlines()[-1]
+    return (
+        f"sightline: this is a bug of sightline, not of your recording: {last}\n"
+        f"           The details are in {file.name}\n"
+        "           Please open an issue with that file."
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

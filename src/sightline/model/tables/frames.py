@@ -1,0 +1,18 @@
+"""Frames: the functions that call stacks are made of."""
+
+from sightline.model.columns import RANK, RECORDING, Table, ident, number, text
+
+TABLE = Table(
+    "frames",
+    "a function as it stands in call stacks",
+    (
+        RANK,
+        RECORDING,
+        ident("frame_id", "key"),
+        text("layer", "python, native or kernel (operating system)", required=True),
+        text("function", "name of the function, or its address where that is all there is"),
+        text("file", "source file"),
+        number("line", "line in the file"),
+        text("module", "binary or library"),
+    ),
+)

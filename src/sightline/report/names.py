@@ -1,0 +1,56 @@
+"""Names of kernels and files, short enough to read."""
+
+from __future__ import annotations
+
+import re
+
+# What tells PyTorch's generic kernels apart stands in their template arguments.
+_INNER = re.compile(
+    r"(\w+Functor\w*|\w+_kernel_cuda\w*|\w+_kernel_impl\w*|CUDAFunctor\w*|\w+Ops?)(?=[<>,( ])"
+)
+_GENERIC = re.compile(r"elementwise|reduce_kernel|multi_tensor_apply|index_kernel|distribution")
+
+
+def kernel(name: str) -> str:
+    """A kernel's name without return type, namespaces, template arguments and parameters.
+
+    'void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>, ...>(...)'
+    becomes 'vectorized_elementwise_kernel<AddFunctor>'.
+    """
+    text = name.replace("(anonymous namespace)::", "").removeprefix("void ").strip()
+    plain = _outside_brackets(text)
+    plain = plain.rsplit("::", 1)[-1].strip() or text
+    if _GENERIC.search(plain):
+        inner = _INNER.search(text[len(plain) :])
+        if inner is not None:
+            return f"{plain}<{inner[1]}>"
+    return plain
+
+
+def _outside_brackets(text: str) -> str:
+    """What stands outside of <...>, up to the parameter list."""
+    kept, depth = [], 0
+    for char in text:
+        if char == "<":
+            depth += 1
+        elif char == ">" and depth:
+            depth -= 1
+        elif not depth:
+            if char == "(":
+                break
+            kept.append(char)
+    return "".join(kept)
+
+
+def fit(text: str, width: int) -> str:
+    """The text in at most `width` columns; what is cut is cut from the middle."""
+    text = printable(text)
+    if len(text) <= width:
+        return text
+    left = (width - 1) * 2 // 3
+    return f"{text[:left]}…{text[len(text) - (width - 1 - left) :]}"
+
+
+def printable(text: str) -> str:
+    """The text without control characters: a recording must not steer the terminal."""
+    return "".join(c if c.isprintable() else " " for c in text)

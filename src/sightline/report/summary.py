@@ -1,0 +1,95 @@
+"""The report as data: what `sightline report --json` prints and every view shows."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import polars as pl
+
+from sightline import registry
+from sightline.errors import MissingDataError
+from sightline.model.declare import Finding
+from sightline.model.run import Run
+from sightline.report import names
+
+SCHEMA = "sightline-report/1"
+TOP_KERNELS = 10
+_SEVERITY = {"error": 0, "warning": 1, "info": 2}
+
+
+def findings(run: Run) -> list[Finding]:
+    """All rules' findings: the largest gain first, notes and abstentions last."""
+    found: list[Finding] = []
+    for _, module in registry.members("rules"):
+        try:
+            found += module.check(run)
+        except MissingDataError as missing:
+            rule = module.RULE
+            found.append(
+                Finding(rule.name, rule.title, "info", "not judged", abstained=True,
+                        reason=str(missing))
+            )  # fmt: skip
+    return sorted(
+        found, key=lambda f: (f.abstained, f.severity == "info", -(f.gain_ns or 0), f.rule)
+    )
+
+
+def summary(run: Run) -> dict[str, Any]:
+    """Everything on the first screen, as plain data."""
+    has_device = bool(run.rows("device_ops"))
+    return {
+        "schema": SCHEMA,
+        "recordings": run.table("recordings").to_dicts(),
+        "devices": _devices(run),
+        "window": run.ask("windows").to_dicts() if has_device else [],
+        "breakdown": run.ask("breakdown").to_dicts() if has_device else [],
+        "counts": {name: run.rows(name) for name in run.present()},
+        "findings": [asdict(f) for f in findings(run)],
+        "kernels": _kernels(run) if has_device else [],
+        "idle": run.ask("idle").to_dicts() if has_device else [],
+        "ops": [] if has_device or not run.rows("host_ops") else _host_ops(run),
+        "limits": limits(run),
+    }
+
+
+def _devices(run: Run) -> list[dict[str, Any]]:
+    """The devices that did something, or all that are known if none did."""
+    devices = run.table("devices").select("rank", "device_id", "vendor", "name", "sm_count")
+    used = run.table("device_ops").select("rank", "device_id").unique()
+    if used.height:
+        devices = devices.join(used, on=["rank", "device_id"], how="semi")
+    return devices.sort("rank", "device_id").to_dicts()
+
+
+def _kernels(run: Run) -> list[dict[str, Any]]:
+    top = run.ask("kernels").head(TOP_KERNELS).to_dicts()
+    return [{**row, "short_name": names.kernel(row["name"])} for row in top]
+
+
+def _host_ops(run: Run) -> list[dict[str, Any]]:
+    ops = run.ask("ops").sort("host_self_ns", descending=True)
+    return ops.head(TOP_KERNELS).to_dicts()
+
+
+def limits(run: Run) -> list[dict[str, Any]]:
+    """What limits the conclusions: quality rows, those of several recordings taken together."""
+    rows = run.table("quality")
+    if rows.is_empty():
+        return []
+    return (
+        rows.group_by("kind", "severity", maintain_order=True)
+        .agg(
+            pl.col("text").first(),
+            pl.col("remedy").first(),
+            pl.col("count").sum(),
+            counted=pl.col("count").is_not_null().any(),
+            recordings=pl.col("recording_id").n_unique(),
+        )
+        .with_columns(count=pl.when("counted").then("count"))
+        .drop("counted")
+        .with_columns(_order=pl.col("severity").replace_strict(_SEVERITY, return_dtype=pl.Int8))
+        .sort("_order", maintain_order=True)
+        .drop("_order")
+        .to_dicts()
+    )

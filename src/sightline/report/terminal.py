@@ -1,0 +1,243 @@
+"""The report as one screen of text, at most 80 columns wide."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rich.text import Text
+
+from sightline.report import names
+from sightline.units import format_count, format_ns, format_pct
+
+WIDTH = 80
+BAR = 42
+MAX_RANKS = 16
+MAX_FINDINGS = 4
+MAX_KERNELS = 5
+
+# part of the breakdown: label, colour, how it looks in a bar
+PARTS = (
+    ("compute", "compute", "green", "█"),
+    ("exposed_comm", "exposed comm", "magenta", "▒"),
+    ("exposed_copy", "copies", "yellow", "░"),
+    ("idle", "idle", "dim", "·"),
+)
+
+
+def render(data: dict[str, Any]) -> Text:
+    """The whole screen."""
+    blocks = [
+        list(_head(data)),
+        list(_where_the_time_went(data)),
+        list(_findings(data)),
+        list(_kernels(data)),
+        list(_ops(data)),
+        list(_limits(data)),
+    ]
+    return Text("\n\n").join(Text("\n").join(block) for block in blocks if block)
+
+
+def _head(data: dict[str, Any]) -> Iterator[Text]:
+    recordings, devices = data["recordings"], data["devices"]
+    tools = sorted({r["tool"] for r in recordings if r["tool"]})
+    first = names.fit(Path(recordings[0]["path"]).name, 34)
+    what = first if len(recordings) == 1 else f"{len(recordings)} recordings"
+    parts = [what, ", ".join(tools) or recordings[0]["format"]]
+    if devices:
+        kinds = sorted({d["name"] or "GPU of unknown name" for d in devices})
+        parts.append(f"{len(devices)} × {', '.join(kinds)}")
+    if len(recordings) == 1:
+        world = recordings[0]["world_size"]
+        parts.append(f"rank {recordings[0]['rank']}" + (f" of {world}" if world else ""))
+    yield from _joined(parts, style="bold")
+    if data["window"]:
+        lengths = [w["window_end_ns"] - w["window_start_ns"] for w in data["window"]]
+        low, high = format_ns(min(lengths)), format_ns(max(lengths))
+        span = low if low == high else f"{low} to {high}"
+        count = format_count(data["counts"]["device_ops"])
+        steps = "" if any(q["kind"] == "no_steps" for q in data["limits"]) else _steps_note(data)
+        yield from _joined([f"window {span}, {data['window'][0]['window']}{steps}",
+                            f"{count} GPU operations"])  # fmt: skip
+    else:
+        count = format_count(data["counts"].get("host_ops", 0))
+        yield Text(f"no GPU operations · {count} CPU ranges")
+
+
+def _steps_note(data: dict[str, Any]) -> str:
+    whole = data["window"][0]["window"].startswith("first")
+    return " (all steps, warm-up too if recorded)" if whole else ""
+
+
+def _joined(parts: list[str], style: str = "") -> Iterator[Text]:
+    """Parts with ' · ' between them, broken over lines between parts only."""
+    line = ""
+    for part in parts:
+        part = names.printable(part)
+        if line and len(line) + 3 + len(part) > WIDTH:
+            yield Text(line, style=style)
+            line = part
+        else:
+            line = f"{line} · {part}" if line else part
+    yield Text(names.fit(line, WIDTH), style=style)
+
+
+def _where_the_time_went(data: dict[str, Any]) -> Iterator[Text]:
+    rows = data["breakdown"]
+    if len(rows) == 1:
+        yield from _one_device(rows[0])
+    elif rows:
+        yield from _many_devices(rows, data)
+
+
+def _one_device(row: dict[str, Any]) -> Iterator[Text]:
+    shown = [p for p in PARTS if row[f"{p[0]}_ns"] or p[0] in ("compute", "idle")]
+    for line, (part, label, colour, _) in enumerate(shown):
+        text = Text("GPU   " if line == 0 else "      ")
+        text.append_text(_bar(row, BAR) if line == 0 else Text(" " * BAR))
+        pct, ns = format_pct(row[f"{part}_pct"]), format_ns(row[f"{part}_ns"])
+        text.append(f"  {label:<13}", style=colour)
+        text.append(f"{pct:>7}{ns:>11}")
+        yield text
+
+
+def _bar(row: dict[str, Any], width: int) -> Text:
+    """Shares of the window as a bar of exactly `width` cells; what is not zero shows."""
+    window = row["window_ns"] or 1
+    exact = [row[f"{part}_ns"] * width / window for part, *_ in PARTS]
+    cells = [max(int(e), 1 if e > 0.02 else 0) for e in exact]
+    order = sorted(range(len(PARTS)), key=lambda i: exact[i] - cells[i], reverse=True)
+    while sum(cells) < width:
+        cells[order[0]] += 1
+        order = sorted(range(len(PARTS)), key=lambda i: exact[i] - cells[i], reverse=True)
+    while sum(cells) > width:
+        cells[max(range(len(PARTS)), key=lambda i: cells[i])] -= 1
+    bar = Text()
+    for (_, _, colour, char), n in zip(PARTS, cells, strict=True):
+        bar.append(char * n, style=colour)
+    return bar
+
+
+def _many_devices(rows: list[dict[str, Any]], data: dict[str, Any]) -> Iterator[Text]:
+    several = len({r["device_id"] for r in rows}) > 1 and len({r["rank"] for r in rows}) < len(rows)
+    late = {rank for f in data["findings"] for rank in f["where"].get("late_ranks", ())}
+    yield Text(
+        f"{'rank':<8}{'':<26}{'compute':>9}{'exp. comm':>11}{'copies':>9}{'idle':>9}", style="dim"
+    )
+    shown = rows if len(rows) <= MAX_RANKS else rows[: MAX_RANKS - 1]
+    for row in shown:
+        label = f"{row['rank']}/gpu{row['device_id']}" if several else str(row["rank"])
+        text = Text(f"{label:<8}") + _bar(row, 24) + Text("  ")
+        for part, width in zip(PARTS, (9, 11, 9, 9), strict=True):
+            text.append(f"{format_pct(row[f'{part[0]}_pct']):>{width}}")
+        if row["rank"] in late:
+            text.append(" ◀", style="bold")
+        yield text
+    if len(rows) > len(shown):
+        yield Text(f"… {len(rows) - len(shown)} more: sightline stats breakdown", style="dim")
+    yield _legend()
+
+
+def _legend() -> Text:
+    text = Text("        ")
+    for _, label, colour, char in PARTS:
+        text.append(char, style=colour)
+        text.append(f" {label}   ", style="dim")
+    return text
+
+
+def _findings(data: dict[str, Any]) -> Iterator[Text]:
+    judged = [f for f in data["findings"] if not f["abstained"]]
+    if not judged and data["breakdown"]:
+        busy = min(r["compute_pct"] for r in data["breakdown"])
+        yield Text(f"No finding: the GPU computes for {format_pct(busy)} of the window or more.")
+    for number, finding in enumerate(judged[:MAX_FINDINGS], 1):
+        if number > 1:
+            yield Text()
+        yield from _finding(number, finding)
+    if len(judged) > MAX_FINDINGS:
+        yield Text()
+        yield Text(f"   {len(judged) - MAX_FINDINGS} more: sightline report --json", style="dim")
+
+
+def _finding(number: int, finding: dict[str, Any]) -> Iterator[Text]:
+    gain = finding["gain_ns"]
+    right = ""
+    if gain is not None:
+        right = f"gain up to {format_ns(gain)}"
+        if finding["cost_pct"] is not None:
+            right += f" · cost {format_pct(finding['cost_pct'])}"
+    elif finding["cost_pct"] is not None:
+        right = f"{format_pct(finding['cost_pct'])} of the window"
+    left = f"{number}  {finding['title']}"
+    style = {"critical": "bold red", "warning": "bold yellow"}.get(finding["severity"], "bold")
+    if len(left) + len(right) + 2 <= WIDTH:
+        yield Text(left, style=style) + Text(right.rjust(WIDTH - len(left)))
+    else:
+        yield Text(left, style=style)
+        yield Text(right.rjust(WIDTH))
+    yield from _wrapped(finding["summary"], "   ", "   ")
+    for line in finding["evidence"][:4]:
+        yield Text("   · " + names.fit(line, WIDTH - 5), style="dim")
+    for label in ("fix", "verify"):
+        if finding[label]:
+            head = f"   {label.capitalize():<7}"
+            yield from _wrapped(finding[label], head, " " * 10)
+
+
+def _wrapped(text: str, first: str, rest: str) -> Iterator[Text]:
+    lines = textwrap.wrap(
+        names.printable(text), WIDTH, initial_indent=first, subsequent_indent=rest,
+        break_on_hyphens=False,
+    )  # fmt: skip
+    yield from map(Text, lines)
+
+
+def _kernels(data: dict[str, Any]) -> Iterator[Text]:
+    rows = data["kernels"]
+    if not rows:
+        return
+    yield Text(f"{'Top kernels':<40}{'n':>9}{'total':>11}{'mean':>10}{'window':>9}", style="bold")
+    for row in rows[:MAX_KERNELS]:
+        yield Text(
+            f"{names.fit(row['short_name'], 40):<40}{format_count(row['instances']):>9}"
+            f"{format_ns(row['total_ns']):>11}{format_ns(row['mean_ns']):>10}"
+            f"{format_pct(row['window_pct']):>9}"
+        )
+
+
+def _ops(data: dict[str, Any]) -> Iterator[Text]:
+    if not data["ops"]:
+        return
+    yield Text(
+        f"{'Top operators on the CPU':<44}{'n':>12}{'own time':>12}{'total':>12}", style="bold"
+    )
+    for row in data["ops"][:MAX_KERNELS]:
+        yield Text(
+            f"{names.fit(row['name'], 44):<44}{format_count(row['instances']):>12}"
+            f"{format_ns(row['host_self_ns']):>12}{format_ns(row['host_total_ns']):>12}"
+        )
+
+
+def _limits(data: dict[str, Any]) -> Iterator[Text]:
+    """What limits the conclusions: what went wrong in full, the rest in one line."""
+    abstained = [f for f in data["findings"] if f["abstained"]]
+    minor = []
+    for limit in data["limits"]:
+        count = "" if limit["count"] is None else f"{format_count(limit['count'])} "
+        if limit["severity"] == "info":
+            minor.append(f"{count}{limit['text']}")
+            continue
+        style = "bold red" if limit["severity"] == "error" else "yellow"
+        head, *more = _wrapped(f"{count}{limit['text']}", "!  ", "   ")
+        head.stylize(style, 0, 1)
+        yield head
+        yield from more
+        if limit["remedy"]:
+            yield from _wrapped(limit["remedy"], "   → ", "     ")
+    if minor:
+        yield from _wrapped("What limits this: " + "; ".join(minor) + ".", "", "")
+    for finding in abstained:
+        yield from _wrapped(f"Not judged: {finding['rule']} ({finding['reason']}).", "", "")

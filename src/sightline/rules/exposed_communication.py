@@ -1,0 +1,142 @@
+"""Communication runs while no compute does.
+
+Symptom
+    Collective kernels (NCCL, RCCL, oneCCL, NVSHMEM) that nothing hides.
+
+Why it hurts
+    While a device only communicates, its arithmetic units do nothing. Much of that time is often
+    not transfer but waiting: a collective kernel runs from this rank's arrival on, so a rank that
+    arrives early pays for one that arrives late.
+
+Evidence
+    Exposed communication per rank (`sightline stats breakdown`, `overlap`). With several ranks:
+    those that spend clearly less time in communication arrive last, and the others wait for them.
+
+Threshold
+    Over 5 % of the window (TraceLens agent, 2026-08). A rank counts as late where its share of
+    communication lies more than 10 points under the next one's.
+
+Fix
+    If some ranks are late: make them faster first (their own idle and compute say what they do).
+    Else overlap: smaller buckets earlier (DDP bucket_cap_mb), prefetch (FSDP backward_prefetch),
+    or less to send (gradient accumulation, compression, other parallel layout).
+
+False positives
+    Ranks of different roles (pipeline stages, parameter servers) need not communicate alike.
+
+References
+    TraceLens NcclAnalyser (AMD-AGI/TraceLens, 2026-08); NVIDIA/nccl-tests doc/PERFORMANCE.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from sightline.model.declare import Finding, Rule
+from sightline.model.run import Run
+from sightline.units import format_ns, format_pct
+
+RULE = Rule("exposed-communication", "Communication is not hidden behind compute")
+
+COMM_PCT = 5.0
+LATE_POINTS = 10.0
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """At most one finding over all devices."""
+    if not run.rows("device_ops"):
+        return
+    overlap = run.ask("overlap").drop("exposed_comm_ns", "compute_ns")
+    rows = run.ask("breakdown").join(overlap, on=["rank", "device_id"])
+    cost = rows.get_column("exposed_comm_ns").sum()
+    pct = 100 * cost / (rows.get_column("window_ns").sum() or 1)
+    if pct < COMM_PCT:
+        return
+    comm = rows.get_column("comm_ns").sum()
+    hidden = 100 * rows.get_column("comm_overlap_ns").sum() / comm
+    summary = (
+        f"{format_pct(pct)} of the window is communication with no compute beside it; "
+        f"{format_pct(hidden)} of all communication is hidden."
+    )
+    evidence = []
+    late = late_ranks(rows)
+    fix = (
+        "start communication earlier and in smaller buckets (DDP bucket_cap_mb, FSDP "
+        "backward_prefetch), or send less"
+    )
+    if late:
+        who = _ranks(late)
+        others = rows.filter(~pl.col("rank").is_in(late))
+        own = rows.filter(pl.col("rank").is_in(late))
+        low, high = _range(own, "exposed_comm_pct"), _range(others, "exposed_comm_pct")
+        summary += (
+            f" {who} least time in communication ({low}, the others {high}): "
+            "they arrive last, and the others wait for them."
+        )
+        evidence.append(
+            f"compute: {_range(own, 'compute_pct')} there, {_range(others, 'compute_pct')} elsewhere"
+        )
+        evidence.append(
+            f"idle: {_range(own, 'idle_pct')} there, {_range(others, 'idle_pct')} elsewhere"
+        )
+        fix = f"make {_names(late)} faster first: {_why(own, others)}"
+    if not run.rows("collectives"):
+        evidence.append("not known: sizes and groups of the collectives (none recorded)")
+    yield Finding(
+        rule=RULE.name,
+        title=RULE.title,
+        severity="critical" if pct >= 30 else "warning",
+        summary=summary,
+        cost_ns=cost,
+        cost_pct=pct,
+        gain_ns=rows.get_column("exposed_comm_ns").max(),
+        confidence="medium",
+        evidence=tuple(evidence),
+        where={"late_ranks": late, "ranks": rows.get_column("rank").unique().sort().to_list()},
+        fix=fix,
+        verify="sightline stats overlap AFTER: exposed_comm_ns "
+        f"(now {format_ns(rows.get_column('exposed_comm_ns').max())} at most)",
+    )
+
+
+def late_ranks(rows: pl.DataFrame) -> list[int]:
+    """Ranks with clearly less communication: below the widest gap in the lower half, if wide."""
+    shares = (
+        rows.group_by("rank").agg(pct=pl.col("exposed_comm_pct").mean()).sort("pct", "rank").rows()
+    )
+    if len(shares) < 2:
+        return []
+    half = max(1, len(shares) // 2)
+    jump, at = max((shares[i][1] - shares[i - 1][1], i) for i in range(1, half + 1))
+    return sorted(rank for rank, _ in shares[:at]) if jump > LATE_POINTS else []
+
+
+def _why(own: pl.DataFrame, others: pl.DataFrame) -> str:
+    """What the late ranks do with the time in which the others wait."""
+    more_idle = (own.get_column("idle_ns").mean() or 0) - (others.get_column("idle_ns").mean() or 0)  # type: ignore[operator]
+    more_compute = (own.get_column("compute_ns").mean() or 0) - (  # type: ignore[operator]
+        others.get_column("compute_ns").mean() or 0
+    )
+    if more_idle > more_compute:
+        return "their GPUs idle more, so it is their host, not their kernels"
+    return "their GPUs compute longer: balance the work"
+
+
+def _range(rows: pl.DataFrame, column: str) -> str:
+    low, high = rows.get_column(column).min(), rows.get_column(column).max()
+    first, last = format_pct(low), format_pct(high)  # type: ignore[arg-type]
+    return first if first == last else f"{first} to {last}"
+
+
+def _names(ranks: list[int]) -> str:
+    texts = [str(r) for r in ranks]
+    if len(texts) == 1:
+        return f"rank {texts[0]}"
+    return f"ranks {', '.join(texts[:-1])} and {texts[-1]}"
+
+
+def _ranks(ranks: list[int]) -> str:
+    names = _names(ranks).capitalize()
+    return f"{names} spends" if len(ranks) == 1 else f"{names} spend"

@@ -1,0 +1,43 @@
+"""Fixtures that all tests share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# Beside the checkout: real recordings, and what other tools say of them.
+CORPUS = Path(__file__).resolve().parents[1].parent / "shared" / "corpus"
+
+# On a busy machine one example can take long without anything being wrong.
+settings.register_profile(
+    "ci",
+    max_examples=60,
+    deadline=None,
+    derandomize=True,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.register_profile("thorough", settings.get_profile("ci"), max_examples=2000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.fixture(scope="session")
+def corpus() -> Path:
+    """The folder of real recordings; a test that asks for it is skipped where it is absent."""
+    if not CORPUS.is_dir():
+        pytest.skip(f"no corpus at {CORPUS}")
+    return CORPUS
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """One cache of imports for the whole session, away from the user's own."""
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SIGHTLINE_CACHE", str(folder))
+        patch.delenv("SIGHTLINE_CACHE_BYTES", raising=False)
+        yield folder
