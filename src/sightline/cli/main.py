@@ -11,6 +11,7 @@ import tempfile
 import textwrap
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from types import ModuleType
 
 import sightline
@@ -49,10 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _dispatch(arguments: list[str]) -> int:
     names = command_names()
-    if arguments and not arguments[0].startswith("-") and arguments[0] not in names:
-        # `sightline trace.json` is the main job; but a mistyped command is not a file.
-        if "." in arguments[0] or os.sep in arguments[0] or os.path.exists(arguments[0]):  # noqa: PTH110
-            arguments = ["report", *arguments]
+    if arguments and arguments[0] not in names and _is_path(arguments[0]):
+        arguments = ["report", *arguments]
     parser = _parser(names)
     parsed = parser.parse_args(arguments)
     if not hasattr(parsed, "module"):
@@ -62,6 +61,11 @@ def _dispatch(arguments: list[str]) -> int:
     code: int = module.run(parsed)
     sys.stdout.flush()
     return code
+
+
+def _is_path(text: str) -> bool:
+    """Whether `sightline TEXT` is the main job on a file; a mistyped command is not a file."""
+    return not text.startswith("-") and ("." in text or "/" in text or Path(text).exists())
 
 
 def command_names() -> list[str]:

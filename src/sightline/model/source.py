@@ -42,7 +42,8 @@ class Source:
             ) from error
         if magic[:2] == _GZIP:
             unpacked = gzip.GzipFile(fileobj=raw)
-            unpacked.myfileobj = raw  # so that closing the one closes the other
+            # Closing the one closes the other.
+            unpacked.myfileobj = raw  # type: ignore[assignment]
             return unpacked  # type: ignore[return-value]
         if magic == _ZSTD:
             raw.close()

@@ -43,7 +43,7 @@ def render(data: dict[str, Any]) -> Text:
 def _head(data: dict[str, Any]) -> Iterator[Text]:
     recordings, devices = data["recordings"], data["devices"]
     tools = sorted({r["tool"] for r in recordings if r["tool"]})
-    first = names.fit(Path(recordings[0]["path"]).name, 34)
+    first = names.fit(Path(recordings[0]["path"]).name, 48)
     what = first if len(recordings) == 1 else f"{len(recordings)} recordings"
     parts = [what, ", ".join(tools) or recordings[0]["format"]]
     if devices:
@@ -58,17 +58,11 @@ def _head(data: dict[str, Any]) -> Iterator[Text]:
         low, high = format_ns(min(lengths)), format_ns(max(lengths))
         span = low if low == high else f"{low} to {high}"
         count = format_count(data["counts"]["device_ops"])
-        steps = "" if any(q["kind"] == "no_steps" for q in data["limits"]) else _steps_note(data)
-        yield from _joined([f"window {span}, {data['window'][0]['window']}{steps}",
+        yield from _joined([f"window {span}, {data['window'][0]['window']}",
                             f"{count} GPU operations"])  # fmt: skip
     else:
         count = format_count(data["counts"].get("host_ops", 0))
         yield Text(f"no GPU operations · {count} CPU ranges")
-
-
-def _steps_note(data: dict[str, Any]) -> str:
-    whole = data["window"][0]["window"].startswith("first")
-    return " (all steps, warm-up too if recorded)" if whole else ""
 
 
 def _joined(parts: list[str], style: str = "") -> Iterator[Text]:
@@ -168,7 +162,7 @@ def _finding(number: int, finding: dict[str, Any]) -> Iterator[Text]:
     if gain is not None:
         right = f"gain up to {format_ns(gain)}"
         if finding["cost_pct"] is not None:
-            right += f" · cost {format_pct(finding['cost_pct'])}"
+            right += f" · {format_pct(finding['cost_pct'])} of the window"
     elif finding["cost_pct"] is not None:
         right = f"{format_pct(finding['cost_pct'])} of the window"
     left = f"{number}  {finding['title']}"

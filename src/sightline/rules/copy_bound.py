@@ -31,6 +31,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from sightline.algebra.scalars import largest, total
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.units import format_bytes, format_count, format_ns, format_pct
@@ -53,8 +54,8 @@ def check(run: Run) -> Iterator[Finding]:
     if not run.rows("device_ops"):
         return
     rows = run.ask("breakdown")
-    cost = rows.get_column("exposed_copy_ns").sum()
-    pct = 100 * cost / (rows.get_column("window_ns").sum() or 1)
+    cost = total(rows, "exposed_copy_ns")
+    pct = 100 * cost / max(total(rows, "window_ns"), 1)
     if pct < COPY_PCT:
         return
     copies = (
@@ -68,7 +69,7 @@ def check(run: Run) -> Iterator[Finding]:
     direction = main["copy_kind"] or main["kind"]
     yield Finding(
         rule=RULE.name,
-        title=RULE.title,
+        title=RULE.name,
         severity="critical" if pct >= 30 else "warning",
         summary=(
             f"{format_pct(pct)} of the window is copying or filling with nothing beside it, "
@@ -76,7 +77,7 @@ def check(run: Run) -> Iterator[Finding]:
         ),
         cost_ns=cost,
         cost_pct=pct,
-        gain_ns=rows.get_column("exposed_copy_ns").max(),
+        gain_ns=largest(rows, "exposed_copy_ns"),
         confidence="high",
         evidence=evidence,
         where={"copy_kind": main["copy_kind"], "src_kind": main["src_kind"]},

@@ -31,6 +31,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from sightline.algebra.classes import is_communication
+from sightline.algebra.scalars import total
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.units import format_count, format_ns, format_pct
@@ -46,24 +47,23 @@ def check(run: Run) -> Iterator[Finding]:
     if not run.rows("device_ops"):
         return
     rows = run.ask("breakdown")
-    windows = rows.get_column("window_ns").sum() or 1
-    compute_pct = 100 * rows.get_column("compute_ns").sum() / windows
+    windows = max(total(rows, "window_ns"), 1)
+    compute_pct = 100 * total(rows, "compute_ns") / windows
     kernels = run.ask("kernels")
     kernels = kernels.filter(~is_communication(pl.col("name")))
     if kernels.height < 2 or compute_pct < COMPUTE_PCT:
         return
     top = kernels.row(0, named=True)
-    total = kernels.get_column("total_ns").sum() or 1
-    share = 100 * top["total_ns"] / total
+    share = 100 * top["total_ns"] / max(total(kernels, "total_ns"), 1)
     if share < KERNEL_PCT:
         return
     yield Finding(
         rule=RULE.name,
-        title=RULE.title,
+        title=RULE.name,
         severity="info",
         summary=(
-            f"{format_pct(share)} of all kernel time is one kernel, {format_count(top['instances'])} "
-            f"instances of {format_ns(top['median_ns'])}."
+            f"{format_pct(share)} of all kernel time is one kernel: "
+            f"{format_count(top['instances'])} instances of {format_ns(top['median_ns'])}."
         ),
         cost_ns=top["total_ns"],
         cost_pct=100 * top["total_ns"] / windows,

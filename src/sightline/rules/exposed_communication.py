@@ -34,6 +34,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from sightline.algebra.scalars import largest, mean, span, total
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.units import format_ns, format_pct
@@ -50,12 +51,11 @@ def check(run: Run) -> Iterator[Finding]:
         return
     overlap = run.ask("overlap").drop("exposed_comm_ns", "compute_ns")
     rows = run.ask("breakdown").join(overlap, on=["rank", "device_id"])
-    cost = rows.get_column("exposed_comm_ns").sum()
-    pct = 100 * cost / (rows.get_column("window_ns").sum() or 1)
+    cost = total(rows, "exposed_comm_ns")
+    pct = 100 * cost / max(total(rows, "window_ns"), 1)
     if pct < COMM_PCT:
         return
-    comm = rows.get_column("comm_ns").sum()
-    hidden = 100 * rows.get_column("comm_overlap_ns").sum() / comm
+    hidden = 100 * total(rows, "comm_overlap_ns") / max(total(rows, "comm_ns"), 1)
     summary = (
         f"{format_pct(pct)} of the window is communication with no compute beside it; "
         f"{format_pct(hidden)} of all communication is hidden."
@@ -75,29 +75,26 @@ def check(run: Run) -> Iterator[Finding]:
             f" {who} least time in communication ({low}, the others {high}): "
             "they arrive last, and the others wait for them."
         )
-        evidence.append(
-            f"compute: {_range(own, 'compute_pct')} there, {_range(others, 'compute_pct')} elsewhere"
-        )
-        evidence.append(
-            f"idle: {_range(own, 'idle_pct')} there, {_range(others, 'idle_pct')} elsewhere"
-        )
+        for part in ("compute", "idle"):
+            there, elsewhere = _range(own, f"{part}_pct"), _range(others, f"{part}_pct")
+            evidence.append(f"{part}: {there} there, {elsewhere} elsewhere")
         fix = f"make {_names(late)} faster first: {_why(own, others)}"
     if not run.rows("collectives"):
         evidence.append("not known: sizes and groups of the collectives (none recorded)")
     yield Finding(
         rule=RULE.name,
-        title=RULE.title,
+        title=RULE.name,
         severity="critical" if pct >= 30 else "warning",
         summary=summary,
         cost_ns=cost,
         cost_pct=pct,
-        gain_ns=rows.get_column("exposed_comm_ns").max(),
+        gain_ns=largest(rows, "exposed_comm_ns"),
         confidence="medium",
         evidence=tuple(evidence),
         where={"late_ranks": late, "ranks": rows.get_column("rank").unique().sort().to_list()},
         fix=fix,
         verify="sightline stats overlap AFTER: exposed_comm_ns "
-        f"(now {format_ns(rows.get_column('exposed_comm_ns').max())} at most)",
+        f"(now {format_ns(largest(rows, 'exposed_comm_ns'))} at most)",
     )
 
 
@@ -115,18 +112,15 @@ def late_ranks(rows: pl.DataFrame) -> list[int]:
 
 def _why(own: pl.DataFrame, others: pl.DataFrame) -> str:
     """What the late ranks do with the time in which the others wait."""
-    more_idle = (own.get_column("idle_ns").mean() or 0) - (others.get_column("idle_ns").mean() or 0)  # type: ignore[operator]
-    more_compute = (own.get_column("compute_ns").mean() or 0) - (  # type: ignore[operator]
-        others.get_column("compute_ns").mean() or 0
-    )
+    more_idle = mean(own, "idle_ns") - mean(others, "idle_ns")
+    more_compute = mean(own, "compute_ns") - mean(others, "compute_ns")
     if more_idle > more_compute:
         return "their GPUs idle more, so it is their host, not their kernels"
     return "their GPUs compute longer: balance the work"
 
 
 def _range(rows: pl.DataFrame, column: str) -> str:
-    low, high = rows.get_column(column).min(), rows.get_column(column).max()
-    first, last = format_pct(low), format_pct(high)  # type: ignore[arg-type]
+    first, last = map(format_pct, span(rows, column))
     return first if first == last else f"{first} to {last}"
 
 

@@ -33,6 +33,7 @@ from typing import Any
 
 import polars as pl
 
+from sightline.algebra.scalars import total
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.units import format_count, format_ns, format_pct
@@ -97,8 +98,8 @@ def check(run: Run) -> Iterator[Finding]:
     if not run.rows("device_ops"):
         return
     breakdown = run.ask("breakdown")
-    windows = breakdown.get_column("window_ns").sum() or 1
-    idle_pct = 100 * breakdown.get_column("idle_ns").sum() / windows
+    windows = max(total(breakdown, "window_ns"), 1)
+    idle_pct = 100 * total(breakdown, "idle_ns") / windows
     causes = run.ask("idle")
     if run.rows("host_ops"):
         # Late launches of a launch-bound device are that rule's finding.
@@ -141,7 +142,7 @@ def _finding(row: dict[str, Any], pct: float) -> Finding:
     unknown = row["cause"] == "unknown"
     return Finding(
         rule=RULE.name,
-        title=f"{RULE.title}: {row['cause'].replace('_', ' ')}",
+        title=f"{RULE.name}: {row['cause'].replace('_', ' ')}",
         severity="critical" if pct >= 30 else "warning",
         summary=f"For {format_pct(pct)} of the window {happens}.",
         cost_ns=row["total_ns"],

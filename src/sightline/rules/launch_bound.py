@@ -34,6 +34,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from sightline.algebra.scalars import total
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.units import format_count, format_ns, format_pct
@@ -55,13 +56,13 @@ def check(run: Run) -> Iterator[Finding]:
     if bound.is_empty():
         return
     worst = bound.row(0, named=True)
-    windows = run.ask("breakdown").get_column("window_ns").sum()
-    cost = bound.get_column("late_idle_ns").sum()
-    pct = 100 * cost / windows
+    windows = total(run.ask("breakdown"), "window_ns")
+    cost = total(bound, "late_idle_ns")
+    pct = 100 * cost / max(windows, 1)
     busy = _host_time(run, worst["rank"])
     yield Finding(
         rule=RULE.name,
-        title=RULE.title,
+        title=RULE.name,
         severity="critical" if pct >= 50 else "warning",
         summary=(
             "The GPU finishes each operation before the host has launched the next: "
@@ -98,5 +99,5 @@ def _host_time(run: Run, rank: int) -> list[str]:
         .agg(own=(length - pl.col("below").fill_null(0)).sum())
         .sort("own", "name", descending=[True, False])
     )
-    total = own.get_column("own").sum() or 1
-    return [f"{name} {format_pct(100 * ns / total)}" for name, ns in own.head(4).rows()]
+    whole = max(total(own, "own"), 1)
+    return [f"{name} {format_pct(100 * ns / whole)}" for name, ns in own.head(4).rows()]

@@ -1,0 +1,1 @@
+"""What makes recordings while a program runs."""

@@ -1,0 +1,166 @@
+"""What a machine offers for recording: devices, tools, permissions."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+TIMEOUT_S = 10  # nvidia-smi of a machine in trouble can hang for minutes
+
+Runner = Callable[[list[str]], str | None]
+
+
+@dataclass(frozen=True)
+class Way:
+    """One kind of recording, and whether it can be made here."""
+
+    what: str
+    possible: bool
+    why: str
+
+
+def output_of(command: list[str]) -> str | None:
+    """What a program prints, or None where it is missing, fails or hangs."""
+    program = shutil.which(command[0])
+    if program is None:
+        return None
+    try:
+        done = subprocess.run(  # noqa: S603  # fixed arguments, no shell
+            [program, *command[1:]], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def examine(run: Runner = output_of, root: Path = Path("/")) -> dict[str, Any]:
+    """Facts on the machine; null or an empty list for what is not there.
+
+    `run` and `root` let tests put a fake machine in place of this one.
+    """
+    smi = run(
+        ["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
+    )
+    gpus = [line.strip() for line in (smi or "").splitlines() if line.strip()]
+    rocm = run(["rocm-smi", "--showproductname", "--csv"])
+    gpus += [line for line in (rocm or "").splitlines() if line.startswith("card")]
+    return {
+        "gpus": gpus,
+        "nvidia_driver": _driver(root),
+        "nsys": _version(run(["nsys", "--version"])),
+        "ncu": _version(run(["ncu", "--version"])),
+        "rocprofv3": _version(run(["rocprofv3", "--version"])),
+        "unitrace": _version(run(["unitrace", "--version"])),
+        "perf": _version(run(["perf", "--version"])),
+        "py_spy": _version(run(["py-spy", "--version"])),
+        "torch": _installed("torch"),
+        "counters_need_admin": _admin_only(root),
+        "perf_event_paranoid": _number(root / "proc/sys/kernel/perf_event_paranoid"),
+        "ptrace_scope": _number(root / "proc/sys/kernel/yama/ptrace_scope"),
+    }
+
+
+def recordable(facts: dict[str, Any]) -> list[Way]:
+    """Each kind of recording with a yes or no and the reason."""
+    gpu = bool(facts["gpus"])
+    return [
+        _torch(facts, gpu),
+        _vendor(facts, "nsys", "CUDA timeline (Nsight Systems)", gpu),
+        _ncu(facts, gpu),
+        _vendor(facts, "rocprofv3", "ROCm timeline (rocprofv3)", gpu),
+        _vendor(facts, "unitrace", "Intel GPU timeline (unitrace)", gpu),
+        _perf(facts),
+        _py_spy(facts),
+    ]
+
+
+def _torch(facts: dict[str, Any], gpu: bool) -> Way:
+    what = "PyTorch timeline"
+    if facts["torch"] is None:
+        return Way(what, False, "torch is not installed in this Python")
+    if not gpu:
+        return Way(what, True, "the CPU side only: no GPU was found")
+    return Way(what, True, "torch.profiler, with CPU and CUDA activities")
+
+
+def _vendor(facts: dict[str, Any], tool: str, what: str, gpu: bool) -> Way:
+    if facts[tool] is None:
+        return Way(what, False, f"{tool} is not on the PATH")
+    return Way(what, gpu, facts[tool] if gpu else f"{tool} is here, but no GPU was found")
+
+
+def _ncu(facts: dict[str, Any], gpu: bool) -> Way:
+    way = _vendor(facts, "ncu", "Kernel counters (Nsight Compute)", gpu)
+    if way.possible and facts["counters_need_admin"]:
+        remedy = (
+            "only for root: the driver restricts counters "
+            "(NVIDIA ERR_NVGPUCTRPERM page: NVreg_RestrictProfilingToAdminUsers=0)"
+        )
+        return Way(way.what, True, remedy)
+    return way
+
+
+def _perf(facts: dict[str, Any]) -> Way:
+    what = "CPU samples (perf)"
+    level = facts["perf_event_paranoid"]
+    if facts["perf"] is None:
+        return Way(what, False, "perf is not on the PATH")
+    # Documentation/admin-guide/sysctl/kernel.rst: above 2 unprivileged use is refused (Debian: 3).
+    if level is not None and level > 2:
+        return Way(what, False, f"perf_event_paranoid is {level}: root, or set it to 1")
+    return Way(what, True, facts["perf"])
+
+
+def _py_spy(facts: dict[str, Any]) -> Way:
+    what = "Python stacks from outside (py-spy)"
+    if facts["py_spy"] is None:
+        return Way(what, False, "py-spy is not installed:  pip install py-spy")
+    # Documentation/admin-guide/LSM/Yama.rst: 1 allows children, 2 and 3 need root or nothing.
+    if (facts["ptrace_scope"] or 0) >= 1:
+        return Way(what, True, "programs it starts itself; others need root (ptrace_scope)")
+    return Way(what, True, facts["py_spy"])
+
+
+def _driver(root: Path) -> str | None:
+    text = _read(root / "proc/driver/nvidia/version")
+    match = re.search(r"Kernel Module.*?(\d+\.\d+(?:\.\d+)?)", text or "")
+    return match[1] if match else None
+
+
+def _admin_only(root: Path) -> bool | None:
+    match = re.search(
+        r"RmProfilingAdminOnly: (\d)", _read(root / "proc/driver/nvidia/params") or ""
+    )
+    return None if match is None else match[1] == "1"
+
+
+def _version(text: str | None) -> str | None:
+    if text is None:
+        return None
+    match = re.search(r"\d+\.\d+[\w.\-]*", text)
+    return match[0] if match else text.splitlines()[0] if text else ""
+
+
+def _installed(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _number(path: Path) -> int | None:
+    text = (_read(path) or "").strip()
+    return int(text) if text.lstrip("-").isdecimal() else None
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text()
+    except OSError:
+        return None
