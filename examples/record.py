@@ -20,8 +20,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import gzip
-import os
-import shutil
+import re
 import tempfile
 import time
 from collections.abc import Iterator
@@ -153,6 +152,11 @@ def train(args: argparse.Namespace, device: torch.device) -> tuple[object, list[
     return profiler, seconds[warmup + 1 :]
 
 
+def without_identity(trace: str) -> str:
+    """The trace without the machine's name and the path it was written to."""
+    return re.sub(r'"(host_name|traceName)":\s*"[^"]*"', r'"\1": ""', trace)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -170,15 +174,14 @@ def main() -> None:
         kind = "cuda" if torch.cuda.is_available() else "cpu"
     profiler, seconds = train(args, torch.device(kind))
     with tempfile.TemporaryDirectory() as scratch:
-        raw = os.path.join(scratch, "trace.json")
-        profiler.export_chrome_trace(raw)
-        if args.output.suffix == ".gz":
-            # No time in the header, so that equal recordings are equal files.
-            with open(raw, "rb") as read, open(args.output, "wb") as write:
-                with gzip.GzipFile(fileobj=write, mode="wb", mtime=0, filename="") as packed:
-                    shutil.copyfileobj(read, packed)
-        else:
-            shutil.copyfile(raw, args.output)
+        raw = Path(scratch) / "trace.json"
+        profiler.export_chrome_trace(str(raw))
+        text = without_identity(raw.read_text())
+    if args.output.suffix == ".gz":
+        # No time in the header, so that equal recordings are equal files.
+        args.output.write_bytes(gzip.compress(text.encode(), mtime=0))
+    else:
+        args.output.write_text(text)
     mean = sum(seconds) / len(seconds) if seconds else 0.0
     print(f"{args.output}: {args.problem}, {kind}, mean step {mean * 1e3:.2f} ms")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -181,12 +182,17 @@ def _finding(number: int, finding: dict[str, Any]) -> Iterator[Text]:
             yield from _wrapped(finding[label], head, " " * 10)
 
 
+# The blank between a number and its unit, at which no line may break.
+_UNIT = re.compile(r"(?<=\d) (?=(?:%|ns|µs|ms|s|[kMGTP]?B(?:/s)?)(?:\W|$))")
+
+
 def _wrapped(text: str, first: str, rest: str) -> Iterator[Text]:
+    glued = _UNIT.sub("\0", names.printable(text))
     lines = textwrap.wrap(
-        names.printable(text), WIDTH, initial_indent=first, subsequent_indent=rest,
+        glued, WIDTH, initial_indent=first, subsequent_indent=rest,
         break_on_hyphens=False,
     )  # fmt: skip
-    yield from map(Text, lines)
+    yield from (Text(line.replace("\0", " ")) for line in lines)
 
 
 def _kernels(data: dict[str, Any]) -> Iterator[Text]:

@@ -73,12 +73,13 @@ def check(run: Run) -> Iterator[Finding]:
         low, high = _range(own, "exposed_comm_pct"), _range(others, "exposed_comm_pct")
         summary += (
             f" {who} least time in communication ({low}, the others {high}): "
-            "they arrive last, and the others wait for them."
+            + ("it arrives" if len(late) == 1 else "they arrive")
+            + " last, and the others wait."
         )
         for part in ("compute", "idle"):
             there, elsewhere = _range(own, f"{part}_pct"), _range(others, f"{part}_pct")
             evidence.append(f"{part}: {there} there, {elsewhere} elsewhere")
-        fix = f"make {_names(late)} faster first: {_why(own, others)}"
+        fix = f"make {_names(late)} faster first: {_why(own, others, len(late))}"
     if not run.rows("collectives"):
         evidence.append("not known: sizes and groups of the collectives (none recorded)")
     yield Finding(
@@ -110,13 +111,15 @@ def late_ranks(rows: pl.DataFrame) -> list[int]:
     return sorted(rank for rank, _ in shares[:at]) if jump > LATE_POINTS else []
 
 
-def _why(own: pl.DataFrame, others: pl.DataFrame) -> str:
+def _why(own: pl.DataFrame, others: pl.DataFrame, count: int) -> str:
     """What the late ranks do with the time in which the others wait."""
     more_idle = mean(own, "idle_ns") - mean(others, "idle_ns")
     more_compute = mean(own, "compute_ns") - mean(others, "compute_ns")
-    if more_idle > more_compute:
-        return "their GPUs idle more, so it is their host, not their kernels"
-    return "their GPUs compute longer: balance the work"
+    if more_idle <= more_compute:
+        return "more compute runs there, so balance the work"
+    if count == 1:
+        return "its GPU idles more, so it is the host there, not the kernels"
+    return "their GPUs idle more, so it is the host there, not the kernels"
 
 
 def _range(rows: pl.DataFrame, column: str) -> str:

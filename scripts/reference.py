@@ -1,0 +1,94 @@
+"""Writes docs/reference.md from the declarations in the code; with --check, only compares."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from sightline import registry
+from sightline.model.columns import Column
+from sightline.model.run import page
+
+TARGET = Path(__file__).resolve().parents[1] / "docs" / "reference.md"
+
+
+def reference() -> str:
+    """The whole page."""
+    return "\n".join([*_head(), *_formats(), *_analyses(), *_rules(), *_tables()]) + "\n"
+
+
+def _head() -> Iterator[str]:
+    yield "# Reference"
+    yield ""
+    yield "Generated from the code by `make docs`; do not edit. Times are int64 ns on the run's"
+    yield "clock, sizes int64 bytes; `_pct` is 0 to 100. Missing is null."
+    yield ""
+
+
+def _formats() -> Iterator[str]:
+    yield "## Recording formats"
+    yield ""
+    for name, module in registry.members("importers"):
+        importer = module.IMPORTER
+        yield f"- **{name}**: {importer.label}. Recognised by: {importer.looks_like}."
+    yield ""
+
+
+def _analyses() -> Iterator[str]:
+    yield "## Analyses"
+    yield ""
+    yield "`sightline stats NAME RECORDING...`, or `run.ask(NAME)`."
+    for name, module in registry.members("analyses"):
+        analysis = module.ANALYSIS
+        yield f"\n### {name}\n\n{analysis.question}\n"
+        text = page(module).split("\n\n", 1)
+        if len(text) == 2:
+            yield f"```text\n{text[1]}\n```\n"
+        yield from (f"- {note}" for note in analysis.notes)
+        if analysis.needs:
+            yield f"- Needs: {', '.join(analysis.needs)}."
+        for p in analysis.params:
+            unit = f" {p.unit}" if p.unit else ""
+            yield f"- `--set {p.name}=...` ({p.default}{unit}): {p.doc}."
+        yield from _columns(analysis.columns)
+    yield ""
+
+
+def _rules() -> Iterator[str]:
+    yield "## Rules"
+    for _, module in registry.members("rules"):
+        yield f"\n### {module.RULE.name}\n\n```text\n{page(module)}\n```"
+    yield ""
+
+
+def _tables() -> Iterator[str]:
+    yield "## Tables"
+    for name, module in registry.members("model.tables"):
+        yield f"\n### {name}\n\nOne row is {module.TABLE.row}."
+        yield from _columns(module.TABLE.columns)
+
+
+def _columns(columns: tuple[Column, ...]) -> Iterator[str]:
+    yield ""
+    yield "| column | type | unit | joins | what it is |"
+    yield "|---|---|---|---|---|"
+    for c in columns:
+        doc = c.doc.replace("|", "\\|")
+        yield f"| {c.name} | {c.dtype} | {c.unit or ''} | {c.joins or ''} | {doc} |"
+
+
+def main() -> int:
+    text = reference()
+    if "--check" not in sys.argv:
+        TARGET.write_text(text, encoding="utf-8")
+        print(f"{TARGET.name} written")
+        return 0
+    if not TARGET.is_file() or TARGET.read_text(encoding="utf-8") != text:
+        print("docs/reference.md is not in step with the code: run  make docs", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
