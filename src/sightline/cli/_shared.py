@@ -34,11 +34,13 @@ def add_identity(parser: argparse.ArgumentParser) -> None:
 
 def open_run(args: argparse.Namespace) -> Run:
     """The run that the command line asks for, with progress on a terminal's stderr."""
+    from sightline.cli._progress import Progress
     from sightline.importers._open import open_run as open_paths
     from sightline.model.declare import ImportOptions
 
     options = ImportOptions(keep_identity=args.keep_identity)
-    run = open_paths(args.recordings, options=options)
+    with Progress(sys.stderr) as progress:
+        run = open_paths(args.recordings, options=options, progress=progress)
     return run.with_window(getattr(args, "window", None))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +20,41 @@ from sightline.model.source import Source
 from sightline.model.store import Part, is_store, read_facts, write_store
 
 
-def open_run(paths: Sequence[str], *, options: ImportOptions | None = None) -> Run:
+def open_run(
+    paths: Sequence[str],
+    *,
+    options: ImportOptions | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Run:
     """A run made of recordings and stores, each given as a file, a folder or a glob.
 
+    `progress` is told (file, bytes read, bytes in all) while a recording is read.
     Raises InputError where a path is missing or holds no recording.
     """
     options = options or ImportOptions()
     stores: list[Path] = []
     for given in expand(paths):
         path = Path(given)
-        stores.append(path if is_store(path) else import_one(Source(path, given), options))
+        if is_store(path):
+            stores.append(path)
+            continue
+        source = Source(path, given, _counter(given, path, progress) if progress else None)
+        stores.append(import_one(source, options))
     return compose(stores)
+
+
+def _counter(
+    given: str, path: Path, progress: Callable[[str, int, int], None]
+) -> Callable[[int], None]:
+    size = path.stat().st_size
+    done = 0
+
+    def count(read: int) -> None:
+        nonlocal done
+        done += read
+        progress(given, min(done, size), size)
+
+    return count
 
 
 def expand(paths: Sequence[str]) -> list[str]:

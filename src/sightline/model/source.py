@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -16,12 +17,38 @@ _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
 
 
+class _Counted(io.RawIOBase):
+    """A file that tells how much of it is read."""
+
+    def __init__(self, raw: io.RawIOBase, tell: Callable[[int], None]) -> None:
+        self._raw, self._tell = raw, tell
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return self._raw.seek(offset, whence)
+
+    def readinto(self, buffer: bytearray | memoryview) -> int | None:  # type: ignore[override]
+        count = self._raw.readinto(buffer)
+        self._tell(count or 0)
+        return count
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
 @dataclass(frozen=True)
 class Source:
     """One recording on disk. `given` is the path as the person wrote it."""
 
     path: Path
     given: str
+    on_read: Callable[[int], None] | None = None  # told how many stored bytes were just read
 
     @property
     def size(self) -> int:
@@ -31,7 +58,7 @@ class Source:
     def open(self) -> BinaryIO:
         """The decompressed bytes. Raises InputError where the file cannot be opened."""
         try:
-            raw = self.path.open("rb")
+            raw = self._stored()
             magic = raw.read(4)
             raw.seek(0)
         except OSError as error:
@@ -54,17 +81,30 @@ class Source:
             )
         return raw
 
+    def _stored(self) -> io.BufferedReader:
+        raw = self.path.open("rb", buffering=0)
+        return io.BufferedReader(raw if self.on_read is None else _Counted(raw, self.on_read))
+
     def head(self) -> bytes:
         """The first 64 kB of the decompressed bytes, or as much of it as is intact."""
         with self.open() as stream:
             return read_intact(stream, HEAD_BYTES)[0]
 
 
-def read_intact(stream: BinaryIO | io.BufferedIOBase, limit: int) -> tuple[bytes, str | None]:
-    """Up to `limit` bytes, and the reason where a damaged compressed stream ends early."""
+def read_intact(stream: BinaryIO, limit: int) -> tuple[bytes, str | None]:
+    """Up to `limit` bytes, and the reason where a damaged compressed stream ends early.
+
+    One decompressed block at a time, so that everything before the damage is kept.
+    """
+    blocks: list[bytes] = []
+    wanted = limit
     try:
-        return stream.read(limit), None
+        # Every stream that Source.open gives is buffered, which BinaryIO does not say.
+        while wanted > 0 and (block := stream.read1(wanted)):  # type: ignore[attr-defined]
+            blocks.append(block)
+            wanted -= len(block)
     except EOFError:
-        return b"", "the compressed file ends in the middle"
+        return b"".join(blocks), "the compressed file ends in the middle"
     except (zlib.error, gzip.BadGzipFile) as error:
-        return b"", f"the compressed data is damaged ({error})"
+        return b"".join(blocks), f"the compressed data is damaged ({error})"
+    return b"".join(blocks), None

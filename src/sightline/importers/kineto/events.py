@@ -65,7 +65,7 @@ class Events:
         else:
             raise DamagedError(f"cannot read {self._given}", why="it is not JSON")
         if self._early_end:
-            self._note("truncated", "error", f"reading stopped early: {self._early_end}", 1)
+            self._note("truncated", "error", f"reading stopped early: {self._early_end}", None)
 
     def _object(self) -> Iterator[Any]:
         while True:
@@ -199,12 +199,12 @@ class Events:
             "truncated",
             "error",
             f"the file ends in the middle (near byte {where}): read up to the last whole event",
-            1,
+            None,
             "Let the profiler finish: call stop(), or leave its 'with' block, before the exit.",
         )
 
     def _note(
-        self, kind: str, severity: str, text: str, count: int, remedy: str | None = None
+        self, kind: str, severity: str, text: str, count: int | None, remedy: str | None = None
     ) -> None:
         if not any(q.kind == kind and kind == "truncated" for q in self.quality):
             self.quality.append(Quality(kind, severity, text, count, remedy))

@@ -1,0 +1,58 @@
+"""One line on a terminal's stderr while recordings are read; nothing anywhere else."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TextIO
+
+from sightline.report.names import fit
+from sightline.units import format_bytes, format_rate
+
+QUIET_S = 1.0  # work under a second shows nothing
+EVERY_S = 0.2
+_CLEAR = "\r\x1b[K"
+
+
+class Progress:
+    """Bytes, rate and time left of the file that is being read."""
+
+    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+        self._stream, self._clock = stream, clock
+        self._live = stream.isatty()
+        self._began = clock()
+        self._file = ""
+        self._file_began = self._next = self._began
+        self._shown = False
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._shown:
+            self._stream.write(_CLEAR)
+            self._stream.flush()
+
+    def __call__(self, file: str, done: int, total: int) -> None:
+        if not self._live:
+            return
+        now = self._clock()
+        if file != self._file:
+            self._file, self._file_began = file, now
+        if now < self._next or now - self._began < QUIET_S:
+            return
+        self._next = now + EVERY_S
+        self._shown = True
+        self._stream.write(_CLEAR + self._line(now, done, total))
+        self._stream.flush()
+
+    def _line(self, now: float, done: int, total: int) -> str:
+        took = max(now - self._file_began, 1e-9)
+        rate = done / took
+        left = (total - done) / rate if rate else 0.0
+        name = fit(Path(self._file).name, 34)
+        share = 100 * done // max(total, 1)
+        return (
+            f"{name}  {share:3d} % of {format_bytes(total)}  {format_rate(rate)}  {left:.0f} s left"
+        )
