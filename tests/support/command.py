@@ -23,13 +23,16 @@ class Outcome:
 
 def sightline(*words: str | Path) -> Outcome:
     """Run a command; an exception that it lets through fails the test, as it should."""
-    out, err = io.StringIO(), io.StringIO()
+    # Tables are written as bytes, so standard output needs a real buffer below it.
+    out, err = io.TextIOWrapper(io.BytesIO(), encoding="utf-8"), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
             code = main([str(w) for w in words])
         except SystemExit as end:  # argparse ends this way
             code = end.code if isinstance(end.code, int) else 1
-    return Outcome(code or 0, out.getvalue(), err.getvalue())
+    out.flush()
+    data = out.buffer.getvalue()  # type: ignore[attr-defined]
+    return Outcome(code or 0, data.decode("utf-8", "replace"), err.getvalue())
 
 
 def stats(analysis: str, *words: str | Path) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ Shares no code with the tool. The rules are those of section 5 of docs/architect
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 import re
 from collections import defaultdict
@@ -79,7 +80,7 @@ def breakdown(ops: list[Operation]) -> Breakdown:
     spent = dict.fromkeys([*CLASSES, "idle"], 0)
     running = dict.fromkeys(CLASSES, 0)
     moments = sorted(changes)
-    for here, there in zip(moments, moments[1:], strict=False):
+    for here, there in itertools.pairwise(moments):
         for kind in CLASSES:
             running[kind] += changes[here][kind]
         owner = next((kind for kind in CLASSES if running[kind]), "idle")

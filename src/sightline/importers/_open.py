@@ -32,15 +32,33 @@ def open_run(
     Raises InputError where a path is missing or holds no recording.
     """
     options = options or ImportOptions()
-    stores: list[Path] = []
+    members: list[tuple[Path, int, dict[str, Any]]] = []
     for given in expand(paths):
         path = Path(given)
         if is_store(path):
-            stores.append(path)
+            members += [(path, index, facts) for index, facts in enumerate(read_facts(path))]
             continue
         source = Source(path, given, _counter(given, path, progress) if progress else None)
-        stores.append(import_one(source, options))
-    return compose(stores)
+        store = import_one(source, options)
+        members += [
+            (store, 0, {**facts, **_of_path(path, given, facts)}) for facts in read_facts(store)
+        ]
+    return compose(members)
+
+
+# 'rank7', 'rank-7', 'rank_7' or 'rank.7', not as the end of another word.
+_RANK_IN_NAME = re.compile(r"(?:^|[^a-zA-Z])rank[_\-.]?(\d{1,6})(?!\d)", re.IGNORECASE)
+
+
+def _of_path(path: Path, given: str, facts: dict[str, Any]) -> dict[str, Any]:
+    """What the path says, which the cache cannot know: equal files can lie under many names."""
+    if facts.get("own_rank") is not None:
+        return {"path": given, "rank_source": "recording"}
+    # The last match is nearest to the file's own name: a folder's name counts less.
+    named = _RANK_IN_NAME.findall("/".join(path.absolute().parts[-2:]))
+    if named:
+        return {"path": given, "rank_source": "file name", "own_rank": int(named[-1])}
+    return {"path": given, "rank_source": "order"}
 
 
 def _counter(
@@ -156,7 +174,6 @@ def import_one(source: Source, options: ImportOptions) -> Path:
     imported = registry.load("importers", importer.name).read(source, options)
     facts = {
         **imported.recording,
-        "path": source.given,
         "format": importer.name,
         "importer_version": f"{__version__}/{importer.version}",
         "bytes": source.size,
@@ -185,19 +202,17 @@ def _stored_columns(table: str) -> tuple[Any, ...]:
     return tuple(c for c in declared.columns if c.name not in ("rank", "recording_id"))
 
 
-def compose(stores: Sequence[Path]) -> Run:
-    """One run from several stores: ranks settled, ids made unique."""
-    members = [
-        (store, index, facts) for store in stores for index, facts in enumerate(read_facts(store))
-    ]
+def compose(members: Sequence[tuple[Path, int, dict[str, Any]]]) -> Run:
+    """One run from (store, number in it, facts) of each recording: ranks settled, ids unique."""
     if not members:
         raise InputError("there is nothing to read")
-    claimed = [facts.get("own_rank", facts["rank"]) for _, _, facts in members]
+    claimed = [facts["own_rank"] if "own_rank" in facts else facts["rank"] for *_, facts in members]
     ranks, notes = settle_ranks(claimed)
     parts = []
     for number, ((store, index, facts), rank) in enumerate(zip(members, ranks, strict=True)):
         own = {**facts, "quality": [*facts.get("quality", ()), *map(vars, notes[number])]}
-        own["rank_source"] = "order" if notes[number] else facts.get("rank_source")
+        if notes[number]:
+            own["rank_source"] = "order"
         parts.append(Part(store, index, facts["rank"], rank, number, own))
     return Run(parts)
 

@@ -21,7 +21,8 @@ def kernel(name: str) -> str:
     plain = _outside_brackets(text)
     plain = plain.rsplit("::", 1)[-1].strip() or text
     if plain in ("Kernel", "Kernel2", "kernel"):  # CUTLASS: the first argument is the real name
-        return text[text.find("<") + 1 :].split(",")[0].split("<")[0].split("::")[-1] or plain
+        first = re.split(r"[<>,(]", text.partition("<")[2], maxsplit=1)[0]
+        return first.rsplit("::", 1)[-1].strip() or plain
     if _GENERIC.search(plain):
         inner = _INNER.search(text[len(plain) :])
         if inner is not None:

@@ -14,7 +14,7 @@ from sightline.report import names
 from sightline.units import format_count, format_ns, format_pct
 
 WIDTH = 80
-BAR = 42
+BAR = 41
 MAX_RANKS = 16
 MAX_FINDINGS = 4
 MAX_KERNELS = 5

@@ -25,7 +25,7 @@ IMPORTER = Importer(
     weak=(rb"^(?:\xef\xbb\xbf)?\s*[\[{]",),
     looks_like='JSON with "traceEvents", or a JSON list of events with "ph"',
     suffixes=(".json", ".json.gz"),
-    version=1,
+    version=2,
     source="https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU",
 )
 
@@ -50,4 +50,4 @@ def read(source: Source, options: ImportOptions) -> Imported:
             why=f"it is JSON but not a trace: none of its {rows.not_events:,} items is an event",
             hint="sightline formats  lists what can be read.",
         )
-    return build(rows, events.header, events.quality, source, options)
+    return build(rows, events.header, events.quality, options)

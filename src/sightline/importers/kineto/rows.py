@@ -39,7 +39,11 @@ HOST_LAYERS = {
     "privateuse1_driver": "driver",
     "overhead": "overhead",
 }
-_STEP = re.compile(r"^(?:ProfilerStep|Iteration)[#\s]*\d+")
+# The releases of 2021 write steps as operators.
+_STEP = {
+    "annotation": re.compile(r"(?:ProfilerStep|Iteration)[#\s]*\d+"),
+    "op": re.compile(r"ProfilerStep#\d+"),
+}
 
 HOST_COLUMNS = (
     "pid", "tid", "layer", "name", "start_ns", "end_ns", "correlation_id", "sequence_id",
@@ -184,7 +188,7 @@ class Rows:
         self, event: dict[str, Any], args: dict[str, Any], layer: str, start: int, end: int
     ) -> None:
         name = _text(event.get("name"))
-        if layer == "annotation" and _STEP.match(name):
+        if layer in _STEP and _STEP[layer].match(name):
             layer = "step"
         pid, tid = _id(event.get("pid")), _id(event.get("tid"))
         if not args:

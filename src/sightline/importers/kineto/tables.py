@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +13,6 @@ from sightline.importers.kineto import quality as checks
 from sightline.importers.kineto import rows as r
 from sightline.importers.kineto.rows import Rows
 from sightline.model.declare import Imported, ImportOptions, Quality
-from sightline.model.source import Source
 from sightline.units import INT64_MAX
 
 _TEXT = {
@@ -24,7 +22,6 @@ _TEXT = {
 _TYPES: dict[str, Any] = {
     "group_ranks": pl.List(pl.Int64), "value": pl.Float64, "is_start": pl.Boolean
 }  # fmt: skip
-_RANK_IN_NAME = re.compile(r"(?:^|[^a-zA-Z])rank[_\-.]?(\d{1,6})(?!\d)", re.IGNORECASE)
 # Outer first where two ranges start and end together.
 _LAYER_ORDER = ("step", "annotation", "python", "op", "other", "overhead", "runtime", "driver")
 # Bytes of an element, for the dtype names of c10 (c10/core/ScalarType.h) that collectives use.
@@ -39,7 +36,6 @@ def build(
     rows: Rows,
     header: dict[str, Any],
     notes: list[Quality],
-    source: Source,
     options: ImportOptions,
 ) -> Imported:
     """The tables of one trace, with ids from 0, and the facts on the recording."""
@@ -71,7 +67,7 @@ def build(
         "devices": _devices(header, device),
         "threads": _threads(rows, host),
     }
-    return Imported(tables, _recording(rows, header, base, host, source, options), quality)
+    return Imported(tables, _recording(rows, header, base, host, options), quality)
 
 
 def _base_ns(header: dict[str, Any]) -> int:
@@ -337,22 +333,16 @@ def _recording(
     header: dict[str, Any],
     base: int,
     host: pl.DataFrame,
-    source: Source,
     options: ImportOptions,
 ) -> dict[str, Any]:
     info = header.get("distributedInfo")
     info = info if isinstance(info, dict) else {}
-    rank, rank_source = r._int(info.get("rank")), "recording"
-    if rank is None or rank < 0:
-        # The last match is nearest to the file's own name: rank in a folder's name counts less.
-        named = _RANK_IN_NAME.findall("/".join(source.path.parts[-2:]))
-        rank, rank_source = (int(named[-1]), "file name") if named else (None, "order")
+    rank = r._int(info.get("rank"))
     version = header.get("cuda_runtime_version", header.get("hip_runtime_version"))
     is_torch = "schemaVersion" in header or rows.span is not None or "distributedInfo" in header
     start, end = rows.span if rows.span is not None else (None, None)
     return {
-        "rank": rank,
-        "rank_source": rank_source,
+        "rank": rank if rank is not None and rank >= 0 else None,
         "tool": "PyTorch profiler" if is_torch else "Chrome trace",
         "tool_version": None if version is None else f"runtime {version}",
         "host": r._text_or_none(header.get("host_name")) if options.keep_identity else None,

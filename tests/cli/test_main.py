@@ -1,0 +1,194 @@
+"""The command line as a person meets it: help, errors, exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import sightline as door
+from sightline.cli import main as cli_main
+from sightline.cli.main import command_names
+from support import traces
+from support.command import sightline
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    return traces.write(
+        tmp_path,
+        [
+            traces.op("aten::mm", 0, 30),
+            traces.call("cudaLaunchKernel", 5, 5, 1),
+            traces.kernel("gemm", 20, 100, 1),
+            traces.copy("Memcpy HtoD (Pinned -> Device)", 130, 20, 1000),
+        ],
+    )
+
+
+def test_help_names_every_command():
+    outcome = sightline("--help")
+    assert outcome.code == 0
+    for name in command_names():
+        assert f"\n    {name} " in outcome.out, name
+
+
+@pytest.mark.parametrize("name", command_names())
+def test_every_command_explains_itself_in_80_columns(name):
+    outcome = sightline(name, "--help")
+    assert outcome.code == 0
+    assert outcome.out.startswith("usage: sightline " + name)
+    assert len(outcome.out.splitlines()) > 4
+
+
+def test_help_does_not_import_polars():
+    code = "import sys; from sightline.cli.main import main; main(['--help'])"
+    check = "; sys.exit('polars' in sys.modules or 'rich' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code + check], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+
+
+def test_version():
+    outcome = sightline("--version")
+    assert (outcome.code, outcome.out.strip()) == (0, f"sightline {door.__version__}")
+
+
+def test_a_path_alone_is_the_main_job(trace):
+    assert sightline(trace).out == sightline("report", trace).out != ""
+
+
+def test_a_mistyped_command_is_not_taken_for_a_file():
+    outcome = sightline("reprot")
+    assert outcome.code == 2
+    assert "invalid choice: 'reprot'" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["report", "nowhere.json"], "there is no such file"),
+        (["stats", "kernel", "TRACE"], "did you mean kernels"),
+        (["stats", "kernels", "TRACE", "--format", "xml"], "there is no format 'xml'"),
+        (["stats", "kernels", "TRACE", "--window", "soon"], "'soon' is not a window"),
+        (["stats", "kernels", "TRACE", "--window", "steady"], "marks no steps"),
+        (["stats", "kernels", "TRACE", "--window", "3ms..2ms"], "ends before it starts"),
+        (["stats", "idle_gaps", "TRACE", "--set", "treshold_ns=1"], "threshold_ns"),
+        (["stats", "idle_gaps", "TRACE", "--set", "threshold_ns=soon"], "is not a duration"),
+        (["report", "TRACE", "-o", "report.docx"], "must be .txt, .md or .json"),
+        (["explain", "nothing"], "sightline rules"),
+        (["tables", "nothing"], "sightline tables"),
+    ],
+)
+def test_wrong_requests_say_what_is_wrong(trace, words, said):
+    outcome = sightline(*[str(trace) if w == "TRACE" else w for w in words])
+    assert outcome.code == 2
+    assert said in " ".join(outcome.err.split())
+    assert outcome.out == ""
+    assert outcome.err.startswith("sightline: ")
+
+
+def test_a_bug_of_ours_is_told_apart(trace, monkeypatch, tmp_path):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setattr(cli_main, "_dispatch", lambda _: 1 / 0)
+    outcome = sightline("report", trace)
+    assert outcome.code == 3
+    assert "ZeroDivisionError" in outcome.err
+    (details,) = tmp_path.glob("sightline-bug-*.txt")
+    assert "Traceback" in details.read_text()
+
+
+def test_interrupt(monkeypatch):
+    def stop(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli_main, "_dispatch", stop)
+    assert sightline("report").code == 130
+
+
+def test_a_reader_that_leaves_early_is_no_error(trace):
+    command = f"{sys.executable} -m sightline.cli.main stats kernels {trace} --format csv | true"
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], capture_output=True, check=False, env=os.environ
+    )
+    assert done.stderr == b""
+
+
+def test_json_is_a_list_of_row_objects_and_nothing_else(trace):
+    outcome = sightline("stats", "breakdown", trace, "--format", "json")
+    (row,) = json.loads(outcome.out)
+    assert outcome.err == ""
+    assert (row["window_ns"], row["compute_ns"], row["exposed_copy_ns"], row["idle_ns"]) == (
+        130_000, 100_000, 20_000, 10_000,
+    )  # fmt: skip
+
+
+def test_every_format_holds_the_same_table(trace):
+    as_json = json.loads(sightline("stats", "kernels", trace, "--json").out)
+    csv = pl.read_csv(sightline("stats", "kernels", trace, "--format", "csv").out.encode())
+    assert csv.get_column("total_ns").to_list() == [row["total_ns"] for row in as_json] == [100_000]
+    table = sightline("stats", "kernels", trace).out
+    assert table.splitlines()[0].split()[:3] == ["name", "instances", "total_ns"]
+    assert "100.0 µs" in table
+    markdown = sightline("stats", "kernels", trace, "--format", "markdown").out.splitlines()
+    assert markdown[0].startswith("| name | instances |")
+    assert {line.count("|") for line in markdown} == {markdown[0].count("|")}
+
+
+def test_parquet(trace, tmp_path):
+    target = tmp_path / "kernels.parquet"
+    with target.open("wb") as file:
+        command = [sys.executable, "-m", "sightline.cli.main", "stats", "kernels", str(trace)]
+        subprocess.run([*command, "--format", "parquet"], stdout=file, check=True)
+    assert pl.read_parquet(target).get_column("instances").to_list() == [1]
+
+
+def test_limit_cuts_what_is_for_people_and_says_so(tmp_path):
+    events = [traces.kernel(f"k{i:02}", 10 * i, 5) for i in range(40)]
+    trace = traces.write(tmp_path, events)
+    outcome = sightline("stats", "kernels", trace)
+    assert len(outcome.out.splitlines()) == 32
+    assert "10 more rows" in outcome.err
+    assert len(json.loads(sightline("stats", "kernels", trace, "--json").out)) == 40
+    assert len(sightline("stats", "kernels", trace, "--limit", "0").out.splitlines()) == 42
+
+
+def test_import_then_report(trace, tmp_path):
+    outcome = sightline("import", trace, "-o", tmp_path / "run")
+    assert outcome.code == 0
+    assert outcome.out.strip() == str(tmp_path / "run.sightline")
+    assert sightline("stats", "kernels", tmp_path / "run.sightline", "--json").out == (
+        sightline("stats", "kernels", trace, "--json").out
+    )
+
+
+@pytest.mark.parametrize("listing", ["formats", "analyses", "rules", "tables"])
+def test_listings_name_each_member_and_its_module(listing):
+    rows = json.loads(sightline(listing, "--json").out)
+    text = sightline(listing).out
+    assert len(rows) >= 1
+    assert all(row["name"] in text and row["module"] in text and row["about"] for row in rows)
+
+
+def test_explain_prints_a_rules_page():
+    for name in ("launch_bound", "launch-bound"):
+        page = sightline("explain", name).out
+        for heading in ("Symptom", "Threshold", "Fix", "False positives", "References"):
+            assert f"\n{heading}\n" in page
+
+
+def test_tables_shows_units_and_joins():
+    assert "launch_id  (Int64, → host_ops.host_op_id)" in sightline("tables", "device_ops").out
+
+
+def test_cache_shows_and_clears(trace, tmp_path, monkeypatch):
+    monkeypatch.setenv("SIGHTLINE_CACHE", str(tmp_path / "own"))
+    sightline(trace)
+    assert sightline("cache").out.splitlines()[0] == str(tmp_path / "own")
+    assert sightline("cache", "clear").out.endswith("freed\n")
+    assert not (tmp_path / "own").exists()

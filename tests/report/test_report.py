@@ -1,0 +1,97 @@
+"""The report: as data, on 80 columns, and what it says of simulated and of real programs."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from support import traces
+from support.command import sightline
+from synth import SCENARIOS, kineto
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def lines_of(text: str) -> list[str]:
+    return re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines()
+
+
+@pytest.mark.parametrize("name", list(SCENARIOS))
+def test_fits_80_columns(name, tmp_path):
+    kineto.write(SCENARIOS[name](), tmp_path, dialect="2025")
+    outcome = sightline("report", tmp_path)
+    assert outcome.code == 0, outcome.err
+    assert max(map(len, lines_of(outcome.out))) <= 80
+
+
+@pytest.mark.corpus
+def test_real_recordings_fit_80_columns(corpus):
+    for path in sorted((corpus / "kineto" / "AMD-AGI__TraceLens").rglob("*.json.gz")):
+        outcome = sightline(path)
+        assert outcome.code == 0, (path, outcome.err)
+        assert max(map(len, lines_of(outcome.out))) <= 80, path
+
+
+@pytest.mark.corpus
+def test_megatron_names_the_ranks_that_the_others_wait_for(corpus):
+    outcome = sightline("report", corpus / "kineto/astra-sim__astra-sim/megatron-tp8")
+    text = " ".join(outcome.out.split())
+    assert "Ranks 0 and 6 spend least time in communication (40.5 % to 43.5 %" in text
+    assert [line[0] for line in lines_of(outcome.out) if line.endswith("◀")] == ["0", "6"]
+
+
+def test_json_is_the_screen_as_data(tmp_path):
+    kineto.write(SCENARIOS["dataloader_starved"](), tmp_path, dialect="2025")
+    data = json.loads(sightline("report", tmp_path, "--json").out)
+    assert data["schema"] == "sightline-report/1"
+    first = data["findings"][0]
+    assert (first["rule"], first["where"]["cause"]) == ("gpu-idle", "data_loading")
+    loading = [r for r in data["idle"] if r["cause"] == "data_loading"]
+    assert first["cost_ns"] == first["gain_ns"] == loading[0]["total_ns"]
+
+
+@pytest.mark.parametrize("suffix", [".txt", ".md", ".json"])
+def test_into_a_file(suffix, tmp_path):
+    trace = traces.write(tmp_path, [traces.kernel("k", 0, 5)])
+    target = tmp_path / f"report{suffix}"
+    outcome = sightline("report", trace, "-o", target)
+    assert outcome.code == 0
+    assert outcome.out == ""
+    assert "1 GPU operations" in target.read_text() or suffix == ".json"
+
+
+def test_a_folder_that_cannot_be_written_is_said(tmp_path):
+    trace = traces.write(tmp_path, [traces.kernel("k", 0, 5)])
+    outcome = sightline("report", trace, "-o", tmp_path / "no" / "such" / "report.txt")
+    assert outcome.code == 2
+    assert "cannot write" in outcome.err
+
+
+def test_texts_of_a_recording_cannot_steer_the_terminal(tmp_path):
+    evil = "\x1b]0;owned\x07[bold red]x[/]\x1b[2J"
+    trace = traces.write(
+        tmp_path,
+        [traces.op(evil, 0, 9), traces.kernel(evil, 0, 5), traces.kernel(evil, 10, 5)],
+        deviceProperties=[{"id": 0, "name": evil}],
+    )
+    out = sightline("report", trace).out
+    assert "\x1b]" not in out
+    assert "\x07" not in out
+    assert "[bold red]x[/]" in out  # shown as it is, not taken for markup
+
+
+def test_a_healthy_program_gets_no_finding_with_a_gain(tmp_path):
+    kineto.write(SCENARIOS["healthy"](), tmp_path, dialect="2025")
+    data = json.loads(sightline("report", tmp_path, "--json").out)
+    assert {f["severity"] for f in data["findings"]} <= {"info"}
+
+
+def test_what_the_readme_shows_is_what_the_command_prints():
+    shown = (ROOT / "README.md").read_text().split("```text\n$ sightline ", 1)[1].split("```", 1)[0]
+    command, _, rest = shown.partition("\n")
+    printed = lines_of(sightline(ROOT / command).out)
+    expected = rest.rstrip("\n").splitlines()
+    assert printed[: len(expected)] == expected

@@ -1,0 +1,65 @@
+"""Rules, both ways: where each must speak, and where it must be silent."""
+
+from __future__ import annotations
+
+import pytest
+
+import sightline
+from sightline import registry
+from sightline.model.declare import Finding
+from sightline.model.run import page
+from sightline.report.summary import findings
+from synth import SCENARIOS, kineto
+
+
+def found(name: str, tmp_path, **options) -> list[Finding]:
+    kineto.write(SCENARIOS[name](**options), tmp_path, dialect="2025")
+    return [f for f in findings(sightline.open(str(tmp_path))) if f.severity != "info"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("scenario", "rule", "cause"),
+    [
+        ("launch_bound", "launch-bound", None),
+        ("dataloader_starved", "gpu-idle", "data_loading"),
+        ("sync_every_step", "gpu-idle", "host_sync"),
+        ("h2d_bound", "copy-bound", None),
+        ("exposed_communication", "exposed-communication", None),
+        ("straggler", "exposed-communication", None),
+    ],
+)
+def test_the_planted_problem_comes_first(scenario, rule, cause, seed, tmp_path):
+    first = found(scenario, tmp_path, seed=seed)[0]
+    assert first.rule == rule
+    assert first.where.get("cause") == cause
+    assert first.gain_ns
+    assert first.cost_ns >= first.gain_ns
+    assert first.fix
+    assert first.verify
+
+
+@pytest.mark.parametrize("scenario", ["healthy", "cpu_only"])
+def test_silence_where_nothing_is_wrong(scenario, tmp_path):
+    assert found(scenario, tmp_path) == []
+
+
+def test_the_late_rank_is_named(tmp_path):
+    first = found("straggler", tmp_path)[0]
+    assert first.where["late_ranks"] == [1]
+
+
+def test_a_dominating_kernel_is_a_remark_not_an_alarm(tmp_path):
+    kineto.write(SCENARIOS["dominating_kernel"](), tmp_path, dialect="2025")
+    by_rule = {f.rule: f for f in findings(sightline.open(str(tmp_path)))}
+    assert by_rule["dominating-kernel"].severity == "info"
+
+
+@pytest.mark.parametrize("name", ["copy_bound", "dominating_kernel", "exposed_communication",
+                                  "gpu_idle", "launch_bound"])  # fmt: skip
+def test_a_rule_carries_its_page(name):
+    text = page(registry.load("rules", name))
+    order = ["Symptom", "Why it hurts", "Evidence", "Threshold", "Fix", "False positives",
+             "References"]  # fmt: skip
+    places = [text.index(f"\n{heading}\n") for heading in order]
+    assert places == sorted(places)

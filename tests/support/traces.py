@@ -1,0 +1,99 @@
+"""Small traces, written event by event. Times are in µs, as in the files."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import sightline
+from sightline.model.run import Run
+
+Event = dict[str, Any]
+PID, TID = 100, 101
+
+
+def event(cat: str, name: str, ts: Any, dur: Any, *, pid: Any, tid: Any, **args: Any) -> Event:
+    return {
+        "ph": "X", "cat": cat, "name": name, "pid": pid, "tid": tid, "ts": ts, "dur": dur,
+        "args": args,
+    }  # fmt: skip
+
+
+def host(cat: str, name: str, ts: Any, dur: Any, *, tid: int = TID, **args: Any) -> Event:
+    return event(cat, name, ts, dur, pid=PID, tid=tid, **args)
+
+
+def op(name: str, ts: Any, dur: Any, **args: Any) -> Event:
+    return host("cpu_op", name, ts, dur, **args)
+
+
+def call(name: str, ts: Any, dur: Any, correlation: int | None = None, **args: Any) -> Event:
+    known = {} if correlation is None else {"correlation": correlation}
+    return host("cuda_runtime", name, ts, dur, **known, **args)
+
+
+def launch(ts: Any, dur: Any, correlation: int, **args: Any) -> Event:
+    return call("cudaLaunchKernel", ts, dur, correlation, **args)
+
+
+def kernel(
+    name: str,
+    ts: Any,
+    dur: Any,
+    correlation: int | None = None,
+    *,
+    device: int = 0,
+    stream: int = 7,
+    cat: str = "kernel",
+    **args: Any,
+) -> Event:
+    known = {} if correlation is None else {"correlation": correlation}
+    return event(
+        cat, name, ts, dur, pid=device, tid=stream, device=device, stream=stream, **known, **args
+    )
+
+
+def copy(name: str, ts: Any, dur: Any, size: int | None, **args: Any) -> Event:
+    known = {} if size is None else {"bytes": size}
+    return kernel(name, ts, dur, cat="gpu_memcpy", **known, **args)
+
+
+def step(number: int, ts: Any, dur: Any) -> Event:
+    return host("user_annotation", f"ProfilerStep#{number}", ts, dur)
+
+
+def flow(phase: str, number: int, place: tuple[int, int], ts: Any, cat: str = "ac2g") -> Event:
+    return {
+        "ph": phase, "id": number, "pid": place[0], "tid": place[1], "ts": ts, "cat": cat,
+        "name": cat,
+    }  # fmt: skip
+
+
+def text_of(events: Sequence[Any], **header: Any) -> str:
+    return json.dumps({"schemaVersion": 1, **header, "traceEvents": list(events)})
+
+
+def write(folder: Path, events: Sequence[Any], name: str = "trace.json", **header: Any) -> Path:
+    """A trace file; compressed if the name ends in .gz."""
+    return write_text(folder, text_of(events, **header), name)
+
+
+def write_text(folder: Path, text: str | bytes, name: str = "trace.json") -> Path:
+    data = text.encode() if isinstance(text, str) else text
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress(data, mtime=0) if name.endswith(".gz") else data)
+    return path
+
+
+def opened(folder: Path, events: Sequence[Any], name: str = "trace.json", **header: Any) -> Run:
+    """The run that the tool makes of a trace with these events."""
+    return sightline.open(str(write(folder, events, name, **header)))
+
+
+def limits(run: Run) -> dict[str, int | None]:
+    """The kinds of quality rows of a run, with their counts."""
+    return dict(run.table("quality").select("kind", "count").rows())
