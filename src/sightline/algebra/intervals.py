@@ -146,19 +146,22 @@ def covered_until(
         - (pl.col("end_ns") - pl.col("start_ns"))
     )
     return (
-        queries.select(*by, at)
+        # The queries' time may be called as a column of the intervals is.
+        queries.select(*by, _at=at)
         .with_row_index("_row")
-        .sort(at)
+        .sort("_at")
         .join_asof(
             disjoint.sort("start_ns"),
-            left_on=at,
+            left_on="_at",
             right_on="start_ns",
             by=list(by),
             check_sortedness=False,
         )
         .sort("_row")
         .select(
-            (pl.col("before") + pl.min_horizontal(at, "end_ns") - pl.col("start_ns")).fill_null(0)
+            (pl.col("before") + pl.min_horizontal("_at", "end_ns") - pl.col("start_ns")).fill_null(
+                0
+            )
         )
         .to_series()
     )
@@ -171,12 +174,14 @@ def depth_at(events: pl.DataFrame, by: Sequence[str], enter: str, leave: str) ->
     moment, those earlier in the frame are in.
     """
     rows = events.select(*by, enter, leave).with_row_index("_row")
+    # Who leaves at a moment is out before others enter, except who enters at that moment, too.
+    stays = pl.col(enter) < pl.col(leave)
     steps = pl.concat(
         [
-            rows.select(*by, "_row", t=enter, delta=pl.lit(1, pl.Int32)),
-            rows.select(*by, "_row", t=leave, delta=pl.lit(-1, pl.Int32)),
+            rows.select(*by, "_row", t=enter, late=pl.lit(value=True), delta=pl.lit(1, pl.Int32)),
+            rows.select(*by, "_row", t=leave, late=~stays, delta=pl.lit(-1, pl.Int32)),
         ]
-    ).sort(*by, "t", "delta", "_row")
+    ).sort(*by, "t", "late", "_row", "delta", descending=[False] * (len(by) + 3) + [True])
     depth = (
         steps.with_columns(depth=pl.col("delta").cum_sum().over(by))
         .filter(pl.col("delta") == 1)
@@ -184,3 +189,36 @@ def depth_at(events: pl.DataFrame, by: Sequence[str], enter: str, leave: str) ->
         .get_column("depth")
     )
     return (depth - 1).cast(pl.Int64)
+
+
+def alone(frame: pl.DataFrame, by: Sequence[str]) -> pl.Series:
+    """For each interval, how many ns of it no other interval of its group covers.
+
+    Between two neighbouring edges the set of open intervals does not change; where exactly one is
+    open, the running sum of ids (+id at a start, −id at an end) is that one's id.
+    """
+    rows = frame.select(*by, "start_ns", "end_ns").with_row_index("_row").cast({"_row": pl.Int64})
+    rows = rows.filter(pl.col("start_ns") < pl.col("end_ns"))
+    one = pl.lit(1, pl.Int64)
+    edges = pl.concat(
+        [
+            rows.select(*by, t="start_ns", n=one, id="_row"),
+            rows.select(*by, t="end_ns", n=-one, id=-pl.col("_row")),
+        ]
+    )
+    single = (
+        edges.group_by(*by, "t")
+        .agg(pl.col("n", "id").sum())
+        .sort(*by, "t")
+        .with_columns(pl.col("n", "id").cum_sum().over(by))
+        .with_columns(length=pl.col("t").shift(-1).over(by) - pl.col("t"))
+        .filter(pl.col("n") == 1)
+        .group_by(_row="id")
+        .agg(pl.col("length").sum())
+    )
+    return (
+        pl.DataFrame({"_row": pl.int_range(frame.height, eager=True)})
+        .join(single, on="_row", how="left", maintain_order="left")
+        .get_column("length")
+        .fill_null(0)
+    )

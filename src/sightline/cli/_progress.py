@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TextIO
 
-from sightline.report.names import fit
+from sightline.text import fit
 from sightline.units import format_bytes, format_rate
 
 QUIET_S = 1.0  # work under a second shows nothing

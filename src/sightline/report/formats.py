@@ -9,7 +9,7 @@ import polars as pl
 
 from sightline.errors import RequestError
 from sightline.model.columns import Column
-from sightline.report import names
+from sightline.text import fit
 from sightline.units import format_bytes, format_count, format_ns, format_pct
 
 FORMATS = ("table", "csv", "json", "parquet", "markdown")
@@ -67,7 +67,7 @@ def _cell(column: Column, value: object) -> str:
         return str(value) if is_key or is_moment else format_count(value)
     if isinstance(value, pl.Series):
         return " ".join(map(str, value.to_list()))
-    return names.fit(str(value), TEXT_WIDTH)
+    return fit(str(value), TEXT_WIDTH)
 
 
 def _table(columns: tuple[Column, ...], cells: list[list[str]]) -> str:

@@ -11,7 +11,7 @@ from sightline import registry
 from sightline.errors import MissingDataError
 from sightline.model.declare import Finding
 from sightline.model.run import Run
-from sightline.report import names
+from sightline.text import kernel_name
 
 SCHEMA = "sightline-report/1"
 TOP_KERNELS = 10
@@ -64,7 +64,7 @@ def _devices(run: Run) -> list[dict[str, Any]]:
 
 def _kernels(run: Run) -> list[dict[str, Any]]:
     top = run.ask("kernels").head(TOP_KERNELS).to_dicts()
-    return [{**row, "short_name": names.kernel(row["name"])} for row in top]
+    return [{**row, "short_name": kernel_name(row["name"])} for row in top]
 
 
 def _host_ops(run: Run) -> list[dict[str, Any]]:

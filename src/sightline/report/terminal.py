@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.text import Text
 
-from sightline.report import names
+from sightline.text import fit, printable
 from sightline.units import format_count, format_ns, format_pct
 
 WIDTH = 80
@@ -44,7 +44,7 @@ def render(data: dict[str, Any]) -> Text:
 def _head(data: dict[str, Any]) -> Iterator[Text]:
     recordings, devices = data["recordings"], data["devices"]
     tools = sorted({r["tool"] for r in recordings if r["tool"]})
-    first = names.fit(Path(recordings[0]["path"]).name, 48)
+    first = fit(Path(recordings[0]["path"]).name, 48)
     what = first if len(recordings) == 1 else f"{len(recordings)} recordings"
     parts = [what, ", ".join(tools) or recordings[0]["format"]]
     if devices:
@@ -70,13 +70,13 @@ def _joined(parts: list[str], style: str = "") -> Iterator[Text]:
     """Parts with ' · ' between them, broken over lines between parts only."""
     line = ""
     for part in parts:
-        part = names.printable(part)
+        part = printable(part)
         if line and len(line) + 3 + len(part) > WIDTH:
             yield Text(line, style=style)
             line = part
         else:
             line = f"{line} · {part}" if line else part
-    yield Text(names.fit(line, WIDTH), style=style)
+    yield Text(fit(line, WIDTH), style=style)
 
 
 def _where_the_time_went(data: dict[str, Any]) -> Iterator[Text]:
@@ -175,7 +175,7 @@ def _finding(number: int, finding: dict[str, Any]) -> Iterator[Text]:
         yield Text(right.rjust(WIDTH))
     yield from _wrapped(finding["summary"], "   ", "   ")
     for line in finding["evidence"][:4]:
-        yield Text("   · " + names.fit(line, WIDTH - 5), style="dim")
+        yield Text("   · " + fit(line, WIDTH - 5), style="dim")
     for label in ("fix", "verify"):
         if finding[label]:
             head = f"   {label.capitalize():<7}"
@@ -187,7 +187,7 @@ _UNIT = re.compile(r"(?<=\d) (?=(?:%|ns|µs|ms|s|[kMGTP]?B(?:/s)?)(?:\W|$))")
 
 
 def _wrapped(text: str, first: str, rest: str) -> Iterator[Text]:
-    glued = _UNIT.sub("\0", names.printable(text))
+    glued = _UNIT.sub("\0", printable(text))
     lines = textwrap.wrap(
         glued, WIDTH, initial_indent=first, subsequent_indent=rest,
         break_on_hyphens=False,
@@ -202,7 +202,7 @@ def _kernels(data: dict[str, Any]) -> Iterator[Text]:
     yield Text(f"{'Top kernels':<40}{'n':>9}{'total':>11}{'mean':>10}{'window':>9}", style="bold")
     for row in rows[:MAX_KERNELS]:
         yield Text(
-            f"{names.fit(row['short_name'], 40):<40}{format_count(row['instances']):>9}"
+            f"{fit(row['short_name'], 40):<40}{format_count(row['instances']):>9}"
             f"{format_ns(row['total_ns']):>11}{format_ns(row['mean_ns']):>10}"
             f"{format_pct(row['window_pct']):>9}"
         )
@@ -216,7 +216,7 @@ def _ops(data: dict[str, Any]) -> Iterator[Text]:
     )
     for row in data["ops"][:MAX_KERNELS]:
         yield Text(
-            f"{names.fit(row['name'], 44):<44}{format_count(row['instances']):>12}"
+            f"{fit(row['name'], 44):<44}{format_count(row['instances']):>12}"
             f"{format_ns(row['host_self_ns']):>12}{format_ns(row['host_total_ns']):>12}"
         )
 

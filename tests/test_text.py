@@ -1,4 +1,4 @@
-"""Short names of kernels."""
+"""Texts from recordings, made short and harmless."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.report import names
+from sightline.text import fit, kernel_name
 
 
 @pytest.mark.parametrize(
@@ -25,13 +25,13 @@ from sightline.report import names
         ("", ""),
     ],
 )  # fmt: skip
-def test_kernel(name, short):
-    assert names.kernel(name) == short
+def test_kernel_name(name, short):
+    assert kernel_name(name) == short
 
 
 @given(st.text(max_size=200), st.integers(2, 100))
 def test_fit_never_exceeds_its_width_and_holds_nothing_that_steers_a_terminal(text, width):
-    fitted = names.fit(text, width)
+    fitted = fit(text, width)
     assert len(fitted) <= width
     assert fitted.isprintable()
-    names.kernel(text)  # never fails, whatever a recording calls a kernel
+    kernel_name(text)  # never fails, whatever a recording calls a kernel

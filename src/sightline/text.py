@@ -1,4 +1,4 @@
-"""Names of kernels and files, short enough to read."""
+"""Names from recordings as texts for a person: short, and harmless on a terminal or in a file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _INNER = re.compile(
 _GENERIC = re.compile(r"elementwise|reduce_kernel|multi_tensor_apply|index_kernel|distribution")
 
 
-def kernel(name: str) -> str:
+def kernel_name(name: str) -> str:
     """A kernel's name without return type, namespaces, template arguments and parameters.
 
     'void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>, ...>(...)'
@@ -32,7 +32,8 @@ def kernel(name: str) -> str:
 
 def _outside_brackets(text: str) -> str:
     """What stands outside of <...>, up to the parameter list."""
-    kept, depth = [], 0
+    kept: list[str] = []
+    depth = 0
     for char in text:
         if char == "<":
             depth += 1
@@ -55,5 +56,7 @@ def fit(text: str, width: int) -> str:
 
 
 def printable(text: str) -> str:
-    """The text without control characters: a recording must not steer the terminal."""
+    """The text without control characters: they steer terminals, and no XML may hold them."""
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() else " " for c in text)

@@ -1,0 +1,46 @@
+"""All stacks of a run, from whatever its recordings hold."""
+
+from __future__ import annotations
+
+from sightline.errors import MissingDataError, RequestError
+from sightline.flames import device_samples, recorded, scaled, timeline
+from sightline.flames.stacks import UNITS, Stacks, union
+from sightline.model.run import Run
+
+
+def build(run: Run) -> Stacks:
+    """Every weight that the run can give. Raises MissingDataError where there is none."""
+    parts: list[Stacks] = []
+    if run.rows("device_ops"):
+        on_device = timeline.device_time(run)
+        parts.append(scaled.opened(run, on_device) if run.rows("pc_samples") else on_device)
+        parts.append(timeline.idle_time(run))
+    if run.rows("cpu_samples"):
+        parts.append(recorded.sampled(run))
+    elif run.rows("host_ops"):
+        parts.append(timeline.cpu_time(run))
+    if run.rows("stack_weights"):
+        parts.append(recorded.added_up(run))
+    if run.rows("pc_samples"):
+        parts.append(device_samples.stalls(run))
+    if not parts:
+        raise MissingDataError(
+            "there is nothing to draw a flame graph of",
+            why=f"the recording has {', '.join(run.present()) or 'no rows'}",
+        )
+    return union(parts)
+
+
+def chosen_weight(stacks: Stacks, wanted: str | None) -> str:
+    """The weight to draw: the wanted one, else the first of UNITS that is not zero."""
+    have = [w for w in [*UNITS, *stacks.weights] if w in stacks.weights and stacks.total(w)]
+    if wanted is None:
+        if not have:
+            raise MissingDataError("all weights of the recording's stacks are zero")
+        return have[0]
+    if wanted not in stacks.weights:
+        raise RequestError(
+            f"the recording gives no weight '{wanted}'",
+            why=f"it gives {', '.join(dict.fromkeys(have)) or 'none'}",
+        )
+    return wanted

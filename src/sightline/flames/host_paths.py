@@ -1,0 +1,144 @@
+"""The path of every host range, merged by name: a trie of frames over the nesting of ranges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from sightline.flames.layers import BACKWARD, OF_HOST_LAYER
+from sightline.model.run import Run
+
+
+@dataclass(frozen=True)
+class HostPaths:
+    """`frames`: frame_id, layer, name. `nodes`: node, path (list of frame ids, root first).
+
+    `of`: host_op_id, node. A path starts with the run and the thread.
+    """
+
+    frames: pl.DataFrame
+    nodes: pl.DataFrame
+    of: pl.DataFrame
+
+
+def host_paths(run: Run, wanted: pl.Series) -> HostPaths:
+    """Paths of these ranges. Backward work stands below the forward operator that it is for."""
+    host = run.table("host_ops").select(
+        "host_op_id", "rank", "pid", "tid", "layer", "name", "parent_id", "forward_id"
+    )
+    host = _with_ancestors(host, wanted)
+    host = host.with_columns(
+        # PyTorch records modules among the Python functions.
+        frame_layer=pl.when(pl.col("name").str.starts_with("nn.Module: "))
+        .then(pl.lit("op"))
+        .otherwise(pl.col("layer").replace_strict(OF_HOST_LAYER, default="native")),
+        # The outermost backward operator goes below its forward operator.
+        above=pl.coalesce("forward_id", "parent_id"),
+        is_backward=pl.col("forward_id").is_not_null(),
+    )
+    frames, roots = _frames(run, host)
+    named = frames.select(frame_layer="layer", name="name", frame="frame_id")
+    backward = frames.filter(name=BACKWARD).item(0, "frame_id")
+    host = host.join(named, on=["frame_layer", "name"], maintain_order="left")
+    level = (
+        host.filter(pl.col("above").is_null())
+        .join(roots, on=["rank", "pid", "tid"], nulls_equal=True)
+        .select("host_op_id", path=pl.concat_list("root", pl.col("frame")))
+    )
+    todo = host.filter(pl.col("above").is_not_null()).select(
+        "host_op_id", "above", "is_backward", "frame"
+    )
+    levels = [level]
+    while level.height and todo.height:
+        level = todo.join(level.rename({"host_op_id": "above"}), on="above").select(
+            "host_op_id",
+            path=pl.when("is_backward")
+            .then(pl.concat_list("path", pl.lit(backward, pl.UInt32), "frame"))
+            .otherwise(pl.concat_list("path", "frame")),
+        )
+        todo = todo.join(level, on="host_op_id", how="anti")
+        levels.append(level)
+    every = pl.concat(levels)
+    nodes = every.select("path").unique(maintain_order=True).with_row_index("node")
+    of = every.join(nodes, on="path").select("host_op_id", "node")
+    return HostPaths(frames, nodes, of)
+
+
+def _with_ancestors(host: pl.DataFrame, wanted: pl.Series) -> pl.DataFrame:
+    """The wanted ranges, all around them, and the forward operators that they are for.
+
+    Only the outermost backward operator of a chain keeps its forward_id: the ones inside it
+    belong to the same.
+    """
+    outermost = host.join(
+        host.filter(pl.col("forward_id").is_not_null()).select(
+            parent_id="host_op_id", around_is_backward=pl.lit(value=True)
+        ),
+        on="parent_id",
+        how="left",
+        maintain_order="left",
+    ).with_columns(
+        forward_id=pl.when(pl.col("around_is_backward").is_null()).then("forward_id")
+    ).drop("around_is_backward")  # fmt: skip
+    found = [wanted.drop_nulls().unique().alias("host_op_id").to_frame()]
+    level = found[0]
+    while level.height:
+        above = outermost.join(level, on="host_op_id", how="semi")
+        level = (
+            pl.concat([above.get_column("parent_id"), above.get_column("forward_id")])
+            .drop_nulls()
+            .unique()
+            .alias("host_op_id")
+            .to_frame()
+            .join(pl.concat(found), on="host_op_id", how="anti")
+        )
+        found.append(level)
+    return outermost.join(pl.concat(found), on="host_op_id", how="semi", maintain_order="left")
+
+
+def _frames(run: Run, host: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """All frames of these ranges with the run's and the threads', and each thread's root path."""
+    threads = (
+        host.select("rank", "pid", "tid")
+        .unique()
+        .join(
+            run.table("threads").select("rank", "pid", "tid", "thread_name"),
+            on=["rank", "pid", "tid"],
+            how="left",
+            nulls_equal=True,
+        )
+        .unique(["rank", "pid", "tid"])
+        .with_columns(
+            run_name=pl.format("rank {}", "rank"),
+            thread=pl.coalesce(
+                pl.when(pl.col("thread_name").str.starts_with("thread ")).then("thread_name"),
+                pl.format("thread {} {}", "tid", "thread_name"),
+                pl.format("thread {}", "tid"),
+                pl.lit("thread of unknown number"),
+            ),
+        )
+    )
+    note = pl.DataFrame({"layer": ["note"], "name": [BACKWARD]})
+    frames = (
+        pl.concat(
+            [
+                threads.select(layer=pl.lit("run"), name="run_name"),
+                threads.select(layer=pl.lit("thread"), name="thread"),
+                host.select(layer="frame_layer", name="name"),
+                note,
+            ]
+        )
+        .unique()
+        .sort("layer", "name")
+        .with_row_index("frame_id")
+        .with_columns(pl.col("frame_id").cast(pl.UInt32))
+    )
+    of_run = frames.filter(layer="run").select(run_name="name", a="frame_id")
+    of_thread = frames.filter(layer="thread").select(thread="name", b="frame_id")
+    roots = (
+        threads.join(of_run, on="run_name")
+        .join(of_thread, on="thread")
+        .select("rank", "pid", "tid", root=pl.concat_list("a", "b"))
+    )
+    return frames, roots
