@@ -25,7 +25,8 @@ def microseconds_to_ns(value: int | str) -> int | None:
     if len(fraction) <= 3 and whole.isdecimal() and (fraction.isdecimal() or not dot):
         if len(whole) > 16:
             return None
-        return int(whole) * 1000 + int((fraction + "000")[:3])
+        ns = int(whole) * 1000 + int((fraction + "000")[:3])
+        return ns if ns <= INT64_MAX else None
     # Precision beyond the text's own length, so that the one rounding is the last step's.
     context = Context(prec=len(value) + 8)
     try:

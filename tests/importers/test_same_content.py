@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import shutil
 
-from support import traces
-
 import sightline
+from support import traces
 
 
 def test_path_and_rank_come_from_the_path_not_from_the_cache(tmp_path):

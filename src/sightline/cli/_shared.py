@@ -45,7 +45,11 @@ def open_run(args: argparse.Namespace) -> Run:
 
 
 def print_bytes(data: bytes) -> None:
-    """Data to stdout as it is."""
+    """Data to stdout as it is; as text where stdout has no bytes below, as in a notebook."""
     sys.stdout.flush()
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
+    below = getattr(sys.stdout, "buffer", None)
+    if below is None:
+        sys.stdout.write(data.decode("utf-8", "replace"))
+        return
+    below.write(data)
+    below.flush()

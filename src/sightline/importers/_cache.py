@@ -17,6 +17,8 @@ from sightline.model.source import Source
 
 DEFAULT_LIMIT_BYTES = 20 * 10**9
 
+_in_use: set[Path] = set()  # entries that this process reads; they are never trimmed
+
 
 def folder() -> Path:
     """Where imports are kept: SIGHTLINE_CACHE, else the user's cache folder."""
@@ -54,7 +56,8 @@ def _content(source: Source) -> str:
 
 
 def touch(entry: Path) -> None:
-    """Mark an entry as used now."""
+    """Mark an entry as used now, by this process."""
+    _in_use.add(entry)
     with contextlib.suppress(OSError):
         os.utime(entry)
 
@@ -70,10 +73,9 @@ def trim(limit_bytes: int | None = None) -> None:
         reverse=True,
     )
     total = 0
-    for number, entry in enumerate(entries):
+    for entry in entries:
         total += sum(f.stat().st_size for f in entry.rglob("*") if f.is_file())
-        # The newest is in use by this very command.
-        if total > limit_bytes and number > 0:
+        if total > limit_bytes and entry not in _in_use:
             shutil.rmtree(entry, ignore_errors=True)
 
 

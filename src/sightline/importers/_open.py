@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import hashlib
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -116,6 +117,10 @@ def _in_folder(folder: Path, given: str) -> list[str]:
         p for p in entries
         if p.is_file() and p.name.lower().endswith(suffixes) and p not in inside
     ]  # fmt: skip
+    # A report whose export lies beside it is the same recording.
+    exported = {p.with_suffix("") for p in files if p.suffix == ".sqlite"}
+    reports = (".nsys-rep", ".qdrep")
+    files = [p for p in files if p.suffix not in reports or p.with_suffix("") not in exported]
     recordings = [str(p) for p in [*stores, *files]]
     if not recordings:
         raise InputError(
@@ -164,7 +169,7 @@ def recognise(source: Source) -> Importer:
 def import_one(source: Source, options: ImportOptions) -> Path:
     """A one-recording store for the file, from the cache or made anew."""
     importer = recognise(source)
-    key = _cache.key(source, f"{importer.name}-{importer.version}-{options}")
+    key = _cache.key(source, f"{importer.name}-{importer.version}-{options}-{_layout()}")
     entry = _cache.folder() / key
     if is_store(entry):
         _cache.touch(entry)
@@ -193,8 +198,18 @@ def import_one(source: Source, options: ImportOptions) -> Path:
         ],
         sightline_version=__version__,
     )
+    _cache.touch(entry)
     _cache.trim()
     return entry
+
+
+def _layout() -> str:
+    """The tables' columns in short: an entry that was written with others is not taken."""
+    columns = [
+        (name, [(c.name, str(c.dtype)) for c in module.TABLE.columns])
+        for name, module in registry.members("model.tables")
+    ]
+    return hashlib.blake2b(repr(columns).encode(), digest_size=8).hexdigest()
 
 
 def _stored_columns(table: str) -> tuple[Any, ...]:

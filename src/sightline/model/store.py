@@ -60,6 +60,10 @@ class Part:
             )
         path = self.file(table.name)
         if not path.is_file():
+            if self.facts["rows"].get(table.name):
+                raise StoreError(
+                    f"cannot read table {table.name} of {self.store}", why=f"{path} is missing"
+                )
             return None
         offset = (self.recording_id - self.index) << ID_SHIFT
         frame = pl.scan_parquet(path, hive_partitioning=False).with_columns(

@@ -65,7 +65,7 @@ def check(run: Run) -> Iterator[Finding]:
         .sort("total_ns", descending=True)
     )
     main = copies.row(0, named=True)
-    evidence = tuple(_line(row) for row in copies[1:4].iter_rows(named=True))
+    evidence = tuple(_line(row) for row in copies.head(3).iter_rows(named=True))
     direction = main["copy_kind"] or main["kind"]
     yield Finding(
         rule=RULE.name,
@@ -73,7 +73,7 @@ def check(run: Run) -> Iterator[Finding]:
         severity="critical" if pct >= 30 else "warning",
         summary=(
             f"{format_pct(pct)} of the window is copying or filling with nothing beside it, "
-            f"mostly {direction}: {_line(main)}."
+            f"mostly {direction}."
         ),
         cost_ns=cost,
         cost_pct=pct,

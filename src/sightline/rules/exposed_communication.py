@@ -60,7 +60,10 @@ def check(run: Run) -> Iterator[Finding]:
         f"{format_pct(pct)} of the window is communication with no compute beside it; "
         f"{format_pct(hidden)} of all communication is hidden."
     )
-    evidence = []
+    evidence = [
+        f"{format_ns(total(rows, 'comm_ns'))} of communication on {rows.height} devices, "
+        f"{format_ns(cost)} of it exposed"
+    ]
     late = late_ranks(rows)
     fix = (
         "start communication earlier and in smaller buckets (DDP bucket_cap_mb, FSDP "

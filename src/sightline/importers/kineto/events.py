@@ -21,7 +21,6 @@ CHUNK_BYTES = 4 << 20
 MAX_VALUE_CHARS = 64 << 20  # one event or header value larger than this is taken for damage
 
 _BLANK = re.compile(r"[\s,\ufeff]*")
-_COLON = re.compile(r"\s*:\s*")
 # Where reading goes on behind a damaged event: Kineto writes "ph" first, for metadata "name".
 _NEXT_EVENT = re.compile(r'\{\s*"(?:ph"\s*:|name"\s*:[^{}]{0,500}"ph"\s*:)')
 _EVENT_KEYS = ("traceEvents",)
@@ -135,8 +134,8 @@ class Events:
                 continue
             except RecursionError as error:
                 raise ValueError("nested too deeply") from error
-            if end == len(self._text) and self._more():
-                continue  # a number at the edge may go on
+            if len(self._text) - end < 3 and self._more():
+                continue  # a number at the edge may go on, as in 1.5|, 1|.5 and 1|e+9
             self._pos = end
             return value
 
@@ -169,12 +168,10 @@ class Events:
             self._fill()
 
     def _expect_colon(self) -> None:
-        match = _COLON.match(self._text, self._pos)
-        if match is None and self._more():
-            match = _COLON.match(self._text, self._pos)
-        if match is None:
+        if self._peek() != ":":
             raise ValueError("no ':' after a key")
-        self._pos = match.end()
+        self._pos += 1
+        self._peek()
 
     def _resync(self) -> bool:
         """Move to the next thing that looks like an event."""

@@ -126,7 +126,7 @@ class Rows:
     def _complete(self, event: dict[str, Any]) -> None:
         start = _ns(event.get("ts"))
         length = _ns(event.get("dur", 0))
-        if start is None or length is None:
+        if start is None or length is None or start + length > INT64_MAX:
             self.not_events += 1
             return
         if length < 0:

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from sightline.model.columns import RANK, Column, Table, flag, number, size, text, time
+from sightline.model.columns import RANK, Column, Table, duration, flag, number, size, text, time
 
 TABLE = Table(
     "recordings",
@@ -19,7 +19,7 @@ TABLE = Table(
         text("host", "machine that it was recorded on; only kept when asked for"),
         number("world_size", "ranks in the job, as the recording says"),
         text("rank_source", "where the rank came from: recording, file name, or order"),
-        number("clock_offset_ns", "added to the recording's own times to reach the run's clock"),
+        duration("clock_offset_ns", "added to the recording's own times to reach the run's clock"),
         text("importer_version", "version of the importer"),
         size("bytes", "size of the file"),
         time("start_ns", "start of the recorded span, as the profiler states it", required=False),

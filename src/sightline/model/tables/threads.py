@@ -12,5 +12,6 @@ TABLE = Table(
         number("tid", "thread id", required=True),
         text("process_name", "process name"),
         text("thread_name", "thread name"),
+        number("priority", "scheduling priority"),
     ),
 )

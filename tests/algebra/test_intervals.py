@@ -1,0 +1,185 @@
+"""Interval algebra against a bitmap: one cell per ns, painted and counted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from sightline.algebra.intervals import (
+    clip,
+    covered,
+    covered_until,
+    depth_at,
+    gaps,
+    merge,
+    partition,
+    segments,
+)
+
+SIZE = 24  # cells of the bitmap
+CLASSES = ("compute", "exposed_comm", "exposed_copy")
+BY = ["g"]
+
+Interval = tuple[int, int, int]  # group, start, end; may be empty
+moments = st.integers(0, SIZE)
+intervals = st.lists(
+    st.tuples(st.integers(0, 1), moments, moments).map(lambda t: (t[0], *sorted(t[1:]))),
+    max_size=12,
+)
+classed = st.lists(
+    st.tuples(st.integers(0, 1), moments, moments, st.sampled_from(CLASSES)).map(
+        lambda t: (t[0], *sorted(t[1:3]), t[3])
+    ),
+    max_size=12,
+)
+windows = st.tuples(moments, moments).map(sorted).filter(lambda w: w[0] < w[1])
+
+
+def frame(rows: list[Any], *more: str) -> pl.DataFrame:
+    types = {"g": pl.Int64, "start_ns": pl.Int64, "end_ns": pl.Int64}
+    return pl.DataFrame(
+        rows, schema={**types, **dict.fromkeys(more, pl.String)}, orient="row", strict=True
+    )
+
+
+def window_frame(window: tuple[int, int]) -> pl.DataFrame:
+    """The same window for both groups."""
+    return pl.DataFrame(
+        {"g": [0, 1], "window_start_ns": [window[0]] * 2, "window_end_ns": [window[1]] * 2}
+    )
+
+
+def painted(rows: list[Any], group: int) -> list[bool]:
+    cells = [False] * SIZE
+    for g, start, end, *_ in rows:
+        if g == group:
+            cells[start:end] = [True] * (end - start)
+    return cells
+
+
+def runs(cells: list[bool], value: bool, first: int = 0) -> list[tuple[int, int]]:
+    """Stretches of cells with the value, as [start, end) from `first` on."""
+    found: list[tuple[int, int]] = []
+    for at, cell in enumerate(cells):
+        if cell is not value:
+            continue
+        if found and found[-1][1] == first + at:
+            found[-1] = (found[-1][0], first + at + 1)
+        else:
+            found.append((first + at, first + at + 1))
+    return found
+
+
+@given(intervals)
+def test_merge_gives_the_painted_stretches(rows: list[Interval]) -> None:
+    long = [r for r in rows if r[1] < r[2]]
+    merged = merge(frame(long), BY)
+    want = [(g, *run) for g in (0, 1) for run in runs(painted(rows, g), True)]
+    assert merged.rows() == want
+
+
+@given(intervals)
+def test_merge_covers_the_same_with_empty_intervals(rows: list[Interval]) -> None:
+    merged = merge(frame(rows), BY).rows()
+    assert merged == sorted(merged)
+    for g in (0, 1):
+        assert painted(merged, g) == painted(rows, g)
+
+
+@given(intervals)
+def test_covered_counts_each_moment_once(rows: list[Interval]) -> None:
+    got = dict(covered(frame(rows), BY).rows())
+    assert {g: n for g, n in got.items() if n} == {
+        g: sum(painted(rows, g)) for g in (0, 1) if any(painted(rows, g))
+    }
+
+
+@given(intervals, windows)
+def test_clip_keeps_what_lies_in_the_window(rows: list[Interval], window: tuple[int, int]) -> None:
+    got = clip(frame(rows), window_frame(window), BY).rows()
+    want = [(g, max(s, window[0]), min(e, window[1])) for g, s, e in rows]
+    assert sorted(got) == sorted((g, s, e) for g, s, e in want if s < e)
+
+
+@given(intervals, windows)
+def test_clip_keeps_empty_intervals_on_request(
+    rows: list[Interval], window: tuple[int, int]
+) -> None:
+    got = clip(frame(rows), window_frame(window), BY, keep_empty=True).rows()
+    want = [(g, max(s, window[0]), min(e, window[1])) for g, s, e in rows]
+    assert sorted(got) == sorted((g, s, e) for g, s, e in want if s <= e)
+
+
+@given(intervals, windows)
+@example([], (0, SIZE))
+def test_gaps_are_the_unpainted_stretches(rows: list[Interval], window: tuple[int, int]) -> None:
+    got = gaps(frame(rows), window_frame(window), BY).rows()
+    start, end = window
+    want = [(g, *run) for g in (0, 1) for run in runs(painted(rows, g)[start:end], False, start)]
+    assert got == want
+
+
+def owners(rows: list[Any], group: int) -> list[str]:
+    """The owner of each cell: the first class that is active in it."""
+    active = [
+        {k for g, start, end, k in rows if g == group and start <= t < end} for t in range(SIZE)
+    ]
+    return [next((c for c in CLASSES if c in now), "idle") for now in active]
+
+
+@given(classed, windows)
+def test_partition_counts_each_cell_for_its_first_class(
+    rows: list[Any], window: tuple[int, int]
+) -> None:
+    got = partition(frame(rows, "class_"), window_frame(window), BY, CLASSES).to_dicts()
+    for group, row in enumerate(got):
+        cells = owners(rows, group)[window[0] : window[1]]
+        want = {f"{owner}_ns": cells.count(owner) for owner in (*CLASSES, "idle")}
+        assert row == {"g": group, "window_ns": window[1] - window[0], **want}
+        assert sum(want.values()) == row["window_ns"]
+
+
+@given(classed, st.lists(moments, max_size=4))
+def test_segments_tile_the_time_and_name_the_owner(rows: list[Any], cuts: list[int]) -> None:
+    cut_frame = pl.DataFrame(
+        {"g": [0] * len(cuts), "t": cuts}, schema={"g": pl.Int64, "t": pl.Int64}
+    )
+    got = segments(frame(rows, "class_"), cut_frame, BY, CLASSES).rows()
+    for group in (0, 1):
+        pieces = [r[1:] for r in got if r[0] == group]
+        edges = {t for r in rows if r[0] == group for t in r[1:3]}
+        edges |= set(cuts) if group == 0 else set()
+        assert [p[0] for p in pieces] + [p[1] for p in pieces[-1:]] == (
+            sorted(edges) if len(edges) > 1 else []
+        )
+        cells = owners(rows, group)
+        assert all(set(cells[start:end]) == {owner} for start, end, owner in pieces)
+
+
+@given(
+    intervals,
+    st.lists(st.tuples(st.sampled_from([0, 1, None]), st.integers(0, SIZE)), max_size=8),
+    st.sampled_from(["t", "start_ns", "end_ns"]),
+)
+def test_covered_until_counts_the_cells_before(
+    rows: list[Interval], queries: list[tuple[int | None, int]], at: str
+) -> None:
+    asked = pl.DataFrame(queries, schema={"g": pl.Int64, at: pl.Int64}, orient="row")
+    got = covered_until(asked, at, frame(rows), BY).to_list()
+    assert got == [0 if g is None else sum(painted(rows, g)[:t]) for g, t in queries]
+
+
+@given(intervals)
+def test_depth_counts_who_entered_and_has_not_left(rows: list[Interval]) -> None:
+    """A call that enters at [start and leaves at end): depth is how many others are inside."""
+    got = depth_at(frame(rows), BY, "start_ns", "end_ns").to_list()
+    want = []
+    for i, (g, start, _) in enumerate(rows):
+        others = [
+            (j, s, e) for j, (h, s, e) in enumerate(rows) if h == g and j != i
+        ]  # fmt: skip
+        want.append(sum(e > start and (s < start or (s == start and j < i)) for j, s, e in others))
+    assert got == want
