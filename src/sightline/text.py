@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 # What tells PyTorch's generic kernels apart stands in their template arguments.
 _INNER = re.compile(
@@ -11,12 +12,26 @@ _INNER = re.compile(
 _GENERIC = re.compile(r"elementwise|reduce_kernel|multi_tensor_apply|index_kernel|distribution")
 
 
+@lru_cache(maxsize=65536)
+def demangled(name: str) -> str:
+    """A C++ symbol as it was written, where the system has a C++ library to ask."""
+    if not name.startswith(("_Z", "__Z")):
+        return name
+    import cxxfilt
+
+    try:
+        return str(cxxfilt.demangle(name))
+    except (cxxfilt.Error, UnicodeError, ValueError):
+        return name
+
+
 def kernel_name(name: str) -> str:
     """A kernel's name without return type, namespaces, template arguments and parameters.
 
     'void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>, ...>(...)'
     becomes 'vectorized_elementwise_kernel<AddFunctor>'.
     """
+    name = demangled(name)
     text = name.replace("(anonymous namespace)::", "").removeprefix("void ").strip()
     plain = _outside_brackets(text)
     plain = plain.rsplit("::", 1)[-1].strip() or text

@@ -23,11 +23,16 @@ names = st.lists(st.sampled_from("abc"), min_size=15, max_size=15)
 
 
 def parents(rows: list[Range]) -> list[int | None]:
-    """The innermost range of the thread that is open when a range starts."""
-    return [
-        max((j for j in range(i) if rows[j][0] == thread and start < rows[j][2]), default=None)
-        for i, (thread, start, _) in enumerate(rows)
-    ]
+    """The innermost open range of the thread that holds at least half of a range."""
+    answer: list[int | None] = []
+    still_open: list[int] = []
+    for i, (thread, start, end) in enumerate(rows):
+        still_open = [j for j in still_open if rows[j][0] == thread and start < rows[j][2]]
+        while still_open and 2 * (rows[still_open[-1]][2] - start) < end - start:
+            still_open.pop()
+        answer.append(still_open[-1] if still_open else None)
+        still_open.append(i)
+    return answer
 
 
 def ancestors(row: int, parent: list[int | None]) -> list[int]:
@@ -65,9 +70,15 @@ def test_nest_finds_the_innermost_open_range(rows: list[Range]) -> None:
         assert below == list(range(i + 1, last[i]))
 
 
-def test_range_that_outlives_its_parent_still_belongs_to_it() -> None:
+def test_a_child_rounded_past_its_parents_end_still_belongs_to_it() -> None:
     parent, depth, last = nest([0, 0, 0], [0, 5, 12], [10, 11, 13])
     assert (parent, depth, last) == ([None, 0, None], [0, 1, 0], [2, 2, 3])
+
+
+def test_a_range_that_begins_while_a_call_returns_is_no_part_of_it() -> None:
+    # A step is marked by a call that returns just after the step has begun.
+    parent, depth, last = nest([0] * 4, [0, 10, 12, 20], [100, 13, 90, 30])
+    assert (parent, depth, last) == ([None, 0, 0, 2], [0, 1, 1, 2], [4, 2, 4, 4])
 
 
 @given(ranges, names, st.lists(st.integers(0, 14), max_size=6), st.booleans())

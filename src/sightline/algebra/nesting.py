@@ -11,9 +11,10 @@ def nest(
     """Parent row, depth, and one past the last descendant's row, for each range.
 
     Ranges must be sorted by thread, then start, then with the longest first. A range belongs to
-    the innermost range that is open when it starts; one that ends after that range (clocks in µs
-    round that way) still belongs to it. Rows are then in preorder, so the descendants of row i
-    are the rows i + 1 to subtree_end[i] - 1.
+    the innermost range that is open when it starts and holds at least half of it: clocks in µs
+    round a child past its parent's end, but a step that begins while the call that marks it is
+    still returning is no part of that call. A range that is left so takes no more children. Rows
+    are then in preorder: the descendants of row i are the rows i + 1 to subtree_end[i] - 1.
     """
     n = len(start)
     parent: list[int | None] = [None] * n
@@ -28,7 +29,8 @@ def nest(
                 subtree_end[closed] = row
             open_rows.clear()
             current = thread[row]
-        while open_rows and end[open_rows[-1]] <= begin:
+        half = begin + (end[row] - begin + 1) // 2
+        while open_rows and (end[open_rows[-1]] <= begin or end[open_rows[-1]] < half):
             subtree_end[open_rows.pop()] = row
         if open_rows:
             parent[row] = open_rows[-1]

@@ -1,18 +1,26 @@
 """A flame graph: all code, CPU and GPU, proportional to what it costs.
 
+  sightline flame trace.json -o flame.html             one offline page: zoom, search, switch
   sightline flame trace.json -o flame.svg              GPU time under what launched it
   sightline flame trace.json --weight gpu_idle_ns -o idle.svg
   sightline flame trace.json --order why -o why.svg    reason first, then who called it
   sightline flame trace.json -o out.folded             for flamegraph.pl and others
 
-The ending of -o decides the form: .svg, .folded, .speedscope.json, .pb.gz (pprof).
+  sightline flame after.json --before before.json -o diff.html
+
+The ending of -o decides the form: .html, .svg, .folded, .speedscope.json, .pb.gz (pprof).
 """
 
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from sightline.cli._shared import add_recordings, open_run
+
+if TYPE_CHECKING:
+    from sightline.flames.stacks import Stacks
+    from sightline.model.run import Run
 
 HELP = "a flame graph from the Python line to the stall"
 
@@ -34,6 +42,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--palette", choices=["gpu", "safe"], default="gpu", help="safe: for colour-blind people"
     )
+    parser.add_argument(
+        "--before", action="append", metavar="RECORDING",
+        help="an earlier recording to compare with, for .html; may be given several times",
+    )  # fmt: skip
+    parser.add_argument(
+        "--per", choices=["step", "total"], default="step",
+        help="with --before, what is made equal: steps (where both mark them), or the total",
+    )  # fmt: skip
     parser.add_argument("--icicle", action="store_true", help="root at the top")
 
 
@@ -59,8 +75,9 @@ def run(args: argparse.Namespace) -> int:
         built = table.kept(built, wanted)
     if args.order == "why":
         built = table.why(built)
+    before = _before(args, opened, built, weight) if args.before else None
     title = Path(opened.table("recordings").item(0, "path")).name
-    data = _write(built, weight, title, args)
+    data = _write(built, weight, title, args, before)
     if args.output is None:
         sys.stdout.write(data.decode())
         return 0
@@ -73,13 +90,42 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _write(built: object, weight: str, title: str, args: argparse.Namespace) -> bytes:
-    from sightline.errors import RequestError
-    from sightline.flames import folded, pprof, speedscope, svg
-    from sightline.flames.stacks import Stacks
+def _before(args: argparse.Namespace, after: Run, built: Stacks, weight: str) -> Stacks:
+    """The earlier run's stacks, scaled to the work of the later one."""
+    from sightline.flames.build import build
+    from sightline.flames.stacks import scaled_by, why
+    from sightline.importers._open import open_run as open_paths
 
-    assert isinstance(built, Stacks)
+    earlier = open_paths(args.before)
+    stacks = build(earlier)
+    factor = (
+        _steps(after) / _steps(earlier)
+        if args.per == "step"
+        else (built.total(weight) / max(stacks.total(weight), 1))
+    )
+    stacks = scaled_by(stacks, factor)
+    return why(stacks) if args.order == "why" else stacks
+
+
+def _steps(run: Run) -> int:
+    """How many steps a run marks; 1 where it marks none."""
+    import polars as pl
+
+    marks = run.scan("host_ops").filter(pl.col("layer") == "step").select("name").unique()
+    return max(marks.collect().height, 1)
+
+
+def _write(
+    built: Stacks, weight: str, title: str, args: argparse.Namespace, before: Stacks | None
+) -> bytes:
+    from sightline.errors import RequestError
+    from sightline.flames import folded, html, pprof, speedscope, svg
+
     name = (args.output or ".folded").lower()
+    if name.endswith((".html", ".htm")):
+        return html.write(built, weight, title, before=before)
+    if before is not None:
+        raise RequestError("a difference is drawn as a page", hint="Write  -o diff.html")
     if name.endswith(".svg"):
         picture = svg.write(built, weight, title, palette=args.palette, icicle=args.icicle)
         return picture.encode()
@@ -91,5 +137,5 @@ def _write(built: object, weight: str, title: str, args: argparse.Namespace) -> 
         return pprof.write(built)
     raise RequestError(
         f"cannot write {args.output}",
-        why="its ending must be .svg, .folded, .speedscope.json or .pb.gz",
+        why="its ending must be .html, .svg, .folded, .speedscope.json or .pb.gz",
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
+from sightline.algebra.stall_classes import stall_class
 from sightline.flames.stacks import Stacks, merged
-from sightline.flames.stall_classes import stall_class
 from sightline.model.run import Run
 
 # The layers of one sample below its kernel, in order.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from sightline.text import kernel_name, printable
+from sightline.text import demangled, kernel_name, printable
 
 _BUILTIN = re.compile(r"^<built-in (?:method|function) (.+?)(?: of .*| object at 0x[0-9a-f]+)?>$")
 _ADDRESS = re.compile(r" at 0x[0-9a-f]{6,16}")
@@ -22,7 +22,7 @@ def readable(layer: str, name: str) -> str:
         return _python(printable(name))
     if layer == "kernel":
         return kernel_name(printable(name))
-    return printable(name)
+    return printable(demangled(name))
 
 
 def _python(name: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from sightline.flames.layers import INDEX
+from sightline.flames.layers import GRADES, INDEX
 
 FRAME_SCHEMA = {"frame_id": pl.UInt32, "layer": pl.String, "name": pl.String}
 # What a weight counts.
@@ -48,11 +48,8 @@ class Stacks:
         """Share of each grade of match in a weight, in %, best grade first."""
         total = self.total(weight) or 1
         by_grade = dict(self.rows.group_by("match").agg(pl.col(weight).sum()).rows())
-        known = [g for g in _GRADE_ORDER if by_grade.get(g)]
+        known = [g for g in GRADES if by_grade.get(g)]
         return {g: 100 * by_grade[g] / total for g in known}
-
-
-_GRADE_ORDER = ("exact", "bracket", "window", "apportioned", "unmatched")
 
 
 def from_paths(paths: Iterable[tuple[Sequence[tuple[str, str]], str, dict[str, int]]]) -> Stacks:
@@ -132,6 +129,16 @@ def _renumbered(part: Stacks, frames: pl.DataFrame) -> pl.DataFrame:
         .with_columns(frames=pl.col("new").fill_null(pl.lit([], dtype=pl.List(pl.UInt32))))
         .drop("_row", "new")
     )
+
+
+def scaled_by(stacks: Stacks, factor: float) -> Stacks:
+    """The stacks with every weight times a factor, rounded to whole numbers."""
+    if factor == 1:
+        return stacks
+    rows = stacks.rows.with_columns(
+        (pl.col(w) * factor).round().cast(pl.Int64) for w in stacks.weights
+    )
+    return merged(Stacks(stacks.frames, rows))
 
 
 def kept(stacks: Stacks, layers: Sequence[str]) -> Stacks:

@@ -11,6 +11,7 @@ from sightline import registry
 from sightline.errors import MissingDataError
 from sightline.model.declare import Finding
 from sightline.model.run import Run
+from sightline.report.kernels import kernel_report, kernel_rows
 from sightline.text import kernel_name
 
 SCHEMA = "sightline-report/1"
@@ -48,6 +49,8 @@ def summary(run: Run) -> dict[str, Any]:
         "findings": [asdict(f) for f in findings(run)],
         "kernels": _kernels(run) if has_device else [],
         "idle": run.ask("idle").to_dicts() if has_device else [],
+        "profiled_kernels": kernel_rows(run) if run.rows("profiled_kernels") else [],
+        "kernel_report": kernel_report(run),
         "ops": [] if has_device or not run.rows("host_ops") else _host_ops(run),
         "limits": limits(run),
     }

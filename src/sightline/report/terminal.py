@@ -35,6 +35,7 @@ def render(data: dict[str, Any]) -> Text:
         list(_where_the_time_went(data)),
         list(_findings(data)),
         list(_kernels(data)),
+        [Text(line) for line in data["kernel_report"].splitlines()],
         list(_ops(data)),
         list(_limits(data)),
     ]
@@ -61,9 +62,15 @@ def _head(data: dict[str, Any]) -> Iterator[Text]:
         count = format_count(data["counts"]["device_ops"])
         yield from _joined([f"window {span}, {data['window'][0]['window']}",
                             f"{count} GPU operations"])  # fmt: skip
+    elif data["profiled_kernels"]:
+        count = format_count(data["counts"]["profiled_kernels"])
+        yield Text(f"{count} profiled kernel executions · no timeline")
+    elif data["counts"].get("host_ops"):
+        yield Text(f"no GPU operations · {format_count(data['counts']['host_ops'])} CPU ranges")
     else:
-        count = format_count(data["counts"].get("host_ops", 0))
-        yield Text(f"no GPU operations · {count} CPU ranges")
+        held = ", ".join(f"{format_count(n)} {name}" for name, n in data["counts"].items()
+                         if name not in ("recordings", "quality"))  # fmt: skip
+        yield from _wrapped(f"no timeline · {held}", "", "")
 
 
 def _joined(parts: list[str], style: str = "") -> Iterator[Text]:
@@ -151,21 +158,22 @@ def _findings(data: dict[str, Any]) -> Iterator[Text]:
     for number, finding in enumerate(judged[:MAX_FINDINGS], 1):
         if number > 1:
             yield Text()
-        yield from _finding(number, finding)
+        yield from _finding(number, finding, bool(data["breakdown"]))
     if len(judged) > MAX_FINDINGS:
         yield Text()
         yield Text(f"   {len(judged) - MAX_FINDINGS} more: sightline report --json", style="dim")
 
 
-def _finding(number: int, finding: dict[str, Any]) -> Iterator[Text]:
+def _finding(number: int, finding: dict[str, Any], has_timeline: bool) -> Iterator[Text]:
     gain = finding["gain_ns"]
+    whole = "the window" if has_timeline else "profiled kernel time"
     right = ""
     if gain is not None:
         right = f"gain up to {format_ns(gain)}"
         if finding["cost_pct"] is not None:
-            right += f" · {format_pct(finding['cost_pct'])} of the window"
+            right += f" · {format_pct(finding['cost_pct'])} of {whole}"
     elif finding["cost_pct"] is not None:
-        right = f"{format_pct(finding['cost_pct'])} of the window"
+        right = f"{format_pct(finding['cost_pct'])} of {whole}"
     left = f"{number}  {finding['title']}"
     style = {"critical": "bold red", "warning": "bold yellow"}.get(finding["severity"], "bold")
     if len(left) + len(right) + 2 <= WIDTH:
@@ -239,5 +247,13 @@ def _limits(data: dict[str, Any]) -> Iterator[Text]:
             yield from _wrapped(limit["remedy"], "   → ", "     ")
     if minor:
         yield from _wrapped("What limits this: " + "; ".join(minor) + ".", "", "")
+    if len(abstained) > 2:
+        rules = ", ".join(finding["rule"] for finding in abstained)
+        yield from _wrapped(
+            f"Not judged for want of data: {rules}. What to record:  sightline report --json",
+            "",
+            "",
+        )
+        return
     for finding in abstained:
         yield from _wrapped(f"Not judged: {finding['rule']} ({finding['reason']}).", "", "")

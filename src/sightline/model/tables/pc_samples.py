@@ -15,7 +15,7 @@ TABLE = Table(
         text("file", "source file, where the program was built with line information"),
         number("line", "source line"),
         text("reason", "why the warp did not issue, as the vendor names it", required=True),
-        text("stall_class", "memory, compute, sync, control, eligible, issued or other"),
+        text("stall_class", "what kind of wait, in the same words for every vendor"),
         number("samples", "samples with this reason"),
         number(
             "latency_samples",

@@ -14,7 +14,7 @@ _CLASSES = {
     "memory wait": ("long_scoreboard", "waitcnt", "sbid"),
     "on-chip memory wait": ("short_scoreboard",),
     "memory queue full": ("lg_throttle", "mio_throttle", "tex_throttle", "drain", "send"),
-    "ALU dependency": ("wait", "alu_dependency", "dist_acc", "dist"),
+    "ALU dependency": ("wait", "alu_dependency", "dist_acc", "dist", "psdep"),
     "pipe busy": (
         "math_pipe_throttle", "dispatch_stall", "gmma", "arbiter_win_ex_stall", "pipestall", "pipe",
     ),

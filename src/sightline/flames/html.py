@@ -1,0 +1,136 @@
+"""A flame graph as one offline HTML file.
+
+The page is built from web/ when the package is built; here only its data is put in: stacks as a
+trie in parallel arrays with a string table, as JSON, deflated. Schema "sightline-flame/1", read by
+web/src/flame/data.ts.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from html import escape
+from importlib.resources import files
+
+import polars as pl
+
+from sightline.errors import MissingDataError
+from sightline.flames.layers import GRADES, INDEX, LAYERS
+from sightline.flames.names import readable
+from sightline.flames.palette import PALETTES
+from sightline.flames.shortened import shortened
+from sightline.flames.stacks import UNITS, Stacks, union
+from sightline.text import printable
+
+SCHEMA = "sightline-flame/1"
+# d3-flame-graph draws SVG elements: beyond some 10 000 visible ones a page is slow (its issue
+# #108), and it leaves out what is narrower than a pixel anyway. The trie may be larger than what
+# is visible at once, since zooming shows more of it.
+MAX_NODES = 60_000
+
+
+def write(stacks: Stacks, weight: str, title: str, *, before: Stacks | None = None) -> bytes:
+    """The page. With `before`, a difference: `before` must be scaled to the same work already."""
+    weights = [weight, *(w for w in stacks.weights if w != weight and stacks.total(w))]
+    notes = []
+    if before is not None:
+        stacks = _paired(stacks, before, weights)
+        notes.append("Difference: wider frames are the larger of before and after.")
+    short, cut = shortened(stacks, MAX_NODES)
+    if cut:
+        notes.append(
+            f"Frames too small to see stand together as '[n small frames]' ({cut:,} stacks cut)."
+        )
+    data = _data(short, weights, printable(title), notes, with_before=before is not None)
+    packed = base64.b64encode(zlib.compress(json.dumps(data, ensure_ascii=False).encode(), 6))
+    page = _template()
+    page = page.replace("<title>sightline</title>", f"<title>{escape(printable(title))}</title>", 1)
+    return page.replace("/*DATA*/", packed.decode("ascii"), 1).encode()
+
+
+def _template() -> str:
+    source = files("sightline") / "assets" / "flame.html"
+    if not source.is_file():
+        raise MissingDataError(
+            "the HTML page is not part of this installation",
+            why="it is built from web/ with Node.js when the package is built",
+            hint="Build it:  python scripts/build_web.py\nOr write another form: -o flame.svg",
+        )
+    return source.read_text(encoding="utf-8")
+
+
+def _paired(after: Stacks, before: Stacks, weights: list[str]) -> Stacks:
+    """One table with the weights of both; those of `before` are called 'before:<weight>'."""
+    old = before.rows.select(
+        "frames", "match",
+        *[pl.col(w).alias(f"before:{w}") for w in weights if w in before.weights],
+    )  # fmt: skip
+    return union([after, Stacks(before.frames, old)])
+
+
+def _data(
+    stacks: Stacks, weights: list[str], title: str, notes: list[str], *, with_before: bool
+) -> dict[str, object]:
+    nodes, leaf = _trie(stacks)
+    frames = stacks.frames.sort("frame_id")
+    layer, name = frames.get_column("layer").to_list(), frames.get_column("name").to_list()
+    grade = {g: i for i, g in enumerate(GRADES)}
+    data: dict[str, object] = {
+        "schema": SCHEMA,
+        "title": title,
+        "layers": [{"name": x.name, "side": x.side, "kind": x.kind, "doc": x.doc} for x in LAYERS],
+        "palettes": PALETTES,
+        "units": {w: UNITS.get(w, "") for w in weights},
+        "frames": {
+            "layer": [INDEX[x] for x in layer],
+            "name": [printable(n) for n in name],
+            "label": [readable(x, n) for x, n in zip(layer, name, strict=True)],
+        },
+        "nodes": {
+            "parent": nodes.get_column("parent").fill_null(0).to_list(),
+            "frame": nodes.get_column("frame_id").fill_null(0).to_list(),
+        },
+        "stacks": {
+            "node": leaf.to_list(),
+            "match": [grade[m] for m in stacks.rows.get_column("match")],
+            "values": {w: stacks.rows.get_column(w).to_list() for w in weights},
+        },
+        "grades": list(GRADES),
+        "totals": {w: stacks.total(w) for w in weights},
+        "notes": notes,
+    }
+    if with_before:
+        have = {w: f"before:{w}" for w in weights if f"before:{w}" in stacks.weights}
+        data["before"] = {w: stacks.rows.get_column(c).to_list() for w, c in have.items()}
+    return data
+
+
+def _trie(stacks: Stacks) -> tuple[pl.DataFrame, pl.Series]:
+    """All stacks' nodes, parents first, node 0 the root; and each stack's last node."""
+    rows = stacks.rows.select("frames").with_row_index("row")
+    rows = rows.with_columns(node=pl.lit(0, pl.UInt32), length=pl.col("frames").list.len())
+    leaf = [rows.filter(pl.col("length") == 0).select("row", "node")]
+    first = {"parent": [None], "frame_id": [None]}
+    levels = [pl.DataFrame(first, schema={"parent": pl.UInt32, "frame_id": pl.UInt32})]
+    used, depth = 1, 0
+    while True:
+        rows = rows.filter(pl.col("length") > depth).with_columns(
+            frame_id=pl.col("frames").list.get(depth)
+        )
+        if rows.is_empty():
+            break
+        found = (
+            rows.select(parent="node", frame_id="frame_id")
+            .unique()
+            .sort("parent", "frame_id")
+            .with_columns(next=pl.int_range(used, used + pl.len(), dtype=pl.UInt32))
+        )
+        used += found.height
+        depth += 1
+        levels.append(found.select("parent", "frame_id"))
+        rows = rows.join(
+            found.rename({"parent": "node"}), on=["node", "frame_id"]
+        ).select("row", "frames", "length", node="next")  # fmt: skip
+        leaf.append(rows.filter(pl.col("length") == depth).select("row", "node"))
+    return pl.concat(levels), pl.concat(leaf).sort("row").get_column("node")

@@ -1,0 +1,51 @@
+"""What the importers of stacks have in common: text of any encoding, and the finished import."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from sightline.algebra.stack_trie import StackTrie, weights_table
+from sightline.errors import DamagedError
+from sightline.model.declare import Imported, Quality
+from sightline.model.source import Source, read_intact
+from sightline.units import INT64_MAX
+
+MAX_TEXT_BYTES = 4 << 30  # these formats are read whole; larger ones are not what profilers write
+
+
+def read_text(source: Source, quality: list[Quality]) -> str:
+    """The whole text; UTF-16 with its mark, else UTF-8 with what is none replaced."""
+    with source.open() as stream:
+        data, damage = read_intact(stream, MAX_TEXT_BYTES + 1)
+    if len(data) > MAX_TEXT_BYTES:
+        raise DamagedError(f"cannot read {source.given}", why="it unpacks to more than 4 GiB")
+    if damage:
+        quality.append(Quality("truncated", "error", f"reading stopped early: {damage}"))
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return data.decode("utf-16", errors="replace").lstrip("\ufeff")
+    return data.decode("utf-8-sig", errors="replace")
+
+
+def bad_lines(count: int, what: str) -> list[Quality]:
+    """The note on lines that could not be read, if there are any."""
+    if not count:
+        return []
+    return [Quality("damaged_lines", "warning", f"lines that are no {what} were left out", count)]
+
+
+def finished(
+    source: Source,
+    trie: StackTrie,
+    weights: list[tuple[int | None, str, int, str]],
+    quality: list[Quality],
+    tool: str,
+    **facts: Any,
+) -> Imported:
+    """The import of stacks with weights. Raises DamagedError where there is none."""
+    kept = [w for w in weights if w[0] is not None and 0 <= w[2] <= INT64_MAX]
+    if not kept:
+        raise DamagedError(f"cannot read {source.given}", why=f"there is no stack in it ({tool})")
+    tables: dict[str, pl.DataFrame] = {**trie.tables(), "stack_weights": weights_table(kept)}
+    return Imported(tables, {"rank": None, "tool": tool, "clock_offset_ns": 0, **facts}, quality)

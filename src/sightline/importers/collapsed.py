@@ -1,0 +1,44 @@
+"""Folded (collapsed) stacks: what stackcollapse scripts, py-spy --format raw and iaprof write.
+
+Format: brendangregg/FlameGraph, stackcollapse-*.pl; frames with `_[k] _[G] _[g]` after iaprof.
+"""
+
+from __future__ import annotations
+
+from sightline.algebra.folded_text import frames_of, split
+from sightline.algebra.stack_trie import Frame, StackTrie
+from sightline.importers._stacks import bad_lines, finished, read_text
+from sightline.model.declare import Imported, Importer, ImportOptions, Quality
+from sightline.model.source import Source
+
+IMPORTER = Importer(
+    name="collapsed",
+    label="Folded stacks (flamegraph.pl, py-spy raw, iaprof)",
+    strong=(rb"^(?:(?:#|//)[^\n]*\n)*[^\n;\x00]+;[^\n\x00]* [0-9]+[ \t]*\r?(?:\n|$)",),
+    weak=(rb"^(?:\xff\xfe[^\n]+;\x00|\xfe\xff[^\n]+\x00;)",),
+    looks_like="lines of 'frame;frame;frame count'",
+    suffixes=(".folded", ".collapsed", ".folded.gz", ".collapsed.gz"),
+    version=1,
+    source="https://github.com/brendangregg/FlameGraph",
+)
+
+
+def read(source: Source, options: ImportOptions) -> Imported:
+    """Read all lines; the weight is `samples`. Raises DamagedError where no line is a stack."""
+    quality: list[Quality] = []
+    trie = StackTrie()
+    weights: list[tuple[int | None, str, int, str]] = []
+    bad = 0
+    for line in read_text(source, quality).split("\n"):
+        if not line.strip() or line.startswith(("#", "//")):
+            continue
+        found = split(line)
+        if found is None:
+            bad += 1
+            continue
+        path = [Frame(layer, name) for layer, name in frames_of(found[0])]
+        on_device = any(frame.layer == "kernel" for frame in path)
+        # iaprof joins the CPU's stack by the kernel's address and the interval.
+        weights.append((trie.add(path), "samples", found[1], "window" if on_device else "exact"))
+    quality += bad_lines(bad, "stack")
+    return finished(source, trie, weights, quality, "folded stacks")

@@ -1,0 +1,109 @@
+"""Nsight Compute reports (.ncu-rep), read without any vendor software.
+
+Layout and messages: docs/formats/ncu.md. Reading is linear in the size of the file. What is cut
+off or damaged is left out and counted; the rest is used.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sightline.errors import DamagedError
+from sightline.importers._ncu import device_frame, frame_of, read_all
+from sightline.importers.ncu_rep import quality
+from sightline.importers.ncu_rep.blocks import MAGIC, Report, read_layout
+from sightline.importers.ncu_rep.code import Code
+from sightline.importers.ncu_rep.rows import Rows
+from sightline.importers.ncu_rep.schema import RESULT_KINDS, SCHEMA
+from sightline.importers.ncu_rep.wire import WireError, decode
+from sightline.model.declare import Imported, Importer, ImportOptions
+from sightline.model.source import Source
+
+IMPORTER = Importer(
+    name="ncu_rep",
+    label="Nsight Compute report",
+    strong=(rb"^NVR\x00",),
+    weak=(),
+    looks_like="the bytes NVR and a zero at the start",
+    suffixes=(".ncu-rep", ".ncu-rep.gz"),
+    version=2,
+    source="docs/formats/ncu.md",
+)
+
+
+def read(source: Source, options: ImportOptions) -> Imported:
+    """Read a report as far as it is intact. Raises DamagedError where it holds nothing."""
+    data, cut = read_all(source)
+    if not data.startswith(MAGIC):
+        raise DamagedError(f"cannot read {source.given}", why=cut or "it is no report")
+    report = read_layout(data)
+    if cut is not None:
+        report.damage.append(cut)
+    version = _tool_version(report)
+    rows = Rows(f"NVIDIA Nsight Compute{f' {version}' if version else ''}")
+    code = Code(report)
+    kinds = {message: kind for _, message, kind in RESULT_KINDS}
+    damaged = 0
+    for message, start, end in report.of(*kinds):
+        try:
+            result = decode(SCHEMA, message, data, start, end)
+        except WireError:
+            damaged += 1
+            continue
+        rows.add(kinds[message], result, report, code)
+    if not rows.kernels and (report.damage or damaged):
+        why = report.damage[0] if report.damage else "none of its results is intact"
+        raise DamagedError(
+            f"cannot read {source.given}", why=why, hint="Copy it again, or profile again."
+        )
+    return Imported(
+        tables={
+            "profiled_kernels": frame_of("profiled_kernels", rows.kernels),
+            "kernel_metrics": rows.metrics.frame(),
+            "pc_samples": frame_of("pc_samples", rows.samples),
+            "instructions": frame_of("instructions", rows.instructions),
+            "source_files": frame_of(
+                "source_files", [{"file": f, "content": c} for f, c in code.files.items()]
+            ),
+            "vendor_rules": frame_of("vendor_rules", rows.rules),
+            "devices": device_frame(_devices(report)),
+        },
+        recording=_recording(report, version, options),
+        quality=quality.checks(report, rows, code, damaged),
+    )
+
+
+def _devices(report: Report) -> dict[int, dict[str, Any]]:
+    """Attributes of each device that the session names."""
+    found: dict[int, dict[str, Any]] = {}
+    for session in report.sessions():
+        for device in session.get("DeviceAttributes", []):
+            attributes = found.setdefault(device.get("ID", 0), {})
+            attributes["name"] = device.get("Name")
+            for attribute in device.get("Attributes", []):
+                value = attribute.get("Value", {})
+                name = attribute.get("Name", "").removeprefix("device__attribute_")
+                attributes.setdefault(name, next(iter(value.values()), None))
+    return found
+
+
+def _tool_version(report: Report) -> str | None:
+    for session in report.sessions():
+        for entry in session.get("VersionInfo", []):
+            if "Nsight Compute" in entry.get("Provider", ""):
+                version = entry.get("Version", "").split(" ")[0]
+                return str(version) or None
+    return None
+
+
+def _recording(report: Report, version: str | None, options: ImportOptions) -> dict[str, Any]:
+    host = None
+    for session in report.sessions():
+        host = host or session.get("TargetSystemInfo", {}).get("ComputerName")
+    return {
+        "tool": "NVIDIA Nsight Compute",
+        "tool_version": version,
+        "host": host if options.keep_identity else None,
+        "has_stacks": None,
+        "has_shapes": None,
+    }

@@ -1,0 +1,82 @@
+"""Triton Proton: a tree of scopes and kernels with metrics (Hatchet's literal JSON).
+
+Format: triton-lang/triton, third_party/proton. Metric names changed their case over time.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from sightline.algebra.stack_trie import Frame, StackTrie
+from sightline.errors import DamagedError
+from sightline.importers._stacks import finished, read_text
+from sightline.model.declare import Imported, Importer, ImportOptions, Quality
+from sightline.model.source import Source
+
+IMPORTER = Importer(
+    name="proton",
+    label="Triton Proton profile (Hatchet JSON)",
+    strong=(rb'^\s*\[\s*\{\s*"(?:children|frame|metrics)"\s*:',),
+    weak=(),
+    looks_like='a JSON list of trees with "frame", "metrics" and "children"',
+    suffixes=(".hatchet",),
+    version=1,
+    source="https://github.com/triton-lang/triton/tree/main/third_party/proton",
+)
+
+# Metric, lower case: weight, and what one of it is in the weight's unit.
+_METRICS = {
+    "time (ns)": ("gpu_time_ns", 1.0),
+    "time (us)": ("gpu_time_ns", 1e3),
+    "time (ms)": ("gpu_time_ns", 1e6),
+    "time (s)": ("gpu_time_ns", 1e9),
+    "num_samples": ("samples", 1.0),
+    "num_stalled_samples": ("latency_samples", 1.0),
+}
+# 'path/file.py:function@line', as Proton writes Python frames.
+_PYTHON = re.compile(r"^(.*):([^:@]+)@(\d+)$")
+MAX_DEPTH = 10_000
+
+
+def read(source: Source, options: ImportOptions) -> Imported:
+    """Read all trees. Raises DamagedError where there is no metric."""
+    quality: list[Quality] = []
+    try:
+        roots = json.loads(read_text(source, quality))
+    except (ValueError, RecursionError) as error:
+        raise DamagedError(
+            f"cannot read {source.given}", why=f"its JSON is damaged ({error})"
+        ) from error
+    trie = StackTrie()
+    weights: list[tuple[int | None, str, int, str]] = []
+    todo: list[tuple[Any, tuple[Frame, ...]]] = [(root, ()) for root in roots]
+    while todo:
+        node, above = todo.pop()
+        # The list's last entry describes the devices and is no tree.
+        if not isinstance(node, dict) or "frame" not in node or len(above) > MAX_DEPTH:
+            continue
+        metrics, children = node.get("metrics"), node.get("children")
+        metrics = metrics if isinstance(metrics, dict) else {}
+        children = children if isinstance(children, list) else []
+        path = (*above, _frame(node, metrics, bool(children)))
+        stack = trie.add(path)
+        for name, value in metrics.items():
+            known = _METRICS.get(str(name).lower())
+            if known and isinstance(value, int | float) and 0 < value < 1e18:
+                weights.append((stack, known[0], round(value * known[1]), "bracket"))
+        todo += [(child, path) for child in children]
+    return finished(source, trie, weights, quality, "Triton Proton")
+
+
+def _frame(node: dict[str, Any], metrics: dict[str, Any], has_children: bool) -> Frame:
+    frame = node["frame"] if isinstance(node["frame"], dict) else {}
+    name = str(frame.get("name", "[unknown]"))
+    found = _PYTHON.match(name)
+    if found:
+        return Frame("python", found[2], found[1], int(found[3]))
+    measured = any(str(m).lower() in _METRICS and v for m, v in metrics.items())
+    if measured and not has_children:
+        return Frame("kernel", name)
+    return Frame("phase", name)

@@ -1,0 +1,122 @@
+"""speedscope files, sampled and evented: py-spy, rbspy, and many exporters write them.
+
+Format: https://www.speedscope.app/file-format-schema.json.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+from sightline.algebra.stack_trie import Frame, StackTrie
+from sightline.errors import DamagedError
+from sightline.importers._stacks import finished, read_text
+from sightline.model.declare import Imported, Importer, ImportOptions, Quality
+from sightline.model.source import Source
+
+IMPORTER = Importer(
+    name="speedscope",
+    label="speedscope profile (py-spy and others)",
+    strong=(
+        rb"speedscope\.app/file-format-schema\.json",
+        rb'"(?:exporter|shared)"[\s\S]{0,4000}"type"\s*:\s*"(?:sampled|evented)"',
+    ),
+    weak=(),
+    looks_like="JSON that names the schema speedscope.app/file-format-schema.json",
+    suffixes=(".speedscope.json", ".speedscope"),
+    version=1,
+    source="https://www.speedscope.app/file-format-schema.json",
+)
+
+_UNITS = {
+    "nanoseconds": ("cpu_time_ns", 1.0),
+    "microseconds": ("cpu_time_ns", 1e3),
+    "milliseconds": ("cpu_time_ns", 1e6),
+    "seconds": ("cpu_time_ns", 1e9),
+    "bytes": ("bytes", 1.0),
+    "none": ("samples", 1.0),
+}
+
+
+def read(source: Source, options: ImportOptions) -> Imported:
+    """Read all profiles of the file. Raises DamagedError where none can be read."""
+    quality: list[Quality] = []
+    try:
+        document = json.loads(read_text(source, quality))
+        frames = [_frame(f) for f in document["shared"]["frames"]]
+        profiles = document["profiles"]
+        if not isinstance(profiles, list):
+            raise TypeError("'profiles' is no list")
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise DamagedError(
+            f"cannot read {source.given}", why=f"it is no whole speedscope file ({error!r})"
+        ) from error
+    trie = StackTrie()
+    weights: list[tuple[int | None, str, int, str]] = []
+    for number, profile in enumerate(profiles):
+        root = [Frame("thread", str(profile.get("name", number)))] if len(profiles) > 1 else []
+        try:
+            weights += _profile(trie, profile, frames, root)
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+            text = f"profile {number} is damaged and was left out ({error})"
+            quality.append(Quality("damaged_profile", "warning", text, 1))
+    return finished(source, trie, weights, quality, str(document.get("exporter", "speedscope")))
+
+
+def _frame(entry: dict[str, Any]) -> Frame:
+    file, line = entry.get("file"), entry.get("line")
+    layer = "python" if isinstance(file, str) and file.endswith((".py", ".pyx")) else "native"
+    return Frame(
+        layer, str(entry["name"]), file if isinstance(file, str) else None,
+        line if isinstance(line, int) else None,
+    )  # fmt: skip
+
+
+def _profile(
+    trie: StackTrie, profile: dict[str, Any], frames: list[Frame], root: list[Frame]
+) -> list[tuple[int | None, str, int, str]]:
+    metric, scale = _UNITS.get(str(profile.get("unit", "none")), ("samples", 1.0))
+    own: Counter[tuple[int, ...]] | dict[tuple[int, ...], float]
+    if profile["type"] == "sampled":
+        own = _sampled(profile, len(frames))
+    elif profile["type"] == "evented":
+        own = _evented(profile, len(frames))
+    else:
+        raise ValueError(f"of type {profile['type']!r}")
+    return [
+        (trie.add([*root, *(frames[f] for f in path)]), metric, round(value * scale), "exact")
+        for path, value in own.items()
+        if value > 0
+    ]
+
+
+def _sampled(profile: dict[str, Any], count: int) -> dict[tuple[int, ...], float]:
+    own: dict[tuple[int, ...], float] = {}
+    for sample, weight in zip(profile["samples"], profile["weights"], strict=True):
+        path = tuple(sample)
+        if any(not isinstance(f, int) or not 0 <= f < count for f in path):
+            raise ValueError("a frame that does not exist")
+        own[path] = own.get(path, 0) + weight
+    return own
+
+
+def _evented(profile: dict[str, Any], count: int) -> dict[tuple[int, ...], float]:
+    """Time between two events belongs to the frames that are open between them."""
+    own: dict[tuple[int, ...], float] = {}
+    stack: list[int] = []
+    last: float | None = None
+    for event in profile["events"]:
+        at, frame = event["at"], event["frame"]
+        if not isinstance(frame, int) or not 0 <= frame < count:
+            raise ValueError("a frame that does not exist")
+        if last is not None:
+            if at < last:
+                raise ValueError("events are not in order of time")
+            own[tuple(stack)] = own.get(tuple(stack), 0) + at - last
+        last = at
+        if event["type"] == "O":
+            stack.append(frame)
+        elif not stack or stack.pop() != frame:
+            raise ValueError("an event closes a frame that is not the innermost")
+    return own

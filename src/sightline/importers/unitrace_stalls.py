@@ -1,0 +1,69 @@
+"""Intel unitrace --stall-sampling: EU stall samples per kernel and instruction address.
+
+Format: intel/pti-gpu, tools/unitrace: a title line per device, then CSV with the columns Kernel,
+IP[Address], Active[Events] and one per stall. Names are padded with blanks.
+"""
+
+from __future__ import annotations
+
+import csv
+
+from sightline.algebra.stack_trie import Frame, StackTrie
+from sightline.algebra.stall_classes import stall_class
+from sightline.errors import DamagedError
+from sightline.importers._stacks import bad_lines, finished, read_text
+from sightline.model.declare import Imported, Importer, ImportOptions, Quality
+from sightline.model.source import Source
+
+IMPORTER = Importer(
+    name="unitrace_stalls",
+    label="Intel unitrace stall sampling (CSV)",
+    strong=(rb"(?:^|\n)[ \t]*Kernel,[ \t]*IP\[Address\],[^\n]*\[Events\]",),
+    weak=(),
+    looks_like="CSV with the columns Kernel, IP[Address] and ...[Events]",
+    suffixes=(".csv",),
+    version=1,
+    source="https://github.com/intel/pti-gpu/blob/master/tools/unitrace/README.md",
+)
+
+
+def read(source: Source, options: ImportOptions) -> Imported:
+    """Read all rows; the weight is `samples`. Raises DamagedError where there is none."""
+    quality: list[Quality] = []
+    trie = StackTrie()
+    weights: list[tuple[int | None, str, int, str]] = []
+    device, columns, bad = "GPU", [""], 0
+    lines = read_text(source, quality).splitlines()
+    try:
+        for row in csv.reader(lines, skipinitialspace=True):
+            cells = [cell.strip() for cell in row]
+            if len(cells) == 1 and "Device" in cells[0]:
+                device = cells[0].strip("= ").removesuffix(" Metrics")
+            elif cells[:2] == ["Kernel", "IP[Address]"]:
+                columns = cells
+            elif len(cells) == len(columns) > 2:
+                found = _row(trie, device, columns, cells)
+                bad += found is None
+                weights += found or []
+    except csv.Error as error:
+        raise DamagedError(f"cannot read {source.given}", why=str(error)) from error
+    quality += bad_lines(bad, "row of samples")
+    return finished(source, trie, weights, quality, "unitrace")
+
+
+def _row(
+    trie: StackTrie, device: str, columns: list[str], cells: list[str]
+) -> list[tuple[int | None, str, int, str]] | None:
+    if not all(c.isascii() and c.isdecimal() and len(c) < 18 for c in cells[2:]):
+        return None
+    kernel = Frame("kernel", cells[0].strip('" ') or "[unknown kernel]")
+    above = [Frame("device", device), kernel, Frame("instruction", f"+0x{cells[1]}")]
+    rows = []
+    for column, count in zip(columns[2:], map(int, cells[2:]), strict=True):
+        if count:
+            reason = column.removesuffix("[Events]").removesuffix("Stall").lower()
+            path = [
+                *above, Frame("stall_class", stall_class(reason)), Frame("stall_reason", reason)
+            ]  # fmt: skip
+            rows.append((trie.add(path), "samples", count, "exact"))
+    return rows

@@ -1,0 +1,164 @@
+"""What the rules about profiled kernels share: cases, estimates, and findings by kernel name.
+
+An estimate is *global* where it is a share of the kernel's time, *local* where it is a share of
+one unit's work. A local one is weighed with its parent: what that unit is worth to the kernel
+(its throughput, or the headroom that is left), so that all findings rank by their effect on the
+kernel. The structure (a tree of rules that hands weights down) is that of Nsight Compute's rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from sightline.algebra.kernel_names import plain_name
+from sightline.errors import MissingDataError
+from sightline.model.declare import Finding, Rule
+from sightline.model.run import Run
+from sightline.roofline.chart import short_name
+from sightline.roofline.facts import Facts, facts
+from sightline.roofline.placement import MEMORY_PCT, SM_PCT
+from sightline.units import format_count, format_ns, format_pct
+
+# A finding that costs less of all profiled time than this is a note. Ours: below it, noise of
+# the measurement (a few per cent between runs with locked clocks) is as large as the gain.
+NOTE_PCT = 5.0
+
+
+@dataclass(frozen=True)
+class Case:
+    """One profiled kernel as the rules see it."""
+
+    facts: Facts
+    time_ns: float  # in the program where a timeline was given, else under the profiler
+
+    @property
+    def kernel_id(self) -> int:
+        """Its number in the run."""
+        return int(self.facts.row["kernel_id"])
+
+    def get(self, *names: str) -> float | None:
+        """The first of these metrics that was measured."""
+        return self.facts.get(*names)
+
+    @property
+    def light(self) -> float | None:
+        """The higher of the two throughputs, % of peak."""
+        found = [v for v in (self.get(SM_PCT), self.get(MEMORY_PCT)) if v is not None]
+        return max(found) if found else None
+
+    @property
+    def headroom(self) -> float:
+        """What is left to the nearest limit, %; all of it where that was not measured."""
+        return 100.0 if self.light is None else max(0.0, 100.0 - self.light)
+
+
+@dataclass(frozen=True)
+class Hit:
+    """One kernel that has the problem."""
+
+    case: Case
+    local_pct: float  # the estimate
+    weight_pct: float | None  # what the unit is worth to the kernel; None where local is global
+    evidence: str
+    subject: str = ""  # tells apart findings of one rule about one kernel, as a stall reason does
+
+    @property
+    def gain_pct(self) -> float:
+        """The most that the kernel's time can shrink."""
+        weight = 100.0 if self.weight_pct is None else self.weight_pct
+        return min(100.0, max(0.0, self.local_pct)) * min(100.0, max(0.0, weight)) / 100
+
+
+def cases(run: Run, metrics: Iterable[str], record: str) -> list[Case]:
+    """Profiled kernels with these metrics; none where the run has no such kernels.
+
+    Raises MissingDataError, with what to record, where no kernel has any of the metrics.
+    """
+    if not run.rows("profiled_kernels"):
+        return []
+    asked = list(metrics)
+    every = facts(run, [*asked, SM_PCT, MEMORY_PCT])
+    if not any(f.get(*asked) is not None for f in every):
+        raise MissingDataError(
+            "the kernels cannot be judged",
+            why="the report lacks what is looked at",
+            hint=f"Record with  ncu {record}  (or --set full).",
+        )
+    times = _program_times(run)
+    return [Case(f, times.get(_key(f), float(f.row["duration_ns"] or 0))) for f in every]
+
+
+def _key(f: Facts) -> tuple[str, str, str]:
+    sizes = ["×".join(str(f.row[f"{what}_{a}"]) for a in "xyz") for what in ("grid", "block")]
+    return plain_name(f.row["name"] or ""), sizes[0], sizes[1]
+
+
+def _program_times(run: Run) -> dict[tuple[str, str, str], float]:
+    """Time in the program that each profiled execution stands for, where there is a timeline."""
+    if not run.rows("device_ops"):
+        return {}
+    joined = run.ask("kernel_join").filter(match="both")
+    return {
+        (plain_name(r["name"]), r["grid"], r["block"]): r["program_ns"] / max(r["profiled"], 1)
+        for r in joined.iter_rows(named=True)
+    }
+
+
+def findings(
+    rule: Rule,
+    hits: Iterable[Hit],
+    every: list[Case],
+    summary: Callable[[Hit], str],
+    fix: Callable[[Hit], str] | str,
+    verify: str,
+) -> Iterator[Finding]:
+    """One finding per kernel name and subject: what it costs over all its executions."""
+    total = sum(c.time_ns for c in every) or 1.0
+    groups: dict[tuple[str, str], list[Hit]] = {}
+    for hit in hits:
+        row = hit.case.facts.row
+        groups.setdefault((row["name"] or row["kind"], hit.subject), []).append(hit)
+    for (name, subject), group in groups.items():
+        worst = max(group, key=lambda h: h.case.time_ns * h.gain_pct)
+        gain = sum(h.case.time_ns * h.gain_pct / 100 for h in group)
+        pct = 100 * gain / total
+        scope = "global" if worst.weight_pct is None else "local"
+        estimate = f"estimate ({scope}): up to {format_pct(worst.gain_pct)} of the kernel"
+        if worst.weight_pct is not None:
+            estimate += (
+                f" = {format_pct(worst.local_pct)} × {format_pct(worst.weight_pct)} that this is "
+                "worth to it"
+            )
+        said = summary(worst)
+        said = said[:1].upper() + said[1:]
+        yield Finding(
+            rule=rule.name,
+            title=f"{rule.title}: {_clip(short_name(name))}",
+            severity="warning" if pct >= NOTE_PCT else "info",
+            summary=said,
+            cost_ns=round(gain),
+            cost_pct=pct,
+            gain_ns=round(gain),
+            confidence="medium" if scope == "global" else "low",
+            evidence=(
+                *([] if worst.evidence[1:] in said else [worst.evidence]),
+                estimate,
+                f"{format_count(len(group))} of {format_count(len(every))} profiled executions, "
+                f"{format_ns(sum(h.case.time_ns for h in group))}",
+            ),
+            where={
+                "kernel": name,
+                "kernel_ids": [h.case.kernel_id for h in group],
+                "estimate": scope,
+                "estimate_pct": worst.gain_pct,
+                **({"subject": subject} if subject else {}),
+            },
+            fix=fix if isinstance(fix, str) else fix(worst),
+            verify=verify,
+        )
+
+
+def _clip(name: str, length: int = 36) -> str:
+    """A name that leaves room for the title on one line."""
+    return name if len(name) <= length else name[: length - 1] + "…"

@@ -1,0 +1,203 @@
+"""The roofline as a drawing: lines and points on logarithmic axes, before any format.
+
+Made from the rows of the analysis `roofline`. Ceilings are drawn as the kernel with the longest
+time has them; each kernel's own shares are computed with its own.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from sightline.units import format_ns, format_pct
+
+Row = dict[str, Any]
+_LEVELS = (("dram", "DRAM"), ("l2", "L2"), ("l1", "L1"))
+
+
+@dataclass(frozen=True)
+class Roof:
+    """A ceiling: flat (FLOP/s) or slanted (bytes/s)."""
+
+    kind: str  # compute or memory
+    basis: str  # measured, datasheet or achievable
+    height: float
+    label: str
+    group: str  # precision, or dram, l2, l1
+
+
+@dataclass(frozen=True)
+class Point:
+    """A kernel at one precision."""
+
+    number: int
+    name: str
+    precision: str
+    x: float  # FLOP/byte of device memory
+    y: float  # FLOP/s
+    roof: float | None  # the lowest ceiling above it
+    legend: tuple[str, ...]
+    weight: float  # share of the time of all points, 0 to 1
+    caches: tuple[tuple[str, float], ...] = ()  # l2 and l1: FLOP per byte of that level
+
+
+@dataclass
+class Chart:
+    """Everything that is drawn."""
+
+    title: str
+    subtitle: tuple[str, ...]
+    roofs: list[Roof]
+    points: list[Point]
+    x_range: tuple[float, float]
+    y_range: tuple[float, float]
+    more: int = 0  # points without a line in the legend
+    left_out: list[str] = field(default_factory=list)  # why kernels are not drawn
+
+
+def make_chart(rows: Iterable[Row], device: str | None, top: int = 12) -> Chart | None:
+    """A chart of these rows, the longest kernels first; None where none can be placed."""
+    every = list(rows)
+    placed = [r for r in every if r["flop_per_s"] and r["dram_intensity"]]
+    placed.sort(key=lambda r: -(r["duration_ns"] or 0))
+    if not placed:
+        return None
+    total = sum(r["duration_ns"] or 0 for r in placed) or 1
+    points = [_point(n, r, (r["duration_ns"] or 0) / total) for n, r in enumerate(placed, 1)]
+    roofs = _roofs(placed)
+    kernels = len({r["kernel_id"] for r in placed})
+    left = []
+    missing = len({r["kernel_id"] for r in every}) - kernels
+    if missing:
+        left.append(
+            f"{missing} kernel{'s' if missing > 1 else ''} without counted arithmetic or traffic "
+            "not drawn"
+        )
+    return Chart(
+        title=f"Roofline · {device or 'unknown device'} · {kernels} kernel{'s' * (kernels > 1)}",
+        subtitle=(
+            "Ceilings: solid at the measured clock, dashed as in the datasheet, dotted the best "
+            "that a benchmark reached.",
+            "Disc: FLOP per byte of device memory, its area the share of the time. Ring: per byte "
+            "of L2, square: of L1.",
+        ),
+        roofs=roofs,
+        points=points[:200],
+        x_range=_range(
+            [x for p in points for x in (p.x, *(c for _, c in p.caches))] + _ridges(roofs), 8.0, 4.0
+        ),
+        y_range=_range(
+            [p.y for p in points] + [r.height for r in roofs if r.kind == "compute"], 8.0, 1.6
+        ),
+        more=max(0, len(points) - top),
+        left_out=left,
+    )
+
+
+def _point(number: int, r: Row, weight: float) -> Point:
+    legend = (
+        short_name(r["name"]),
+        r["precision"].replace("_", " "),
+        format_ns(r["duration_ns"]),
+        f"{_si(r['flop_per_s'])}FLOP/s",
+        f"{r['dram_intensity']:.3g} FLOP/B",
+        f"{format_pct(r['of_roof_pct'])} of {r['roof']}" if r["roof"] else "no roof known",
+        r["bound"] or "",
+    )
+    # Beyond this nothing of the work comes from that level: a marker would only stretch the axis.
+    caches = tuple(
+        (level, r[f"{level}_intensity"])
+        for level in ("l2", "l1")
+        if r[f"{level}_intensity"] and r[f"{level}_intensity"] < 10 * r["dram_intensity"]
+    )
+    return Point(
+        number, short_name(r["name"]), r["precision"], r["dram_intensity"], r["flop_per_s"],
+        r["roof_flop_per_s"], legend, weight, caches,
+    )  # fmt: skip
+
+
+def _roofs(rows: list[Row]) -> list[Roof]:
+    """Each precision's and level's ceilings, from the first row that has them."""
+    found: dict[tuple[str, str], Roof] = {}
+    for r in rows:
+        precision = r["precision"]
+        word = precision.replace("_", " ")
+        for basis, column in (
+            ("measured", "peak_flop_per_s"),
+            ("datasheet", "datasheet_flop_per_s"),
+            ("achievable", "achievable_flop_per_s"),
+        ):
+            _add(found, "compute", basis, r[column], f"{word} {{}}FLOP/s", precision)
+        for level, name in _LEVELS:
+            _add(
+                found,
+                "memory",
+                "measured",
+                r[f"{level}_peak_bytes_per_s"],
+                f"{name} {{}}B/s",
+                level,
+            )
+        _add(found, "memory", "datasheet", r["datasheet_dram_bytes_per_s"], "DRAM {}B/s", "dram")
+    return list(found.values())
+
+
+def _add(
+    found: dict[tuple[str, str], Roof],
+    kind: str,
+    basis: str,
+    height: float | None,
+    label: str,
+    group: str,
+) -> None:
+    # The table's peak stands for both where no clock was measured: drawn once, as measured.
+    if height and (group, basis) not in found:
+        same = found.get((group, "measured"))
+        if same is None or abs(same.height / height - 1) > 0.01:
+            found[group, basis] = Roof(kind, basis, height, label.format(_si(height)), group)
+
+
+def _ridges(roofs: list[Roof]) -> list[float]:
+    """Intensities at which a memory roof meets a compute roof."""
+    flat = [r.height for r in roofs if r.kind == "compute"]
+    slanted = [r.height for r in roofs if r.kind == "memory" and r.group == "dram"]
+    return [f / s for f in flat for s in slanted]
+
+
+def _range(values: list[float], below: float, above: float) -> tuple[float, float]:
+    """Bounds that hold all values and these margins, at half decades."""
+    low, high = min(values) / below, max(values) * above
+    return 10 ** (math.floor(2 * math.log10(low)) / 2), 10 ** (math.ceil(2 * math.log10(high)) / 2)
+
+
+def short_name(name: str | None) -> str:
+    """A kernel's name without return type, arguments and template values."""
+    if not name:
+        return "unnamed"
+    text = re.sub(r"\(anonymous namespace\)::|<unnamed>::", "", name)
+    text = re.sub(r"^void\s+", "", text)
+    return re.split(r"[<(]", text, maxsplit=1)[0].strip() or name
+
+
+def _si(value: float) -> str:
+    for prefix, scale in (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if value >= scale * 0.9995:
+            return f"{value / scale:.3g} {prefix}"
+    return f"{value:.3g} "
+
+
+def decades(bounds: tuple[float, float]) -> list[int]:
+    """The powers of ten inside the bounds."""
+    low, high = math.log10(bounds[0]), math.log10(bounds[1])
+    return list(range(math.ceil(low - 1e-9), math.floor(high + 1e-9) + 1))
+
+
+def tick(power: int) -> str:
+    """A power of ten as a person writes it: 0.1, 1, 100, 10 k, 1 T."""
+    if -3 <= power < 3:
+        return f"{10.0**power:g}"
+    index, rest = divmod(power, 3)
+    prefixes = {1: "k", 2: "M", 3: "G", 4: "T", 5: "P"}
+    return f"{10**rest} {prefixes[index]}" if index in prefixes else f"1e{power}"

@@ -1,0 +1,194 @@
+"""Nsight Compute reports: what is in them arrives in the tables."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+
+import sightline
+from sightline.errors import DamagedError
+from synth_ncu import A10, Kernel, cubin, report
+from synth_ncu.report import rule, source
+
+BASE = 0x7F0000001000
+
+
+def opened(tmp_path, data: bytes, name: str = "r.ncu-rep", **options):
+    path = tmp_path / name
+    path.write_bytes(data)
+    return sightline.open(str(path), **options)
+
+
+def total(run, metric: str, kernel: int = 0):
+    rows = run.table("kernel_metrics").filter(kernel_id=kernel, metric=metric)
+    return rows.filter(rows["instance_id"].is_null() & rows["instance_name"].is_null())
+
+
+def test_a_kernel_with_all_its_facts(tmp_path):
+    k = Kernel(
+        metrics={
+            "gpu__time_duration.sum": 1234.0,
+            "launch__registers_per_thread": 40.0,
+            "launch__device_id": 0.0,
+            "launch__shared_mem_per_block_static": 2048.0,
+            "launch__shared_mem_per_block_driver": 1024.0,
+            "launch__cluster_dim_x": 2,
+            "profiler__replayer_passes": 9.0,
+        },
+        nvtx=("step", "forward"),
+        stack=("cudaLaunchKernel", "main"),
+    )
+    run = opened(tmp_path, report([k, k]))
+    rows = run.table("profiled_kernels").to_dicts()
+    assert [r["occurrence"] for r in rows] == [0, 1]
+    assert rows[0] | {
+        "name": "scale(float *)", "function": "scale", "duration_ns": 1234, "grid_x": 160,
+        "block_x": 256, "registers_per_thread": 40, "static_shared_bytes": 2048,
+        "dynamic_shared_bytes": None, "driver_shared_bytes": 1024, "cluster_x": 2, "passes": 9,
+        "nvtx": "step / forward", "stack": "cudaLaunchKernel;main", "clocks_locked": True,
+        "device_id": 0, "stream_id": 7, "context_id": 1, "tid": 77, "api_call_id": 5,
+    } == rows[0]  # fmt: skip
+    device = run.table("devices").to_dicts()[0]
+    assert (device["name"], device["sm_count"], device["compute_capability"]) == (
+        "NVIDIA A10G",
+        80,
+        "8.6",
+    )
+    assert device["memory_bandwidth_bytes_per_s"] == 600_096_000_000
+    assert run.table("recordings")["tool_version"].to_list() == ["2024.1.0.0"]
+
+
+def test_values_keep_their_type_and_instances_their_key(tmp_path):
+    metrics = {
+        "whole": 2**60 + 1,
+        "too_long": 2**64 - 1,
+        "real": 0.5,
+        "nan": float("nan"),
+        "text": "cudaFuncCachePreferNone",
+        "per_opcode": (7.0, {"HMMA": 4, "IMAD": 3}),
+        "only_instances": (None, {BASE: 1, BASE + 16: 2}),
+        "l1tex__t_bytes.sum.per_second": 1.0,
+    }
+    run = opened(tmp_path, report([Kernel(metrics=metrics)]))
+    assert total(run, "whole")["value_int"].to_list() == [2**60 + 1]
+    assert total(run, "too_long")["value_int"].to_list() == [None]
+    assert total(run, "too_long")["value"].to_list() == [float(2**64 - 1)]
+    assert total(run, "real").select("value", "value_int").row(0) == (0.5, None)
+    assert total(run, "nan")["value"].to_list() == [None]
+    assert total(run, "text")["text"].to_list() == ["cudaFuncCachePreferNone"]
+    assert total(run, "l1tex__t_bytes.sum.per_second")["unit"].to_list() == ["bytes/s"]
+    named = run.table("kernel_metrics").filter(metric="per_opcode")
+    assert named.select("instance_name", "value_int").rows() == [
+        (None, None),
+        ("HMMA", 4),
+        ("IMAD", 3),
+    ]
+    keyed = run.table("kernel_metrics").filter(metric="only_instances")
+    assert keyed.select("instance_id", "value_int").rows() == [(BASE, 1), (BASE + 16, 2)]
+
+
+def test_ranges_command_lists_and_graphs(tmp_path):
+    kinds = ["kernel", "range", "command list", "graph"]
+    kernels = [Kernel(kind=k, metrics={"gpu__time_duration.sum": 5.0}) for k in kinds]
+    rows = opened(tmp_path, report(kernels)).table("profiled_kernels")
+    assert rows["kind"].to_list() == kinds
+    assert rows["name"].to_list() == ["scale(float *)", None, "list", None]
+    assert rows["duration_ns"].to_list() == [5, 5, 5, 5]
+
+
+def with_code(stall: str = "long_scoreboard", **more):
+    """A kernel of four instructions on two lines, sampled at two of them."""
+    binary = cubin("_Z5scalePf", [0x981, 0x221, 0x986, 0x94D], [(0, 10), (16, 12)], "scale.cu")
+    sampled = f"smsp__pcsamp_warps_issue_stalled_{stall}"
+    metrics = {
+        "launch__function_pcs": (float(BASE), {0: BASE}),
+        "inst_executed": (400, {BASE + 16 * n: 100 for n in range(4)}),
+        "smsp__pcsamp_interval_cycles": 1024.0,
+        sampled: (30, {BASE: 0, BASE + 16: 30}),
+        f"{sampled}_not_issued": (20, {BASE: 0, BASE + 16: 20}),
+        "smsp__pcsamp_warps_issue_stalled_selected": (3, {BASE: 3, BASE + 16: 0}),
+        **more,
+    }
+    kernel = Kernel(metrics=metrics, source=9)
+    return report([kernel], sources=(source(9, binary, {"_Z5scalePf": BASE}),))
+
+
+def test_samples_meet_code_and_source(tmp_path):
+    run = opened(tmp_path, with_code())
+    instructions = run.table("instructions").select("offset", "opcode", "file", "line").rows()
+    assert instructions == [
+        (0, "LDG", "src/scale.cu", 10), (16, "FADD", "src/scale.cu", 12),
+        (32, "STG", "src/scale.cu", 12), (48, "EXIT", "src/scale.cu", 12),
+    ]  # fmt: skip
+    columns = [
+        "offset",
+        "line",
+        "reason",
+        "stall_class",
+        "samples",
+        "latency_samples",
+        "period_cycles",
+    ]
+    assert run.table("pc_samples").select(columns).rows() == [
+        (16, 12, "long_scoreboard", "memory wait", 30, 20, 1024),
+        (0, 10, "selected", "issuing", 3, None, 1024),
+    ]
+    assert run.table("source_files").select("file", "content").rows() == [
+        ("scale.cu", "void scale() {}\n")
+    ]
+
+
+def test_opcodes_that_contradict_the_report_are_not_shown(tmp_path):
+    """The report counts no LDG: then the encoding is not the one that is known."""
+    counts = (400.0, {"FADD": 100, "STG": 100, "EXIT": 100, "NEW": 100})
+    run = opened(tmp_path, with_code(sass__inst_executed_per_opcode=counts))
+    assert run.table("instructions")["opcode"].null_count() == 4
+    assert "unknown_encoding" in run.table("quality")["kind"].to_list()
+
+
+def test_the_vendors_rules_keep_their_name(tmp_path):
+    rules = (
+        rule("SOLBottleneck", "Bottleneck", "SpeedOfLight", "too small", title="Small Grid",
+             focus=("launch__waves_per_multiprocessor", 0.4), speedup=60.0, type=4),
+        rule("PCSamplingData", "PC sampling data", "SourceCounters"),
+    )  # fmt: skip
+    rows = opened(tmp_path, report([Kernel(rules=rules)])).table("vendor_rules").to_dicts()
+    assert rows[0]["source"] == "NVIDIA Nsight Compute 2024.1.0.0"
+    assert (rows[0]["rule"], rows[0]["text"], rows[0]["severity"]) == (
+        "SOLBottleneck", "too small", "optimization",
+    )  # fmt: skip
+    assert (rows[0]["speedup_type"], rows[0]["speedup_pct"]) == ("global", 60.0)
+    assert json.loads(rows[0]["focus"])[0]["MetricName"] == "launch__waves_per_multiprocessor"
+    assert (rows[1]["rule"], rows[1]["text"], rows[1]["severity"]) == ("PCSamplingData", None, None)
+
+
+def test_host_and_environment_stay_out(tmp_path):
+    data = report([Kernel(metrics={"gpu__time_duration.sum": 1.0})])
+    run = opened(tmp_path, data)
+    assert run.table("recordings")["host"].to_list() == [None]
+    assert "secret" not in json.dumps([run.table(t).to_dicts() for t in run.present()], default=str)
+    kept = opened(tmp_path, data, keep_identity=True)
+    assert kept.table("recordings")["host"].to_list() == ["secret-host"]
+
+
+def test_unknown_fields_of_newer_tools_are_skipped(tmp_path):
+    extra = ((99, 5), (100, "new"), (101, 1.5))
+    run = opened(tmp_path, report([Kernel(metrics={"gpu__time_duration.sum": 3.0})], extra=extra))
+    assert run.table("profiled_kernels")["duration_ns"].to_list() == [3]
+
+
+def test_a_gzipped_report_is_read(tmp_path):
+    data = gzip.compress(report([Kernel(metrics={"gpu__time_duration.sum": 3.0})]))
+    assert opened(tmp_path, data, "r.ncu-rep.gz").rows("profiled_kernels") == 1
+
+
+def test_a_report_without_kernels_says_so(tmp_path):
+    run = opened(tmp_path, report([], device=A10))
+    assert "no_kernels" in run.table("quality")["kind"].to_list()
+
+
+def test_only_the_magic_is_damage(tmp_path):
+    with pytest.raises(DamagedError, match="file header"):
+        opened(tmp_path, b"NVR\0\xff\xff\xff\xff")

@@ -1,0 +1,60 @@
+"""A real browser for the HTML pages: Debian's Chromium, driven by Playwright."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+FLAGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+ASSETS = Path(__file__).resolve().parents[2] / "src" / "sightline" / "assets"
+
+
+@dataclass
+class Opened:
+    """A page, with what it complained of and what it asked the network for."""
+
+    page: object
+    errors: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[object]:
+    playwright = pytest.importorskip("playwright.sync_api")
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("no Chromium on this machine")
+    if not (ASSETS / "flame.html").is_file():
+        pytest.skip("the pages are not built: python scripts/build_web.py")
+    with playwright.sync_playwright() as driver:
+        running = driver.chromium.launch(executable_path=chromium, args=FLAGS)
+        yield running
+        running.close()
+
+
+@pytest.fixture
+def opened(browser) -> Iterator[Callable[..., Opened]]:
+    """Open a file in a new page of its own; nothing of it may reach the network."""
+    contexts = []
+
+    def open_file(path: Path, fragment: str = "", **options) -> Opened:
+        context = browser.new_context(**{"viewport": {"width": 1200, "height": 800}, **options})
+        contexts.append(context)
+        result = Opened(context.new_page())
+        result.page.on("console", lambda m: m.type == "error" and result.errors.append(m.text))
+        result.page.on("pageerror", lambda e: result.errors.append(str(e)))
+        result.page.on("request", lambda r: result.requests.append(r.url))
+        result.page.goto(f"file://{path}{fragment}")
+        result.page.wait_for_selector("body[data-ready]")
+        return result
+
+    yield open_file
+    for context in contexts:
+        context.close()

@@ -1,0 +1,40 @@
+// The page's data: what sightline/flames/html.py writes, schema "sightline-flame/1".
+
+export const SCHEMA = "sightline-flame/1";
+
+export interface Layer {
+  name: string;
+  side: "root" | "cpu" | "gpu" | "leaf";
+  kind: string;
+  doc: string;
+}
+
+export interface Page {
+  schema: string;
+  title: string;
+  layers: Layer[];
+  palettes: Record<string, Record<string, [number[], number[]]>>;
+  units: Record<string, string>;
+  /** Frames as parallel arrays: place of the layer in `layers`, the full name, the short one. */
+  frames: { layer: number[]; name: string[]; label: string[] };
+  /** The stacks' trie, a node's parent before it; node 0 is the root and has no frame. */
+  nodes: { parent: number[]; frame: number[] };
+  /** One entry per stack: its last node, its grade, and a value per weight. */
+  stacks: { node: number[]; match: number[]; values: Record<string, number[]> };
+  grades: string[];
+  totals: Record<string, number>;
+  notes: string[];
+  /** Only in a difference: values of `before` per stack, and what they were multiplied by. */
+  before?: Record<string, number[]>;
+}
+
+/** Unpack the deflated JSON that stands in the page. */
+export async function load(element: HTMLElement): Promise<Page> {
+  const packed = Uint8Array.from(atob((element.textContent ?? "").trim()), (c) => c.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const page = (await new Response(stream).json()) as Page;
+  if (page.schema !== SCHEMA) {
+    throw new Error(`this page shows ${SCHEMA}, its data is ${page.schema}`);
+  }
+  return page;
+}
