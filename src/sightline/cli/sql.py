@@ -1,0 +1,53 @@
+"""A question in SQL over the tables of a run; DuckDB answers it.
+
+sightline sql trace.json "SELECT name, count(*) n FROM device_ops GROUP BY 1 ORDER BY 2 DESC"
+sightline sql job.sightline "SELECT * FROM quality" --format json
+sightline tables                     the tables and their columns
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from sightline.cli._shared import add_identity, open_run, print_bytes
+
+HELP = "a question in SQL over the tables (sightline tables)"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "recordings", nargs="+", metavar="RECORDING",
+        help="files, folders, globs or .sightline stores, of one execution",
+    )  # fmt: skip
+    parser.add_argument("query", metavar="QUERY", help="one SQL statement")
+    parser.add_argument(
+        "--format", default="table", metavar="F",
+        help="table (default), csv, json, parquet or markdown",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="the same as --format json")
+    parser.add_argument(
+        "--limit", type=int, default=30, metavar="N",
+        help="rows of --format table and markdown (default 30, 0 for all); data is never cut",
+    )  # fmt: skip
+    add_identity(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    import sys
+
+    from sightline.errors import RequestError
+    from sightline.model.columns import Column
+    from sightline.report.formats import FORMATS, write
+    from sightline.report.sql import answer
+
+    form = "json" if args.json else args.format
+    if form not in FORMATS:
+        raise RequestError(f"there is no format '{form}'", why=f"there are {', '.join(FORMATS)}")
+    frame = answer(open_run(args), args.query)
+    # The columns are the query's: no units are known, so numbers stay as they are.
+    columns = tuple(Column(n, t, "of the query", is_id=True) for n, t in frame.schema.items())
+    print_bytes(write(frame, columns, form, args.limit))
+    cut = frame.height - args.limit
+    if form in ("table", "markdown") and args.limit > 0 and cut > 0:
+        print(f"… {cut:,} more rows (--limit 0 for all)", file=sys.stderr)
+    return 0

@@ -1,0 +1,88 @@
+"""SQL over a run: DuckDB views on the store's Parquet files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from sightline import registry
+from sightline.errors import RequestError
+from sightline.model.columns import Table
+from sightline.model.run import Run
+from sightline.model.store import FROM_FACTS, ID_SHIFT, Part
+
+# Polars type: DuckDB's name for it, for the tables that run.json holds.
+_SQL_TYPES = {pl.Int64: "BIGINT", pl.Float64: "DOUBLE", pl.String: "VARCHAR", pl.Boolean: "BOOLEAN"}
+
+
+def answer(run: Run, query: str) -> pl.DataFrame:
+    """The rows of a query over the tables of a run. Raises RequestError where the SQL is wrong."""
+    import duckdb
+
+    connection = duckdb.connect(":memory:")
+    # Nothing leaves the machine: DuckDB would fetch extensions it misses.
+    connection.execute("SET autoinstall_known_extensions=false")
+    for name in registry.names("model.tables"):
+        _define(connection, run, registry.load("model.tables", name).TABLE)
+    try:
+        result = connection.execute(query)
+        if result.description is None:
+            return pl.DataFrame()
+        names = _distinct([column[0] for column in result.description])
+        return pl.DataFrame(result.fetchall(), schema=names, orient="row", infer_schema_length=None)
+    except duckdb.Error as error:
+        lines = [line for line in str(error).splitlines() if line.strip()]
+        raise RequestError(
+            "the query cannot be answered",
+            why=lines[0] if lines else type(error).__name__,
+            hint="The tables and their columns:  sightline tables",
+        ) from error
+    finally:
+        connection.close()
+
+
+def _define(connection: Any, run: Run, table: Table) -> None:
+    """One view per table, over all recordings; a table without rows is an empty one."""
+    columns = ", ".join(f'"{n}" {_SQL_TYPES.get(t, "VARCHAR")}' for n, t in table.schema.items())
+    if table.name in FROM_FACTS:
+        rows = run.table(table.name).rows()
+        connection.execute(f'CREATE TABLE "{table.name}" ({columns})')
+        if rows:
+            marks = ", ".join("?" for _ in table.schema)
+            connection.executemany(f'INSERT INTO "{table.name}" VALUES ({marks})', rows)  # noqa: S608
+        return
+    parts = [part for part in run.parts if part.file(table.name).is_file()]
+    if not parts:
+        connection.execute(f'CREATE TABLE "{table.name}" ({columns})')
+        return
+    selects = " UNION ALL ".join(_select(part, table) for part in parts)
+    connection.execute(f'CREATE VIEW "{table.name}" AS {selects}')
+
+
+def _select(part: Part, table: Table) -> str:
+    """One recording's rows with the run's rank and ids. Only our own names get into the text."""
+    offset = (part.recording_id - part.index) << ID_SHIFT
+    shifted = {name for name in table.ids if name != "recording_id"}
+    fields = []
+    for name in table.schema:
+        if name == "rank":
+            fields.append(f'{part.rank}::BIGINT AS "rank"')
+        elif name == "recording_id":
+            fields.append(f'{part.recording_id}::BIGINT AS "recording_id"')
+        elif name in shifted and offset:
+            fields.append(f'"{name}" + {offset} AS "{name}"')
+        else:
+            fields.append(f'"{name}"')
+    path = str(part.file(table.name)).replace("'", "''")
+    return f"SELECT {', '.join(fields)} FROM read_parquet('{path}', hive_partitioning=false)"  # noqa: S608
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Column names of which none is twice: the second 'n' becomes 'n_2'."""
+    seen: dict[str, int] = {}
+    result = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        result.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
+    return result

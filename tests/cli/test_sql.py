@@ -1,0 +1,66 @@
+"""SQL over the tables of a run."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from support import traces
+from support.command import sightline
+
+TRACE = [
+    traces.op("aten::mm", 0, 30),
+    traces.launch(5, 5, 1),
+    traces.kernel("gemm", 20, 100, 1),
+    traces.kernel("add", 130, 10, 2),
+]
+
+
+def rows(*words):
+    outcome = sightline("sql", *words, "--json")
+    assert outcome.code == 0, outcome.err
+    return json.loads(outcome.out)
+
+
+def test_tables_are_views(tmp_path):
+    path = traces.write(tmp_path, TRACE)
+    query = "SELECT name, end_ns - start_ns AS ns FROM device_ops ORDER BY ns DESC"
+    assert rows(path, query) == [{"name": "gemm", "ns": 100_000}, {"name": "add", "ns": 10_000}]
+
+
+def test_ranks_and_joins_over_several_recordings(tmp_path):
+    for rank in (0, 3):
+        traces.write(tmp_path, TRACE, f"rank{rank}.json", distributedInfo={"rank": rank})
+    query = (
+        "SELECT d.rank, h.name FROM device_ops d JOIN host_ops h ON h.host_op_id = d.launch_id "
+        "ORDER BY 1"
+    )
+    assert rows(tmp_path, query) == [
+        {"rank": 0, "name": "cudaLaunchKernel"}, {"rank": 3, "name": "cudaLaunchKernel"},
+    ]  # fmt: skip
+
+
+def test_recordings_and_quality_are_there_and_empty_tables_are_empty(tmp_path):
+    path = traces.write(tmp_path, TRACE)
+    assert rows(path, "SELECT count(*) AS n FROM recordings") == [{"n": 1}]
+    assert rows(path, "SELECT count(*) AS n FROM quality WHERE kind = 'no_steps'") == [{"n": 1}]
+    assert rows(path, "SELECT * FROM counters") == []
+
+
+def test_equal_column_names_are_told_apart(tmp_path):
+    path = traces.write(tmp_path, TRACE)
+    assert rows(path, "SELECT 1 AS n, 2 AS n") == [{"n": 1, "n_2": 2}]
+
+
+@pytest.mark.parametrize("query", ["SELECT nothing FROM device_ops", "SELEC 1", "SELECT * FROM x"])
+def test_wrong_sql_says_so(query, tmp_path):
+    outcome = sightline("sql", traces.write(tmp_path, TRACE), query)
+    assert outcome.code == 2
+    assert "the query cannot be answered" in outcome.err
+    assert "sightline tables" in outcome.err
+
+
+def test_a_quote_in_a_path_is_no_sql(tmp_path, monkeypatch):
+    monkeypatch.setenv("SIGHTLINE_CACHE", str(tmp_path / "it's"))
+    assert rows(traces.write(tmp_path, TRACE), "SELECT count(*) n FROM device_ops") == [{"n": 2}]
