@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from sightline.flames.call_stacks import named_frames, stack_paths
 from sightline.flames.layers import BACKWARD, OF_HOST_LAYER
 from sightline.model.run import Run
 
@@ -25,7 +26,7 @@ class HostPaths:
 def host_paths(run: Run, wanted: pl.Series) -> HostPaths:
     """Paths of these ranges. Backward work stands below the forward operator that it is for."""
     host = run.table("host_ops").select(
-        "host_op_id", "rank", "pid", "tid", "layer", "name", "parent_id", "forward_id"
+        "host_op_id", "rank", "pid", "tid", "layer", "name", "parent_id", "forward_id", "stack_id"
     )
     host = _with_ancestors(host, wanted)
     host = host.with_columns(
@@ -59,10 +60,39 @@ def host_paths(run: Run, wanted: pl.Series) -> HostPaths:
         )
         todo = todo.join(level, on="host_op_id", how="anti")
         levels.append(level)
-    every = pl.concat(levels)
+    every = _with_call_stacks(run, pl.concat(levels), host, frames)
     nodes = every.select("path").unique(maintain_order=True).with_row_index("node")
     of = every.join(nodes, on="path").select("host_op_id", "node")
     return HostPaths(frames, nodes, of)
+
+
+def _with_call_stacks(
+    run: Run, paths: pl.DataFrame, host: pl.DataFrame, frames: pl.DataFrame
+) -> pl.DataFrame:
+    """Paths of calls whose call stack was recorded, with its frames before the call."""
+    calls = host.filter(pl.col("stack_id").is_not_null()).select("host_op_id", "stack_id")
+    if calls.is_empty():
+        return paths
+    ids = named_frames(run).join(
+        frames.select("layer", "name", id="frame_id"), on=["layer", "name"]
+    )
+    stacks = stack_paths(run.table("stacks"), ids.select("frame_id", "id"))
+    return (
+        paths.join(calls, on="host_op_id", how="left", maintain_order="left")
+        .join(stacks.rename({"path": "stack"}), on="stack_id", how="left", maintain_order="left")
+        .select(
+            "host_op_id",
+            path=pl.when(pl.col("stack").is_null())
+            .then("path")
+            .otherwise(
+                pl.concat_list(
+                    pl.col("path").list.head(pl.col("path").list.len() - 1),
+                    "stack",
+                    pl.col("path").list.tail(1),
+                )
+            ),
+        )
+    )
 
 
 def _with_ancestors(host: pl.DataFrame, wanted: pl.Series) -> pl.DataFrame:
@@ -120,6 +150,7 @@ def _frames(run: Run, host: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         )
     )
     note = pl.DataFrame({"layer": ["note"], "name": [BACKWARD]})
+    called = host.get_column("stack_id").null_count() < host.height
     frames = (
         pl.concat(
             [
@@ -127,6 +158,7 @@ def _frames(run: Run, host: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
                 threads.select(layer=pl.lit("thread"), name="thread"),
                 host.select(layer="frame_layer", name="name"),
                 note,
+                *([named_frames(run).select("layer", "name")] if called else []),
             ]
         )
         .unique()

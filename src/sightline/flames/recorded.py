@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.flames.layers import INDEX
+from sightline.flames.call_stacks import named_frames, stack_paths
 from sightline.flames.stacks import Stacks, merged
 from sightline.model.run import Run
 
@@ -60,18 +60,7 @@ def added_up(run: Run) -> Stacks:
 
 def _stacks(run: Run, rows: pl.DataFrame, weights: list[str]) -> Stacks:
     """Rows with rank, stack_id, roots, root_layers, match and weights, as stacks."""
-    frames = run.table("frames").select(
-        "frame_id",
-        "layer",
-        name=pl.coalesce(
-            pl.format("{} ({}:{})", "function", pl.col("file").str.split("/").list.last(), "line"),
-            "function",
-            "module",
-            pl.lit("[unknown]"),
-        ),
-    ).with_columns(
-        layer=pl.when(pl.col("layer").is_in(list(INDEX))).then("layer").otherwise(pl.lit("native"))
-    )  # fmt: skip
+    frames = named_frames(run)
     roots = rows.select(layer="root_layers", name="roots").filter(
         pl.col("name").list.len() > 0
     ).explode("layer", "name")  # fmt: skip
@@ -82,7 +71,8 @@ def _stacks(run: Run, rows: pl.DataFrame, weights: list[str]) -> Stacks:
         .with_row_index("id")
         .with_columns(pl.col("id").cast(pl.UInt32))
     )
-    paths = _paths(run.table("stacks"), frames.join(named, on=["layer", "name"]))
+    ids = frames.join(named, on=["layer", "name"]).select("frame_id", "id")
+    paths = stack_paths(run.table("stacks"), ids)
     root_ids = (
         rows.with_row_index("_row")
         .select("_row", layer="root_layers", name="roots")
@@ -106,20 +96,3 @@ def _stacks(run: Run, rows: pl.DataFrame, weights: list[str]) -> Stacks:
         )
     )
     return merged(Stacks(named.select(frame_id="id", layer="layer", name="name"), table))
-
-
-def _paths(stacks: pl.DataFrame, frames: pl.DataFrame) -> pl.DataFrame:
-    """Each stack's frames, root first: level by level from the roots."""
-    nodes = stacks.join(frames.select("frame_id", "id"), on="frame_id").select(
-        "stack_id", "parent_id", "id"
-    )
-    level = nodes.filter(pl.col("parent_id").is_null()).select(
-        "stack_id", path=pl.concat_list("id")
-    )
-    levels = [level]
-    while level.height:
-        level = nodes.join(level.rename({"stack_id": "parent_id"}), on="parent_id").select(
-            "stack_id", path=pl.concat_list("path", "id")
-        )
-        levels.append(level)
-    return pl.concat(levels)

@@ -9,7 +9,11 @@ TABLE = Table(
         RANK,
         RECORDING,
         ident("frame_id", "key"),
-        text("layer", "python, native or kernel (operating system)", required=True),
+        text(
+            "layer",
+            "python, native, os (the operating system's kernel), or another layer of docs/flames.md",
+            required=True,
+        ),
         text("function", "name of the function, or its address where that is all there is"),
         text("file", "source file"),
         number("line", "line in the file"),

@@ -1,0 +1,155 @@
+"""How fast an Nsight Systems export becomes a store, and how much memory that takes.
+
+    python benchmarks/nsys_import.py [ROWS] [--keep FOLDER]
+
+Writes an export of ROWS rows (default 3 million): one third kernels, two thirds API calls on two
+threads, with call chains off, as nsys does for a training run. Reads it into a store, each in a
+process of its own, and prints rows/s, peak memory, and the same for a floor: plain sqlite3
+that fetches the same columns and drops them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+PID, THREADS = (1 << 48) | (4242 << 24), (4242, 4243)
+API = (
+    "start", "end", "eventClass", "globalTid", "correlationId", "nameId", "returnValue",
+    "callchainId",
+)  # fmt: skip
+KERNEL = (
+    "start", "end", "deviceId", "contextId", "greenContextId", "streamId", "correlationId",
+    "globalPid", "demangledName", "shortName", "mangledName", "launchType", "cacheConfig",
+    "registersPerThread", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ",
+    "staticSharedMemory", "dynamicSharedMemory", "localMemoryPerThread", "localMemoryTotal",
+    "gridId", "sharedMemoryExecuted", "graphNodeId", "sharedMemoryLimitConfig",
+    "qmdBulkReleaseDone", "qmdPreexitDone", "qmdLastCtaDone", "graphId", "clusterX", "clusterY",
+    "clusterZ", "clusterSchedulingPolicy", "maxPotentialClusterSize", "maxActiveClusters",
+)  # fmt: skip
+
+
+def kernels(count: int) -> Iterator[tuple[int | None, ...]]:
+    """Kernels of 1 to 40 µs, of 60 kinds, with the launch shape that goes with the kind."""
+    at = 10**9
+    for i in range(count):
+        kind = i * 7919 % 60
+        at += 6_000 + kind * 600
+        yield (
+            at, at + 1_000 + kind * 650, 0, 1, None, 7 + kind % 3, 2 * i, PID, 100 + kind,
+            200 + kind, 300 + kind, 1, 0, 32 + kind, 128 * (1 + kind % 9), 1 + kind % 2, 1,
+            256, 1, 1, 0, 1024 * (kind % 5), 0, 250_871_808, i + 1, 8192, None, 0, None, None,
+            None, None, 0, 0, 0, 0, 0, 0,
+        )  # fmt: skip
+
+
+def calls(count: int) -> Iterator[tuple[int | None, ...]]:
+    """Launches and other calls in turn, of two threads."""
+    at = 10**9 - 9_000
+    for i in range(count):
+        kind = i * 7919 % 60
+        at += 3_000 + kind * 300
+        thread = PID | THREADS[i // 10_000 % 2]
+        yield at, at + 1_500 + kind * 10, 0, thread, i, 10 + i % 2 * (1 + kind % 8), 0, None
+
+
+def write(path: Path, rows: int) -> None:
+    """The export."""
+    db = sqlite3.connect(path)
+    db.execute("PRAGMA journal_mode = OFF")
+    db.execute("PRAGMA synchronous = OFF")
+    quoted = {"k": ", ".join(f'"{c}" INTEGER' for c in KERNEL),
+              "a": ", ".join(f'"{c}" INTEGER' for c in API)}  # fmt: skip
+    db.execute(f"CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL ({quoted['k']})")
+    db.execute(f"CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME ({quoted['a']})")
+    db.execute("CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT)")
+    db.execute("CREATE TABLE META_DATA_EXPORT (name TEXT, value TEXT)")
+    db.execute("CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs INTEGER)")
+    db.execute("INSERT INTO META_DATA_EXPORT VALUES ('EXPORT_SCHEMA_VERSION', '3.25.0')")
+    db.execute("INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (1700000000000000000)")
+    db.executemany(
+        "INSERT INTO StringIds VALUES (?, ?)",
+        ((i, f"void library::kernel_{i}<float, (int){i}>(float const*, float*, int)")
+         for i in range(400)),
+    )  # fmt: skip
+    for table, columns, values in (
+        ("KERNEL", KERNEL, kernels(rows // 3)),
+        ("RUNTIME", API, calls(rows - rows // 3)),
+    ):
+        marks = ", ".join("?" for _ in columns)
+        db.executemany(f"INSERT INTO CUPTI_ACTIVITY_KIND_{table} VALUES ({marks})", values)
+    db.commit()
+    db.close()
+
+
+def floor(path: str) -> int:
+    """What plain sqlite3 needs for the same columns."""
+    db = sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)
+    seen = 0
+    for table, columns in (("KERNEL", KERNEL), ("RUNTIME", API)):
+        names = ", ".join(f'"{c}"' for c in columns)
+        cursor = db.execute(f"SELECT {names} FROM CUPTI_ACTIVITY_KIND_{table}")
+        while rows := cursor.fetchmany(10_000):
+            seen += len(rows)
+    return seen
+
+
+def ours(path: str) -> int:
+    """The import into the store."""
+    import sightline
+
+    run = sightline.open(path)
+    return run.rows("device_ops") + run.rows("host_ops")
+
+
+def measured(what: str, path: Path, cache: Path) -> tuple[int, float, float, float]:
+    """Rows, seconds, CPU seconds and peak MB of one of the above, in a fresh process."""
+    done = subprocess.run(
+        [sys.executable, __file__, "--child", what, str(path)],
+        env={**os.environ, "SIGHTLINE_CACHE": str(cache)},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    rows, seconds, cpu, peak = done.stdout.split()
+    return int(rows), float(seconds), float(cpu), float(peak)
+
+
+def main() -> None:
+    """Run it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("rows", nargs="?", type=int, default=3_000_000)
+    parser.add_argument("--keep", type=Path, help="folder for the export, to use it again")
+    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.child:
+        what, path = args.child
+        began = time.perf_counter()
+        rows = {"floor": floor, "ours": ours}[what](path)
+        seconds = time.perf_counter() - began
+        usages = [resource.getrusage(w) for w in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        cpu = sum(u.ru_utime + u.ru_stime for u in usages)
+        print(rows, seconds, cpu, max(u.ru_maxrss for u in usages) / 1024)
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        path = (args.keep or Path(scratch)) / f"bench{args.rows}.sqlite"
+        if not path.exists():
+            write(path, args.rows)
+        size = path.stat().st_size / 1e6
+        print(f"{args.rows:,} rows, {size:,.0f} MB, {os.cpu_count()} cores")
+        times = {}
+        for what in ("floor", "ours"):
+            rows, times[what], cpu, peak = measured(what, path, Path(scratch) / "cache")
+            speed = f"{rows / times[what] / 1e6:6.2f} M rows/s  {size / times[what]:6.1f} MB/s"
+            print(f"{what:6} {times[what]:7.2f} s  {speed}  {cpu:6.2f} CPU s  peak {peak:,.0f} MB")
+        print(f"ratio to the floor {times['floor'] / times['ours']:.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,202 @@
+"""Parts that the reports named after `nsys stats` share: their columns, sums, names, times.
+
+Column names, their order and what they count are Nsight Systems' own ("Report Scripts" in its
+user guide), so that scripts go on working. Values are not rounded: nsys prints averages with one
+decimal and sizes with three.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sightline.algebra.window import host_in, starting_in
+from sightline.errors import MissingDataError
+from sightline.model.columns import Column, number, pct, real, text
+from sightline.model.declare import Param
+from sightline.model.run import Run
+
+MB = 1_000_000  # nsys prints 4,194,304 bytes as 4.194 MB
+SHARE_NOTE = "Time (%) is a share of the rows listed, not of the run's time."
+OVERLAP_NOTE = "Operations that ran at the same time are each counted."
+
+NAMES = Param("names", "demangled", "kernel names: demangled, base (short) or mangled")
+ROWS = Param("rows", 50, "how many rows at most; 0 for all")
+
+# What nsys calls the kinds of MPI calls.
+MPI_SOURCES = {
+    "p2p": "p2p", "collective": "collectives", "start_wait": "startwait", "other": "other",
+}  # fmt: skip
+
+_KINDS = {
+    "pageable": "Pageable", "pinned": "Pinned", "device": "Device", "array": "Array",
+    "managed": "Managed", "device static": "Device Static", "managed static": "Managed Static",
+    "host": "Host", "unified": "Managed",
+}  # fmt: skip
+_DIRECTIONS = {"H": "Host", "D": "Device", "A": "Array", "P": "Peer"}
+
+
+def time_sum(count: str, *last: Column) -> tuple[Column, ...]:
+    """Columns of a summary of durations; `count` is what nsys calls the number of rows there."""
+    return (
+        pct("Time (%)", "Total Time, % of its sum over the rows"),
+        number("Total Time (ns)", "sum of the durations", "ns"),
+        number(count, "how many"),
+        real("Avg (ns)", "mean duration", "ns"),
+        real("Med (ns)", "median duration", "ns"),
+        number("Min (ns)", "shortest", "ns"),
+        number("Max (ns)", "longest", "ns"),
+        real("StdDev (ns)", "standard deviation of the sample; 0 for a single one", "ns"),
+        *last,
+    )
+
+
+def summed(frame: pl.DataFrame, count: str, by: list[str], value: str = "ns") -> pl.DataFrame:
+    """The summary itself, largest total first; `frame` has the columns `by` and `value`."""
+    sums = (
+        frame.group_by(by)
+        .agg(*statistics(value, ""), pl.len().alias(count))
+        .rename({"Total": "Total Time (ns)"})
+        .rename({k: f"{k} (ns)" for k in ("Avg", "Med", "Min", "Max", "StdDev")})
+    )
+    total = pl.col("Total Time (ns)")
+    return sums.with_columns((100 * total / total.sum()).fill_nan(0.0).alias("Time (%)")).sort(
+        "Total Time (ns)", *by, descending=[True] + [False] * len(by), nulls_last=True
+    )
+
+
+def statistics(value: str, prefix: str) -> list[pl.Expr]:
+    """Total, Avg, Med, Min, Max and StdDev of a column, each name behind a prefix."""
+    column = pl.col(value)
+    return [
+        column.sum().alias(f"{prefix}Total"),
+        (column.sum() / column.count()).alias(f"{prefix}Avg"),
+        column.median().alias(f"{prefix}Med"),
+        column.min().alias(f"{prefix}Min"),
+        column.max().alias(f"{prefix}Max"),
+        # nsys has 0.0 for one value.
+        pl.when(column.count() > 0).then(column.std().fill_null(0.0)).alias(f"{prefix}StdDev"),
+    ]
+
+
+def device_rows(run: Run, *kinds: str) -> pl.DataFrame:
+    """Device operations of these kinds in the window, with `ns`, their duration."""
+    ops = run.table("device_ops")
+    if run.window is not None:
+        ops = starting_in(ops, run.ask("windows"))
+    return ops.filter(pl.col("kind").is_in(list(kinds))).with_columns(
+        ns=pl.col("end_ns") - pl.col("start_ns")
+    )
+
+
+def host_rows(run: Run, *layers: str) -> pl.DataFrame:
+    """Host ranges of these layers in the window, with `ns`, their duration."""
+    host = run.table("host_ops")
+    if run.window is not None:
+        host = host.filter(host_in(host, run.ask("windows"), whole_recording=False))
+    return host.filter(pl.col("layer").is_in(list(layers))).with_columns(
+        ns=pl.col("end_ns") - pl.col("start_ns")
+    )
+
+
+def recorded(frame: pl.DataFrame, report: str, what: str, hint: str) -> pl.DataFrame:
+    """The frame; an error where the recording has nothing of the kind: that is no empty answer."""
+    if frame.is_empty():
+        raise MissingDataError(
+            f"'{report}' cannot be answered", why=f"the recording has no {what}", hint=hint
+        )
+    return frame
+
+
+def session_time(frame: pl.DataFrame, run: Run, *columns: str) -> pl.DataFrame:
+    """The frame with these times as its recording has them, which is what nsys prints."""
+    offsets = run.table("recordings").select("recording_id", _offset="clock_offset_ns")
+    return (
+        frame.join(offsets, on="recording_id", how="left", maintain_order="left")
+        .with_columns(pl.col(c) - pl.col("_offset").fill_null(0) for c in columns)
+        .drop("_offset")
+    )
+
+
+def kernel_name(names: str) -> pl.Expr:
+    """The kernel's name in the form that was asked for, or the nearest one that there is."""
+    first = {"base": "short_name", "mangled": "mangled_name"}.get(names, "name")
+    return pl.coalesce(first, "name")
+
+
+def operation() -> pl.Expr:
+    """What a copy or fill is called, by its direction; the same for all recordings' formats."""
+    kind = pl.col("copy_kind")
+    unified = pl.when(kind.str.starts_with("UVM ")).then(pl.lit("Unified ")).otherwise(pl.lit(""))
+    pair = kind.str.strip_prefix("UVM ")
+    ends = [
+        pair.str.slice(at, 1).replace_strict(_DIRECTIONS, default=None, return_dtype=pl.String)
+        for at in (0, 3)
+    ]
+    direction = pl.concat_str([unified, ends[0], pl.lit("-to-"), ends[1]]).fill_null("Unknown")
+    return (
+        pl.when(pl.col("kind") == "memset")
+        .then(pl.lit("[CUDA memset]"))
+        .otherwise(pl.format("[CUDA memcpy {}]", direction))
+    )
+
+
+def memory_kind(column: str) -> pl.Expr:
+    """A kind of memory as nsys writes it."""
+    return pl.col(column).replace_strict(_KINDS, default=None, return_dtype=pl.String)
+
+
+def api_name() -> pl.Expr:
+    """An API call's name without the _v and four digits that nsys leaves out as well."""
+    return pl.col("name").str.replace(r"_v\d{4}$", "")
+
+
+def xyz(prefix: str) -> pl.Expr:
+    """Three dimensions in one text, as nsys aligns them."""
+    return pl.concat_str(
+        [pl.col(f"{prefix}_{axis}").cast(pl.String).str.pad_start(4) for axis in "xyz"],
+        separator=" ",
+    )
+
+
+def range_name() -> pl.Expr:
+    """An NVTX range's domain and text; the default domain has no name."""
+    return pl.format("{}:{}", pl.col("domain").fill_null(""), "name")
+
+
+def range_style() -> pl.Expr:
+    """PushPop or StartEnd. Annotations of other formats nest, as PushPop does."""
+    return (
+        pl.when(pl.col("range_kind") == "startend")
+        .then(pl.lit("StartEnd"))
+        .otherwise(pl.lit("PushPop"))
+    )
+
+
+API_HINT = "Record with:  nsys profile --trace=cuda,nvtx"
+UM_HINT = "Record with:  nsys profile --cuda-um-cpu-page-faults=true --cuda-um-gpu-page-faults=true"
+NVTX_HINT = "Mark ranges with NVTX, and record with:  nsys profile --trace=cuda,nvtx"
+
+
+def nvtx_ranges(run: Run, *, kinds: tuple[str, ...] = ("pushpop", "startend")) -> pl.DataFrame:
+    """Annotations that are ranges, with `ns`, `Style` and `Range`."""
+    return (
+        host_rows(run, "annotation", "step")
+        .filter(pl.col("range_kind").fill_null("pushpop").is_in(list(kinds)))
+        .with_columns(range_style().alias("Style"), range_name().alias("Range"))
+    )
+
+
+def hexadecimal(column: str | pl.Expr) -> pl.Expr:
+    """An address as text: 0x7F9C80000000."""
+    value = pl.col(column) if isinstance(column, str) else column
+    return value.map_elements(lambda v: f"0x{v % 2**64:X}", return_dtype=pl.String)
+
+
+def limited(frame: pl.DataFrame, rows: int) -> pl.DataFrame:
+    """The first rows, or all where none were named."""
+    return frame.head(rows) if rows > 0 else frame
+
+
+def name_column(name: str, doc: str) -> Column:
+    """The text that names a row."""
+    return text(name, doc, required=True)

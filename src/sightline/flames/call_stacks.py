@@ -1,0 +1,40 @@
+"""The recorded call stacks of a run as frames of a picture."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sightline.flames.layers import INDEX
+from sightline.model.run import Run
+
+
+def named_frames(run: Run) -> pl.DataFrame:
+    """frame_id of the run, layer and name: 'function (file:line)', else the binary."""
+    return run.table("frames").select(
+        "frame_id",
+        layer=pl.when(pl.col("layer").is_in(list(INDEX))).then("layer").otherwise(pl.lit("native")),
+        name=pl.coalesce(
+            pl.format("{} ({}:{})", "function", pl.col("file").str.split("/").list.last(), "line"),
+            "function",
+            "module",
+            pl.lit("[unknown]"),
+        ),
+    )
+
+
+def stack_paths(stacks: pl.DataFrame, ids: pl.DataFrame) -> pl.DataFrame:
+    """Each stack's frames, root first: level by level from the roots.
+
+    `stacks` is the run's table, `ids` gives each frame_id its `id` in the picture.
+    """
+    nodes = stacks.join(ids, on="frame_id").select("stack_id", "parent_id", "id")
+    level = nodes.filter(pl.col("parent_id").is_null()).select(
+        "stack_id", path=pl.concat_list("id")
+    )
+    levels = [level]
+    while level.height:
+        level = nodes.join(level.rename({"stack_id": "parent_id"}), on="parent_id").select(
+            "stack_id", path=pl.concat_list("path", "id")
+        )
+        levels.append(level)
+    return pl.concat(levels)

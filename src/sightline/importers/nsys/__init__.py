@@ -1,0 +1,69 @@
+"""Nsight Systems: the SQLite export of a report, of every schema from 2020 on.
+
+Format: "SQLite Schema Reference" in the exporter documentation of Nsight Systems. Times are ns
+since the session began; TARGET_INFO_SESSION_START_TIME says when that was. docs/formats/nsys.md
+says what lands where.
+"""
+
+from __future__ import annotations
+
+from sightline.errors import DamagedError, UnknownFormatError
+from sightline.importers.nsys import tables, target
+from sightline.importers.nsys.database import Database
+from sightline.model.declare import Imported, Importer, ImportOptions
+from sightline.model.source import Source
+
+IMPORTER = Importer(
+    name="nsys",
+    label="Nsight Systems SQLite export",
+    strong=(
+        rb"^SQLite format 3\x00.*CREATE TABLE (?:TARGET_INFO_SESSION_START_TIME|"
+        rb"CUPTI_ACTIVITY_KIND_|META_DATA_EXPORT|EXPORT_META_DATA|ENUM_NSYS)",
+    ),
+    weak=(rb"^SQLite format 3\x00",),
+    looks_like="SQLite with tables such as StringIds and CUPTI_ACTIVITY_KIND_KERNEL",
+    suffixes=(".sqlite",),
+    version=2,
+    source="https://docs.nvidia.com/nsight-systems/UserGuide/index.html#sqlite-schema-reference",
+)
+
+# Any of these makes it an export; the first is in all that were seen.
+_OWN_TABLES = ("TARGET_INFO_SESSION_START_TIME", "META_DATA_EXPORT", "EXPORT_META_DATA")
+
+
+def read(source: Source, options: ImportOptions) -> Imported:
+    """Read an export as far as it is intact.
+
+    Raises DamagedError where SQLite cannot open it, UnknownFormatError where it is another's.
+    """
+    db = Database(source.path, source.given)
+    try:
+        names = db.tables
+        own = any(name in names for name in _OWN_TABLES)
+        if not own and not any(name.startswith("CUPTI_ACTIVITY_KIND_") for name in names):
+            raise _foreign(names, source.given)
+        imported = tables.build(db, target.metadata(db), options)
+        if (db.cut_off or db.lost) and all(f.is_empty() for f in imported.tables.values()):
+            raise DamagedError(
+                f"cannot read {source.given}",
+                why="the file is cut off or damaged before its first event",
+                hint="Export it again:  nsys export --type sqlite REPORT.nsys-rep",
+            )
+        return imported
+    finally:
+        db.close()
+
+
+def _foreign(names: list[str], given: str) -> UnknownFormatError:
+    if not names:
+        return UnknownFormatError(
+            f"cannot read {given}",
+            why="it is a SQLite database without any table",
+            hint="Export the report again:  nsys export --type sqlite REPORT.nsys-rep",
+        )
+    listed = ", ".join(names[:4]) + (", …" if len(names) > 4 else "")
+    return UnknownFormatError(
+        f"cannot read {given}",
+        why=f"it is a SQLite database, but no Nsight Systems export (it has {listed})",
+        hint="sightline formats  lists what can be read.",
+    )

@@ -1,0 +1,218 @@
+"""What the device did: kernels, copies, fills, graphs recorded whole; waits and events."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sightline.importers.nsys import codes
+from sightline.importers.nsys.codes import NONE_32, complete, decoded, known, lean, process
+from sightline.importers.nsys.database import Database
+
+_SHARED = (
+    "start", "end", "deviceId", "contextId", "greenContextId", "streamId", "correlationId",
+    "globalPid", "graphNodeId",
+)  # fmt: skip
+_KERNEL = (
+    *_SHARED, "demangledName", "shortName", "mangledName", "launchType", "registersPerThread",
+    "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ", "staticSharedMemory",
+    "dynamicSharedMemory", "localMemoryPerThread", "localMemoryTotal", "sharedMemoryExecuted",
+    "graphId", "clusterX", "clusterY", "clusterZ", "maxActiveClusters", "qmdBulkReleaseDone",
+    "qmdPreexitDone", "qmdLastCtaDone",
+)  # fmt: skip
+_MEMCPY = (
+    *_SHARED, "bytes", "copyKind", "srcKind", "dstKind", "srcDeviceId", "dstDeviceId",
+    "migrationCause", "virtualAddress",
+)  # fmt: skip
+_RENAMED = {
+    "start": "start_ns", "end": "end_ns", "contextId": "context_id", "streamId": "stream_id",
+    "greenContextId": "green_context_id", "correlationId": "correlation_id",
+    "graphNodeId": "graph_node_id", "graphId": "graph_id", "graphExecId": "graph_exec_id",
+    "gridX": "grid_x", "gridY": "grid_y", "gridZ": "grid_z",
+    "blockX": "block_x", "blockY": "block_y", "blockZ": "block_z",
+    "clusterX": "cluster_x", "clusterY": "cluster_y", "clusterZ": "cluster_z",
+    "registersPerThread": "registers_per_thread", "staticSharedMemory": "static_shared_bytes",
+    "dynamicSharedMemory": "dynamic_shared_bytes", "localMemoryPerThread": "local_bytes_per_thread",
+    "localMemoryTotal": "local_bytes", "sharedMemoryExecuted": "shared_executed_bytes",
+    "maxActiveClusters": "max_active_clusters", "qmdBulkReleaseDone": "pdl_bulk_release_ns",
+    "qmdPreexitDone": "pdl_preexit_ns", "qmdLastCtaDone": "pdl_last_cta_ns",
+    "virtualAddress": "address", "value": "fill_value",
+}  # fmt: skip
+
+
+def read(db: Database) -> pl.DataFrame:
+    """All device operations, in the recording's own time, with the helper columns _gpid, deviceId.
+
+    The columns are those of `device_ops`, without ids and launches.
+    """
+    parts = [part for part in (_kernels(db), _copies(db), _fills(db), _graphs(db)) if part.height]
+    frame = pl.concat([lean(part) for part in parts], how="diagonal") if parts else pl.DataFrame()
+    frame = complete(
+        frame, ("start", "end", "deviceId", "globalPid", "correlationId", "graphNodeId"),
+        ("kind", "name"),
+    )  # fmt: skip
+    return frame.rename({k: v for k, v in _RENAMED.items() if k in frame.columns}).rename(
+        {"globalPid": "_gpid"}
+    )
+
+
+def _kernels(db: Database) -> pl.DataFrame:
+    table = "CUPTI_ACTIVITY_KIND_KERNEL"
+    frame = db.ints(table, _KERNEL)
+    frame = db.named(
+        frame, name="demangledName", short_name="shortName", mangled_name="mangledName"
+    )
+    return frame.with_columns(
+        known("graphNodeId", 0),
+        known("graphId", 0),
+        known("clusterX", 0),
+        known("clusterY", 0),
+        known("clusterZ", 0),
+        known("maxActiveClusters", 0),
+        known("qmdBulkReleaseDone", 0),
+        known("qmdPreexitDone", 0),
+        known("qmdLastCtaDone", 0),
+        kind=pl.lit("kernel"),
+        name=pl.coalesce("name", "short_name", "mangled_name", pl.lit("unknown kernel")),
+        launch_type=decoded("launchType", codes.LAUNCH_TYPES),
+    ).drop("launchType")
+
+
+def _copies(db: Database) -> pl.DataFrame:
+    frame = db.ints("CUPTI_ACTIVITY_KIND_MEMCPY", _MEMCPY)
+    labels = db.labels("ENUM_CUDA_MEMCPY_OPER") or _COPY_LABELS
+    label = decoded("copyKind", labels).fill_null("Unknown")
+    return frame.with_columns(
+        known("graphNodeId", 0),
+        kind=pl.lit("memcpy"),
+        name=pl.format("[CUDA memcpy {}]", label),
+        copy_kind=decoded("copyKind", codes.COPY_KINDS),
+        src_kind=decoded("srcKind", codes.MEMORY_KINDS),
+        dst_kind=decoded("dstKind", codes.MEMORY_KINDS),
+        migration_cause=decoded("migrationCause", codes.MIGRATION_CAUSES),
+        src_device_id=known("srcDeviceId", NONE_32),
+        dst_device_id=known("dstDeviceId", NONE_32),
+        # Migrations of unified memory may name the device only as source or destination.
+        deviceId=pl.coalesce(
+            known("deviceId", NONE_32), known("dstDeviceId", NONE_32), known("srcDeviceId", NONE_32)
+        ),
+    ).drop("copyKind", "srcKind", "dstKind", "migrationCause", "srcDeviceId", "dstDeviceId")
+
+
+# Exports before 2021 carry no such table.
+_COPY_LABELS = {
+    1: "Host-to-Device", 2: "Device-to-Host", 3: "Host-to-Array", 4: "Array-to-Host",
+    5: "Array-to-Array", 6: "Array-to-Device", 7: "Device-to-Array", 8: "Device-to-Device",
+    9: "Host-to-Host", 10: "Peer-to-Peer", 11: "Unified Host-to-Device",
+    12: "Unified Device-to-Host", 13: "Unified Device-to-Device",
+}  # fmt: skip
+
+
+def _fills(db: Database) -> pl.DataFrame:
+    frame = db.ints("CUPTI_ACTIVITY_KIND_MEMSET", (*_SHARED, "bytes", "value", "memKind"))
+    return frame.with_columns(
+        known("graphNodeId", 0),
+        kind=pl.lit("memset"),
+        name=pl.lit("[CUDA memset]"),
+        dst_kind=decoded("memKind", codes.MEMORY_KINDS),
+    ).drop("memKind")
+
+
+def _graphs(db: Database) -> pl.DataFrame:
+    frame = db.ints("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", (*_SHARED, "graphId", "graphExecId"))
+    return frame.with_columns(
+        kind=pl.lit("graph"),
+        name=pl.format("CUDA graph {}", pl.col("graphId").cast(pl.String).fill_null("?")),
+    )
+
+
+def machine_numbers(places: pl.DataFrame, db: Database) -> pl.Series:
+    """`gpuId`, the machine's number of each `deviceId` of a `pid`; null where it is not known."""
+    table = db.ints("TARGET_INFO_CUDA_DEVICE", ("gpuId", "cudaId", "pid")).drop_nulls()
+    known_ids = table.unique(["cudaId", "pid"], keep="first").rename({"cudaId": "deviceId"})
+    return places.join(
+        known_ids, on=["deviceId", "pid"], how="left", maintain_order="left"
+    ).get_column("gpuId")
+
+
+def renumbered(frame: pl.DataFrame, db: Database) -> pl.DataFrame:
+    """A table with `device_id` and `pid`, its devices numbered as in `device_ops`."""
+    gpu = machine_numbers(frame.select("pid", deviceId="device_id"), db)
+    return (
+        frame.with_columns(gpu)
+        .with_columns(device_id=pl.coalesce("gpuId", "device_id"))
+        .drop("gpuId")
+    )
+
+
+def physical(ops: pl.DataFrame, db: Database) -> tuple[pl.DataFrame, int, list[int]]:
+    """`deviceId`, a process' own number of a device, as `device_id`, the machine's number.
+
+    Two processes may both call a different GPU 0 (CUDA_VISIBLE_DEVICES): taken for one device,
+    its idle time would be wrong. Also the count of operations that name no device, and the
+    devices that several processes use without the export saying whether they are the same one.
+    """
+    gpu = machine_numbers(ops.select("deviceId", pid=process("_gpid")), db)
+    frame = ops.with_columns(gpu, pid=process("_gpid"))
+    without = frame.get_column("deviceId").null_count()
+    unmapped = (
+        frame.filter(pl.col("gpuId").is_null() & pl.col("deviceId").is_not_null())
+        .group_by("deviceId")
+        .agg(pl.col("_gpid").n_unique())
+        .filter(pl.col("_gpid") > 1)
+    )
+    frame = frame.with_columns(
+        device_id=pl.coalesce("gpuId", "deviceId", pl.lit(0, pl.Int64))
+    ).drop("gpuId", "deviceId")
+    return frame, without, sorted(unmapped.get_column("deviceId").to_list())
+
+
+def syncs(db: Database) -> pl.DataFrame:
+    """Waits, with the stream and call that recorded the event that they wait for."""
+    frame = db.ints(
+        "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
+        ("start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid",
+         "syncType", "eventId", "eventSyncId"),
+    )  # fmt: skip
+    recorded = (
+        events(db)
+        .filter(pl.col("event_sync_id").is_not_null())
+        .select(
+            "_gpid", "event_sync_id", wait_on_stream_id="stream_id",
+            recorded_by_correlation_id="correlation_id",
+        )
+        .unique(["_gpid", "event_sync_id"], keep="first", maintain_order=True)
+    )  # fmt: skip
+    return frame.select(
+        kind=decoded("syncType", codes.SYNC_KINDS).fill_null("unknown"),
+        _gpid="globalPid",
+        pid=process("globalPid"),
+        device_id="deviceId",
+        context_id=known("contextId", NONE_32),
+        stream_id=known("streamId", NONE_32),
+        event_id=known("eventId", NONE_32),
+        event_sync_id=known("eventSyncId", NONE_32),
+        correlation_id="correlationId",
+        start_ns="start",
+        end_ns="end",
+    ).join(recorded, on=["_gpid", "event_sync_id"], how="left", maintain_order="left")
+
+
+def events(db: Database) -> pl.DataFrame:
+    """Recordings of CUDA events."""
+    # The first column decides whether there are rows; older exports have no timestamp.
+    frame = db.ints(
+        "CUPTI_ACTIVITY_KIND_CUDA_EVENT",
+        ("eventId", "timestamp", "deviceId", "contextId", "streamId", "correlationId", "globalPid",
+         "eventSyncId"),
+    )  # fmt: skip
+    return frame.select(
+        time_ns=known("timestamp", 0),
+        device_id="deviceId",
+        context_id="contextId",
+        stream_id=known("streamId", NONE_32),
+        event_id="eventId",
+        event_sync_id=known("eventSyncId", NONE_32),
+        _gpid="globalPid",
+        pid=process("globalPid"),
+        correlation_id="correlationId",
+    )

@@ -1,0 +1,202 @@
+"""What limits the conclusions that an export allows."""
+
+from __future__ import annotations
+
+import re
+
+import polars as pl
+
+from sightline.importers.nsys import target
+from sightline.importers.nsys.database import Database
+from sightline.model.declare import Quality
+
+NEWEST_KNOWN = (3, 25)  # schema of nsys 2026.2
+_HARMLESS = re.compile(r"^No \w+ events collected|^Scheduling information is absent")
+_GRAPH_LAUNCH = r"^(?:cudaGraphLaunch|cuGraphLaunch)"
+
+
+def of_file(db: Database, meta: dict[str, str], *, has_clock: bool) -> list[Quality]:
+    """Limits that show in the file as such."""
+    found = []
+    again = "Export it again:  nsys export --type sqlite REPORT.nsys-rep"
+    if db.cut_off:
+        found.append(
+            Quality("cut_off", "error", "the file is cut off: its last tables are missing", None,
+                    again)
+        )  # fmt: skip
+    for table, why in sorted(db.lost.items()):
+        found.append(
+            Quality("damaged_table", "error",
+                    f"table {table} could be read in part only ({why})", None, again)
+        )  # fmt: skip
+    for table, count in sorted(db.malformed.items()):
+        found.append(
+            Quality("malformed_values", "warning",
+                    f"values of {table} that are no integers were left out", count)
+        )  # fmt: skip
+    schema = target.version(meta)
+    if schema is None:
+        found.append(
+            Quality("no_schema_version", "info", "the export does not state its schema's version")
+        )
+    elif schema[:2] > NEWEST_KNOWN:
+        found.append(
+            Quality(
+                "newer_schema", "warning" if schema[0] > NEWEST_KNOWN[0] else "info",
+                f"the export's schema {schema[0]}.{schema[1]} is newer than "
+                f"{NEWEST_KNOWN[0]}.{NEWEST_KNOWN[1]}, the newest that this version knows: "
+                "renamed columns are read as missing", None, "Update sightline.",
+            )
+        )  # fmt: skip
+    if has_clock:
+        found.append(
+            Quality(
+                "wall_clock", "info",
+                "with other files it shares only the wall clock that each session read at its "
+                "start: between machines good to about 1 ms under NTP", None,
+                "Synchronise the machines' clocks (PTP), or record all ranks in one session.",
+            )
+        )  # fmt: skip
+    else:
+        found.append(
+            Quality(
+                "no_wall_clock", "warning",
+                "the export does not say when the session began: its times cannot be aligned "
+                "with other files", None, "Export with a newer nsys.",
+            )
+        )  # fmt: skip
+    return found + _diagnostics(db)
+
+
+def _diagnostics(db: Database) -> list[Quality]:
+    """The profiler's own warnings and errors, each text once."""
+    rows = db.rows("DIAGNOSTIC_EVENT", ["severity", "text"])
+    seen: dict[tuple[str, str], int] = {}
+    for severity, text in rows.iter_rows():
+        # 1 is information, 4 verbose.
+        if severity in (2, 3) and text and not _HARMLESS.match(str(text)):
+            plain = re.sub(r"\s+", " ", str(text)).strip()
+            plain = re.sub(r"(?i)(/home/|/users/|\\users\\)[^/\\ ]+", r"\1…", plain)
+            key = ("warning" if severity == 2 else "error", plain)
+            seen[key] = seen.get(key, 0) + 1
+    return [
+        Quality("profiler_message", severity, f"Nsight Systems says: {text}", count)
+        for (severity, text), count in seen.items()
+    ]
+
+
+def of_tables(
+    db: Database,
+    ops: pl.DataFrame,
+    host: pl.DataFrame,
+    counts: dict[str, int],
+    shared_devices: list[int],
+) -> list[Quality]:
+    """Limits that show in what was recorded."""
+    found = _device(db, ops, host, counts, shared_devices)
+    if counts["open"]:
+        found.append(
+            Quality("open_ranges", "info",
+                    "NVTX ranges never ended: they are taken to end with the recording",
+                    counts["open"])
+        )  # fmt: skip
+    if counts["shifted_chains"]:
+        found.append(
+            Quality("shifted_call_chains", "warning",
+                    "each CUDA call was recorded with the call chain of the call before it; the "
+                    "chains were moved back to their own calls", None,
+                    "Record with a newer Nsight Systems.")
+        )  # fmt: skip
+    if counts["negative"]:
+        found.append(
+            Quality("negative_durations", "warning",
+                    "events that end before they start were left out", counts["negative"])
+        )  # fmt: skip
+    layers = set(host.get_column("layer").unique().to_list())
+    if not layers & {"runtime", "driver"}:
+        found.append(
+            Quality("no_host_ops", "warning", "no CUDA API calls were recorded: idle has no cause",
+                    None, "Record with --trace=cuda,nvtx,osrt.")
+        )  # fmt: skip
+    if not layers & {"annotation", "step"}:
+        found.append(
+            Quality("no_annotations", "info", "no NVTX ranges: time cannot be given to parts of "
+                    "the program", None,
+                    "Mark steps with torch.cuda.nvtx.range or nvtx.annotate, and record with "
+                    "--trace=cuda,nvtx.")
+        )  # fmt: skip
+    if "step" not in layers:
+        found.append(
+            Quality("no_steps", "info", "no steps are marked", None,
+                    "Name an NVTX range of each iteration 'ProfilerStep#<N>'.")
+        )  # fmt: skip
+    if not db.count("COMPOSITE_EVENTS"):
+        found.append(
+            Quality("no_cpu_samples", "info", "no CPU samples: host time has no call stacks", None,
+                    "Record with --sample=process-tree, and --python-sampling=true for Python.")
+        )  # fmt: skip
+    return found
+
+
+def _device(
+    db: Database,
+    ops: pl.DataFrame,
+    host: pl.DataFrame,
+    counts: dict[str, int],
+    shared_devices: list[int],
+) -> list[Quality]:
+    found = []
+    if ops.is_empty():
+        found.append(
+            Quality("no_device_ops", "warning", "no GPU operations were recorded", None,
+                    "Record with --trace=cuda, and check the profiler's messages.")
+        )  # fmt: skip
+    if counts["without_device"]:
+        found.append(
+            Quality("without_device", "warning",
+                    "GPU operations that name no device were counted for device 0",
+                    counts["without_device"])
+        )  # fmt: skip
+    for device in shared_devices:
+        found.append(
+            Quality(
+                "shared_device_number", "warning",
+                f"several processes call a GPU their device {device}, and the export does not "
+                "say whether it is the same one: it is taken for one", None,
+                "Export with nsys 2023.3 or newer, which writes TARGET_INFO_CUDA_DEVICE.",
+            )
+        )  # fmt: skip
+    unmatched = ops.get_column("launch_id").null_count()
+    if unmatched:
+        found.append(
+            Quality(
+                "unmatched_launches", "info" if unmatched * 20 < ops.height else "warning",
+                f"of {ops.height:,} GPU operations have no launch call in the recording", unmatched,
+                "Start recording before the work is launched.",
+            )
+        )  # fmt: skip
+    zero = ops.filter(pl.col("start_ns") == pl.col("end_ns")).height
+    if zero:
+        found.append(Quality("zero_durations", "info", "GPU operations have no length", zero))
+    return found + _graphs(db, ops, host)
+
+
+def _graphs(db: Database, ops: pl.DataFrame, host: pl.DataFrame) -> list[Quality]:
+    remedy = "Record with --cuda-graph-trace=node to see the kernels inside."
+    whole = ops.filter(pl.col("kind") == "graph").height
+    if whole:
+        return [
+            Quality("graphs_recorded_whole", "warning",
+                    "graph launches were recorded whole: the GPU is busy in them, but with which "
+                    "kernels, and with what gaps, is not known", whole, remedy)
+        ]  # fmt: skip
+    launches = host.filter(
+        pl.col("layer").is_in(["runtime", "driver"]) & pl.col("name").str.contains(_GRAPH_LAUNCH)
+    )
+    if launches.is_empty() or ops.get_column("graph_node_id").null_count() < ops.height:
+        return []
+    return [
+        Quality("graphs_not_recorded", "error",
+                "graph launches left no trace on the device: time that looks idle may be theirs",
+                launches.height, remedy)
+    ]  # fmt: skip

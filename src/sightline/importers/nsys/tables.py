@@ -1,0 +1,140 @@
+"""Puts the declared tables together: ids, launches, one clock."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sightline.importers.nsys import device, host, nvtx, quality, samples, stacks, target
+from sightline.importers.nsys.database import Database
+from sightline.model.declare import Imported, ImportOptions
+from sightline.units import INT64_MAX
+
+# Times beyond half the range are damage: sums and differences of the others cannot overflow.
+_TIME_LIMIT = INT64_MAX // 4
+_MAX_HOLES = 8  # places per call, at most, in the table that finds a call by its number
+
+
+def build(db: Database, meta: dict[str, str], options: ImportOptions) -> Imported:
+    """The tables of one export, and the facts on it."""
+    keep = options.keep_identity
+    offset = target.start_of_session(db)
+    _, end = target.span(db)
+    frames, trie, chains = stacks.read(db, keep_identity=keep)
+    ranges, mpi, counts = host.read(db, chains, end)
+    ops, without, shared = device.physical(_plausible(device.read(db)), db)
+    counts["without_device"] = without
+    negative = ops.filter(pl.col("end_ns") < pl.col("start_ns")).height
+    counts["negative"] += negative
+    if negative:
+        ops = ops.filter(pl.col("end_ns") >= pl.col("start_ns"))
+    calls = _calls(ranges)
+    ops = with_launches(ops, calls)
+    payloads = nvtx.nccl_payloads(db)
+    sampled, switched = stacks.samples(db, chains["SAMPLING_CALLCHAINS"]), stacks.switches(db)
+    tables = {
+        "device_ops": ops,
+        "host_ops": ranges,
+        "syncs": with_call(device.syncs(db), calls),
+        "cuda_events": with_call(device.events(db), calls),
+        "collectives": nvtx.collectives(ranges, ops, payloads),
+        "memory_events": with_call(samples.memory(db), calls),
+        "memory_pools": samples.pools(db),
+        "page_faults": samples.page_faults(db),
+        "counters": samples.counters(db, keep_identity=keep),
+        "graph_events": samples.graphs(db),
+        "file_accesses": samples.files(db, keep_identity=keep),
+        "mpi_events": mpi,
+        "frames": frames,
+        "stacks": trie,
+        "cpu_samples": sampled,
+        "sched_events": switched,
+        "devices": target.devices(db, ops, keep_identity=keep),
+        "threads": target.threads(db, ranges, [sampled, switched]),
+    }
+    for name in ("syncs", "cuda_events", "memory_events", "memory_pools", "page_faults"):
+        tables[name] = device.renumbered(tables[name], db)
+    found = quality.of_tables(db, ops, ranges, counts, shared)
+    facts = target.recording(db, meta, options, ranges)
+    facts["has_stacks"] = bool(trie.height)
+    # Last, when all has been read: it lists what could not be.
+    found = quality.of_file(db, meta, has_clock=offset is not None) + found
+    del ranges, ops, calls
+    # One after the other, so that no two copies of a table's times are held.
+    for name in list(tables):
+        tables[name] = _on_clock(tables.pop(name), offset or 0)
+    return Imported(tables, facts, found)
+
+
+def _plausible(ops: pl.DataFrame) -> pl.DataFrame:
+    times = [c for c in ("start_ns", "end_ns") if c in ops.columns]
+    return ops.filter(pl.all_horizontal(pl.col(times).is_between(-_TIME_LIMIT, _TIME_LIMIT)))
+
+
+def _on_clock(frame: pl.DataFrame, offset: int) -> pl.DataFrame:
+    """Moved to the run's clock, without helper columns."""
+    times = [c for c in frame.columns if c.endswith("_ns") and not c.startswith("_")]
+    helpers = [c for c in frame.columns if c.startswith("_") or c == "rowid"]
+    return frame.drop(helpers).with_columns(pl.col(times) + offset)
+
+
+def _calls(ranges: pl.DataFrame) -> pl.DataFrame:
+    """API calls by process and correlation id, outermost and first ones first."""
+    wanted = ranges.select("layer", "correlation_id").select(
+        pl.col("layer").is_in(["runtime", "driver"]) & pl.col("correlation_id").is_not_null()
+    )
+    calls = ranges.select("_gpid", "correlation_id", "host_op_id")
+    mask = wanted.to_series()
+    return calls if mask.all() else calls.filter(mask)
+
+
+def with_call(frame: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
+    """The frame with the `host_op_id` of the call that has its process and correlation id.
+
+    Of several calls with the same id (a driver call inside a runtime call) the first one counts.
+    """
+    if frame.is_empty() or calls.is_empty():
+        return frame.with_columns(host_op_id=pl.lit(None, pl.Int64))
+    by = ["_gpid", "correlation_id"]
+    # A process numbers its calls one after the other, so a table of places is small, and finding
+    # a call in it takes 10 ns a row where a hash join takes 200.
+    number = pl.col("correlation_id")
+    blocks = (
+        calls.group_by("_gpid")
+        .agg(low=number.min(), size=number.max() - number.min() + 1)
+        .with_columns(base=pl.col("size").cum_sum() - pl.col("size"))
+    )
+    places = sum(blocks.get_column("size").to_list())
+    if places > _MAX_HOLES * calls.height + 1_000_000:
+        first = calls.join(frame, on=by, how="semi").unique(by, keep="first", maintain_order=True)
+        return frame.join(first, on=by, how="left", maintain_order="left")
+    table = pl.repeat(None, places, dtype=pl.Int64, eager=True)
+    # Backwards, so that the first one is written last.
+    table.scatter(_place(calls, blocks).reverse(), calls.get_column("host_op_id").reverse())
+    return frame.with_columns(table.gather(_place(frame, blocks)).alias("host_op_id"))
+
+
+def _place(frame: pl.DataFrame, blocks: pl.DataFrame) -> pl.Series:
+    """Where in the table of places a row's number lies; null where it lies outside."""
+    joined = frame.select("_gpid", "correlation_id")
+    if blocks.height == 1:
+        only = blocks.row(0, named=True)
+        own = pl.col("_gpid").eq_missing(pl.lit(only["_gpid"], pl.Int64))
+        joined = joined.with_columns(
+            pl.when(own).then(pl.lit(only[c], pl.Int64)).alias(c) for c in ("low", "size", "base")
+        )
+    else:
+        joined = joined.join(blocks, on="_gpid", how="left", maintain_order="left")
+    at = pl.col("correlation_id") - pl.col("low")
+    inside = (at >= 0) & (at < pl.col("size"))
+    return joined.select(pl.when(inside).then(at + pl.col("base")).cast(pl.UInt32)).to_series()
+
+
+def with_launches(ops: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
+    """Operations in order of start, with ids from 0 and the call that launched each."""
+    if not ops.get_column("start_ns").is_sorted():
+        ops = ops.sort("start_ns", "end_ns", maintain_order=True)
+    return (
+        with_call(ops, calls)
+        .with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("device_op_id"))
+        .rename({"host_op_id": "launch_id"})
+    )

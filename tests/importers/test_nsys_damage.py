@@ -1,0 +1,197 @@
+"""Exports that are cut off, damaged, foreign or empty: a clear answer, never a traceback."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import sys
+from pathlib import Path
+from random import Random
+
+import pytest
+
+import sightline
+from sightline.importers import nsys
+from sightline.model.declare import ImportOptions
+from sightline.model.source import Source
+from synth_nsys import Export, gtid
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    e = Export()
+    for i in range(400):
+        e.api("cudaLaunchKernel", i * 100, i * 100 + 10, i)
+        e.kernel(f"kernel_{i % 9}(int)", i * 100 + 20, i * 100 + 80, i)
+        e.range(f"step {i}", i * 100, i * 100 + 15, registered=bool(i % 2))
+    e.add("OSRT_API", start=1, end=2, eventClass=27, globalTid=gtid(7, 7), nameId=e.text("read"))
+    e.add("SAMPLING_CALLCHAINS", id=1, symbol=e.text("main"), module=e.text("app"), stackDepth=0)
+    e.add("COMPOSITE_EVENTS", id=1, start=5, threadState=1, globalTid=gtid(7, 7))
+    return e.write(tmp_path_factory.mktemp("whole") / "e.sqlite")
+
+
+def read(path: Path) -> str:
+    """Read it without a cache; what became of it."""
+    before = path.read_bytes()
+    try:
+        imported = nsys.read(Source(path, path.name), ImportOptions())
+    except sightline.SightlineError as error:
+        assert "Traceback" not in str(error)
+        result = f"error: {error}"
+    else:
+        rows = {n: f.height for n, f in imported.tables.items() if f.height}
+        result = f"rows: {rows} {[q.kind for q in imported.quality]}"
+    assert path.read_bytes() == before
+    assert os.listdir(path.parent) == [path.name]  # noqa: PTH208
+    return result
+
+
+def test_cut_off_anywhere(whole: Path, tmp_path: Path) -> None:
+    content = whole.read_bytes()
+    path = tmp_path / "cut.sqlite"
+    outcomes = []
+    for part in range(1, 40):
+        path.write_bytes(content[: len(content) * part // 40])
+        outcomes.append(read(path))
+        if outcomes[-1].startswith("rows"):
+            assert "cut_off" in outcomes[-1]
+    assert outcomes[0].startswith("error")
+    assert any("device_ops" in o for o in outcomes), "the longer ones still have kernels"
+
+
+def test_damage_anywhere(whole: Path, tmp_path: Path) -> None:
+    random = Random(7)
+    content = whole.read_bytes()
+    path = tmp_path / "flipped.sqlite"
+    for _ in range(60):
+        damaged = bytearray(content)
+        for _ in range(random.choice((1, 10, 200))):
+            damaged[random.randrange(100, len(damaged))] = random.randrange(256)
+        path.write_bytes(damaged)
+        read(path)
+
+
+def test_values_of_the_wrong_type(whole: Path, tmp_path: Path) -> None:
+    for column, value in (("start", "'soon'"), ("gridX", "1.5"), ("end", "NULL"),
+                          ("demangledName", "x'00ff'"), ("deviceId", "'7'"),
+                          ("start", "9e18"), ("end", "-9223372036854775808"),
+                          ("streamId", "9223372036854775807")):  # fmt: skip
+        path = tmp_path / "typed.sqlite"
+        path.write_bytes(whole.read_bytes())
+        db = sqlite3.connect(path)
+        db.execute(f'UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET "{column}" = {value} WHERE rowid = 9')
+        db.commit()
+        db.close()
+        assert read(path).startswith("rows"), column
+
+
+def test_every_table_may_be_missing_or_empty(whole: Path, tmp_path: Path) -> None:
+    listed = sqlite3.connect(whole).execute("SELECT name FROM sqlite_master").fetchall()
+    for (table,) in listed:
+        for sql in (f"DROP TABLE {table}", f"DELETE FROM {table}"):
+            path = tmp_path / "less.sqlite"
+            path.write_bytes(whole.read_bytes())
+            db = sqlite3.connect(path)
+            db.execute(sql)
+            db.commit()
+            db.close()
+            assert read(path).startswith("rows"), sql
+
+
+def test_every_column_may_be_missing(whole: Path, tmp_path: Path) -> None:
+    db = sqlite3.connect(whole)
+    for table in ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"):
+        for column in [r[1] for r in db.execute(f"PRAGMA table_info({table})")]:
+            path = tmp_path / "narrow.sqlite"
+            path.write_bytes(whole.read_bytes())
+            other = sqlite3.connect(path)
+            other.execute(f'ALTER TABLE {table} DROP COLUMN "{column}"')
+            other.commit()
+            other.close()
+            assert read(path).startswith("rows"), (table, column)
+    db.close()
+
+
+def test_a_database_of_somebody_else(tmp_path: Path) -> None:
+    path = tmp_path / "photos.sqlite"
+    db = sqlite3.connect(path)
+    db.execute("CREATE TABLE albums (id INTEGER)")
+    db.commit()
+    db.close()
+    with pytest.raises(sightline.UnknownFormatError, match=r"no Nsight Systems export \(it has al"):
+        sightline.open(str(path))
+
+
+def test_a_database_without_tables(tmp_path: Path) -> None:
+    path = tmp_path / "empty.sqlite"
+    db = sqlite3.connect(path)
+    db.execute("CREATE TABLE t (i)")
+    db.execute("DROP TABLE t")
+    db.commit()
+    db.close()
+    with pytest.raises(sightline.UnknownFormatError, match="without any table"):
+        sightline.open(str(path))
+    path.write_bytes(b"")
+    with pytest.raises(sightline.DamagedError, match="it is empty"):
+        sightline.open(str(path))
+    path.write_bytes(b"SQLite format 3\0")
+    with pytest.raises(sightline.DamagedError, match="damaged or cut off"):
+        sightline.open(str(path))
+
+
+REPORT = b"NVIDIA Tegra Profiler Report 2025@1@1@110-251135451612v0.\n\x0bLocal (CLI)"
+
+
+def test_a_report_without_nsys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    path = tmp_path / "train.nsys-rep"
+    path.write_bytes(REPORT)
+    with pytest.raises(sightline.InputError) as caught:
+        sightline.open(str(path))
+    assert str(caught.value).replace(str(tmp_path) + "/", "") == (
+        "cannot read train.nsys-rep: it is an Nsight Systems report, and `nsys`, which converts "
+        "it, is not on the PATH\n"
+        "On the machine that recorded it:  nsys export --type sqlite train.nsys-rep\n"
+        "then:                             sightline train.sqlite"
+    )
+
+
+def fake_nsys(folder: Path, body: str) -> None:
+    """A program called nsys that stands in for the real one."""
+    program = folder / "nsys"
+    program.write_text(f"#!{sys.executable}\nimport shutil, sys\n{body}\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+
+
+def test_a_report_is_exported_and_read(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bin_folder = tmp_path / "bin"
+    bin_folder.mkdir()
+    monkeypatch.setenv("PATH", str(bin_folder))
+    # An old one: it does not know of blobs.
+    fake_nsys(
+        bin_folder,
+        "if '--include-blobs=true' in sys.argv: sys.exit('unrecognised option')\n"
+        f"shutil.copy({str(whole)!r}, sys.argv[sys.argv.index('--output') + 1])",
+    )
+    folder = tmp_path / "data"
+    folder.mkdir()
+    path = folder / "train.nsys-rep"
+    path.write_bytes(REPORT)
+    run = sightline.open(str(path))
+    assert run.rows("device_ops") == 400
+    assert run.table("recordings").get_column("path").to_list() == [str(path)]
+    assert os.listdir(folder) == ["train.nsys-rep"]  # noqa: PTH208
+    (folder / "train.sqlite").write_bytes(whole.read_bytes())
+    assert sightline.open(str(folder)).rows("device_ops") == 400, "the same recording counts once"
+
+
+def test_a_report_that_nsys_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    fake_nsys(tmp_path, "sys.exit('the report was made by a newer version')")
+    path = tmp_path / "new.qdrep"
+    path.write_bytes(REPORT + b"2")
+    with pytest.raises(sightline.InputError, match="failed: the report was made by a newer"):
+        sightline.open(str(path))
