@@ -171,7 +171,7 @@ def test_unitrace(tmp_path):
 
 
 def test_rocprof_csv_tells_issued_from_stalled(tmp_path):
-    above = "kernel:[kernel of dispatch 24]|gpu_file:/src/ops.cpp|gpu_line:ops.cpp:"
+    above = "gpu_file:/src/ops.cpp|kernel:[kernel of dispatch 24]|gpu_line:ops.cpp:"
     stalled = (
         above + "133|instruction:s_waitcnt vmcnt(0)|stall_class:memory wait|stall_reason:waitcnt"
     )
@@ -182,7 +182,7 @@ def test_rocprof_csv_tells_issued_from_stalled(tmp_path):
 
 def test_rocprof_json_names_the_kernel(tmp_path):
     assert stacks_of(tmp_path, json.dumps(ROCPROF_JSON), "samples") == {
-        "kernel:vecadd(float*)|gpu_file:a.cpp|gpu_line:a.cpp:7|instruction:+0x40 v_add|"
+        "gpu_file:a.cpp|kernel:vecadd(float*)|gpu_line:a.cpp:7|instruction:+0x40 v_add|"
         "stall_class:memory wait|stall_reason:waitcnt": 1,
         "kernel:[kernel of dispatch 9]|instruction:[unknown instruction]": 1,
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sightline.errors import MissingDataError, RequestError
 from sightline.flames import device_samples, recorded, scaled, timeline
-from sightline.flames.stacks import UNITS, Stacks, union
+from sightline.flames.stacks import UNITS, Stacks, ordered, union
 from sightline.model.run import Run
 
 
@@ -28,7 +28,7 @@ def build(run: Run) -> Stacks:
             "there is nothing to draw a flame graph of",
             why=f"the recording has {', '.join(run.present()) or 'no rows'}",
         )
-    return union(parts)
+    return ordered(union(parts))
 
 
 def chosen_weight(stacks: Stacks, wanted: str | None) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from sightline.flames.layers import GRADES, INDEX
+from sightline.flames.layers import GRADES, INDEX, SIDE
 
 FRAME_SCHEMA = {"frame_id": pl.UInt32, "layer": pl.String, "name": pl.String}
 # What a weight counts.
@@ -150,30 +150,27 @@ def kept(stacks: Stacks, layers: Sequence[str]) -> Stacks:
     return merged(Stacks(stacks.frames, rows))
 
 
-def why(stacks: Stacks) -> Stacks:
-    """The stacks re-ordered: the reason first, then what had it, then who called that.
-
-    stall class, reason, instruction, kernel, source line, file, device; then the CPU's frames
-    from the call that launched it outwards. The same frames and weights, so equal totals. It is
-    no reversal of the text: an instruction's offset comes under its kernel's reasons only.
-    """
-    position = {name: i for i, name in enumerate(_WHY)}
-    frames = stacks.frames.with_columns(
-        _place=pl.col("layer").replace_strict(position, default=len(_WHY), return_dtype=pl.Int32)
+def ordered(stacks: Stacks) -> Stacks:
+    """The stacks with the device's frames in the order of LAYERS: the file, then its kernels."""
+    if stacks.frames.filter(layer="gpu_file").is_empty():
+        return stacks  # only a kernel's file can stand elsewhere
+    on_cpu = [name for name, side in SIDE.items() if side in ("root", "cpu")]
+    place = pl.col("layer").replace_strict(INDEX, return_dtype=pl.Int32)
+    places = stacks.frames.select(
+        frames="frame_id", _place=pl.when(pl.col("layer").is_in(on_cpu)).then(-1).otherwise(place)
     )
+    return _resorted(stacks, places, descending_depth=False)
+
+
+def _resorted(stacks: Stacks, places: pl.DataFrame, *, descending_depth: bool) -> Stacks:
+    """Each stack's frames sorted by `_place`, then by where they stood."""
     long = (
         stacks.rows.select("frames")
         .with_row_index("_row")
         .explode("frames", empty_as_null=False, keep_nulls=False)
         .with_columns(_depth=pl.int_range(pl.len()).over("_row"))
-        .join(
-            frames.select(frames="frame_id", _place="_place"),
-            on="frames",
-            how="left",
-            maintain_order="left",
-        )
-        # CPU frames keep the reverse of their call order; all of them come after the device's.
-        .sort("_row", "_place", "_depth", descending=[False, False, True])
+        .join(places, on="frames", how="left", maintain_order="left")
+        .sort("_row", "_place", "_depth", descending=[False, False, descending_depth])
         .group_by("_row", maintain_order=True)
         .agg("frames")
     )
@@ -185,6 +182,22 @@ def why(stacks: Stacks) -> Stacks:
         .select(stacks.rows.columns)
     )
     return merged(Stacks(stacks.frames, rows))
+
+
+def why(stacks: Stacks) -> Stacks:
+    """The stacks re-ordered: the reason first, then what had it, then who called that.
+
+    stall class, reason, instruction, kernel, source line, file, device; then the CPU's frames
+    from the call that launched it outwards. The same frames and weights, so equal totals. It is
+    no reversal of the text: an instruction's offset comes under its kernel's reasons only.
+    """
+    position = {name: i for i, name in enumerate(_WHY)}
+    places = stacks.frames.select(
+        frames="frame_id",
+        _place=pl.col("layer").replace_strict(position, default=len(_WHY), return_dtype=pl.Int32),
+    )
+    # CPU frames keep the reverse of their call order; all of them come after the device's.
+    return _resorted(stacks, places, descending_depth=True)
 
 
 _WHY = ("stall_class", "stall_reason", "instruction", "kernel", "gpu_line", "gpu_file", "device")

@@ -105,14 +105,19 @@ def expand(paths: Sequence[str]) -> list[str]:
 
 
 def _in_folder(folder: Path, given: str) -> list[str]:
-    """Recordings in a folder: files with a known ending, sorted so that rank 10 follows rank 9."""
+    """Recordings in a folder, sorted so that rank 10 follows rank 9.
+
+    Files with a known ending whose content some importer is sure of; endings such as .json and
+    .csv are everybody's. Where it is sure of none, all with a known ending, so that the error
+    says what is wrong with them.
+    """
     suffixes = tuple(s for importer in _importers() for s in importer.suffixes)
     try:
         entries = sorted(folder.rglob("*"), key=lambda p: _natural(str(p)))
     except OSError as error:
         raise InputError(f"cannot read {given}", why=(error.strerror or "").lower()) from error
     stores = [p for p in entries if is_store(p)]
-    inside = [p for s in stores for p in [s, *s.rglob("*")]]
+    inside = {p for s in stores for p in [s, *s.rglob("*")]}
     files = [
         p for p in entries
         if p.is_file() and p.name.lower().endswith(suffixes) and p not in inside
@@ -121,7 +126,8 @@ def _in_folder(folder: Path, given: str) -> list[str]:
     exported = {p.with_suffix("") for p in files if p.suffix == ".sqlite"}
     reports = (".nsys-rep", ".qdrep")
     files = [p for p in files if p.suffix not in reports or p.with_suffix("") not in exported]
-    recordings = [str(p) for p in [*stores, *files]]
+    sure = [p for p in files if _matching(Source(p, str(p)), "strong")]
+    recordings = [str(p) for p in [*stores, *(sure or (files if not stores else []))]]
     if not recordings:
         raise InputError(
             f"there are no recordings in {given}",
@@ -139,15 +145,22 @@ def _importers() -> list[Importer]:
     return [module.IMPORTER for _, module in registry.members("importers")]
 
 
+def _matching(source: Source, strength: str, head: bytes | None = None) -> list[Importer]:
+    """The importers with a pattern of this strength in the file's head."""
+    head = source.head() if head is None else head
+    return [
+        importer
+        for importer in _importers()
+        if any(re.search(p, head, re.DOTALL) for p in getattr(importer, strength))
+    ]
+
+
 def recognise(source: Source) -> Importer:
     """The importer for a file, by its content. Raises UnknownFormatError, or InputError."""
     head = source.head()
     importers = _importers()
     for strength in ("strong", "weak"):
-        matching = [
-            i for i in importers
-            if any(re.search(p, head, re.DOTALL) for p in getattr(i, strength))
-        ]  # fmt: skip
+        matching = _matching(source, strength, head)
         if len(matching) == 1:
             return matching[0]
         if matching:

@@ -29,7 +29,7 @@ IMPORTER = Importer(
     ),
     weak=(rb'^\s*\{\s*"rocprofiler-sdk-tool"\s*:',),
     looks_like="CSV with Sample_Timestamp, Exec_Mask, Dispatch_Id, or rocprofiler-sdk-tool JSON",
-    suffixes=("pc_sampling_host_trap.csv", "pc_sampling_stochastic.csv"),
+    suffixes=(".csv", ".json"),
     version=1,
     source="https://rocm.docs.amd.com/projects/rocprofiler-sdk",
 )

@@ -23,7 +23,7 @@ IMPORTER = Importer(
     strong=(rb'(?:^|\n)(?:\xef\xbb\xbf)?"?ID"?,"?Process ID"?,"?Process Name"?,',),
     weak=(),
     looks_like="a CSV table with the columns ID, Process ID, Process Name",
-    suffixes=(".ncu.csv", ".ncu.csv.gz"),
+    suffixes=(".csv", ".csv.gz"),
     version=1,
     source="https://docs.nvidia.com/nsight-compute/NsightComputeCli/index.html",
 )
