@@ -91,7 +91,10 @@ class Finding:
     """One problem, with its cost and what to do about it, or the reason why it was not judged.
 
     `cost_ns` is device time lost to it over all devices of `where`; `gain_ns` is the most that
-    the window of the slowest affected device can shrink if the problem is gone.
+    the window of the slowest device can shrink if the problem is gone: the run replayed without
+    it where `method` says so. Gains of several findings overlap and must not be added.
+    `where` may hold ranks, device_id, stream_id, op, kernel, source, time_ranges ([start, end] in
+    ns); `rows` are evidence by id.
     """
 
     rule: str
@@ -108,3 +111,8 @@ class Finding:
     verify: str | None = None
     abstained: bool = False
     reason: str | None = None  # why it abstained, and what to record instead
+    cause: str | None = None  # why it happens, as far as the recording shows it
+    method: str | None = None  # how gain_ns was found
+    rows: tuple[dict[str, Any], ...] = ()  # evidence to look up: ids, times, sizes
+    sources: tuple[str, ...] = ()  # where the threshold and the advice come from
+    limits: tuple[str, ...] = ()  # what lowered the confidence, from the data-quality gate

@@ -34,7 +34,11 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from sightline.algebra.gains import abstain, finding
+from sightline.algebra.idle_findings import claim
+from sightline.algebra.replay import calls_free, is_finish, think_less
 from sightline.algebra.scalars import total
+from sightline.algebra.thinking import loading
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.units import format_count, format_ns, format_pct
@@ -47,41 +51,56 @@ def check(run: Run) -> Iterator[Finding]:
     if not run.rows("device_ops"):
         return
     if not run.rows("host_ops"):
-        yield Finding(
-            RULE.name, RULE.title, "info", "not judged", abstained=True,
-            reason="no launch calls were recorded: record CPU activity too",
-        )  # fmt: skip
+        yield abstain(RULE, "no launch calls were recorded: record CPU activity too")
+        return
+    mine = claim(run, RULE.name, least_pct=0.0)
+    if mine is None:
         return
     bound = run.ask("launch_pressure").filter("launch_bound").sort("late_idle_ns", descending=True)
-    if bound.is_empty():
-        return
     worst = bound.row(0, named=True)
-    windows = total(run.ask("breakdown"), "window_ns")
-    cost = total(bound, "late_idle_ns")
-    pct = 100 * cost / max(windows, 1)
-    busy = _host_time(run, worst["rank"])
-    yield Finding(
-        rule=RULE.name,
-        title=RULE.name,
-        severity="critical" if pct >= 50 else "warning",
-        summary=(
-            "The GPU finishes each operation before the host has launched the next: "
-            f"median operation {format_ns(worst['median_op_ns'])}, median launch interval "
-            f"{format_ns(worst['median_interval_ns'])}; the queue was empty at "
-            f"{format_count(worst['empty_queue'])} of {format_count(worst['launches'])} launches."
-        ),
-        cost_ns=cost,
-        cost_pct=pct,
-        gain_ns=worst["late_idle_ns"],
-        confidence="high" if worst["launches"] >= 100 else "medium",
-        evidence=tuple(f"host time in  {line}" for line in busy),
-        where={"ranks": bound.get_column("rank").unique().sort().to_list()},
-        fix=(
-            'replay the step as a CUDA graph: torch.compile(model, mode="reduce-overhead"), or '
-            "larger batches if latency allows"
-        ),
+
+    def without(nodes: pl.DataFrame) -> pl.DataFrame:
+        free = calls_free(nodes, ~is_finish(nodes))
+        kept = loading(nodes, run.table("host_ops"))
+        return think_less(free, nodes.get_column("prev_lag_ns").fill_null(0) - kept)
+
+    yield finding(
+        run,
+        RULE,
+        "The GPU finishes each operation before the host has launched the next: "
+        f"median operation {format_ns(worst['median_op_ns'])}, median launch interval "
+        f"{format_ns(worst['median_interval_ns'])}; the queue was empty at "
+        f"{format_count(worst['empty_queue'])} of {format_count(worst['launches'])} launches.",
+        cost_ns=mine.cost_ns,
+        change=without,
+        bound_ns=mine.worst_ns,
+        evidence=[f"host time in  {line}" for line in _host_time(run, worst["rank"])],
+        rows=mine.rows,
+        where={**mine.where("host_late"), "ranks": bound.get_column("rank").unique().sort().to_list()},
+        cause="launching an operation costs the host more than doing it costs the device"
+        + _steady(run),
+        fix='replay the step as a CUDA graph: torch.compile(model, mode="reduce-overhead"), or '
+        "larger batches if latency allows",
         verify="sightline stats breakdown AFTER: idle_pct under 15",
+        sources=("TraceLens agent: idle above 15 %", "PyTorch: Accelerating PyTorch with CUDA Graphs"),
+        confidence="high" if worst["launches"] >= 100 else "medium",
     )
+
+
+def _steady(run: Run) -> str:
+    """Whether the steps launch the same number of operations: then a graph can be captured."""
+    if not run.rows("host_ops"):
+        return ""
+    counts = run.ask("steps").filter(pl.col("launched_ops") > 0).get_column("launched_ops")
+    if counts.len() < 2:
+        return ""
+    low, high = int(counts.min() or 0), int(counts.max() or 0)  # type: ignore[arg-type]
+    if low == high:
+        return (
+            f"; all {counts.len()} steps launch {format_count(low)} operations, so a graph of one "
+            "step can be captured and replayed"
+        )
+    return f"; steps launch {format_count(low)} to {format_count(high)} operations"
 
 
 def _host_time(run: Run, rank: int) -> list[str]:
