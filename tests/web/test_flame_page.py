@@ -147,6 +147,17 @@ def test_a_difference_shows_new_and_vanished_frames(opened, tmp_path):
     assert any("(new)" in title for title in titles)
 
 
+def test_a_change_within_the_noise_is_grey_and_has_no_sign(opened, tmp_path):
+    one = from_paths([([("op", "a")], "exact", {"samples": 100})])
+    other = from_paths([([("op", "a")], "exact", {"samples": 104})])
+    target = tmp_path / "diff.html"
+    target.write_bytes(html.write(other, "samples", "t", before=one, noise_ratio=0.05))
+    shown = opened(target)
+    assert labels(shown.page) == ["all", "a"]
+    assert shown.page.locator("g.frame[name='a'] rect").get_attribute("fill") == "rgb(205,205,205)"
+    assert "Grey: changes within 5.0 %" in shown.page.inner_text("#notes")
+
+
 def test_200_000_stacks_make_a_small_page_that_works(opened, tmp_path):
     rng = random.Random(1)
     layers = ["python"] * 10 + ["op"] * 5 + ["api", "device", "kernel"]

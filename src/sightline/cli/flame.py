@@ -75,9 +75,9 @@ def run(args: argparse.Namespace) -> int:
         built = table.kept(built, wanted)
     if args.order == "why":
         built = table.why(built)
-    before = _before(args, opened, built, weight) if args.before else None
+    before, noise = _before(args, opened, built, weight) if args.before else (None, 0.0)
     title = Path(opened.table("recordings").item(0, "path")).name
-    data = _write(built, weight, title, args, before)
+    data = _write(built, weight, title, args, before, noise)
     if args.output is None:
         sys.stdout.write(data.decode())
         return 0
@@ -90,8 +90,10 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _before(args: argparse.Namespace, after: Run, built: Stacks, weight: str) -> Stacks:
-    """The earlier run's stacks, scaled to the work of the later one."""
+def _before(
+    args: argparse.Namespace, after: Run, built: Stacks, weight: str
+) -> tuple[Stacks, float]:
+    """The earlier run's stacks, scaled to the work of the later one, and how steps vary anyway."""
     from sightline.flames.build import build
     from sightline.flames.stacks import scaled_by, why
     from sightline.importers._open import open_run as open_paths
@@ -104,7 +106,20 @@ def _before(args: argparse.Namespace, after: Run, built: Stacks, weight: str) ->
         else (built.total(weight) / max(stacks.total(weight), 1))
     )
     stacks = scaled_by(stacks, factor)
-    return why(stacks) if args.order == "why" else stacks
+    noise = max(_variation(earlier), _variation(after))
+    return (why(stacks) if args.order == "why" else stacks), noise
+
+
+def _variation(run: Run) -> float:
+    """Standard deviation over mean of the marked steps' lengths; 0 with fewer than three."""
+    import polars as pl
+
+    steps = run.scan("host_ops").filter(pl.col("layer") == "step").collect()
+    length = (steps.get_column("end_ns") - steps.get_column("start_ns")).cast(pl.Float64)
+    mean, spread = length.mean(), length.std()
+    if length.len() < 3 or not isinstance(mean, float) or not isinstance(spread, float) or not mean:
+        return 0.0
+    return spread / mean
 
 
 def _steps(run: Run) -> int:
@@ -116,14 +131,19 @@ def _steps(run: Run) -> int:
 
 
 def _write(
-    built: Stacks, weight: str, title: str, args: argparse.Namespace, before: Stacks | None
+    built: Stacks,
+    weight: str,
+    title: str,
+    args: argparse.Namespace,
+    before: Stacks | None,
+    noise: float,
 ) -> bytes:
     from sightline.errors import RequestError
     from sightline.flames import folded, html, pprof, speedscope, svg
 
     name = (args.output or ".folded").lower()
     if name.endswith((".html", ".htm")):
-        return html.write(built, weight, title, before=before)
+        return html.write(built, weight, title, before=before, noise_ratio=noise)
     if before is not None:
         raise RequestError("a difference is drawn as a page", hint="Write  -o diff.html")
     if name.endswith(".svg"):

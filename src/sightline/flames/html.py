@@ -30,19 +30,33 @@ SCHEMA = "sightline-flame/1"
 MAX_NODES = 60_000
 
 
-def write(stacks: Stacks, weight: str, title: str, *, before: Stacks | None = None) -> bytes:
-    """The page. With `before`, a difference: `before` must be scaled to the same work already."""
+def write(
+    stacks: Stacks,
+    weight: str,
+    title: str,
+    *,
+    before: Stacks | None = None,
+    noise_ratio: float = 0.0,
+) -> bytes:
+    """The page. With `before`, a difference: `before` must be scaled to the same work already.
+
+    Changes of at most `noise_ratio` of a frame's larger value are grey.
+    """
     weights = [weight, *(w for w in stacks.weights if w != weight and stacks.total(w))]
     notes = []
     if before is not None:
         stacks = _paired(stacks, before, weights)
-        notes.append("Difference: wider frames are the larger of before and after.")
+        notes.append("Difference: a frame is as wide as the larger of before and after.")
+        if noise_ratio:
+            notes.append(f"Grey: changes within {100 * noise_ratio:.1f} %, as steps vary anyway.")
     short, cut = shortened(stacks, MAX_NODES)
     if cut:
         notes.append(
             f"Frames too small to see stand together as '[n small frames]' ({cut:,} stacks cut)."
         )
     data = _data(short, weights, printable(title), notes, with_before=before is not None)
+    if before is not None:
+        data["noise"] = noise_ratio
     packed = base64.b64encode(zlib.compress(json.dumps(data, ensure_ascii=False).encode(), 6))
     page = _template()
     page = page.replace("<title>sightline</title>", f"<title>{escape(printable(title))}</title>", 1)

@@ -32,10 +32,10 @@ function mix([low, high]: [number[], number[]], share: number): string {
   return `rgb(${at(0)},${at(1)},${at(2)})`;
 }
 
-/** Blue for less, red for more, grey for the same; the label carries a sign as well. */
-export function change(before: number, after: number): string {
+/** Blue for less, red for more, grey within the noise; the label carries a sign as well. */
+export function change(before: number, after: number, noise: number): string {
   const larger = Math.max(before, after);
-  if (!larger || before === after) return "rgb(205,205,205)";
+  if (!larger || Math.abs(after - before) <= noise * larger) return "rgb(205,205,205)";
   const share = Math.min(1, Math.abs(after - before) / larger);
   const pale = Math.round(225 - 120 * share);
   return after > before ? `rgb(235,${pale},${pale - 15})` : `rgb(${pale - 15},${pale + 10},240)`;

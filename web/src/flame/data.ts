@@ -26,6 +26,8 @@ export interface Page {
   notes: string[];
   /** Only in a difference: values of `before` per stack, and what they were multiplied by. */
   before?: Record<string, number[]>;
+  /** Only in a difference: share of a frame that a change must exceed, from steps that repeat. */
+  noise?: number;
 }
 
 /** Unpack the deflated JSON that stands in the page. */

@@ -96,8 +96,12 @@ class View {
 
   private label(d: Frame): string {
     const text = d.frame < 0 ? "all" : (this.page.frames.label[d.frame] ?? "");
-    if (!this.page.before || d.value === d.before) return text;
+    if (!this.page.before || this.same(d)) return text;
     return `${d.value > d.before ? "▲" : "▼"} ${text}`;
+  }
+
+  private same(d: Frame): boolean {
+    return Math.abs(d.value - d.before) <= (this.page.noise ?? 0) * Math.max(d.value, d.before);
   }
 
   private unit(): string {
@@ -118,10 +122,11 @@ class View {
 
   private fill(node: FrameNode<Frame>): string {
     if (node.highlight) return "var(--found)";
+    const { page } = this;
     const d = node.data;
-    return this.page.before
-      ? change(d.before, d.value)
-      : colour(this.page, this.state.palette, d.frame);
+    return page.before
+      ? change(d.before, d.value, page.noise ?? 0)
+      : colour(page, this.state.palette, d.frame);
   }
 
   private matches(node: FrameNode<Frame>, term: string): boolean {
