@@ -35,6 +35,8 @@ def key(source: Source, salt: str) -> str:
 
 
 def _content(source: Source) -> str:
+    if source.path.is_dir():
+        return hashlib.blake2b(source.listing(), digest_size=16).hexdigest()
     try:
         stat = source.path.stat()
         known_as = f"{source.path.resolve()} {stat.st_size} {stat.st_mtime_ns} {stat.st_ino}"

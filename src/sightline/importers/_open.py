@@ -84,7 +84,8 @@ def expand(paths: Sequence[str]) -> list[str]:
         if is_store(path) or path.is_file():
             found.append(given)
         elif path.is_dir():
-            found += _in_folder(path, given)
+            is_one = _matching(Source(path, given), "strong")
+            found += [given] if is_one else _in_folder(path, given)
         elif path.exists():
             raise InputError(f"cannot read {given}", why="it is neither a file nor a folder")
         elif glob.has_magic(given):
@@ -197,9 +198,11 @@ def import_one(source: Source, options: ImportOptions) -> Path:
         "bytes": source.size,
         "quality": [vars(q) for q in imported.quality],
     }
-    tables = {
+    tables: dict[str, pl.DataFrame | pl.LazyFrame] = {
         name: conform(frame, _stored_columns(name)) for name, frame in imported.tables.items()
     }
+    for name, rows in imported.large.items():
+        tables[name] = conform(rows, _stored_columns(name))
     write_store(
         entry,
         [

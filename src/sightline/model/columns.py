@@ -7,12 +7,14 @@ and joining recordings into one run knows from it which columns are ids.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import polars as pl
 
 # Any Polars type, as a class (pl.Int64) or an instance (pl.List(pl.String)).
 DType = Any
+
+FrameT = TypeVar("FrameT", pl.DataFrame, pl.LazyFrame)
 
 
 @dataclass(frozen=True)
@@ -122,15 +124,16 @@ def empty(columns: tuple[Column, ...]) -> pl.DataFrame:
     return pl.DataFrame(schema={c.name: c.dtype for c in columns})
 
 
-def conform(frame: pl.DataFrame, columns: tuple[Column, ...]) -> pl.DataFrame:
+def conform(frame: FrameT, columns: tuple[Column, ...]) -> FrameT:
     """The frame with exactly these columns, in order and type; absent ones are null.
 
     A column that is not declared is a mistake of the caller, not of the recording.
     """
-    unknown = set(frame.columns) - {c.name for c in columns}
+    present = frame.collect_schema().names()
+    unknown = set(present) - {c.name for c in columns}
     if unknown:
         raise AssertionError(f"undeclared columns: {sorted(unknown)}")
     return frame.select(
-        (pl.col(c.name) if c.name in frame.columns else pl.lit(None)).cast(c.dtype).alias(c.name)
+        (pl.col(c.name) if c.name in present else pl.lit(None)).cast(c.dtype).alias(c.name)
         for c in columns
     )

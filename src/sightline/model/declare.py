@@ -31,11 +31,15 @@ class Importer:
 
 @dataclass
 class Imported:
-    """What an importer read: tables without `rank` and `recording_id`, and facts on the file."""
+    """What an importer read: tables without `rank` and `recording_id`, and facts on the file.
+
+    `large` holds tables that are never in memory as a whole: they are made while they are written.
+    """
 
     tables: dict[str, pl.DataFrame]
     recording: dict[str, Any]
     quality: list[Quality] = field(default_factory=list)
+    large: dict[str, pl.LazyFrame] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

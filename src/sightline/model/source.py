@@ -52,8 +52,16 @@ class Source:
 
     @property
     def size(self) -> int:
-        """Size in bytes, as stored."""
+        """Size in bytes, as stored; of a folder, that of its files."""
+        if self.path.is_dir():
+            return sum(f.stat().st_size for f in self.path.iterdir() if f.is_file())
         return self.path.stat().st_size
+
+    def listing(self) -> bytes:
+        """What stands for the content of a recording that is a folder: names, sizes and times."""
+        files = sorted(f for f in self.path.iterdir() if f.is_file())
+        lines = [f"{f.name} {f.stat().st_size} {f.stat().st_mtime_ns}" for f in files]
+        return "\n".join(["FOLDER", *lines]).encode("utf-8", "replace")
 
     def open(self) -> BinaryIO:
         """The decompressed bytes. Raises InputError where the file cannot be opened."""
@@ -86,7 +94,12 @@ class Source:
         return io.BufferedReader(raw if self.on_read is None else _Counted(raw, self.on_read))
 
     def head(self) -> bytes:
-        """The first 64 kB of the decompressed bytes, or as much of it as is intact."""
+        """The first 64 kB of the decompressed bytes, or as much of it as is intact.
+
+        Of a folder, its listing.
+        """
+        if self.path.is_dir():
+            return self.listing()[:HEAD_BYTES]
         with self.open() as stream:
             return read_intact(stream, HEAD_BYTES)[0]
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ FORMAT = "sightline-run"
 FROM_FACTS = ("quality", "recordings")  # tables that run.json holds, too small to read lazily
 VERSION = 1
 ID_SHIFT = 40  # 2^40 rows of a table in one recording, 2^23 recordings in a run
+_ROW_GROUP = 1 << 18  # rows of a large table that are held at once
 _ZSTD_LEVEL = 1  # level 1 writes about three times faster than Polars' default for 10 % more bytes
 
 
@@ -83,7 +84,7 @@ def fact_rows(facts: dict[str, Any], table: Table) -> list[dict[str, Any]]:
 
 def write_store(
     target: Path,
-    recordings: Iterable[tuple[int, dict[str, Any], dict[str, pl.DataFrame]]],
+    recordings: Iterable[tuple[int, dict[str, Any], Mapping[str, pl.DataFrame | pl.LazyFrame]]],
     *,
     sightline_version: str,
 ) -> None:
@@ -106,14 +107,10 @@ def write_store(
         for index, (rank, facts, tables) in enumerate(recordings):
             rows = {}
             for name, frame in tables.items():
-                if frame.is_empty():
-                    continue
                 folder = scratch / name / f"rank={rank}"
-                folder.mkdir(parents=True, exist_ok=True)
-                frame.write_parquet(
-                    folder / f"{index}.parquet", compression="zstd", compression_level=_ZSTD_LEVEL
-                )
-                rows[name] = frame.height
+                height = _write(frame, folder, f"{index}.parquet")
+                if height:
+                    rows[name] = height
             described.append({**facts, "rank": rank, "rows": rows})
         document = {
             "format": FORMAT,
@@ -129,6 +126,27 @@ def write_store(
     finally:
         if scratch is not None:
             shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _write(frame: pl.DataFrame | pl.LazyFrame, folder: Path, name: str) -> int:
+    """Write a table's file, unless it has no rows; the number of rows."""
+    if isinstance(frame, pl.DataFrame) and frame.is_empty():
+        return 0
+    folder.mkdir(parents=True, exist_ok=True)
+    if isinstance(frame, pl.DataFrame):
+        frame.write_parquet(
+            folder / name, compression="zstd", compression_level=_ZSTD_LEVEL
+        )
+        return frame.height
+    # Row group by row group, as the rows are made.
+    frame.sink_parquet(
+        folder / name,
+        compression="zstd",
+        compression_level=_ZSTD_LEVEL,
+        row_group_size=_ROW_GROUP,
+        maintain_order=True,
+    )
+    return int(pl.scan_parquet(folder / name).select(pl.len()).collect().item())
 
 
 def _replace(scratch: Path, target: Path) -> None:

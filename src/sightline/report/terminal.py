@@ -67,6 +67,11 @@ def _head(data: dict[str, Any]) -> Iterator[Text]:
         yield Text(f"{count} profiled kernel executions · no timeline")
     elif data["counts"].get("host_ops"):
         yield Text(f"no GPU operations · {format_count(data['counts']['host_ops'])} CPU ranges")
+    elif data["counts"].get("stack_weights") or data["counts"].get("cpu_samples"):
+        stacks = format_count(data["counts"].get("stacks", 0))
+        path = data["recordings"][0]["path"]
+        yield Text(f"no timeline · {stacks} frames of call stacks. To see them:")
+        yield Text(f"  sightline flame {path} -o flame.html")
     else:
         held = ", ".join(f"{format_count(n)} {name}" for name, n in data["counts"].items()
                          if name not in ("recordings", "quality"))  # fmt: skip
