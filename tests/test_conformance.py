@@ -24,7 +24,10 @@ from sightline.model.run import Run
 from support.simulated import files_of, simulated
 
 REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference.md"
-FUNCTIONS = {"importers": "read", "analyses": "run", "rules": "check", "model.tables": None}
+FUNCTIONS = {
+    "importers": "read", "analyses": "run", "rules": "check", "model.tables": None,
+    "exporters": "write", "report.html.panels": "data",
+}  # fmt: skip
 MEMBERS = [(kind, name) for kind in registry.KINDS for name in registry.names(kind)]
 ANALYSES = list(registry.names("analyses"))
 RULES = list(registry.names("rules"))

@@ -28,7 +28,7 @@ def microseconds_to_ns(value: int | str) -> int | None:
         ns = int(whole) * 1000 + int((fraction + "000")[:3])
         return ns if ns <= INT64_MAX else None
     # Precision beyond the text's own length, so that the one rounding is the last step's.
-    context = Context(prec=len(value) + 8)
+    context = Context(prec=len(value) + 28)
     try:
         exact = context.multiply(Decimal(value), Decimal(1000))
         if not exact.is_finite() or abs(exact) > INT64_MAX:

@@ -77,5 +77,8 @@ COLLECTIVES = {
         0,
         1,
     ),
+    "send_recv": CollectiveKind(
+        "c10d::send", "nccl:send_recv", "ncclDevKernel_SendRecv" + _ARGS, 0, 0
+    ),
 }
 NCCL_TYPES = {"BFloat16": "bf16", "Float": "f32", "Half": "f16"}

@@ -38,13 +38,19 @@ ANALYSIS = Analysis(
 )
 
 
+# Of the many columns of device_ops those that are needed: a join copies all that it is given.
+_COLUMNS = (
+    "device_op_id", "rank", "device_id", "stream_id", "name", "start_ns", "end_ns", "launch_id",
+)  # fmt: skip
+
+
 def run(run: Run) -> pl.DataFrame:
     """One row per launched operation, in order of launch."""
     calls = run.table("host_ops").select(
         launch_id="host_op_id", api="name", api_start_ns="start_ns", api_end_ns="end_ns"
     )
     launched = (
-        starting_in(run.table("device_ops"), run.ask("windows"))
+        starting_in(run.table("device_ops").select(_COLUMNS), run.ask("windows"))
         .join(calls, on="launch_id")
         .sort("api_start_ns", "device_op_id")
     )

@@ -72,7 +72,7 @@ def command_names() -> list[str]:
     """The sub-commands: the modules of this folder."""
     package = importlib.import_module("sightline.cli")
     return sorted(
-        info.name.removesuffix("_")
+        info.name.removesuffix("_").replace("_", "-")
         for info in pkgutil.iter_modules(package.__path__)
         if info.name != "main" and not info.name.startswith("_")
     )
@@ -87,7 +87,7 @@ def _parser(names: list[str]) -> argparse.ArgumentParser:
     for name in names:
         # `import` is a keyword, so its module is called import_.
         suffix = "_" if name in ("import",) else ""
-        module = importlib.import_module(f"sightline.cli.{name}{suffix}")
+        module = importlib.import_module(f"sightline.cli.{name.replace('-', '_')}{suffix}")
         sub = commands.add_parser(
             name,
             help=module.HELP,

@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from sightline import registry
+from sightline.algebra.ranking import ranked
 from sightline.errors import MissingDataError
 from sightline.model.declare import Finding
 from sightline.model.run import Run
@@ -20,7 +21,7 @@ _SEVERITY = {"error": 0, "warning": 1, "info": 2}
 
 
 def findings(run: Run) -> list[Finding]:
-    """All rules' findings: the largest gain first, notes and abstentions last."""
+    """All rules' findings: merged, the largest gain first, notes and abstentions last."""
     found: list[Finding] = []
     for _, module in registry.members("rules"):
         try:
@@ -31,9 +32,7 @@ def findings(run: Run) -> list[Finding]:
                 Finding(rule.name, rule.title, "info", "not judged", abstained=True,
                         reason=str(missing))
             )  # fmt: skip
-    return sorted(
-        found, key=lambda f: (f.abstained, f.severity == "info", -(f.gain_ns or 0), f.rule)
-    )
+    return ranked(found, run.ask("quality_gate"))
 
 
 def summary(run: Run) -> dict[str, Any]:

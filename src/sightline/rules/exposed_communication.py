@@ -11,6 +11,9 @@ Why it hurts
 Evidence
     Exposed communication per rank (`sightline stats breakdown`, `overlap`). With several ranks:
     those that spend clearly less time in communication arrive last, and the others wait for them.
+    Where collectives could be matched across ranks, waiting is left to straggler-rank and
+    imbalance, small collectives and pipelines to their rules. The gain is a replay in which
+    transfers take no time once all ranks have come: the most that hiding them can give.
 
 Threshold
     Over 5 % of the window (TraceLens agent, 2026-08). A rank counts as late where its share of
@@ -34,6 +37,9 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from sightline.algebra.comm_findings import members, no_transfer
+from sightline.algebra.gains import NOTABLE_PCT, finding, window_ns
+from sightline.algebra.idle_findings import MAX_ROWS
 from sightline.algebra.scalars import largest, mean, span, total
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
@@ -41,7 +47,6 @@ from sightline.units import format_ns, format_pct
 
 RULE = Rule("exposed-communication", "Communication is not hidden behind compute")
 
-COMM_PCT = 5.0
 LATE_POINTS = 10.0
 
 
@@ -51,9 +56,12 @@ def check(run: Run) -> Iterator[Finding]:
         return
     overlap = run.ask("overlap").drop("exposed_comm_ns", "compute_ns")
     rows = run.ask("breakdown").join(overlap, on=["rank", "device_id"])
-    cost = total(rows, "exposed_comm_ns")
-    pct = 100 * cost / max(total(rows, "window_ns"), 1)
-    if pct < COMM_PCT:
+    if not total(rows, "exposed_comm_ns"):
+        return
+    parts = run.ask("comm_exposure")
+    cost = total(parts, "transfer_ns")
+    pct = 100 * cost / window_ns(run)
+    if pct < NOTABLE_PCT:
         return
     hidden = 100 * total(rows, "comm_overlap_ns") / max(total(rows, "comm_ns"), 1)
     summary = (
@@ -64,41 +72,66 @@ def check(run: Run) -> Iterator[Finding]:
         f"{format_ns(total(rows, 'comm_ns'))} of communication on {rows.height} devices, "
         f"{format_ns(cost)} of it exposed"
     ]
-    late = late_ranks(rows)
+    # Where the ranks could be matched, waiting is known and is another rule's.
+    matched = total(parts, "waiting_ns") > 0
+    late = [] if matched else late_ranks(rows)
     fix = (
         "start communication earlier and in smaller buckets (DDP bucket_cap_mb, FSDP "
         "backward_prefetch), or send less"
     )
+    cause = "transfers that nothing hides"
     if late:
-        who = _ranks(late)
         others = rows.filter(~pl.col("rank").is_in(late))
         own = rows.filter(pl.col("rank").is_in(late))
-        low, high = _range(own, "exposed_comm_pct"), _range(others, "exposed_comm_pct")
-        summary += (
-            f" {who} least time in communication ({low}, the others {high}): "
-            + ("it arrives" if len(late) == 1 else "they arrive")
-            + " last, and the others wait."
-        )
-        for part in ("compute", "idle"):
-            there, elsewhere = _range(own, f"{part}_pct"), _range(others, f"{part}_pct")
-            evidence.append(f"{part}: {there} there, {elsewhere} elsewhere")
+        said, more = _late(late, own, others)
+        summary, evidence = summary + said, evidence + more
         fix = f"make {_names(late)} faster first: {_why(own, others, len(late))}"
+        cause = "some ranks arrive late, and the others wait inside the collective"
     if not run.rows("collectives"):
         evidence.append("not known: sizes and groups of the collectives (none recorded)")
-    yield Finding(
-        rule=RULE.name,
-        title=RULE.name,
-        severity="critical" if pct >= 30 else "warning",
-        summary=summary,
+    comm = members(run).filter(pl.col("part") == "transfer")
+    ids = comm.get_column("device_op_id")
+    yield finding(
+        run,
+        RULE,
+        summary,
         cost_ns=cost,
-        cost_pct=pct,
-        gain_ns=largest(rows, "exposed_comm_ns"),
-        confidence="medium",
-        evidence=tuple(evidence),
+        change=lambda nodes: no_transfer(nodes, ids),
+        bound_ns=largest(parts, "transfer_ns"),
+        evidence=evidence,
+        rows=_longest(comm),
         where={"late_ranks": late, "ranks": rows.get_column("rank").unique().sort().to_list()},
+        cause=cause,
         fix=fix,
         verify="sightline stats overlap AFTER: exposed_comm_ns "
         f"(now {format_ns(largest(rows, 'exposed_comm_ns'))} at most)",
+        sources=("TraceLens agent: exposed communication above 5 %",),
+        confidence="medium",
+    )
+
+
+def _late(late: list[int], own: pl.DataFrame, others: pl.DataFrame) -> tuple[str, list[str]]:
+    """What is said of late ranks, and the figures behind it."""
+    low, high = _range(own, "exposed_comm_pct"), _range(others, "exposed_comm_pct")
+    said = (
+        f" {_ranks(late)} least time in communication ({low}, the others {high}): "
+        + ("it arrives" if len(late) == 1 else "they arrive")
+        + " last, and the others wait."
+    )
+    return said, [
+        f"{part}: {_range(own, f'{part}_pct')} there, {_range(others, f'{part}_pct')} elsewhere"
+        for part in ("compute", "idle")
+    ]
+
+
+def _longest(comm: pl.DataFrame) -> list[dict[str, object]]:
+    """The longest communication kernels, to look up."""
+    return (
+        comm.with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
+        .sort("ns", "device_op_id", descending=[True, False])
+        .head(MAX_ROWS)
+        .select("device_op_id", "rank", "device_id", "stream_id", "start_ns", "end_ns", "name")
+        .to_dicts()
     )
 
 

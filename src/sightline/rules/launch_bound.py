@@ -76,13 +76,19 @@ def check(run: Run) -> Iterator[Finding]:
         bound_ns=mine.worst_ns,
         evidence=[f"host time in  {line}" for line in _host_time(run, worst["rank"])],
         rows=mine.rows,
-        where={**mine.where("host_late"), "ranks": bound.get_column("rank").unique().sort().to_list()},
+        where={
+            **mine.where("host_late"),
+            "ranks": bound.get_column("rank").unique().sort().to_list(),
+        },
         cause="launching an operation costs the host more than doing it costs the device"
         + _steady(run),
         fix='replay the step as a CUDA graph: torch.compile(model, mode="reduce-overhead"), or '
         "larger batches if latency allows",
         verify="sightline stats breakdown AFTER: idle_pct under 15",
-        sources=("TraceLens agent: idle above 15 %", "PyTorch: Accelerating PyTorch with CUDA Graphs"),
+        sources=(
+            "TraceLens agent: idle above 15 %",
+            "PyTorch: Accelerating PyTorch with CUDA Graphs",
+        ),
         confidence="high" if worst["launches"] >= 100 else "medium",
     )
 

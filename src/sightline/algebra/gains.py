@@ -1,0 +1,141 @@
+"""What a problem's end would gain: the run replayed without it, and the finding that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from sightline.algebra.replay import Times, is_op, replay, span_ns
+from sightline.algebra.scalars import total
+from sightline.model.declare import Finding, Rule
+from sightline.model.run import Run
+from sightline.units import format_ns
+
+# A problem is worth a word above 5 % of the window (TraceLens agent, 2026-08: copies and exposed
+# communication are flagged above 5 % of the time), and critical above 30 % (XProf: collectives,
+# transfers and shuffles above 30 % of the step bound it).
+NOTABLE_PCT, CRITICAL_PCT = 5.0, 30.0
+# In a large run only what costs much is replayed: a node takes about 0.5 µs, so a pass over
+# 500,000 takes a quarter of a second (benchmarks/diagnosis.md), and disjoint shares above 10 % are
+# few. The others keep their bound from the timeline, and `method` says so.
+MANY_ROWS, LARGE_RUN_PCT = 400_000, 10.0
+
+Change = Callable[[pl.DataFrame], pl.DataFrame]
+
+
+@dataclass(frozen=True)
+class Gain:
+    """The window of the slowest device, as recorded and in the replay."""
+
+    before_ns: int
+    after_ns: int
+
+    @property
+    def ns(self) -> int:
+        """How much shorter; 0 where nothing is gained."""
+        return max(0, self.before_ns - self.after_ns)
+
+
+def inside_window(run: Run, nodes: pl.DataFrame) -> pl.Series:
+    """Which nodes are device operations that start in their device's window."""
+    windows = run.ask("windows").select("rank", "device_id", "window_start_ns", "window_end_ns")
+    spans = nodes.select("rank", "device_id", "start_ns").join(
+        windows, on=["rank", "device_id"], how="left", maintain_order="left"
+    )
+    within = spans.select(
+        pl.col("start_ns").is_between("window_start_ns", "window_end_ns").fill_null(value=False)
+    ).to_series()
+    return is_op(nodes) & within
+
+
+def gain(run: Run, change: Change) -> Gain:
+    """The window without the problem: the nodes are changed, and the run is replayed."""
+    nodes = run.ask("dependencies")
+    inside = inside_window(run, nodes)
+    recorded = Times(nodes.get_column("start_ns"), nodes.get_column("end_ns"))
+    return Gain(span_ns(nodes, recorded, inside), span_ns(nodes, replay(change(nodes)), inside))
+
+
+def window_ns(run: Run) -> int:
+    """All devices' windows together."""
+    return max(total(run.ask("breakdown"), "window_ns"), 1)
+
+
+def severity(pct: float) -> str:
+    """How loud a finding is, by its share of the window."""
+    if pct >= CRITICAL_PCT:
+        return "critical"
+    return "warning" if pct >= NOTABLE_PCT else "info"
+
+
+def finding(
+    run: Run,
+    rule: Rule,
+    summary: str,
+    *,
+    cost_ns: int,
+    change: Change | None,
+    bound_ns: int,
+    evidence: Sequence[str],
+    rows: Sequence[dict[str, Any]] = (),
+    where: dict[str, Any] | None = None,
+    cause: str | None = None,
+    fix: str,
+    verify: str,
+    sources: Sequence[str] = (),
+    confidence: str = "high",
+    title: str | None = None,
+) -> Finding:
+    """A finding with its gain replayed; `bound_ns` stands for it where the run is too large.
+
+    The severity follows the gain, not the cost: what shortens nothing when it is gone is a note.
+    Only what costs over CRITICAL_PCT stays a warning: something else limits as much behind it.
+    """
+    pct = 100 * cost_ns / window_ns(run)
+    method = "bound from the timeline: the lost time of the slowest device"
+    ns = bound_ns
+    if change is not None and not _too_large(run, bound_ns):
+        result = gain(run, change)
+        ns, method = result.ns, "replay of the dependency graph without it"
+    lines = list(evidence)
+    if change is not None and 4 * ns < bound_ns and pct >= NOTABLE_PCT:
+        lines.append(
+            f"gone alone it gains only {format_ns(ns)} of {format_ns(bound_ns)}: the next limit "
+            "(sightline critical-path) is close behind"
+        )
+    longest = run.ask("breakdown").get_column("window_ns").max()
+    share = 100 * ns / max(longest, 1) if isinstance(longest, int) else 0.0
+    return Finding(
+        rule=rule.name,
+        title=title or rule.name,
+        severity="warning" if share < NOTABLE_PCT and pct >= CRITICAL_PCT else severity(share),
+        summary=summary,
+        cost_ns=cost_ns,
+        cost_pct=min(pct, 100.0),
+        gain_ns=ns,
+        confidence=confidence,
+        evidence=tuple(lines),
+        where=where or {},
+        fix=fix,
+        verify=verify,
+        cause=cause,
+        method=method,
+        rows=tuple(rows),
+        sources=tuple(sources),
+    )
+
+
+def _too_large(run: Run, bound_ns: int) -> bool:
+    """Whether a pass over this run's graph would take longer than its answer is worth."""
+    return (
+        run.rows("device_ops") + run.rows("host_ops") > MANY_ROWS
+        and 100 * bound_ns / window_ns(run) < LARGE_RUN_PCT
+    )
+
+
+def abstain(rule: Rule, reason: str) -> Finding:
+    """'Could not look', which is another answer than 'no problem'."""
+    return Finding(rule.name, rule.title, "info", "not judged", abstained=True, reason=reason)

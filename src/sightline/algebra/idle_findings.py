@@ -1,0 +1,81 @@
+"""What the rules about idle time share: the gaps that are theirs, as evidence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from sightline.algebra.gains import NOTABLE_PCT, window_ns
+from sightline.model.run import Run
+from sightline.units import format_count, format_ns
+
+MAX_ROWS = 5  # pieces of evidence that a finding carries; all are in `idle_rules`
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The gaps that one rule speaks for."""
+
+    gaps: pl.DataFrame
+    cost_ns: int
+    pct: float
+
+    @property
+    def worst_ns(self) -> int:
+        """The most on one device."""
+        per = self.gaps.group_by("rank", "device_id").agg(pl.col("duration_ns").sum())
+        value = per.get_column("duration_ns").max()
+        return value if isinstance(value, int) else 0
+
+    @property
+    def evidence(self) -> list[str]:
+        """How many gaps, how long, and what the host was in."""
+        longest = self.gaps.get_column("duration_ns").max()
+        lines = [
+            f"{format_count(self.gaps.height)} gaps, {format_ns(self.cost_ns)} in all, the longest "
+            f"{format_ns(longest)}"  # type: ignore[arg-type]
+        ]
+        host = self.host_op
+        return [*lines, f"the host was mostly in  {host}"] if host else lines
+
+    @property
+    def host_op(self) -> str | None:
+        """The host range with the largest share of the time."""
+        top = (
+            self.gaps.drop_nulls("host_op")
+            .group_by("host_op")
+            .agg(pl.col("duration_ns").sum())
+            .sort("duration_ns", "host_op", descending=[True, False])
+        )
+        return str(top.item(0, "host_op")) if top.height else None
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The longest gaps, with the ids of what is around them."""
+        longest = self.gaps.sort("duration_ns", "start_ns", descending=[True, False]).head(MAX_ROWS)
+        return longest.select(
+            "rank", "device_id", "start_ns", "end_ns", "before_id", "after_id", "launch_id",
+            "host_op",
+        ).to_dicts()  # fmt: skip
+
+    def where(self, cause: str) -> dict[str, Any]:
+        """Ranks, and the longest gaps as time ranges."""
+        return {
+            "cause": cause,
+            "ranks": self.gaps.get_column("rank").unique().sort().to_list(),
+            "time_ranges": [[r["start_ns"], r["end_ns"]] for r in self.rows],
+        }
+
+
+def claim(
+    run: Run, rule: str, *, extra_ns: int = 0, least_pct: float = NOTABLE_PCT
+) -> Claim | None:
+    """The gaps of a rule, or None where they (with `extra_ns`) take too little of the window."""
+    if not run.rows("device_ops"):
+        return None
+    gaps = run.ask("idle_rules").filter(pl.col("rule") == rule)
+    cost = int(gaps.get_column("duration_ns").sum()) + extra_ns
+    pct = 100 * cost / window_ns(run)
+    return Claim(gaps, cost, pct) if pct >= least_pct and cost else None

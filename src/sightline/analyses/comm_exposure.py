@@ -1,0 +1,35 @@
+"""What exposed communication consists of: waiting, pipelines, small and large transfers."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sightline.algebra.comm_findings import exposed
+from sightline.model.columns import RANK, duration, number
+from sightline.model.declare import Analysis
+from sightline.model.run import Run
+
+ANALYSIS = Analysis(
+    "comm_exposure",
+    "What does exposed communication consist of?",
+    (
+        RANK,
+        number("device_id", "device", required=True),
+        duration("window_ns", "length of the window"),
+        duration("pipeline_ns", "send and receive between pipeline stages"),
+        duration("small_ns", "collectives of up to 1 MiB, after the last rank has come"),
+        duration("transfer_ns", "other communication, after the last rank has come"),
+        duration("waiting_ns", "this rank's kernel was there, but not every rank's yet"),
+    ),
+    needs=("device_ops",),
+    notes=(
+        "The four parts sum to exposed_comm_ns in `breakdown` exactly.",
+        "waiting_ns is known only where the ranks' collectives could be matched (group and order) "
+        "and the clocks agree; else waiting is in the other parts.",
+    ),
+)
+
+
+def run(run: Run) -> pl.DataFrame:
+    """One row per rank and device."""
+    return exposed(run)

@@ -1,0 +1,33 @@
+"""How long copies and fills ran with nothing more useful beside them, by the rule that speaks."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sightline.algebra.copies import exposed
+from sightline.model.columns import RANK, duration, number, text
+from sightline.model.declare import Analysis
+from sightline.model.run import Run
+
+ANALYSIS = Analysis(
+    "copy_exposure",
+    "Which copies and fills are not hidden behind other work?",
+    (
+        RANK,
+        number("device_id", "device", required=True),
+        text("rule", "rule that speaks for these copies", required=True),
+        duration("total_ns", "they ran, and neither compute nor communication did"),
+    ),
+    needs=("device_ops",),
+    notes=("total_ns of a device's rows sum to its exposed_copy_ns in `breakdown` exactly.",),
+)
+
+
+def run(run: Run) -> pl.DataFrame:
+    """One row per rank, device and rule."""
+    by = ["rank", "device_id"]
+    return (
+        exposed(run)
+        .unpivot(index=by, variable_name="rule", value_name="total_ns")
+        .sort(*by, "rule")
+    )

@@ -1,0 +1,66 @@
+"""What the run's length is made of: the chain of work and waiting that leads to its last end.
+
+Only what is on the path can shorten the run: something faster elsewhere changes nothing. Each
+piece is work (compute, communication, copy or fill, host, in a call), or the time until the next
+could begin (host, between calls; launch latency; gap on the stream; event wait; return of a wait),
+or what the recording does not explain.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sightline.algebra import path
+from sightline.model.columns import RANK, duration, join, number, text, time
+from sightline.model.declare import Analysis
+from sightline.model.run import Run
+
+ANALYSIS = Analysis(
+    "critical_path",
+    "What is the run's length made of?",
+    (
+        time("start_ns", "start of the piece"),
+        time("end_ns", "end of the piece, which is the start of the next one"),
+        duration("duration_ns", "length of the piece"),
+        text("part", "what kind of work or waiting it is", required=True),
+        text("name", "call or operation that it belongs to, or leads to", required=True),
+        RANK,
+        number("device_id", "device"),
+        join("device_op_id", "device_ops.device_op_id", "the operation, if it is one"),
+        join("host_op_id", "host_ops.host_op_id", "the call, if it is one"),
+    ),
+    needs=("device_ops",),
+    notes=(
+        "Of the device whose window is the longest; the pieces sum to that window exactly.",
+        "Edges are those of `dependencies`.",
+    ),
+)
+
+
+def run(run: Run) -> pl.DataFrame:
+    """One row per piece, in order of time."""
+    nodes = run.ask("dependencies")
+    length = pl.col("window_end_ns") - pl.col("window_start_ns")
+    longest = run.ask("windows").sort(length, descending=True).row(0, named=True)
+    begin = longest["window_start_ns"]
+    mine = nodes.filter(
+        ~pl.col("kind").is_in(["call", "finish"]),
+        pl.col("rank") == longest["rank"],
+        pl.col("device_id") == longest["device_id"],
+        pl.col("start_ns").is_between(begin, longest["window_end_ns"]),
+    )
+    end = mine.get_column("end_ns").max()
+    pieces = path.critical_path(nodes, begin, end if isinstance(end, int) else begin)
+    is_host = pl.col("kind").is_in(["call", "finish"])
+    return (
+        pieces.join(
+            nodes.select("node", "kind", "rank", "device_id", "name", "ref_id"), on="node",
+            how="left", maintain_order="left",
+        )
+        .with_columns(
+            duration_ns=pl.col("end_ns") - pl.col("start_ns"),
+            device_op_id=pl.when(~is_host).then("ref_id"),
+            host_op_id=pl.when(is_host).then("ref_id"),
+        )
+        .select(c.name for c in ANALYSIS.columns)
+    )  # fmt: skip

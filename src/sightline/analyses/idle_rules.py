@@ -1,0 +1,142 @@
+"""Which finding speaks for each gap on a device: every gap belongs to one rule.
+
+The causes of `idle_gaps` say why a gap arose; some causes are one problem's at one place and
+another's elsewhere. First match wins:
+
+dataloader-starved     data_loading
+profiler-overhead      profiler_overhead
+jit-or-module-load-in-window
+                       alloc_or_load, most of it in calls that load or link code
+allocator-churn        alloc_or_load otherwise
+pageable-copies        host_sync behind a copy from pageable memory
+d2h-in-step            host_sync behind a copy to the host of more than 64 KiB
+sync-in-step           host_sync otherwise
+many-small-copies      late launches of a launch-bound device, most of them small copies
+launch-bound           late launches of a launch-bound device
+first-iteration-included
+                       host_late in the first of three or more marked steps, where that step holds
+                       most of all such time
+host-late              host_late otherwise
+tiny-kernels           in_graph or micro_gap, where the median kernel is shorter than 10 µs
+gpu-idle               the rest
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sightline.algebra.copies import D2H, PAGEABLE, SMALL, SMALL_BYTES, copy_rule
+from sightline.algebra.intervals import covered_until
+from sightline.model.columns import RANK, duration, join, number, text, time
+from sightline.model.declare import Analysis
+from sightline.model.run import Run
+
+ANALYSIS = Analysis(
+    "idle_rules",
+    "Which finding speaks for each idle gap?",
+    (
+        RANK,
+        number("device_id", "device", required=True),
+        time("start_ns", "start of the gap"),
+        time("end_ns", "end of the gap"),
+        duration("duration_ns", "length of the gap"),
+        text("cause", "cause of idle_gaps", required=True),
+        text("rule", "rule that speaks for it", required=True),
+        join("before_id", "device_ops.device_op_id", "operation that ended last before the gap"),
+        join("after_id", "device_ops.device_op_id", "operation that ends the gap"),
+        join("launch_id", "host_ops.host_op_id", "the call that launched it"),
+        text("host_op", "what the launching thread was in"),
+    ),
+    needs=("device_ops",),
+)
+
+LOADS_CODE = r"ModuleLoad|ModuleUnload|LibraryLoad|LinkCreate|LinkComplete|ModuleGetFunction"
+# TraceLens agent, 2026-08: kernels with a mean below 10 µs are short.
+TINY_NS = 10_000
+_BY = ["rank", "device_id"]
+_THREAD = ["rank", "pid", "tid"]
+
+
+def run(run: Run) -> pl.DataFrame:
+    """One row per gap, in order of device and time."""
+    gaps = run.ask("idle_gaps")
+    host, ops = run.table("host_ops"), run.table("device_ops")
+    before = ops.select(before_id="device_op_id", copy=copy_rule(), size="bytes",
+                        way="copy_kind")  # fmt: skip
+    calls = host.select(*_THREAD, launch_id="host_op_id").drop("rank")
+    gaps = gaps.join(before, on="before_id", how="left").join(calls, on="launch_id", how="left")
+    code = host.filter(
+        pl.col("layer").is_in(["runtime", "driver"]) & pl.col("name").str.contains(LOADS_CODE)
+    )
+    gaps = gaps.with_columns(
+        code_ns=covered_until(gaps, "end_ns", code, _THREAD)
+        - covered_until(gaps, "start_ns", code, _THREAD)
+    )
+    kernels = ops.filter(pl.col("kind") == "kernel").group_by(_BY)
+    median = kernels.agg(median_ns=(pl.col("end_ns") - pl.col("start_ns")).median())
+    gaps = gaps.join(median, on=_BY, how="left")
+    gaps = gaps.join(_bound(run), on=_BY, how="left").with_columns(first=_in_first_step(run, gaps))
+    late = pl.col("cause").is_in(["host_late", "launch_latency"])
+    rules = {
+        "dataloader-starved": pl.col("cause") == "data_loading",
+        "profiler-overhead": pl.col("cause") == "profiler_overhead",
+        "jit-or-module-load-in-window": (pl.col("cause") == "alloc_or_load")
+        & (2 * pl.col("code_ns") > pl.col("duration_ns")),
+        "allocator-churn": pl.col("cause") == "alloc_or_load",
+        PAGEABLE: (pl.col("cause") == "host_sync") & (pl.col("copy") == PAGEABLE),
+        D2H: (pl.col("cause") == "host_sync")
+        & (pl.col("way") == "DtoH") & (pl.col("size") > SMALL_BYTES),
+        "sync-in-step": pl.col("cause") == "host_sync",
+        SMALL: late & (pl.col("bound") == SMALL),
+        "launch-bound": late & (pl.col("bound") == "launch-bound"),
+        "first-iteration-included": (pl.col("cause") == "host_late") & pl.col("first"),
+        "host-late": pl.col("cause") == "host_late",
+        "tiny-kernels": pl.col("cause").is_in(["in_graph", "micro_gap"])
+        & (pl.col("median_ns") < TINY_NS),
+    }  # fmt: skip
+    rule: pl.Expr = pl.lit("gpu-idle")
+    for name, holds in reversed(rules.items()):
+        rule = pl.when(holds.fill_null(value=False)).then(pl.lit(name)).otherwise(rule)
+    return (
+        gaps.with_columns(rule=rule).sort(*_BY, "start_ns").select(c.name for c in ANALYSIS.columns)
+    )
+
+
+def _bound(run: Run) -> pl.DataFrame:
+    """Devices that are launch-bound, and whether by small copies."""
+    if not run.rows("host_ops"):
+        return pl.DataFrame(schema={"rank": pl.Int64, "device_id": pl.Int64, "bound": pl.String})
+    small = (
+        run.table("device_ops")
+        .group_by(_BY)
+        .agg(small=(copy_rule() == SMALL).fill_null(value=False).mean())
+    )
+    return (
+        run.ask("launch_pressure")
+        .filter("launch_bound")
+        .join(small, on=_BY)
+        .select(
+            *_BY,
+            bound=pl.when(pl.col("small") > 0.5)
+            .then(pl.lit(SMALL))
+            .otherwise(pl.lit("launch-bound")),
+        )
+    )
+
+
+def _in_first_step(run: Run, gaps: pl.DataFrame) -> pl.Series:
+    """Whether a gap lies in the first of three or more steps, which holds most of such time."""
+    steps = run.table("host_ops").filter(pl.col("layer") == "step")
+    firsts = (
+        steps.group_by("rank")
+        .agg(n=pl.len(), step_start=pl.col("start_ns").min(),
+             step_end=pl.col("end_ns").sort_by("start_ns").first())
+        .filter(pl.col("n") >= 3)
+    )  # fmt: skip
+    inside = gaps.join(firsts, on="rank", how="left", maintain_order="left").with_columns(
+        first=(pl.col("end_ns").is_between("step_start", "step_end")).fill_null(value=False)
+    )
+    late = pl.col("duration_ns").filter(pl.col("cause") == "host_late")
+    there = pl.col("duration_ns").filter((pl.col("cause") == "host_late") & pl.col("first"))
+    most = inside.select((2 * there.sum() > late.sum()).over("rank")).to_series()
+    return (inside.get_column("first") & most).alias("first")

@@ -1,0 +1,109 @@
+"""What limits the conclusions that this window allows: asked before any finding is believed.
+
+Each check says what it found and what follows: `lowers` the confidence of findings, `blocks` a
+kind of rule (which then abstains), or nothing (`ok`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from sightline.algebra.scalars import span
+from sightline.algebra.window import starting_in
+from sightline.model.columns import number, text
+from sightline.model.declare import Analysis
+from sightline.model.run import Run
+from sightline.units import format_count, format_pct
+
+ANALYSIS = Analysis(
+    "quality_gate",
+    "What limits the conclusions that this window allows?",
+    (
+        text("check", "what was looked at", required=True),
+        text("effect", "ok, lowers or blocks", required=True),
+        text("concerns", "all findings, host, overlap, steps or ranks", required=True),
+        number("count", "how many records it concerns"),
+        text("text", "what was found, for a person", required=True),
+    ),
+    notes=("lowers: findings that it concerns carry one grade less of confidence, and say so.",),
+)
+
+# A share of records that cannot bias a sum by more than a finding's own threshold of 5 %
+# (TraceLens agent, 2026-08) is let pass.
+SHARE_PCT = 5.0
+
+Row = tuple[str, str, str, int | None, str]
+
+
+def run(run: Run) -> pl.DataFrame:
+    """One row per check."""
+    rows = [*_recorded(run), *_device(run), *_host(run), *_steps(run)]
+    return pl.DataFrame(
+        rows, schema=[c.name for c in ANALYSIS.columns], orient="row", infer_schema_length=None
+    ).cast({c.name: c.dtype for c in ANALYSIS.columns})
+
+
+def _recorded(run: Run) -> Iterator[Row]:
+    """Warnings and errors that the importer wrote down: dropped records, damage, clock jumps."""
+    rows = run.table("quality").filter(pl.col("severity").is_in(["warning", "error"]))
+    for row in rows.unique("kind", keep="first", maintain_order=True).iter_rows(named=True):
+        # An importer's text reads on from its count.
+        count = "" if row["count"] is None else f"{format_count(row['count'])} "
+        yield row["kind"], "lowers", "all", row["count"], count + row["text"]
+    if rows.is_empty():
+        yield "importer", "ok", "all", 0, "the importer reports no loss"
+
+
+def _device(run: Run) -> Iterator[Row]:
+    if not run.rows("device_ops"):
+        yield "device", "blocks", "all", 0, "no device operations were recorded"
+        return
+    ops = starting_in(run.table("device_ops"), run.ask("windows"))
+    n = max(ops.height, 1)
+    empty = ops.filter(pl.col("end_ns") == pl.col("start_ns")).height
+    whole = ops.filter(pl.col("kind") == "graph").height
+    yield _share("zero durations", "all", empty, n, "device operations have no duration")
+    yield (
+        "graphs", "lowers" if whole else "ok", "all", whole,
+        f"{format_count(whole)} graph launches were recorded whole: gaps and kernels inside are "
+        "not seen",
+    )  # fmt: skip
+    if run.rows("host_ops"):
+        lost = ops.get_column("launch_id").null_count()
+        yield _share("launches", "host", lost, n, "device operations have no recorded launch")
+        early = run.ask("kernel_launches").filter(pl.col("launch_to_start_ns") < 0).height
+        yield _share("clocks", "all", early, n, "device operations start before their launch")
+
+
+def _host(run: Run) -> Iterator[Row]:
+    if not run.rows("host_ops"):
+        yield "host", "blocks", "host", 0, "no CPU activity was recorded: causes are not known"
+        return
+    if not run.rows("device_ops"):
+        return
+    overhead = run.ask("idle").filter(pl.col("cause") == "profiler_overhead")
+    pct = span(overhead, "window_pct")[1]
+    yield (
+        "profiler overhead", "lowers" if pct > SHARE_PCT else "ok", "all", None,
+        f"the profiler itself holds up the device for {format_pct(pct)} of the window",
+    )  # fmt: skip
+
+
+def _steps(run: Run) -> Iterator[Row]:
+    steps = run.scan("host_ops").filter(pl.col("layer") == "step").select("rank").collect()
+    counts = [n for (n,) in steps.group_by("rank").len().select("len").rows()]
+    fewest = min(counts, default=None)
+    if fewest == 1:
+        yield "steps", "lowers", "steps", 1, "one step only: what repeats is not known"
+    elif fewest is None:
+        yield "steps", "ok", "steps", 0, "no steps are marked: warm-up is not told apart"
+    else:
+        yield "steps", "ok", "steps", fewest, "steps are marked"
+
+
+def _share(check: str, concerns: str, count: int, of: int, said: str) -> Row:
+    pct = 100 * count / of
+    effect = "lowers" if pct > SHARE_PCT else "ok"
+    return check, effect, concerns, count, f"{format_count(count)} of {format_count(of)} {said}"

@@ -1,0 +1,73 @@
+"""What the run's length is made of: the critical path, its share by kind, and slack.
+
+sightline critical-path trace.json
+sightline critical-path rank*.json --json     the shares, and every piece of the path
+sightline stats critical_path trace.json      the pieces as a table
+sightline stats slack trace.json              how much slower each operation may become
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from sightline.cli._shared import add_recordings, open_run
+
+if TYPE_CHECKING:
+    import polars as pl
+
+HELP = "what the run's length is made of: the critical path and slack"
+
+TOP = 8
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_recordings(parser)
+    parser.add_argument("--json", action="store_true", help="print as data")
+
+
+def run(args: argparse.Namespace) -> int:
+    import json
+
+    import polars as pl
+
+    from sightline.text import fit, kernel_name
+    from sightline.units import format_count, format_ns, format_pct
+
+    run = open_run(args)
+    pieces = run.ask("critical_path")
+    whole = max(int(pieces.get_column("duration_ns").sum()), 1)
+    shares = _shares(pieces, ["part"])
+    if args.json:
+        data = {
+            "path_ns": whole,
+            "parts": shares.with_columns(pct=100 * pl.col("total_ns") / whole).to_dicts(),
+            "pieces": pieces.to_dicts(),
+        }
+        print(json.dumps(data, indent=1, ensure_ascii=False))
+        return 0
+    print(f"critical path {format_ns(whole)}, {format_count(pieces.height)} pieces\n")
+    for part, n, ns in shares.rows():
+        print(
+            f"{part:<24}{format_pct(100 * ns / whole):>9}{format_ns(ns):>12}{format_count(n):>10}"
+        )
+    print("\nLargest on the path")
+    for part, name, _, ns in _shares(pieces, ["part", "name"]).head(TOP).rows():
+        print(f"  {fit(kernel_name(name), 34):<36}{part:<22}{format_pct(100 * ns / whole):>8}"
+              f"{format_ns(ns):>12}")  # fmt: skip
+    print("\nSlack: how much slower it may become before the run gets longer (median)")
+    for row in run.ask("slack").head(TOP).iter_rows(named=True):
+        critical = f"{format_count(row['critical'])} of {format_count(row['instances'])} critical"
+        print(f"  {fit(kernel_name(row['name']), 34):<36}{format_ns(row['median_slack_ns']):>12}"
+              f"   {critical}")  # fmt: skip
+    return 0
+
+
+def _shares(pieces: pl.DataFrame, by: list[str]) -> pl.DataFrame:
+    import polars as pl
+
+    return (
+        pieces.group_by(by)
+        .agg(pieces=pl.len(), total_ns=pl.col("duration_ns").sum())
+        .sort("total_ns", *by, descending=[True] + [False] * len(by))
+    )

@@ -1,0 +1,85 @@
+"""Why it is slow, what that costs, what to change, and how to check it.
+
+sightline findings trace.json.gz
+sightline findings rank*.json.gz --json          one list, the most important first
+sightline findings trace.json --format markdown  for an issue
+sightline findings trace.json --format sarif     for code scanning
+sightline findings trace.json --fail-on warning  exit 1, for CI
+sightline explain RULE                           a rule's page
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from sightline.cli._shared import add_recordings, open_run
+
+if TYPE_CHECKING:
+    from sightline.model.declare import Finding
+
+HELP = "why it is slow, what that costs, what to change: as text, json, markdown or sarif"
+
+FORMATS = ("text", "json", "markdown", "sarif")
+GATE_FAILED = 1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_recordings(parser)
+    parser.add_argument("--json", action="store_true", help="the same as --format json")
+    parser.add_argument("--format", metavar="F", help="text (default), json, markdown or sarif")
+    parser.add_argument(
+        "--fail-on", metavar="RULE|SEVERITY", action="append", default=[], dest="fail_on",
+        help="exit 1 if this rule speaks above info, or any does at this severity (critical, "
+        "warning, info) or a higher one; may be given several times",
+    )  # fmt: skip
+
+
+def run(args: argparse.Namespace) -> int:
+    import json
+
+    from sightline.errors import RequestError
+    from sightline.report.finding_text import as_markdown, as_sarif, as_text, plain
+    from sightline.report.summary import findings
+
+    form = "json" if args.json else args.format or "text"
+    if form not in FORMATS:
+        raise RequestError(f"there is no format '{form}'", why=f"there are {', '.join(FORMATS)}")
+    gates = [_gate(word) for word in args.fail_on]
+    run = open_run(args)
+    found = findings(run)
+    if form == "json":
+        print(json.dumps([plain(f) for f in found], indent=1, ensure_ascii=False))
+    elif form == "sarif":
+        print(json.dumps(as_sarif(found, args.recordings), indent=1, ensure_ascii=False))
+    else:
+        print(as_markdown(found, run) if form == "markdown" else as_text(found, run))
+    return GATE_FAILED if any(_hits(gate, found) for gate in gates) else 0
+
+
+def _gate(word: str) -> tuple[str, str]:
+    """('rule', name) or ('severity', name); an unknown word is an error before anything runs."""
+    from sightline import registry
+    from sightline.errors import RequestError
+    from sightline.report.finding_text import SEVERITIES
+
+    if word in SEVERITIES:
+        return "severity", word
+    names = {module.RULE.name for _, module in registry.members("rules")}
+    name = word.replace("_", "-")
+    if name not in names:
+        raise RequestError(
+            f"--fail-on {word} is no rule and no severity", hint="All rules:  sightline rules"
+        )
+    return "rule", name
+
+
+def _hits(gate: tuple[str, str], found: list[Finding]) -> bool:
+    from sightline.report.finding_text import SEVERITIES
+
+    kind, name = gate
+    judged = [f for f in found if not f.abstained]
+    if kind == "rule":
+        return any(f.rule == name and f.severity != "info" for f in judged)
+    limit = SEVERITIES.index(name)
+    return any(SEVERITIES.index(f.severity) <= limit for f in judged)
