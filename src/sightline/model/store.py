@@ -134,9 +134,7 @@ def _write(frame: pl.DataFrame | pl.LazyFrame, folder: Path, name: str) -> int:
         return 0
     folder.mkdir(parents=True, exist_ok=True)
     if isinstance(frame, pl.DataFrame):
-        frame.write_parquet(
-            folder / name, compression="zstd", compression_level=_ZSTD_LEVEL
-        )
+        frame.write_parquet(folder / name, compression="zstd", compression_level=_ZSTD_LEVEL)
         return frame.height
     # Row group by row group, as the rows are made.
     frame.sink_parquet(
