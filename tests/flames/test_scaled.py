@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import polars as pl
 
 from sightline.flames import scaled
@@ -11,7 +13,7 @@ from sightline.flames.stacks import from_paths
 class Profiled:
     """A run that holds samples of two executions of one kernel."""
 
-    _TABLES = {
+    _TABLES: ClassVar[dict[str, pl.DataFrame]] = {
         "profiled_kernels": pl.DataFrame(
             {"kernel_id": [0, 1], "name": ["gemm", "gemm"], "function": [None, None]},
             schema_overrides={"function": pl.String},

@@ -11,7 +11,7 @@ TABLE = Table(
         ident("frame_id", "key"),
         text(
             "layer",
-            "python, native, os (the operating system's kernel), or another layer of docs/flames.md",
+            "python, native, os (the operating system's kernel), or a layer of docs/flames.md",
             required=True,
         ),
         text("function", "name of the function, or its address where that is all there is"),
