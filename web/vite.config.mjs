@@ -1,18 +1,21 @@
-// One classic script and one style sheet, with fixed names: the exporter puts both into the page.
+// One classic script and one style sheet per page, with fixed names: scripts/build_web.py puts both
+// into the page. PAGE names the folder in src/.
 import { defineConfig } from "vite";
+
+const page = process.env.PAGE ?? "flame";
 
 export default defineConfig({
   build: {
-    outDir: "dist",
+    outDir: `dist/${page}`,
     emptyOutDir: true,
     cssCodeSplit: false,
     target: "es2022",
     lib: {
-      entry: "src/flame/main.ts",
+      entry: `src/${page}/main.ts`,
       formats: ["iife"],
-      name: "sightlineFlame",
-      fileName: () => "flame.js",
-      cssFileName: "flame",
+      name: "sightlinePage",
+      fileName: () => "page.js",
+      cssFileName: "page",
     },
   },
 });

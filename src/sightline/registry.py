@@ -1,9 +1,9 @@
 """Finds importers, analyses, rules and tables by the folder they lie in.
 
 A module in one of these folders is registered by being there: it has one constant that says
-what it is (`IMPORTER`, `ANALYSIS`, `RULE`, `TABLE`) and one function. Modules whose name starts
-with an underscore are shared parts, not members. Other packages register through an entry point
-in the group of the same dotted name, for example:
+what it is (`IMPORTER`, `ANALYSIS`, `RULE`, `TABLE`, `EXPORTER`, `PANEL`) and one function.
+Modules whose name starts with an underscore are shared parts, not members. Other packages register
+through an entry point in the group of the same dotted name, for example:
 
     [project.entry-points."sightline.analyses"]
     my_question = "my_package.my_question"
@@ -28,6 +28,8 @@ KINDS = {
     "analyses": "ANALYSIS",
     "rules": "RULE",
     "model.tables": "TABLE",
+    "exporters": "EXPORTER",
+    "report.html.panels": "PANEL",
 }
 
 
@@ -51,7 +53,11 @@ def load(kind: str, name: str) -> ModuleType:
     if name not in known:
         near = difflib.get_close_matches(name, known, n=3)
         noun = {"analyses": "analysis", "model.tables": "table"}.get(kind, kind.rstrip("s"))
-        listing = {"model.tables": "tables", "importers": "formats"}.get(kind, kind)
+        listing = {
+            "model.tables": "tables",
+            "importers": "formats",
+            "exporters": "export --list",
+        }.get(kind, kind)
         raise RequestError(
             f"there is no {noun} called '{name}'",
             why=f"did you mean {' or '.join(near)}?" if near else None,

@@ -31,7 +31,7 @@ def browser() -> Iterator[object]:
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     if chromium is None:
         pytest.skip("no Chromium on this machine")
-    if not (ASSETS / "flame.html").is_file():
+    if not all((ASSETS / f"{name}.html").is_file() for name in ("flame", "report")):
         pytest.skip("the pages are not built: python scripts/build_web.py")
     with playwright.sync_playwright() as driver:
         running = driver.chromium.launch(executable_path=chromium, args=FLAGS)

@@ -1,64 +1,137 @@
-"""Why is this program slow? One screen: what ran, where the time went, findings, kernels.
+"""Why is this program slow? One screen, and a page to open: what ran, where the time went.
 
-sightline report trace.json.gz
-sightline report rank*.json.gz            several ranks of one job
-sightline report trace.json --json        the same as data
-sightline report trace.json -o report.md  into a file: .txt, .md or .json
+sightline report trace.json.gz             the screen; on a terminal, report.html as well
+sightline report rank*.json.gz             several ranks of one job
+sightline report trace.json -o run.html    the page: one file, offline
+sightline report trace.json --format markdown   for a pull request or an issue
+sightline report trace.json --json         the same as data
 """
 
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING, Any
 
 from sightline.cli._shared import add_recordings, open_run
 
-HELP = "why the program is slow: one screen, or a file"
+if TYPE_CHECKING:
+    from sightline.model.run import Run
+
+HELP = "why the program is slow: one screen, and a page to open"
+FORMATS = ("text", "markdown", "json", "html")
+_SUFFIXES = {".txt": "text", ".md": "markdown", ".json": "json", ".html": "html", ".htm": "html"}
+DEFAULT = "report.html"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_recordings(parser)
-    parser.add_argument("--json", action="store_true", help="print the report as data")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE: .txt, .md or .json")
+    parser.add_argument("--json", action="store_true", help="the same as --format json")
+    parser.add_argument(
+        "--format", metavar="F", help=f"{', '.join(FORMATS)}; else by the ending of -o"
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="write to FILE: .html, .txt, .md or .json"
+    )
+    parser.add_argument(
+        "--no-html", action="store_true",
+        help=f"do not write {DEFAULT} into the current folder, as is done on a terminal",
+    )  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
-    import json
     import sys
     from pathlib import Path
 
-    from sightline.errors import InputError, RequestError
     from sightline.report.summary import summary
 
-    suffix = Path(args.output).suffix.lower() if args.output else None
-    if suffix not in (None, ".txt", ".md", ".json"):
-        raise RequestError(
-            f"cannot write {args.output}", why="its ending must be .txt, .md or .json"
-        )
-    data = summary(open_run(args))
-    if args.json:
-        print(json.dumps(data, indent=1, ensure_ascii=False))
-    elif args.output is None:
+    form = _form(args)
+    opened = open_run(args)
+    data = summary(opened)
+    if args.output is not None:
+        _put(Path(args.output), _bytes(opened, data, form))
+        print(f"{args.output} written", file=sys.stderr)
+        return 0
+    if form == "text":
         from rich.console import Console
 
         from sightline.report.terminal import WIDTH, render
 
         # The screen is laid out for 80 columns: rich must not wrap or colour it by itself.
         Console(width=WIDTH, highlight=False, soft_wrap=True).print(render(data), markup=False)
-    if args.output is not None:
-        try:
-            Path(args.output).write_text(_text(data, suffix or ""), encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"cannot write {args.output}", why=error.strerror) from error
-        print(f"{args.output} written", file=sys.stderr)
+        if sys.stdout.isatty() and not args.no_html:
+            _beside(opened, data)
+        return 0
+    from sightline.cli._shared import print_bytes
+
+    print_bytes(_bytes(opened, data, form))
     return 0
 
 
-def _text(data: dict[str, object], suffix: str) -> str:
-    import json
+def _form(args: argparse.Namespace) -> str:
+    """The form that is asked for, by --json, --format, or the ending of -o."""
+    from pathlib import Path
 
+    from sightline.errors import RequestError
+
+    form = "json" if args.json else args.format
+    if form is not None and form not in FORMATS:
+        raise RequestError(f"there is no format '{form}'", why=f"there are {', '.join(FORMATS)}")
+    if args.output is None:
+        return str(form or "text")
+    suffix = Path(args.output).suffix.lower()
+    if form is None and suffix not in _SUFFIXES:
+        raise RequestError(
+            f"cannot write {args.output}",
+            why="its ending must be .txt, .md or .json, or .html for the page",
+        )
+    return str(form or _SUFFIXES[suffix])
+
+
+def _bytes(opened: Run, data: dict[str, Any], form: str) -> bytes:
+    if form == "html":
+        from sightline.report.html.page import write
+
+        return write(opened, data)
+    if form == "json":
+        import json
+
+        return (json.dumps(data, indent=1, ensure_ascii=False) + "\n").encode()
+    if form == "markdown":
+        from sightline.report.markdown import markdown
+
+        return markdown(data).encode()
     from sightline.report.terminal import render
 
-    if suffix == ".json":
-        return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
-    plain = render(data).plain + "\n"
-    return plain if suffix == ".txt" else f"```text\n{plain}```\n"
+    return (render(data).plain + "\n").encode()
+
+
+def _put(target: Any, data: bytes) -> None:
+    from sightline.errors import InputError
+
+    try:
+        target.write_bytes(data)
+    except OSError as error:
+        raise InputError(f"cannot write {target}", why=error.strerror) from error
+
+
+def _beside(opened: Run, data: dict[str, Any]) -> None:
+    """The page in the current folder. What is there and not ours stays; a screen is enough then."""
+    import sys
+    from pathlib import Path
+
+    from sightline.errors import SightlineError
+    from sightline.report.html.page import is_ours, write
+
+    target = Path(DEFAULT)
+    try:
+        if target.exists() and not (target.is_file() and is_ours(target)):
+            print(
+                f"{DEFAULT} is not a report of sightline, so it stays; name another:  -o FILE.html",
+                file=sys.stderr,
+            )
+            return
+        _put(target, write(opened, data))
+    except (SightlineError, OSError) as error:
+        print(f"{DEFAULT} is not written: {error}", file=sys.stderr)
+        return
+    print(f"{target.absolute()} written", file=sys.stderr)

@@ -43,24 +43,37 @@ def write(
     Changes of at most `noise_ratio` of a frame's larger value are grey.
     """
     weights = [weight, *(w for w in stacks.weights if w != weight and stacks.total(w))]
-    notes = []
+    notes: list[str] = []
     if before is not None:
         stacks = _paired(stacks, before, weights)
         notes.append("Difference: a frame is as wide as the larger of before and after.")
         if noise_ratio:
             notes.append(f"Grey: changes within {100 * noise_ratio:.1f} %, as steps vary anyway.")
-    short, cut = shortened(stacks, MAX_NODES)
-    if cut:
-        notes.append(
-            f"Frames too small to see stand together as '[n small frames]' ({cut:,} stacks cut)."
-        )
-    data = _data(short, weights, printable(title), notes, with_before=before is not None)
+    data = _shortened(stacks, weights, title, notes, MAX_NODES, with_before=before is not None)
     if before is not None:
         data["noise"] = noise_ratio
     packed = base64.b64encode(zlib.compress(json.dumps(data, ensure_ascii=False).encode(), 6))
     page = _template()
     page = page.replace("<title>sightline</title>", f"<title>{escape(printable(title))}</title>", 1)
     return page.replace("/*DATA*/", packed.decode("ascii"), 1).encode()
+
+
+def page_data(stacks: Stacks, weight: str, title: str, *, max_nodes: int) -> dict[str, object]:
+    """The data of a page, for a report that shows a flame graph among other things."""
+    weights = [weight, *(w for w in stacks.weights if w != weight and stacks.total(w))]
+    return _shortened(stacks, weights, title, [], max_nodes, with_before=False)
+
+
+def _shortened(
+    stacks: Stacks, weights: list[str], title: str, notes: list[str], max_nodes: int, *,
+    with_before: bool,
+) -> dict[str, object]:  # fmt: skip
+    short, cut = shortened(stacks, max_nodes)
+    if cut:
+        notes.append(
+            f"Frames too small to see stand together as '[n small frames]' ({cut:,} stacks cut)."
+        )
+    return _data(short, weights, printable(title), notes, with_before=with_before)
 
 
 def _template() -> str:

@@ -1,5 +1,7 @@
 // The page's data: what sightline/flames/html.py writes, schema "sightline-flame/1".
 
+import { unpackJson } from "../shared/pack";
+
 export const SCHEMA = "sightline-flame/1";
 
 export interface Layer {
@@ -30,11 +32,9 @@ export interface Page {
   noise?: number;
 }
 
-/** Unpack the deflated JSON that stands in the page. */
+/** The page's data, checked. */
 export async function load(element: HTMLElement): Promise<Page> {
-  const packed = Uint8Array.from(atob((element.textContent ?? "").trim()), (c) => c.charCodeAt(0));
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
-  const page = (await new Response(stream).json()) as Page;
+  const page = await unpackJson<Page>(element.textContent ?? "");
   if (page.schema !== SCHEMA) {
     throw new Error(`this page shows ${SCHEMA}, its data is ${page.schema}`);
   }

@@ -1,0 +1,57 @@
+"""A run in another tool's format.
+
+sightline export trace.json --to perfetto -o run.perfetto-trace    for ui.perfetto.dev
+sightline export report.sqlite --to chrome -o run.json.gz          for chrome://tracing
+sightline export trace.json --to parquet -o folder                 one file per table
+sightline export --list                                            all formats, and what each loses
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from sightline.cli._shared import add_identity, open_run
+
+HELP = "a run for another tool: perfetto, chrome, parquet, csv"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "recordings", nargs="*", metavar="RECORDING",
+        help="files, folders, globs or .sightline stores, of one execution",
+    )  # fmt: skip
+    parser.add_argument("--to", metavar="FORMAT", help="see --list")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="where to write; by default into the current folder"
+    )
+    parser.add_argument("--list", action="store_true", help="the formats, and what each loses")
+    add_identity(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    import sys
+    from pathlib import Path
+
+    from sightline import registry
+    from sightline.errors import RequestError
+
+    if args.list:
+        for name, module in registry.members("exporters"):
+            print(f"{name:<9} {module.EXPORTER.label}")
+            print(f"{'':<9} loses: {module.EXPORTER.loses}")
+        return 0
+    if not args.recordings or args.to is None:
+        raise RequestError(
+            "what is exported to what is missing",
+            hint="sightline export RECORDING --to perfetto|chrome|parquet|csv -o FILE",
+        )
+    module = registry.load("exporters", args.to)
+    opened = open_run(args)
+    first = Path(opened.table("recordings").item(0, "path")).name.split(".")[0] or "run"
+    target = Path(args.output or f"{first}{module.EXPORTER.suffix}")
+    written = module.write(opened, target)
+    for path in written[:20]:
+        print(f"{path} written", file=sys.stderr)
+    if len(written) > 20:
+        print(f"and {len(written) - 20} more", file=sys.stderr)
+    return 0

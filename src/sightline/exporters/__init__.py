@@ -1,0 +1,1 @@
+"""One file per output format: a constant `EXPORTER` and a function `write`."""

@@ -1,0 +1,28 @@
+"""What the exporters share: what one is, and small writers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from sightline.errors import InputError
+
+
+@dataclass(frozen=True)
+class Exporter:
+    """An output format. Its module also has `write(run, target) -> list[Path]`."""
+
+    name: str
+    label: str
+    suffix: str  # of the file, or of the folder that is made
+    loses: str  # what the format cannot hold
+
+
+def put(target: Path, data: bytes) -> Path:
+    """Write a file; its folder is made. Raises InputError."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data)
+    except OSError as error:
+        raise InputError(f"cannot write {target}", why=error.strerror) from error
+    return target

@@ -1,0 +1,167 @@
+"""The pieces that panels are made of. web/src/report/blocks.ts draws each kind.
+
+Numbers go to the page as they are, with their unit; the page writes them as units.py does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from sightline.model.columns import Column
+from sightline.report.html.declare import Block
+from sightline.text import kernel_name, printable
+
+# Rows that a table of the page holds. More make no person wiser, and each costs bytes.
+MAX_ROWS = 2_000
+# Points of one line: twice what a wide screen shows.
+MAX_POINTS = 1_500
+
+
+def text(words: str, role: str = "note") -> Block:
+    """A paragraph: 'lead' is the answer, 'note' says what a reader must know."""
+    return {"kind": "text", "text": printable(words), "role": role}
+
+
+def table(
+    title: str,
+    frame: pl.DataFrame,
+    columns: Sequence[Column],
+    *,
+    origin_ns: int = 0,
+    sort: str | None = None,
+    action: str | None = None,
+    hide: Sequence[str] = (),
+    more: str = "",
+) -> Block:
+    """A table that sorts and filters. `action` says what a click on a row does:
+
+    'kernel' shows the instances of the name, 'range' shows start_ns to end_ns in the timeline.
+    `more` is the command that prints all rows where the page holds only the first MAX_ROWS.
+    """
+    shown = frame.head(MAX_ROWS)
+    parts = [
+        _column(shown, c, origin_ns)
+        for c in columns
+        if c.name in frame.columns and c.name not in hide and shown.get_column(c.name).count()
+    ]
+    block: Block = {
+        "kind": "table", "title": title, "columns": parts, "sort": sort, "action": action,
+        "rows": shown.height, "of": frame.height, "more": more,
+    }  # fmt: skip
+    if action == "range":
+        block["from"] = (shown.get_column("start_ns") - origin_ns).to_list()
+        block["to"] = (shown.get_column("end_ns") - origin_ns).to_list()
+    return block
+
+
+def _column(frame: pl.DataFrame, column: Column, origin_ns: int) -> dict[str, Any]:
+    values = frame.get_column(column.name)
+    name = column.name
+    moment = column.unit == "ns" and name in ("start_ns", "end_ns", "time_ns", "window_start_ns",
+                                              "window_end_ns")  # fmt: skip
+    unit = "moment" if moment else column.unit or ""
+    if name == "rank" or name.endswith("_id") or column.joins is not None:
+        unit = "id"
+    part: dict[str, Any] = {
+        "name": name, "label": _label(name), "doc": column.doc, "unit": unit,
+        "text": column.dtype in (pl.String, pl.Boolean),
+    }  # fmt: skip
+    if column.dtype == pl.String:
+        part["values"] = [None if v is None else printable(v) for v in values]
+        if name in ("name", "after", "kernel"):
+            part["labels"] = [None if v is None else printable(kernel_name(v)) for v in values]
+    elif moment:
+        part["values"] = (values - origin_ns).to_list()
+    elif isinstance(column.dtype, pl.List):
+        part["text"] = True
+        part["values"] = [None if v is None else " ".join(map(str, v)) for v in values.to_list()]
+    else:
+        part["values"] = [_finite(v) for v in values.to_list()]
+    return part
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinity and no NaN; a number that is none is missing."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _label(name: str) -> str:
+    words = {"device_id": "device", "stream_id": "stream"}.get(name, name)
+    for ending in ("_ns", "_pct", "_gb_per_s"):
+        words = words.removesuffix(ending)
+    share = " %" if name.endswith("_pct") else ""
+    return words.replace("_", " ").replace("gb per s", "rate") + share
+
+
+PARTS = (
+    ("compute", "compute"),
+    ("exposed_comm", "exposed communication"),
+    ("exposed_copy", "exposed copies"),
+    ("idle", "idle"),
+)
+
+
+def shares(
+    title: str, frame: pl.DataFrame, labels: Sequence[str], *, whole: str, same_scale: bool
+) -> Block:
+    """Bars of compute, exposed communication, exposed copies and idle, one a row.
+
+    With `same_scale`, a bar is as long as its whole; else every bar is as wide as the page.
+    """
+    return {
+        "kind": "shares",
+        "title": title,
+        "parts": [label for _, label in PARTS],
+        "classes": [name for name, _ in PARTS],
+        "labels": [printable(label) for label in labels],
+        "whole": frame.get_column(whole).to_list(),
+        "values": [frame.get_column(f"{name}_ns").to_list() for name, _ in PARTS],
+        "same_scale": same_scale,
+    }
+
+
+def lines(
+    title: str, frame: pl.DataFrame, time: str, values: dict[str, str], origin_ns: int, unit: str
+) -> Block:
+    """A plot over time: `values` is column -> label. Many points become their lowest and highest
+
+    of equal slices of time, and the plot says so.
+    """
+    series = []
+    count = 0
+    for column, label in values.items():
+        points = frame.select(t=pl.col(time) - origin_ns, v=pl.col(column).cast(pl.Float64))
+        points = points.drop_nulls().filter(pl.col("v").is_finite()).sort("t", maintain_order=True)
+        if points.is_empty():
+            continue
+        count = max(count, points.height)
+        short = reduced(points)
+        series.append(
+            {"label": printable(label), "t": short.get_column("t").to_list(),
+             "low": short.get_column("low").to_list(), "high": short.get_column("high").to_list()}
+        )  # fmt: skip
+    note = (
+        f"{count:,} values, drawn as lowest to highest of {MAX_POINTS:,} equal slices of time"
+        if count > MAX_POINTS
+        else ""
+    )
+    return {"kind": "lines", "title": printable(title), "unit": unit, "series": series,
+            "note": note}  # fmt: skip
+
+
+def reduced(points: pl.DataFrame) -> pl.DataFrame:
+    """Points (t, v) as t, low, high: as they are, or one a slice of time."""
+    if points.height <= MAX_POINTS:
+        return points.select("t", low="v", high="v")
+    first, last = points.item(0, "t"), points.item(-1, "t")
+    width = max(1, -(-(last - first + 1) // MAX_POINTS))
+    return (
+        points.with_columns(slice=(pl.col("t") - first) // width)
+        .group_by("slice", maintain_order=True)
+        .agg(t=pl.col("t").first(), low=pl.col("v").min(), high=pl.col("v").max())
+        .select("t", "low", "high")
+    )

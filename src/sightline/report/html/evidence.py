@@ -1,0 +1,97 @@
+"""Where in the run a finding happens: ranges to show in the timeline, and a sparkline."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from sightline.algebra.classes import is_communication
+from sightline.algebra.intervals import covered_until
+from sightline.errors import MissingDataError
+from sightline.model.run import Run
+
+BUCKETS = 60
+MAX_RANGES = 200
+_SCHEMA = {"start_ns": pl.Int64, "end_ns": pl.Int64}
+
+
+def intervals(run: Run, finding: dict[str, Any]) -> pl.DataFrame:
+    """All time that a finding is about, as far as it says or can be looked up: start, end."""
+    where = finding["where"]
+    if run.rows("device_ops"):
+        for found in (_of_cause(run, where), _of_kernel(run, where), _of_class(run, finding)):
+            if found is not None and found.height:
+                return found
+    given = [r for r in where.get("time_ranges") or [] if len(r) == 2]
+    given += [
+        (row["start_ns"], row["end_ns"])
+        for row in finding["rows"]
+        if isinstance(row.get("start_ns"), int) and isinstance(row.get("end_ns"), int)
+    ]
+    return pl.DataFrame(sorted({(int(a), int(b)) for a, b in given}), schema=_SCHEMA, orient="row")
+
+
+def _of_cause(run: Run, where: dict[str, Any]) -> pl.DataFrame | None:
+    cause = where.get("cause")
+    if not cause:
+        return None
+    try:
+        gaps = run.ask("idle_gaps")
+    except MissingDataError:
+        return None
+    gaps = gaps.filter(pl.col("cause") == cause)
+    if where.get("ranks"):
+        gaps = gaps.filter(pl.col("rank").is_in(where["ranks"]))
+    return gaps.select("start_ns", "end_ns")
+
+
+def _of_kernel(run: Run, where: dict[str, Any]) -> pl.DataFrame | None:
+    name = where.get("kernel")
+    if not name:
+        return None
+    ops = run.table("device_ops").filter(pl.col("name") == name)
+    return ops.select("start_ns", "end_ns")
+
+
+def _of_class(run: Run, finding: dict[str, Any]) -> pl.DataFrame | None:
+    """Rules on communication and on copies speak of all of it."""
+    if finding["where"].get("time_ranges"):
+        return None
+    ops = run.table("device_ops")
+    if "communication" in finding["rule"]:
+        ops = ops.filter(is_communication(pl.col("name")))
+    elif "copy" in finding["rule"] or "copies" in finding["rule"]:
+        ops = ops.filter(pl.col("kind") == "memcpy")
+    elif finding["rule"] == "launch-bound":
+        gaps = run.ask("idle_gaps")
+        late = pl.col("cause").is_in(["host_late", "launch_latency"])
+        ops = gaps.filter(late)
+    else:
+        return None
+    return ops.select("start_ns", "end_ns")
+
+
+def shown(found: pl.DataFrame, span: tuple[int, int]) -> dict[str, Any]:
+    """What the page gets: the longest ranges in order of time, and a share per slice of the run."""
+    if found.is_empty():
+        return {"ranges": [], "spark": [], "count": 0}
+    origin, end = span
+    longest = (
+        found.with_columns(n=pl.col("end_ns") - pl.col("start_ns"))
+        .sort("n", "start_ns", descending=[True, False])
+        .head(MAX_RANGES)
+        .sort("start_ns")
+    )
+    ranges = longest.select(a=pl.col("start_ns") - origin, b=pl.col("end_ns") - origin).rows()
+    return {"ranges": ranges, "spark": _spark(found, origin, end), "count": found.height}
+
+
+def _spark(found: pl.DataFrame, origin: int, end: int) -> list[float]:
+    """Covered share of each of BUCKETS equal slices of the run, 0 to 1."""
+    width = max(1, -(-(end - origin) // BUCKETS))
+    edges = pl.DataFrame({"at": [origin + i * width for i in range(BUCKETS + 1)]})
+    one = pl.lit(0, pl.Int8).alias("all")
+    until = covered_until(edges.with_columns(one), "at", found.with_columns(one), ["all"])
+    shares = (until.diff().drop_nulls() / width).to_list()
+    return [round(s, 4) for s in shares]

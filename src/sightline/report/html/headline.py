@@ -1,0 +1,67 @@
+"""The answer in one sentence: where the time went, and the largest gain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sightline.units import format_count, format_ns, format_pct
+
+
+def headline(data: dict[str, Any]) -> str:
+    """One or two sentences from the report's data."""
+    judged = [f for f in data["findings"] if not f["abstained"]]
+    rows = data["breakdown"]
+    if not rows:
+        if data["profiled_kernels"]:
+            count = data["counts"]["profiled_kernels"]
+            which = (
+                "One kernel execution was"
+                if count == 1
+                else (f"{format_count(count)} kernel executions were")
+            )
+            return f"{which} profiled by itself; there is no timeline."
+        if data["counts"].get("host_ops"):
+            return "No GPU operation was recorded; this is about the CPU only."
+        return "The recording has no timeline."
+    shares = [row["compute_pct"] for row in rows]
+    low, high = format_pct(min(shares)), format_pct(max(shares))
+    if len(rows) == 1:
+        first = f"The GPU computes for {low} of the window"
+    elif low == high:
+        first = f"Each of the {len(rows)} GPUs computes for {low} of its window"
+    else:
+        first = f"The {len(rows)} GPUs compute for {low} to {high} of their windows"
+    gains = [f for f in judged if f["gain_ns"]]
+    if gains:
+        best = gains[0]
+        name = best["title"].replace("-", " ")
+        return f"{first}. The largest gain: {name}, up to {format_ns(best['gain_ns'])}."
+    if judged:
+        return f"{first}. {judged[0]['summary']}"
+    return f"{first}. No rule found a problem."
+
+
+def about(data: dict[str, Any]) -> list[str]:
+    """What was recorded: tools, devices, window, how much."""
+    recordings, devices = data["recordings"], data["devices"]
+    parts = [", ".join(sorted({r["tool"] or r["format"] for r in recordings}))]
+    if len(recordings) > 1:
+        parts.append(f"{len(recordings)} recordings")
+    if devices:
+        kinds = sorted({d["name"] or "GPU of unknown name" for d in devices})
+        parts.append(f"{len(devices)} × {', '.join(kinds)}")
+    if data["window"]:
+        lengths = [w["window_end_ns"] - w["window_start_ns"] for w in data["window"]]
+        low, high = format_ns(min(lengths)), format_ns(max(lengths))
+        span = low if low == high else f"{low} to {high}"
+        parts.append(f"window {span} ({data['window'][0]['window']})")
+        parts.append(f"{format_count(data['counts']['device_ops'])} GPU operations")
+    if data["counts"].get("host_ops"):
+        parts.append(f"{format_count(data['counts']['host_ops'])} CPU ranges")
+    return parts
+
+
+def device_label(row: dict[str, Any], rows: list[dict[str, Any]]) -> str:
+    """'rank 3', with the device where a rank has several."""
+    several = len({(r["rank"], r["device_id"]) for r in rows}) > len({r["rank"] for r in rows})
+    return f"rank {row['rank']}" + (f" · GPU {row['device_id']}" if several else "")

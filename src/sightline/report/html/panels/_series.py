@@ -1,0 +1,60 @@
+"""Counters and memory as lines, for their panels and for the timeline."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sightline.report.html import blocks
+from sightline.report.html.declare import Block, View
+
+MAX_SERIES = 60
+
+
+def counter_blocks(view: View) -> list[Block]:
+    """One plot for each metric and what it was measured on."""
+    if not view.run.rows("counters"):
+        return []
+    counters = view.run.table("counters")
+    by = ["metric", "unit", "rank", "device_id", "source"]
+    found = []
+    for key, rows in counters.sort(*by, nulls_last=True).group_by(by, maintain_order=True):
+        metric, unit, rank, device, source = key
+        place = [f"rank {rank}"] if counters.get_column("rank").n_unique() > 1 else []
+        place += [f"GPU {device}"] if device is not None else []
+        place += [str(source)] if source else []
+        title = " · ".join([str(metric), *place])
+        block = blocks.lines(
+            title, rows, "time_ns", {"value": str(metric)}, view.span[0], str(unit or "")
+        )
+        if block["series"]:
+            found.append(block)
+        if len(found) == MAX_SERIES:
+            break
+    return found
+
+
+def left_out(view: View) -> int:
+    """How many series are more than the page shows."""
+    by = ["metric", "unit", "rank", "device_id", "source"]
+    return max(0, view.run.table("counters").select(by).n_unique() - MAX_SERIES)
+
+
+def memory_blocks(view: View) -> list[Block]:
+    """Allocated and reserved bytes over time, one plot for each device and process."""
+    if not view.run.rows("memory_events"):
+        return []
+    events = view.run.table("memory_events").filter(
+        pl.col("allocated_bytes").is_not_null() | pl.col("reserved_bytes").is_not_null()
+    )
+    by = ["rank", "device_id", "pid"]
+    found = []
+    for key, rows in events.sort(*by, "time_ns", nulls_last=True).group_by(by, maintain_order=True):
+        rank, device, _ = key
+        place = "host" if device is None else f"GPU {device}"
+        values = {"allocated_bytes": "allocated", "reserved_bytes": "reserved"}
+        block = blocks.lines(
+            f"rank {rank} · {place}", rows, "time_ns", values, view.span[0], "bytes"
+        )
+        if block["series"]:
+            found.append(block)
+    return found

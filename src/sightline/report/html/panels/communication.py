@@ -1,0 +1,57 @@
+"""Communication: how much of it is hidden behind compute, and which kernels it is."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sightline import registry
+from sightline.algebra.classes import is_communication
+from sightline.errors import MissingDataError
+from sightline.report.html import blocks
+from sightline.report.html.declare import Block, Panel, View
+
+PANEL = Panel("communication", "Communication", 80)
+
+
+def data(view: View) -> list[Block]:
+    """Overlap per device; communication kernels by name; the longest collectives."""
+    if not view.has_device:
+        raise MissingDataError("no communication", why="no device operation")
+    overlap = view.run.ask("overlap")
+    if not overlap.filter(pl.col("comm_ns") > 0).height:
+        raise MissingDataError("no communication", why="no communication kernel in the window")
+    declared = registry.load("analyses", "overlap").ANALYSIS
+    kernels = registry.load("analyses", "kernels").ANALYSIS
+    names = view.run.ask("kernels").filter(is_communication(pl.col("name")))
+    found = [
+        blocks.table("Hidden behind compute", overlap, declared.columns,
+                     hide=("copy_ns", "copy_overlap_ns", "copy_overlap_pct"),
+                     more="sightline stats overlap"),
+        *(blocks.text(note) for note in declared.notes),
+        blocks.table("Communication kernels", names, kernels.columns, action="kernel",
+                     more="sightline stats kernels"),
+    ]  # fmt: skip
+    if view.run.rows("collectives"):
+        found.append(_collectives(view))
+    return found
+
+
+def _collectives(view: View) -> Block:
+    """Each collective with its meaning and its time."""
+    meant = registry.load("model.tables", "collectives").TABLE.columns
+    ops = registry.load("model.tables", "device_ops").TABLE.columns
+    taken = {"rank", "op", "group", "group_size", "dtype", "bytes_in", "bytes_out", "peer"}
+    times = {"start_ns", "end_ns", "stream_id"}
+    rows = (
+        view.run.table("collectives")
+        .select("device_op_id", *taken)
+        .join(view.run.table("device_ops").select("device_op_id", *times), on="device_op_id")
+        .with_columns(_n=pl.col("end_ns") - pl.col("start_ns"))
+        .sort("_n", "device_op_id", descending=[True, False])
+        .drop("_n")
+    )
+    columns = [c for c in meant if c.name in taken] + [c for c in ops if c.name in times]
+    return blocks.table(
+        "Collectives, the longest first", rows, columns, origin_ns=view.span[0], action="range",
+        more="sightline tables",
+    )  # fmt: skip

@@ -1,0 +1,24 @@
+"""Copies and fills: how much, in which direction, how fast."""
+
+from __future__ import annotations
+
+from sightline import registry
+from sightline.errors import MissingDataError
+from sightline.report.html import blocks
+from sightline.report.html.declare import Block, Panel, View
+
+PANEL = Panel("copies", "Copies", 70)
+
+
+def data(view: View) -> list[Block]:
+    """The table of the analysis `memcpy`."""
+    if not view.has_device:
+        raise MissingDataError("no copies", why="no device operation")
+    frame = view.run.ask("memcpy")
+    if frame.is_empty():
+        raise MissingDataError("no copies", why="no copy or fill in the window")
+    analysis = registry.load("analyses", "memcpy").ANALYSIS
+    return [
+        *(blocks.text(note) for note in analysis.notes),
+        blocks.table("Copies and fills", frame, analysis.columns, more="sightline stats memcpy"),
+    ]

@@ -1,0 +1,36 @@
+"""Kernels: which take the time; a click shows the instances of one."""
+
+from __future__ import annotations
+
+from sightline import registry
+from sightline.errors import MissingDataError
+from sightline.report.html import blocks
+from sightline.report.html.declare import Block, Panel, View
+
+PANEL = Panel("kernels", "Kernels", 20)
+
+
+def data(view: View) -> list[Block]:
+    """The table of the analysis `kernels`, and profiled kernels where there are."""
+    found = []
+    if view.has_device:
+        analysis = registry.load("analyses", "kernels").ANALYSIS
+        frame = view.run.ask("kernels")
+        found += [blocks.text(note) for note in analysis.notes]
+        found.append(
+            blocks.table(
+                "Kernels by name", frame, analysis.columns, sort="total_ns", action="kernel",
+                more="sightline stats kernels",
+            )
+        )  # fmt: skip
+    if view.run.rows("profiled_kernels"):
+        analysis = registry.load("analyses", "speed_of_light").ANALYSIS
+        found.append(
+            blocks.table(
+                "Profiled kernels", view.run.ask("speed_of_light"), analysis.columns,
+                more="sightline stats speed_of_light",
+            )
+        )  # fmt: skip
+    if not found:
+        raise MissingDataError("no kernels", why="no device operation and no profiled kernel")
+    return found

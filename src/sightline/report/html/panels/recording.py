@@ -1,0 +1,48 @@
+"""What was read: files, devices, tables, quality; and which panels are absent, and why."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sightline import __version__, registry
+from sightline.model.columns import Column
+from sightline.report.html import blocks
+from sightline.report.html.declare import Block, Panel, View
+from sightline.text import printable
+
+PANEL = Panel("recording", "Recording", 1000)
+
+
+def data(view: View) -> list[Block]:
+    """Tables of the run's own tables `recordings`, `devices`, `quality`, and row counts."""
+    found = []
+    for name, title in (("recordings", "Recordings"), ("devices", "Devices"),
+                        ("quality", "Quality notes")):  # fmt: skip
+        frame = view.run.table(name)
+        if frame.is_empty():
+            continue
+        columns = registry.load("model.tables", name).TABLE.columns
+        found.append(blocks.table(title, frame, columns, origin_ns=view.span[0],
+                                  hide=("recording_id",)))  # fmt: skip
+    counts = pl.DataFrame(
+        {"table": view.run.present(), "rows": [view.run.rows(t) for t in view.run.present()]}
+    )
+    docs = {t: registry.load("model.tables", t).TABLE.row for t in view.run.present()}
+    counts = counts.with_columns(row=pl.Series([docs[t] for t in view.run.present()]))
+    found.append(blocks.table("Tables", counts, _COUNTS))
+    if view.absent:
+        found.append(
+            {"kind": "list", "title": "Panels that are absent",
+             "items": [f"{title}: {printable(why)}" for title, why in view.absent]}
+        )  # fmt: skip
+    found.append(
+        blocks.text(f"Made by sightline {__version__}. Times are counted from the first event.")
+    )
+    return found
+
+
+_COUNTS = (
+    Column("table", pl.String, "name of the table"),
+    Column("rows", pl.Int64, "rows"),
+    Column("row", pl.String, "what one row is"),
+)

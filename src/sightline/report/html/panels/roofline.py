@@ -1,0 +1,36 @@
+"""The roofline: profiled kernels under the ceilings of the device."""
+
+from __future__ import annotations
+
+import base64
+
+from sightline import registry
+from sightline.errors import MissingDataError
+from sightline.report.html import blocks
+from sightline.report.html.declare import Block, Panel, View
+from sightline.roofline.chart import make_chart
+from sightline.roofline.svg import draw_svg
+
+PANEL = Panel("roofline", "Roofline", 60)
+
+
+def data(view: View) -> list[Block]:
+    """The picture of `sightline roofline -o`, and its rows."""
+    if not view.run.rows("profiled_kernels"):
+        raise MissingDataError(
+            "no roofline", why="no hardware counters of kernels: record with  ncu --set full"
+        )
+    rows = view.run.ask("roofline")
+    names = view.run.table("devices").get_column("name").drop_nulls().unique(maintain_order=True)
+    chart = make_chart(rows.iter_rows(named=True), " + ".join(names) or None, 12)
+    if chart is None:
+        raise MissingDataError(
+            "no roofline",
+            why="no kernel has both counted arithmetic and traffic of device memory",
+        )
+    picture = base64.b64encode(draw_svg(chart, 12).encode()).decode("ascii")
+    analysis = registry.load("analyses", "roofline").ANALYSIS
+    return [
+        {"kind": "image", "svg": picture, "alt": f"{chart.title}; the table below has its numbers"},
+        blocks.table("Kernels", rows, analysis.columns, more="sightline stats roofline"),
+    ]

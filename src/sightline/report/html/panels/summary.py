@@ -1,0 +1,77 @@
+"""The answer first: one sentence, the findings, where the time went, what limits the answer."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from sightline.report.html import blocks
+from sightline.report.html.declare import Block, Panel, View
+from sightline.report.html.evidence import intervals, shown
+from sightline.report.html.headline import device_label, headline
+from sightline.text import printable
+
+PANEL = Panel("summary", "Summary", 0)
+
+
+def data(view: View) -> list[Block]:
+    """The headline, cards of findings, bars per device, limits."""
+    report = view.summary
+    found = [blocks.text(headline(report), "lead")]
+    judged = [f for f in report["findings"] if not f["abstained"]]
+    found.append({"kind": "findings", "cards": [_card(view, f) for f in judged]})
+    if view.has_device:
+        frame = view.run.ask("breakdown")
+        labels = [device_label(row, report["breakdown"]) for row in report["breakdown"]]
+        found.append(
+            blocks.shares("Where the time went", frame, labels, whole="window_ns", same_scale=False)
+        )
+    limits = [_limit(row) for row in report["limits"]]
+    limits += [
+        {"severity": "info", "text": f"Not judged: {printable(f['rule'])}.",
+         "remedy": printable(f["reason"] or "")}
+        for f in report["findings"]
+        if f["abstained"]
+    ]  # fmt: skip
+    found.append({"kind": "limits", "title": "What limits the conclusions", "rows": limits})
+    return found
+
+
+def _limit(row: dict[str, Any]) -> dict[str, str]:
+    count = "" if row["count"] is None else f"{row['count']:,} "
+    return {
+        "severity": row["severity"],
+        "text": printable(f"{count}{row['text']}"),
+        "remedy": printable(row["remedy"] or ""),
+    }
+
+
+def _card(view: View, finding: dict[str, Any]) -> dict[str, Any]:
+    def text(name: str) -> str:
+        return printable(finding[name] or "")
+
+    paths = [r["path"] for r in view.summary["recordings"]]
+    # Many recordings make no command that a person reads.
+    where = shlex.join(paths) if len(paths) <= 2 else "RECORDINGS"
+    return {
+        "rule": text("rule"),
+        "title": text("title").replace("-", " "),
+        "severity": finding["severity"],
+        "confidence": finding["confidence"],
+        "summary": text("summary"),
+        "cost_ns": finding["cost_ns"],
+        "cost_pct": finding["cost_pct"],
+        "gain_ns": finding["gain_ns"],
+        "of": "window" if view.has_device else "profiled kernel time",
+        "evidence": [printable(e) for e in finding["evidence"]],
+        "cause": text("cause"),
+        "fix": text("fix"),
+        "verify": text("verify"),
+        "method": text("method"),
+        "sources": [printable(s) for s in finding["sources"]],
+        "limits": [printable(s) for s in finding["limits"]],
+        "command": f"sightline explain {finding['rule']}",
+        "again": f"sightline report {where} --json",
+        "kernel": printable(str(finding["where"].get("kernel") or "")),
+        "where": shown(intervals(view.run, finding), view.span),
+    }

@@ -1,0 +1,77 @@
+"""Every event of the run on rows: streams, threads, annotations, counters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from sightline.errors import MissingDataError
+from sightline.report.html import blocks
+from sightline.report.html.declare import Block, Panel, View
+from sightline.report.html.evidence import intervals, shown
+from sightline.report.html.panels._series import counter_blocks
+from sightline.report.html.timeline.tracks import CLASSES
+from sightline.text import printable
+
+PANEL = Panel("timeline", "Timeline", 10)
+
+
+def data(view: View) -> list[Block]:
+    """Tracks with lanes, the packed columns, names, details, marks of findings."""
+    line = view.timeline
+    if line.events.is_empty():
+        raise MissingDataError("no timeline", why="no operation with a start and an end")
+    events = line.events
+    lanes = events.group_by("track", "lane", maintain_order=True).agg(n=pl.len())
+    columns = {
+        "start": view.packed.add(events.get_column("start_ns"), delta=True),
+        "length": view.packed.add(events.get_column("end_ns") - events.get_column("start_ns")),
+        "name": view.packed.add(events.get_column("name")),
+        "class": view.packed.add(events.get_column("class")),
+        "detail": view.packed.add(events.get_column("detail"), delta=True),
+        "link": view.packed.add(events.get_column("link"), delta=True),
+    }
+    if line.merged:
+        columns["count"] = view.packed.add(events.get_column("count"))
+        columns["busy"] = view.packed.add(events.get_column("busy_ns"))
+    block: dict[str, Any] = {
+        "kind": "timeline",
+        "tracks": line.tracks,
+        "lanes": {
+            "track": lanes.get_column("track").to_list(),
+            "lane": lanes.get_column("lane").to_list(),
+            "n": lanes.get_column("n").to_list(),
+        },
+        "columns": columns,
+        "names": line.names,
+        "labels": line.labels,
+        "details": line.details,
+        "classes": list(CLASSES),
+        "in_tables": line.in_tables,
+        "merged": line.merged,
+        "counters": counter_blocks(view),
+        "marks": _marks(view),
+        "windows": _windows(view),
+    }
+    return [block, *(blocks.text(note) for note in line.notes)]
+
+
+def _marks(view: View) -> list[dict[str, Any]]:
+    marks = []
+    for number, finding in enumerate(f for f in view.summary["findings"] if not f["abstained"]):
+        ranges = shown(intervals(view.run, finding), view.span)["ranges"]
+        if ranges:
+            title = printable(finding["title"]).replace("-", " ")
+            marks.append({"finding": number, "title": title, "ranges": ranges})
+    return marks
+
+
+def _windows(view: View) -> list[dict[str, Any]]:
+    if not view.has_device:
+        return []
+    return [
+        {"rank": r["rank"], "device": r["device_id"],
+         "start": r["window_start_ns"] - view.span[0], "end": r["window_end_ns"] - view.span[0]}
+        for r in view.summary["window"]
+    ]  # fmt: skip

@@ -1,0 +1,90 @@
+"""What a click on an event tells beyond its name and time: shapes, launch shape, bytes, stack."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sightline.text import printable
+from sightline.units import format_bytes, format_count
+
+# All details together, before packing. What is more is left out from the last field on.
+MAX_BYTES = 6_000_000
+_DEVICE = (
+    "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "cluster_x",
+    "registers_per_thread", "static_shared_bytes", "dynamic_shared_bytes", "bytes", "copy_kind",
+    "src_kind", "dst_kind", "graph_id",
+)  # fmt: skip
+# In order of worth: what does not fit is left out from the end.
+_HOST = ("input_shapes", "input_types", "domain", "category", "payload", "stack")
+_HOST_LABELS = {"input_shapes": "shapes", "input_types": "types", "stack": "stack"}
+
+
+def device_details(ops: pl.DataFrame) -> tuple[pl.Series, list[str]]:
+    """For each operation a place in the list of texts; 0 is no details."""
+    used = [c for c in _DEVICE if ops.get_column(c).count()]
+    if not used:
+        return pl.repeat(0, ops.height, dtype=pl.UInt32, eager=True), [""]
+    return _numbered(ops, used, _device_text)
+
+
+def host_details(ops: pl.DataFrame) -> tuple[pl.Series, list[str], list[str]]:
+    """The same of host ranges, and the fields that were left out for their size."""
+    used = [c for c in _HOST if ops.get_column(c).count()]
+    left_out: list[str] = []
+    while used:
+        distinct = ops.select(used).unique()
+        size = distinct.select(pl.sum_horizontal(pl.all().str.len_bytes().fill_null(0)).sum())
+        if int(size.item() or 0) <= MAX_BYTES and distinct.height <= MAX_BYTES // 40:
+            break
+        left_out.insert(0, _HOST_LABELS.get(used[-1], used[-1]))
+        used.pop()
+    if not used:
+        return pl.repeat(0, ops.height, dtype=pl.UInt32, eager=True), [""], left_out
+    places, texts = _numbered(ops, used, _host_text)
+    return places, texts, left_out
+
+
+def _numbered(ops: pl.DataFrame, used: list[str], write: object) -> tuple[pl.Series, list[str]]:
+    known = ops.select(used).unique(maintain_order=True).with_row_index("_detail", offset=1)
+    rows = ops.select(used).join(
+        known, on=used, how="left", nulls_equal=True, maintain_order="left"
+    )
+    assert callable(write)
+    texts = [""] + [write(row) for row in known.drop("_detail").iter_rows(named=True)]
+    # Different rows can read the same, and rows without any value read as nothing.
+    place: dict[str, int] = {}
+    final = [place.setdefault(t, len(place)) for t in texts]
+    numbers = pl.Series(final, dtype=pl.UInt32).gather(rows.get_column("_detail"))
+    return numbers, list(place)
+
+
+def _device_text(row: dict[str, object]) -> str:
+    lines = []
+    for label in ("grid", "block"):
+        sides = [row.get(f"{label}_{axis}") for axis in "xyz"]
+        if sides[0] is not None:
+            lines.append(f"{label}: " + " × ".join(str(1 if s is None else s) for s in sides))
+    for name, label in (("cluster_x", "cluster x"), ("registers_per_thread", "registers"),
+                        ("graph_id", "graph")):  # fmt: skip
+        if (value := row.get(name)) is not None:
+            lines.append(f"{label}: {value}")
+    for name, label in (("static_shared_bytes", "static shared"),
+                        ("dynamic_shared_bytes", "dynamic shared")):  # fmt: skip
+        if isinstance(value := row.get(name), int):
+            lines.append(f"{label}: {format_bytes(value)}")
+    if isinstance(value := row.get("bytes"), int):
+        lines.append(f"bytes: {format_bytes(value)} ({format_count(value)})")
+    if row.get("copy_kind"):
+        lines.append(f"direction: {row['copy_kind']}")
+    if row.get("src_kind"):
+        lines.append(f"memory: {row['src_kind']} → {row.get('dst_kind') or 'not recorded'}")
+    return "\n".join(printable(line) for line in lines)
+
+
+def _host_text(row: dict[str, object]) -> str:
+    lines = []
+    for name, value in row.items():
+        if value in (None, "", "[]"):
+            continue
+        lines.append(f"{_HOST_LABELS.get(name, name)}: {printable(str(value))}")
+    return "\n".join(lines)

@@ -1,0 +1,217 @@
+"""Which rows the timeline has, and every event of the run in one of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from sightline.algebra.classes import with_class
+from sightline.algebra.lanes import in_lanes, thinned
+from sightline.flames.names import readable
+from sightline.model.run import Run
+from sightline.report.html.timeline.details import device_details, host_details
+from sightline.text import printable
+
+# A page of so many events stays under 10 MB (tests/web/test_report_page.py measures it); beyond it
+# short neighbours become marks that say how many they are.
+MAX_EVENTS = 1_200_000
+
+# Colours of the page, by number.
+CLASSES = ("compute", "communication", "copy", "op", "annotation", "step", "api", "python",
+           "device range", "other")  # fmt: skip
+_DEVICE_CLASS = {"compute": 0, "exposed_comm": 1, "exposed_copy": 2}
+_HOST_CLASS = {"op": 3, "annotation": 4, "step": 5, "runtime": 6, "driver": 6, "python": 7}
+_COLUMNS = ("track", "level", "start_ns", "end_ns", "name", "class", "detail", "id", "link")
+
+
+@dataclass
+class Timeline:
+    """Events sorted by track, lane and start; names and details as places in lists."""
+
+    tracks: list[dict[str, Any]]
+    events: pl.DataFrame
+    names: list[str]
+    labels: list[str]  # the names, short
+    details: list[str]
+    in_tables: int  # rows of the tables that were put in
+    merged: int = 0  # events that stand in marks of several
+    notes: list[str] = field(default_factory=list)
+
+
+def timeline(run: Run, origin_ns: int, limit: int = MAX_EVENTS) -> Timeline:
+    """The run's device operations, host ranges and ranges on the device."""
+    tracks: list[dict[str, Any]] = []
+    parts: list[pl.DataFrame] = []
+    texts: list[str] = [""]
+    notes: list[str] = []
+    for rank_part, rank_tracks in (_device(run, texts), _ranges(run), _host(run, texts, notes)):
+        parts.append(rank_part.with_columns(track=pl.col("track") + len(tracks)))
+        tracks += rank_tracks
+    events = pl.concat(parts)
+    order = sorted(range(len(tracks)), key=lambda i: tracks[i]["order"])
+    place = {old: new for new, old in enumerate(order)}
+    if tracks:
+        events = events.with_columns(pl.col("track").replace_strict(place, return_dtype=pl.Int64))
+    tracks = [{k: v for k, v in tracks[i].items() if k != "order"} for i in order]
+    total = events.height
+    events = in_lanes(events).with_columns(pl.col("start_ns", "end_ns") - origin_ns)
+    events, merged = thinned(events, limit)
+    if merged:
+        notes.append(
+            f"{merged:,} of {total:,} events are so short and so many that they stand together in "
+            "marks that say how many they are. All are in the recording: sightline tables."
+        )
+    events, names, labels = _named(events)
+    events = _linked(events)
+    return Timeline(tracks, events, names, labels, texts, total, merged, notes)
+
+
+def _empty() -> pl.DataFrame:
+    types = dict.fromkeys(_COLUMNS, pl.Int64) | {"name": pl.String}
+    return pl.DataFrame(schema=types)
+
+
+def _numbered(frame: pl.DataFrame, by: list[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The frame with `track`, and one row a track with how many events it has."""
+    keys = frame.group_by(by).agg(n=pl.len()).sort(*by, nulls_last=True)
+    keys = keys.with_columns(track=pl.int_range(pl.len(), dtype=pl.Int64))
+    rows = frame.join(keys.drop("n"), on=by, how="left", nulls_equal=True, maintain_order="left")
+    return rows, keys
+
+
+def _device(run: Run, texts: list[str]) -> tuple[pl.DataFrame, list[dict[str, Any]]]:
+    ops = run.table("device_ops")
+    if ops.is_empty():
+        return _empty(), []
+    by = ["rank", "device_id", "pid", "context_id", "stream_id"]
+    classed = with_class(ops, run.table("collectives"))
+    detail, known = device_details(ops)
+    rows, keys = _numbered(classed.with_columns(detail=detail.cast(pl.Int64)), by)
+    texts[:] = known
+    several = keys.group_by("rank", "device_id", "stream_id").agg(pl.len()).get_column("len").max()
+    tracks = []
+    for key in keys.iter_rows(named=True):
+        context = f" · context {key['context_id']}" if several != 1 and key["context_id"] else ""
+        stream = "no stream" if key["stream_id"] is None else f"stream {key['stream_id']}"
+        tracks.append(
+            {
+                "rank": key["rank"], "device": key["device_id"], "kind": "stream",
+                "group": f"rank {key['rank']} · GPU {key['device_id']}", "label": stream + context,
+                "order": (key["rank"], 0, key["device_id"], 1, _n(key["stream_id"]),
+                          _n(key["context_id"])),
+            }
+        )  # fmt: skip
+    return (
+        rows.select(
+            "track", pl.lit(0, pl.Int64).alias("level"), "start_ns", "end_ns", "name",
+            pl.col("class_").replace_strict(_DEVICE_CLASS, return_dtype=pl.Int64).alias("class"),
+            "detail", id="device_op_id", link="launch_id",
+        ).select(_COLUMNS),
+        tracks,
+    )  # fmt: skip
+
+
+def _n(value: int | None) -> int:
+    return 2**62 if value is None else value
+
+
+def _ranges(run: Run) -> tuple[pl.DataFrame, list[dict[str, Any]]]:
+    ranges = run.table("device_ranges").drop_nulls(["start_ns", "end_ns"])
+    if ranges.is_empty():
+        return _empty(), []
+    rows, keys = _numbered(ranges, ["rank", "device_id", "stream_id"])
+    tracks = [
+        {
+            "rank": key["rank"], "device": key["device_id"], "kind": "ranges",
+            "group": f"rank {key['rank']} · GPU {key['device_id']}",
+            "label": f"annotations on stream {key['stream_id']}",
+            "order": (key["rank"], 0, _n(key["device_id"]), 0, _n(key["stream_id"]), 0),
+        }
+        for key in keys.iter_rows(named=True)
+    ]  # fmt: skip
+    zero = pl.lit(0, pl.Int64)
+    none = pl.lit(None, pl.Int64)
+    return (
+        rows.select(
+            "track", level=zero, start_ns="start_ns", end_ns="end_ns", name="name",
+            detail=zero, id=none, link=none, **{"class": pl.lit(8, pl.Int64)},
+        ).select(_COLUMNS),
+        tracks,
+    )  # fmt: skip
+
+
+def _host(
+    run: Run, texts: list[str], notes: list[str]
+) -> tuple[pl.DataFrame, list[dict[str, Any]]]:
+    ops = run.table("host_ops")
+    if ops.is_empty():
+        return _empty(), []
+    detail, known, left_out = host_details(ops)
+    if left_out:
+        notes.append(f"Left out of the timeline's details for their size: {', '.join(left_out)}.")
+    # Texts of the device stand first; place 0 of both is the empty text.
+    at = len(texts) - 1
+    shifted = pl.select(pl.when(detail > 0).then(detail.cast(pl.Int64) + at).otherwise(0))
+    texts += known[1:]
+    ops = ops.with_columns(detail=shifted.to_series())
+    rows, keys = _numbered(ops, ["rank", "pid", "tid"])
+    named = {
+        (t["rank"], t["pid"], t["tid"]): t["thread_name"]
+        for t in run.table("threads").iter_rows(named=True)
+    }
+    tracks = []
+    for key in keys.iter_rows(named=True):
+        name = named.get((key["rank"], key["pid"], key["tid"])) or ""
+        label = "thread" if key["tid"] is None else f"thread {key['tid']}"
+        if name and not name.startswith("thread "):
+            label = f"{name} {key['tid']}"
+        tracks.append(
+            {
+                "rank": key["rank"], "device": None, "kind": "thread",
+                "group": f"rank {key['rank']} · CPU", "label": printable(label),
+                "order": (key["rank"], 1, -key["n"], _n(key["pid"]), _n(key["tid"]), 0),
+            }
+        )  # fmt: skip
+    return (
+        rows.select(
+            "track", pl.col("depth").fill_null(0).alias("level"), "start_ns", "end_ns", "name",
+            pl.col("layer").replace_strict(_HOST_CLASS, default=9, return_dtype=pl.Int64)
+            .alias("class"),
+            "detail", id="host_op_id", link=pl.lit(None, pl.Int64),
+        ).select(_COLUMNS),
+        tracks,
+    )  # fmt: skip
+
+
+def _named(events: pl.DataFrame) -> tuple[pl.DataFrame, list[str], list[str]]:
+    """Names as places in a list, the most frequent first, so that most fit in a byte."""
+    known = (
+        events.group_by("name")
+        .agg(n=pl.len(), first=pl.col("class").min())
+        .sort("n", "name", descending=[True, False])
+    )
+    names = [printable(n) for n in known.get_column("name").to_list()]
+    layer = {0: "kernel", 1: "kernel", 7: "python"}
+    # It is the box that cuts a label; no box is wider than this.
+    labels = [
+        readable(layer.get(kind, "op"), name)[:160]
+        for name, kind in known.select("name", "first").rows()
+    ]
+    codes = known.select("name", code=pl.int_range(pl.len(), dtype=pl.Int64))
+    rows = events.join(codes, on="name", how="left", maintain_order="left")
+    return rows.drop("name").rename({"code": "name"}), names, labels
+
+
+def _linked(events: pl.DataFrame) -> pl.DataFrame:
+    """`link`: place of the launching call among the events, plus 1; 0 is none."""
+    numbered = events.with_row_index("_place")
+    is_host = pl.col("class") >= 3
+    calls = (
+        numbered.filter(is_host & pl.col("id").is_not_null())
+        .select(link="id", at=pl.col("_place").cast(pl.Int64) + 1)
+        .join(numbered.select("link").drop_nulls().unique(), on="link", how="semi")
+    )
+    joined = events.join(calls, on="link", how="left", maintain_order="left")
+    return joined.with_columns(link=pl.col("at").fill_null(0)).drop("at", "id", "level")

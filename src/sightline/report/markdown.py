@@ -1,0 +1,119 @@
+"""The report as Markdown, for a pull request or an issue: no picture, no click needed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from sightline.report.html.headline import about, device_label, headline
+from sightline.report.terminal import MAX_RANKS, PARTS
+from sightline.text import fit, printable
+from sightline.units import format_count, format_ns, format_pct
+
+TOP_FINDINGS = 10
+NAME_WIDTH = 80
+# What Markdown or HTML would take for markup. Names come from recordings and are text.
+_MARKUP = re.compile(r"([\\`*_{}\[\]()#+!|~])")
+
+
+def markdown(data: dict[str, Any]) -> str:
+    """The whole page."""
+    blocks = [
+        ["# Why is it slow?", "", text(headline(data)), "", text(" · ".join(about(data)))],
+        list(_where(data)),
+        list(_findings(data)),
+        list(_kernels(data)),
+        list(_limits(data)),
+    ]
+    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def text(words: str) -> str:
+    """A text of a recording as Markdown shows it, letter by letter."""
+    plain = _MARKUP.sub(r"\\\1", printable(words))
+    return plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _row(cells: list[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _where(data: dict[str, Any]) -> Iterator[str]:
+    rows = data["breakdown"]
+    if not rows:
+        return
+    yield "## Where the time went"
+    yield ""
+    yield _row(["", *(label for _, label, *_ in PARTS), "window"])
+    yield _row(["---", *["---:"] * (len(PARTS) + 1)])
+    for row in rows[:MAX_RANKS]:
+        cells = [
+            f"{format_pct(row[f'{part}_pct'])} ({format_ns(row[f'{part}_ns'])})"
+            for part, *_ in PARTS
+        ]
+        yield _row([device_label(row, rows), *cells, format_ns(row["window_ns"])])
+    if len(rows) > MAX_RANKS:
+        yield ""
+        yield f"{len(rows) - MAX_RANKS} more: `sightline stats breakdown`"
+
+
+def _findings(data: dict[str, Any]) -> Iterator[str]:
+    judged = [f for f in data["findings"] if not f["abstained"]]
+    yield "## Findings"
+    if not judged:
+        yield ""
+        yield "No rule found a problem."
+    for number, finding in enumerate(judged[:TOP_FINDINGS], 1):
+        figures = [finding["severity"]]
+        if finding["gain_ns"] is not None:
+            figures.append(f"gain at most {format_ns(finding['gain_ns'])}")
+        if finding["cost_ns"] is not None:
+            figures.append(f"cost {format_ns(finding['cost_ns'])}")
+        if finding["cost_pct"] is not None:
+            figures.append(f"{format_pct(finding['cost_pct'])} of the window")
+        yield ""
+        yield f"### {number}. {text(finding['title'])} ({', '.join(figures)})"
+        yield ""
+        yield text(finding["summary"])
+        yield ""
+        yield from (f"- {text(fit(line, 400))}" for line in finding["evidence"])
+        for label in ("fix", "verify"):
+            if finding[label]:
+                yield f"- **{label.capitalize()}:** {text(finding[label])}"
+    if len(judged) > TOP_FINDINGS:
+        yield ""
+        yield f"{len(judged) - TOP_FINDINGS} more: `sightline report --json`"
+
+
+def _kernels(data: dict[str, Any]) -> Iterator[str]:
+    if not data["kernels"]:
+        return
+    yield "## Top kernels"
+    yield ""
+    yield _row(["kernel", "instances", "total", "mean", "of the window"])
+    yield _row(["---", "---:", "---:", "---:", "---:"])
+    for row in data["kernels"]:
+        yield _row(
+            [
+                text(fit(row["short_name"], NAME_WIDTH)),
+                format_count(row["instances"]),
+                format_ns(row["total_ns"]),
+                format_ns(row["mean_ns"]),
+                format_pct(row["window_pct"]),
+            ]
+        )
+
+
+def _limits(data: dict[str, Any]) -> Iterator[str]:
+    abstained = [f for f in data["findings"] if f["abstained"]]
+    if not data["limits"] and not abstained:
+        return
+    yield "## What limits the conclusions"
+    yield ""
+    for limit in data["limits"]:
+        count = "" if limit["count"] is None else f"{format_count(limit['count'])} "
+        remedy = f" → {text(limit['remedy'])}" if limit["remedy"] else ""
+        yield f"- {limit['severity']}: {text(count + limit['text'])}{remedy}"
+    for finding in abstained:
+        yield f"- not judged: {text(finding['rule'])} ({text(finding['reason'] or '')})"

@@ -1,0 +1,217 @@
+"""The page's data, without a browser: packing, lanes, evidence, what is absent and why."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import zlib
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sightline import registry
+from sightline.algebra.lanes import in_lanes, thinned
+from sightline.errors import MissingDataError
+from sightline.model.columns import Column
+from sightline.report.html import blocks
+from sightline.report.html import page as html
+from sightline.report.html.blocks import MAX_POINTS, reduced
+from sightline.report.html.declare import View
+from sightline.report.html.timeline.pack import Packed
+from sightline.report.summary import summary
+from support import traces
+from support.command import sightline
+from support.simulated import simulated
+
+TEMPLATE = "<title>sightline</title>[/*DATA*/][/*COLUMNS*/]"
+
+
+@pytest.fixture(autouse=True)
+def template(monkeypatch):
+    """What the page is built of is tested with it; here its data is looked at."""
+    monkeypatch.setattr(html, "_template", lambda: TEMPLATE)
+
+
+def content(data: bytes) -> dict:
+    packed = re.search(rb"\[([^\]]*)\]\[", data)[1]
+    return json.loads(zlib.decompress(base64.b64decode(packed)))
+
+
+def unpacked(packed: Packed, entry: dict) -> list[int]:
+    """What columns.ts does."""
+    data = zlib.decompress(bytes(packed.body[entry["at"] : entry["at"] + entry["bytes"]]))
+    n, width = entry["n"], entry["width"]
+    values = [sum(data[p * n + i] << 8 * p for p in range(width)) for i in range(n)]
+    if entry["delta"]:
+        total, out = 0, []
+        for v in values:
+            total += -(v + 1) // 2 if v % 2 else v // 2
+            out.append(total)
+        return out
+    return values
+
+
+@given(st.lists(st.integers(-(2**52), 2**52), max_size=60))
+def test_columns_come_back_exactly(values):
+    packed = Packed()
+    packed.add(pl.Series([1, 2, 3]))
+    entry = packed.add(pl.Series(values, dtype=pl.Int64), delta=True)
+    assert unpacked(packed, entry) == values
+    absolute = [abs(v) for v in values]
+    entry = packed.add(pl.Series(absolute, dtype=pl.Int64))
+    assert unpacked(packed, entry) == absolute
+
+
+EVENTS = st.lists(
+    st.tuples(st.integers(0, 2), st.integers(0, 1), st.integers(0, 60), st.integers(0, 20)),
+    max_size=60,
+)
+
+
+def events(rows) -> pl.DataFrame:
+    return pl.DataFrame(
+        [(t, level, start, start + n, i) for i, (t, level, start, n) in enumerate(rows)],
+        schema=["track", "level", "start_ns", "end_ns", "id"],
+        orient="row",
+        schema_overrides=dict.fromkeys(["track", "level", "start_ns", "end_ns", "id"], pl.Int64),
+    )
+
+
+@given(EVENTS)
+def test_in_a_lane_nothing_overlaps_and_nothing_is_lost(rows):
+    laned = in_lanes(events(rows))
+    assert sorted(laned.get_column("id").to_list()) == list(range(len(rows)))
+    for (_, _), lane in laned.group_by("track", "lane"):
+        assert lane.get_column("level").n_unique() == 1
+        reach = None
+        for start, end in lane.select("start_ns", "end_ns").rows():
+            assert reach is None or start >= reach
+            reach = max(end, start + 1)
+
+
+@given(EVENTS, st.integers(1, 40))
+def test_marks_say_how_many_they_are(rows, limit):
+    laned = in_lanes(events(rows))
+    marks, merged = thinned(laned, limit)
+    assert marks.get_column("count").sum() == len(rows)
+    lengths = (laned.get_column("end_ns") - laned.get_column("start_ns")).sum()
+    assert marks.get_column("busy_ns").sum() == lengths
+    several = marks.filter(pl.col("count") > 1)
+    assert several.get_column("count").sum() == merged
+    for _, lane in marks.group_by("track", "lane"):
+        ordered = lane.sort("start_ns")
+        gap = ordered.get_column("start_ns").shift(-1) - ordered.get_column("end_ns")
+        assert (gap.drop_nulls() >= 0).all()
+
+
+def test_many_points_keep_their_lowest_and_highest():
+    points = pl.DataFrame({"t": range(100_000), "v": [float(i % 977) for i in range(100_000)]})
+    short = reduced(points)
+    assert short.height <= MAX_POINTS
+    assert short.get_column("high").max() == 976
+    assert short.get_column("low").min() == 0
+
+
+@pytest.mark.parametrize("scenario", ["dataloader_starved", "exposed_communication", "cpu_only"])
+def test_every_panel_is_there_or_says_why_not(scenario):
+    run = simulated(scenario).run
+    view = View(run, summary(run))
+    absent = []
+    for _, module in registry.members("report.html.panels"):
+        try:
+            assert module.data(view)
+        except MissingDataError as missing:
+            absent.append(module.PANEL.title)
+            assert missing.why
+    page = content(html.write(run))
+    recording = next(p for p in page["panels"] if p["name"] == "recording")
+    listed = next((b["items"] for b in recording["blocks"] if b["kind"] == "list"), [])
+    assert sorted(line.split(":")[0] for line in listed) == sorted(absent)
+    assert page["panels"][0]["name"] == "summary"
+
+
+def test_the_timeline_holds_every_row_of_the_tables():
+    run = simulated("exposed_communication").run
+    view = View(run, summary(run))
+    line = view.timeline
+    rows = run.rows("device_ops") + run.rows("host_ops") + run.rows("device_ranges")
+    assert line.events.height == line.in_tables == rows
+    # Links go from a device operation to the place of the call that launched it.
+    linked = line.events.filter(pl.col("link") > 0)
+    launched = run.table("device_ops").drop_nulls("launch_id")
+    assert linked.height == launched.height
+    calls = line.events[linked.get_column("link").cast(pl.Int64) - 1]
+    names = [line.names[i] for i in calls.get_column("name")]
+    assert {n for n in names if "aunch" not in n and "emcpy" not in n and "emset" not in n} == set()
+
+
+def test_findings_are_shown_where_they_happen():
+    run = simulated("dataloader_starved").run
+    data = summary(run)
+    page = content(html.write(run, data))
+    cards = next(b for b in page["panels"][0]["blocks"] if b["kind"] == "findings")["cards"]
+    assert cards
+    placed = [c for c in cards if c["where"]["ranges"]]
+    assert placed
+    for card in placed:
+        assert len(card["where"]["spark"]) == 60
+        assert max(card["where"]["spark"]) > 0
+        assert all(a <= b for a, b in card["where"]["ranges"])
+
+
+def test_names_are_not_markup_in_the_file(tmp_path: Path):
+    evil = "</script><b>&"
+    run = traces.opened(tmp_path, [traces.kernel(evil, 0, 5), traces.kernel("k", 9, 5)])
+    data = html.write(run, title=evil)
+    assert b"</script>" not in data.replace(b"</script>]", b"")
+    assert b"&lt;/script&gt;" in data
+
+
+def test_numbers_that_json_cannot_hold_are_missing():
+    frame = pl.DataFrame({"v": [1.5, float("nan"), float("inf"), None]})
+    block = blocks.table("t", frame, [Column("v", pl.Float64, "value")])
+    assert block["columns"][0]["values"] == [1.5, None, None, None]
+    points = frame.with_columns(t=pl.int_range(pl.len(), dtype=pl.Int64))
+    series = blocks.lines("t", points, "t", {"v": "v"}, 0, "")["series"]
+    assert series[0]["low"] == [1.5]
+
+
+def test_the_same_recording_gives_the_same_page():
+    run = simulated("exposed_communication").run
+    assert html.write(run) == html.write(run)
+
+
+def test_the_page_without_its_template_says_how_to_build_it(tmp_path, monkeypatch):
+    monkeypatch.undo()
+    trace = traces.write(tmp_path, [traces.kernel("k", 0, 5)])
+    monkeypatch.setattr("sightline.report.html.page.files", lambda _: tmp_path)
+    outcome = sightline("report", trace, "-o", tmp_path / "r.html")
+    assert outcome.code == 2
+    assert "scripts/build_web.py" in outcome.err
+
+
+def test_without_a_terminal_nothing_is_left_in_the_folder(tmp_path, monkeypatch):
+    trace = traces.write(tmp_path, [traces.kernel("k", 0, 5)])
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    assert sightline("report", trace).code == 0
+    assert list(here.iterdir()) == []
+
+
+def test_on_a_terminal_the_page_is_written_beside_and_nothing_of_others_is(tmp_path, monkeypatch):
+    from sightline.cli import report
+
+    monkeypatch.chdir(tmp_path)
+    run = traces.opened(tmp_path, [traces.kernel("k", 0, 5)])
+    monkeypatch.setattr(html, "_template", lambda: html.MARK.decode() + TEMPLATE)
+    report._beside(run, summary(run))
+    assert html.is_ours(tmp_path / "report.html")
+    report._beside(run, summary(run))  # an own one is replaced
+    (tmp_path / "report.html").write_text("my thesis")
+    report._beside(run, summary(run))
+    assert (tmp_path / "report.html").read_text() == "my thesis"

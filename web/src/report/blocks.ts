@@ -1,0 +1,47 @@
+// Draws the pieces of a panel, by kind. A new panel in Python needs nothing here.
+
+import { lines, shares } from "./charts";
+import type { Block } from "./data";
+import { h } from "./dom";
+import { type ShowFinding, cards } from "./findings";
+import { flame } from "./flamepanel";
+import { type Actions, table } from "./table";
+
+export interface Tools extends Actions {
+  length: number;
+  showFinding: ShowFinding;
+  timeline(): HTMLElement;
+  listens(panel: string): boolean;
+}
+
+export function draw(block: Block, tools: Tools): HTMLElement {
+  switch (block.kind) {
+    case "text": return h("p", { class: block.role }, block.text);
+    case "table": return table(block, tools);
+    case "shares": return shares(block);
+    case "lines": return lines(block, tools.length);
+    case "findings": return cards(block.cards, tools.showFinding);
+    case "fold": return h("details", {}, h("summary", {}, block.title), h("pre", { tabindex: 0 }, block.text));
+    case "list": return h("section", {}, h("h3", {}, block.title),
+      h("ul", {}, ...block.items.map((item) => h("li", {}, item))));
+    case "limits": return limits(block.title, block.rows);
+    case "image": return h("div", { class: "scroll picture", tabindex: 0, role: "region", "aria-label": block.alt },
+      h("img", { src: `data:image/svg+xml;base64,${block.svg}`, alt: block.alt }));
+    case "flame": return flame(block.page, () => tools.listens("flame"));
+    case "timeline": return tools.timeline();
+  }
+}
+
+function limits(title: string, rows: { severity: string; text: string; remedy: string }[]): HTMLElement {
+  const loud = rows.filter((row) => row.severity !== "info");
+  const quiet = rows.filter((row) => row.severity === "info");
+  const item = (row: { severity: string; text: string; remedy: string }) =>
+    h("li", { class: row.severity }, row.text, row.remedy ? h("span", { class: "soft" }, ` → ${row.remedy}`) : null);
+  if (!rows.length) return h("section", {}, h("h3", {}, title), h("p", { class: "note" }, "Nothing that sightline knows of."));
+  return h("section", { class: "limits" }, h("h3", {}, title),
+    loud.length ? h("ul", {}, ...loud.map(item)) : null,
+    quiet.length
+      ? h("details", { open: !loud.length && quiet.length < 5 }, h("summary", {}, `${quiet.length} ${quiet.length === 1 ? "note" : "notes"}`),
+        h("ul", {}, ...quiet.map(item)))
+      : null);
+}

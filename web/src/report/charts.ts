@@ -1,0 +1,132 @@
+// Bars, lines, histograms and sparklines as SVG.
+
+import { amount, cell, moment, percent } from "../shared/format";
+import type { LinesBlock, SharesBlock } from "./data";
+import { h, s, say } from "./dom";
+
+/** One stacked bar a row: what each part is stands beside it in words as well. */
+export function shares(block: SharesBlock): HTMLElement {
+  const longest = Math.max(...block.whole, 1);
+  const rows = block.labels.map((label, row) => {
+    const whole = block.whole[row] ?? 0;
+    const scale = block.same_scale ? longest : whole || 1;
+    const values = block.parts.map((_, part) => block.values[part]?.[row] ?? 0);
+    let at = 0;
+    const bars = values.map((value, part) => {
+      const width = (100 * value) / scale;
+      const bar = s("rect", {
+        x: `${at}%`, y: 0, width: `${width}%`, height: 18, class: `fill-${block.classes[part]}`,
+      }, s("title", {}, `${block.parts[part]}: ${amount("ns", value)}, ${percent(value, whole)}`));
+      at += width;
+      return bar;
+    });
+    const words = block.parts.map((part, i) => `${part} ${percent(values[i]!, whole)}`).join(", ");
+    const svg = s("svg", { class: "bar", height: 18, role: "img", "aria-label": `${label}: ${words}` }, ...bars);
+    return h("tr", {}, h("th", { scope: "row" }, label), h("td", { class: "wide" }, svg),
+      ...values.map((value) => h("td", { class: "number" },
+        block.same_scale ? amount("ns", value) : percent(value, whole),
+        block.same_scale ? null : h("small", {}, amount("ns", value)))),
+      h("td", { class: "number" }, amount("ns", whole)));
+  });
+  const heads = block.parts.map((part, i) => h("th", { scope: "col", class: "number" },
+    h("i", { class: `swatch fill-${block.classes[i]}` }), part));
+  return h("section", { class: "shares" }, h("h3", {}, block.title),
+    h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": block.title },
+      h("table", {}, h("thead", {}, h("tr", {}, h("td"), h("td", { class: "wide" }), ...heads,
+        h("th", { scope: "col", class: "number" }, block.same_scale ? "step" : "window"))),
+      h("tbody", {}, ...rows))));
+}
+
+const W = 900, H = 150, LEFT = 74, BOTTOM = 20;
+
+export function lines(block: LinesBlock, length: number): HTMLElement {
+  const all = block.series;
+  const highest = Math.max(...all.map((x) => x.high.reduce((a, b) => Math.max(a, b), -Infinity)));
+  const lowest = Math.min(0, ...all.map((x) => x.low.reduce((a, b) => Math.min(a, b), Infinity)));
+  const top = highest > lowest ? highest : lowest + 1;
+  const end = Math.max(length, ...all.map((x) => x.t[x.t.length - 1] ?? 0), 1);
+  const x = (t: number) => LEFT + ((W - LEFT - 8) * t) / end;
+  const y = (v: number) => 8 + ((H - BOTTOM - 8) * (top - v)) / (top - lowest);
+  const parts: SVGElement[] = [];
+  for (const v of [lowest, (lowest + top) / 2, top]) {
+    parts.push(s("line", { x1: LEFT, x2: W - 8, y1: y(v), y2: y(v), class: "grid" }),
+      s("text", { x: LEFT - 6, y: y(v) + 4, "text-anchor": "end" }, cell(block.unit, v)));
+  }
+  for (let i = 0; i <= 4; i++) {
+    const t = Math.round((end * i) / 4);
+    parts.push(s("text", {
+      x: x(t), y: H - 4, "text-anchor": i === 4 ? "end" : i ? "middle" : "start",
+    }, amount("ns", t)));
+  }
+  all.forEach((series, place) => {
+    // A value holds until the next one: steps, since nothing was recorded in between.
+    const steps = (values: number[]) => series.t.flatMap((t, i) => {
+      const here = `${x(t).toFixed(1)},${y(values[i]!).toFixed(1)}`;
+      const next = series.t[i + 1];
+      return next === undefined ? [here] : [here, `${x(next).toFixed(1)},${y(values[i]!).toFixed(1)}`];
+    });
+    const up = steps(series.high), down = steps(series.low).reverse();
+    parts.push(s("path", { d: `M${up.join("L")}L${down.join("L")}Z`, class: `area line-${place % 4}` }),
+      s("path", { d: `M${up.join("L")}`, class: `line line-${place % 4}` }));
+  });
+  const read = h("output", { class: "note" });
+  const names = all.map((x) => x.label).join(" and ");
+  const svg = s("svg", {
+    viewBox: `0 0 ${W} ${H}`, class: "plot", role: "img",
+    "aria-label": `${block.title}: ${names} over time, ${cell(block.unit, lowest)} to ${cell(block.unit, highest)}`,
+  }, ...parts);
+  svg.addEventListener("pointermove", (event) => {
+    const box = svg.getBoundingClientRect();
+    const t = ((((event.clientX - box.left) * W) / box.width - LEFT) * end) / (W - LEFT - 8);
+    read.textContent = all.map((series) => {
+      let i = 0;
+      while (i + 1 < series.t.length && series.t[i + 1]! <= t) i++;
+      const low = cell(block.unit, series.low[i]!), high = cell(block.unit, series.high[i]!);
+      return `${series.label} at ${moment(series.t[i]!)}: ${low === high ? low : `${low} to ${high}`}`;
+    }).join(" · ");
+  });
+  const legend = all.length > 1
+    ? h("p", { class: "note" }, ...all.map((series, i) => h("span", { class: "key" }, h("i", { class: `swatch line-${i % 4}` }), series.label)))
+    : null;
+  return h("section", { class: "lines" }, h("h3", {}, block.title), legend, svg,
+    h("p", { class: "note" }, block.note), read);
+}
+
+/** Where in the run something happens: a share per slice of it. */
+export function sparkline(values: number[], label: string): SVGSVGElement {
+  const high = Math.max(...values, 1e-9);
+  return s("svg", { viewBox: `0 0 ${values.length} 20`, class: "spark", preserveAspectRatio: "none", role: "img", "aria-label": label },
+    s("rect", { x: 0, y: 19.4, width: values.length, height: 0.6, class: "grid-fill" }),
+    ...values.map((v, i) => s("rect", {
+      x: i + 0.1, width: 0.8, y: 20 - Math.max(v > 0 ? 1.5 : 0, (20 * v) / high),
+      height: Math.max(v > 0 ? 1.5 : 0, (20 * v) / high), class: "fill-accent",
+    })));
+}
+
+/** How long the instances of one name took: equal steps of the logarithm. */
+export function histogram(lengths: number[], title: string): HTMLElement {
+  const sorted = Float64Array.from(lengths).sort();
+  const low = Math.max(sorted[0] ?? 1, 1), high = Math.max(sorted[sorted.length - 1] ?? 1, low + 1);
+  const bins = Math.min(40, Math.max(1, Math.ceil(Math.log(high / low) / Math.log(1.02))));
+  const edge = (i: number) => low * (high / low) ** (i / bins);
+  const counts = new Array<number>(bins).fill(0);
+  for (const v of sorted) {
+    const at = Math.floor((bins * Math.log(Math.max(v, low) / low)) / Math.log(high / low));
+    counts[Math.min(bins - 1, Math.max(0, at))]!++;
+  }
+  const most = Math.max(...counts);
+  const width = (W - LEFT - 8) / bins;
+  const bars = counts.map((n, i) => s("rect", {
+    x: LEFT + i * width + 0.5, width: Math.max(1, width - 1),
+    y: 8 + (H - BOTTOM - 8) * (1 - n / most), height: ((H - BOTTOM - 8) * n) / most, class: "fill-compute",
+  }, s("title", {}, `${n.toLocaleString("en-US")} of ${amount("ns", edge(i))} to ${amount("ns", edge(i + 1))}`)));
+  const ticks = [0, 0.25, 0.5, 0.75, 1].map((share) => s("text", {
+    x: LEFT + share * (W - LEFT - 8), y: H - 4,
+    "text-anchor": share === 1 ? "end" : share ? "middle" : "start",
+  }, amount("ns", Math.round(edge(share * bins)))));
+  say(title);
+  return h("figure", {}, s("svg", { viewBox: `0 0 ${W} ${H}`, class: "plot", role: "img", "aria-label": title },
+    s("text", { x: LEFT - 6, y: 16, "text-anchor": "end" }, most.toLocaleString("en-US")),
+    s("text", { x: LEFT - 6, y: H - BOTTOM, "text-anchor": "end" }, "0"), ...bars, ...ticks),
+  h("figcaption", { class: "note" }, "Instances by duration, on a logarithmic axis."));
+}

@@ -1,0 +1,116 @@
+// The page's data: what sightline/report/html/page.py writes, schema "sightline-page/1".
+
+import type { Page as FlamePage } from "../flame/data";
+import type { Entry } from "./columns";
+
+export const SCHEMA = "sightline-page/1";
+
+export type Cell = string | number | boolean | null;
+
+export interface TableColumn {
+  name: string;
+  label: string;
+  doc: string;
+  unit: string;
+  text: boolean;
+  values: Cell[];
+  /** Short forms of long names. */
+  labels?: (string | null)[];
+}
+
+export interface TableBlock {
+  kind: "table";
+  title: string;
+  columns: TableColumn[];
+  sort: string | null;
+  action: "kernel" | "range" | null;
+  rows: number;
+  of: number;
+  more: string;
+  from?: number[];
+  to?: number[];
+}
+
+export interface SharesBlock {
+  kind: "shares";
+  title: string;
+  parts: string[];
+  classes: string[];
+  labels: string[];
+  whole: number[];
+  values: number[][];
+  same_scale: boolean;
+}
+
+export interface Series { label: string; t: number[]; low: number[]; high: number[] }
+
+export interface LinesBlock {
+  kind: "lines";
+  title: string;
+  unit: string;
+  series: Series[];
+  note: string;
+}
+
+export interface Card {
+  rule: string; title: string; severity: string; confidence: string; summary: string;
+  cost_ns: number | null; cost_pct: number | null; gain_ns: number | null; of: string;
+  evidence: string[]; cause: string; fix: string; verify: string; method: string;
+  sources: string[]; limits: string[]; command: string; again: string; kernel: string;
+  where: { ranges: [number, number][]; spark: number[]; count: number };
+}
+
+export interface Track {
+  rank: number;
+  device: number | null;
+  kind: "stream" | "ranges" | "thread";
+  group: string;
+  label: string;
+}
+
+export interface Mark { finding: number; title: string; ranges: [number, number][] }
+
+export interface TimelineBlock {
+  kind: "timeline";
+  tracks: Track[];
+  lanes: { track: number[]; lane: number[]; n: number[] };
+  columns: Record<string, Entry>;
+  names: string[];
+  labels: string[];
+  details: string[];
+  classes: string[];
+  in_tables: number;
+  merged: number;
+  counters: LinesBlock[];
+  marks: Mark[];
+  windows: { rank: number; device: number; start: number; end: number }[];
+}
+
+export type Block =
+  | TableBlock | SharesBlock | LinesBlock | TimelineBlock
+  | { kind: "text"; text: string; role: "lead" | "note" }
+  | { kind: "fold"; title: string; text: string }
+  | { kind: "list"; title: string; items: string[] }
+  | { kind: "findings"; cards: Card[] }
+  | { kind: "limits"; title: string; rows: { severity: string; text: string; remedy: string }[] }
+  | { kind: "image"; svg: string; alt: string }
+  | { kind: "flame"; page: FlamePage };
+
+export interface PanelData { name: string; title: string; blocks: Block[] }
+
+export interface PageData {
+  schema: string;
+  version: string;
+  title: string;
+  about: string[];
+  origin_ns: string;
+  length_ns: number;
+  panels: PanelData[];
+}
+
+/** Complain of data that this page was not made for. */
+export function checked(page: PageData): PageData {
+  if (page.schema !== SCHEMA) throw new Error(`this page shows ${SCHEMA}, its data is ${page.schema}`);
+  if (!Array.isArray(page.panels) || !page.panels.length) throw new Error("the data has no panels");
+  return page;
+}

@@ -1,0 +1,63 @@
+// Elements from text. Nothing here ever reads text as markup: names come from recordings.
+
+export type Child = Node | string | null | undefined;
+type Options = Record<string, string | number | boolean | EventListener | undefined>;
+
+export function h<K extends keyof HTMLElementTagNameMap>(
+  tag: K, options: Options = {}, ...children: Child[]
+): HTMLElementTagNameMap[K] {
+  const element = document.createElement(tag);
+  apply(element, options);
+  element.append(...children.filter((c): c is Node | string => c !== null && c !== undefined));
+  return element;
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+
+export function s<K extends keyof SVGElementTagNameMap>(
+  tag: K, options: Options = {}, ...children: Child[]
+): SVGElementTagNameMap[K] {
+  const element = document.createElementNS(SVG, tag);
+  apply(element, options);
+  element.append(...children.filter((c): c is Node | string => c !== null && c !== undefined));
+  return element;
+}
+
+function apply(element: Element, options: Options): void {
+  for (const [name, value] of Object.entries(options)) {
+    if (value === undefined || value === false) continue;
+    if (typeof value === "function") element.addEventListener(name.slice(2), value);
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+}
+
+/** Tell a screen reader, and who looks at the status line. */
+export function say(text: string): void {
+  const element = document.getElementById("say");
+  if (element) element.textContent = text;
+}
+
+export async function copy(text: string, what: string): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    // A browser may refuse it for files from disk: the old way asks for no right.
+    const area = h("textarea", { class: "hidden-visually", "aria-hidden": "true" });
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+  }
+  say(`${what} copied`);
+}
+
+export function copyButton(text: () => string, label: string, what: string): HTMLButtonElement {
+  const button = h("button", { type: "button", class: "small" }, label);
+  button.onclick = () => {
+    void copy(text(), what);
+    button.textContent = "Copied";
+    setTimeout(() => { button.textContent = label; }, 1200);
+  };
+  return button;
+}

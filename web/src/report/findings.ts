@@ -1,0 +1,64 @@
+// The findings as cards: what it costs, what is gained, evidence, fix, how to verify, where.
+
+import { amount, share } from "../shared/format";
+import { sparkline } from "./charts";
+import type { Card } from "./data";
+import { type Child, copyButton, h } from "./dom";
+
+export type ShowFinding = (place: number) => void;
+
+export function cards(list: Card[], show: ShowFinding): HTMLElement {
+  if (!list.length) return h("p", { class: "note" }, "No rule found a problem.");
+  return h("ol", { class: "cards" }, ...list.map((card, place) => h("li", {}, one(card, place, show))));
+}
+
+function one(card: Card, place: number, show: ShowFinding): HTMLElement {
+  const figures: Child[] = [];
+  if (card.gain_ns !== null) figures.push(figure("gain, at most", amount("ns", card.gain_ns)));
+  if (card.cost_ns !== null) figures.push(figure("cost", amount("ns", card.cost_ns)));
+  if (card.cost_pct !== null) figures.push(figure(`of the ${card.of}`, share(card.cost_pct)));
+  const where = card.where.ranges.length
+    ? h("div", { class: "where" },
+      sparkline(card.where.spark, "where in the run it happens, first event to last"),
+      button(card, place, show))
+    : null;
+  return h("article", { class: `card ${card.severity}`, id: `finding-${place}` },
+    h("header", {},
+      h("h3", {}, card.title),
+      h("span", { class: `tag ${card.severity}` }, card.severity),
+      h("dl", { class: "figures" }, ...figures)),
+    h("p", {}, card.summary),
+    where,
+    card.cause ? h("p", { class: "soft" }, card.cause) : null,
+    line("Fix", card.fix), line("Verify", card.verify, true),
+    h("details", {},
+      h("summary", {}, `Evidence, confidence ${card.confidence}`),
+      h("ul", {}, ...card.evidence.map((text) => h("li", {}, text))),
+      card.method ? h("p", { class: "soft" }, `How the gain was found: ${card.method}.`) : null,
+      ...card.limits.map((text) => h("p", { class: "soft" }, `Limit: ${text}`)),
+      ...card.sources.map((text) => h("p", { class: "soft" }, `Source: ${text}`)),
+      command(card.command), command(card.again)));
+}
+
+function button(card: Card, place: number, show: ShowFinding): HTMLElement {
+  const n = card.where.count, held = card.where.ranges.length;
+  const text = n > held ? `Show the longest ${held} of ${n.toLocaleString("en-US")} in the timeline`
+    : n === 1 ? "Show in the timeline" : `Show all ${n.toLocaleString("en-US")} in the timeline`;
+  const element = h("button", { type: "button", class: "primary" }, text);
+  element.onclick = () => show(place);
+  return element;
+}
+
+function figure(label: string, value: string): HTMLElement {
+  return h("div", {}, h("dt", {}, label), h("dd", {}, value));
+}
+
+function line(label: string, text: string, copyable = false): HTMLElement | null {
+  if (!text) return null;
+  return h("p", { class: "line" }, h("b", {}, label), h("span", {}, text),
+    copyable ? copyButton(() => text, "Copy", label) : null);
+}
+
+function command(text: string): HTMLElement {
+  return h("p", { class: "command" }, h("code", {}, text), copyButton(() => text, "Copy", "Command"));
+}

@@ -1,0 +1,205 @@
+// The report's page: panels in a list, one shown at a time, and what is chosen kept in the address.
+
+import { amount, cell, count } from "../shared/format";
+import { unpackJson } from "../shared/pack";
+import { type Tools, draw } from "./blocks";
+import { histogram } from "./charts";
+import { packedPart } from "./columns";
+import { type PageData, type PanelData, type TimelineBlock, checked } from "./data";
+import { copy, h, say } from "./dom";
+import "./style.css";
+import { Model } from "./timeline/model";
+import { Timeline } from "./timeline/view";
+
+class Report {
+  private readonly sections = new Map<string, HTMLElement>();
+  private readonly links = new Map<string, HTMLAnchorElement>();
+  private readonly main = document.getElementById("main-start")!;
+  private current = "";
+  private timer = 0;
+  private timeline: Timeline | undefined;
+  private readonly whenLoaded: Promise<Timeline | undefined>;
+
+  constructor(private readonly data: PageData) {
+    document.title = `${data.title} · sightline`;
+    document.getElementById("page-title")!.textContent = data.title;
+    document.getElementById("page-about")!.textContent = data.about.join(" · ");
+    const list = h("ul");
+    for (const panel of data.panels) {
+      const link = h("a", { href: `#p=${panel.name}` }, panel.title);
+      link.onclick = (event) => { event.preventDefault(); this.open(panel.name, true); };
+      this.links.set(panel.name, link);
+      list.append(h("li", {}, link));
+      const heading = h("h2", { id: `heading-${panel.name}`, tabindex: -1 }, panel.title);
+      this.sections.set(panel.name, h("section", { class: "panel", id: `panel-${panel.name}`, "aria-labelledby": heading.id, hidden: true }, heading));
+    }
+    document.getElementById("panels")!.append(list);
+    this.main.replaceChildren(...this.sections.values());
+    this.whenLoaded = this.load();
+  }
+
+  /** The timeline's columns: read after the first panel has been painted. */
+  private async load(): Promise<Timeline | undefined> {
+    await new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
+    const element = document.getElementById("page-columns")!;
+    const block = this.data.panels.flatMap((p) => p.blocks).find((b): b is TimelineBlock => b.kind === "timeline");
+    if (!block) return undefined;
+    const model = await Model.load(block, packedPart(element));
+    this.timeline = new Timeline(model, Math.max(1, this.data.length_ns), () => this.remember());
+    return this.timeline;
+  }
+
+  private readonly tools: Tools = {
+    length: 0,
+    showFinding: (place) => this.withTimeline((t) => t.showFinding(place)),
+    showRange: (from, to) => this.withTimeline((t) => t.showRange(from, to)),
+    instances: (name) => this.instances(name),
+    listens: (panel) => this.current === panel,
+    timeline: () => {
+      const holder = h("div", { class: "timeline-place" }, h("p", { class: "note" }, "Reading the events …"));
+      void this.whenLoaded.then((t) => { if (t) holder.replaceChildren(t.element); })
+        .catch((error: unknown) => { holder.textContent = `The timeline cannot be shown: ${String(error)}`; });
+      return holder;
+    },
+  };
+
+  private withTimeline(act: (t: Timeline) => void): void {
+    this.open("timeline", true);
+    void this.whenLoaded.then((t) => {
+      if (!t) return;
+      // Laid out first, since a range is fitted to the width.
+      requestAnimationFrame(() => { act(t); t.canvas.focus({ preventScroll: true }); });
+    });
+  }
+
+  private instances(name: string): HTMLElement {
+    const holder = h("div", {}, h("p", { class: "note" }, "Reading the events …"));
+    void this.whenLoaded.then((t) => {
+      const place = t?.model.block.names.indexOf(name) ?? -1;
+      if (!t || place < 0) {
+        holder.replaceChildren(h("p", { class: "note" }, "Its instances are not in this page."));
+        return;
+      }
+      const lengths: number[] = [];
+      let longest = -1, merged = 0;
+      for (let i = 0; i < t.model.size; i++) {
+        if (t.model.name[i] !== place || t.model.cls[i]! > 2) continue;
+        if (t.model.eventsOf(i) > 1) { merged++; continue; }
+        lengths.push(t.model.length(i));
+        if (longest < 0 || t.model.length(i) > t.model.length(longest)) longest = i;
+      }
+      const show = h("button", { type: "button", class: "primary" }, "Show the longest in the timeline");
+      show.onclick = () => this.withTimeline((shown) => { shown.select(longest); });
+      const title = `${count(lengths.length)} instances`;
+      holder.replaceChildren(h("h3", {}, title), h("p", { class: "name" }, name.length > 600 ? `${name.slice(0, 600)}…` : name),
+        lengths.length ? histogram(lengths, `${title} by duration`) : null as unknown as string,
+        merged ? h("p", { class: "note" }, `${merged} marks of several short events are not in it.`) : "",
+        longest >= 0 ? show : "");
+    });
+    return holder;
+  }
+
+  private render(panel: PanelData): HTMLElement {
+    const section = this.sections.get(panel.name)!;
+    if (section.dataset["drawn"]) return section;
+    section.dataset["drawn"] = "yes";
+    this.tools.length = this.data.length_ns;
+    for (const block of panel.blocks) section.append(draw(block, this.tools));
+    return section;
+  }
+
+  open(name: string, focus = false): void {
+    const panel = this.data.panels.find((p) => p.name === name) ?? this.data.panels[0]!;
+    this.render(panel);
+    this.current = panel.name;
+    for (const [other, section] of this.sections) section.hidden = other !== panel.name;
+    for (const [other, link] of this.links) {
+      if (other === panel.name) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
+    }
+    document.body.dataset["panel"] = panel.name;
+    if (focus) {
+      window.scrollTo(0, 0);
+      document.getElementById(`heading-${panel.name}`)?.focus({ preventScroll: true });
+      this.links.get(panel.name)?.scrollIntoView({ block: "nearest", inline: "nearest" });
+    }
+    this.remember();
+  }
+
+  private remember(): void {
+    clearTimeout(this.timer);
+    // Not with each frame of a pan: browsers allow only so many changes of the address.
+    this.timer = window.setTimeout(() => history.replaceState(null, "", `#${this.address()}`), 200);
+  }
+
+  private address(): string {
+    return new URLSearchParams({ p: this.current, ...(this.timeline?.choice ?? {}) }).toString();
+  }
+
+  async start(): Promise<void> {
+    const parts = new URLSearchParams(location.hash.slice(1));
+    this.open(parts.get("p") ?? "");
+    document.getElementById("copy-link")!.onclick = () => {
+      history.replaceState(null, "", `#${this.address()}`);
+      void copy(location.href, "Link");
+    };
+    this.themes();
+    document.addEventListener("keydown", (event) => this.key(event, true));
+    document.addEventListener("keyup", (event) => this.key(event, false));
+    window.addEventListener("hashchange", () => {
+      const wanted = new URLSearchParams(location.hash.slice(1));
+      this.open(wanted.get("p") ?? this.current);
+      this.timeline?.restore(wanted);
+    });
+    window.addEventListener("beforeprint", () => {
+      for (const panel of this.data.panels) { this.render(panel).hidden = false; }
+      this.timeline?.ask();
+    });
+    window.addEventListener("afterprint", () => this.open(this.current));
+    document.body.dataset["ready"] = "yes";
+    const timeline = await this.whenLoaded;
+    timeline?.restore(parts);
+    document.body.dataset["timeline"] = timeline ? "yes" : "none";
+    // What the tests count and measure; a person's console may use it as well.
+    Object.assign(window, { sightline: { timeline, format: { amount, cell } } });
+  }
+
+  private key(event: KeyboardEvent, down: boolean): void {
+    const target = event.target as HTMLElement;
+    const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName) && (target as HTMLInputElement).type !== "checkbox";
+    if (this.current !== "timeline" || typing || event.ctrlKey || event.metaKey || event.altKey) return;
+    // Space and Enter belong to what has the focus, and arrows to what scrolls.
+    if (event.key.startsWith("Arrow") && target !== this.timeline?.canvas) return;
+    if (this.timeline?.key(event, down)) event.preventDefault();
+  }
+
+  private themes(): void {
+    const button = document.getElementById("theme")!;
+    const dark = matchMedia("(prefers-color-scheme: dark)");
+    const set = (on: boolean) => {
+      document.documentElement.dataset["theme"] = on ? "dark" : "light";
+      button.textContent = on ? "Light" : "Dark";
+      button.setAttribute("aria-label", on ? "Use the light theme" : "Use the dark theme");
+      this.timeline?.themeChanged();
+    };
+    set(dark.matches);
+    button.onclick = () => set(document.documentElement.dataset["theme"] !== "dark");
+    dark.addEventListener("change", () => set(dark.matches));
+  }
+}
+
+async function start(): Promise<void> {
+  try {
+    const element = document.getElementById("page-data")!;
+    const data = checked(await unpackJson<PageData>(element.textContent ?? ""));
+    element.textContent = "";
+    await new Report(data).start();
+  } catch (error) {
+    document.getElementById("main-start")!.textContent = `The report cannot be shown: ${String(error)}`;
+    document.body.dataset["ready"] = "failed";
+    say("The report cannot be shown");
+    throw error;
+  }
+}
+
+void start();

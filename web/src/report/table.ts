@@ -1,0 +1,162 @@
+// A table that sorts, filters and copies. Rows beyond the first are drawn when asked for.
+
+import { cell } from "../shared/format";
+import type { Cell, TableBlock, TableColumn } from "./data";
+import { copyButton, h, say } from "./dom";
+
+const FIRST = 100;
+let made = 0;
+
+export interface Actions {
+  /** Show a range of the run in the timeline. */
+  showRange(from: number, to: number): void;
+  /** The instances of a kernel: an element to put below the table. */
+  instances(name: string): HTMLElement;
+}
+
+export function table(block: TableBlock, actions: Actions): HTMLElement {
+  return new Table(block, actions).element;
+}
+
+class Table {
+  readonly element: HTMLElement;
+  private readonly body = h("tbody");
+  private readonly heads: HTMLElement[] = [];
+  private readonly below = h("div", { class: "instances" });
+  private readonly foot = h("p", { class: "note" });
+  private order: number[];
+  private sorted: { column: number; down: boolean } | undefined;
+  private filter = "";
+  private limit = FIRST;
+
+  constructor(private readonly block: TableBlock, private readonly actions: Actions) {
+    this.order = Array.from({ length: block.rows }, (_, i) => i);
+    const id = `table-${made++}`;
+    const caption = h("h3", { id }, block.title);
+    const search = h("input", {
+      type: "search", placeholder: "Filter", "aria-label": `Filter ${block.title}`,
+    });
+    search.oninput = () => { this.filter = search.value.toLowerCase(); this.limit = FIRST; this.draw(); };
+    const head = h("tr");
+    block.columns.forEach((column, place) => head.append(this.head(column, place)));
+    if (block.action === "range") head.append(h("th", { scope: "col" }, h("span", { class: "hidden-visually" }, "timeline")));
+    const given = block.columns.findIndex((c) => c.name === block.sort);
+    if (given >= 0) this.sorted = { column: given, down: true };
+    const tools = h("div", { class: "tools" },
+      block.rows > 8 ? search : null,
+      copyButton(() => this.asText(), "Copy table", block.title));
+    const scroll = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `Table: ${block.title}` },
+      h("table", {}, h("thead", {}, head), this.body));
+    this.element = h("section", { class: "table" }, h("div", { class: "caption" }, caption, tools),
+      scroll, this.foot, this.below);
+    this.marks();
+    this.draw();
+  }
+
+  private head(column: TableColumn, place: number): HTMLElement {
+    const button = h("button", { type: "button", title: column.doc }, column.label);
+    button.onclick = () => {
+      const down = this.sorted?.column === place ? !this.sorted.down : !column.text;
+      this.sorted = { column: place, down };
+      this.sort();
+      this.marks();
+      this.draw();
+      say(`sorted by ${column.label}, ${down ? "largest first" : "smallest first"}`);
+    };
+    const th = h("th", { scope: "col", class: column.text ? "text" : "number" }, button);
+    this.heads.push(th);
+    return th;
+  }
+
+  private marks(): void {
+    this.heads.forEach((th, place) => {
+      const here = this.sorted?.column === place;
+      if (here) th.setAttribute("aria-sort", this.sorted!.down ? "descending" : "ascending");
+      else th.removeAttribute("aria-sort");
+    });
+  }
+
+  private sort(): void {
+    const { column, down } = this.sorted!;
+    const values = this.block.columns[column]!.values;
+    this.order.sort((a, b) => {
+      const x = values[a] ?? null, y = values[b] ?? null;
+      if (x === null || y === null) return x === y ? a - b : x === null ? 1 : -1;
+      const less = x < y ? -1 : x > y ? 1 : 0;
+      return (down ? -less : less) || a - b;
+    });
+  }
+
+  private kept(): number[] {
+    if (!this.filter) return this.order;
+    const texts = this.block.columns.filter((c) => c.text);
+    return this.order.filter((row) => texts.some((c) =>
+      String(c.values[row] ?? "").toLowerCase().includes(this.filter)));
+  }
+
+  private draw(): void {
+    const kept = this.kept();
+    const rows = kept.slice(0, this.limit).map((row) => this.row(row));
+    this.body.replaceChildren(...rows);
+    const { block } = this;
+    const texts: (Node | string)[] = [];
+    if (kept.length > this.limit) {
+      const more = h("button", { type: "button", class: "small" }, `Show all ${kept.length.toLocaleString("en-US")}`);
+      more.onclick = () => { this.limit = kept.length; this.draw(); };
+      texts.push(`${this.limit} of ${kept.length.toLocaleString("en-US")} rows. `, more);
+    }
+    if (block.of > block.rows) {
+      texts.push(` The page holds the first ${block.rows.toLocaleString("en-US")} of ` +
+        `${block.of.toLocaleString("en-US")}; all:  ${block.more}`);
+    }
+    if (this.filter && !kept.length) texts.push("No row matches.");
+    this.foot.replaceChildren(...texts);
+  }
+
+  private row(row: number): HTMLElement {
+    const tr = h("tr");
+    for (const column of this.block.columns) {
+      const content = this.content(column, row);
+      const long = column.text && (typeof content === "string" ? content : (content.textContent ?? "")).length > 28;
+      tr.append(h("td", { class: column.text ? (long ? "text long" : "text") : "number" }, content));
+    }
+    if (this.block.action === "range") {
+      const show = h("button", { type: "button", class: "small" }, "Show");
+      show.setAttribute("aria-label", `Show row ${row + 1} in the timeline`);
+      show.onclick = () => this.actions.showRange(this.block.from![row]!, this.block.to![row]!);
+      tr.append(h("td", {}, show));
+    }
+    return tr;
+  }
+
+  private content(column: TableColumn, row: number): Node | string {
+    const value = column.values[row] ?? null;
+    if (value === null) return "–";
+    const full = text(column, value);
+    const short = column.labels?.[row] ?? full;
+    const cut = short.length > 90 ? `${short.slice(0, 60)}…${short.slice(-28)}` : short;
+    if (this.block.action === "kernel" && column.name === "name") {
+      const open = h("button", { type: "button", class: "link", title: full.slice(0, 2000) }, cut);
+      open.onclick = () => {
+        this.below.replaceChildren(this.actions.instances(String(value)));
+        this.below.scrollIntoView({ block: "nearest" });
+      };
+      return open;
+    }
+    return cut === full ? full : h("span", { title: full.slice(0, 2000) }, cut);
+  }
+
+  /** Tab-separated, numbers as they are: what a spreadsheet takes. */
+  private asText(): string {
+    const { columns } = this.block;
+    const clean = (value: Cell) => (value === null ? "" : String(value).replace(/[\t\n]/g, " "));
+    return [columns.map((c) => c.name).join("\t"),
+      ...this.kept().map((row) => columns.map((c) => clean(c.values[row] ?? null)).join("\t"))].join("\n");
+  }
+}
+
+function text(column: TableColumn, value: Exclude<Cell, null>): string {
+  if (typeof value === "number") return cell(column.unit, value);
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  return value;
+}

@@ -1,0 +1,69 @@
+// What a selected range holds: sums of what is drawn there, cut to the range.
+
+import type { Model } from "./model";
+
+export interface DeviceShare {
+  rank: number; device: number;
+  compute: number; comm: number; copy: number; idle: number;
+}
+export interface NameShare { name: number; count: number; time: number }
+export interface Breakdown { devices: DeviceShare[]; deviceNames: NameShare[]; hostNames: NameShare[]; exact: boolean }
+
+const MOST = 6;
+
+export function breakdown(model: Model, from: number, to: number): Breakdown {
+  const { tracks } = model.block;
+  const keys = [...new Set(tracks.filter((t) => t.kind === "stream").map((t) => `${t.rank} ${t.device}`))];
+  const devices = keys.map((key) => {
+    const [rank, device] = key.split(" ").map(Number) as [number, number];
+    // The partition of `sightline stats breakdown`: each moment is the first class's that is active.
+    const [compute, withComm, all] = [0, 1, 2].map((upTo) => union(model, from, to, rank, device, upTo));
+    return {
+      rank, device, compute: compute!, comm: withComm! - compute!, copy: all! - withComm!,
+      idle: to - from - all!,
+    };
+  });
+  const device = names(model, from, to, true), host = names(model, from, to, false);
+  return { devices, deviceNames: device, hostNames: host, exact: !model.count };
+}
+
+/** How long at least one operation of the classes up to one was running on a device. */
+function union(model: Model, from: number, to: number, rank: number, device: number, upTo: number): number {
+  const starts: number[] = [], ends: number[] = [];
+  for (const lane of model.lanes) {
+    const track = model.block.tracks[lane.track]!;
+    if (track.kind !== "stream" || track.rank !== rank || track.device !== device) continue;
+    for (let i = model.endsAfter(from, lane); i < lane.to && model.start[i]! < to; i++) {
+      if (model.cls[i]! > upTo) continue;
+      starts.push(Math.max(from, model.start[i]!));
+      ends.push(Math.min(to, model.end[i]!));
+    }
+  }
+  const s = Float64Array.from(starts).sort(), e = Float64Array.from(ends).sort();
+  // With both sorted, a stretch is over where as many have ended as have begun.
+  let total = 0, first = 0;
+  for (let i = 0; i < s.length; i++) {
+    if (i + 1 === s.length || s[i + 1]! > e[i]!) {
+      total += e[i]! - s[first]!;
+      first = i + 1;
+    }
+  }
+  return total;
+}
+
+function names(model: Model, from: number, to: number, device: boolean): NameShare[] {
+  const time = new Float64Array(model.block.names.length);
+  const count = new Uint32Array(model.block.names.length);
+  for (const lane of model.lanes) {
+    if ((model.block.tracks[lane.track]!.kind === "stream") !== device) continue;
+    if (model.block.tracks[lane.track]!.kind === "ranges") continue;
+    for (let i = model.endsAfter(from, lane); i < lane.to && model.start[i]! < to; i++) {
+      const name = model.name[i]!;
+      time[name]! += Math.max(0, Math.min(to, model.end[i]!) - Math.max(from, model.start[i]!));
+      count[name]! += model.eventsOf(i);
+    }
+  }
+  return [...time.keys()].filter((i) => time[i]! > 0)
+    .sort((a, b) => time[b]! - time[a]!).slice(0, MOST)
+    .map((name) => ({ name, count: count[name]!, time: time[name]! }));
+}

@@ -1,0 +1,95 @@
+// Which rows stand where: headings of ranks, streams, threads with their nested ops, counters.
+
+import type { LinesBlock } from "../data";
+import type { Model } from "./model";
+
+export type Row =
+  | { kind: "group"; y: number; h: number; group: string; open: boolean }
+  | { kind: "lane"; y: number; h: number; lane: number; first: boolean; track: number; hidden: number }
+  | { kind: "counter"; y: number; h: number; counter: LinesBlock };
+
+const GROUP = 20, STREAM = 18, THREAD = 15, COUNTER = 42, GAP = 5;
+
+export class Layout {
+  rows: Row[] = [];
+  height = 0;
+  /** Where each lane stands; -1 if it does not. */
+  laneY: Float64Array;
+  readonly groups: string[];
+  readonly closed = new Set<string>();
+  /** Tracks of which only the outermost row is drawn. */
+  readonly flat = new Set<number>();
+
+  constructor(private readonly model: Model) {
+    this.groups = [...new Set(model.block.tracks.map((t) => t.group))];
+    if (model.block.counters.length) this.groups.push("Counters");
+    this.laneY = new Float64Array(model.lanes.length);
+    // With many ranks, the threads of the first are open, the others' in their outermost row.
+    const ranks = [...new Set(model.block.tracks.map((t) => t.rank))];
+    model.block.tracks.forEach((track, i) => {
+      if (track.kind === "thread" && ranks.length > 1 && track.rank !== ranks[0]) this.flat.add(i);
+    });
+    this.build();
+  }
+
+  build(): void {
+    this.rows = [];
+    this.laneY.fill(-1);
+    let y = 0, group = "";
+    const perTrack = new Map<number, number>();
+    for (const lane of this.model.lanes) perTrack.set(lane.track, (perTrack.get(lane.track) ?? 0) + 1);
+    this.model.lanes.forEach((lane, index) => {
+      const track = this.model.block.tracks[lane.track]!;
+      if (track.group !== group) {
+        group = track.group;
+        this.rows.push({ kind: "group", y, h: GROUP, group, open: !this.closed.has(group) });
+        y += GROUP;
+      }
+      if (this.closed.has(group)) return;
+      const flat = this.flat.has(lane.track);
+      const first = this.model.lanes[index - 1]?.track !== lane.track;
+      if (flat && !first) return;
+      if (first) y += GAP;
+      const h = track.kind === "thread" ? THREAD : STREAM;
+      const hidden = flat ? perTrack.get(lane.track)! - 1 : 0;
+      this.rows.push({ kind: "lane", y, h, lane: index, first, track: lane.track, hidden });
+      this.laneY[index] = y;
+      y += h;
+    });
+    const { counters } = this.model.block;
+    if (counters.length) {
+      const open = !this.closed.has("Counters");
+      this.rows.push({ kind: "group", y, h: GROUP, group: "Counters", open });
+      y += GROUP;
+      for (const counter of open ? counters : []) {
+        this.rows.push({ kind: "counter", y, h: COUNTER, counter });
+        y += COUNTER + GAP;
+      }
+    }
+    this.height = y + 8;
+  }
+
+  toggle(group: string): void {
+    if (!this.closed.delete(group)) this.closed.add(group);
+    this.build();
+  }
+
+  /** Make a lane's row visible. */
+  reveal(lane: number): void {
+    const track = this.model.lanes[lane]!.track;
+    this.closed.delete(this.model.block.tracks[track]!.group);
+    this.flat.delete(track);
+    this.build();
+  }
+
+  rowAt(y: number): Row | undefined {
+    let low = 0, high = this.rows.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.rows[middle]!.y + this.rows[middle]!.h <= y) low = middle + 1;
+      else high = middle;
+    }
+    const row = this.rows[low];
+    return row && y >= row.y ? row : undefined;
+  }
+}

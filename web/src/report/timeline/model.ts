@@ -1,0 +1,208 @@
+// Every event of the run, in typed arrays: sorted by track, lane and start. In a lane nothing
+// overlaps, so the events of a lane are sorted by their end as well.
+
+import { type Entry, column } from "../columns";
+import type { TimelineBlock } from "../data";
+
+export interface Lane { track: number; lane: number; from: number; to: number }
+
+/** How many nanoseconds a pixel stands for at the closest zoom. */
+export const FULL_ZOOM = 0.05;
+/** Events narrower than this many pixels that start in the same ones are drawn as one mark. */
+export const COLUMN = 2;
+
+export class Model {
+  readonly lanes: Lane[] = [];
+  readonly start: Float64Array;
+  readonly end: Float64Array;
+  readonly name: Uint32Array;
+  readonly cls: Uint8Array;
+  readonly detail: Uint32Array;
+  readonly link: Uint32Array;
+  /** Events that a mark of the data stands for, and their time; only where the data merged some. */
+  readonly count: Uint32Array | undefined;
+  readonly busy: Float64Array | undefined;
+  /** Sum of the lengths of all events before each: a run of events is a difference of two. */
+  private readonly before: Float64Array;
+  private readonly laneOf: Uint32Array;
+
+  private constructor(readonly block: TimelineBlock, n: number) {
+    this.start = new Float64Array(n);
+    this.end = new Float64Array(n);
+    this.name = new Uint32Array(n);
+    this.cls = new Uint8Array(n);
+    this.detail = new Uint32Array(n);
+    this.link = new Uint32Array(n);
+    if (block.columns["count"]) this.count = new Uint32Array(n);
+    if (block.columns["busy"]) this.busy = new Float64Array(n);
+    this.before = new Float64Array(n + 1);
+    this.laneOf = new Uint32Array(n);
+    let from = 0;
+    block.lanes.n.forEach((size, i) => {
+      this.lanes.push({ track: block.lanes.track[i]!, lane: block.lanes.lane[i]!, from, to: from + size });
+      this.laneOf.fill(i, from, from + size);
+      from += size;
+    });
+    if (from !== n) throw new Error("the timeline's lanes and events do not agree");
+  }
+
+  static async load(block: TimelineBlock, packed: Uint8Array<ArrayBuffer>): Promise<Model> {
+    const entry = (name: string): Entry => {
+      const found = block.columns[name];
+      if (!found) throw new Error(`the timeline has no column ${name}`);
+      return found;
+    };
+    const model = new Model(block, entry("start").n);
+    await column(packed, entry("start"), model.start);
+    await column(packed, entry("length"), model.end);
+    await column(packed, entry("name"), model.name);
+    await column(packed, entry("class"), model.cls);
+    await column(packed, entry("detail"), model.detail);
+    await column(packed, entry("link"), model.link);
+    if (model.count) await column(packed, entry("count"), model.count);
+    if (model.busy) await column(packed, entry("busy"), model.busy);
+    let sum = 0;
+    for (let i = 0; i < model.end.length; i++) {
+      sum += model.busy ? model.busy[i]! : model.end[i]!;
+      model.before[i + 1] = sum;
+      model.end[i]! += model.start[i]!;
+    }
+    return model;
+  }
+
+  get size(): number { return this.start.length; }
+  laneIndex(event: number): number { return this.laneOf[event]!; }
+  length(event: number): number { return this.end[event]! - this.start[event]!; }
+  label(event: number): string { return this.block.labels[this.name[event]!] ?? ""; }
+  fullName(event: number): string { return this.block.names[this.name[event]!] ?? ""; }
+  /** How many events a place stands for: 1, or more where the data merged some. */
+  eventsOf(event: number): number { return this.count ? this.count[event]! : 1; }
+
+  events(from: number, to: number): number {
+    if (!this.count) return to - from;
+    let n = 0;
+    for (let i = from; i < to; i++) n += this.count[i]!;
+    return n;
+  }
+
+  /** Time of the events from..to, which do not overlap. */
+  time(from: number, to: number): number { return this.before[to]! - this.before[from]!; }
+
+  /** The first event of from..to that starts at or after a moment. */
+  startsAt(moment: number, from: number, to: number): number {
+    // Gallop first: the answer is mostly near.
+    let step = 1, low = from;
+    while (low + step < to && this.start[low + step - 1]! < moment) { low += step; step *= 2; }
+    let high = Math.min(low + step, to);
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.start[middle]! < moment) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  /** The first event of a lane that ends after a moment, or is at it. */
+  endsAfter(moment: number, lane: Lane): number {
+    let low = lane.from, high = lane.to;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.end[middle]! < moment) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  /** Walk over what a lane shows between two moments: single events, and marks of several.
+   *
+   * The cost is that of the pixels, not of the events: each mark is found by search. Columns are
+   * fixed in time, so that nothing flickers while it moves.
+   */
+  visit(
+    lane: Lane, from: number, to: number, nsPerPixel: number,
+    single: (event: number) => void, several: (first: number, last: number) => void,
+  ): void {
+    const wide = COLUMN * nsPerPixel;
+    let i = this.endsAfter(from, lane);
+    while (i < lane.to && this.start[i]! <= to) {
+      if (this.end[i]! - this.start[i]! >= wide) { single(i++); continue; }
+      const edge = (Math.floor(this.start[i]! / wide) + 1) * wide;
+      let next = this.startsAt(edge, i + 1, lane.to);
+      // Only the last can be wide: it reaches beyond the column.
+      if (next - 1 > i && this.end[next - 1]! - this.start[next - 1]! >= wide) next--;
+      if (next === i + 1) single(i);
+      else several(i, next);
+      i = next;
+    }
+  }
+
+  /** What is drawn at the closest zoom over the whole run: single events, and marks of several. */
+  fullZoomCount(): { single: number; several: number; stated: number } {
+    let single = 0, several = 0, stated = 0;
+    for (const lane of this.lanes) {
+      this.visit(lane, -Infinity, Infinity, FULL_ZOOM,
+        (event) => { single++; stated += this.eventsOf(event); },
+        (first, last) => { several += last - first; stated += this.events(first, last); });
+    }
+    return { single, several, stated };
+  }
+
+  /** The event of a lane at a moment, with some slack on both sides. */
+  at(lane: Lane, moment: number, slack: number): number {
+    const i = this.endsAfter(moment - slack, lane);
+    if (i >= lane.to || this.start[i]! > moment + slack) return -1;
+    // Of two that are near, the one that is under the pointer.
+    return i + 1 < lane.to && this.end[i]! < moment && this.start[i + 1]! <= moment ? i + 1 : i;
+  }
+
+  /** The next event in time, before or after one, for which `wanted` holds of its name. */
+  next(event: number, wanted: Uint8Array, direction: 1 | -1): number {
+    const t = event < 0 ? (direction > 0 ? -Infinity : Infinity) : this.start[event]!;
+    let best = -1;
+    for (let i = 0; i < this.size; i++) {
+      if (!wanted[this.name[i]!]) continue;
+      const s = this.start[i]!;
+      const after = direction > 0 ? s > t || (s === t && i > event) : s < t || (s === t && i < event);
+      if (!after) continue;
+      if (best < 0) { best = i; continue; }
+      const b = this.start[best]!;
+      // Equal starts: in order of place, as `after` has it.
+      if (direction > 0 ? s < b : s > b || (s === b && i > best)) best = i;
+    }
+    return best;
+  }
+
+  /** Names that hold a text; and how many events and how much time they are. */
+  search(text: string): { names: Uint8Array; events: number; time: number } {
+    const wanted = text.toLowerCase();
+    const names = new Uint8Array(this.block.names.length);
+    this.block.names.forEach((name, i) => { names[i] = name.toLowerCase().includes(wanted) ? 1 : 0; });
+    let events = 0, time = 0;
+    for (let i = 0; i < this.size; i++) {
+      if (!names[this.name[i]!]) continue;
+      events += this.eventsOf(i);
+      time += this.busy ? this.busy[i]! : this.end[i]! - this.start[i]!;
+    }
+    return { names, events, time };
+  }
+
+  /** Device operations that a call launched. */
+  launchedBy(event: number, limit: number): number[] {
+    const found: number[] = [];
+    for (let i = 0; i < this.size && found.length < limit; i++) {
+      if (this.link[i] === event + 1) found.push(i);
+    }
+    return found;
+  }
+
+  /** The ranges around an event on its thread, the innermost first. */
+  around(event: number): number[] {
+    const own = this.lanes[this.laneOf[event]!]!;
+    const found: number[] = [];
+    for (let l = this.laneOf[event]! - 1; l >= 0 && this.lanes[l]!.track === own.track; l--) {
+      const i = this.at(this.lanes[l]!, this.start[event]!, 0);
+      if (i >= 0 && this.start[i]! <= this.start[event]! && this.end[i]! >= this.end[event]!) found.push(i);
+    }
+    return found;
+  }
+}
