@@ -3,7 +3,7 @@
 VENV := .venv
 PY := $(VENV)/bin/python
 
-.PHONY: demo test check docs examples clean help
+.PHONY: demo test check docs examples native bench fuzz clean help
 
 help: ## what there is
 	@grep -hE '^[a-z]+:.*##' Makefile | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -23,13 +23,30 @@ docs: $(VENV)/.tests ## write docs/reference.md anew from the code
 examples: $(VENV)/.tests ## write the simulated example recordings anew
 	@$(PY) examples/make_simulated.py
 
+native: $(VENV)/.runtime ## build the compiled reader anew
+	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+
+bench: $(VENV)/.runtime ## reading speed and memory against a floor and a peer (benchmarks/README.md)
+	@$(PY) benchmarks/kineto_import.py
+
+FUZZ_SECONDS ?= 600
+fuzz: ## mutated traces through the reader with AddressSanitizer and UBSan, for FUZZ_SECONDS
+	@cmake -S . -B build/fuzz -DCMAKE_BUILD_TYPE=RelWithDebInfo -DSIGHTLINE_SANITIZE=ON \
+	    -DSIGHTLINE_PROGRAMS=ON >/dev/null
+	@cmake --build build/fuzz --target sightline-fuzz --parallel >/dev/null
+	@mkdir -p build/fuzz/inputs && for f in examples/*.json.gz examples/*/*.json.gz; do \
+	    gzip -dc $$f >build/fuzz/inputs/$$(echo $$f | tr / _).json; done
+	@build/fuzz/sightline-fuzz $(FUZZ_SECONDS) 1 build/fuzz/inputs/*.json
+
 clean: ## remove what was built
 	rm -rf $(VENV) .demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-$(VENV)/.runtime: pyproject.toml
+NATIVE := CMakeLists.txt $(wildcard native/*.cpp native/*.h)
+
+$(VENV)/.runtime: pyproject.toml $(NATIVE)
 	@scripts/setup
 	@touch $@
 
-$(VENV)/.tests: pyproject.toml
+$(VENV)/.tests: pyproject.toml $(NATIVE)
 	@scripts/setup test
 	@touch $@ $(VENV)/.runtime

@@ -10,12 +10,15 @@ import contextlib
 import hashlib
 import os
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from sightline.errors import InputError
 from sightline.model.source import Source
 
 DEFAULT_LIMIT_BYTES = 20 * 10**9
+
+_PART_BYTES = 64 << 20  # hashed at once on one core
 
 _in_use: set[Path] = set()  # entries that this process reads; they are never trimmed
 
@@ -43,18 +46,34 @@ def _content(source: Source) -> str:
         memo = folder() / "seen" / hashlib.blake2b(known_as.encode(), digest_size=16).hexdigest()
         with contextlib.suppress(OSError):
             return memo.read_text()
-        digest = hashlib.blake2b(digest_size=16)
-        with source.path.open("rb") as raw:
-            while chunk := raw.read(1 << 20):
-                digest.update(chunk)
+        digest = _digest(source.path, stat.st_size)
     except OSError as error:
         raise InputError(
             f"cannot read {source.given}", why=(error.strerror or str(error)).lower()
         ) from error
     with contextlib.suppress(OSError):
         memo.parent.mkdir(parents=True, exist_ok=True)
-        memo.write_text(digest.hexdigest())
-    return digest.hexdigest()
+        memo.write_text(digest)
+    return digest
+
+
+def _digest(path: Path, size: int) -> str:
+    """What a file contains, in short. Of a large file the parts are read on several cores."""
+    starts = range(0, max(size, 1), _PART_BYTES)
+    with ThreadPoolExecutor(min(len(starts), os.cpu_count() or 1)) as pool:
+        parts = list(pool.map(lambda start: _digest_of_part(path, start), starts))
+    return hashlib.blake2b(b"".join(parts), digest_size=16).hexdigest()
+
+
+def _digest_of_part(path: Path, start: int) -> bytes:
+    digest = hashlib.blake2b(digest_size=16)
+    left = _PART_BYTES
+    with path.open("rb", buffering=0) as raw:
+        raw.seek(start)
+        while left > 0 and (chunk := raw.read(min(left, 1 << 20))):
+            digest.update(chunk)
+            left -= len(chunk)
+    return digest.digest()
 
 
 def touch(entry: Path) -> None:

@@ -1,9 +1,10 @@
-"""A recording's bytes: opened read-only, decompressed on the way."""
+"""A recording's bytes: opened read-only, decompressed on the way (gzip, zstd)."""
 
 from __future__ import annotations
 
 import gzip
 import io
+import sys
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,6 +12,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 from sightline.errors import InputError
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 HEAD_BYTES = 64 * 1024
 _GZIP = b"\x1f\x8b"
@@ -40,6 +46,18 @@ class _Counted(io.RawIOBase):
     def close(self) -> None:
         self._raw.close()
         super().close()
+
+
+class _Zstd(zstd.ZstdFile):
+    """Closing it closes the file below, too."""
+
+    def __init__(self, raw: io.BufferedReader) -> None:
+        self._raw = raw
+        super().__init__(raw)
+
+    def close(self) -> None:
+        super().close()
+        self._raw.close()
 
 
 @dataclass(frozen=True)
@@ -81,12 +99,7 @@ class Source:
             unpacked.myfileobj = raw  # type: ignore[assignment]
             return unpacked  # type: ignore[return-value]
         if magic == _ZSTD:
-            raw.close()
-            raise InputError(
-                f"cannot read {self.given}",
-                why="it is compressed with zstd, which this version does not read",
-                hint=f"Unpack it first:  zstd -d {self.given}",
-            )
+            return _Zstd(raw)  # type: ignore[return-value]
         return raw
 
     def _stored(self) -> io.BufferedReader:
@@ -118,6 +131,6 @@ def read_intact(stream: BinaryIO, limit: int) -> tuple[bytes, str | None]:
             wanted -= len(block)
     except EOFError:
         return b"".join(blocks), "the compressed file ends in the middle"
-    except (zlib.error, gzip.BadGzipFile) as error:
+    except (zlib.error, gzip.BadGzipFile, zstd.ZstdError) as error:
         return b"".join(blocks), f"the compressed data is damaged ({error})"
     return b"".join(blocks), None

@@ -28,7 +28,7 @@ FORMAT = "sightline-run"
 FROM_FACTS = ("quality", "recordings")  # tables that run.json holds, too small to read lazily
 VERSION = 1
 ID_SHIFT = 40  # 2^40 rows of a table in one recording, 2^23 recordings in a run
-_ROW_GROUP = 1 << 18  # rows of a large table that are held at once
+_ROW_GROUP = 1 << 17  # rows of a large table that are held at once
 _ZSTD_LEVEL = 1  # level 1 writes about three times faster than Polars' default for 10 % more bytes
 
 

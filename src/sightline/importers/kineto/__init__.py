@@ -8,8 +8,7 @@ top-level baseTimeNanoseconds where that is present.
 from __future__ import annotations
 
 from sightline.errors import DamagedError
-from sightline.importers.kineto.events import Events
-from sightline.importers.kineto.rows import Rows
+from sightline.importers.kineto.reading import Reading
 from sightline.importers.kineto.tables import build
 from sightline.model.declare import Imported, Importer, ImportOptions
 from sightline.model.source import Source
@@ -25,29 +24,30 @@ IMPORTER = Importer(
     weak=(rb"^(?:\xef\xbb\xbf)?\s*[\[{]",),
     looks_like='JSON with "traceEvents", or a JSON list of events with "ph"',
     suffixes=(".json", ".json.gz"),
-    version=3,
+    version=4,
     source="https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU",
 )
 
 
 def read(source: Source, options: ImportOptions) -> Imported:
     """Read a trace as far as it is intact. Raises DamagedError where it is no trace at all."""
-    rows = Rows()
-    with source.open() as stream:
-        events = Events(stream, source.given)
-        for event in events:
-            rows.add(event)
-    if not events.has_events:
-        keys = ", ".join(repr(k)[:30] for k in list(events.header)[:6]) or "none"
+    reading = Reading(source)
+    reading.run()
+    counted = reading.trace.counted()
+    if not reading.has_events:
+        keys = ", ".join(repr(k)[:30] for k in list(reading.header)[:6]) or "none"
         raise DamagedError(
             f"cannot read {source.given}",
             why=f"it is JSON but not a trace: no 'traceEvents' (top-level keys: {keys})",
             hint="sightline formats  lists what can be read.",
         )
-    if rows.not_events and not rows.events:
+    if reading.too_large is not None and not counted["events"]:
+        raise DamagedError(f"cannot read {source.given}", why=reading.too_large)
+    if counted["not_events"] and not counted["events"]:
+        count = counted["not_events"]
         raise DamagedError(
             f"cannot read {source.given}",
-            why=f"it is JSON but not a trace: none of its {rows.not_events:,} items is an event",
+            why=f"it is JSON but not a trace: none of its {count:,} items is an event",
             hint="sightline formats  lists what can be read.",
         )
-    return build(rows, events.header, events.quality, options)
+    return build(reading.trace, counted, reading.header, reading.quality, options)

@@ -2,46 +2,60 @@
 
 from __future__ import annotations
 
-import polars as pl
+from typing import TYPE_CHECKING
 
-from sightline.importers.kineto.rows import Rows
 from sightline.model.declare import Quality
 
+if TYPE_CHECKING:
+    from sightline._native import Counted, Facts
 
-def checks(rows: Rows, device: pl.DataFrame, host: pl.DataFrame, ambiguous: int) -> list[Quality]:
-    """All limits that show in the rows and the tables made of them."""
+
+def checks(counted: Counted, facts: Facts) -> list[Quality]:
+    """All limits that show in what was counted, and in the tables."""
     found: list[Quality] = []
-    if rows.not_events:
+    if facts["without_device"]:
         found.append(
             Quality(
-                "not_events", "warning", "entries that are no events were skipped", rows.not_events
+                "without_device", "warning",
+                "GPU operations that name no device were counted for device 0",
+                facts["without_device"],
             )
-        )
-    if rows.negative_durations:
+        )  # fmt: skip
+    if counted["not_events"]:
+        found.append(
+            Quality(
+                "not_events", "warning", "entries that are no events were skipped",
+                counted["not_events"],
+            )
+        )  # fmt: skip
+    if counted["negative_durations"]:
         found.append(
             Quality(
                 "negative_durations", "warning",
-                "events that end before they start were left out", rows.negative_durations,
+                "events that end before they start were left out", counted["negative_durations"],
                 "Update PyTorch; clocks of some driver versions run backwards.",
             )
         )  # fmt: skip
-    if rows.unmatched_begins:
+    if counted["unmatched_begins"]:
         found.append(
             Quality(
                 "unmatched_begins", "warning",
-                "begin or end events without their other half were left out", rows.unmatched_begins,
+                "begin or end events without their other half were left out",
+                counted["unmatched_begins"],
             )
         )  # fmt: skip
-    if rows.unknown_categories:
-        named = ", ".join(name for name, _ in rows.unknown_categories.most_common(5))
+    unknown = counted["unknown_categories"]
+    if unknown:
+        # Stable: of equally frequent ones those that came first.
+        named = ", ".join(name for name, _ in sorted(unknown, key=lambda u: -u[1])[:5])
         found.append(
             Quality(
                 "unknown_categories", "info",
                 f"events of categories unknown to sightline are kept as host ranges: {named}",
-                sum(rows.unknown_categories.values()),
+                sum(count for _, count in unknown),
             )
         )  # fmt: skip
-    if device.is_empty():
+    if not facts["device_rows"]:
         found.append(
             Quality(
                 "no_device_ops", "warning", "no GPU operations were recorded: CPU side only", None,
@@ -49,8 +63,8 @@ def checks(rows: Rows, device: pl.DataFrame, host: pl.DataFrame, ambiguous: int)
             )
         )  # fmt: skip
     else:
-        found += _device_checks(device, ambiguous)
-    if host.is_empty():
+        found += _device_checks(facts)
+    if not facts["host_rows"]:
         found.append(
             Quality(
                 "no_host_ops", "warning", "no CPU side was recorded: idle has no cause", None,
@@ -58,44 +72,37 @@ def checks(rows: Rows, device: pl.DataFrame, host: pl.DataFrame, ambiguous: int)
             )
         )  # fmt: skip
     else:
-        found += _host_checks(host)
+        found += _host_checks(facts)
     return found
 
 
-def without_device(count: int) -> Quality:
-    """Device operations that name no device."""
-    return Quality(
-        "without_device", "warning",
-        "GPU operations that name no device were counted for device 0", count,
-    )  # fmt: skip
-
-
-def _device_checks(device: pl.DataFrame, ambiguous: int) -> list[Quality]:
+def _device_checks(facts: Facts) -> list[Quality]:
     found = []
-    unmatched = device.get_column("launch_id").null_count()
+    unmatched, height = facts["unmatched"], facts["device_rows"]
     if unmatched:
         found.append(
             Quality(
-                "unmatched_launches", "info" if unmatched * 20 < device.height else "warning",
-                f"of {device.height:,} GPU operations have no launch call in the recording",
+                "unmatched_launches", "info" if unmatched * 20 < height else "warning",
+                f"of {height:,} GPU operations have no launch call in the recording",
                 unmatched,
                 "Start recording before the work is launched, with CPU activity on.",
             )
         )  # fmt: skip
-    if ambiguous:
+    if facts["ambiguous"]:
         found.append(
             Quality(
                 "ambiguous_launches", "warning",
-                "correlation ids are used by several processes; the first was taken", ambiguous,
+                "correlation ids are used by several processes; the first was taken",
+                facts["ambiguous"],
             )
         )  # fmt: skip
-    zero = device.filter(pl.col("start_ns") == pl.col("end_ns")).height
-    if zero:
-        found.append(Quality("zero_durations", "info", "GPU operations have no length", zero))
-    whole_us = device.select(
-        ((pl.col("start_ns") % 1000 == 0) & (pl.col("end_ns") % 1000 == 0)).all()
-    ).item()
-    if whole_us and device.height >= 10:
+    if facts["zero_durations"]:
+        found.append(
+            Quality(
+                "zero_durations", "info", "GPU operations have no length", facts["zero_durations"]
+            )
+        )
+    if facts["whole_us"] and height >= 10:
         found.append(
             Quality(
                 "microsecond_clock", "info",
@@ -106,24 +113,23 @@ def _device_checks(device: pl.DataFrame, ambiguous: int) -> list[Quality]:
     return found
 
 
-def _host_checks(host: pl.DataFrame) -> list[Quality]:
+def _host_checks(facts: Facts) -> list[Quality]:
     found = []
-    layers = set(host.get_column("layer").unique().to_list())
-    if "python" not in layers and host.get_column("stack").null_count() == host.height:
+    if not facts["has_python"] and not facts["has_stack"]:
         found.append(
             Quality(
                 "no_python_stacks", "info", "no Python stacks: causes are named by op, not by line",
                 None, "Record with with_stack=True.",
             )
         )  # fmt: skip
-    if "step" not in layers:
+    if not facts["has_steps"]:
         found.append(
             Quality(
                 "no_steps", "info", "no steps are marked", None,
                 "Call prof.step() once per iteration.",
             )
         )  # fmt: skip
-    elif host.filter(pl.col("layer") == "step").get_column("name").n_unique() == 1:
+    elif facts["step_names"] == 1:
         found.append(
             Quality(
                 "one_step", "info", "one step only: nothing can be said on how steps vary", None,

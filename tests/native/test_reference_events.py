@@ -1,4 +1,4 @@
-"""The event reader: any JSON that the standard library reads, in pieces of any size."""
+"""The reference's event reader: any JSON that the standard library reads, in pieces of any size."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reference_reader import events as reader
+from reference_reader.events import Events
 from sightline.errors import DamagedError
-from sightline.importers.kineto import events as reader
-from sightline.importers.kineto.events import Events
 
 # One of each: escapes, every plane of Unicode, nesting, numbers of every form, literals.
 EVENTS: list[Any] = [

@@ -81,7 +81,7 @@ _MEMORY_KINDS = re.compile(r"\((\w+) -> (\w+)\)")
 class Rows:
     """All rows of a file, with times relative to the file's own base."""
 
-    host: list[tuple[Any, ...]] = field(default_factory=list)
+    host: list[tuple[Any, ...] | None] = field(default_factory=list)
     device: list[tuple[Any, ...]] = field(default_factory=list)
     ranges: list[tuple[Any, ...]] = field(default_factory=list)
     syncs: list[tuple[Any, ...]] = field(default_factory=list)
@@ -98,7 +98,7 @@ class Rows:
     negative_durations: int = 0
     unknown_categories: Counter[str] = field(default_factory=Counter)
     unmatched_begins: int = 0
-    _open: dict[tuple[int, int], list[dict[str, Any]]] = field(default_factory=dict)
+    _open: dict[tuple[int, int], list[tuple[dict[str, Any], int]]] = field(default_factory=dict)
 
     def add(self, event: Any) -> None:
         """Sort one event in; what is no event of a trace is counted."""
@@ -134,7 +134,7 @@ class Rows:
             return
         end = start + length
         category = event.get("cat")
-        category = category.lower() if isinstance(category, str) else ""
+        category = _clean(category.lower()) if isinstance(category, str) else ""
         args = event.get("args")
         if not isinstance(args, dict):
             args = {}
@@ -185,19 +185,27 @@ class Rows:
         )  # fmt: skip
 
     def _host(
-        self, event: dict[str, Any], args: dict[str, Any], layer: str, start: int, end: int
+        self,
+        event: dict[str, Any],
+        args: dict[str, Any],
+        layer: str,
+        start: int,
+        end: int,
+        place: int | None = None,
     ) -> None:
+        if place is None:
+            place = len(self.host)
+            self.host.append(None)
         name = _text(event.get("name"))
         if layer in _STEP and _STEP[layer].match(name):
             layer = "step"
         pid, tid = _id(event.get("pid")), _id(event.get("tid"))
         if not args:
-            self.host.append((pid, tid, layer, name, start, end, *(None,) * 10))
+            self.host[place] = (pid, tid, layer, name, start, end, *(None,) * 10)
             return
         if "Collective name" in args:
-            self.host_collectives.append((len(self.host), *_collective(args)))
-        self.host.append(
-            (
+            self.host_collectives.append((place, *_collective(args)))
+        self.host[place] = (
                 pid, tid, layer, name, start, end,
                 _int(args.get("correlation")),
                 _int(args.get("Sequence number")),
@@ -209,8 +217,7 @@ class Rows:
                 _int(args.get("Python parent id")),
                 _text_or_none(args.get("Python module id")),
                 _int(args.get("External id", args.get("external id"))),
-            )
-        )  # fmt: skip
+            )  # fmt: skip
 
     def _sync(self, args: dict[str, Any], start: int, end: int) -> None:
         kind = {
@@ -265,7 +272,7 @@ class Rows:
         for series, value in args.items():
             number = _float(value)
             if number is not None:
-                name = f"{_text(event.get('name'))}: {series}"
+                name = f"{_text(event.get('name'))}: {_clean(series)}"
                 self.counters.append((name, _id(event.get("pid")), time, number))
 
     def _flow(self, event: dict[str, Any], phase: str) -> None:
@@ -282,22 +289,24 @@ class Rows:
             return
         name = args.get("name")
         if event.get("name") == "process_name" and isinstance(name, str):
-            self.process_names[pid] = name
+            self.process_names[pid] = _clean(name)
         elif event.get("name") == "thread_name" and isinstance(name, str):
             tid = _id(event.get("tid"))
             if tid is not None:
-                self.thread_names[pid, tid] = name
+                self.thread_names[pid, tid] = _clean(name)
 
     def _begin_or_end(self, event: dict[str, Any], phase: str) -> None:
         """'B' and 'E' pairs of plain Chrome traces, as one complete event."""
         key = (_id(event.get("pid")) or 0, _id(event.get("tid")) or 0)
         stack = self._open.setdefault(key, [])
         if phase == "B":
-            stack.append(event)
+            # Ranges are numbered by their begins: of equal ranges the first begun is the outer.
+            stack.append((event, len(self.host)))
+            self.host.append(None)
             self.unmatched_begins += 1
         elif stack:
             self.unmatched_begins -= 1
-            begin = stack.pop()
+            begin, place = stack.pop()
             start, end = _ns(begin.get("ts")), _ns(event.get("ts"))
             if start is not None and end is not None:
                 args = begin.get("args")
@@ -306,7 +315,8 @@ class Rows:
                 if end < start:
                     self.negative_durations += 1
                 else:
-                    self._host(begin, args if isinstance(args, dict) else {}, layer, start, end)
+                    args = args if isinstance(args, dict) else {}
+                    self._host(begin, args, layer, start, end, place)
         else:
             self.unmatched_begins += 1
 
@@ -371,7 +381,15 @@ def _clean(value: str) -> str:
 
 
 def _json(value: Any) -> str | None:
-    return None if value is None else json.dumps(value, separators=(",", ":"))
+    return None if value is None else json.dumps(_clean_all(value), separators=(",", ":"))
+
+
+def _clean_all(value: Any) -> Any:
+    if isinstance(value, str):
+        return _clean(value)
+    if isinstance(value, dict):
+        return {_clean(key): _clean_all(item) for key, item in value.items()}
+    return [_clean_all(item) for item in value] if isinstance(value, list) else value
 
 
 def _triple(value: Any) -> tuple[int | None, int | None, int | None]:

@@ -1,0 +1,141 @@
+// Mutates traces and reads them: `sightline-fuzz SECONDS SEED FILE...`. Built with sanitizers, any
+// crash, hang or broken invariant ends it with the input left in fuzz-failed.json.
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "../finish.h"
+#include "../output.h"
+#include "../reader.h"
+
+namespace {
+
+using sightline::Reader;
+
+constexpr size_t kMostBytes = 48 << 10;
+constexpr unsigned kMostSeconds = 60;  // for one input
+
+const char* const kTokens[] = {
+    "\"", "\\", "\\\"", "\\u", "\\ud800", "{", "}", "[", "]", ",", ":", "null", "NaN", "-Infinity",
+    "1e999", "-", "0.5", "1e", "\"ph\":", "\"X\"", "{\"ph\":\"B\",", "{\"ph\":\"E\",", "\"args\":{",
+    "\"C\"", "\"Collective name\":", "\"Process Group Ranks\":[", "\"Input Dims\":[[", "\x01",
+    "\xff", "\xe2\x80\xa8", "\xef\xbb\xbf", "9223372036854775807", "-9223372036854775808",
+    "99999999999999999999999", "traceEvents"};
+
+std::string mutated(std::mt19937_64& random, std::string text) {
+    const auto below = [&](size_t limit) { return limit == 0 ? 0 : random() % limit; };
+    const size_t changes = size_t{1} << below(6);
+    for (size_t i = 0; i < changes && !text.empty(); ++i) {
+        const size_t at = below(text.size());
+        switch (below(7)) {
+            case 0: text[at] = static_cast<char>(text[at] ^ (1 << below(8))); break;
+            case 1: text.erase(at, 1 + below(40)); break;
+            case 2: text.insert(at, text.substr(below(text.size()), below(300))); break;
+            case 3: text.resize(at); break;
+            default: text.insert(at, kTokens[below(std::size(kTokens))]); break;
+        }
+        if (i == 0 && below(3) != 0) break;  // most often one change only
+    }
+    if (text.size() > kMostBytes) text.resize(kMostBytes);
+    return text;
+}
+
+void check(bool holds, const char* what) {
+    if (holds) return;
+    std::fprintf(stderr, "broken: %s\n", what);
+    std::abort();
+}
+
+// As Python does, with a plain search in place of its scanner and pattern.
+void read_all(Reader& reader) {
+    size_t rounds = 0;
+    for (;;) {
+        const Reader::Stop stop = reader.events(1 << 16);
+        if (stop == Reader::Stop::array_end || stop == Reader::Stop::end) break;
+        if (stop == Reader::Stop::paused) continue;
+        check(++rounds <= 2 * kMostBytes, "reading goes on and on");
+        const size_t before = reader.position();
+        const std::string_view seen = reader.window(kMostBytes);
+        const size_t next = seen.find("{\"ph\"", 1);
+        reader.advance(next == std::string_view::npos ? seen.size() : next);
+        if (!seen.empty()) check(reader.position() > before, "reading does not move");
+    }
+}
+
+void finish(Reader& reader, int64_t base) {
+    sightline::Tables& tables = reader.tables;
+    tables.finish();
+    sightline::Finished done(tables, base, {1}, {1, 2});
+    const size_t rows = done.order[sightline::kHost].size();
+    for (size_t i = 0; i < rows; ++i) {
+        check(done.parent[i] == sightline::kNoRow || done.parent[i] < i, "a parent comes first");
+        check(done.subtree_end[i] > i && done.subtree_end[i] <= rows, "a subtree ends");
+    }
+    sightline::Output output(done, {});
+    for (const char* table : {"host_ops", "device_ops", "device_ranges", "syncs", "memory_events",
+                              "counters", "collectives"}) {
+        const size_t all = output.rows(table);
+        check(output.take(table, 0, all).rows == static_cast<int64_t>(all), "all rows come");
+        ArrowArrayStream* stream = output.take(table, 0, all / 2 + 1).stream();
+        ArrowArray array;
+        ArrowSchema schema;
+        stream->get_schema(stream, &schema);
+        stream->get_next(stream, &array);
+        if (array.release != nullptr) array.release(&array);
+        schema.release(&schema);
+        stream->release(stream);
+        delete stream;
+    }
+}
+
+void one(const std::string& text, const std::string& folder, std::mt19937_64& random) {
+    const std::string path = folder + "/fuzz-failed.json";
+    std::ofstream(path, std::ios::binary).write(text.data(), static_cast<long>(text.size()));
+    alarm(kMostSeconds);
+    Reader reader(path, folder, 1 + random() % 2, size_t{64} << random() % 12);
+    const std::string_view head = reader.window(kMostBytes);
+    const size_t open = head.find('[');
+    reader.advance(open == std::string_view::npos ? 0 : open + 1);
+    read_all(reader);
+    finish(reader, static_cast<int64_t>(random() % 3) << 61);
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+    if (count < 4) {
+        std::fprintf(stderr, "sightline-fuzz SECONDS SEED FILE...\n");
+        return 2;
+    }
+    std::vector<std::string> inputs;
+    for (int i = 3; i < count; ++i) {
+        std::ifstream file(arguments[i], std::ios::binary);
+        inputs.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+    }
+    std::mt19937_64 random(std::strtoull(arguments[2], nullptr, 10));
+    char folder[] = "/tmp/sightline-fuzz-XXXXXX";
+    if (mkdtemp(folder) == nullptr) return 2;
+    const auto until =
+        std::chrono::steady_clock::now() + std::chrono::seconds(std::atoi(arguments[1]));
+    size_t rounds = 0;
+    while (std::chrono::steady_clock::now() < until) {
+        const std::string& input = inputs[random() % inputs.size()];
+        // A part of a large trace, from its start, from the middle, or all of a small one.
+        const size_t from = input.size() > kMostBytes && random() % 2 != 0
+                                ? random() % (input.size() - kMostBytes)
+                                : 0;
+        const std::string part = "[" + input.substr(from, 1000 + random() % kMostBytes);
+        one(mutated(random, part), folder, random);
+        ++rounds;
+    }
+    std::printf("%zu inputs, none failed\n", rounds);
+    return 0;
+}
