@@ -30,13 +30,14 @@ bench: $(VENV)/.runtime ## reading speed and memory against a floor and a peer (
 	@$(PY) benchmarks/kineto_import.py
 
 FUZZ_SECONDS ?= 600
-fuzz: ## mutated traces through the reader with AddressSanitizer and UBSan, for FUZZ_SECONDS
+fuzz: $(VENV)/.runtime ## mutated recordings through the compiled readers, with sanitizers (FUZZ_SECONDS)
 	@cmake -S . -B build/fuzz -DCMAKE_BUILD_TYPE=RelWithDebInfo -DSIGHTLINE_SANITIZE=ON \
 	    -DSIGHTLINE_PROGRAMS=ON >/dev/null
 	@cmake --build build/fuzz --target sightline-fuzz --parallel >/dev/null
 	@mkdir -p build/fuzz/inputs && for f in examples/*.json.gz examples/*/*.json.gz; do \
 	    gzip -dc $$f >build/fuzz/inputs/$$(echo $$f | tr / _).json; done
-	@build/fuzz/sightline-fuzz $(FUZZ_SECONDS) 1 build/fuzz/inputs/*.json
+	@rm -f build/fuzz/inputs/db && $(PY) scripts/fuzz_database.py build/fuzz/inputs/db
+	@build/fuzz/sightline-fuzz $(FUZZ_SECONDS) 1 build/fuzz/inputs/*
 
 clean: ## remove what was built
 	rm -rf $(VENV) .demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

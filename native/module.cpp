@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "integers.h"
 #include "output.h"
 #include "reader.h"
 
@@ -34,6 +35,21 @@ nb::object stream_of(const Batch& batch) {
 nb::object maybe(int64_t value) { return value == kNull ? nb::none() : nb::cast(value); }
 
 nb::str text(std::string_view value) { return nb::str(value.data(), value.size()); }
+
+nb::object integers(const std::string& path, uint32_t root, const std::vector<int>& columns,
+                    int alias, unsigned threads) {
+    std::optional<Integers> found;
+    {
+        const nb::gil_scoped_release release;
+        found = integers_of(path, {root, columns, alias}, threads);
+    }
+    if (!found.has_value()) return nb::none();
+    nb::dict constants;
+    for (const auto& [column, value] : found->constants) {
+        constants[nb::cast(column)] = value.has_value() ? nb::cast(*value) : nb::none();
+    }
+    return nb::make_tuple(nb::cast(std::move(found->varying)), constants);
+}
 
 // A trace while it is read, then its tables.
 class Trace {
@@ -193,6 +209,9 @@ NB_MODULE(_native, m) {
     m.def("item_end", [](const nb::bytes& data) {
         return sightline::end_of_value(data.c_str(), data.size());
     });
+
+    m.def("integers", &sightline::integers, "path"_a, "root"_a, "columns"_a, "alias"_a,
+          "threads"_a);
 
     nb::class_<Batch>(m, "Batch")
         .def_prop_ro("rows", [](const Batch& batch) { return batch.rows; })

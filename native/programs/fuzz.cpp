@@ -1,5 +1,5 @@
-// Mutates traces and reads them: `sightline-fuzz SECONDS SEED FILE...`. Built with sanitizers, any
-// crash, hang or broken invariant ends it with the input left in fuzz-failed.json.
+// Mutates traces and SQLite files and reads them: `sightline-fuzz SECONDS SEED FILE...`. Built with
+// sanitizers, any crash, hang or broken invariant ends it with the input left in fuzz-failed.
 #include <unistd.h>
 
 #include <chrono>
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "../finish.h"
+#include "../integers.h"
 #include "../output.h"
 #include "../reader.h"
 
@@ -97,7 +98,7 @@ void finish(Reader& reader, int64_t base) {
 }
 
 void one(const std::string& text, const std::string& folder, std::mt19937_64& random) {
-    const std::string path = folder + "/fuzz-failed.json";
+    const std::string path = folder + "/fuzz-failed";
     std::ofstream(path, std::ios::binary).write(text.data(), static_cast<long>(text.size()));
     alarm(kMostSeconds);
     Reader reader(path, folder, 1 + random() % 2, size_t{64} << random() % 12);
@@ -106,6 +107,32 @@ void one(const std::string& text, const std::string& folder, std::mt19937_64& ra
     reader.advance(open == std::string_view::npos ? 0 : open + 1);
     read_all(reader);
     finish(reader, static_cast<int64_t>(random() % 3) << 61);
+}
+
+// Bytes and pages of a database changed in place: what is inserted would only move the rest away.
+std::string damaged(std::mt19937_64& random, std::string file) {
+    const auto below = [&](size_t limit) { return limit == 0 ? 0 : random() % limit; };
+    static const unsigned char likely[] = {0, 1, 2, 5, 13, 0x7f, 0x80, 0xff};
+    for (size_t changes = size_t{1} << below(7); changes > 0; --changes) {
+        // Most often a page's head and its first pointers, where the shape of the tree is.
+        const size_t page = below(file.size() / 512) * 512;
+        const size_t at = page + below(below(3) == 0 ? 512 : 24);
+        file[at] = static_cast<char>(below(2) == 0 ? random() : likely[below(sizeof likely)]);
+    }
+    if (below(4) == 0) file.resize(1 + below(file.size()));
+    return file;
+}
+
+void one_database(const std::string& file, const std::string& folder, std::mt19937_64& random) {
+    const std::string path = folder + "/fuzz-failed";
+    std::ofstream(path, std::ios::binary).write(file.data(), static_cast<long>(file.size()));
+    alarm(kMostSeconds);
+    const auto root = static_cast<uint32_t>(1 + random() % 6);
+    const std::vector<int> columns = {static_cast<int>(random() % 4), sightline::kRowid, 0};
+    const auto found = sightline::integers_of(path, {root, columns, 0}, 2);
+    if (!found.has_value()) return;
+    check(found->constants.size() + found->varying.columns.size() == columns.size(),
+          "all columns come");
 }
 
 }  // namespace
@@ -128,13 +155,17 @@ int main(int count, char** arguments) {
     size_t rounds = 0;
     while (std::chrono::steady_clock::now() < until) {
         const std::string& input = inputs[random() % inputs.size()];
+        ++rounds;
+        if (input.compare(0, 15, "SQLite format 3") == 0) {
+            one_database(damaged(random, input), folder, random);
+            continue;
+        }
         // A part of a large trace, from its start, from the middle, or all of a small one.
         const size_t from = input.size() > kMostBytes && random() % 2 != 0
                                 ? random() % (input.size() - kMostBytes)
                                 : 0;
         const std::string part = "[" + input.substr(from, 1000 + random() % kMostBytes);
         one(mutated(random, part), folder, random);
-        ++rounds;
     }
     std::printf("%zu inputs, none failed\n", rounds);
     return 0;

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 import sightline
+from sightline.importers.nsys import database
 from sightline.model.run import Run
 from synth_nsys import Export, gpid, gtid
 
@@ -476,29 +477,29 @@ def test_a_schema_from_the_future(tmp_path: Path) -> None:
     assert "3.99" in quality.get_column("text")[0]
 
 
-def test_large_tables_are_read_by_several_processes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from sightline.importers.nsys import database
-
+def test_what_is_no_integer_is_read_by_sqlite(tmp_path: Path) -> None:
+    """One value of another type, and the table takes the slower way: the same rows."""
     e = Export()
     for i in range(500):
         e.api("cudaLaunchKernel", i * 100, i * 100 + 10 + i % 3, i, returnValue=i % 2)
         e.kernel(f"k{i % 7}", i * 100 + 20, i * 100 + 80, i, gridX=None if i % 5 else i)
     path = e.write(tmp_path / "e.sqlite")
-    plain = database.Database(path, "e")
-    columns = ["start", "end", "correlationId", "gridX", "graphNodeId", "gridY"]
-    expected = plain.ints("CUPTI_ACTIVITY_KIND_KERNEL", columns)
-    monkeypatch.setattr(database, "CHUNK_ROWS", 64)
-    monkeypatch.setattr(database, "PARALLEL_ROWS", 1)
-    shared = plain.ints("CUPTI_ACTIVITY_KIND_KERNEL", columns)
-    assert shared.equals(expected)
-    assert shared.get_column("gridX").null_count() == 400
-    monkeypatch.setattr(database.pump, "__file__", "/nowhere")  # helpers that die at once
-    assert plain.ints("CUPTI_ACTIVITY_KIND_KERNEL", columns).equals(expected)
-    one = plain.ints("CUPTI_ACTIVITY_KIND_KERNEL", ["start"])
-    assert one.get_column("start").to_list() == expected.get_column("start").to_list()
-    plain.close()
+    columns = ["start", "end", "correlationId", "gridX", "graphNodeId", "gridY", "rowid"]
+
+    def read() -> pl.DataFrame:
+        base = database.Database(path, "e")
+        base.rowids("CUPTI_ACTIVITY_KIND_KERNEL")
+        try:
+            return base.ints("CUPTI_ACTIVITY_KIND_KERNEL", columns)
+        finally:
+            base.close()
+
+    expected = read()
+    assert expected.get_column("gridX").null_count() == 400
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET gridX = '10' WHERE gridX = 10")
+        db.execute("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET gridX = 15.0 WHERE gridX = 15")
+    assert read().equals(expected)
 
 
 def test_reports_work_on_what_another_profiler_recorded(tmp_path: Path) -> None:

@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from sightline import registry
 from sightline.errors import DamagedError, InputError, UnknownFormatError
 from sightline.importers import _cache
@@ -18,7 +16,7 @@ from sightline.model.columns import Table, conform
 from sightline.model.declare import Importer, ImportOptions, Quality
 from sightline.model.run import Run
 from sightline.model.source import Source
-from sightline.model.store import Part, is_store, read_facts, write_store
+from sightline.model.store import Part, Tables, is_store, read_facts, write_store
 
 
 def open_run(
@@ -198,11 +196,10 @@ def import_one(source: Source, options: ImportOptions) -> Path:
         "bytes": source.size,
         "quality": [vars(q) for q in imported.quality],
     }
-    tables: dict[str, pl.DataFrame | pl.LazyFrame] = {
-        name: conform(frame, _stored_columns(name)) for name, frame in imported.tables.items()
-    }
-    for name, rows in imported.large.items():
-        tables[name] = conform(rows, _stored_columns(name))
+    tables: Tables = {}
+    for made in (imported.tables, imported.large):
+        for name in list(made):
+            tables[name] = conform(made.pop(name), _stored_columns(name))
     write_store(
         entry,
         [
@@ -281,9 +278,9 @@ def save(run: Run, target: Path) -> None:
 
     names = registry.names("model.tables")
 
-    def recordings() -> Iterable[tuple[int, dict[str, Any], dict[str, pl.DataFrame]]]:
+    def recordings() -> Iterable[tuple[int, dict[str, Any], Tables]]:
         for part in run.parts:
-            tables = {}
+            tables: Tables = {}
             for name in names:
                 declared: Table = registry.load("model.tables", name).TABLE
                 frame = part.scan(declared)

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-import io
-import json
 import os
 import re
-import subprocess
-import sys
+import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import polars as pl
 
+from sightline._native import Batch, integers
 from sightline.errors import DamagedError
-from sightline.importers.nsys import pump
 
-CHUNK_ROWS = 100_000  # text of one chunk: about 5 MB, and small enough that cores share evenly
-# Below this one process is done before others have started (30 ms against about 1 µs a row).
-PARALLEL_ROWS = 400_000
-_MAX_PROCESSES = 4
+# What reading a damaged file raises: SQLite's own error, or its message if that is no UTF-8.
+FAILURES = (sqlite3.Error, UnicodeError, OverflowError)
+
+SPAN_ROWS = 100_000  # lost at most where a part of the file is damaged
+ROWID = -1  # the row's own number, as a place among its columns
 _VERSIONED = re.compile(r"^(.+)_V(\d+)$")  # some exports name a table CUPTI_..._KERNEL_V2
 _PAGES_AT = 28  # SQLite file format, section 1.3: the header's count of pages
 
@@ -36,11 +35,11 @@ class Database:
         self.malformed: dict[str, int] = {}  # table to values that are no integers
         self.cut_off = _is_cut_off(path)
         try:
-            self._db = pump.connect(str(path), salvage=self.cut_off)
+            self._db = _connect(path, salvage=self.cut_off)
             listed = self._db.execute(
                 "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
             ).fetchall()
-        except pump.FAILURES as error:
+        except FAILURES as error:
             raise DamagedError(
                 f"cannot read {given}",
                 why=f"it starts like a SQLite file but is damaged or cut off ({error})",
@@ -65,7 +64,7 @@ class Database:
         if table not in self._columns:
             found: list[Any] = []
             if table in self._actual:
-                with contextlib.suppress(*pump.FAILURES):
+                with contextlib.suppress(*FAILURES):
                     found = self._db.execute(
                         f"PRAGMA table_info({_quoted(self._actual[table])})"
                     ).fetchall()
@@ -93,26 +92,8 @@ class Database:
         schema = dict.fromkeys(wanted, pl.Int64)
         if not present or present[0] != wanted[0]:
             return pl.DataFrame(schema=schema)
-        chunks = list(self._integer_chunks(table, present))
-        if not chunks:
-            return pl.DataFrame(schema=schema)
-        # A column with one value throughout is kept as that one value: it takes no memory.
-        same = {
-            c: v
-            for c, v in chunks[0][0].items()
-            if all(c in constant and constant[c] == v for constant, _ in chunks)
-        }
-        parts = [_filled(*chunk, present, same) for chunk in chunks]
-        chunks.clear()
-        frame = pl.concat(parts)
-        del parts
-        # The CSV reader leaves room for more in each column: one by one they are made to fit.
-        for name in frame.columns:
-            frame.replace_column(frame.get_column_index(name), frame.get_column(name).rechunk())
-        same |= {c: None for c in wanted if c not in have}
-        return frame.with_columns(pl.lit(v, pl.Int64).alias(c) for c, v in same.items()).select(
-            wanted
-        )
+        lacking = [pl.lit(None, pl.Int64).alias(c) for c in wanted if c not in have]
+        return self._integers(table, present).with_columns(lacking).select(wanted)
 
     def rows(self, table: str, wanted: Sequence[str], where: str = "") -> pl.DataFrame:
         """Columns of any type, as SQLite types them; for small tables and for texts."""
@@ -165,7 +146,7 @@ class Database:
             return 0
         try:
             (count,) = self._db.execute(f"SELECT count(*) FROM {self._sql(table)}").fetchone()  # noqa: S608
-        except pump.FAILURES as error:
+        except FAILURES as error:
             self._lose(table, error)
             return 0
         return int(count)
@@ -210,52 +191,58 @@ class Database:
             cursor = self._db.execute(sql)
             while rows := cursor.fetchmany(5_000):
                 yield from rows
-        except pump.FAILURES as error:
+        except FAILURES as error:
             self._lose(table, error)
 
-    def _integer_chunks(self, table: str, columns: list[str]) -> Iterator[_Chunk]:
-        """What is constant in a chunk, and a frame with a column `_` and the others."""
-        have = self.columns(table)
-        expressions = [have[c] for c in columns]
+    def _integers(self, table: str, columns: list[str]) -> pl.DataFrame:
+        """All rows in order of their number; damaged parts are left out and told of in `lost`."""
+        stored = None if self.cut_off else self._stored(table)
+        if stored is not None and all(c in stored.places for c in columns):
+            with contextlib.suppress(OSError):
+                found = integers(
+                    str(self.path),
+                    stored.root,
+                    [stored.places[c] for c in columns],
+                    stored.alias,
+                    os.cpu_count() or 1,
+                )
+                if found is not None:
+                    return _frame(columns, *found)
         try:
             first, last = self._db.execute(
                 f"SELECT (SELECT min(rowid) FROM {self._sql(table)}), "  # noqa: S608
                 f"(SELECT max(rowid) FROM {self._sql(table)})"
             ).fetchone()
-        except pump.FAILURES:  # cut off, or a view
+        except FAILURES:  # cut off, or a view
             first, last = 1, 0
         if first is None:
-            return
+            return pl.DataFrame(schema=dict.fromkeys(columns, pl.Int64))
         if not (type(first) is type(last) is int and first <= last):
-            yield {}, self._slow(table, columns, "")  # as far as it goes
-            return
-        # Ids with large holes (a filtered export) must not mean millions of empty chunks.
-        step = max(CHUNK_ROWS, (last - first) // 2_000 + 1)
-        spans = [(low, min(low + step - 1, last)) for low in range(first, last + 1, step)]
-        for (low, high), answer in zip(spans, self._packed(table, expressions, spans), strict=True):
-            chunk = None if answer is None else _parse(columns, *answer)
-            if chunk is None:
-                chunk = {}, self._slow(table, columns, f"WHERE rowid BETWEEN {low} AND {high}")
-            if chunk[1].height:
-                yield chunk
+            return self._slow(table, columns, "")  # as far as it goes
+        # Ids with large holes (a filtered export) must not mean millions of empty spans.
+        step = max(SPAN_ROWS, (last - first) // 2_000 + 1)
+        return pl.concat(
+            self._slow(table, columns, f"WHERE rowid BETWEEN {low} AND {low + step - 1}")
+            for low in range(first, last + 1, step)
+        )
 
-    def _packed(
-        self, table: str, expressions: list[str], spans: list[tuple[int, int]]
-    ) -> Iterator[tuple[dict[str, Any], bytes] | None]:
-        """The packed chunks, in order; None for one that could not be read."""
-        sql, done = self._sql(table), 0
-        rows = spans[-1][1] - spans[0][0]
-        workers = min(_MAX_PROCESSES, os.cpu_count() or 1, len(spans))
-        if rows >= PARALLEL_ROWS and workers > 1 and sys.executable and not self.cut_off:
-            with contextlib.suppress(OSError, _WorkerGone):
-                for answer in _shared(self.path, sql, expressions, spans, workers):
-                    yield answer
-                    done += 1
-        for low, high in spans[done:]:
-            try:
-                yield pump.pack(self._db, sql, expressions, low, high)
-            except pump.FAILURES:
-                yield None
+    def _stored(self, table: str) -> _Stored | None:
+        """Where a table's values lie in the file; None where only SQLite can tell."""
+        try:
+            roots = self._db.execute(
+                "SELECT rootpage FROM sqlite_master WHERE type = 'table' AND name = ?",
+                (self._actual[table],),
+            ).fetchone()
+            listed = self._db.execute(f"PRAGMA table_xinfo({self._sql(table)})").fetchall()
+        except FAILURES:
+            return None
+        # Computed columns are not stored where their place says.
+        if roots is None or not roots[0] or any(hidden for *_, hidden in listed):
+            return None
+        keys = [(place, str(declared)) for place, _, declared, _, _, key, _ in listed if key]
+        # An only key that is an INTEGER is the row's number by another name.
+        alias = keys[0][0] if len(keys) == 1 and keys[0][1].upper() == "INTEGER" else -1
+        return _Stored(roots[0], {str(r[1]): r[0] for r in listed} | {"rowid": ROWID}, alias)
 
     def _slow(self, table: str, columns: list[str], where: str) -> pl.DataFrame:
         """The same by way of Python objects: for damaged chunks and values of odd types."""
@@ -275,94 +262,34 @@ class Database:
         )
 
 
-# What is constant in some rows, by column; and their other columns.
-_Chunk = tuple[dict[str, int | None], pl.DataFrame]
+class _Stored(NamedTuple):
+    root: int
+    places: dict[str, int]
+    alias: int
 
 
-class _WorkerGone(Exception):
-    """A helper process ended early."""
+def _frame(columns: list[str], batch: Batch, constants: dict[int, int | None]) -> pl.DataFrame:
+    """A column with one value throughout is kept as that one value: it takes no memory."""
+    if len(constants) == len(columns):
+        varying = pl.DataFrame({"": pl.zeros(batch.rows, pl.Int64, eager=True)})
+    else:
+        series = pl.from_arrow(batch)
+        assert isinstance(series, pl.Series)
+        varying = series.struct.unnest().rename(lambda place: columns[int(place)])
+    same = [pl.lit(value, pl.Int64).alias(columns[i]) for i, value in constants.items()]
+    return varying.with_columns(same).select(columns)
 
 
-def _shared(
-    path: Path, table: str, columns: list[str], spans: list[tuple[int, int]], workers: int
-) -> Iterator[tuple[dict[str, Any], bytes] | None]:
-    """What several processes read, in order of the spans: span k is worker k mod n's."""
-    command = [sys.executable, "-I", "-S", pump.__file__, str(path)]
-    started: list[subprocess.Popen[bytes]] = []
-    try:
-        for number in range(workers):
-            process = subprocess.Popen(  # noqa: S603
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-            )
-            started.append(process)
-            assert process.stdin is not None
-            with contextlib.suppress(BrokenPipeError):
-                process.stdin.write(
-                    json.dumps([table, columns, spans[number::workers]]).encode() + b"\n"
-                )
-                process.stdin.close()
-        for number in range(len(spans)):
-            stream = started[number % workers].stdout
-            assert stream is not None
-            yield _answer(stream)
-    finally:
-        for process in started:
-            process.kill()
-            assert process.stdout is not None
-            process.stdout.close()
-            process.wait()
-
-
-def _answer(stream: IO[bytes]) -> tuple[dict[str, Any], bytes] | None:
-    line = stream.readline()
-    if not line:
-        raise _WorkerGone
-    head: dict[str, Any] = json.loads(line)
-    if "error" in head:
-        return None
-    body = stream.read(head["bytes"])
-    if len(body) < head["bytes"]:
-        raise _WorkerGone
-    head["constant"] = {int(i): v for i, v in head["constant"].items()}
-    return head, body
-
-
-def _parse(columns: list[str], head: dict[str, Any], body: bytes) -> _Chunk | None:
-    """A chunk; None where a value is no integer."""
-    rows, constant = head["rows"], head["constant"]
-    varying = [c for i, c in enumerate(columns) if i not in constant]
-    fixed = {columns[i]: v for i, v in constant.items()}
-    if not varying or not rows:
-        return fixed, pl.DataFrame({"_": pl.zeros(rows, pl.Int64, eager=True)})
-    try:
-        frame = pl.read_csv(
-            io.BytesIO(body),
-            has_header=False,
-            schema=dict.fromkeys([*varying, *(["_"] if len(varying) == 1 else [])], pl.Int64),
-        )
-    except pl.exceptions.PolarsError:
-        return None
-    return (fixed, frame) if frame.height == rows else None
-
-
-def _filled(
-    constant: dict[str, int | None], frame: pl.DataFrame, columns: list[str], same: dict[str, Any]
-) -> pl.DataFrame:
-    """A chunk with all columns but those that are the same throughout."""
-    wanted = [c for c in columns if c not in same]
-    if not wanted:
-        return frame.select(pl.first().alias("_"))  # for its number of rows
-    return pl.DataFrame(
-        {
-            c: pl.repeat(constant[c], frame.height, dtype=pl.Int64, eager=True)
-            if c in constant
-            else frame.get_column(c)
-            for c in wanted
-        }
-    )
+def _connect(path: Path, *, salvage: bool) -> sqlite3.Connection:
+    """The database, read-only; SQLite takes no lock and makes no file beside it."""
+    # immutable: also on a read-only file system, and although a -wal file may lie there.
+    uri = f"file:{quote(str(path))}?mode=ro&immutable=1"
+    db = sqlite3.connect(uri, uri=True)
+    db.text_factory = lambda raw: raw.decode("utf-8", "replace")
+    if salvage:
+        # Lets SQLite open a file that is shorter than its header says; nothing is written.
+        db.execute("PRAGMA writable_schema=ON")
+    return db
 
 
 def _integer(value: Any) -> int | None:

@@ -19,6 +19,12 @@ _KERNEL = (
     "graphId", "clusterX", "clusterY", "clusterZ", "maxActiveClusters", "qmdBulkReleaseDone",
     "qmdPreexitDone", "qmdLastCtaDone",
 )  # fmt: skip
+# What is only passed on; of millions of kernels these columns would be most of the memory.
+_PASSED_ON = (
+    "registersPerThread", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ",
+    "staticSharedMemory", "dynamicSharedMemory", "localMemoryPerThread", "localMemoryTotal",
+    "sharedMemoryExecuted",
+)  # fmt: skip
 _MEMCPY = (
     *_SHARED, "bytes", "copyKind", "srcKind", "dstKind", "srcDeviceId", "dstDeviceId",
     "migrationCause", "virtualAddress",
@@ -62,6 +68,7 @@ def _kernels(db: Database) -> pl.DataFrame:
         frame, name="demangledName", short_name="shortName", mangled_name="mangledName"
     )
     return frame.with_columns(
+        *(frame.get_column(c).shrink_dtype() for c in _PASSED_ON),
         known("graphNodeId", 0),
         known("graphId", 0),
         known("clusterX", 0),
@@ -74,6 +81,9 @@ def _kernels(db: Database) -> pl.DataFrame:
         kind=pl.lit("kernel"),
         name=pl.coalesce("name", "short_name", "mangled_name", pl.lit("unknown kernel")),
         launch_type=decoded("launchType", codes.LAUNCH_TYPES),
+        # A number a row, not a text.
+        short_name=pl.col("short_name").cast(pl.Categorical),
+        mangled_name=pl.col("mangled_name").cast(pl.Categorical),
     ).drop("launchType")
 
 

@@ -36,7 +36,7 @@ def read(
 ) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, int]]:
     """All ranges nested per thread, in the recording's time; the MPI parameters; and counts.
 
-    Helper columns: _gpid, _gtid, rowid (of NVTX). Counts are of 'open' (ranges that never ended,
+    Helper columns: _gpid, rowid (of NVTX). Counts are of 'open' (ranges that never ended,
     closed at `end`), 'negative' (ranges that end before they start, left out), and
     'shifted_chains' (1 where call chains had to be moved to their own call).
     """
@@ -81,9 +81,10 @@ def read(
     one = pl.lit(processes[0], pl.Int64) if processes.len() == 1 else global_process("_gtid")
     tree = tree.with_columns(_gpid=one, tid=thread("_gtid")).with_columns(pid=process("_gpid"))
     tree = complete(tree, ("correlation_id", "rowid"), ("category",))
+    parameters = _mpi_parameters(tree, db)
     return (
-        tree,
-        _mpi_parameters(tree, db),
+        tree.drop("_gtid"),
+        parameters,
         {
             "open": unended,
             "negative": negative,

@@ -177,21 +177,28 @@ def _fields(blob: bytes, layouts: dict[int, dict[str, tuple[int, int]]]) -> dict
     return found
 
 
-def collectives(host: pl.DataFrame, device: pl.DataFrame, payloads: pl.DataFrame) -> pl.DataFrame:
-    """Meaning of NCCL kernels: from the innermost NCCL range around the call that launched them.
+def announced(host: pl.DataFrame, payloads: pl.DataFrame) -> pl.DataFrame:
+    """The ranges that NCCL opens around an operation, with what their payload says of it.
 
-    `host` has host_op_id, subtree_end_id, name and rowid; `device` device_op_id, launch_id, name.
+    `host` has host_op_id, subtree_end_id, name and rowid.
     """
     groups = (
         payloads.drop_nulls(["group", "group_size"]).select("group", "group_size").unique("group")
     )
-    announced = (
+    return (
         host.filter(pl.col("name").is_in(list(_OPS)))
         .select("host_op_id", "subtree_end_id", "name", "rowid")
         .join(payloads.drop("group_size"), on="rowid", how="left")
         .join(groups, on="group", how="left")
         .sort("host_op_id")
     )
+
+
+def collectives(announced: pl.DataFrame, device: pl.DataFrame) -> pl.DataFrame:
+    """Meaning of NCCL kernels: from the innermost NCCL range around the call that launched them.
+
+    `device` has device_op_id, launch_id, name.
+    """
     kernels = (
         device.filter((pl.col("kind") == "kernel") & pl.col("name").str.contains("(?i)nccl"))
         .select("device_op_id", "launch_id")

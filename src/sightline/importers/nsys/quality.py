@@ -190,8 +190,10 @@ def _graphs(db: Database, ops: pl.DataFrame, host: pl.DataFrame) -> list[Quality
                     "graph launches were recorded whole: the GPU is busy in them, but with which "
                     "kernels, and with what gaps, is not known", whole, remedy)
         ]  # fmt: skip
+    names = host.get_column("name").unique()
+    launching = names.filter(names.cast(pl.String).str.contains(_GRAPH_LAUNCH))
     launches = host.filter(
-        pl.col("layer").is_in(["runtime", "driver"]) & pl.col("name").str.contains(_GRAPH_LAUNCH)
+        pl.col("layer").is_in(["runtime", "driver"]) & pl.col("name").is_in(launching.implode())
     )
     if launches.is_empty() or ops.get_column("graph_node_id").null_count() < ops.height:
         return []

@@ -6,11 +6,13 @@ import polars as pl
 
 from sightline.importers.nsys import device, host, nvtx, quality, samples, stacks, target
 from sightline.importers.nsys.database import Database
+from sightline.model.columns import FrameT
 from sightline.model.declare import Imported, ImportOptions
 from sightline.units import INT64_MAX
 
 # Times beyond half the range are damage: sums and differences of the others cannot overflow.
 _TIME_LIMIT = INT64_MAX // 4
+_LARGE_ROWS = 1 << 20
 _MAX_HOLES = 8  # places per call, at most, in the table that finds a call by its number
 
 
@@ -21,6 +23,9 @@ def build(db: Database, meta: dict[str, str], options: ImportOptions) -> Importe
     _, end = target.span(db)
     frames, trie, chains = stacks.read(db, keep_identity=keep)
     ranges, mpi, counts = host.read(db, chains, end)
+    announced = nvtx.announced(ranges, nvtx.nccl_payloads(db))
+    # A number a row, not a text: the names are only passed on from here.
+    ranges = ranges.drop("rowid").with_columns(pl.col("name").cast(pl.Categorical))
     ops, without, shared = device.physical(_plausible(device.read(db)), db)
     counts["without_device"] = without
     negative = ops.filter(pl.col("end_ns") < pl.col("start_ns")).height
@@ -29,14 +34,13 @@ def build(db: Database, meta: dict[str, str], options: ImportOptions) -> Importe
         ops = ops.filter(pl.col("end_ns") >= pl.col("start_ns"))
     calls = _calls(ranges)
     ops = with_launches(ops, calls)
-    payloads = nvtx.nccl_payloads(db)
     sampled, switched = stacks.samples(db, chains["SAMPLING_CALLCHAINS"]), stacks.switches(db)
     tables = {
         "device_ops": ops,
         "host_ops": ranges,
         "syncs": with_call(device.syncs(db), calls),
         "cuda_events": with_call(device.events(db), calls),
-        "collectives": nvtx.collectives(ranges, ops, payloads),
+        "collectives": nvtx.collectives(announced, ops),
         "memory_events": with_call(samples.memory(db), calls),
         "memory_pools": samples.pools(db),
         "page_faults": samples.page_faults(db),
@@ -59,10 +63,14 @@ def build(db: Database, meta: dict[str, str], options: ImportOptions) -> Importe
     # Last, when all has been read: it lists what could not be.
     found = quality.of_file(db, meta, has_clock=offset is not None) + found
     del ranges, ops, calls
-    # One after the other, so that no two copies of a table's times are held.
-    for name in list(tables):
-        tables[name] = _on_clock(tables.pop(name), offset or 0)
-    return Imported(tables, facts, found)
+    # Of a large table no second copy of the times is made: they are moved while it is written.
+    large = {name: frame.lazy() for name, frame in tables.items() if frame.height > _LARGE_ROWS}
+    return Imported(
+        {n: _on_clock(f, offset or 0) for n, f in tables.items() if n not in large},
+        facts,
+        found,
+        {name: _on_clock(frame, offset or 0) for name, frame in large.items()},
+    )
 
 
 def _plausible(ops: pl.DataFrame) -> pl.DataFrame:
@@ -70,10 +78,11 @@ def _plausible(ops: pl.DataFrame) -> pl.DataFrame:
     return ops.filter(pl.all_horizontal(pl.col(times).is_between(-_TIME_LIMIT, _TIME_LIMIT)))
 
 
-def _on_clock(frame: pl.DataFrame, offset: int) -> pl.DataFrame:
+def _on_clock(frame: FrameT, offset: int) -> FrameT:
     """Moved to the run's clock, without helper columns."""
-    times = [c for c in frame.columns if c.endswith("_ns") and not c.startswith("_")]
-    helpers = [c for c in frame.columns if c.startswith("_") or c == "rowid"]
+    names = frame.collect_schema().names()
+    times = [c for c in names if c.endswith("_ns") and not c.startswith("_")]
+    helpers = [c for c in names if c.startswith("_")]
     return frame.drop(helpers).with_columns(pl.col(times) + offset)
 
 
