@@ -74,7 +74,7 @@ def check(run: Run, document: dict[str, Any]) -> None:
 
 
 @given(st.lists(device_events, min_size=1, max_size=12), st.lists(host_events, max_size=12))
-@settings(max_examples=50)
+@settings(max_examples=25)
 def test_answers_of_random_traces(folder: Any, device: list[t.Event], host: list[t.Event]) -> None:
     path = t.write(folder, [*host, *device])
     run = sightline.open(str(path))

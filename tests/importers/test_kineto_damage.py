@@ -171,7 +171,7 @@ values = st.one_of(
 
 
 @given(st.lists(st.tuples(st.sampled_from(places(DOCUMENT)), values), min_size=1, max_size=3))
-@settings(max_examples=100)
+@settings(max_examples=40)
 def test_any_value_in_any_field(
     tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[tuple[Any, ...], Any]]
 ) -> None:

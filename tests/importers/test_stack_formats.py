@@ -216,7 +216,7 @@ def test_speedscope_evented(tmp_path):
 @pytest.mark.parametrize("name", FORMATS)
 def test_damage_is_an_error_or_a_note_never_a_traceback(name, tmp_path):
     data = FORMATS[name].encode()
-    for cut in range(0, len(data), max(1, len(data) // 50)):
+    for cut in range(0, len(data), max(1, len(data) // 20)):
         path = tmp_path / f"cut{cut}"
         path.write_bytes(data[:cut])
         assert sightline("flame", path).code in (0, 2), cut
