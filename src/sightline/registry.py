@@ -70,3 +70,8 @@ def members(kind: str) -> Iterator[tuple[str, ModuleType]]:
     """All members with their modules, in order of name."""
     for name in names(kind):
         yield name, load(kind, name)
+
+
+def has_outsiders() -> bool:
+    """Whether another package has registered a member of any kind."""
+    return any(entry_points(group=f"sightline.{kind}") for kind in KINDS)

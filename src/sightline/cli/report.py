@@ -42,11 +42,11 @@ def run(args: argparse.Namespace) -> int:
     import sys
     from pathlib import Path
 
-    from sightline.report.summary import summary
+    from sightline.report.kept import kept_summary
 
     form = _form(args)
     opened = open_run(args)
-    data = summary(opened)
+    data = kept_summary(opened)
     if args.output is not None:
         _put(Path(args.output), _bytes(opened, data, form))
         print(f"{args.output} written", file=sys.stderr)

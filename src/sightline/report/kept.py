@@ -1,0 +1,79 @@
+"""The first screen, kept from one call to the next.
+
+Reading a recording a second time costs nothing, as its tables are cached; asking all rules about
+millions of rows again would cost seconds. The answer is taken from the cache only where the tables,
+the window and the program are those that it was made with.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import sightline
+from sightline import registry
+from sightline.importers import _cache
+from sightline.model.run import Run
+from sightline.report.summary import summary
+
+MIN_ROWS = 100_000  # of fewer, the answer is made about as soon as it is found
+
+
+def kept_summary(run: Run) -> dict[str, Any]:
+    """What `summary` says, from the cache where it has been said before."""
+    rows = run.rows("device_ops") + run.rows("host_ops")
+    if rows < MIN_ROWS or registry.has_outsiders():
+        return summary(run)
+    path = _cache.folder() / "answers" / f"{_key(run)}.json"
+    with contextlib.suppress(OSError, ValueError):
+        kept: dict[str, Any] = json.loads(path.read_bytes())
+        os.utime(path.parent)
+        return kept
+    text = json.dumps(summary(run))
+    with contextlib.suppress(OSError):
+        _write(path, text)
+    # As it will be read the next time, so that both times say the same.
+    said: dict[str, Any] = json.loads(text)
+    return said
+
+
+def _key(run: Run) -> str:
+    described = [
+        (
+            part.index,
+            part.rank,
+            part.recording_id,
+            part.facts,
+            [_stamp(part.file(table)) for table in part.facts["rows"]],
+        )
+        for part in run.parts
+    ]
+    known = json.dumps([described, run.window, _program()], sort_keys=True, default=str)
+    return hashlib.blake2b(known.encode(), digest_size=16).hexdigest()
+
+
+def _program() -> list[tuple[str, int, int]]:
+    """The program's own files: an answer of another version is not taken."""
+    folder = Path(sightline.__file__).parent
+    return [_stamp(path) for path in sorted(folder.rglob("*.py"))]
+
+
+def _stamp(path: Path) -> tuple[str, int, int]:
+    try:
+        stat = path.stat()
+    except OSError:
+        return str(path), 0, 0
+    return str(path), stat.st_size, stat.st_mtime_ns
+
+
+def _write(path: Path, text: str) -> None:
+    """All at once: another process may be reading."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as scratch:
+        scratch.write(text)
+    Path(scratch.name).replace(path)

@@ -1,0 +1,78 @@
+"""The report's answer is kept, and taken only where nothing has changed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+import sightline
+from sightline.model.run import Run
+from sightline.report import kept
+from sightline.report.summary import summary
+from support import traces as t
+
+EVENTS = [t.step(1, 0, 90), t.op("a", 1, 20), *(t.kernel(f"k{i}", 10 * i, 5) for i in range(8))]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.setenv("SIGHTLINE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(kept, "MIN_ROWS", 1)
+    return sightline.open(str(t.write(tmp_path, EVENTS)))
+
+
+def times_asked(monkeypatch: pytest.MonkeyPatch) -> list[Run]:
+    asked: list[Run] = []
+
+    def counted(run: Run) -> dict[str, object]:
+        asked.append(run)
+        return summary(run)
+
+    monkeypatch.setattr(kept, "summary", counted)
+    return asked
+
+
+def test_the_second_time_nothing_is_asked(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = times_asked(monkeypatch)
+    first = kept.kept_summary(run)
+    again = kept.kept_summary(Run(run.parts))
+    assert len(asked) == 1
+    assert first == again
+    assert first["breakdown"] == summary(run)["breakdown"]
+
+
+def test_another_window_another_answer(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = times_asked(monkeypatch)
+    whole = kept.kept_summary(run)
+    part = kept.kept_summary(run.with_window("0us..20us"))
+    assert len(asked) == 2
+    assert part["window"] != whole["window"]
+
+
+@pytest.mark.parametrize("change", ["table", "answer", "program"])
+def test_what_has_changed_is_asked_anew(
+    run: Run, monkeypatch: pytest.MonkeyPatch, change: str, tmp_path: Path
+) -> None:
+    asked = times_asked(monkeypatch)
+    first = kept.kept_summary(run)
+    if change == "table":
+        os.utime(run.parts[0].file("device_ops"), ns=(1, 1))
+    elif change == "answer":
+        (answer,) = (tmp_path / "cache" / "answers").iterdir()
+        answer.write_text(answer.read_text()[:-5])
+    else:
+        monkeypatch.setattr(kept, "_program", lambda: [("other.py", 1, 1)])
+    assert kept.kept_summary(run) == first
+    assert len(asked) == 2
+
+
+def test_nothing_is_kept_of_a_small_recording_or_with_foreign_rules(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(kept.registry, "has_outsiders", lambda: True)
+    kept.kept_summary(run)
+    monkeypatch.setattr(kept, "MIN_ROWS", 100)
+    kept.kept_summary(run)
+    assert not (tmp_path / "cache" / "answers").exists()
