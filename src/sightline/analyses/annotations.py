@@ -42,14 +42,15 @@ ANALYSIS = Analysis(
 )
 
 _LAYERS = ["annotation", "step"]
+_USED = ("rank", "host_op_id", "parent_id", "layer", "name", "start_ns", "end_ns")
 _INSTANCE = ["host_op_id"]
 
 
 def run(run: Run) -> pl.DataFrame:
     """One row per rank and path of nested ranges, in order of first entry."""
-    host = run.table("host_ops").sort("host_op_id")
+    host = run.table("host_ops").select(_USED)
     ops = run.table("device_ops").drop_nulls("launch_id")
-    marked = host.filter(pl.col("layer").is_in(_LAYERS))
+    marked = host.filter(pl.col("layer").is_in(_LAYERS)).sort("host_op_id")
     ids = marked.get_column("host_op_id")
     around = nearest_ancestor(host, ids, ids, itself=False)
     marked = marked.select(

@@ -57,6 +57,7 @@ def run(run: Run) -> pl.DataFrame:
     parts = sum_by_owner(inside, [*by, "step_start"], CLASSES)
     launched = (
         run.table("device_ops")
+        .select(*by, "launch_id")
         .join(run.table("host_ops").select(launch_id="host_op_id", at="start_ns"), on="launch_id")
         .sort("at")
         .join_asof(

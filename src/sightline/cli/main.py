@@ -32,6 +32,10 @@ Why is this GPU program slow, what does that cost, and what to change.
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code: 0 done, 1 gate failed, 2 wrong input, 3 a bug of ours."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    # Read by Polars' allocator (jemalloc) when it is loaded, which is later. Memory that one table
+    # gave back is the next one's instead of going to the system and coming back page by page:
+    # 0.9 of 7.5 s of processor time in the report of a million events (benchmarks/report_page.py).
+    os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:10000,muzzy_decay_ms:10000")
     try:
         return _dispatch(arguments)
     except SightlineError as error:

@@ -46,9 +46,21 @@ def run(args: argparse.Namespace) -> int:
 
     form = _form(args)
     opened = open_run(args)
+    if form == "html":
+        from sightline.report.html.page import write
+
+        page = write(opened)
+        if args.output is None:
+            from sightline.cli._shared import print_bytes
+
+            print_bytes(page)
+        else:
+            _put(Path(args.output), page)
+            print(f"{args.output} written", file=sys.stderr)
+        return 0
     data = kept_summary(opened)
     if args.output is not None:
-        _put(Path(args.output), _bytes(opened, data, form))
+        _put(Path(args.output), _bytes(data, form))
         print(f"{args.output} written", file=sys.stderr)
         return 0
     if form == "text":
@@ -63,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     from sightline.cli._shared import print_bytes
 
-    print_bytes(_bytes(opened, data, form))
+    print_bytes(_bytes(data, form))
     return 0
 
 
@@ -87,11 +99,7 @@ def _form(args: argparse.Namespace) -> str:
     return str(form or _SUFFIXES[suffix])
 
 
-def _bytes(opened: Run, data: dict[str, Any], form: str) -> bytes:
-    if form == "html":
-        from sightline.report.html.page import write
-
-        return write(opened, data)
+def _bytes(data: dict[str, Any], form: str) -> bytes:
     if form == "json":
         import json
 

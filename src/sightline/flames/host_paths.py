@@ -41,47 +41,79 @@ def host_paths(run: Run, wanted: pl.Series) -> HostPaths:
     frames, roots = _frames(run, host)
     named = frames.select(frame_layer="layer", name="name", frame="frame_id")
     backward = frames.filter(name=BACKWARD).item(0, "frame_id")
-    host = host.join(named, on=["frame_layer", "name"], maintain_order="left")
+    host = host.join(named, on=["frame_layer", "name"], maintain_order="left").select(
+        "host_op_id", "above", "is_backward", "frame", "rank", "pid", "tid", "stack_id"
+    )
+    nodes, of = _nodes(host, roots, backward)
+    called = host.get_column("stack_id").null_count() < host.height
+    if called:
+        nodes, of = _with_call_stacks(run, nodes, of, host, frames)
+    return HostPaths(frames, nodes, of)
+
+
+def _nodes(
+    host: pl.DataFrame, roots: pl.DataFrame, backward: int
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """(node, path) and (host_op_id, node): level by level from the threads.
+
+    A node is a frame below a node, so lists are made once for each distinct path, not for each
+    range: a training loop has a thousand times as many ranges as paths.
+    """
+    above = (
+        roots.select(path="root").unique(maintain_order=True)
+        .with_columns(node=pl.int_range(pl.len(), dtype=pl.UInt32))
+    )  # fmt: skip
+    starts = roots.join(above.rename({"path": "root", "node": "up"}), on="root").drop("root")
     level = (
         host.filter(pl.col("above").is_null())
-        .join(roots, on=["rank", "pid", "tid"], nulls_equal=True)
-        .select("host_op_id", path=pl.concat_list("root", pl.col("frame")))
+        .join(starts, on=["rank", "pid", "tid"], nulls_equal=True)
+        .select("host_op_id", "up", "is_backward", "frame")
     )
     todo = host.filter(pl.col("above").is_not_null()).select(
         "host_op_id", "above", "is_backward", "frame"
     )
-    levels = [level]
-    while level.height and todo.height:
-        level = todo.join(level.rename({"host_op_id": "above"}), on="above").select(
-            "host_op_id",
+    key = ["up", "is_backward", "frame"]
+    used = above.height
+    paths = [above.clear()]
+    placed = [pl.DataFrame(schema={"host_op_id": pl.Int64, "node": pl.UInt32})]
+    while level.height:
+        known = level.select(key).unique(maintain_order=True).with_columns(
+            node=pl.int_range(used, used + pl.len(), dtype=pl.UInt32)
+        )  # fmt: skip
+        used += known.height
+        above = known.join(above.rename({"node": "up"}), on="up", maintain_order="left").select(
             path=pl.when("is_backward")
             .then(pl.concat_list("path", pl.lit(backward, pl.UInt32), "frame"))
             .otherwise(pl.concat_list("path", "frame")),
+            node="node",
+        )
+        paths.append(above)
+        here = level.join(known, on=key).select("host_op_id", "node")
+        placed.append(here)
+        if todo.is_empty():
+            break
+        level = todo.join(here.rename({"host_op_id": "above", "node": "up"}), on="above").select(
+            "host_op_id", *key
         )
         todo = todo.join(level, on="host_op_id", how="anti")
-        levels.append(level)
-    every = _with_call_stacks(run, pl.concat(levels), host, frames)
-    nodes = every.select("path").unique(maintain_order=True).with_row_index("node")
-    of = every.join(nodes, on="path").select("host_op_id", "node")
-    return HostPaths(frames, nodes, of)
+    return pl.concat(paths).select("node", "path"), pl.concat(placed)
 
 
 def _with_call_stacks(
-    run: Run, paths: pl.DataFrame, host: pl.DataFrame, frames: pl.DataFrame
-) -> pl.DataFrame:
-    """Paths of calls whose call stack was recorded, with its frames before the call."""
+    run: Run, nodes: pl.DataFrame, of: pl.DataFrame, host: pl.DataFrame, frames: pl.DataFrame
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The same with the frames of recorded call stacks before the calls that have one."""
     calls = host.filter(pl.col("stack_id").is_not_null()).select("host_op_id", "stack_id")
-    if calls.is_empty():
-        return paths
     ids = named_frames(run).join(
         frames.select("layer", "name", id="frame_id"), on=["layer", "name"]
     )
     stacks = stack_paths(run.table("stacks"), ids.select("frame_id", "id"))
-    return (
-        paths.join(calls, on="host_op_id", how="left", maintain_order="left")
+    of = of.join(calls, on="host_op_id", how="left", maintain_order="left")
+    pairs = (
+        of.select("node", "stack_id").unique(maintain_order=True)
+        .join(nodes, on="node", maintain_order="left")
         .join(stacks.rename({"path": "stack"}), on="stack_id", how="left", maintain_order="left")
-        .select(
-            "host_op_id",
+        .with_columns(
             path=pl.when(pl.col("stack").is_null())
             .then("path")
             .otherwise(
@@ -90,9 +122,13 @@ def _with_call_stacks(
                     "stack",
                     pl.col("path").list.tail(1),
                 )
-            ),
+            )
         )
-    )
+    )  # fmt: skip
+    final = pairs.select("path").unique(maintain_order=True).with_row_index("new")
+    pairs = pairs.join(final, on="path").select("node", "stack_id", "new")
+    placed = of.join(pairs, on=["node", "stack_id"], nulls_equal=True)
+    return final.rename({"new": "node"}), placed.select("host_op_id", node="new")
 
 
 def _with_ancestors(host: pl.DataFrame, wanted: pl.Series) -> pl.DataFrame:

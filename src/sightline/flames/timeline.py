@@ -27,12 +27,22 @@ def device_time(run: Run) -> Stacks:
     )
     ops = ops.with_columns(exposed_ns=alone(ops, ["rank", "device_id"]))
     paths = host_paths(run, ops.get_column("launch_id"))
-    ops = ops.with_columns(
-        device=pl.when(pl.col("stream_id").is_not_null())
-        .then(pl.format("GPU {} stream {}", "device_id", "stream_id"))
-        .otherwise(pl.format("GPU {}", "device_id")),
-    ).join(paths.of.rename({"host_op_id": "launch_id"}), on="launch_id", how="left",
-           maintain_order="left")  # fmt: skip
+    # Added up by name before any list is made: few names, many operations.
+    ops = (
+        ops.join(paths.of.rename({"host_op_id": "launch_id"}), on="launch_id", how="left",
+                 maintain_order="left")
+        .group_by("rank", "device_id", "stream_id", "name", "node")
+        .agg(
+            gpu_time_ns=(pl.col("end_ns") - pl.col("start_ns")).sum(),
+            exposed_ns=pl.col("exposed_ns").sum(),
+            bytes=pl.col("bytes").sum(),
+        )
+        .with_columns(
+            device=pl.when(pl.col("stream_id").is_not_null())
+            .then(pl.format("GPU {} stream {}", "device_id", "stream_id"))
+            .otherwise(pl.format("GPU {}", "device_id")),
+        )
+    )  # fmt: skip
     ends = pl.concat(
         [
             ops.select(layer=pl.lit("device"), name="device"),
@@ -46,9 +56,9 @@ def device_time(run: Run) -> Stacks:
             "node",
             layers=pl.lit(["device", "kernel"]),
             names=pl.concat_list("device", "name"),
-            gpu_time_ns=pl.col("end_ns") - pl.col("start_ns"),
+            gpu_time_ns="gpu_time_ns",
             exposed_ns="exposed_ns",
-            bytes=pl.col("bytes").fill_null(0),
+            bytes="bytes",
         ),
         ends,
     )

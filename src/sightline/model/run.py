@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass, field
+from threading import RLock
 from typing import Any
 
 import polars as pl
@@ -30,6 +31,10 @@ class Run:
         default_factory=dict, repr=False
     )
 
+    # One lock a table and one an answer: threads that want the same thing wait for one of them,
+    # others do not. What an analysis asks for has no way back to it, so no two wait for each other.
+    _locks: dict[object, RLock] = field(default_factory=dict, repr=False)
+
     def scan(self, name: str) -> pl.LazyFrame:
         """A table, lazily: all declared columns, all recordings."""
         table = self._declared(name)
@@ -40,16 +45,20 @@ class Run:
 
     def table(self, name: str) -> pl.DataFrame:
         """A table in memory, read once. Raises StoreError where a file of the store is damaged."""
-        if name not in self._tables:
-            try:
-                self._tables[name] = self.scan(name).collect()
-            except (pl.exceptions.PolarsError, OSError) as error:
-                raise StoreError(
-                    f"cannot read table {name} of {self.parts[0].store}",
-                    why=str(error).splitlines()[0],
-                    hint="Import the recording again, or remove the cache:  sightline cache clear",
-                ) from error
+        with self._locks.setdefault(name, RLock()):
+            if name not in self._tables:
+                self._tables[name] = self._read(name)
         return self._tables[name]
+
+    def _read(self, name: str) -> pl.DataFrame:
+        try:
+            return self.scan(name).collect()
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise StoreError(
+                f"cannot read table {name} of {self.parts[0].store}",
+                why=str(error).splitlines()[0],
+                hint="Import the recording again, or remove the cache:  sightline cache clear",
+            ) from error
 
     def rows(self, name: str) -> int:
         """How many rows a table has, without reading it."""
@@ -74,16 +83,17 @@ class Run:
             )
         chosen = {**defaults, **params}
         key = (analysis, tuple(sorted(chosen.items())))
-        if key not in self._answers:
-            missing = [t for t in declared.needs if not self.rows(t)]
-            if missing:
-                raise MissingDataError(
-                    f"'{analysis}' cannot be answered",
-                    why=f"the recording has no {' and no '.join(missing)}",
-                    hint=f"It has: {', '.join(self.present()) or 'nothing'}.",
-                )
-            answer = module.run(self, **chosen)
-            self._answers[key] = conform(answer, declared.columns)
+        with self._locks.setdefault(key, RLock()):
+            if key not in self._answers:
+                missing = [t for t in declared.needs if not self.rows(t)]
+                if missing:
+                    raise MissingDataError(
+                        f"'{analysis}' cannot be answered",
+                        why=f"the recording has no {' and no '.join(missing)}",
+                        hint=f"It has: {', '.join(self.present()) or 'nothing'}.",
+                    )
+                answer = module.run(self, **chosen)
+                self._answers[key] = conform(answer, declared.columns)
         return self._answers[key]
 
     def present(self) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from sightline.model.run import Run
-from sightline.report.html.timeline.pack import Packed
+from sightline.report.html.timeline.pack import Entry, Packed
 from sightline.report.html.timeline.tracks import Timeline, timeline
 
 # A piece of a panel, as the page draws it: see blocks.py.
@@ -27,6 +27,8 @@ class Panel:
     name: str
     title: str
     order: int
+    # Whether `data` looks at the findings. What does not is made while the rules run.
+    needs_findings: bool = False
 
 
 @dataclass
@@ -34,7 +36,7 @@ class View:
     """The run, the report's data, and the page's binary columns."""
 
     run: Run
-    summary: dict[str, Any]
+    summary: dict[str, Any] = field(default_factory=dict)  # empty until the rules have run
     packed: Packed = field(default_factory=Packed)
     absent: list[tuple[str, str]] = field(default_factory=list)  # title of a panel, why
 
@@ -64,3 +66,20 @@ class View:
     def timeline(self) -> Timeline:
         """All events in lanes."""
         return timeline(self.run, self.span[0])
+
+    @cached_property
+    def columns(self) -> dict[str, Entry]:
+        """The timeline's events, packed: where each column stands in the page's binary part."""
+        events, add = self.timeline.events, self.packed.add
+        columns = {
+            "start": add(events.get_column("start_ns"), delta=True),
+            "length": add(events.get_column("end_ns") - events.get_column("start_ns")),
+            "name": add(events.get_column("name")),
+            "class": add(events.get_column("class")),
+            "detail": add(events.get_column("detail"), delta=True),
+            "link": add(events.get_column("link"), delta=True),
+        }
+        if self.timeline.merged:
+            columns["count"] = add(events.get_column("count"))
+            columns["busy"] = add(events.get_column("busy_ns"))
+        return columns

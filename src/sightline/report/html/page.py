@@ -9,6 +9,9 @@ from __future__ import annotations
 import base64
 import json
 import zlib
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -17,19 +20,54 @@ from typing import Any
 from sightline import __version__, registry
 from sightline.errors import MissingDataError
 from sightline.model.run import Run
-from sightline.report.html.declare import View
+from sightline.report.html.declare import Block, View
 from sightline.report.html.headline import about
-from sightline.report.summary import summary
+from sightline.report.kept import kept_summary
 from sightline.text import printable
 
 SCHEMA = "sightline-page/1"
+# Polars keeps all cores busy where it can; two threads fill what its single-core parts leave.
+THREADS = 2
 # By it a later report knows that it may write over an earlier one.
 MARK = b'<meta name="generator" content="sightline report">'
 
 
 def write(run: Run, data: dict[str, Any] | None = None, title: str | None = None) -> bytes:
     """The report of a run. `data` is the answer of summary(run) where the caller has it."""
-    view = View(run, data if data is not None else summary(run))
+    if data is None:
+        with begun(run) as finish:
+            return finish(kept_summary(run), title)
+    return _written(View(run, data), {}, title)
+
+
+@contextmanager
+def begun(run: Run) -> Iterator[Callable[..., bytes]]:
+    """What needs no findings is made on threads of its own, while the caller runs the rules.
+
+    Gives the function that takes the answer of summary(run), and a title, and returns the page.
+    """
+    view = View(run)
+    view.span  # noqa: B018 - read once, before the threads want it
+    with ThreadPoolExecutor(THREADS, "page") as pool:
+        early = {"timeline": pool.submit(lambda: view.columns)}
+        early |= {
+            module.PANEL.name: pool.submit(module.data, view)
+            for module in _modules()
+            if not module.PANEL.needs_findings
+        }
+
+        def finish(data: dict[str, Any], title: str | None = None) -> bytes:
+            view.summary = data
+            early.pop("timeline").result()
+            return _written(view, early, title)
+
+        try:
+            yield finish
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _written(view: View, early: dict[str, Future[list[Block]]], title: str | None) -> bytes:
     template = _template()
     name = title or _title(view.summary)
     content = {
@@ -39,7 +77,7 @@ def write(run: Run, data: dict[str, Any] | None = None, title: str | None = None
         "about": [printable(part) for part in about(view.summary)],
         "origin_ns": str(view.span[0]),  # beyond what a float64 holds
         "length_ns": view.span[1] - view.span[0],
-        "panels": _panels(view),
+        "panels": _panels(view, early),
     }
     packed = zlib.compress(json.dumps(content, ensure_ascii=False, allow_nan=False).encode(), 6)
     page = template.replace("<title>sightline</title>", f"<title>{escape(name)}</title>", 1)
@@ -51,16 +89,20 @@ def write(run: Run, data: dict[str, Any] | None = None, title: str | None = None
     )  # fmt: skip
 
 
-def _panels(view: View) -> list[dict[str, Any]]:
-    modules = sorted(
+def _modules() -> list[Any]:
+    return sorted(
         (module for _, module in registry.members("report.html.panels")),
         key=lambda m: (m.PANEL.order, m.PANEL.name),
     )
+
+
+def _panels(view: View, early: dict[str, Future[list[Block]]]) -> list[dict[str, Any]]:
     shown = []
-    for module in modules:  # "Recording" is last, and tells which of the others are absent
+    for module in _modules():  # "Recording" is last, and tells which of the others are absent
         panel = module.PANEL
         try:
-            blocks = module.data(view)
+            made = early.get(panel.name)
+            blocks = made.result() if made else module.data(view)
         except MissingDataError as missing:
             view.absent.append((panel.title, missing.why or missing.what))
             continue

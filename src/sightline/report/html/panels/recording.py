@@ -10,7 +10,7 @@ from sightline.report.html import blocks
 from sightline.report.html.declare import Block, Panel, View
 from sightline.text import printable
 
-PANEL = Panel("recording", "Recording", 1000)
+PANEL = Panel("recording", "Recording", 1000, needs_findings=True)
 
 
 def data(view: View) -> list[Block]:

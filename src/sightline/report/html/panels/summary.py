@@ -11,7 +11,7 @@ from sightline.report.html.evidence import intervals, shown
 from sightline.report.html.headline import device_label, headline
 from sightline.text import printable
 
-PANEL = Panel("summary", "Summary", 0)
+PANEL = Panel("summary", "Summary", 0, needs_findings=True)
 
 
 def data(view: View) -> list[Block]:

@@ -14,7 +14,7 @@ from sightline.report.html.panels._series import counter_blocks
 from sightline.report.html.timeline.tracks import CLASSES
 from sightline.text import printable
 
-PANEL = Panel("timeline", "Timeline", 10)
+PANEL = Panel("timeline", "Timeline", 10, needs_findings=True)
 
 
 def data(view: View) -> list[Block]:
@@ -24,17 +24,6 @@ def data(view: View) -> list[Block]:
         raise MissingDataError("no timeline", why="no operation with a start and an end")
     events = line.events
     lanes = events.group_by("track", "lane", maintain_order=True).agg(n=pl.len())
-    columns = {
-        "start": view.packed.add(events.get_column("start_ns"), delta=True),
-        "length": view.packed.add(events.get_column("end_ns") - events.get_column("start_ns")),
-        "name": view.packed.add(events.get_column("name")),
-        "class": view.packed.add(events.get_column("class")),
-        "detail": view.packed.add(events.get_column("detail"), delta=True),
-        "link": view.packed.add(events.get_column("link"), delta=True),
-    }
-    if line.merged:
-        columns["count"] = view.packed.add(events.get_column("count"))
-        columns["busy"] = view.packed.add(events.get_column("busy_ns"))
     block: dict[str, Any] = {
         "kind": "timeline",
         "tracks": line.tracks,
@@ -43,7 +32,7 @@ def data(view: View) -> list[Block]:
             "lane": lanes.get_column("lane").to_list(),
             "n": lanes.get_column("n").to_list(),
         },
-        "columns": columns,
+        "columns": view.columns,
         "names": line.names,
         "labels": line.labels,
         "details": line.details,
