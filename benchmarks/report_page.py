@@ -122,8 +122,9 @@ def main() -> int:
     sums = [sum(v[1] for v in p.values()) for p in parts]
     rules = [p["rules and what they ask"][1] for p in parts]
     share = 100 * median(r / s for r, s in zip(rules, sums, strict=True))
-    print(f"{'all stages, one after another':34}{median(sum(v[0] for v in p.values()) for p in parts):8.2f}"
-          f"{median(sums):8.2f}   rules {share:.0f} % of it")  # fmt: skip
+    walls = median(sum(v[0] for v in p.values()) for p in parts)
+    print(f"{'all stages, one after another':34}{walls:8.2f}{median(sums):8.2f}   "
+          f"rules {share:.0f} % of it")  # fmt: skip
     wall, work, memory = (median(w[i] for w in whole) for i in range(3))
     print(f"{'sightline report -o page.html':34}{wall:8.2f}{work:8.2f}   {memory:,.0f} MB at most, "
           f"page {size / 1e6:.2f} MB")  # fmt: skip

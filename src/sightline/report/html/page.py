@@ -49,10 +49,10 @@ def begun(run: Run) -> Iterator[Callable[..., bytes]]:
     view = View(run)
     view.span  # noqa: B018 - read once, before the threads want it
     with ThreadPoolExecutor(THREADS, "page") as pool:
-        early = {"timeline": pool.submit(lambda: view.columns)}
+        early = {"timeline": pool.submit(lambda: bool(view.columns))}
         early |= {
             module.PANEL.name: pool.submit(module.data, view)
-            for module in _modules()
+            for module in modules()
             if not module.PANEL.needs_findings
         }
 
@@ -67,9 +67,8 @@ def begun(run: Run) -> Iterator[Callable[..., bytes]]:
             pool.shutdown(cancel_futures=True)
 
 
-def _written(view: View, early: dict[str, Future[list[Block]]], title: str | None) -> bytes:
-    template = _template()
-    name = title or _title(view.summary)
+def _written(view: View, early: dict[str, Any], title: str | None) -> bytes:
+    name = title or titled(view.summary["recordings"])
     content = {
         "schema": SCHEMA,
         "version": __version__,
@@ -79,17 +78,27 @@ def _written(view: View, early: dict[str, Future[list[Block]]], title: str | Non
         "length_ns": view.span[1] - view.span[0],
         "panels": _panels(view, early),
     }
+    return template(content, name, bytes(view.packed.body))
+
+
+def template(
+    content: dict[str, Any], title: str, columns: bytes = b"", *, served: bool = False
+) -> bytes:
+    """The page with its data in it. Where it is served it may ask its own server, and only that."""
     packed = zlib.compress(json.dumps(content, ensure_ascii=False, allow_nan=False).encode(), 6)
-    page = template.replace("<title>sightline</title>", f"<title>{escape(name)}</title>", 1)
+    page = _template().replace("<title>sightline</title>", f"<title>{escape(title)}</title>", 1)
+    if served:
+        page = page.replace("default-src 'none';", "default-src 'none'; connect-src 'self';", 1)
     head, rest = page.split("/*DATA*/", 1)
     middle, tail = rest.split("/*COLUMNS*/", 1)
     return b"".join(
-        [head.encode(), base64.b64encode(packed), middle.encode(),
-         base64.b64encode(bytes(view.packed.body)), tail.encode()]
+        [head.encode(), base64.b64encode(packed), middle.encode(), base64.b64encode(columns),
+         tail.encode()]
     )  # fmt: skip
 
 
-def _modules() -> list[Any]:
+def modules() -> list[Any]:
+    """The panels' modules, in the page's order."""
     return sorted(
         (module for _, module in registry.members("report.html.panels")),
         key=lambda m: (m.PANEL.order, m.PANEL.name),
@@ -98,7 +107,7 @@ def _modules() -> list[Any]:
 
 def _panels(view: View, early: dict[str, Future[list[Block]]]) -> list[dict[str, Any]]:
     shown = []
-    for module in _modules():  # "Recording" is last, and tells which of the others are absent
+    for module in modules():  # "Recording" is last, and tells which of the others are absent
         panel = module.PANEL
         try:
             made = early.get(panel.name)
@@ -110,8 +119,9 @@ def _panels(view: View, early: dict[str, Future[list[Block]]]) -> list[dict[str,
     return shown
 
 
-def _title(data: dict[str, Any]) -> str:
-    paths = [Path(r["path"]) for r in data["recordings"]]
+def titled(recordings: list[dict[str, Any]]) -> str:
+    """The page's name: the recording's, or how many they are and where."""
+    paths = [Path(r["path"]) for r in recordings]
     if len(paths) == 1:
         return printable(paths[0].name)
     parents = {p.parent.name for p in paths}

@@ -40,20 +40,21 @@ def data(view: View) -> list[Block]:
         "in_tables": line.in_tables,
         "merged": line.merged,
         "counters": counter_blocks(view),
-        "marks": _marks(view),
+        "marks": marks(view),
         "windows": _windows(view),
     }
     return [block, *(blocks.text(note) for note in line.notes)]
 
 
-def _marks(view: View) -> list[dict[str, Any]]:
-    marks = []
+def marks(view: View) -> list[dict[str, Any]]:
+    """Where each finding's evidence is: ranges to mark in the timeline."""
+    found = []
     for number, finding in enumerate(f for f in view.summary["findings"] if not f["abstained"]):
         ranges = shown(intervals(view.run, finding), view.span)["ranges"]
         if ranges:
             title = printable(finding["title"]).replace("-", " ")
-            marks.append({"finding": number, "title": title, "ranges": ranges})
-    return marks
+            found.append({"finding": number, "title": title, "ranges": ranges})
+    return found
 
 
 def _windows(view: View) -> list[dict[str, Any]]:

@@ -9,27 +9,27 @@ from sightline.units import format_bytes, format_count
 
 # All details together, before packing. What is more is left out from the last field on.
 MAX_BYTES = 6_000_000
-_DEVICE = (
+DEVICE_FIELDS = (
     "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "cluster_x",
     "registers_per_thread", "static_shared_bytes", "dynamic_shared_bytes", "bytes", "copy_kind",
     "src_kind", "dst_kind", "graph_id",
 )  # fmt: skip
 # In order of worth: what does not fit is left out from the end.
-_HOST = ("input_shapes", "input_types", "domain", "category", "payload", "stack")
+HOST_FIELDS = ("input_shapes", "input_types", "domain", "category", "payload", "stack")
 _HOST_LABELS = {"input_shapes": "shapes", "input_types": "types", "stack": "stack"}
 
 
 def device_details(ops: pl.DataFrame) -> tuple[pl.Series, list[str]]:
     """For each operation a place in the list of texts; 0 is no details."""
-    used = [c for c in _DEVICE if ops.get_column(c).count()]
+    used = [c for c in DEVICE_FIELDS if ops.get_column(c).count()]
     if not used:
         return pl.repeat(0, ops.height, dtype=pl.UInt32, eager=True), [""]
-    return _numbered(ops, used, _device_text)
+    return _numbered(ops, used, device_text)
 
 
 def host_details(ops: pl.DataFrame) -> tuple[pl.Series, list[str], list[str]]:
     """The same of host ranges, and the fields that were left out for their size."""
-    used = [c for c in _HOST if ops.get_column(c).count()]
+    used = [c for c in HOST_FIELDS if ops.get_column(c).count()]
     left_out: list[str] = []
     while used:
         distinct = ops.select(used).unique()
@@ -40,7 +40,7 @@ def host_details(ops: pl.DataFrame) -> tuple[pl.Series, list[str], list[str]]:
         used.pop()
     if not used:
         return pl.repeat(0, ops.height, dtype=pl.UInt32, eager=True), [""], left_out
-    places, texts = _numbered(ops, used, _host_text)
+    places, texts = _numbered(ops, used, host_text)
     return places, texts, left_out
 
 
@@ -58,7 +58,8 @@ def _numbered(ops: pl.DataFrame, used: list[str], write: object) -> tuple[pl.Ser
     return numbers, list(place)
 
 
-def _device_text(row: dict[str, object]) -> str:
+def device_text(row: dict[str, object]) -> str:
+    """A line for each fact of a device operation, `row` with DEVICE_FIELDS."""
     lines = []
     for label in ("grid", "block"):
         sides = [row.get(f"{label}_{axis}") for axis in "xyz"]
@@ -81,7 +82,8 @@ def _device_text(row: dict[str, object]) -> str:
     return "\n".join(printable(line) for line in lines)
 
 
-def _host_text(row: dict[str, object]) -> str:
+def host_text(row: dict[str, object]) -> str:
+    """A line for each fact of a host range, `row` with HOST_FIELDS, or some of them."""
     lines = []
     for name, value in row.items():
         if value in (None, "", "[]"):

@@ -21,8 +21,12 @@ MAX_EVENTS = 1_200_000
 # Colours of the page, by number.
 CLASSES = ("compute", "communication", "copy", "op", "annotation", "step", "api", "python",
            "device range", "other")  # fmt: skip
-_DEVICE_CLASS = {"compute": 0, "exposed_comm": 1, "exposed_copy": 2}
-_HOST_CLASS = {"op": 3, "annotation": 4, "step": 5, "runtime": 6, "driver": 6, "python": 7}
+DEVICE_CLASS = {"compute": 0, "exposed_comm": 1, "exposed_copy": 2}
+HOST_CLASS = {"op": 3, "annotation": 4, "step": 5, "runtime": 6, "driver": 6, "python": 7}
+# What tells the rows of each kind apart.
+DEVICE_KEY = ["rank", "device_id", "pid", "context_id", "stream_id"]
+RANGE_KEY = ["rank", "device_id", "stream_id"]
+THREAD_KEY = ["rank", "pid", "tid"]
 _COLUMNS = ("track", "level", "start_ns", "end_ns", "name", "class", "detail", "id", "link")
 
 
@@ -85,11 +89,22 @@ def _device(run: Run, texts: list[str]) -> tuple[pl.DataFrame, list[dict[str, An
     ops = run.table("device_ops")
     if ops.is_empty():
         return _empty(), []
-    by = ["rank", "device_id", "pid", "context_id", "stream_id"]
     classed = with_class(ops, run.table("collectives"))
     detail, known = device_details(ops)
-    rows, keys = _numbered(classed.with_columns(detail=detail.cast(pl.Int64)), by)
+    rows, keys = _numbered(classed.with_columns(detail=detail.cast(pl.Int64)), DEVICE_KEY)
     texts[:] = known
+    return (
+        rows.select(
+            "track", pl.lit(0, pl.Int64).alias("level"), "start_ns", "end_ns", "name",
+            pl.col("class_").replace_strict(DEVICE_CLASS, return_dtype=pl.Int64).alias("class"),
+            "detail", id="device_op_id", link="launch_id",
+        ).select(_COLUMNS),
+        device_tracks(keys),
+    )  # fmt: skip
+
+
+def device_tracks(keys: pl.DataFrame) -> list[dict[str, Any]]:
+    """A row of the page for each of DEVICE_KEY."""
     several = keys.group_by("rank", "device_id", "stream_id").agg(pl.len()).get_column("len").max()
     tracks = []
     for key in keys.iter_rows(named=True):
@@ -103,14 +118,7 @@ def _device(run: Run, texts: list[str]) -> tuple[pl.DataFrame, list[dict[str, An
                           _n(key["context_id"])),
             }
         )  # fmt: skip
-    return (
-        rows.select(
-            "track", pl.lit(0, pl.Int64).alias("level"), "start_ns", "end_ns", "name",
-            pl.col("class_").replace_strict(_DEVICE_CLASS, return_dtype=pl.Int64).alias("class"),
-            "detail", id="device_op_id", link="launch_id",
-        ).select(_COLUMNS),
-        tracks,
-    )  # fmt: skip
+    return tracks
 
 
 def _n(value: int | None) -> int:
@@ -121,8 +129,21 @@ def _ranges(run: Run) -> tuple[pl.DataFrame, list[dict[str, Any]]]:
     ranges = run.table("device_ranges").drop_nulls(["start_ns", "end_ns"])
     if ranges.is_empty():
         return _empty(), []
-    rows, keys = _numbered(ranges, ["rank", "device_id", "stream_id"])
-    tracks = [
+    rows, keys = _numbered(ranges, RANGE_KEY)
+    zero = pl.lit(0, pl.Int64)
+    none = pl.lit(None, pl.Int64)
+    return (
+        rows.select(
+            "track", level=zero, start_ns="start_ns", end_ns="end_ns", name="name",
+            detail=zero, id=none, link=none, **{"class": pl.lit(8, pl.Int64)},
+        ).select(_COLUMNS),
+        range_tracks(keys),
+    )  # fmt: skip
+
+
+def range_tracks(keys: pl.DataFrame) -> list[dict[str, Any]]:
+    """A row of the page for each of RANGE_KEY."""
+    return [
         {
             "rank": key["rank"], "device": key["device_id"], "kind": "ranges",
             "group": f"rank {key['rank']} · GPU {key['device_id']}",
@@ -131,15 +152,6 @@ def _ranges(run: Run) -> tuple[pl.DataFrame, list[dict[str, Any]]]:
         }
         for key in keys.iter_rows(named=True)
     ]  # fmt: skip
-    zero = pl.lit(0, pl.Int64)
-    none = pl.lit(None, pl.Int64)
-    return (
-        rows.select(
-            "track", level=zero, start_ns="start_ns", end_ns="end_ns", name="name",
-            detail=zero, id=none, link=none, **{"class": pl.lit(8, pl.Int64)},
-        ).select(_COLUMNS),
-        tracks,
-    )  # fmt: skip
 
 
 def _host(
@@ -156,10 +168,22 @@ def _host(
     shifted = pl.select(pl.when(detail > 0).then(detail.cast(pl.Int64) + at).otherwise(0))
     texts += known[1:]
     ops = ops.with_columns(detail=shifted.to_series())
-    rows, keys = _numbered(ops, ["rank", "pid", "tid"])
+    rows, keys = _numbered(ops, THREAD_KEY)
+    return (
+        rows.select(
+            "track", pl.col("depth").fill_null(0).alias("level"), "start_ns", "end_ns", "name",
+            pl.col("layer").replace_strict(HOST_CLASS, default=9, return_dtype=pl.Int64)
+            .alias("class"),
+            "detail", id="host_op_id", link=pl.lit(None, pl.Int64),
+        ).select(_COLUMNS),
+        thread_tracks(keys, run.table("threads")),
+    )  # fmt: skip
+
+
+def thread_tracks(keys: pl.DataFrame, threads: pl.DataFrame) -> list[dict[str, Any]]:
+    """A row of the page for each of THREAD_KEY; of `threads` come the names."""
     named = {
-        (t["rank"], t["pid"], t["tid"]): t["thread_name"]
-        for t in run.table("threads").iter_rows(named=True)
+        (t["rank"], t["pid"], t["tid"]): t["thread_name"] for t in threads.iter_rows(named=True)
     }
     tracks = []
     for key in keys.iter_rows(named=True):
@@ -174,15 +198,7 @@ def _host(
                 "order": (key["rank"], 1, -key["n"], _n(key["pid"]), _n(key["tid"]), 0),
             }
         )  # fmt: skip
-    return (
-        rows.select(
-            "track", pl.col("depth").fill_null(0).alias("level"), "start_ns", "end_ns", "name",
-            pl.col("layer").replace_strict(_HOST_CLASS, default=9, return_dtype=pl.Int64)
-            .alias("class"),
-            "detail", id="host_op_id", link=pl.lit(None, pl.Int64),
-        ).select(_COLUMNS),
-        tracks,
-    )  # fmt: skip
+    return tracks
 
 
 def _named(events: pl.DataFrame) -> tuple[pl.DataFrame, list[str], list[str]]:
@@ -193,15 +209,17 @@ def _named(events: pl.DataFrame) -> tuple[pl.DataFrame, list[str], list[str]]:
         .sort("n", "name", descending=[True, False])
     )
     names = [printable(n) for n in known.get_column("name").to_list()]
-    layer = {0: "kernel", 1: "kernel", 7: "python"}
-    # It is the box that cuts a label; no box is wider than this.
-    labels = [
-        readable(layer.get(kind, "op"), name)[:160]
-        for name, kind in known.select("name", "first").rows()
-    ]
+    labels = [short_label(name, kind) for name, kind in known.select("name", "first").rows()]
     codes = known.select("name", code=pl.int_range(pl.len(), dtype=pl.Int64))
     rows = events.join(codes, on="name", how="left", maintain_order="left")
     return rows.drop("name").rename({"code": "name"}), names, labels
+
+
+def short_label(name: str, kind: int) -> str:
+    """A name as short as it is still known by; `kind` is a place in CLASSES."""
+    layer = {0: "kernel", 1: "kernel", 7: "python"}
+    # It is the box that cuts a label; no box is wider than this.
+    return readable(layer.get(kind, "op"), name)[:160]
 
 
 def _linked(events: pl.DataFrame) -> pl.DataFrame:

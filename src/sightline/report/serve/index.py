@@ -1,0 +1,117 @@
+"""The events of a run on disk, lane by lane: what the server answers from.
+
+Columns (see COLUMNS) hold the events of one lane after another, sorted by start within an extent;
+in a lane nothing overlaps. A large lane is several extents, one after another in time. So what a
+range shows is found by search, and how long a run of events took is a difference of running sums:
+no level of detail is stored, and an answer costs what its pixels cost.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from sightline.report.serve.columns import mapped
+
+# Times are ns from the run's first event. `before` is the sum of the lengths of all events that
+# stand before; `id` is the row's id in its table, -1 where the table has none.
+COLUMNS = {"start": "q", "end": "q", "before": "q", "name": "I", "class": "B", "id": "q"}
+# Disjoint, sorted stretches in which a device ran something: start, end, ns covered before.
+COVER = {"cover_start": "q", "cover_end": "q", "cover_before": "q"}
+
+
+@dataclass
+class Lane:
+    """One row of the timeline: its track, its nesting level, and where its events stand."""
+
+    track: int
+    level: int
+    extents: list[tuple[int, int]] = field(default_factory=list)
+
+    @property
+    def count(self) -> int:
+        """How many events."""
+        return sum(b - a for a, b in self.extents)
+
+
+@dataclass(frozen=True)
+class Cover:
+    """When at least one operation of the classes 0 to `upto` ran on a device."""
+
+    rank: int
+    device: int
+    upto: int
+    first: int
+    last: int
+
+
+@dataclass
+class Index:
+    """A prepared run."""
+
+    folder: Path
+    origin_ns: int
+    length_ns: int
+    tracks: list[dict[str, Any]]
+    keys: list[tuple[str, tuple[Any, ...]]]  # of each track: its table, and what tells it apart
+    lanes: list[Lane]
+    names: list[str]  # as recorded
+    labels: list[str]
+    totals: list[tuple[int, int]]  # of each name: events, ns
+    covers: list[Cover]
+
+    @cached_property
+    def columns(self) -> dict[str, Sequence[int]]:
+        """All columns, mapped."""
+        known = {**COLUMNS, **COVER}
+        return {name: mapped(self.folder / name, code) for name, code in known.items()}
+
+    @property
+    def events(self) -> int:
+        """How many there are."""
+        return sum(lane.count for lane in self.lanes)
+
+    @cached_property
+    def _places(self) -> tuple[list[int], list[int]]:
+        """Where extents begin, in order, and whose they are."""
+        found = sorted((a, lane) for lane, row in enumerate(self.lanes) for a, _ in row.extents)
+        return [a for a, _ in found], [lane for _, lane in found]
+
+    def lane_of(self, place: int) -> int:
+        """The lane of an event."""
+        begins, lanes = self._places
+        return lanes[bisect_right(begins, place) - 1]
+
+    def at(self, lane: int, moment: int) -> int | None:
+        """The event of a lane that is open at a moment (its start counts, its end does not)."""
+        start, end = self.columns["start"], self.columns["end"]
+        for a, b in self.lanes[lane].extents:
+            i = bisect_right(start, moment, a, b) - 1
+            if i >= a and (end[i] > moment or start[i] == moment):
+                return i
+        return None
+
+    def find(self, track: int, level: int, start: int, row_id: int) -> int | None:
+        """The place of a row of a table whose track, level and start are known."""
+        starts, ids = self.columns["start"], self.columns["id"]
+        for lane in self.lanes:
+            if (lane.track, lane.level) != (track, level):
+                continue
+            for a, b in lane.extents:
+                i = bisect_left(starts, start, a, b)
+                if i < b and starts[i] == start and ids[i] == row_id:
+                    return i
+        return None
+
+    def covered(self, cover: Cover, moment: int) -> int:
+        """How many ns before a moment are covered."""
+        starts = self.columns["cover_start"]
+        i = bisect_right(starts, moment, cover.first, cover.last) - 1
+        if i < cover.first:
+            return 0
+        done = self.columns["cover_before"][i] - self.columns["cover_before"][cover.first]
+        return done + min(moment, self.columns["cover_end"][i]) - starts[i]

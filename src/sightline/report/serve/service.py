@@ -1,0 +1,212 @@
+"""What a served page can ask for: a name, its parameters, an answer. No HTTP here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from pathlib import Path
+from threading import Lock, RLock
+from typing import Any
+
+from sightline import __version__
+from sightline.errors import MissingDataError, RequestError
+from sightline.model.run import Run
+from sightline.report.html.declare import Block, View
+from sightline.report.html.page import SCHEMA, modules, template, titled
+from sightline.report.html.panels.timeline import marks
+from sightline.report.html.timeline.tracks import CLASSES
+from sightline.report.serve import answers
+from sightline.report.serve.index import Index
+from sightline.report.serve.view import window
+from sightline.report.summary import summary
+from sightline.text import printable
+from sightline.units import format_bytes, format_count, format_ns
+
+# What all panels of a run together take at their peak, measured for 1 000 065 events
+# (benchmarks/report_page.py). The timeline needs none of it.
+BYTES_PER_EVENT = 1_400
+_TYPES = {"json": "application/json; charset=utf-8", "bytes": "application/octet-stream",
+          "html": "text/html; charset=utf-8"}  # fmt: skip
+
+Query = Mapping[str, str]
+Answer = tuple[str, bytes]  # content type, body
+
+
+class Service:
+    """A run, its index, and the answers about them. May be asked by several threads."""
+
+    def __init__(self, run: Run, index: Index) -> None:
+        self.run, self.index = run, index
+        self.view = View(run)
+        # Panels one at a time: two would want the same memory, and mostly the same analyses.
+        self._making = RLock()
+        self._made: dict[str, list[Block]] = {}
+        self._slow = Lock()
+
+    def answer(self, name: str, query: Query) -> Answer | None:
+        """The answer, or None where there is no such question. Raises SightlineError."""
+        known: dict[str, Callable[[Query], Answer]] = {
+            "": self._page, "window": self._window, "event": self._event, "facts": self._facts,
+            "next": self._next, "instances": self._instances, "breakdown": self._breakdown,
+            "panel": self._panel, "marks": self._marks,
+        }  # fmt: skip
+        return known[name](query) if name in known else None
+
+    # -- the page -----------------------------------------------------------------------------
+
+    def _page(self, _: Query) -> Answer:
+        return _TYPES["html"], self._document
+
+    @cached_property
+    def _document(self) -> bytes:
+        title = titled([p.facts for p in self.run.parts])
+        tools = sorted({str(p.facts.get("tool") or p.facts["format"]) for p in self.run.parts})
+        about = [", ".join(tools), f"{format_count(self.index.events)} events",
+                 f"{format_ns(self.index.length_ns)} long", "from a local server"]  # fmt: skip
+        content = {
+            "schema": SCHEMA,
+            "version": __version__,
+            "title": title,
+            "about": [printable(part) for part in about],
+            "origin_ns": str(self.index.origin_ns),
+            "length_ns": self.index.length_ns,
+            "panels": [self._listed(module) for module in modules()],
+        }
+        return template(content, title, served=True)
+
+    def _listed(self, module: Any) -> dict[str, Any]:
+        panel = module.PANEL
+        blocks: list[Block] | None = None
+        if panel.name == "timeline":
+            block: Block = {
+                "kind": "timeline", **answers.listed(self.index), "columns": {}, "details": [],
+                "classes": list(CLASSES), "in_tables": self.index.events, "merged": 0,
+                "counters": [], "marks": [], "windows": [], "served": True,
+            }  # fmt: skip
+            blocks = [block]
+        return {"name": panel.name, "title": panel.title, "blocks": blocks}
+
+    def _panel(self, query: Query) -> Answer:
+        wanted = query.get("name", "")
+        known = {module.PANEL.name: module for module in modules()}
+        if wanted not in known or wanted == "timeline":
+            raise RequestError(f"there is no panel '{wanted}'")
+        with self._making:
+            if wanted not in self._made:
+                self._made[wanted] = self._blocks(known[wanted])
+        return _json({"blocks": self._made[wanted]})
+
+    def _blocks(self, module: Any) -> list[Block]:
+        self._room()
+        if module.PANEL.needs_findings:
+            self._find()
+        try:
+            blocks: list[Block] = module.data(self.view)
+        except MissingDataError as missing:
+            text = f"Nothing to show: {missing.why or missing.what}."
+            return [{"kind": "text", "text": printable(text), "role": "note"}]
+        return blocks
+
+    def _find(self) -> None:
+        if not self.view.summary:
+            self.view.summary = summary(self.run)
+
+    def _room(self) -> None:
+        """Refuse what would not fit into memory."""
+        rows = sum(self.run.rows(t) for t in ("device_ops", "host_ops", "device_ranges"))
+        need, free = rows * BYTES_PER_EVENT, available_bytes()
+        if free is not None and need > free:
+            raise RequestError(
+                f"this panel needs about {format_bytes(need)} of memory for "
+                f"{format_count(rows)} events, and {format_bytes(free)} are free",
+                why="its tables are made from all of them; the timeline is not",
+                hint="sightline sql answers questions about a recording of this size.",
+            )
+
+    def _marks(self, _: Query) -> Answer:
+        with self._making:
+            self._room()
+            self._find()
+            return _json(marks(self.view))
+
+    # -- events -------------------------------------------------------------------------------
+
+    def _window(self, query: Query) -> Answer:
+        lanes = [_whole(part, "lanes") for part in query.get("lanes", "").split(",") if part]
+        if any(not 0 <= lane < len(self.index.lanes) for lane in lanes) or len(lanes) > 2_000:
+            raise RequestError("there are no such lanes")
+        try:
+            column = float(query.get("column", ""))
+        except ValueError:
+            column = -1.0
+        if not 0 < column < 1e18:
+            raise RequestError("'column' must be a length of time in ns")
+        first, last = _range(query)
+        return _TYPES["bytes"], window(self.index, first, last, column, sorted(set(lanes)))
+
+    def _event(self, query: Query) -> Answer:
+        return _json(answers.event(self.index, _number(query, "id")))
+
+    def _facts(self, query: Query) -> Answer:
+        return _json(answers.facts(self.run, self.index, _number(query, "id")))
+
+    def _next(self, query: Query) -> Answer:
+        names = self.index.names
+        if "name" in query:
+            place = _number(query, "name")
+            if not 0 <= place < len(names):
+                raise RequestError(f"there is no name {place}")
+            wanted = [names[place]]
+        else:
+            text = query.get("q", "").lower()
+            wanted = [name for name in names if text in printable(name).lower()]
+        direction = 1 if query.get("direction") != "-1" else -1
+        with self._slow:
+            found = answers.following(
+                self.run, self.index, _number(query, "at"), _number(query, "after"), wanted,
+                direction,
+            )  # fmt: skip
+        return _json(None if found is None else answers.event(self.index, found))
+
+    def _instances(self, query: Query) -> Answer:
+        with self._slow:
+            return _json(answers.instances(self.run, self.index, query.get("name", "")))
+
+    def _breakdown(self, query: Query) -> Answer:
+        with self._slow:
+            return _json(answers.breakdown(self.run, self.index, *_range(query)))
+
+
+def _range(query: Query) -> tuple[int, int]:
+    first, last = _number(query, "from"), _number(query, "to")
+    if last <= first:
+        raise RequestError("'to' must be later than 'from'")
+    return first, last
+
+
+def _number(query: Query, name: str) -> int:
+    return _whole(query.get(name, ""), name)
+
+
+def _whole(text: str, name: str) -> int:
+    # At most 2^62, and only digits: int() also takes '1_000' and digits of other scripts.
+    if not text.removeprefix("-").isascii() or not text.removeprefix("-").isdigit():
+        raise RequestError(f"'{name}' must be a whole number")
+    if len(text) > 18:
+        raise RequestError(f"'{name}' is too large")
+    return int(text)
+
+
+def _json(value: object) -> Answer:
+    return _TYPES["json"], json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+
+
+def available_bytes() -> int | None:
+    """Memory that programs can have without swapping, where the system says so (Linux)."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    found = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
+    return found[0] if found else None
