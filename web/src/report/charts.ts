@@ -104,16 +104,10 @@ export function sparkline(values: number[], label: string): SVGSVGElement {
 }
 
 /** How long the instances of one name took: equal steps of the logarithm. */
-export function histogram(lengths: number[], title: string): HTMLElement {
-  const sorted = Float64Array.from(lengths).sort();
-  const low = Math.max(sorted[0] ?? 1, 1), high = Math.max(sorted[sorted.length - 1] ?? 1, low + 1);
-  const bins = Math.min(40, Math.max(1, Math.ceil(Math.log(high / low) / Math.log(1.02))));
+export function histogram(found: { low: number; high: number; bins: number[] }, title: string): HTMLElement {
+  const { low, high, bins: counts } = found;
+  const bins = counts.length;
   const edge = (i: number) => low * (high / low) ** (i / bins);
-  const counts = new Array<number>(bins).fill(0);
-  for (const v of sorted) {
-    const at = Math.floor((bins * Math.log(Math.max(v, low) / low)) / Math.log(high / low));
-    counts[Math.min(bins - 1, Math.max(0, at))]!++;
-  }
   const most = Math.max(...counts);
   const width = (W - LEFT - 8) / bins;
   const bars = counts.map((n, i) => s("rect", {

@@ -84,6 +84,10 @@ export interface TimelineBlock {
   counters: LinesBlock[];
   marks: Mark[];
   windows: { rank: number; device: number; start: number; end: number }[];
+  /** From a server: events come by range, `totals` of names and the `overview` with the page. */
+  served?: boolean;
+  totals?: { n: number[]; ns: number[] };
+  overview?: number[][];
 }
 
 export type Block =
@@ -96,7 +100,8 @@ export type Block =
   | { kind: "image"; svg: string; alt: string }
   | { kind: "flame"; page: FlamePage };
 
-export interface PanelData { name: string; title: string; blocks: Block[] }
+/** `blocks` is null where a server has them: they come when the panel is opened. */
+export interface PanelData { name: string; title: string; blocks: Block[] | null }
 
 export interface PageData {
   schema: string;

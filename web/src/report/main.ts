@@ -5,10 +5,12 @@ import { unpackJson } from "../shared/pack";
 import { type Tools, draw } from "./blocks";
 import { histogram } from "./charts";
 import { packedPart } from "./columns";
-import { type PageData, type PanelData, type TimelineBlock, checked } from "./data";
+import { type Block, type Mark, type PageData, type PanelData, type TimelineBlock, checked } from "./data";
 import { copy, h, say } from "./dom";
 import "./style.css";
 import { Model } from "./timeline/model";
+import { Served, ask } from "./timeline/served";
+import { Embedded, type Source } from "./timeline/source";
 import { Timeline } from "./timeline/view";
 
 class Report {
@@ -42,11 +44,19 @@ class Report {
   private async load(): Promise<Timeline | undefined> {
     await new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
     const element = document.getElementById("page-columns")!;
-    const block = this.data.panels.flatMap((p) => p.blocks).find((b): b is TimelineBlock => b.kind === "timeline");
+    const block = this.data.panels.flatMap((p) => p.blocks ?? []).find((b): b is TimelineBlock => b.kind === "timeline");
     if (!block) return undefined;
-    const model = await Model.load(block, packedPart(element));
-    this.timeline = new Timeline(model, Math.max(1, this.data.length_ns), () => this.remember());
+    const source: Source = block.served
+      ? new Served(block, this.data.length_ns) : new Embedded(await Model.load(block, packedPart(element)));
+    this.timeline = new Timeline(source, Math.max(1, this.data.length_ns), () => this.remember());
+    if (block.served) this.later(this.timeline);
     return this.timeline;
+  }
+
+  /** Marks of the findings, which a server makes while one looks. */
+  private later(timeline: Timeline): void {
+    void ask("marks").then(async (found) => timeline.setMarks((await found.json()) as Mark[]))
+      .catch(() => undefined); // the summary says why there are none
   }
 
   private readonly tools: Tools = {
@@ -74,28 +84,20 @@ class Report {
 
   private instances(name: string): HTMLElement {
     const holder = h("div", {}, h("p", { class: "note" }, "Reading the events …"));
-    void this.whenLoaded.then((t) => {
-      const place = t?.model.block.names.indexOf(name) ?? -1;
-      if (!t || place < 0) {
+    void this.whenLoaded.then(async (t) => {
+      const found = t ? await t.source.instances(name) : null;
+      if (!t || !found) {
         holder.replaceChildren(h("p", { class: "note" }, "Its instances are not in this page."));
         return;
       }
-      const lengths: number[] = [];
-      let longest = -1, merged = 0;
-      for (let i = 0; i < t.model.size; i++) {
-        if (t.model.name[i] !== place || t.model.cls[i]! > 2) continue;
-        if (t.model.eventsOf(i) > 1) { merged++; continue; }
-        lengths.push(t.model.length(i));
-        if (longest < 0 || t.model.length(i) > t.model.length(longest)) longest = i;
-      }
       const show = h("button", { type: "button", class: "primary" }, "Show the longest in the timeline");
-      show.onclick = () => this.withTimeline((shown) => { shown.select(longest); });
-      const title = `${count(lengths.length)} instances`;
+      show.onclick = () => this.withTimeline((shown) => { void shown.choose(found.longest); });
+      const title = `${count(found.count)} instances`;
       holder.replaceChildren(h("h3", {}, title), h("p", { class: "name" }, name.length > 600 ? `${name.slice(0, 600)}…` : name),
-        lengths.length ? histogram(lengths, `${title} by duration`) : null as unknown as string,
-        merged ? h("p", { class: "note" }, `${merged} marks of several short events are not in it.`) : "",
-        longest >= 0 ? show : "");
-    });
+        ...(found.count ? [histogram(found, `${title} by duration`)] : []),
+        found.merged ? h("p", { class: "note" }, `${found.merged} marks of several short events are not in it.`) : "",
+        found.longest ? show : "");
+    }).catch((error: unknown) => { holder.textContent = `The instances cannot be shown: ${String(error)}`; });
     return holder;
   }
 
@@ -104,8 +106,24 @@ class Report {
     if (section.dataset["drawn"]) return section;
     section.dataset["drawn"] = "yes";
     this.tools.length = this.data.length_ns;
-    for (const block of panel.blocks) section.append(draw(block, this.tools));
+    if (panel.blocks) for (const block of panel.blocks) section.append(draw(block, this.tools));
+    else void this.fetched(panel, section);
     return section;
+  }
+
+  /** A panel that the server makes. */
+  private async fetched(panel: PanelData, section: HTMLElement): Promise<void> {
+    const note = h("p", { class: "note" }, "The server is making this panel …");
+    section.append(note);
+    try {
+      const found = (await (await ask("panel", { name: panel.name })).json()) as { blocks: Block[] };
+      note.replaceWith(...found.blocks.map((block) => draw(block, this.tools)));
+      section.dataset["fetched"] = "yes";
+    } catch (error) {
+      note.textContent = `This panel cannot be shown: ${error instanceof Error ? error.message : String(error)}`;
+      delete section.dataset["drawn"];
+      section.dataset["fetched"] = "failed";
+    }
   }
 
   open(name: string, focus = false): void {
@@ -149,7 +167,7 @@ class Report {
     window.addEventListener("hashchange", () => {
       const wanted = new URLSearchParams(location.hash.slice(1));
       this.open(wanted.get("p") ?? this.current);
-      this.timeline?.restore(wanted);
+      void this.timeline?.restore(wanted);
     });
     window.addEventListener("beforeprint", () => {
       for (const panel of this.data.panels) { this.render(panel).hidden = false; }
@@ -158,7 +176,7 @@ class Report {
     window.addEventListener("afterprint", () => this.open(this.current));
     document.body.dataset["ready"] = "yes";
     const timeline = await this.whenLoaded;
-    timeline?.restore(parts);
+    await timeline?.restore(parts);
     document.body.dataset["timeline"] = timeline ? "yes" : "none";
     // What the tests count and measure; a person's console may use it as well.
     Object.assign(window, { sightline: { timeline, format: { amount, cell } } });

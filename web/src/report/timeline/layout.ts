@@ -1,7 +1,6 @@
 // Which rows stand where: headings of ranks, streams, threads with their nested ops, counters.
 
-import type { LinesBlock } from "../data";
-import type { Model } from "./model";
+import type { LinesBlock, TimelineBlock } from "../data";
 
 export type Row =
   | { kind: "group"; y: number; h: number; group: string; open: boolean }
@@ -15,18 +14,20 @@ export class Layout {
   height = 0;
   /** Where each lane stands; -1 if it does not. */
   laneY: Float64Array;
+  private readonly lanes: { track: number; lane: number }[];
   readonly groups: string[];
   readonly closed = new Set<string>();
   /** Tracks of which only the outermost row is drawn. */
   readonly flat = new Set<number>();
 
-  constructor(private readonly model: Model) {
-    this.groups = [...new Set(model.block.tracks.map((t) => t.group))];
-    if (model.block.counters.length) this.groups.push("Counters");
-    this.laneY = new Float64Array(model.lanes.length);
+  constructor(private readonly block: TimelineBlock) {
+    this.groups = [...new Set(block.tracks.map((t) => t.group))];
+    if (block.counters.length) this.groups.push("Counters");
+    this.lanes = block.lanes.track.map((track, i) => ({ track, lane: block.lanes.lane[i]! }));
+    this.laneY = new Float64Array(this.lanes.length);
     // With many ranks, the threads of the first are open, the others' in their outermost row.
-    const ranks = [...new Set(model.block.tracks.map((t) => t.rank))];
-    model.block.tracks.forEach((track, i) => {
+    const ranks = [...new Set(block.tracks.map((t) => t.rank))];
+    block.tracks.forEach((track, i) => {
       if (track.kind === "thread" && ranks.length > 1 && track.rank !== ranks[0]) this.flat.add(i);
     });
     this.build();
@@ -37,9 +38,9 @@ export class Layout {
     this.laneY.fill(-1);
     let y = 0, group = "";
     const perTrack = new Map<number, number>();
-    for (const lane of this.model.lanes) perTrack.set(lane.track, (perTrack.get(lane.track) ?? 0) + 1);
-    this.model.lanes.forEach((lane, index) => {
-      const track = this.model.block.tracks[lane.track]!;
+    for (const lane of this.lanes) perTrack.set(lane.track, (perTrack.get(lane.track) ?? 0) + 1);
+    this.lanes.forEach((lane, index) => {
+      const track = this.block.tracks[lane.track]!;
       if (track.group !== group) {
         group = track.group;
         this.rows.push({ kind: "group", y, h: GROUP, group, open: !this.closed.has(group) });
@@ -47,7 +48,7 @@ export class Layout {
       }
       if (this.closed.has(group)) return;
       const flat = this.flat.has(lane.track);
-      const first = this.model.lanes[index - 1]?.track !== lane.track;
+      const first = this.lanes[index - 1]?.track !== lane.track;
       if (flat && !first) return;
       if (first) y += GAP;
       const h = track.kind === "thread" ? THREAD : STREAM;
@@ -56,7 +57,7 @@ export class Layout {
       this.laneY[index] = y;
       y += h;
     });
-    const { counters } = this.model.block;
+    const { counters } = this.block;
     if (counters.length) {
       const open = !this.closed.has("Counters");
       this.rows.push({ kind: "group", y, h: GROUP, group: "Counters", open });
@@ -76,10 +77,17 @@ export class Layout {
 
   /** Make a lane's row visible. */
   reveal(lane: number): void {
-    const track = this.model.lanes[lane]!.track;
-    this.closed.delete(this.model.block.tracks[track]!.group);
+    const track = this.lanes[lane]!.track;
+    this.closed.delete(this.block.tracks[track]!.group);
     this.flat.delete(track);
     this.build();
+  }
+
+  /** Lanes that stand between two heights, with some around them. */
+  lanesBetween(top: number, bottom: number): number[] {
+    const found: number[] = [];
+    this.laneY.forEach((y, lane) => { if (y >= 0 && y > top - 200 && y < bottom + 200) found.push(lane); });
+    return found;
   }
 
   rowAt(y: number): Row | undefined {

@@ -3,6 +3,7 @@
 
 import { type Entry, column } from "../columns";
 import type { TimelineBlock } from "../data";
+import type { Ev } from "./source";
 
 export interface Lane { track: number; lane: number; from: number; to: number }
 
@@ -11,39 +12,61 @@ export const FULL_ZOOM = 0.05;
 /** Events narrower than this many pixels that start in the same ones are drawn as one mark. */
 export const COLUMN = 2;
 
+/** The events' columns. `ids`, `count` and `busy` are absent where each place is one event. */
+export interface Columns {
+  start: Float64Array; end: Float64Array; name: Uint32Array; cls: Uint8Array;
+  detail?: Uint32Array; link?: Uint32Array; ids?: Float64Array; count?: Uint32Array; busy?: Float64Array;
+}
+
 export class Model {
   readonly lanes: Lane[] = [];
   readonly start: Float64Array;
   readonly end: Float64Array;
   readonly name: Uint32Array;
   readonly cls: Uint8Array;
+  /** Places in the block's `details`, and of the launching call plus 1; of embedded events only. */
   readonly detail: Uint32Array;
   readonly link: Uint32Array;
   /** Events that a mark of the data stands for, and their time; only where the data merged some. */
   readonly count: Uint32Array | undefined;
   readonly busy: Float64Array | undefined;
+  private readonly ids: Float64Array | undefined;
   /** Sum of the lengths of all events before each: a run of events is a difference of two. */
   private readonly before: Float64Array;
   private readonly laneOf: Uint32Array;
 
-  private constructor(readonly block: TimelineBlock, n: number) {
-    this.start = new Float64Array(n);
-    this.end = new Float64Array(n);
-    this.name = new Uint32Array(n);
-    this.cls = new Uint8Array(n);
-    this.detail = new Uint32Array(n);
-    this.link = new Uint32Array(n);
-    if (block.columns["count"]) this.count = new Uint32Array(n);
-    if (block.columns["busy"]) this.busy = new Float64Array(n);
+  /** `sizes`: how many events of the columns each lane of the block has, in order. */
+  constructor(readonly block: TimelineBlock, sizes: number[], columns: Columns) {
+    const n = columns.start.length;
+    this.start = columns.start;
+    this.end = columns.end;
+    this.name = columns.name;
+    this.cls = columns.cls;
+    this.detail = columns.detail ?? new Uint32Array(0);
+    this.link = columns.link ?? new Uint32Array(0);
+    this.ids = columns.ids;
+    this.count = columns.count;
+    this.busy = columns.busy;
     this.before = new Float64Array(n + 1);
     this.laneOf = new Uint32Array(n);
     let from = 0;
-    block.lanes.n.forEach((size, i) => {
+    sizes.forEach((size, i) => {
       this.lanes.push({ track: block.lanes.track[i]!, lane: block.lanes.lane[i]!, from, to: from + size });
       this.laneOf.fill(i, from, from + size);
       from += size;
     });
     if (from !== n) throw new Error("the timeline's lanes and events do not agree");
+    let sum = 0;
+    for (let i = 0; i < n; i++) {
+      sum += this.busy ? this.busy[i]! : this.end[i]! - this.start[i]!;
+      this.before[i + 1] = sum;
+    }
+  }
+
+  /** The block's lanes without events. */
+  static empty(block: TimelineBlock): Model {
+    const none = new Float64Array(0);
+    return new Model(block, block.lanes.n.map(() => 0), { start: none, end: none, name: new Uint32Array(0), cls: new Uint8Array(0) });
   }
 
   static async load(block: TimelineBlock, packed: Uint8Array<ArrayBuffer>): Promise<Model> {
@@ -52,22 +75,29 @@ export class Model {
       if (!found) throw new Error(`the timeline has no column ${name}`);
       return found;
     };
-    const model = new Model(block, entry("start").n);
-    await column(packed, entry("start"), model.start);
-    await column(packed, entry("length"), model.end);
-    await column(packed, entry("name"), model.name);
-    await column(packed, entry("class"), model.cls);
-    await column(packed, entry("detail"), model.detail);
-    await column(packed, entry("link"), model.link);
-    if (model.count) await column(packed, entry("count"), model.count);
-    if (model.busy) await column(packed, entry("busy"), model.busy);
-    let sum = 0;
-    for (let i = 0; i < model.end.length; i++) {
-      sum += model.busy ? model.busy[i]! : model.end[i]!;
-      model.before[i + 1] = sum;
-      model.end[i]! += model.start[i]!;
-    }
-    return model;
+    const read = async <T extends Float64Array | Uint32Array | Uint8Array>(name: string, into: T): Promise<T> => {
+      await column(packed, entry(name), into);
+      return into;
+    };
+    const n = entry("start").n;
+    const start = await read("start", new Float64Array(n));
+    const end = await read("length", new Float64Array(n));
+    for (let i = 0; i < n; i++) end[i]! += start[i]!;
+    return new Model(block, block.lanes.n, {
+      start, end,
+      name: await read("name", new Uint32Array(n)), cls: await read("class", new Uint8Array(n)),
+      detail: await read("detail", new Uint32Array(n)), link: await read("link", new Uint32Array(n)),
+      ...(block.columns["count"] ? { count: await read("count", new Uint32Array(n)) } : {}),
+      ...(block.columns["busy"] ? { busy: await read("busy", new Float64Array(n)) } : {}),
+    });
+  }
+
+  /** A place as an event by itself, which outlives this model. */
+  ev(i: number): Ev {
+    return {
+      id: this.ids ? this.ids[i]! : i, lane: this.laneOf[i]!, start: this.start[i]!, end: this.end[i]!,
+      name: this.name[i]!, cls: this.cls[i]!, count: this.eventsOf(i), busy: this.busy ? this.busy[i]! : this.length(i),
+    };
   }
 
   get size(): number { return this.start.length; }
@@ -172,18 +202,15 @@ export class Model {
     return best;
   }
 
-  /** Names that hold a text; and how many events and how much time they are. */
-  search(text: string): { names: Uint8Array; events: number; time: number } {
-    const wanted = text.toLowerCase();
-    const names = new Uint8Array(this.block.names.length);
-    this.block.names.forEach((name, i) => { names[i] = name.toLowerCase().includes(wanted) ? 1 : 0; });
+  /** How many events have one of these names, and how much time they are. */
+  sum(names: Uint8Array): { events: number; time: number } {
     let events = 0, time = 0;
     for (let i = 0; i < this.size; i++) {
       if (!names[this.name[i]!]) continue;
       events += this.eventsOf(i);
       time += this.busy ? this.busy[i]! : this.end[i]! - this.start[i]!;
     }
-    return { names, events, time };
+    return { events, time };
   }
 
   /** Device operations that a call launched. */

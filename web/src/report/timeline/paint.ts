@@ -4,6 +4,7 @@ import { amount } from "../../shared/format";
 import type { LinesBlock } from "../data";
 import type { Layout, Row } from "./layout";
 import { COLUMN, type Model } from "./model";
+import type { Ev } from "./source";
 import type { Theme } from "./theme";
 
 export const RULER = 24;
@@ -13,7 +14,7 @@ export const TOP = RULER + STRIP;
 export interface Scene {
   from: number; to: number; scroll: number;
   width: number; height: number; gutter: number;
-  selected: number; linked: number[]; hover: number;
+  selected: Ev | null; linked: Ev[]; hover: Ev | null;
   range: [number, number] | null;
   evidence: [number, number][];
   marks: { ranges: [number, number][] }[];
@@ -77,12 +78,14 @@ function lane(
   const lane = model.lanes[row.lane]!;
   c.globalAlpha = 1;
   model.visit(lane, v.from, v.to, perPixel, (i) => {
-    drawn.single++;
+    const merged = model.count !== undefined && model.count[i]! > 1;
+    if (merged) drawn.several++;
+    else drawn.single++;
     const a = Math.max(v.gutter - 1, x(model.start[i]!)), b = Math.min(v.width + 1, x(model.end[i]!));
     const wide = Math.max(1, b - a);
-    const dim = v.found && !v.found[model.name[i]!];
-    const merged = model.count !== undefined && model.count[i]! > 1;
-    look(v.found && !dim ? t.found : t.fill[model.cls[i]!] ?? t.fill[9]!, dim ? 0.25 : 1);
+    // Of a mark of several only the first name is known, so it is never dimmed.
+    const dim = v.found && !v.found[model.name[i]!] && !merged;
+    look(v.found && v.found[model.name[i]!] ? t.found : t.fill[model.cls[i]!] ?? t.fill[9]!, dim ? 0.25 : 1);
     flush();
     c.fillRect(a, y, wide > 3 ? wide - 0.7 : wide, height);
     if (wide > 34 && !dim) {
@@ -193,20 +196,19 @@ function overlays(c: CanvasRenderingContext2D, model: Model, layout: Layout, t: 
     c.fillRect(x(a), TOP, Math.max(1, x(b) - x(a)), v.height);
     c.globalAlpha = 1;
   }
-  const box = (event: number, color: string, line: number) => {
-    const lane = model.laneIndex(event);
-    const y = layout.laneY[lane]!;
+  const box = (event: Ev, color: string, line: number) => {
+    const y = layout.laneY[event.lane]!;
     if (y < 0) return;
-    const h = model.block.tracks[model.lanes[lane]!.track]!.kind === "thread" ? 13 : 16;
+    const h = model.block.tracks[model.lanes[event.lane]!.track]!.kind === "thread" ? 13 : 16;
     c.strokeStyle = color;
     c.lineWidth = line;
-    const a = x(model.start[event]!), b = Math.max(a + 2, x(model.end[event]!));
+    const a = x(event.start), b = Math.max(a + 2, x(event.end));
     c.strokeRect(Math.max(v.gutter - 9, a) - 0.5, TOP + y - v.scroll - 0.5, Math.min(v.width + 20, b) - Math.max(v.gutter - 9, a) + 0.5, h + 1);
   };
-  if (v.hover >= 0) box(v.hover, t.soft, 1);
-  if (v.selected >= 0) {
+  if (v.hover) box(v.hover, t.soft, 1);
+  if (v.selected) {
     for (const other of v.linked) {
-      arrow(c, model, layout, t, v, x, v.selected, other);
+      arrow(c, layout, t, v, x, v.selected, other);
       box(other, t.accent, 1.5);
     }
     box(v.selected, t.ink, 2);
@@ -216,12 +218,12 @@ function overlays(c: CanvasRenderingContext2D, model: Model, layout: Layout, t: 
 
 /** From the launching call to what it launched. */
 function arrow(
-  c: CanvasRenderingContext2D, model: Model, layout: Layout, t: Theme, v: Scene, x: (n: number) => number, one: number, two: number,
+  c: CanvasRenderingContext2D, layout: Layout, t: Theme, v: Scene, x: (n: number) => number, one: Ev, two: Ev,
 ): void {
-  const [call, work] = model.cls[one]! < 3 ? [two, one] : [one, two];
-  const ya = layout.laneY[model.laneIndex(call)]!, yb = layout.laneY[model.laneIndex(work)]!;
+  const [call, work] = one.cls < 3 ? [two, one] : [one, two];
+  const ya = layout.laneY[call.lane]!, yb = layout.laneY[work.lane]!;
   if (ya < 0 || yb < 0) return;
-  const a = x(model.end[call]!), b = x(model.start[work]!);
+  const a = x(call.end), b = x(work.start);
   const from = TOP + ya - v.scroll + 7, to = TOP + yb - v.scroll + 8;
   const bend = Math.max(20, Math.min(120, Math.abs(b - a) / 2));
   c.strokeStyle = c.fillStyle = t.accent;

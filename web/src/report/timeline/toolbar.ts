@@ -4,7 +4,7 @@ import type { Mark } from "../data";
 import { h } from "../dom";
 import type { Layout } from "./layout";
 
-export interface Bar { element: HTMLElement; search: HTMLInputElement; found: HTMLOutputElement; drawn: HTMLElement; sync(): void }
+export interface Bar { element: HTMLElement; search: HTMLInputElement; found: HTMLOutputElement; drawn: HTMLElement; sync(): void; addMarks(): void }
 
 export interface Wishes {
   layout: Layout;
@@ -42,15 +42,18 @@ export function toolbar(w: Wishes): Bar {
   }
   const sync = () => boxes.forEach((box, group) => { box.checked = !w.layout.closed.has(group); });
   sync();
-  const marks = w.marks.length
-    ? h("details", { class: "menu" }, h("summary", {}, "Findings"),
-      h("div", {}, ...w.marks.map((mark, place) => button(mark.title, `Show ${mark.title}`, () => w.mark(place)))))
-    : null;
+  const list = h("div");
+  const marks = h("details", { class: "menu", hidden: true }, h("summary", {}, "Findings"), list);
+  const addMarks = () => {
+    marks.hidden = !w.marks.length;
+    list.replaceChildren(...w.marks.map((mark, place) => button(mark.title, `Show ${mark.title}`, () => w.mark(place))));
+  };
+  addMarks();
   const drawn = h("span", { class: "drawn" });
   const element = h("div", { class: "controls" }, search, found,
     button("‹", "Previous match", () => w.step(-1)), button("›", "Next match", () => w.step(1)),
     button("−", "Zoom out", () => w.zoom(1.6)), button("+", "Zoom in", () => w.zoom(0.625)),
     button("Whole run", "Show the whole run", () => w.fit()), marks,
     h("details", { class: "menu" }, h("summary", {}, "Rows"), rows), drawn);
-  return { element, search, found, drawn, sync };
+  return { element, search, found, drawn, sync, addMarks };
 }

@@ -1,15 +1,17 @@
 // The timeline: what is shown, what is selected, and how to get elsewhere.
 
-import { amount, count, percent } from "../../shared/format";
-import type { Mark } from "../data";
+import { amount, count } from "../../shared/format";
+import type { Mark, TimelineBlock } from "../data";
 import { h, say } from "../dom";
-import { breakdown } from "./breakdown";
-import { details, rangeBreakdown } from "./footer";
+import type { Breakdown } from "./breakdown";
+import { details, help, rangeBreakdown } from "./footer";
+import { type Hit, hitAt, tipText } from "./hit";
 import { Layout } from "./layout";
 import { Minimap } from "./minimap";
 import { FULL_ZOOM, type Model } from "./model";
 import { RULER, TOP, paint } from "./paint";
 import { type Surface, listen } from "./pointer";
+import type { Ev, Facts, Source, Wanted } from "./source";
 import { type Theme, theme } from "./theme";
 import { type Bar, toolbar } from "./toolbar";
 
@@ -29,28 +31,32 @@ export class Timeline implements Surface {
   private from = 0;
   private to: number;
   private scroll = 0;
-  private selected = -1;
-  private linked: number[] = [];
-  private hovered = -1;
+  private chosen: Ev | null = null;
+  private facts: Facts | null = null;
+  private hovered: Ev | null = null;
   private range: [number, number] | null = null;
+  private sums: Breakdown | null = null;
   private evidence: [number, number][] = [];
   private found: { names: Uint8Array; text: string } | null = null;
   private asked = false;
   private readonly held = new Set<string>();
+  private readonly block: TimelineBlock;
   gutter = 170;
 
-  constructor(readonly model: Model, readonly length: number, private readonly changed: () => void) {
+  constructor(readonly source: Source, readonly length: number, private readonly changed: () => void) {
     this.to = Math.max(1, length);
-    this.layout = new Layout(model);
-    this.map = new Minimap(model, this.to, (middle) => {
+    this.block = source.block;
+    source.arrived = () => this.ask();
+    this.layout = new Layout(this.block);
+    this.map = new Minimap(source.overview(length), this.to, (middle) => {
       const half = (this.to - this.from) / 2;
       this.show(middle - half, middle + half);
     });
     this.bar = toolbar({
-      layout: this.layout, marks: model.block.marks,
-      search: (text) => this.search(text), step: (d) => this.step(d),
+      layout: this.layout, marks: this.block.marks,
+      search: (text) => this.search(text), step: (d) => void this.step(d),
       fit: () => this.show(0, this.length), redraw: () => this.ask(),
-      mark: (place) => this.showMark(model.block.marks[place]!),
+      mark: (place) => this.showMark(this.block.marks[place]!),
       zoom: (factor) => this.zoom(factor, (this.gutter + this.canvas.clientWidth) / 2),
     });
     const holder = h("div", { class: "holder" }, this.canvas, this.tip);
@@ -61,19 +67,30 @@ export class Timeline implements Surface {
     this.footer();
   }
 
+  get model(): Model { return this.source.model; }
+  /** The chosen event's id, -1 for none. */
+  get selected(): number { return this.chosen?.id ?? -1; }
+
+  /** Findings that came after the page. */
+  setMarks(marks: Mark[]): void {
+    this.block.marks.push(...marks);
+    this.bar.addMarks();
+    this.ask();
+  }
+
   // -- what is shown ------------------------------------------------------------------------------
 
   get choice(): { t?: string; e?: string; sel?: string; q?: string } {
     const whole = this.from <= 0 && this.to >= this.length;
     return {
       ...(whole ? {} : { t: `${this.from.toFixed(2)}_${this.to.toFixed(2)}` }),
-      ...(this.selected >= 0 ? { e: String(this.selected) } : {}),
+      ...(this.chosen ? { e: String(this.chosen.id) } : {}),
       ...(this.range ? { sel: this.range.join("_") } : {}),
       ...(this.found ? { q: this.found.text } : {}),
     };
   }
 
-  restore(parts: URLSearchParams): void {
+  async restore(parts: URLSearchParams): Promise<void> {
     const pair = (key: string): [number, number] | null => {
       const [a, b] = (parts.get(key) ?? "").split("_").map(Number);
       return a !== undefined && b !== undefined && b > a ? [a, b] : null;
@@ -81,9 +98,9 @@ export class Timeline implements Surface {
     const q = parts.get("q");
     if (q) { this.bar.search.value = q; this.search(q); }
     const e = parts.has("e") ? Number(parts.get("e")) : -1;
-    if (Number.isInteger(e) && e >= 0 && e < this.model.size) this.select(e, false);
+    if (Number.isInteger(e) && e >= 0) await this.select(e, false);
     const range = pair("sel");
-    if (range) this.selectRange(...range);
+    if (range) await this.selectRange(...range);
     const t = pair("t");
     if (t) this.show(...t);
   }
@@ -123,43 +140,56 @@ export class Timeline implements Surface {
     this.show(from - room, to + room);
   }
 
-  showMark(mark: Mark): void {
+  showMark(mark: Mark, one?: [number, number]): void {
     this.evidence = mark.ranges;
-    const longest = mark.ranges.reduce((a, b) => (b[1] - b[0] > a[1] - a[0] ? b : a));
-    const room = Math.max((longest[1] - longest[0]) * 0.8, 50);
-    this.show(longest[0] - room, longest[1] + room);
-    say(`${mark.title}: the longest of ${mark.ranges.length} is shown`);
+    const range = one ?? mark.ranges.reduce((a, b) => (b[1] - b[0] > a[1] - a[0] ? b : a));
+    const room = Math.max((range[1] - range[0]) * 0.8, 50);
+    this.show(range[0] - room, range[1] + room);
+    say(one ? mark.title : `${mark.title}: the longest of ${mark.ranges.length} is shown`);
   }
 
   showFinding(place: number): void {
-    const mark = this.model.block.marks.find((m) => m.finding === place);
+    const mark = this.block.marks.find((m) => m.finding === place);
     if (mark) this.showMark(mark);
   }
 
   // -- what is selected ---------------------------------------------------------------------------
 
-  select(event: number, move = true): void {
-    this.selected = event;
+  async select(id: number, move = true): Promise<void> {
+    await this.choose(id >= 0 ? await this.source.event(id) : null, move);
+  }
+
+  /** Select an event; what else is known of it follows when it has come. */
+  async choose(event: Ev | null, move = true): Promise<void> {
+    this.chosen = event;
+    this.facts = null;
     this.range = null;
-    this.linked = [];
-    if (event >= 0) {
-      const call = this.model.link[event]! - 1;
-      this.linked = call >= 0 ? [call] : this.model.cls[event]! >= 3 ? this.model.launchedBy(event, 200) : [];
-      if (move) this.bringIntoView(event);
-      say(`${this.model.label(event)}, ${amount("ns", this.model.length(event))}`);
+    if (event && move) this.bringIntoView(event);
+    if (event) say(`${this.label(event)}, ${amount("ns", event.end - event.start)}`);
+    this.ask();
+    this.changed();
+    const facts = event && event.count === 1 ? this.source.facts(event) : null;
+    if (this.block.served) this.footer();
+    if (facts) {
+      const found = await facts.catch(() => null);
+      if (this.chosen !== event) return;
+      this.facts = found;
     }
     this.footer();
     this.ask();
-    this.changed();
   }
 
-  private bringIntoView(event: number): void {
-    const lane = this.model.laneIndex(event);
-    if (this.layout.laneY[lane]! < 0) this.layout.reveal(lane);
-    const y = this.layout.laneY[lane]!;
+  private label(event: Ev): string { return this.block.labels[event.name] ?? ""; }
+  private get linked(): Ev[] {
+    return this.facts ? (this.facts.call ? [this.facts.call] : this.facts.launched.slice(0, 50)) : [];
+  }
+
+  private bringIntoView(event: Ev): void {
+    if (this.layout.laneY[event.lane]! < 0) this.layout.reveal(event.lane);
+    const y = this.layout.laneY[event.lane]!;
     const room = this.canvas.clientHeight - TOP - 30;
     if (y < this.scroll || y > this.scroll + room) this.scroll = y - room / 2;
-    const [a, b] = [this.model.start[event]!, this.model.end[event]!];
+    const [a, b] = [event.start, event.end];
     const span = this.to - this.from;
     const width = Math.max(1, this.canvas.clientWidth - this.gutter);
     // So that it is at least a few pixels wide, and in the middle if it was not in view.
@@ -167,36 +197,44 @@ export class Timeline implements Surface {
     else if (b < this.from || a > this.to) this.show((a + b) / 2 - span / 2, (a + b) / 2 + span / 2);
   }
 
-  selectRange(from: number, to: number): void {
-    this.range = [Math.round(from), Math.round(to)];
-    this.selected = -1;
-    this.linked = [];
-    this.footer();
+  async selectRange(from: number, to: number): Promise<void> {
+    const range: [number, number] = [Math.round(from), Math.round(to)];
+    this.range = range;
+    this.sums = null;
+    this.chosen = this.facts = null;
     this.ask();
     this.changed();
+    if (range[1] <= range[0]) return;
+    if (this.block.served) this.footer();
+    const sums = await this.source.breakdown(...range);
+    if (this.range !== range) return;
+    this.sums = sums;
+    this.footer();
   }
 
   selectPixels(a: number, b: number, done: boolean): void {
     const [from, to] = [this.moment(Math.min(a, b)), this.moment(Math.max(a, b))];
-    if (done) this.selectRange(Math.max(0, from), Math.min(this.length, to));
+    if (done) void this.selectRange(Math.max(0, from), Math.min(this.length, to));
     else { this.range = [from, to]; this.ask(); }
   }
 
   clear(): void {
     this.range = null;
     this.evidence = [];
-    this.select(-1);
+    void this.choose(null);
   }
 
-  step(direction: 1 | -1): void {
-    let wanted = this.found?.names;
-    if (this.selected >= 0 && !(wanted && wanted[this.model.name[this.selected]!])) {
-      wanted = new Uint8Array(this.model.block.names.length);
-      wanted[this.model.name[this.selected]!] = 1;
+  async step(direction: 1 | -1): Promise<void> {
+    let wanted: Wanted | null = this.found;
+    const own = this.chosen?.name;
+    if (own !== undefined && !wanted?.names[own]) {
+      const names = new Uint8Array(this.block.names.length);
+      names[own] = 1;
+      wanted = { names, name: own };
     }
     if (!wanted) return;
-    const next = this.model.next(this.selected, wanted, direction);
-    if (next >= 0) this.select(next);
+    const next = await this.source.next(this.chosen, wanted, direction);
+    if (next) await this.choose(next);
     else say(direction > 0 ? "no later one" : "no earlier one");
   }
 
@@ -205,7 +243,7 @@ export class Timeline implements Surface {
       this.found = null;
       this.bar.found.textContent = "";
     } else {
-      const result = this.model.search(text.trim());
+      const result = this.source.search(text.trim());
       this.found = { names: result.names, text: text.trim() };
       this.bar.found.textContent = result.events
         ? `${count(result.events)} events, ${amount("ns", result.time)}` : "nothing found";
@@ -215,23 +253,15 @@ export class Timeline implements Surface {
   }
 
   private footer(): void {
-    if (this.selected >= 0) {
-      const event = this.selected;
-      this.foot.replaceChildren(details(this.model, event, this.model.cls[event]! >= 3 ? this.linked : [], {
-        select: (i) => this.select(i), step: (d) => this.step(d), zoomTo: (a, b) => this.showRange(a, b),
+    if (this.chosen) {
+      this.foot.replaceChildren(details(this.block, this.chosen, this.facts, {
+        select: (e) => void this.choose(e), step: (d) => void this.step(d), zoomTo: (a, b) => this.showRange(a, b),
       }));
     } else if (this.range) {
       const range = this.range;
-      this.foot.replaceChildren(rangeBreakdown(this.model, range, breakdown(this.model, ...range),
-        () => this.show(...range), () => this.clear()));
+      this.foot.replaceChildren(rangeBreakdown(this.block, range, this.sums, () => this.show(...range), () => this.clear()));
     } else {
-      const n = this.model.block.in_tables;
-      this.foot.replaceChildren(h("p", { class: "note" },
-        `${count(n)} events. `, h("kbd", {}, "W"), h("kbd", {}, "S"), " or wheel zoom, ",
-        h("kbd", {}, "A"), h("kbd", {}, "D"), " or drag pan, wheel over the labels scrolls, ",
-        h("kbd", {}, "Shift"), " drag or drag on the ruler selects a range, click shows an event, ",
-        h("kbd", {}, "N"), h("kbd", {}, "P"), " next and previous of its name, ", h("kbd", {}, "F"),
-        " zooms to the selection, ", h("kbd", {}, "0"), " shows all, ", h("kbd", {}, "/"), " searches. Events narrower than two pixels are drawn as one mark; the tip says how many."));
+      this.foot.replaceChildren(help(this.block.in_tables));
     }
   }
 
@@ -241,20 +271,11 @@ export class Timeline implements Surface {
     return this.from + ((x - this.gutter) * (this.to - this.from)) / Math.max(1, this.canvas.clientWidth - this.gutter);
   }
 
-  private hit(x: number, y: number): { event: number; first: number; last: number } | null {
+  private hit(x: number, y: number): Hit | null {
     const row = this.layout.rowAt(y - TOP + this.scroll);
     if (row?.kind !== "lane" || x < this.gutter || y < TOP) return null;
-    const lane = this.model.lanes[row.lane]!;
     const perPixel = (this.to - this.from) / Math.max(1, this.canvas.clientWidth - this.gutter);
-    const at = this.moment(x);
-    let found: { event: number; first: number; last: number } | null = null;
-    this.model.visit(lane, at - 4 * perPixel, at + 4 * perPixel, perPixel, (i) => {
-      const near = this.model.start[i]! <= at + perPixel && this.model.end[i]! >= at - perPixel;
-      if (near && !found) found = { event: i, first: i, last: i + 1 };
-    }, (first, last) => {
-      if (this.model.start[first]! <= at + perPixel && this.model.end[last - 1]! >= at - 2 * perPixel) found ??= { event: -1, first, last };
-    });
-    return found;
+    return hitAt(this.model, row.lane, this.moment(x), perPixel);
   }
 
   click(x: number, y: number): void {
@@ -263,39 +284,29 @@ export class Timeline implements Surface {
     if (row?.kind === "group") { this.layout.toggle(row.group); this.bar.sync(); this.ask(); return; }
     if (row?.kind === "lane" && x < this.gutter && this.layout.flat.delete(row.track)) { this.layout.build(); this.ask(); return; }
     const hit = this.hit(x, y);
-    if (hit && hit.event < 0) {
+    if (hit && (hit.event < 0 || this.model.eventsOf(hit.event) > 1)) {
       // A mark of several: closer, until they part.
       const a = this.model.start[hit.first]!, b = this.model.end[hit.last - 1]!;
       const room = Math.max((b - a) * 0.2, 1);
       this.show(a - room, b + room);
-    } else this.select(hit ? hit.event : -1, false);
+    } else void this.choose(hit ? this.model.ev(hit.event) : null, false);
   }
 
   private clickMark(x: number): void {
     const at = this.moment(x), slack = (4 * (this.to - this.from)) / Math.max(1, this.canvas.clientWidth);
-    for (const mark of this.model.block.marks) {
-      const range = mark.ranges.find(([a, b]) => a - slack <= at && b + slack >= at);
-      if (!range) continue;
-      this.evidence = mark.ranges;
-      const room = Math.max((range[1] - range[0]) * 0.8, 50);
-      this.show(range[0] - room, range[1] + room);
-      say(mark.title);
-      return;
+    for (const mark of this.block.marks) {
+      const range = mark.ranges.find(([from, to]) => from - slack <= at && to + slack >= at);
+      if (range) { this.showMark(mark, range); return; }
     }
   }
 
   hover(x: number, y: number): void {
     const hit = this.hit(x, y);
-    const before = this.hovered;
-    this.hovered = hit?.event ?? -1;
-    if (this.hovered !== before) this.ask();
+    const before = this.hovered?.id;
+    this.hovered = hit && hit.event >= 0 ? this.model.ev(hit.event) : null;
+    if (this.hovered?.id !== before) this.ask();
     if (!hit) { this.leave(); return; }
-    const m = this.model;
-    const text = hit.event >= 0 && m.eventsOf(hit.event) === 1
-      ? `${m.label(hit.event)}  ${amount("ns", m.length(hit.event))}`
-      : `${count(m.events(hit.first, hit.last))} events, ${amount("ns", m.time(hit.first, hit.last))} ` +
-        `(${percent(m.time(hit.first, hit.last), m.end[hit.last - 1]! - m.start[hit.first]!)} of their span); click to zoom`;
-    this.tip.textContent = text.slice(0, 200);
+    this.tip.textContent = tipText(this.model, hit);
     this.tip.style.display = "block";
     const right = x > this.canvas.clientWidth * 0.6;
     this.tip.style.left = right ? "" : `${x + 12}px`;
@@ -305,7 +316,7 @@ export class Timeline implements Surface {
 
   leave(): void {
     this.tip.style.display = "none";
-    if (this.hovered >= 0) { this.hovered = -1; this.ask(); }
+    if (this.hovered) { this.hovered = null; this.ask(); }
   }
 
   /** Whether a key is for the timeline; does what it says. */
@@ -319,9 +330,9 @@ export class Timeline implements Surface {
     }
     if (!down) return false;
     const here: Record<string, () => void> = {
-      n: () => this.step(1), p: () => this.step(-1), "0": () => this.show(0, this.length),
+      n: () => void this.step(1), p: () => void this.step(-1), "0": () => this.show(0, this.length),
       f: () => {
-        if (this.selected >= 0) this.showRange(this.model.start[this.selected]!, this.model.end[this.selected]!);
+        if (this.chosen) this.showRange(this.chosen.start, this.chosen.end);
         else if (this.range) this.show(...this.range);
       },
       "/": () => this.bar.search.focus(), escape: () => this.clear(),
@@ -377,10 +388,11 @@ export class Timeline implements Surface {
     c.setTransform(scale, 0, 0, scale, 0, 0);
     this.colours ??= theme();
     this.scroll = Math.max(0, Math.min(this.scroll, this.layout.height - (hgt - TOP)));
+    this.source.want(this.from, this.to, (this.to - this.from) / Math.max(1, w - this.gutter), this.layout.lanesBetween(this.scroll, this.scroll + hgt - TOP));
     const drawn = paint(c, this.model, this.layout, this.colours, {
       from: this.from, to: this.to, scroll: this.scroll, width: w, height: hgt, gutter: this.gutter,
-      selected: this.selected, linked: this.linked.slice(0, 50), hover: this.hovered, range: this.range,
-      evidence: this.evidence, marks: this.model.block.marks, found: this.found?.names ?? null,
+      selected: this.chosen, linked: this.linked, hover: this.hovered, range: this.range,
+      evidence: this.evidence, marks: this.block.marks, found: this.found?.names ?? null,
     });
     this.map.paint(this.colours, this.from, this.to);
     this.said(drawn);
