@@ -1,0 +1,308 @@
+"""The served page's answers against the tables, and who is refused."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import random
+import struct
+import threading
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import polars as pl
+import pytest
+
+import sightline as door
+from sightline.errors import RequestError
+from sightline.report.serve import Server, answers, service
+from sightline.report.serve.build import build
+from sightline.report.serve.index import Index
+from sightline.report.serve.view import window
+from support import traces
+from synth import SCENARIOS, kineto
+from web import million
+
+EVENTS = 9_000
+HEAD = {"Host": "127.0.0.1:1"}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("serve")
+    million.write(folder / "m.sightline", EVENTS)
+    return door.open(str(folder / "m.sightline"))
+
+
+@pytest.fixture(scope="module")
+def index(run, tmp_path_factory) -> Index:
+    return build(run, tmp_path_factory.mktemp("index"))
+
+
+def scenario(name: str, folder: Path) -> tuple[object, Index]:
+    opened = door.open(*map(str, kineto.write(SCENARIOS[name](), folder, dialect="2025")))
+    (folder / "index").mkdir()
+    return opened, build(opened, folder / "index")
+
+
+def held(index: Index) -> pl.DataFrame:
+    """Every event of the index, lane by lane."""
+    rows = [
+        (number, lane.track, lane.level, place, *(index.columns[c][place] for c in
+         ("start", "end", "name", "class", "id")))
+        for number, lane in enumerate(index.lanes)
+        for a, b in lane.extents
+        for place in range(a, b)
+    ]  # fmt: skip
+    names = ["lane", "track", "level", "place", "start", "end", "name", "class", "id"]
+    return pl.DataFrame(rows, schema=names, orient="row")
+
+
+def parsed(body: bytes) -> dict[str, tuple[float, ...]]:
+    head, _, rest = body.partition(b"\n")
+    sizes = json.loads(head)["n"]
+    n, found, at = sum(sizes), {"n": tuple(sizes)}, 0
+    for name, code in (("id", "d"), ("start", "d"), ("length", "d"), ("busy", "d"), ("name", "I"),
+                       ("count", "I"), ("class", "B")):  # fmt: skip
+        size = struct.calcsize(f"<{n}{code}")
+        found[name] = struct.unpack(f"<{n}{code}", rest[at : at + size])
+        at += size
+    assert at == len(rest)
+    return found
+
+
+# -- the index ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("part", [4_000_000, 700])
+def test_every_row_is_there_once_and_lanes_do_not_overlap(run, tmp_path, part):
+    index = build(run, tmp_path, part=part)
+    events = held(index)
+    for table, column, on_device in (("device_ops", "device_op_id", True),
+                                     ("host_ops", "host_op_id", False)):  # fmt: skip
+        mine = events.filter((pl.col("class") < 3) == on_device).sort("id")
+        rows = run.table(table).sort(column)
+        assert mine.get_column("id").to_list() == rows.get_column(column).to_list()
+        for name, own in (("start_ns", "start"), ("end_ns", "end")):
+            wanted = (rows.get_column(name) - index.origin_ns).to_list()
+            assert mine.get_column(own).to_list() == wanted
+        names = [index.names[i] for i in mine.get_column("name")]
+        assert names == rows.get_column("name").to_list()
+    gaps = events.select(
+        (pl.col("start") >= pl.max_horizontal("end", pl.col("start") + 1).shift(1)).over("lane")
+    )
+    assert gaps.to_series().drop_nulls().all()
+    for place in random.Random(1).sample(range(index.events), 50):
+        row = events.row(by_predicate=pl.col("place") == place, named=True)
+        assert index.lane_of(place) == row["lane"]
+        assert index.find(row["track"], row["level"], row["start"], row["id"]) == place
+
+
+def test_a_window_states_every_event_that_it_touches(index):
+    events = held(index)
+    rng = random.Random(2)
+    lanes = range(len(index.lanes))
+    for share in (1.0, 0.1, 0.003):
+        first = rng.randrange(int(index.length_ns * (1 - share)) + 1)
+        last = first + int(index.length_ns * share)
+        inside = events.filter(pl.col("start") <= last, pl.col("end") >= first)
+        for column in (0.1, 900.0, 123_456.0):
+            got = parsed(window(index, first, last, column, lanes))
+            # A mark may reach beyond the last moment; what it states more starts in its column.
+            more = events.filter(pl.col("start") > last, pl.col("start") <= last + column)
+            assert inside.height <= sum(got["count"]) <= inside.height + more.height
+            busy = (inside.get_column("end") - inside.get_column("start")).sum()
+            assert busy <= sum(got["busy"]) <= busy + (more["end"] - more["start"]).sum()
+            alone = [n for n, c in zip(got["length"], got["count"], strict=True) if c > 1]
+            assert all(n < 2 * column for n in alone)
+            if column == 0.1:
+                assert set(got["count"]) == {1}
+                assert sorted(got["id"]) == inside.get_column("place").sort().to_list()
+
+
+def test_too_much_at_once_is_refused(index):
+    with pytest.raises(RequestError, match="more than 100"):
+        window(index, 0, index.length_ns, 0.1, [0], most=100)
+
+
+# -- answers --------------------------------------------------------------------------------------
+
+
+def test_the_breakdown_is_that_of_the_analysis(tmp_path):
+    run, index = scenario("exposed_communication", tmp_path)
+    for row, span in zip(run.ask("breakdown").rows(named=True),
+                         run.ask("windows").rows(named=True), strict=True):  # fmt: skip
+        first, last = (span[f"window_{e}_ns"] - index.origin_ns for e in ("start", "end"))
+        found = answers.breakdown(run, index, first, last)
+        own = next(d for d in found["devices"]
+                   if (d["rank"], d["device"]) == (row["rank"], row["device_id"]))  # fmt: skip
+        parts = [own[p] for p in ("compute", "comm", "copy", "idle")]
+        assert parts == [row[f"{p}_ns"] for p in
+                         ("compute", "exposed_comm", "exposed_copy", "idle")]  # fmt: skip
+    # Parts of a range add up to the whole.
+    middle = index.length_ns // 3
+    whole, left, right = (
+        answers.breakdown(run, index, a, b)["devices"]
+        for a, b in ((0, index.length_ns), (0, middle), (middle, index.length_ns))
+    )
+    for w, a, b in zip(whole, left, right, strict=True):
+        assert all(w[p] == a[p] + b[p] for p in ("compute", "comm", "copy", "idle"))
+    assert len(answers.overview(index)[0]) == answers.SLICES
+
+
+def test_next_and_previous_are_the_nearest_in_time(run, index):
+    events = held(index).sort("start", "place")
+    rng = random.Random(3)
+    for _ in range(12):
+        name = rng.choice(index.names)
+        same = events.filter(pl.col("name") == index.names.index(name))
+        at = same.row(rng.randrange(same.height), named=True)
+        order = same.get_column("place").to_list()
+        here = order.index(at["place"])
+        for step in (1, -1):
+            wanted = order[here + step] if 0 <= here + step < len(order) else None
+            assert (
+                answers.following(run, index, at["start"], at["place"], [name], step) == wanted
+            )
+
+
+def test_a_kernel_knows_its_call_and_the_call_its_kernel(run, index):
+    events = held(index)
+    kernel = events.filter(pl.col("class") < 3).row(100, named=True)
+    found = answers.facts(run, index, kernel["place"])
+    assert "grid: " in found["details"]
+    launch = run.table("device_ops").filter(device_op_id=kernel["id"]).item(0, "launch_id")
+    assert index.columns["id"][found["call"]["id"]] == launch
+    assert [index.names[e["name"]][:6] for e in found["around"]] == ["aten::", "Profil"]
+    back = answers.facts(run, index, found["call"]["id"])
+    assert [e["id"] for e in back["launched"]] == [kernel["place"]]
+
+
+def test_instances_are_counted_as_the_analysis_counts(run, index):
+    row = run.ask("kernels").row(0, named=True)
+    found = answers.instances(run, index, row["name"])
+    assert found["count"] == sum(found["bins"]) == row["instances"]
+    assert found["high"] == row["max_ns"]
+    longest = found["longest"]
+    assert longest["end"] - longest["start"] == row["max_ns"]
+    assert answers.instances(run, index, "no such kernel")["count"] == 0
+
+
+def test_a_panel_that_would_not_fit_says_what_it_needs(run, index, monkeypatch):
+    monkeypatch.setattr(service, "available_bytes", lambda: 1_000_000)
+    with pytest.raises(RequestError, match="needs about 12.60 MB of memory"):
+        service.Service(run, index).answer("panel", {"name": "kernels"})
+
+
+# -- who may ask ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def server(run, index):
+    running = Server(service.Service(run, index))
+    thread = threading.Thread(target=running.serve_forever, daemon=True)
+    thread.start()
+    yield running
+    running.shutdown()
+    running.server_close()
+
+
+def ask(server: Server, path: str, method: str = "GET", **headers: str) -> tuple[int, dict, bytes]:
+    """Status, headers and body; the Host header is the right one unless given."""
+    host, port = server.server_address[:2]
+    connection = http.client.HTTPConnection(host, port, timeout=10)
+    connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
+    given = {"Host": f"127.0.0.1:{port}", **{k.replace("_", "-"): v for k, v in headers.items()}}
+    for name, value in given.items():
+        connection.putheader(name, value)
+    connection.endheaders()
+    answer = connection.getresponse()
+    body = answer.read()
+    connection.close()
+    return answer.status, dict(answer.getheaders()), body
+
+
+def base(server: Server) -> str:
+    return urlsplit(server.url).path
+
+
+def test_the_page_is_given_to_who_has_the_token(server):
+    status, headers, body = ask(server, base(server))
+    assert status == 200
+    assert b"connect-src 'self'" in body
+    assert headers["Referrer-Policy"] == "no-referrer"
+    assert headers["Cache-Control"] == "no-store"
+    assert server.server_address[0] == "127.0.0.1"
+
+
+@pytest.mark.parametrize("path", ["/", "/window", "/x/", "/{}x/", "/%2e%2e/"])
+def test_another_token_is_refused(server, path):
+    assert ask(server, path.format(server.token))[0] == 403
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "evil.example"},  # made to resolve to this machine: DNS rebinding
+        {"Host": "127.0.0.1.evil.example"},
+        {"Host": "192.168.1.7:8000"},
+        {"Host": ""},
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://127.0.0.1:1"},  # another server of this machine
+        {"Sec_Fetch_Site": "cross-site"},
+        {"Sec_Fetch_Site": "same-site", "Sec_Fetch_Dest": "image"},
+    ],
+)
+def test_other_hosts_and_origins_are_refused(server, headers):
+    assert ask(server, base(server), **headers)[0] == 403
+    assert ask(server, base(server), method="POST", **headers)[0] == 403
+
+
+def test_the_page_itself_may_ask(server):
+    port = server.server_address[1]
+    for host in (f"127.0.0.1:{port}", "localhost:9000", f"[::1]:{port}"):
+        own = {"Host": host, "Origin": f"http://{host}", "Sec_Fetch_Site": "same-origin"}
+        assert ask(server, f"{base(server)}event?id=0", **own)[0] == 200
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "HEAD", "TRACE"])
+def test_only_get_is_answered(server, method):
+    status, headers, _ = ask(server, base(server), method=method)
+    assert (status, headers.get("Allow")) == (405, "GET")
+
+
+@pytest.mark.parametrize(
+    "name", ["../../etc/passwd", "%2e%2e/%2e%2e/etc/passwd", "/etc/passwd", "run.json", "start",
+             "..%5c..%5cx", "window/../panel"],
+)  # fmt: skip
+def test_no_path_is_a_file(server, name):
+    status, _, body = ask(server, base(server) + name)
+    assert status == 404
+    assert b"root:" not in body
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["window?from=0&to=9&column=nan&lanes=0", "window?from=9&to=0&column=1&lanes=0",
+     "window?from=0&to=9&column=1&lanes=99", "window?from=1_0&to=99&column=1&lanes=0",
+     "window", "event?id=-1", "event?id=999999999", "event?id=1e3", "panel?name=timeline",
+     "panel?name=..", "next?at=0&after=0&name=99999", "breakdown?from=0&to=" + "9" * 30],
+)  # fmt: skip
+def test_a_wrong_question_is_an_error_in_words(server, query):
+    status, _, body = ask(server, base(server) + query)
+    assert status == 400, body
+    assert json.loads(body)["error"]
+
+
+def test_a_run_without_a_device_or_with_markup_in_its_names(tmp_path):
+    evil = "</script><script>window.owned=1</script>"
+    trace = traces.write(tmp_path, [traces.op(evil, 1, 90), traces.op("aten::mm", 2, 3)])
+    run = door.open(str(trace))
+    (tmp_path / "index").mkdir()
+    index = build(run, tmp_path / "index")
+    kind, body = service.Service(run, index).answer("", {})
+    assert kind.startswith("text/html")
+    assert evil.encode() not in body
+    assert index.events == run.rows("host_ops")
+    assert max(answers.overview(index)[3]) > 0.5
