@@ -1,0 +1,164 @@
+"""How fast `sightline serve` answers for a run of many events, and what memory it takes.
+
+    python benchmarks/serve_page.py [EVENTS_PER_RANK] [RANKS] [--keep FOLDER]
+
+Writes a simulated training loop (tests/web/million.py) of EVENTS_PER_RANK (default 10 million) as
+a store of RANKS recordings (default 1), starts `sightline serve` on it, and asks for random ranges
+of each length at the resolution of a screen of 1 200 pixels, all rows in view up to 40. Prints
+medians, the slowest of 20, and the server's memory: what it owns, and the mapped file pages that
+the system takes back when it needs them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import polars as pl
+
+ROOT = Path(__file__).resolve().parents[1]
+TIMES, LANES, PIXELS = 20, 40, 1_200
+
+
+def many_ranks(one: Path, target: Path, ranks: int) -> None:
+    """A store of `ranks` recordings like the one in `one`, each a little later."""
+    from sightline.model.store import ID_SHIFT, read_facts, write_store
+    from sightline.registry import load
+
+    facts = {k: v for k, v in read_facts(one)[0].items() if k not in ("rank", "rows")}
+
+    def recordings() -> Iterator[tuple[int, dict[str, Any], dict[str, pl.LazyFrame]]]:
+        for rank in range(ranks):
+            tables = {}
+            for name in ("device_ops", "host_ops"):
+                rows = pl.scan_parquet(one / name / "rank=0" / "0.parquet", hive_partitioning=False)
+                ids = [c for c in load("model.tables", name).TABLE.ids if c != "recording_id"]
+                tables[name] = rows.with_columns(
+                    *[pl.col(c) + (rank << ID_SHIFT) for c in ids],
+                    *[pl.col(c) + rank * 1_370 for c in ("start_ns", "end_ns")],
+                )
+            yield rank, facts, tables
+
+    write_store(target, recordings(), sightline_version="benchmark")
+
+
+def memory(pid: int) -> dict[str, float]:
+    """MB that a process has, by kind."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    found = dict(line.split(":", 1) for line in lines)
+    return {k: int(found[k].split()[0]) / 1e3 for k in ("RssAnon", "RssFile", "VmHWM")}
+
+
+def timed(url: str, query: str) -> tuple[float, int]:
+    """Milliseconds and bytes of an answer."""
+    began = time.perf_counter()
+    with urllib.request.urlopen(url + query, timeout=600) as answer:
+        size = len(answer.read())
+    return 1e3 * (time.perf_counter() - began), size
+
+
+def show(label: str, found: list[tuple[float, int]]) -> None:
+    times = [t for t, _ in found]
+    size = median(n for _, n in found) / 1e3
+    print(f"{label:42}{median(times):9.1f}{max(times):9.1f}{size:10.0f}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("events", nargs="?", type=int, default=10_000_000)
+    parser.add_argument("ranks", nargs="?", type=int, default=1)
+    parser.add_argument("--keep", metavar="FOLDER", help="make or use the store in this folder")
+    args = parser.parse_args()
+    sys.path.insert(0, str(ROOT / "tests"))
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(args.keep or scratch)
+        folder.mkdir(parents=True, exist_ok=True)
+        store = folder / f"{args.events}x{args.ranks}.sightline"
+        if not store.exists():
+            from web.million import write
+
+            one = folder / f"{args.events}.sightline"
+            if not one.exists():
+                write(one, args.events)
+            if args.ranks > 1:
+                many_ranks(one, store, args.ranks)
+            else:
+                one.rename(store)
+        measure(store)
+    return 0
+
+
+def measure(store: Path) -> None:
+    began = time.perf_counter()
+    server = subprocess.Popen(
+        [sys.executable, "-m", "sightline.cli.main", "serve", str(store)],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    try:
+        assert server.stdout is not None
+        url = server.stdout.readline().strip()
+        ready = time.perf_counter() - began
+        after = memory(server.pid)
+        page = urllib.request.urlopen(url, timeout=600).read()
+        content = data_of(page)
+        block = next(p for p in content["panels"] if p["name"] == "timeline")["blocks"][0]
+        events, length = block["in_tables"], content["length_ns"]
+        lanes = ",".join(map(str, range(min(LANES, len(block["lanes"]["n"])))))
+        print(f"{events:,} events, {len(block['lanes']['n'])} rows, load {os.getloadavg()[0]:.1f}")
+        print(f"prepared in {ready:.1f} s, {after['VmHWM']:,.0f} MB at most; page {len(page) / 1e3:.0f} kB")
+        print(f"{'':42}{'median ms':>9}{'max ms':>9}{'kB':>10}")
+        rng = random.Random(0)
+        for share in (1.0, 0.1, 0.01, 1e-3, 1e-4, 1e-5):
+            span = int(length * share)
+            found = []
+            for _ in range(TIMES):
+                first = rng.randrange(max(1, length - span + 1))
+                # As the page asks: as much again on both sides.
+                query = f"window?from={first - span}&to={first + 2 * span}&lanes={lanes}"
+                found.append(timed(url, f"{query}&column={max(2 * span / PIXELS, 0.1)}"))
+            show(f"rows and range, {share:g} of the run shown", found)
+        places = [rng.randrange(events) for _ in range(TIMES)]
+        show("details of an event", [timed(url, f"facts?id={p}") for p in places])
+        show("next of a name", [
+            timed(url, f"next?at={rng.randrange(length)}&after=-1&name={rng.randrange(len(block['names']))}")
+            for _ in range(TIMES)
+        ])  # fmt: skip
+        show("breakdown, 1 % of the run", [
+            timed(url, f"breakdown?from={a}&to={a + length // 100}")
+            for a in [rng.randrange(length) for _ in range(5)]
+        ])  # fmt: skip
+        show("breakdown, all of the run", [timed(url, f"breakdown?from=0&to={length}")])
+        name = urllib.parse.quote(block["names"][0])
+        show("instances of a kernel", [timed(url, f"instances?name={name}")])
+        now = memory(server.pid)
+        print(f"memory now {now['RssAnon']:,.0f} MB own, {now['RssFile']:,.0f} MB mapped file pages; "
+              f"{now['VmHWM']:,.0f} MB at most")  # fmt: skip
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def data_of(page: bytes) -> dict[str, Any]:
+    """The page's own data."""
+    import base64
+    import zlib
+
+    body = page.split(b'id="page-data">', 1)[1].split(b"<", 1)[0]
+    found: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(body)))
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())
