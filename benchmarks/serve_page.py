@@ -114,10 +114,14 @@ def measure(store: Path) -> None:
         page = urllib.request.urlopen(url, timeout=600).read()
         content = data_of(page)
         block = next(p for p in content["panels"] if p["name"] == "timeline")["blocks"][0]
+        kinds = len(block["names"])
         events, length = block["in_tables"], content["length_ns"]
         lanes = ",".join(map(str, range(min(LANES, len(block["lanes"]["n"])))))
         print(f"{events:,} events, {len(block['lanes']['n'])} rows, load {os.getloadavg()[0]:.1f}")
-        print(f"prepared in {ready:.1f} s, {after['VmHWM']:,.0f} MB at most; page {len(page) / 1e3:.0f} kB")
+        print(
+            f"prepared in {ready:.1f} s, {after['VmHWM']:,.0f} MB at most; "
+            f"page {len(page) / 1e3:.0f} kB"
+        )
         print(f"{'':42}{'median ms':>9}{'max ms':>9}{'kB':>10}")
         rng = random.Random(0)
         for share in (1.0, 0.1, 0.01, 1e-3, 1e-4, 1e-5):
@@ -132,7 +136,7 @@ def measure(store: Path) -> None:
         places = [rng.randrange(events) for _ in range(TIMES)]
         show("details of an event", [timed(url, f"facts?id={p}") for p in places])
         show("next of a name", [
-            timed(url, f"next?at={rng.randrange(length)}&after=-1&name={rng.randrange(len(block['names']))}")
+            timed(url, f"next?at={rng.randrange(length)}&after=-1&name={rng.randrange(kinds)}")
             for _ in range(TIMES)
         ])  # fmt: skip
         show("breakdown, 1 % of the run", [
@@ -143,8 +147,8 @@ def measure(store: Path) -> None:
         name = urllib.parse.quote(block["names"][0])
         show("instances of a kernel", [timed(url, f"instances?name={name}")])
         now = memory(server.pid)
-        print(f"memory now {now['RssAnon']:,.0f} MB own, {now['RssFile']:,.0f} MB mapped file pages; "
-              f"{now['VmHWM']:,.0f} MB at most")  # fmt: skip
+        print(f"memory now {now['RssAnon']:,.0f} MB own, {now['RssFile']:,.0f} MB mapped file "
+              f"pages; {now['VmHWM']:,.0f} MB at most")  # fmt: skip
     finally:
         server.terminate()
         server.wait()

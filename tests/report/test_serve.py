@@ -161,9 +161,7 @@ def test_next_and_previous_are_the_nearest_in_time(run, index):
         here = order.index(at["place"])
         for step in (1, -1):
             wanted = order[here + step] if 0 <= here + step < len(order) else None
-            assert (
-                answers.following(run, index, at["start"], at["place"], [name], step) == wanted
-            )
+            assert answers.following(run, index, at["start"], at["place"], [name], step) == wanted
 
 
 def test_a_kernel_knows_its_call_and_the_call_its_kernel(run, index):
@@ -190,7 +188,7 @@ def test_instances_are_counted_as_the_analysis_counts(run, index):
 
 def test_a_panel_that_would_not_fit_says_what_it_needs(run, index, monkeypatch):
     monkeypatch.setattr(service, "available_bytes", lambda: 1_000_000)
-    with pytest.raises(RequestError, match="needs about 12.60 MB of memory"):
+    with pytest.raises(RequestError, match=r"needs about 12\.60 MB of memory"):
         service.Service(run, index).answer("panel", {"name": "kernels"})
 
 

@@ -74,7 +74,8 @@ def test_what_is_drawn_at_full_zoom_is_what_the_tables_hold(served, tmp_path):
         """async (length) => {
           const all = new Map();
           for (let i = 0; i < 4; i++) {
-            const model = await sightline.timeline.source.range(Math.floor(i * length / 4), Math.ceil((i + 1) * length / 4), 0.1);
+            const from = Math.floor(i * length / 4), to = Math.ceil((i + 1) * length / 4);
+            const model = await sightline.timeline.source.range(from, to, 0.1);
             const {single, several} = model.fullZoomCount();
             if (several) throw new Error("events stand together at full zoom");
             for (let k = 0; k < single; k++) all.set(model.ev(k).id, 1);

@@ -1,4 +1,4 @@
-"""Communication: how much of it is hidden behind compute, and which kernels it is."""
+"""Communication: how much of it is hidden behind compute, and what it is, by group and size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PANEL = Panel("communication", "Communication", 80)
 
 
 def data(view: View) -> list[Block]:
-    """Overlap per device; communication kernels by name; the longest collectives."""
+    """Overlap per device; sums by group and size; kernels by name; the longest collectives."""
     if not view.has_device:
         raise MissingDataError("no communication", why="no device operation")
     overlap = view.run.ask("overlap")
@@ -22,12 +22,16 @@ def data(view: View) -> list[Block]:
         raise MissingDataError("no communication", why="no communication kernel in the window")
     declared = registry.load("analyses", "overlap").ANALYSIS
     kernels = registry.load("analyses", "kernels").ANALYSIS
+    summed = registry.load("analyses", "communication").ANALYSIS
     names = view.run.ask("kernels").filter(is_communication(pl.col("name")))
     found = [
         blocks.table("Hidden behind compute", overlap, declared.columns,
                      hide=("copy_ns", "copy_overlap_ns", "copy_overlap_pct"),
                      more="sightline stats overlap"),
         *(blocks.text(note) for note in declared.notes),
+        blocks.table("By group and size", view.run.ask("communication"), summed.columns,
+                     sort="kernel_ns", more="sightline stats communication"),
+        *(blocks.text(note) for note in summed.notes),
         blocks.table("Communication kernels", names, kernels.columns, action="kernel",
                      more="sightline stats kernels"),
     ]  # fmt: skip
