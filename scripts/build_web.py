@@ -102,8 +102,19 @@ def main() -> int:
     environment = {**os.environ, "PATH": path}
     run = [*npm_command(node), "--prefix", str(WEB)]
     quiet = ["--no-audit", "--no-fund", "--loglevel=error"]
-    subprocess.run([*run, "ci", *quiet], check=True, cwd=WEB, env=environment)
-    subprocess.run([*run, "run", "--silent", "build"], check=True, cwd=WEB, env=environment)
+    steps = (
+        ([*run, "ci", *quiet], "npm could not fetch the packages of web/package-lock.json"),
+        ([*run, "run", "--silent", "build"], "the sources in web/src do not build"),
+    )
+    for command, failure in steps:
+        try:
+            code = subprocess.run(command, check=False, cwd=WEB, env=environment).returncode
+        except OSError as error:
+            code = error.strerror or str(error)
+        if code:
+            message = f"The HTML pages are not built: {failure} (npm: {code}; its words are above)."
+            print(message, file=sys.stderr)
+            return 1
     TARGET.mkdir(parents=True, exist_ok=True)
     for name in pages():
         page = TARGET / f"{name}.html"

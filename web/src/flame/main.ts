@@ -2,7 +2,9 @@
 
 import "./style.css";
 import { load } from "./data";
-import { type Around, View, controls, remembered } from "./view";
+import { controls } from "./controls";
+import { type Around, remembered } from "./state";
+import { View } from "./view";
 
 const around: Around = {
   part: <T extends HTMLElement>(id: string) => document.getElementById(id) as T,

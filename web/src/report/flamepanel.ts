@@ -1,7 +1,9 @@
 // The flame graph inside the report: the same view as its own page has.
 
 import type { Page } from "../flame/data";
-import { type Around, View, controls, remembered } from "../flame/view";
+import { controls } from "../flame/controls";
+import { type Around, remembered } from "../flame/state";
+import { View } from "../flame/view";
 import { h } from "./dom";
 
 export function flame(page: Page, listens: () => boolean): HTMLElement {

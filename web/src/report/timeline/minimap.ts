@@ -4,6 +4,7 @@ import type { Theme } from "./theme";
 
 export class Minimap {
   readonly canvas = document.createElement("canvas");
+  private drawn: { canvas: HTMLCanvasElement; theme: Theme } | undefined;
   constructor(private readonly busy: ArrayLike<number>[], private readonly length: number, move: (middle: number) => void) {
     this.canvas.className = "minimap";
     this.canvas.setAttribute("aria-hidden", "true");
@@ -22,7 +23,29 @@ export class Minimap {
     if (!w) return;
     if (canvas.width !== Math.round(w * scale)) canvas.width = Math.round(w * scale);
     if (canvas.height !== Math.round(h * scale)) canvas.height = Math.round(h * scale);
-    const c = canvas.getContext("2d")!;
+    const c = canvas.getContext("2d", { alpha: false })!;
+    c.setTransform(1, 0, 0, 1, 0, 0);
+    c.drawImage(this.whole(t, w, h, scale), 0, 0);
+    c.setTransform(scale, 0, 0, scale, 0, 0);
+    const a = (from / this.length) * w, b = (to / this.length) * w;
+    c.globalAlpha = 0.55;
+    c.fillStyle = t.ground;
+    c.fillRect(0, 0, a, h);
+    c.fillRect(b, 0, w - b, h);
+    c.globalAlpha = 1;
+    c.strokeStyle = t.select;
+    c.lineWidth = 1.5;
+    c.strokeRect(Math.max(0.75, a), 0.75, Math.max(3, Math.min(w, b) - Math.max(0, a) - 1.5), h - 1.5);
+  }
+
+  /** The strip without what moves: drawn once a size and theme, not 600 rectangles a frame. */
+  private whole(t: Theme, w: number, h: number, scale: number): HTMLCanvasElement {
+    const kept = this.drawn;
+    if (kept && kept.theme === t && kept.canvas.width === this.canvas.width && kept.canvas.height === this.canvas.height) return kept.canvas;
+    const canvas = document.createElement("canvas");
+    canvas.width = this.canvas.width;
+    canvas.height = this.canvas.height;
+    const c = canvas.getContext("2d", { alpha: false })!;
     c.setTransform(scale, 0, 0, scale, 0, 0);
     c.fillStyle = t.ground;
     c.fillRect(0, 0, w, h);
@@ -37,14 +60,7 @@ export class Minimap {
         y -= tall;
       });
     }
-    const a = (from / this.length) * w, b = (to / this.length) * w;
-    c.globalAlpha = 0.55;
-    c.fillStyle = t.ground;
-    c.fillRect(0, 0, a, h);
-    c.fillRect(b, 0, w - b, h);
-    c.globalAlpha = 1;
-    c.strokeStyle = t.select;
-    c.lineWidth = 1.5;
-    c.strokeRect(Math.max(0.75, a), 0.75, Math.max(3, Math.min(w, b) - Math.max(0, a) - 1.5), h - 1.5);
+    this.drawn = { canvas, theme: t };
+    return canvas;
   }
 }

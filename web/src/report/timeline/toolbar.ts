@@ -1,10 +1,14 @@
 // Search, steps, findings and which rows are open: everything that the canvas offers, as controls.
 
+import { count } from "../../shared/format";
 import type { Mark } from "../data";
 import { h } from "../dom";
 import type { Layout } from "./layout";
 
-export interface Bar { element: HTMLElement; search: HTMLInputElement; found: HTMLOutputElement; drawn: HTMLElement; sync(): void; addMarks(): void }
+export interface Bar {
+  element: HTMLElement; search: HTMLInputElement; found: HTMLOutputElement;
+  sync(): void; addMarks(): void; said(drawn: { single: number; several: number }): void;
+}
 
 export interface Wishes {
   layout: Layout;
@@ -55,5 +59,15 @@ export function toolbar(w: Wishes): Bar {
     button("−", "Zoom out", () => w.zoom(1.6)), button("+", "Zoom in", () => w.zoom(0.625)),
     button("Whole run", "Show the whole run", () => w.fit()), marks,
     h("details", { class: "menu" }, h("summary", {}, "Rows"), rows), drawn);
-  return { element, search, found, drawn, sync, addMarks };
+  let saying = 0;
+  // What of the rows in view is drawn by itself, and what stands together: said when the view rests,
+  // since a new text lays out the page, and nobody reads it while it changes.
+  const said = (now: { single: number; several: number }) => {
+    clearTimeout(saying);
+    saying = window.setTimeout(() => {
+      const several = now.several ? `, ${count(now.several)} marks of several` : "";
+      drawn.textContent = `in view: ${count(now.single)} events${several}`;
+    }, 60);
+  };
+  return { element, search, found, sync, addMarks, said };
 }

@@ -359,13 +359,6 @@ export class Timeline implements Surface {
     requestAnimationFrame(() => { this.asked = false; this.frame(); });
   }
 
-  /** What of the rows in view is drawn by itself, and what stands together. */
-  private said(drawn: { single: number; several: number }): void {
-    const marks = drawn.several ? `, ${count(drawn.several)} marks of several` : "";
-    const text = `in view: ${count(drawn.single)} events${marks}`;
-    if (this.bar.drawn.textContent !== text) this.bar.drawn.textContent = text;
-  }
-
   private frame(): void {
     const { canvas } = this;
     const w = canvas.clientWidth, hgt = canvas.clientHeight;
@@ -395,7 +388,7 @@ export class Timeline implements Surface {
       evidence: this.evidence, marks: this.block.marks, found: this.found?.names ?? null,
     });
     this.map.paint(this.colours, this.from, this.to);
-    this.said(drawn);
+    this.bar.said(drawn);
     this.frameTimes.push(performance.now() - begun);
     if (this.frameTimes.length > 2000) this.frameTimes.splice(0, 1000);
   }
