@@ -19,14 +19,20 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPT = """async () => {
   const t = sightline.timeline, frame = () => new Promise(r => requestAnimationFrame(r));
-  const gaps = [], quantile = (all, p) => [...all].sort((a, b) => a - b)[Math.floor(all.length * p)];
+  const at = (all, p) => [...all].sort((a, b) => a - b)[Math.floor(all.length * p)];
+  const gaps = [];
   t.frameTimes.length = 0;
   let last = await frame();
-  const step = async (act) => { act(); const now = await frame(); gaps.push(now - last); last = now; };
+  const step = async (act) => {
+    act();
+    const now = await frame();
+    gaps.push(now - last);
+    last = now;
+  };
   for (let i = 0; i < 80; i++) await step(() => t.zoom(0.85, 700));
   for (let i = 0; i < 80; i++) await step(() => t.pan(9, 3));
   for (let i = 0; i < 80; i++) await step(() => t.zoom(1 / 0.85, 500));
-  return [0.5, 0.95, 0.99].flatMap(p => [quantile(t.frameTimes, p), quantile(gaps, p)]);
+  return [0.5, 0.95, 0.99].flatMap(p => [at(t.frameTimes, p), at(gaps, p)]);
 }"""
 
 
@@ -59,6 +65,7 @@ def main() -> int:
     args = parser.parse_args()
     sys.path.insert(0, str(ROOT / "tests"))
     from playwright.sync_api import sync_playwright
+
     from web.conftest import FLAGS
 
     width, height = map(int, args.size.split("x"))

@@ -50,14 +50,13 @@ def test_what_is_drawn_at_full_zoom_is_what_the_tables_hold(served, tmp_path):
     million.write(tmp_path / "m.sightline", 30_000)
     run = door.open(str(tmp_path / "m.sightline"))
     page, errors = served(run)
-    until(page, "sightline.timeline.source.settled")
-    assert "marks of several" in page.inner_text(".drawn")
+    page.locator(".drawn", has_text="marks of several").wait_for()
     # Zoom in on a place, as a person does, until every event stands by itself.
     origin = run.table("host_ops").get_column("start_ns").min()
-    for _ in range(40):
-        page.evaluate("sightline.timeline.zoom(0.7, 700)")
+    for _ in range(20):
+        page.evaluate("sightline.timeline.zoom(0.4, 700)")
         until(page, "sightline.timeline.source.settled")
-        page.wait_for_timeout(30)
+        page.wait_for_timeout(150)  # it is said when the view rests
         if "marks" not in page.inner_text(".drawn"):
             break
     first, last = page.evaluate("sightline.timeline.shown")
@@ -67,7 +66,7 @@ def test_what_is_drawn_at_full_zoom_is_what_the_tables_hold(served, tmp_path):
         for t in tables
     )
     assert page.inner_text(".drawn") == f"in view: {rows} events"
-    assert rows > 20
+    assert rows > 5
     # All of it, in slices, at the closest zoom.
     length = page.evaluate("sightline.timeline.length")
     counted = page.evaluate(

@@ -61,7 +61,8 @@ export class View {
     this.grades();
     this.legend();
     if (state.zoom) this.zoomPath(state.zoom);
-    this.search(state.search);
+    // Without a term there is nothing to clear, and clearing would animate the first picture.
+    if (state.search) this.search(state.search);
     this.describeSvg();
   }
 
