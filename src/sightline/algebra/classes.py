@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
+from sightline.algebra.lookup import named
+
 # Section 5 of docs/architecture.md: NVIDIA, AMD, Intel collectives and the two SHMEM libraries.
 _COMMUNICATION = r"(?i)nccl|rccl|oneccl|nvshmem|rocshmem"
 
@@ -17,17 +19,16 @@ def with_class(device_ops: pl.DataFrame, collectives: pl.DataFrame) -> pl.DataFr
     Copies and fills by kind; a kernel is communication by its name, or because the recording
     carries a collective's metadata for it; all else, whole graph launches too, is compute.
     """
-    known = collectives.select("device_op_id").unique().with_columns(_collective=pl.lit(value=True))
-    return (
-        device_ops.join(known, on="device_op_id", how="left", maintain_order="left")
-        .with_columns(
-            class_=pl.when(pl.col("kind").is_in(["memcpy", "memset"]))
-            .then(pl.lit(COPY))
-            .when(is_communication(pl.col("name")) | pl.col("_collective").is_not_null())
-            .then(pl.lit(COMMUNICATION))
-            .otherwise(pl.lit(COMPUTE))
-        )
-        .drop("_collective")
+    known = collectives.get_column("device_op_id").unique()
+    communicates = named(device_ops, _COMMUNICATION)
+    if known.len():
+        communicates |= device_ops.get_column("device_op_id").is_in(known.implode())
+    return device_ops.with_columns(
+        class_=pl.when(pl.col("kind").is_in(["memcpy", "memset"]))
+        .then(pl.lit(COPY))
+        .when(communicates)
+        .then(pl.lit(COMMUNICATION))
+        .otherwise(pl.lit(COMPUTE))
     )
 
 

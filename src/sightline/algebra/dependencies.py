@@ -22,26 +22,20 @@ from __future__ import annotations
 
 import polars as pl
 
+from sightline.algebra.host_waits import BEGIN, FINISH, LANE, OP, THREAD, finishes
+from sightline.algebra.intervals import one_group
+from sightline.algebra.lookup import places, row_of, take
+from sightline.model.store import ID_SHIFT
+
 # Where a recording's own events do not tell. Launch: see idle_gaps. Stream gap and wait: NVIDIA,
 # "Getting Started with CUDA Graphs" (2019): 1 to 4 µs between kernels of one stream.
-LAUNCH_NS, GAP_NS, WAIT_NS, RETURN_NS = 10_000, 1_000, 2_000, 3_000
-# HolisticTraceAnalysis: a stream takes 1022 to 1024 operations before launches block.
-QUEUE = 1_000
+LAUNCH_NS, GAP_NS, WAIT_NS = 10_000, 1_000, 2_000
 
-WAITING = (
-    r"Synchronize|^(?:cuda|hip)Memcpy(?:[A-Z0-9]|$)|^cuMemcpy|StreamWaitValue|MemcpyWithStream"
-)
-ALLOCATING = r"^(?:cuda|hip)(?:Malloc|Free|HostAlloc|HostRegister)|^cu(?:MemAlloc|MemFree)"
-_STREAM_ORDERED = r"(?:Malloc|Free|MemAlloc|MemFree)(?:FromPool)?Async"
 _EVENT_WAIT = r"StreamWaitEvent"
 
-# Ids of one recording are consecutive: then a table of all of them is smaller than a join.
-_DENSE = 16
+# A node's uid is four times its row's id and its kind; ids of recording k start at k << ID_SHIFT.
+_RECORDING = 4 << ID_SHIFT
 EDGES = ("prev", "launch", "wait")
-_LANE = ["rank", "device_id", "context_id", "stream_id"]
-_THREAD = ["rank", "pid", "tid"]
-# A node's own number before sorting: its row's id and which of the row's nodes it is.
-BEGIN, FINISH, OP = 0, 1, 2
 
 
 def build(
@@ -49,178 +43,84 @@ def build(
 ) -> pl.DataFrame:
     """The nodes in an order in which everything comes after what it waits for."""
     ops = device_ops.select(
-        "device_op_id", *_LANE, "kind", "name", "start_ns", "end_ns", "launch_id"
+        "device_op_id", *LANE, "kind", "name", "start_ns", "end_ns", "launch_id"
     )
     calls = _calls(host_ops, ops)
     ops = _with_launch(ops, calls, host_ops)
-    finishes = _finishes(calls, ops)
+    waits = finishes(calls, ops)
     nodes = pl.concat(
-        [_host_nodes(calls, finishes), _finish_nodes(finishes), _op_nodes(ops, calls, collectives)],
+        [_host_nodes(calls, waits), _finish_nodes(waits), _op_nodes(ops, calls, collectives)],
         how="diagonal",
+        rechunk=True,
     )
     return _ordered(nodes)
 
 
 def _calls(host_ops: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
     """The outermost API calls of the threads that launch, each with its thread's device."""
-    api = host_ops.filter(pl.col("layer").is_in(["runtime", "driver"])).select(
-        "host_op_id", *_THREAD, "name", "start_ns", "end_ns"
+    api = (
+        host_ops.select("host_op_id", *THREAD, "name", "start_ns", "end_ns", "layer")
+        .filter(pl.col("layer").is_in(["runtime", "driver"]))
+        .drop("layer")
     )
+    launches = row_of(api.get_column("host_op_id"), ops.get_column("launch_id"))
     home = (
-        ops.select("device_id", host_op_id="launch_id")
-        .join(api.select("host_op_id", *_THREAD), on="host_op_id")
-        .group_by(*_THREAD, "device_id")
+        take(api.select(THREAD), launches)
+        .with_columns(ops.get_column("device_id"))
+        .filter(launches.is_not_null())
+        .group_by(*THREAD, "device_id")
         .agg(n=pl.len())
         .sort("n", "device_id", descending=[True, False])
-        .unique(_THREAD, keep="first", maintain_order=True)
+        .unique(THREAD, keep="first", maintain_order=True)
         .drop("n")
     )
-    reach = pl.col("end_ns").cum_max().shift(1).over(_THREAD)
-    return (
-        api.join(home, on=_THREAD, nulls_equal=True)
-        .sort(*_THREAD, "start_ns", "host_op_id")
-        .filter((pl.col("start_ns") >= reach).fill_null(value=True))
+    api = api.join(home, on=THREAD, nulls_equal=True, maintain_order="left").sort(
+        *THREAD, "start_ns", "host_op_id"
     )
+    reach = pl.col("end_ns").cum_max().shift(1)
+    if not one_group(api, THREAD):
+        reach = reach.over(THREAD)
+    return api.filter((pl.col("start_ns") >= reach).fill_null(value=True))
 
 
 def _with_launch(ops: pl.DataFrame, calls: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
     """Operations with their outermost call's begin and end, previous operation and gap."""
-    inner = host.join(
-        ops.select(host_op_id="launch_id").unique(), on="host_op_id", how="semi"
-    ).select(*_THREAD, launch_id="host_op_id", t="start_ns")
-    outer = (
-        inner.sort("t")
-        .join_asof(
-            calls.select(*_THREAD, "host_op_id", "end_ns", call_ns="start_ns").sort("call_ns"),
-            left_on="t", right_on="call_ns", by=_THREAD, check_sortedness=False,
+    columns = ["host_op_id", "start_ns", "end_ns"]
+    own = row_of(calls.get_column("host_op_id"), ops.get_column("launch_id"))
+    within = own.is_null() & ops.get_column("launch_id").is_not_null()
+    if within.any():  # launches inside another call: that one is what the thread was in
+        inner = (
+            take(
+                host.select(*THREAD, t="start_ns"),
+                row_of(host.get_column("host_op_id"), ops.get_column("launch_id")),
+            )
+            .with_columns(row=pl.int_range(pl.len()))
+            .filter(within)
         )
-        .select("launch_id", "call_ns", call_id="host_op_id", call_end_ns="end_ns")
-    )  # fmt: skip
-    return (
-        ops.join(outer, on="launch_id", how="left")
-        .sort("start_ns", "end_ns", "device_op_id")
-        .with_columns(
-            pl.col("end_ns").shift(1).over(_LANE).alias("prev_end_ns"),
-            pl.col("device_op_id").shift(1).over(_LANE).alias("prev_id"),
-            pl.col("call_id").shift(1).over(_LANE).alias("prev_call"),
-        )
-        .with_columns(first=pl.col("call_id").is_first_distinct())
-    )
-
-
-def _finishes(calls: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
-    """Calls that wait: for which operation's end or start, with which lag, at what own cost."""
-    found = calls.filter(
-        (pl.col("name").str.contains(WAITING) | pl.col("name").str.contains(ALLOCATING))
-        & ~pl.col("name").str.contains(_STREAM_ORDERED)
-    )
-    own = (
-        ops.filter(pl.col("kind").is_in(["memcpy", "memset"]))
-        .drop_nulls("call_id")
-        .unique("call_id", keep="first")
-        .select(host_op_id="call_id", own_id="device_op_id", own_start="start_ns", own_end="end_ns")
-    )
-    found = found.join(own, on="host_op_id", how="left").with_columns(
-        # A copy that starts only after its call has returned is not waited for.
-        waits_own=(pl.col("own_start") < pl.col("end_ns")).fill_null(value=False)
-    )
-    copies = found.filter("waits_own").with_columns(target="own_id", target_end="own_end")
-    blocking = found.filter(pl.col("own_id").is_null())
-    others = _awaited(blocking, ops)
-    every = pl.concat([copies, others.select(copies.columns)]).drop_nulls("target")
-    waited = pl.col("target_end") > pl.col("start_ns")
-    usual = every.filter(waited).select(pl.col("end_ns") - pl.col("target_end")).to_series()
-    usual_ns = int(usual.filter(usual > 0).quantile(0.1, "lower") or RETURN_NS)
-    lag = pl.col("end_ns") - pl.col("target_end")
-    length = pl.col("end_ns") - pl.col("start_ns")
-    # What the call takes with nothing to wait for: its shortest kin, if that one did not wait.
-    cost = length.filter(~waited).min().over("name").fill_null(RETURN_NS)
-    tail = pl.max_horizontal(
-        pl.col("end_ns") - pl.max_horizontal("target_end", "start_ns") - usual_ns, 0
-    )
-    allocates = pl.col("name").str.contains(ALLOCATING)
-    return pl.concat(
-        [
-            every.select(
-                "host_op_id", *_THREAD, "device_id", "name", "start_ns", "end_ns",
-                own_ns=pl.when(waited).then(pl.min_horizontal(cost, length)).otherwise(length),
-                target_uid=pl.col("target") * 4 + OP,
-                lag_ns=pl.when(waited).then(lag).otherwise(pl.min_horizontal(lag, usual_ns)),
-                tail_ns=pl.when(allocates).then(tail).otherwise(0),
-                by_start=pl.lit(value=False),
-            ),
-            _full_queue(calls, ops),
-        ],
-        how="diagonal",
-    )  # fmt: skip
-
-
-def _awaited(blocking: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
-    """What a synchronising call waits for: the last to end of what was launched before it.
-
-    A stream or event is not always named in a recording: where that operation ended after the
-    call, the call was about another stream, and what ended last before its return is taken.
-    """
-    by = ["rank", "device_id"]
-    launched = (
-        ops.drop_nulls("call_ns")
-        .sort("call_ns", "end_ns")
-        .with_columns(latest=pl.col("end_ns").cum_max().over(by))
-        .with_columns(
-            latest_id=pl.when(pl.col("end_ns") == pl.col("latest"))
-            .then("device_op_id")
-            .forward_fill()
-            .over(by)
-        )
-        .select(*by, "call_ns", "latest", "latest_id")
-    )
-    ended = ops.drop_nulls("call_ns").select(
-        *by, t="end_ns", ended="end_ns", ended_id="device_op_id", ended_call="call_ns"
-    )
-    return (
-        blocking.sort("start_ns")
-        .join_asof(
-            launched.sort("call_ns"), left_on="start_ns", right_on="call_ns", by=by,
+        outer = inner.sort("t").join_asof(
+            calls.select(*THREAD, *columns, at=pl.int_range(pl.len())).sort("start_ns"),
+            left_on="t",
+            right_on="start_ns",
+            by=THREAD,
             check_sortedness=False,
         )
-        .sort("end_ns")
-        .join_asof(
-            ended.sort("t"), left_on="end_ns", right_on="t", by=by, check_sortedness=False
-        )
-        .with_columns(known=pl.col("latest") <= pl.col("end_ns"))
-        .with_columns(
-            target=pl.when("known").then("latest_id")
-            .when(pl.col("ended_call") < pl.col("start_ns")).then("ended_id"),
-            target_end=pl.when("known").then("latest").otherwise("ended"),
-        )
-    )  # fmt: skip
-
-
-def _full_queue(calls: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
-    """Launch calls that waited for room in the queue: until an operation of the stream started."""
-    launched = ops.drop_nulls("call_ns").sort("call_ns", "device_op_id")
-    length = pl.col("call_end_ns") - pl.col("call_ns")
-    # What a launch takes where there is room: the shortest tenth of the calls.
-    usual = int(launched.unique("call_id").select(length.quantile(0.1, "lower")).item() or 0)
-    # So many are queued if the one that many places ahead had not started at the call.
-    ahead = pl.col("start_ns").shift(QUEUE).over(_LANE)
-    full = launched.filter(length > 2 * usual, ahead > pl.col("call_ns"))
-    starts = ops.select(*_LANE, t="start_ns", freed="start_ns", freed_id="device_op_id").sort("t")
-    found = (
-        full.drop("prev_id").sort("call_end_ns")
-        .join_asof(starts, left_on="call_end_ns", right_on="t", by=_LANE, check_sortedness=False)
-        .filter(pl.col("freed") > pl.col("call_ns"))
-        .unique("call_id", keep="first")
-    )  # fmt: skip
-    return found.join(
-        calls.select("host_op_id", *_THREAD, "name"), left_on=["call_id", "rank"],
-        right_on=["host_op_id", "rank"],
-    ).select(
-        *_THREAD, "device_id", "name",
-        host_op_id="call_id", start_ns="call_ns", end_ns="call_end_ns",
-        own_ns=pl.lit(usual, pl.Int64), target_uid=pl.col("freed_id") * 4 + OP,
-        lag_ns=pl.col("call_end_ns") - pl.col("freed"), tail_ns=pl.lit(0, pl.Int64),
-        by_start=pl.lit(value=True),
+        own = own.scatter(outer.get_column("row"), outer.get_column("at"))
+    found = take(calls.select(columns), own).rename(
+        {"host_op_id": "call_id", "start_ns": "call_ns", "end_ns": "call_end_ns"}
+    )
+    # In order of stream the one before is the row before, where the stream is the same.
+    alone = one_group(ops, LANE)
+    before = {"prev_end_ns": "end_ns", "prev_id": "device_op_id", "prev_call": "call_id"}
+    shifted = [pl.col(c).shift(1).alias(name) for name, c in before.items()]
+    same = pl.all_horizontal(pl.col(c).eq_missing(pl.col(c).shift(1)) for c in LANE)
+    return (
+        ops.hstack(found)
+        .sort(*LANE, "start_ns", "end_ns", "device_op_id")
+        .with_columns(*shifted, same=pl.lit(value=True) if alone else same)
+        .with_columns(pl.when("same").then(pl.col(*before)))
+        .drop("same")
+        .sort("start_ns", "end_ns", "device_op_id")
+        .with_columns(first=pl.col("call_id").is_first_distinct())
     )  # fmt: skip
 
 
@@ -244,7 +144,7 @@ def _host_nodes(calls: pl.DataFrame, finishes: pl.DataFrame) -> pl.DataFrame:
             ended, left_on="start_ns", right_on="t", by=chain, check_sortedness=False
         )
         .select(
-            *_THREAD, "device_id", "name", "start_ns",
+            *THREAD, "device_id", "name", "start_ns",
             kind=pl.lit("call"),
             ref_id="host_op_id",
             uid=pl.col("host_op_id") * 4 + BEGIN,
@@ -259,7 +159,7 @@ def _host_nodes(calls: pl.DataFrame, finishes: pl.DataFrame) -> pl.DataFrame:
 def _finish_nodes(finishes: pl.DataFrame) -> pl.DataFrame:
     """The return of a call that waits."""
     return finishes.unique("host_op_id", keep="last").select(
-        *_THREAD, "device_id", "name",
+        *THREAD, "device_id", "name",
         kind=pl.lit("finish"),
         ref_id="host_op_id",
         uid=pl.col("host_op_id") * 4 + FINISH,
@@ -305,9 +205,9 @@ def _op_nodes(ops: pl.DataFrame, calls: pl.DataFrame, collectives: pl.DataFrame)
 
 def _events(ops: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
     """For operations launched right behind an event wait: what they waited for."""
-    marks = calls.sort(*_THREAD, "start_ns").select(
+    marks = calls.sort(*THREAD, "start_ns").select(
         call_id="host_op_id",
-        told=pl.col("name").str.contains(_EVENT_WAIT).shift(1).over(_THREAD),
+        told=pl.col("name").str.contains(_EVENT_WAIT).shift(1).over(THREAD),
     )
     told = ops.join(marks.filter("told"), on="call_id", how="semi")
     before = ops.select("rank", t="end_ns", other="stream_id", other_device="device_id",
@@ -379,9 +279,10 @@ def _ordered(nodes: pl.DataFrame) -> pl.DataFrame:
         "t", "turn", "uid"
     )
     nodes = nodes[rows.get_column("row")].with_columns(node=pl.int_range(pl.len(), dtype=pl.Int64))
-    places = _places(nodes.get_column("uid"), nodes.select(f"{e}_uid" for e in EDGES))
-    for edge in EDGES:
-        nodes = nodes.hstack(_edge(nodes, places.get_column(f"{edge}_uid"), edge))
+    wanted = [nodes.get_column(f"{edge}_uid") for edge in EDGES]
+    found = places(nodes.get_column("uid"), wanted, _RECORDING)
+    for edge, before in zip(EDGES, found, strict=True):
+        nodes = nodes.hstack(_edge(nodes, before, edge))
     earliest = pl.max_horizontal(pl.col(f"{e}_t") + pl.col(f"{e}_least") for e in EDGES)
     nodes = nodes.with_columns(residual_ns=pl.col("start_ns") - earliest.fill_null(0))
     return nodes.select(
@@ -389,33 +290,6 @@ def _ordered(nodes: pl.DataFrame) -> pl.DataFrame:
         "start_ns", "end_ns", *(c for e in EDGES for c in (e, f"{e}_lag_ns")), "residual_ns",
         "meeting", "meeting_lag_ns",
     )  # fmt: skip
-
-
-def _places(uid: pl.Series, wanted: pl.DataFrame) -> pl.DataFrame:
-    """The numbers of nodes that the columns name by uid; null where there is no such node."""
-    highest = uid.max()
-    if not isinstance(highest, int):
-        return wanted
-    if highest >= _DENSE * uid.len():  # several recordings: ids start far apart
-        known = pl.DataFrame({"uid": uid}).with_row_index("place")
-        return pl.DataFrame(
-            [
-                column.to_frame("uid")
-                .join(known, on="uid", how="left", maintain_order="left")
-                .get_column("place")
-                .cast(pl.Int64)
-                .alias(column.name)
-                for column in wanted.get_columns()
-            ]
-        )
-    table = pl.repeat(-1, highest + 1, dtype=pl.Int64, eager=True)
-    table = table.scatter(uid, pl.int_range(uid.len(), dtype=pl.Int64, eager=True))
-    found = wanted.select(
-        pl.when(pl.all().is_between(0, highest)).then(pl.all()).name.keep()
-    ).get_columns()
-    return pl.DataFrame([table.gather(c).alias(c.name) for c in found]).select(
-        pl.when(pl.all() >= 0).then(pl.all()).name.keep()
-    )
 
 
 def _edge(nodes: pl.DataFrame, before: pl.Series, edge: str) -> pl.DataFrame:

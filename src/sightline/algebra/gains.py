@@ -10,6 +10,7 @@ import polars as pl
 
 from sightline.algebra.replay import Times, is_op, replay, span_ns
 from sightline.algebra.scalars import total
+from sightline.algebra.window import starts_in
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.units import format_ns
@@ -41,14 +42,7 @@ class Gain:
 
 def inside_window(run: Run, nodes: pl.DataFrame) -> pl.Series:
     """Which nodes are device operations that start in their device's window."""
-    windows = run.ask("windows").select("rank", "device_id", "window_start_ns", "window_end_ns")
-    spans = nodes.select("rank", "device_id", "start_ns").join(
-        windows, on=["rank", "device_id"], how="left", maintain_order="left"
-    )
-    within = spans.select(
-        pl.col("start_ns").is_between("window_start_ns", "window_end_ns").fill_null(value=False)
-    ).to_series()
-    return is_op(nodes) & within
+    return is_op(nodes) & starts_in(nodes, run.ask("windows"))
 
 
 def gain(run: Run, change: Change) -> Gain:

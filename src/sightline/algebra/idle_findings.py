@@ -54,7 +54,9 @@ class Claim:
     @property
     def rows(self) -> list[dict[str, Any]]:
         """The longest gaps, with the ids of what is around them."""
-        longest = self.gaps.sort("duration_ns", "start_ns", descending=[True, False]).head(MAX_ROWS)
+        longest = self.gaps.top_k(
+            MAX_ROWS, by=["duration_ns", "start_ns"], reverse=[False, True]
+        ).sort("duration_ns", "start_ns", descending=[True, False])
         return longest.select(
             "rank", "device_id", "start_ns", "end_ns", "before_id", "after_id", "launch_id",
             "host_op",

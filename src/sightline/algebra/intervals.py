@@ -19,13 +19,16 @@ def clip(
     outside is dropped; intervals of no length are dropped unless `keep_empty` and they lie inside.
     """
     cut = (
-        frame.join(windows.select(*by, "window_start_ns", "window_end_ns"), on=list(by))
+        frame.join(
+            windows.select(*by, "window_start_ns", "window_end_ns"), on=list(by),
+            maintain_order="left",
+        )
         .with_columns(
             start_ns=pl.max_horizontal("start_ns", "window_start_ns"),
             end_ns=pl.min_horizontal("end_ns", "window_end_ns"),
         )
         .drop("window_start_ns", "window_end_ns")
-    )
+    )  # fmt: skip
     shorter = (
         pl.col("start_ns") <= pl.col("end_ns")
         if keep_empty
@@ -34,20 +37,31 @@ def clip(
     return cut.filter(shorter)
 
 
+def one_group(frame: pl.DataFrame, by: Sequence[str]) -> bool:
+    """Whether all rows belong to one group: what is asked per group can then be asked of all."""
+    return all(
+        column.null_count() == 0 and column.min() == column.max()
+        for column in frame.select(by).get_columns()
+    )
+
+
 def merge(frame: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     """The union of the intervals of each group: disjoint, sorted, touching ones joined."""
     if frame.is_empty():
         return frame.select(*by, "start_ns", "end_ns")
-    reach = pl.col("end_ns").cum_max().over(by).shift(1).over(by)
-    return (
+    reach = pl.col("end_ns").cum_max()
+    before = pl.col("_reach").shift(1)
+    if not one_group(frame, by):
+        reach, before = reach.over(by), before.over(by)
+    rows = (
         frame.select(*by, "start_ns", "end_ns")
         .sort(*by, "start_ns", "end_ns")
-        .with_columns(_new=(pl.col("start_ns") > reach).fill_null(value=True))
-        .with_columns(_island=pl.col("_new").cum_sum().over(by))
-        .group_by(*by, "_island", maintain_order=True)
-        .agg(pl.col("start_ns").min(), pl.col("end_ns").max())
-        .drop("_island")
+        .with_columns(_reach=reach)
+        .with_columns(_new=(pl.col("start_ns") > before).fill_null(value=True))
     )
+    # An island begins where a row is new, and ends before the next such row.
+    ends = rows.filter(pl.col("_new").shift(-1, fill_value=True)).get_column("_reach")
+    return rows.filter("_new").select(*by, "start_ns", end_ns=ends)
 
 
 def covered(frame: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
@@ -114,13 +128,24 @@ def partition(
     the window exactly.
     """
     inside = clip(frame.select(*by, "start_ns", "end_ns", "class_"), windows, by)
-    # The window's own edges are cuts, so that its first and last idle time are pieces too.
-    edges = [windows.select(*by, t=f"window_{edge}_ns") for edge in ("start", "end")]
-    total = windows.select(*by, window_ns=pl.col("window_end_ns") - pl.col("window_start_ns"))
-    parts = sum_by_owner(segments(inside, pl.concat(edges), by, classes), by, classes)
+    length = pl.col("end_ns") - pl.col("start_ns")
+    parts = windows.select(*by, window_ns=pl.col("window_end_ns") - pl.col("window_start_ns"))
+    union, so_far = inside.clear().drop("class_"), pl.lit(0, pl.Int64)
+    for class_ in classes:
+        # What a class adds to the union of those before it is its own.
+        mine = inside.filter(pl.col("class_") == class_).drop("class_")
+        union = merge(pl.concat([union, mine]), by) if mine.height else union
+        sums = union.group_by(by).agg(_union=length.sum())
+        parts = (
+            parts.join(sums, on=list(by), how="left", nulls_equal=True, maintain_order="left")
+            .with_columns((pl.col("_union").fill_null(0) - so_far).alias(f"{class_}_ns"))
+            .drop("_union")
+        )
+        so_far = so_far + pl.col(f"{class_}_ns")
+    idle = gaps(union, windows, by).group_by(by).agg(idle_ns=length.sum())
     return (
-        total.join(parts, on=list(by), how="left")
-        .with_columns(pl.exclude(*by, "window_ns").fill_null(0))
+        parts.join(idle, on=list(by), how="left", nulls_equal=True)
+        .with_columns(pl.col("idle_ns").fill_null(0))
         .sort(by)
     )
 
@@ -141,6 +166,8 @@ def covered_until(
 
     The difference of two such values is the cover of the time between them.
     """
+    if intervals.is_empty():
+        return pl.repeat(0, queries.height, dtype=pl.Int64, eager=True).alias("before")
     disjoint = merge(intervals, by).with_columns(
         before=(pl.col("end_ns") - pl.col("start_ns")).cum_sum().over(by)
         - (pl.col("end_ns") - pl.col("start_ns"))
@@ -173,22 +200,25 @@ def depth_at(events: pl.DataFrame, by: Sequence[str], enter: str, leave: str) ->
     A row that leaves at the very moment of the entry is out; of rows that enter at the same
     moment, those earlier in the frame are in.
     """
-    rows = events.select(*by, enter, leave).with_row_index("_row")
-    # Who leaves at a moment is out before others enter, except who enters at that moment, too.
-    stays = pl.col(enter) < pl.col(leave)
-    steps = pl.concat(
-        [
-            rows.select(*by, "_row", t=enter, late=pl.lit(value=True), delta=pl.lit(1, pl.Int32)),
-            rows.select(*by, "_row", t=leave, late=~stays, delta=pl.lit(-1, pl.Int32)),
-        ]
-    ).sort(*by, "t", "late", "_row", "delta", descending=[False] * (len(by) + 3) + [True])
-    depth = (
-        steps.with_columns(depth=pl.col("delta").cum_sum().over(by))
-        .filter(pl.col("delta") == 1)
+    rows = events.select(*by, enter=enter, leave=leave).with_row_index("_row")
+    # Who enters and leaves at one moment is in for no other row.
+    stays = pl.col("enter") < pl.col("leave")
+    entered, left = stays.cast(pl.Int64).cum_sum() - stays.cast(pl.Int64), pl.lit(1).cum_sum()
+    if not one_group(rows, by):
+        entered, left = entered.over(by), pl.int_range(1, pl.len() + 1).over(by)
+    else:
+        left, by = pl.int_range(1, pl.len() + 1), []
+    gone = rows.filter(stays).select(*by, "leave").sort("leave").with_columns(left=left)
+    return (
+        rows.sort("enter", "_row")
+        .with_columns(entered=entered)
+        .join_asof(
+            gone, left_on="enter", right_on="leave", by=list(by) or None, check_sortedness=False
+        )
         .sort("_row")
-        .get_column("depth")
+        .select(depth=(pl.col("entered") - pl.col("left").fill_null(0)).cast(pl.Int64))
+        .to_series()
     )
-    return (depth - 1).cast(pl.Int64)
 
 
 def alone(frame: pl.DataFrame, by: Sequence[str]) -> pl.Series:

@@ -9,6 +9,7 @@ import polars as pl
 
 from sightline.algebra.gains import NOTABLE_PCT, finding, window_ns
 from sightline.algebra.idle_findings import MAX_ROWS
+from sightline.algebra.lookup import named, row_of
 from sightline.algebra.replay import is_op, scaled, without_ops
 from sightline.algebra.scalars import largest
 from sightline.algebra.trees import nearest_ancestor
@@ -37,11 +38,10 @@ def some_named(run: Run, pattern: str) -> bool:
 
 def kernels_of(run: Run, pattern: str | None = None) -> pl.DataFrame:
     """The window's kernels (of matching names) in order of stream and start, with `length` (ns)."""
-    ops = run.table("device_ops").filter(pl.col("kind") == "kernel").select(_COLUMNS)
+    ops = run.table("device_ops").select("kind", *_COLUMNS).filter(pl.col("kind") == "kernel")
+    ops = ops.drop("kind")
     if pattern is not None:
-        names = run.ask("kernels").get_column("name")
-        matching = names.filter(names.str.contains(pattern))
-        ops = ops.filter(pl.col("name").is_in(matching.implode()))
+        ops = ops.filter(named(ops, pattern))
     return (
         starting_in(ops, run.ask("windows"))
         .sort("rank", "device_id", "stream_id", "start_ns", "device_op_id")
@@ -52,15 +52,12 @@ def kernels_of(run: Run, pattern: str | None = None) -> pl.DataFrame:
 def with_shapes(run: Run, kernels: pl.DataFrame) -> pl.DataFrame:
     """Kernels with `shapes`: the input shapes of the operator that launched them, if recorded."""
     host = run.table("host_ops")
-    known = host.filter(pl.col("input_shapes").is_not_null())
-    if known.is_empty():
+    ids, shapes = host.get_column("host_op_id"), host.get_column("input_shapes")
+    if shapes.null_count() == shapes.len():
         return kernels.with_columns(shapes=pl.lit(None, pl.String))
-    launches = kernels.get_column("launch_id")
-    owner = nearest_ancestor(host, launches, known.get_column("host_op_id"))
-    return kernels.with_columns(owner=owner).join(
-        known.select(owner="host_op_id", shapes="input_shapes"), on="owner", how="left",
-        maintain_order="left",
-    )  # fmt: skip
+    known = ids.filter(shapes.is_not_null())
+    owner = nearest_ancestor(host, kernels.get_column("launch_id"), known)
+    return kernels.with_columns(owner=owner, shapes=shapes.gather(row_of(ids, owner)))
 
 
 def kernel_finding(

@@ -7,8 +7,10 @@ the recording to the nanosecond. About 0.5 µs a node on one core.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import repeat
+from typing import Any
 
 import polars as pl
 
@@ -31,24 +33,29 @@ def replay(nodes: pl.DataFrame) -> Times:
     start = [0] * n + [_NEVER, 0]
     end = [0] * n + [_NEVER, 0]
     free = pl.all_horizontal(pl.col("prev", "launch", "wait").is_null())
+    # What comes on top of the latest of three moments may as well come on top of each.
+    extra = pl.col("residual_ns")
     columns = nodes.select(
         prev=pl.when(free).then(n + 1).otherwise(pl.col("prev").fill_null(n)),
-        prev_lag=pl.when(free).then(0).otherwise(pl.col("prev_lag_ns").fill_null(0)),
+        prev_lag=extra + pl.when(free).then(0).otherwise(pl.col("prev_lag_ns").fill_null(0)),
         launch=pl.col("launch").fill_null(n),
-        launch_lag=pl.col("launch_lag_ns").fill_null(0),
-        wait=pl.col("wait").fill_null(n),
-        wait_lag=pl.col("wait_lag_ns").fill_null(0),
-        residual="residual_ns",
+        launch_lag=extra + pl.col("launch_lag_ns").fill_null(0),
         length=pl.col("end_ns") - pl.col("start_ns"),
-        meeting=pl.col("meeting").fill_null(-1),
-        meeting_lag=pl.col("meeting_lag_ns").fill_null(0),
     )
+    lists: list[Iterable[Any]] = [c.to_list() for c in columns.get_columns()]
+    # Columns that hold nothing need no list of numbers.
+    if nodes.get_column("wait").null_count() < n:
+        lag = nodes.select(extra + pl.col("wait_lag_ns").fill_null(0)).to_series()
+        lists += [nodes.get_column("wait").fill_null(n).to_list(), lag.to_list()]
+    else:
+        lists += [repeat(n, n), repeat(0, n)]
+    if nodes.get_column("meeting").null_count() < n:
+        lists += [nodes.get_column(c).to_list() for c in ("meeting", "meeting_lag_ns")]
+    else:
+        lists += [repeat(None, n), repeat(None, n)]
     met: dict[int, list[tuple[int, int]]] = {}
     last: dict[int, int] = {}
-    lists: list[Sequence[int]] = [c.to_list() for c in columns.get_columns()]
-    for i, (p, pl_, la, ll, w, wl, residual, length, meeting, lag) in enumerate(
-        zip(*lists, strict=True)
-    ):
+    for i, (p, pl_, la, ll, length, w, wl, meeting, lag_) in enumerate(zip(*lists, strict=True)):
         at = end[p] + pl_
         other = start[la] + ll
         if other > at:
@@ -56,12 +63,11 @@ def replay(nodes: pl.DataFrame) -> Times:
         other = end[w] + wl
         if other > at:
             at = other
-        at += residual
         start[i] = at
         end[i] = at + length
-        if meeting >= 0:
+        if meeting is not None:
             members = met.setdefault(meeting, [])
-            members.append((i, lag))
+            members.append((i, lag_ or 0))
             latest = max(last.get(meeting, _NEVER), at)
             last[meeting] = latest
             for member, own_lag in members:

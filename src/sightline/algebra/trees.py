@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
+from sightline.algebra.intervals import one_group
+from sightline.algebra.lookup import row_of
+
 
 def nearest_ancestor(
     host: pl.DataFrame, start: pl.Series, wanted: pl.Series, *, itself: bool = True
@@ -13,23 +16,28 @@ def nearest_ancestor(
     With `itself`, an id that is wanted is its own answer. `host` has host_op_id and parent_id.
     Climbs one level at a time, all ids at once: as many rounds as the deepest climb.
     """
-    parents = host.select("host_op_id", "parent_id")
-    marked = wanted.unique().alias("host_op_id").to_frame().with_columns(hit=pl.lit(value=True))
-    todo = pl.DataFrame({"row": pl.int_range(start.len(), eager=True), "host_op_id": start})
+    ids = host.get_column("host_op_id")
+    # Rows instead of ids: then going up a level is one gather.
+    up = row_of(ids, host.get_column("parent_id"))
+    marks = row_of(ids, wanted).drop_nulls()
+    hit = pl.repeat(value=False, n=host.height, eager=True).scatter(marks, [True] * marks.len())
+    places = row_of(ids, start)
+    todo = pl.DataFrame({"row": pl.int_range(start.len(), eager=True), "at": places})
     if not itself:
-        todo = _up(todo, parents)
-    done = [pl.DataFrame(schema={"row": pl.Int64, "host_op_id": pl.Int64})]
+        todo = _up(todo, up)
+    done = [pl.DataFrame(schema={"row": pl.Int64, "at": pl.Int64})]
     while todo.height:
-        todo = todo.drop_nulls("host_op_id").join(marked, on="host_op_id", how="left")
-        done.append(todo.filter("hit").select("row", "host_op_id"))
-        todo = _up(todo.filter(pl.col("hit").is_null()).select("row", "host_op_id"), parents)
+        todo = todo.drop_nulls("at")
+        there = hit.gather(todo.get_column("at"))
+        done.append(todo.filter(there))
+        todo = _up(todo.filter(~there), up)
     found = pl.concat(done)
-    rows = pl.DataFrame({"row": pl.int_range(start.len(), eager=True)})
-    return rows.join(found, on="row", how="left", maintain_order="left").get_column("host_op_id")
+    answer = pl.repeat(None, start.len(), dtype=pl.Int64, eager=True)
+    return answer.scatter(found.get_column("row"), ids.gather(found.get_column("at")))
 
 
-def _up(todo: pl.DataFrame, parents: pl.DataFrame) -> pl.DataFrame:
-    return todo.join(parents, on="host_op_id", how="left").select("row", host_op_id="parent_id")
+def _up(todo: pl.DataFrame, parents: pl.Series) -> pl.DataFrame:
+    return todo.with_columns(at=parents.gather(todo.get_column("at")))
 
 
 def open_at(host: pl.DataFrame, threads: pl.DataFrame, at: str) -> pl.Series:
@@ -38,30 +46,30 @@ def open_at(host: pl.DataFrame, threads: pl.DataFrame, at: str) -> pl.Series:
     `threads` has rank, pid, tid and the column named by `at` (ns).
     """
     by = ["rank", "pid", "tid"]
-    candidates = (
-        threads.select(*by, t=at)
-        .with_row_index("row")
-        .sort("t")
-        .join_asof(
-            host.select(*by, "host_op_id", "start_ns").sort("start_ns", "host_op_id"),
-            left_on="t",
-            right_on="start_ns",
-            by=by,
-            check_sortedness=False,
-        )
-        .select("row", "t", "host_op_id")
-    )
-    spans = host.select("host_op_id", "parent_id", "end_ns")
-    done = [pl.DataFrame(schema={"row": pl.UInt32, "host_op_id": pl.Int64})]
-    while candidates.height:
-        candidates = candidates.drop_nulls("host_op_id").join(spans, on="host_op_id", how="left")
-        is_open = pl.col("end_ns") > pl.col("t")
-        done.append(candidates.filter(is_open).select("row", "host_op_id"))
-        candidates = candidates.filter(~is_open).select("row", "t", host_op_id="parent_id")
-    rows = pl.DataFrame({"row": pl.int_range(threads.height, eager=True, dtype=pl.UInt32)})
-    return rows.join(pl.concat(done), on="row", how="left", maintain_order="left").get_column(
-        "host_op_id"
-    )
+    spans = host.select(*by, "start_ns", "host_op_id", at=pl.int_range(pl.len(), dtype=pl.Int64))
+    todo = threads.select(*by, t=at).with_row_index("row").sort("t")
+    if (
+        todo.height
+        and spans.height
+        and one_group(pl.concat([todo.select(by), spans.select(by)]), by)
+    ):
+        by = []
+    todo = todo.join_asof(
+        spans.sort("start_ns", "host_op_id"), left_on="t", right_on="start_ns", by=by or None,
+        check_sortedness=False,
+    ).select("row", "t", "at")  # fmt: skip
+    ids, ends = host.get_column("host_op_id"), host.get_column("end_ns")
+    up = row_of(ids, host.get_column("parent_id"))
+    done = [pl.DataFrame(schema={"row": pl.UInt32, "at": pl.Int64})]
+    while todo.height:
+        todo = todo.drop_nulls("at")
+        is_open = ends.gather(todo.get_column("at")) > todo.get_column("t")
+        done.append(todo.filter(is_open).select("row", "at"))
+        todo = _up(todo.filter(~is_open), up)
+    found = pl.concat(done)
+    answer = pl.repeat(None, threads.height, dtype=pl.Int64, eager=True)
+    answer = answer.scatter(found.get_column("row"), ids.gather(found.get_column("at")))
+    return answer.alias("host_op_id")
 
 
 def subtree_sum(host: pl.DataFrame, value: str) -> pl.Series:

@@ -7,11 +7,25 @@ import polars as pl
 
 def starting_in(device_ops: pl.DataFrame, windows: pl.DataFrame) -> pl.DataFrame:
     """Operations that start in their device's window, whole: statistics do not cut a kernel."""
-    return device_ops.join(
-        windows.select("rank", "device_id", "window_start_ns", "window_end_ns"),
-        on=["rank", "device_id"],
-        maintain_order="left",
-    ).filter(pl.col("start_ns").is_between("window_start_ns", "window_end_ns"))
+    inside = starts_in(device_ops, windows)
+    # By default all do, and a copy of the whole table would cost more than the question.
+    return device_ops if inside.all() else device_ops.filter(inside)
+
+
+def starts_in(rows: pl.DataFrame, windows: pl.DataFrame) -> pl.Series:
+    """Whether each row (rank, device_id, start_ns) starts in its device's window."""
+    return (
+        rows.select("rank", "device_id", "start_ns")
+        .join(
+            windows.select("rank", "device_id", "window_start_ns", "window_end_ns"),
+            on=["rank", "device_id"], how="left", maintain_order="left",
+        )
+        .select(
+            pl.col("start_ns").is_between("window_start_ns", "window_end_ns")
+            .fill_null(value=False)
+        )
+        .to_series()
+    )  # fmt: skip
 
 
 def host_in(host_ops: pl.DataFrame, windows: pl.DataFrame, *, whole_recording: bool) -> pl.Series:

@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.intervals import covered_until, gaps
+from sightline.algebra.intervals import covered_until, gaps, one_group
+from sightline.algebra.lookup import named, row_of, take
 from sightline.algebra.trees import open_at
 from sightline.model.columns import RANK, duration, join, number, text, time
 from sightline.model.declare import Analysis, Param
@@ -89,22 +90,20 @@ _THREAD = ["rank", "pid", "tid"]
 def run(run: Run, *, threshold_ns: int, micro_ns: int) -> pl.DataFrame:
     """One row per gap, in order of device and time."""
     ops = run.table("device_ops")
+    ops = ops.select("device_op_id", *_BY, "kind", "name", "start_ns", "end_ns", "launch_id")
     found = gaps(ops, run.ask("windows"), _BY).with_row_index("gap")
     found = _neighbours(found, ops)
     host = run.table("host_ops")
-    calls = host.select(
-        *_THREAD, launch_id="host_op_id", launch="name", call_ns="start_ns", call_end_ns="end_ns"
-    )
-    found = found.join(
-        calls.drop("rank"), on="launch_id", how="left", maintain_order="left"
-    ).with_columns(
+    called = row_of(host.get_column("host_op_id"), found.get_column("launch_id"))
+    calls = host.select("pid", "tid", launch="name", call_ns="start_ns", call_end_ns="end_ns")
+    found = found.hstack(take(calls, called)).with_columns(
         # From the moment the device ran dry until the call, or the gap's end if that is earlier.
         until_ns=pl.min_horizontal("call_ns", "end_ns"),
         is_late=pl.col("call_ns") >= pl.col("start_ns"),
     )
     found = _host_activity(found, host)
     found = found.with_columns(
-        waits=_waited(found, ops, calls, host), latency_ns=pl.lit(_launch_latency(ops, calls))
+        waits=_waited(found, ops, host), latency_ns=pl.lit(_launch_latency(ops, host))
     )
     return (
         found.with_columns(
@@ -158,14 +157,17 @@ def _neighbours(found: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
     before = ops.select(
         *_BY, pl.col("end_ns").alias("t"), before_id="device_op_id", launch_before="launch_id"
     ).sort("t", "before_id")
+    by: list[str] | None = _BY
+    if one_group(ops, _BY):
+        by, after, before = None, after.drop(_BY), before.drop(_BY)
     return (
         found.sort("end_ns")
         .join_asof(
-            after, left_on="end_ns", right_on="t", by=_BY, strategy="forward",
+            after, left_on="end_ns", right_on="t", by=by, strategy="forward",
             check_sortedness=False,
         )
         .sort("start_ns")
-        .join_asof(before, left_on="start_ns", right_on="t", by=_BY, check_sortedness=False)
+        .join_asof(before, left_on="start_ns", right_on="t", by=by, check_sortedness=False)
         .sort("gap")
     )  # fmt: skip
 
@@ -173,30 +175,30 @@ def _neighbours(found: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
 def _host_activity(found: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
     """What the launching thread did between the gap's start and the call, in ns per kind."""
     in_api = pl.col("layer").is_in(["runtime", "driver"])
-    name = pl.col("name")
-    kinds = {
-        "loading_ns": host.filter(name.str.contains(_LOADING) & ~in_api),
-        "allocating_ns": host.filter(
-            in_api & name.str.contains(_ALLOCATING) & ~name.str.contains(_NOT_ALLOCATING)
-        ),
-    }
-    for column, ranges in kinds.items():
-        found = found.with_columns(_between(found, ranges, _THREAD).alias(column))
-    overhead = host.filter(pl.col("layer") == "overhead")
-    found = found.with_columns(_between(found, overhead, ["rank"]).alias("overhead_ns"))
-    blocking = host.filter(in_api & name.str.contains(_BLOCKING))
+    ranges = host.select("host_op_id", "parent_id", *_THREAD, "layer", "name", "start_ns", "end_ns")
+    loading = ranges.filter(named(host, _LOADING) & ranges.select(~in_api).to_series())
+    allocating = ranges.filter(named(host, _ALLOCATING)).filter(
+        in_api, ~pl.col("name").str.contains(_NOT_ALLOCATING)
+    )
+    overhead = ranges.filter(pl.col("layer") == "overhead")
+    blocking = ranges.filter(named(host, _BLOCKING)).filter(in_api)
     inside = open_at(blocking.with_columns(parent_id=pl.lit(None, pl.Int64)), found, "start_ns")
-    middle = found.with_columns(middle=(pl.col("start_ns") + pl.col("until_ns")) // 2)
-    at = open_at(host, middle, "middle")
-    return (
-        found.with_columns(blocked=inside.is_not_null(), host_op_id=at)
-        .with_columns(host_op_id=pl.when("is_late").then("host_op_id"))
-        .join(
-            host.select("host_op_id", host_op="name"),
-            on="host_op_id",
-            how="left",
-            maintain_order="left",
-        )
+    # Only of late launches it is asked what the thread was in.
+    late = found.filter("is_late").select(
+        *_THREAD, middle=(pl.col("start_ns") + pl.col("until_ns")) // 2
+    )
+    at = open_at(ranges, late, "middle")
+    rows = pl.repeat(None, found.height, dtype=pl.Int64, eager=True).scatter(
+        found.get_column("is_late").fill_null(value=False).arg_true(), at
+    )
+    inner = row_of(ranges.get_column("host_op_id"), rows)
+    return found.with_columns(
+        loading_ns=_between(found, loading, _THREAD),
+        allocating_ns=_between(found, allocating, _THREAD),
+        overhead_ns=_between(found, overhead, ["rank"]),
+        blocked=inside.is_not_null(),
+        host_op_id=rows,
+        host_op=ranges.get_column("name").gather(inner),
     )
 
 
@@ -207,49 +209,44 @@ def _between(found: pl.DataFrame, ranges: pl.DataFrame, by: list[str]) -> pl.Ser
     )
 
 
-def _launch_latency(ops: pl.DataFrame, calls: pl.DataFrame) -> int:
+def _launch_latency(ops: pl.DataFrame, host: pl.DataFrame) -> int:
     """The recording's own time from a launch call's begin to the start on an idle device, ns.
 
     The 10th percentile over all launches, since a queue only ever adds to it; where every launch
     queues even that is no latency, so it is never taken for more than the usual upper end.
     """
-    delays = (
-        ops.filter(pl.col("kind") == "kernel")
-        .join(calls, on="launch_id")
-        .select(delay=pl.col("start_ns") - pl.col("call_ns"))
-        .filter(pl.col("delay") > 0)
-        .to_series()
-    )
+    called = row_of(host.get_column("host_op_id"), ops.get_column("launch_id"))
+    delays = ops.get_column("start_ns") - host.get_column("start_ns").gather(called)
+    delays = delays.filter((ops.get_column("kind") == "kernel") & (delays > 0))
     if delays.len() < 10:
         return FALLBACK_LATENCY_NS
     tenth = int(delays.quantile(0.1, interpolation="lower") or FALLBACK_LATENCY_NS)
     return min(tenth, FALLBACK_LATENCY_NS)
 
 
-def _waited(
-    found: pl.DataFrame, ops: pl.DataFrame, calls: pl.DataFrame, host: pl.DataFrame
-) -> pl.Series:
+def _waited(found: pl.DataFrame, ops: pl.DataFrame, host: pl.DataFrame) -> pl.Series:
     """Whether the stream of the gap's last operation was told to wait for an event before it.
 
     The recording seldom says which stream a wait is for, so a wait counts for the first launch
     that follows it on the same thread.
     """
+    columns = [*_THREAD, "host_op_id", "start_ns"]
+    waits = (
+        host.select(*columns, "layer")
+        .filter(named(host, _WAIT_EVENT) & host.get_column("layer").is_in(["runtime", "driver"]))
+        .drop("layer")
+    )
+    if waits.is_empty():
+        return pl.repeat(value=False, n=found.height, eager=True)
+    launched = row_of(host.get_column("host_op_id"), ops.get_column("launch_id")).unique()
     events = pl.concat(
         [
-            host.filter(
-                pl.col("layer").is_in(["runtime", "driver"])
-                & pl.col("name").str.contains(_WAIT_EVENT)
-            ).select(*_THREAD, t="start_ns", launch_id=pl.lit(None, pl.Int64)),
-            calls.join(ops.select("launch_id").unique(), on="launch_id", how="semi")
-            .select(*_THREAD, "launch_id", t="call_ns")
-            .select(*_THREAD, "t", "launch_id"),
+            waits.with_columns(is_wait=pl.lit(value=True)),
+            take(host.select(columns), launched.drop_nulls()).with_columns(
+                is_wait=pl.lit(value=False)
+            ),
         ]
-    ).sort(*_THREAD, "t")
-    after_wait = (
-        events.with_columns(
-            was_wait=pl.col("launch_id").is_null().shift(1).over(_THREAD).fill_null(value=False)
-        )
-        .filter(pl.col("launch_id").is_not_null() & pl.col("was_wait"))
-        .get_column("launch_id")
-    )
+    ).sort(*_THREAD, "start_ns", "is_wait", descending=[False] * 4 + [True])
+    was_wait = pl.col("is_wait").shift(1).over(_THREAD).fill_null(value=False)
+    after_wait = events.filter(was_wait & ~pl.col("is_wait")).get_column("host_op_id")
     return found.get_column("launch_id").is_in(after_wait.implode()).fill_null(value=False)

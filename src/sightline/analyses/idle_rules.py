@@ -27,6 +27,7 @@ import polars as pl
 
 from sightline.algebra.copies import D2H, PAGEABLE, SMALL, SMALL_BYTES, copy_rule
 from sightline.algebra.intervals import covered_until
+from sightline.algebra.lookup import named, row_of, take
 from sightline.model.columns import RANK, duration, join, number, text, time
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
@@ -61,19 +62,23 @@ def run(run: Run) -> pl.DataFrame:
     """One row per gap, in order of device and time."""
     gaps = run.ask("idle_gaps")
     host, ops = run.table("host_ops"), run.table("device_ops")
-    before = ops.select(before_id="device_op_id", copy=copy_rule(), size="bytes",
-                        way="copy_kind")  # fmt: skip
-    calls = host.select(*_THREAD, launch_id="host_op_id").drop("rank")
-    gaps = gaps.join(before, on="before_id", how="left").join(calls, on="launch_id", how="left")
-    code = host.filter(
-        pl.col("layer").is_in(["runtime", "driver"]) & pl.col("name").str.contains(LOADS_CODE)
+    before = ops.select(copy=copy_rule(), size="bytes", way="copy_kind")
+    at = row_of(ops.get_column("device_op_id"), gaps.get_column("before_id"))
+    called = row_of(host.get_column("host_op_id"), gaps.get_column("launch_id"))
+    gaps = gaps.hstack(take(before, at)).hstack(take(host.select("pid", "tid"), called))
+    ranges = host.select(*_THREAD, "layer", "name", "start_ns", "end_ns")
+    code = ranges.filter(named(host, LOADS_CODE)).filter(
+        pl.col("layer").is_in(["runtime", "driver"])
     )
     gaps = gaps.with_columns(
         code_ns=covered_until(gaps, "end_ns", code, _THREAD)
         - covered_until(gaps, "start_ns", code, _THREAD)
     )
-    kernels = ops.filter(pl.col("kind") == "kernel").group_by(_BY)
-    median = kernels.agg(median_ns=(pl.col("end_ns") - pl.col("start_ns")).median())
+    length = (pl.col("end_ns") - pl.col("start_ns")).filter(pl.col("kind") == "kernel")
+    median = (
+        ops.select(*_BY, "kind", "start_ns", "end_ns").group_by(_BY)
+        .agg(median_ns=length.median())
+    )  # fmt: skip
     gaps = gaps.join(median, on=_BY, how="left")
     gaps = gaps.join(_bound(run), on=_BY, how="left").with_columns(first=_in_first_step(run, gaps))
     late = pl.col("cause").is_in(["host_late", "launch_latency"])
@@ -108,6 +113,7 @@ def _bound(run: Run) -> pl.DataFrame:
         return pl.DataFrame(schema={"rank": pl.Int64, "device_id": pl.Int64, "bound": pl.String})
     small = (
         run.table("device_ops")
+        .select(*_BY, "kind", "copy_kind", "bytes", "src_kind")
         .group_by(_BY)
         .agg(small=(copy_rule() == SMALL).fill_null(value=False).mean())
     )
@@ -126,15 +132,22 @@ def _bound(run: Run) -> pl.DataFrame:
 
 def _in_first_step(run: Run, gaps: pl.DataFrame) -> pl.Series:
     """Whether a gap lies in the first of three or more steps, which holds most of such time."""
-    steps = run.table("host_ops").filter(pl.col("layer") == "step")
+    host = run.table("host_ops").select("rank", "layer", "start_ns", "end_ns")
+    steps = host.filter(pl.col("layer") == "step")
     firsts = (
         steps.group_by("rank")
         .agg(n=pl.len(), step_start=pl.col("start_ns").min(),
              step_end=pl.col("end_ns").sort_by("start_ns").first())
         .filter(pl.col("n") >= 3)
     )  # fmt: skip
-    inside = gaps.join(firsts, on="rank", how="left", maintain_order="left").with_columns(
-        first=(pl.col("end_ns").is_between("step_start", "step_end")).fill_null(value=False)
+    if firsts.is_empty():
+        return pl.repeat(value=False, n=gaps.height, eager=True).alias("first")
+    inside = (
+        gaps.select("rank", "cause", "duration_ns", "end_ns")
+        .join(firsts, on="rank", how="left", maintain_order="left")
+        .with_columns(
+            first=(pl.col("end_ns").is_between("step_start", "step_end")).fill_null(value=False)
+        )
     )
     late = pl.col("duration_ns").filter(pl.col("cause") == "host_late")
     there = pl.col("duration_ns").filter((pl.col("cause") == "host_late") & pl.col("first"))

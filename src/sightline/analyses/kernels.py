@@ -32,6 +32,8 @@ ANALYSIS = Analysis(
     ),
 )
 
+_COLUMNS = ("rank", "device_id", "kind", "name", "start_ns", "end_ns")
+
 
 def run(run: Run) -> pl.DataFrame:
     """One row per kernel name, the most expensive first."""
@@ -41,7 +43,7 @@ def run(run: Run) -> pl.DataFrame:
     ).item()
     length = pl.col("end_ns") - pl.col("start_ns")
     return (
-        starting_in(run.table("device_ops"), windows)
+        starting_in(run.table("device_ops").select(_COLUMNS), windows)
         .filter(pl.col("kind").is_in(["kernel", "graph"]))
         .group_by("name")
         .agg(

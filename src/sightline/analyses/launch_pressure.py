@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
+from sightline.algebra.intervals import one_group
+from sightline.algebra.lookup import row_of, take
 from sightline.model.columns import RANK, duration, flag, number, pct, real
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
@@ -42,15 +44,19 @@ _BY = ["rank", "device_id"]
 def run(run: Run) -> pl.DataFrame:
     """One row per rank and device that has launches."""
     launched = run.ask("kernel_launches")
-    threads = run.table("host_ops").select("host_op_id", "pid", "tid")
+    host, ops = run.table("host_ops"), run.table("device_ops")
+    at = row_of(ops.get_column("device_op_id"), launched.get_column("device_op_id"))
+    calls = launched.select(*_BY, "api_start_ns").with_columns(
+        launch_id=ops.get_column("launch_id").gather(at)
+    )
+    calls = calls.filter(pl.col("launch_id").is_first_distinct())
+    called = row_of(host.get_column("host_op_id"), calls.get_column("launch_id"))
+    calls = calls.hstack(take(host.select("pid", "tid"), called))
+    interval, thread = pl.col("api_start_ns").diff(), [*_BY, "pid", "tid"]
+    if not one_group(calls, thread):
+        interval = interval.over(thread)
     calls = (
-        run.table("device_ops")
-        .select("device_op_id", "launch_id")
-        .join(launched.select("device_op_id", *_BY, "api_start_ns"), on="device_op_id")
-        .unique("launch_id")
-        .join(threads, left_on="launch_id", right_on="host_op_id")
-        .sort("api_start_ns")
-        .with_columns(interval=pl.col("api_start_ns").diff().over(*_BY, "pid", "tid"))
+        calls.with_columns(interval=interval)
         .group_by(_BY)
         .agg(launch_calls=pl.len(), median_interval_ns=pl.col("interval").median())
     )

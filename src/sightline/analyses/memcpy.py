@@ -40,6 +40,7 @@ def run(run: Run) -> pl.DataFrame:
     return (
         starting_in(run.table("device_ops"), run.ask("windows"))
         .filter(pl.col("kind").is_in(["memcpy", "memset"]))
+        .join(run.ask("windows"), on=["rank", "device_id"], maintain_order="left")
         .group_by(_BY)
         .agg(
             copies=pl.len(),

@@ -33,8 +33,8 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from sightline.algebra.dependencies import ALLOCATING
 from sightline.algebra.gains import finding
+from sightline.algebra.host_waits import ALLOCATING
 from sightline.algebra.idle_findings import claim
 from sightline.algebra.replay import calls_free
 from sightline.model.declare import Finding, Rule

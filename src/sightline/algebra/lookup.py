@@ -1,0 +1,85 @@
+"""Rows by their ids, without a join: ids of one recording count up, so a place is a difference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+
+def row_of(ids: pl.Series, wanted: pl.Series) -> pl.Series:
+    """For each wanted id the row of `ids` that holds it, or null; of equal ids the last row.
+
+    `ids` in rising order are cut into stretches of consecutive ones, of which a table of one
+    recording has few: then an id's place is its stretch's plus a difference.
+    """
+    if ids.is_empty() or wanted.is_empty():
+        return pl.repeat(None, wanted.len(), dtype=pl.Int64, eager=True)
+    if not ids.is_sorted():
+        known = pl.DataFrame({"id": ids}).with_row_index("row").unique("id", keep="last")
+        found = (
+            wanted.alias("id").to_frame().join(known, on="id", how="left", maintain_order="left")
+        )
+        return found.get_column("row").cast(pl.Int64)
+    starts = (ids.diff() != 1).fill_null(value=True).arg_true()
+    first = ids.gather(starts)
+    if starts.len() == 1:
+        place = wanted - first.item()
+        known_place = place.is_between(0, ids.len() - 1)
+    else:
+        stretch = first.search_sorted(wanted, side="right").cast(pl.Int64) - 1
+        within = stretch.is_between(0, starts.len() - 1) & wanted.is_not_null()
+        stretch = pl.select(pl.when(within).then(stretch)).to_series()
+        place = starts.cast(pl.Int64).gather(stretch) + wanted - first.gather(stretch)
+        last = starts.cast(pl.Int64).shift(-1, fill_value=ids.len()).gather(stretch) - 1
+        known_place = place <= last
+    return pl.select(pl.when(known_place).then(place)).to_series().rename(wanted.name)
+
+
+def take(frame: pl.DataFrame, rows: pl.Series) -> pl.DataFrame:
+    """These rows of a frame, in this order; a row of nulls where the place is null."""
+    return frame.select(pl.all().gather(rows))
+
+
+def named(frame: pl.DataFrame, pattern: str, column: str = "name") -> pl.Series:
+    """Which rows' text matches a pattern: asked of each different text once, as they repeat."""
+    column_ = frame.get_column(column)
+    different = column_.unique()
+    matching = different.filter(different.str.contains(pattern).fill_null(value=False))
+    if matching.is_empty():
+        return pl.repeat(value=False, n=frame.height, eager=True)
+    return column_.is_in(matching.implode()).fill_null(value=False)
+
+
+def places(ids: pl.Series, wanted: Sequence[pl.Series], stretch: int) -> list[pl.Series]:
+    """For each wanted id the row of `ids` that holds it, or null, where `ids` are in no order.
+
+    Ids are many and close together from each multiple of `stretch` on: one table of all of them,
+    the stretches behind one another, answers every question with one look.
+    """
+    if ids.is_empty():
+        return [pl.repeat(None, w.len(), dtype=pl.Int64, eager=True) for w in wanted]
+    part, local = ids // stretch, ids % stretch
+    sizes = pl.DataFrame({"part": part, "size": local + 1}).group_by("part").agg(pl.max("size"))
+    count = int(sizes.select(pl.max("part")).item()) + 1
+    size = pl.repeat(0, count, dtype=pl.Int64, eager=True).scatter(
+        sizes.get_column("part"), sizes.get_column("size")
+    )
+    base = size.cum_sum() - size
+    table = pl.repeat(-1, int(size.sum()), dtype=pl.Int64, eager=True).scatter(
+        base.gather(part) + local, pl.int_range(ids.len(), eager=True)
+    )
+    return [_looked_up(w, table, base, size, stretch) for w in wanted]
+
+
+def _looked_up(
+    wanted: pl.Series, table: pl.Series, base: pl.Series, size: pl.Series, stretch: int
+) -> pl.Series:
+    if wanted.null_count() == wanted.len():
+        return pl.repeat(None, wanted.len(), dtype=pl.Int64, eager=True)
+    part, local = wanted // stretch, wanted % stretch
+    part = pl.select(pl.when(part.is_between(0, size.len() - 1)).then(part)).to_series()
+    known = local < size.gather(part)
+    at = pl.select(pl.when(known).then(base.gather(part) + local)).to_series()
+    found = table.gather(at)
+    return pl.select(pl.when(found >= 0).then(found)).to_series()

@@ -1,0 +1,44 @@
+"""Rows by ids against a dictionary."""
+
+from __future__ import annotations
+
+import polars as pl
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sightline.algebra.lookup import named, places, row_of, take
+
+STRETCH = 1 << 40
+ids = st.lists(
+    st.tuples(st.integers(0, 3), st.integers(0, 30)).map(lambda t: t[0] * STRETCH + t[1]),
+    unique=True, max_size=20,
+)  # fmt: skip
+wanted = st.lists(
+    st.none() | st.tuples(st.integers(-1, 4), st.integers(-3, 33)).map(
+        lambda t: t[0] * STRETCH + t[1]
+    ),
+    max_size=20,
+)  # fmt: skip
+
+
+@given(ids, wanted, st.booleans())
+def test_a_row_is_found_as_a_dictionary_finds_it(known, asked, in_order):
+    known = sorted(known) if in_order else known
+    at = {value: row for row, value in enumerate(known)}
+    want = [at.get(value) for value in asked]
+    series, questions = (pl.Series(v, dtype=pl.Int64) for v in (known, asked))
+    assert row_of(series, questions).to_list() == want
+    assert places(series, [questions], STRETCH)[0].to_list() == want
+
+
+@given(ids)
+def test_rows_are_taken_with_nulls_where_there_is_none(known):
+    frame = pl.DataFrame({"id": pl.Series(known, dtype=pl.Int64)})
+    rows = row_of(frame["id"], pl.Series([*known, -5], dtype=pl.Int64))
+    assert take(frame, rows).get_column("id").to_list() == [*known, None]
+
+
+def test_names_are_matched_and_missing_ones_are_not():
+    frame = pl.DataFrame({"name": ["cudaFree", None, "gemm", "cudaFree"]})
+    assert named(frame, "^cuda").to_list() == [True, False, False, True]
+    assert named(frame, "nothing").to_list() == [False] * 4
