@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import ModuleType
 
 
@@ -12,8 +12,13 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print as data")
 
 
-def print_members(kind: str, about: Callable[[ModuleType], str], as_json: bool) -> int:
-    """Name, one line and file of each member of a registry folder."""
+def print_members(
+    kind: str,
+    about: Callable[[ModuleType], str],
+    as_json: bool,
+    more: Sequence[dict[str, str]] = (),
+) -> int:
+    """Name, one line and file of each member of a registry folder, and of `more` such rows."""
     import json
 
     from sightline import registry
@@ -21,7 +26,7 @@ def print_members(kind: str, about: Callable[[ModuleType], str], as_json: bool) 
     rows = [
         {"name": name, "about": about(module), "module": module.__name__}
         for name, module in registry.members(kind)
-    ]
+    ] + list(more)
     if as_json:
         print(json.dumps(rows, indent=1))
         return 0

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sightline.model.run import Run
+    from sightline.rules._own.forms import OwnRule
 
 
 def add_recordings(parser: argparse.ArgumentParser) -> None:
@@ -22,6 +23,28 @@ def add_recordings(parser: argparse.ArgumentParser) -> None:
         "default: each device's first to last operation",
     )  # fmt: skip
     add_identity(parser)
+
+
+def add_rules(parser: argparse.ArgumentParser) -> None:
+    """--rules FILE."""
+    parser.add_argument(
+        "--rules", metavar="FILE", action="append", default=[],
+        help="rules of your own: a YAML or JSON file, or a folder of them; may be given several "
+        "times (docs/own-rules.md)",
+    )  # fmt: skip
+
+
+def own_rules(paths: list[str]) -> list[OwnRule]:
+    """The rules of these files, all checked before anything runs."""
+    if not paths:
+        return []
+    from sightline.rules._own.facts import check_names
+    from sightline.rules._own.forms import load
+
+    found = load(paths)
+    for rule in found:
+        check_names(rule)
+    return found
 
 
 def add_identity(parser: argparse.ArgumentParser) -> None:

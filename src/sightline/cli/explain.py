@@ -2,17 +2,21 @@
 
 sightline explain launch_bound
 sightline explain idle_gaps
+sightline explain mine --rules mine.yaml     a rule of your own
 """
 
 from __future__ import annotations
 
 import argparse
 
+from sightline.cli._shared import add_rules, own_rules
+
 HELP = "the page of a rule or an analysis"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="see: sightline rules, sightline analyses")
+    add_rules(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -20,6 +24,12 @@ def run(args: argparse.Namespace) -> int:
     from sightline.errors import RequestError
     from sightline.model.run import page
 
+    for rule in own_rules(args.rules):
+        if rule.tag == args.name.replace("_", "-"):
+            from sightline.rules._own.check import page as own_page
+
+            print(own_page(rule))
+            return 0
     name = args.name.replace("-", "_")
     for kind in ("rules", "analyses"):
         if name in registry.names(kind):

@@ -5,6 +5,7 @@ sightline findings rank*.json.gz --json          one list, the most important fi
 sightline findings trace.json --format markdown  for an issue
 sightline findings trace.json --format sarif     for code scanning
 sightline findings trace.json --fail-on warning  exit 1, for CI
+sightline findings trace.json --rules mine.yaml  with rules of your own
 sightline explain RULE                           a rule's page
 """
 
@@ -13,7 +14,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from sightline.cli._shared import add_recordings, open_run
+from sightline.cli._shared import add_recordings, add_rules, open_run, own_rules
 
 if TYPE_CHECKING:
     from sightline.model.declare import Finding
@@ -26,6 +27,7 @@ GATE_FAILED = 1
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_recordings(parser)
+    add_rules(parser)
     parser.add_argument("--json", action="store_true", help="the same as --format json")
     parser.add_argument("--format", metavar="F", help="text (default), json, markdown or sarif")
     parser.add_argument(
@@ -45,9 +47,10 @@ def run(args: argparse.Namespace) -> int:
     form = "json" if args.json else args.format or "text"
     if form not in FORMATS:
         raise RequestError(f"there is no format '{form}'", why=f"there are {', '.join(FORMATS)}")
-    gates = [_gate(word) for word in args.fail_on]
+    own = own_rules(args.rules)
+    gates = [_gate(word, {rule.tag for rule in own}) for word in args.fail_on]
     run = open_run(args)
-    found = findings(run)
+    found = findings(run, own)
     if form == "json":
         print(json.dumps([plain(f) for f in found], indent=1, ensure_ascii=False))
     elif form == "sarif":
@@ -57,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     return GATE_FAILED if any(_hits(gate, found) for gate in gates) else 0
 
 
-def _gate(word: str) -> tuple[str, str]:
+def _gate(word: str, own: set[str]) -> tuple[str, str]:
     """('rule', name) or ('severity', name); an unknown word is an error before anything runs."""
     from sightline import registry
     from sightline.errors import RequestError
@@ -65,7 +68,7 @@ def _gate(word: str) -> tuple[str, str]:
 
     if word in SEVERITIES:
         return "severity", word
-    names = {module.RULE.name for _, module in registry.members("rules")}
+    names = own | {module.RULE.name for _, module in registry.members("rules")}
     name = word.replace("_", "-")
     if name not in names:
         raise RequestError(

@@ -1,6 +1,7 @@
 """The rules there are, and the file each lives in.
 
-sightline explain RULE       a rule's page
+sightline explain RULE           a rule's page
+sightline rules --rules FILE     those of your own, too
 """
 
 from __future__ import annotations
@@ -8,13 +9,19 @@ from __future__ import annotations
 import argparse
 
 from sightline.cli._listing import add_json, print_members
+from sightline.cli._shared import add_rules, own_rules
 
 HELP = "the problems that are looked for"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
+    add_rules(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    return print_members("rules", lambda m: m.RULE.title, args.json)
+    own = [
+        {"name": rule.tag, "about": rule.name, "module": f"{rule.at.file}, line {rule.at.line}"}
+        for rule in own_rules(args.rules)
+    ]
+    return print_members("rules", lambda m: m.RULE.title, args.json, own)

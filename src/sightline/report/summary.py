@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -15,13 +16,19 @@ from sightline.model.run import Run
 from sightline.report.kernels import kernel_report, kernel_rows
 from sightline.text import kernel_name
 
+if TYPE_CHECKING:
+    from sightline.rules._own.forms import OwnRule
+
 SCHEMA = "sightline-report/1"
 TOP_KERNELS = 10
 _SEVERITY = {"error": 0, "warning": 1, "info": 2}
 
 
-def findings(run: Run) -> list[Finding]:
-    """All rules' findings: merged, the largest gain first, notes and abstentions last."""
+def findings(run: Run, own: Sequence[OwnRule] = ()) -> list[Finding]:
+    """All rules' findings: merged, the largest gain first, notes and abstentions last.
+
+    `own` are rules that a person wrote (`sightline.rules._own.forms.load`).
+    """
     found: list[Finding] = []
     for _, module in registry.members("rules"):
         try:
@@ -32,6 +39,10 @@ def findings(run: Run) -> list[Finding]:
                 Finding(rule.name, rule.title, "info", "not judged", abstained=True,
                         reason=str(missing))
             )  # fmt: skip
+    if own:
+        from sightline.rules._own.check import check
+
+        found += check(run, own)
     return ranked(found, run.ask("quality_gate"))
 
 
