@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from random import Random
 
 from . import names
-from .model import Run
+from .model import Costs, Run
 from .program import HostThread, Simulator
 from .scenarios import MAIN, TRAIN_STEP
 
@@ -105,6 +105,12 @@ def _churn(t: HostThread, rng: Random, number: int, planted: bool) -> None:
 def _load_code(t: HostThread, rng: Random, number: int, planted: bool) -> None:
     if planted:
         t.load_module(_vary(rng, 5_000_000))
+
+
+def _compile(t: HostThread, rng: Random, number: int, planted: bool) -> None:
+    if planted and number:  # what the first step compiles is warm-up
+        with t.annotate("_compile.compile_inner (dynamo_timed)"):
+            t.cpu(_vary(rng, 6_000_000))
 
 
 def _first(t: HostThread, rng: Random, number: int, planted: bool) -> None:
@@ -229,6 +235,20 @@ def _tiny(size: int, seed: int, planted: bool) -> Run:
     return sim.finish("tiny-kernels", "tiny-kernels" if planted else "")
 
 
+def _full_queue(size: int, seed: int, planted: bool) -> Run:
+    """A burst of launches fills one stream's queue, and the other stream's work comes behind it."""
+    sim, rng = Simulator(costs=Costs(queue_limit=1_024 if planted else 1 << 40)), Random(seed)
+    t = sim.main()
+    for number in range(1 + size):
+        with t.step(number), t.python(TRAIN_STEP):
+            for _ in range(1_600):
+                t.launch(names.GEMM, _vary(rng, 30_000))
+            for _ in range(200):
+                t.launch(names.GEMM_LARGE, _vary(rng, 200_000), stream=20)
+            t.synchronize()
+    return sim.finish("queue-full", "queue-full" if planted else "")
+
+
 def _ranks(name: str, body: Callable[..., None], ranks: int = 3) -> Callable[..., Run]:
     """Steps on several ranks; `body(sim, rngs, rng, planted)` does one step on all of them."""
 
@@ -333,6 +353,8 @@ FAMILIES: dict[str, Family] = {
         "tiny-kernels": _tiny,
         "allocator-churn": _steps("allocator-churn", _churn),
         "jit-or-module-load-in-window": _steps("jit-or-module-load-in-window", _load_code),
+        "recompilation": _steps("recompilation", _compile),
+        "queue-full": _full_queue,
         "h2d-bound": _steps("h2d-bound", _copy("HtoD", 32 << 20)),
         "pageable-copies": _steps("pageable-copies", _copy("HtoD", 16 << 20, pinned=False,
                                                            blocking=True)),

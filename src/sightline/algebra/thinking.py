@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from sightline.algebra.intervals import covered_until
+from sightline.algebra.lookup import named
 
 _THREAD = ["rank", "pid", "tid"]
 # PyTorch's own name of the wait for a batch, and what people call theirs.
@@ -34,3 +35,30 @@ def usual_ns(nodes: pl.DataFrame) -> int:
     """The median time between two calls."""
     value = nodes.filter(pl.col("kind") == "call").get_column("prev_lag_ns").median()
     return int(value) if isinstance(value, int | float) else 0
+
+
+# Compilers as recordings name them: torch._dynamo.utils.dynamo_timed wraps each phase in a range
+# "NAME (dynamo_timed)"; Python stacks name the two entry points; "CompileId" is newer PyTorch's
+# range around one compilation; NVRTC's call; Triton's compile as a Python function; and the name
+# that our reader gives the JIT rows of Nsight Systems' OVERHEAD table.
+COMPILING = (
+    r"\(dynamo_timed\)|^CompileId|torch/_dynamo/convert_frame\.py|torch/_inductor/compile_fx\.py"
+    r"|^nvrtcCompileProgram|triton/compiler/compiler\.py\(\d+\): compile|^Driver JIT compiler"
+)
+
+
+def compiling(host: pl.DataFrame) -> pl.DataFrame:
+    """The ranges in which a thread compiled: rank, pid, tid, name, start_ns, end_ns."""
+    ranges = said(host)
+    return ranges.filter(named(ranges, COMPILING)).select(
+        "rank", "pid", "tid", "name", "start_ns", "end_ns"
+    )
+
+
+def said(host: pl.DataFrame) -> pl.DataFrame:
+    """Ranges by what they are: a cost that the driver reports of itself goes by its kind."""
+    is_cost = pl.col("layer") == "overhead"
+    return host.select(
+        "host_op_id", "parent_id", *_THREAD, "layer", "start_ns", "end_ns",
+        name=pl.when(is_cost).then(pl.coalesce("category", "name")).otherwise("name"),
+    )  # fmt: skip

@@ -21,6 +21,7 @@ import polars as pl
 
 from sightline.algebra.intervals import covered_until, gaps, one_group
 from sightline.algebra.lookup import named, row_of, take
+from sightline.algebra.thinking import said
 from sightline.algebra.trees import open_at
 from sightline.model.columns import RANK, duration, join, number, text, time
 from sightline.model.declare import Analysis, Param
@@ -50,6 +51,9 @@ _ALLOCATING = (
 # An async allocation is ordered on the stream and does not stop the host.
 _NOT_ALLOCATING = r"(?:Malloc|Free|MemAlloc|MemFree)(?:FromPool)?Async"
 _LOADING = r"(?i)dataloader"
+# Of the OVERHEAD rows of Nsight Systems these are the program's own (SQLite Schema Reference).
+_LOADS = r"^Runtime module loading|^Lazy function loading"
+_PROGRAMS_OWN = _LOADS + r"|^Driver JIT compiler|^Command buffer full"
 _WAIT_EVENT = r"StreamWaitEvent"
 
 ANALYSIS = Analysis(
@@ -175,13 +179,17 @@ def _neighbours(found: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
 def _host_activity(found: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
     """What the launching thread did between the gap's start and the call, in ns per kind."""
     in_api = pl.col("layer").is_in(["runtime", "driver"])
-    ranges = host.select("host_op_id", "parent_id", *_THREAD, "layer", "name", "start_ns", "end_ns")
-    loading = ranges.filter(named(host, _LOADING) & ranges.select(~in_api).to_series())
-    allocating = ranges.filter(named(host, _ALLOCATING)).filter(
+    ranges = said(host)
+    loading = ranges.filter(named(ranges, _LOADING) & ranges.select(~in_api).to_series())
+    loads = ranges.filter(named(ranges, _LOADS)).filter(pl.col("layer") == "overhead")
+    allocating = ranges.filter(named(ranges, _ALLOCATING)).filter(
         in_api, ~pl.col("name").str.contains(_NOT_ALLOCATING)
     )
-    overhead = ranges.filter(pl.col("layer") == "overhead")
-    blocking = ranges.filter(named(host, _BLOCKING)).filter(in_api)
+    allocating = pl.concat([allocating, loads])
+    overhead = ranges.filter(
+        pl.col("layer") == "overhead", ~pl.col("name").str.contains(_PROGRAMS_OWN)
+    )
+    blocking = ranges.filter(named(ranges, _BLOCKING)).filter(in_api)
     inside = open_at(blocking.with_columns(parent_id=pl.lit(None, pl.Int64)), found, "start_ns")
     # Only of late launches it is asked what the thread was in.
     late = found.filter("is_late").select(
@@ -191,14 +199,14 @@ def _host_activity(found: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
     rows = pl.repeat(None, found.height, dtype=pl.Int64, eager=True).scatter(
         found.get_column("is_late").fill_null(value=False).arg_true(), at
     )
-    inner = row_of(ranges.get_column("host_op_id"), rows)
+    inner = row_of(host.get_column("host_op_id"), rows)
     return found.with_columns(
         loading_ns=_between(found, loading, _THREAD),
         allocating_ns=_between(found, allocating, _THREAD),
         overhead_ns=_between(found, overhead, ["rank"]),
         blocked=inside.is_not_null(),
         host_op_id=rows,
-        host_op=ranges.get_column("name").gather(inner),
+        host_op=host.get_column("name").gather(inner),
     )
 
 

@@ -3,10 +3,11 @@
 The causes of `idle_gaps` say why a gap arose; some causes are one problem's at one place and
 another's elsewhere. First match wins:
 
+recompilation          most of it in a compiler, in two gaps or more outside of the first step
+jit-or-module-load-in-window
+                       most of it in a compiler otherwise, or in what loads or links code
 dataloader-starved     data_loading
 profiler-overhead      profiler_overhead
-jit-or-module-load-in-window
-                       alloc_or_load, most of it in calls that load or link code
 allocator-churn        alloc_or_load otherwise
 pageable-copies        host_sync behind a copy from pageable memory
 d2h-in-step            host_sync behind a copy to the host of more than 64 KiB
@@ -28,6 +29,7 @@ import polars as pl
 from sightline.algebra.copies import D2H, PAGEABLE, SMALL, SMALL_BYTES, copy_rule
 from sightline.algebra.intervals import covered_until
 from sightline.algebra.lookup import named, row_of, take
+from sightline.algebra.thinking import compiling, said
 from sightline.model.columns import RANK, duration, join, number, text, time
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
@@ -51,9 +53,15 @@ ANALYSIS = Analysis(
     needs=("device_ops",),
 )
 
-LOADS_CODE = r"ModuleLoad|ModuleUnload|LibraryLoad|LinkCreate|LinkComplete|ModuleGetFunction"
+# Calls, and rows of Nsight Systems' OVERHEAD table.
+LOADS_CODE = (
+    r"ModuleLoad|ModuleUnload|LibraryLoad|LinkCreate|LinkComplete|ModuleGetFunction"
+    r"|^Runtime module loading|^Lazy function loading"
+)
 # TraceLens agent, 2026-08: kernels with a mean below 10 µs are short.
 TINY_NS = 10_000
+_LOADS = (pl.col("cause") == "alloc_or_load") & (2 * pl.col("code_ns") > pl.col("duration_ns"))
+_COMPILES = _LOADS | (2 * pl.col("compile_ns") > pl.col("duration_ns"))
 _BY = ["rank", "device_id"]
 _THREAD = ["rank", "pid", "tid"]
 
@@ -66,13 +74,18 @@ def run(run: Run) -> pl.DataFrame:
     at = row_of(ops.get_column("device_op_id"), gaps.get_column("before_id"))
     called = row_of(host.get_column("host_op_id"), gaps.get_column("launch_id"))
     gaps = gaps.hstack(take(before, at)).hstack(take(host.select("pid", "tid"), called))
-    ranges = host.select(*_THREAD, "layer", "name", "start_ns", "end_ns")
-    code = ranges.filter(named(host, LOADS_CODE)).filter(
-        pl.col("layer").is_in(["runtime", "driver"])
+    ranges = said(host)
+    code = ranges.filter(named(ranges, LOADS_CODE)).filter(
+        pl.col("layer").is_in(["runtime", "driver", "overhead"])
     )
     gaps = gaps.with_columns(
         code_ns=covered_until(gaps, "end_ns", code, _THREAD)
         - covered_until(gaps, "start_ns", code, _THREAD)
+    )
+    compiled = compiling(host)
+    gaps = gaps.with_columns(
+        compile_ns=covered_until(gaps, "end_ns", compiled, _THREAD)
+        - covered_until(gaps, "start_ns", compiled, _THREAD)
     )
     length = (pl.col("end_ns") - pl.col("start_ns")).filter(pl.col("kind") == "kernel")
     median = (
@@ -81,12 +94,13 @@ def run(run: Run) -> pl.DataFrame:
     )  # fmt: skip
     gaps = gaps.join(median, on=_BY, how="left")
     gaps = gaps.join(_bound(run), on=_BY, how="left").with_columns(first=_in_first_step(run, gaps))
+    gaps = gaps.with_columns(again=_again(run, gaps))
     late = pl.col("cause").is_in(["host_late", "launch_latency"])
     rules = {
+        "recompilation": pl.col("again"),
+        "jit-or-module-load-in-window": _COMPILES,
         "dataloader-starved": pl.col("cause") == "data_loading",
         "profiler-overhead": pl.col("cause") == "profiler_overhead",
-        "jit-or-module-load-in-window": (pl.col("cause") == "alloc_or_load")
-        & (2 * pl.col("code_ns") > pl.col("duration_ns")),
         "allocator-churn": pl.col("cause") == "alloc_or_load",
         PAGEABLE: (pl.col("cause") == "host_sync") & (pl.col("copy") == PAGEABLE),
         D2H: (pl.col("cause") == "host_sync")
@@ -105,6 +119,23 @@ def run(run: Run) -> pl.DataFrame:
     return (
         gaps.with_columns(rule=rule).sort(*_BY, "start_ns").select(c.name for c in ANALYSIS.columns)
     )
+
+
+def _again(run: Run, gaps: pl.DataFrame) -> pl.Series:
+    """Gaps in which the host compiles, not for the first time: later steps, or several gaps."""
+    compiles = 2 * pl.col("compile_ns") > pl.col("duration_ns")
+    host = run.table("host_ops").select("rank", "layer", "start_ns", "end_ns")
+    steps = (
+        host.filter(pl.col("layer") == "step")
+        .group_by("rank")
+        .agg(n=pl.len(), first_end=pl.col("end_ns").min())
+    )
+    marked = gaps.select("rank", "end_ns", compiles=compiles).join(
+        steps, on="rank", how="left", maintain_order="left"
+    )
+    early = (pl.col("end_ns") <= pl.col("first_end")) & (pl.col("n") > 1)
+    mine = pl.col("compiles") & ~early.fill_null(value=False)
+    return marked.select((mine & (mine.sum().over("rank") > 1)).alias("again")).to_series()
 
 
 def _bound(run: Run) -> pl.DataFrame:

@@ -8,8 +8,9 @@ Why it hurts
     even compiles it. It happens once, but in the middle of what is measured or served.
 
 Evidence
-    Gaps of which loading calls of the launching thread take more than half. The gain is a replay
-    in which these calls take no time.
+    Gaps of which loading calls of the launching thread, or a compiler for once, take more than
+    half. The gain is a replay in which these take no time. Compilers that run again and again
+    are the matter of recompilation.
 
 Threshold
     Over 5 % of the window (TraceLens agent, 2026-08).
@@ -33,7 +34,8 @@ import polars as pl
 
 from sightline.algebra.gains import finding
 from sightline.algebra.idle_findings import claim
-from sightline.algebra.replay import calls_free
+from sightline.algebra.replay import calls_free, think_less
+from sightline.algebra.thinking import compiling, in_ranges
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.units import format_pct
@@ -49,8 +51,13 @@ def check(run: Run) -> Iterator[Finding]:
     if mine is None:
         return
 
+    ranges = compiling(run.table("host_ops"))
+
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
-        return calls_free(nodes, nodes.get_column("name").str.contains(_LOADS))
+        beside = in_ranges(nodes, mine.gaps, ["rank", "device_id"]) > 0
+        thought = in_ranges(nodes, ranges, ["rank", "pid", "tid"]) * beside.cast(pl.Int64)
+        free = calls_free(nodes, nodes.get_column("name").str.contains(_LOADS))
+        return think_less(free, thought)
 
     yield finding(
         run,
