@@ -75,6 +75,6 @@ def test_every_gap_belongs_to_one_rule_and_every_copy_to_one():
         copies = run.ask("copy_exposure").get_column("total_ns").sum()
         assert copies == run.ask("breakdown").get_column("exposed_copy_ns").sum()
         comm = run.ask("comm_exposure")
-        parts = ["pipeline_ns", "small_ns", "transfer_ns", "waiting_ns"]
+        parts = ["pipeline_ns", "small_ns", "slow_ns", "transfer_ns", "waiting_ns"]
         whole = run.ask("breakdown").get_column("exposed_comm_ns")
         assert comm.select(pl.sum_horizontal(parts)).to_series().to_list() == whole.to_list()

@@ -14,6 +14,7 @@ from synth_nsys import Export
 # sizes and groups, one file per rank.
 NOT_IN_NSYS = {
     "slow-variant", "dtype-casts", "exposed-communication", "small-collectives", "straggler-rank",
+    "collective-below-bandwidth",
     "imbalance", "overlap-slows-compute", "pipeline-bubble",
     # Steps are marked by names that belong to PyTorch's profiler.
     "first-iteration-included",
@@ -50,6 +51,13 @@ def nsys(program, path):
                 )  # fmt: skip
             else:
                 export.fill(start, end, op.correlation, op.bytes, pid=rank.pid)
+        for metric in sorted({s.metric for s in rank.samples}):
+            number = len(metric)
+            export.add("TARGET_INFO_GPU_METRICS", typeId=0, metricId=number, metricName=metric)
+            for s in rank.samples:
+                if s.metric == metric:
+                    export.add("GPU_METRICS", timestamp=BASE + s.time_ns, typeId=s.device,
+                               metricId=number, value=s.value)  # fmt: skip
     return export.write(path)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from random import Random
 
 from . import names
-from .model import Costs, Run
+from .model import Costs, Run, Sample
 from .program import HostThread, Simulator
 from .scenarios import MAIN, TRAIN_STEP
 
@@ -294,6 +294,43 @@ def _small_collectives(sim: Simulator, rngs: list[Random], rng: Random, planted:
         _all_reduce(sim, transfer if planted else 1, elements=16 << 10)
 
 
+BEST_MHZ, LOW_MHZ = 1410, 900
+CLOCK, REASONS = "GPC Clock Frequency [MHz]", "clocks_event_reasons"
+
+
+def _clocked(name: str, bits: int) -> Callable[..., Run]:
+    """From the third step on the clock is low, and kernels take as much longer."""
+
+    def build(size: int, seed: int, planted: bool) -> Run:
+        sim, rng = Simulator(), Random(seed)
+        t = sim.main()
+        for number in range(4 + 4 * size):
+            low = planted and number >= 2
+            mhz = LOW_MHZ if low else BEST_MHZ
+            with t.step(number), t.python(TRAIN_STEP):
+                for metric, value in ((CLOCK, mhz), (REASONS, bits if low else 0)):
+                    t.rank.samples.append(Sample(t.now_ns, t.device, metric, value))
+                for _ in range(6):
+                    for op, kernel, ns in (
+                        ("aten::addmm", names.GEMM, 180_000), ("aten::gelu", names.GELU, 70_000),
+                    ):  # fmt: skip
+                        with t.op(op):
+                            t.launch(kernel, _vary(rng, ns) * BEST_MHZ // mhz)
+                t.synchronize()
+        return sim.finish(name, name if planted else "")
+
+    return build
+
+
+def _slow_link(sim: Simulator, rngs: list[Random], rng: Random, planted: bool) -> None:
+    """Equal collectives, of which every third takes thirty times as long."""
+    for number in range(6):
+        for t, mine in zip(sim.mains, rngs, strict=True):
+            _layers(t, mine, 2)
+        transfer = _vary(rng, 20_000)
+        _all_reduce(sim, 30 * transfer if planted and number % 3 == 1 else transfer)
+
+
 def _late_rank(sim: Simulator, rngs: list[Random], rng: Random, planted: bool) -> None:
     late = _vary(rng, 4_000_000)
     for t, mine in zip(sim.mains, rngs, strict=True):
@@ -370,6 +407,10 @@ FAMILIES: dict[str, Family] = {
         "slow-variant": _steps("slow-variant", _uneven),
         "exposed-communication": _ranks("exposed-communication", _buckets),
         "small-collectives": _ranks("small-collectives", _small_collectives),
+        "collective-below-bandwidth": _ranks("collective-below-bandwidth", _slow_link),
+        "clock-throttled": _clocked("clock-throttled", 0),
+        "power-capped": _clocked("power-capped", 0x4),
+        "thermal": _clocked("thermal", 0x40),
         "straggler-rank": _ranks("straggler-rank", _late_rank),
         "imbalance": _ranks("imbalance", _more_work),
         "overlap-slows-compute": _ranks("overlap-slows-compute", _contended, 2),

@@ -154,8 +154,18 @@ class _Writer:
             yield from self.mirror_rows()
         if self.sync_events:
             yield from self.sync_rows()
+        yield from self.sample_rows()
         yield from self.metadata_rows()
         yield from self.span_rows()
+
+    def sample_rows(self) -> Iterator[str]:
+        """Yield counters as Chrome traces have them; Kineto's reader takes the pid as device."""
+        for s in self.rank.samples:
+            yield (
+                f'  {{\n    "ph": "C", "name": {json.dumps(s.metric)}, '
+                f'"pid": {device_id(self.form.name, s.device)}, "ts": {self.ts(s.time_ns)},\n'
+                f'    "args": {{"value": {s.value}}}\n  }}'
+            )
 
     def framework_row(self, made: HostRange) -> str:
         """Return the row of an op, an annotation or a Python function."""

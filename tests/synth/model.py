@@ -150,6 +150,16 @@ class MemoryEvent:
     total_reserved: int
 
 
+@dataclass(frozen=True)
+class Sample:
+    """A counter's value at a time."""
+
+    time_ns: int
+    device: int
+    metric: str
+    value: int
+
+
 @dataclass
 class RankRun:
     """Everything that happened in one process."""
@@ -162,6 +172,7 @@ class RankRun:
     ops: list[DeviceOp] = field(default_factory=list)
     syncs: list[SyncRecord] = field(default_factory=list)
     memory: list[MemoryEvent] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list)
 
     def end_ns(self) -> int:
         """Return when the last thing of this rank ended."""

@@ -21,18 +21,27 @@ _ASKED = r"(?i)^(?:c10d::|nccl:)(?:send|recv)|isend|irecv"
 SMALL_BYTES = 1 << 20
 
 
-PARTS = ("pipeline", "small", "transfer", "waiting")
+PARTS = ("pipeline", "small", "slow", "transfer", "waiting")
+# A transfer is slow below half of its group's best tenth, of five like ones or more (ours, as
+# slow-variant's twice the median: so that usual spread is none).
+_LIKE, _SLOW_RATIO = 5, 0.5
 
 
 def members(run: Run) -> pl.DataFrame:
-    """Communication kernels with `part`, and `meeting` and the `last` start of it where known."""
+    """Communication kernels with `part`, and `meeting` and the `last` start of it where known.
+
+    Of slow ones, `factor` is what would remain of the transfer at the group's own best bandwidth.
+    """
     ops = with_class(run.table("device_ops"), run.table("collectives"))
     comm = ops.filter(pl.col("class_") == COMMUNICATION)
     known = (
         run.table("collectives")
         .unique("device_op_id")
-        .select("device_op_id", "op", size=pl.max_horizontal("bytes_in", "bytes_out"))
-    )
+        .select(
+            "device_op_id", "op", "group", "group_size",
+            size=pl.max_horizontal("bytes_in", "bytes_out"),
+        )
+    )  # fmt: skip
     comm = comm.join(known, on="device_op_id", how="left")
     met = meetings(ops, run.table("collectives")).drop("meeting_lag_ns")
     comm = comm.join(met, on="device_op_id", how="left").with_columns(
@@ -40,7 +49,7 @@ def members(run: Run) -> pl.DataFrame:
         .then(pl.col("start_ns").max().over("meeting"))
         .otherwise("start_ns")
     )
-    return comm.with_columns(
+    comm = comm.with_columns(
         part=pl.when(
             pl.lit(_asked_to_send(comm, run.table("host_ops")))
             | pl.col("op").is_in(["send", "recv"]).fill_null(value=False)
@@ -50,6 +59,40 @@ def members(run: Run) -> pl.DataFrame:
         .then(pl.lit("small"))
         .otherwise(pl.lit("transfer"))
     )
+    return comm.join(_slow(comm), on="meeting", how="left", maintain_order="left").with_columns(
+        part=pl.when((pl.col("part") == "transfer") & pl.col("factor").is_not_null())
+        .then(pl.lit("slow"))
+        .otherwise("part")
+    )
+
+
+def _slow(comm: pl.DataFrame) -> pl.DataFrame:
+    """Matched collectives far below their group's best: `bus` and `best` GB/s, and `factor`."""
+    n = pl.col("group_size")
+    share = (
+        pl.when(pl.col("op").str.contains("(?i)all_?reduce"))
+        .then(2 * (n - 1) / n)
+        .when(pl.col("op").str.contains("(?i)gather|scatter|all_?to_?all"))
+        .then((n - 1) / n)
+        .otherwise(1.0)
+    )  # nccl-tests, doc/PERFORMANCE.md
+    like = ["group", "op", "group_size", "power"]
+    return (
+        comm.filter(pl.col("part") == "transfer", pl.col("size") > 0)
+        .drop_nulls(["meeting", "group_size"])
+        .group_by("meeting")
+        .agg(
+            pl.col("group", "op", "group_size").first(), pl.col("size").max(),
+            ns=(pl.col("end_ns") - pl.col("last")).min(),
+        )
+        .filter(pl.col("ns") > 0)
+        .with_columns(bus=pl.col("size") * share / pl.col("ns"),
+                      power=pl.col("size").log(2).floor())
+        .with_columns(best=pl.col("bus").quantile(0.9, "lower").over(like),
+                      alike=pl.len().over(like))
+        .filter(pl.col("alike") >= _LIKE, pl.col("bus") < _SLOW_RATIO * pl.col("best"))
+        .select("meeting", "bus", "best", factor=pl.col("bus") / pl.col("best"))
+    )  # fmt: skip
 
 
 def _asked_to_send(comm: pl.DataFrame, host: pl.DataFrame) -> pl.Series:
@@ -66,7 +109,8 @@ def exposed(run: Run) -> pl.DataFrame:
     """Exposed communication per rank and device, each moment in one of PARTS, ns.
 
     waiting: this rank's kernel is there, but not every rank's yet (only where ranks were matched);
-    pipeline: send and receive; small: collectives of up to 1 MiB; transfer: all else.
+    pipeline: send and receive; small: collectives of up to 1 MiB; slow: those far below their
+    group's own best bandwidth; transfer: all else.
     """
     ops = with_class(run.table("device_ops"), run.table("collectives"))
     comm = members(run)
