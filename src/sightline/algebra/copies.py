@@ -13,7 +13,8 @@ from sightline.model.run import Run
 SMALL_BYTES = 65_536
 H2D, D2H, PAGEABLE = "h2d-bound", "d2h-in-step", "pageable-copies"
 SMALL, FILL, OTHER = "many-small-copies", "redundant-memset", "copy-bound"
-RULES = (H2D, D2H, PAGEABLE, SMALL, FILL, OTHER)
+UNIFIED = "unified-memory-thrashing"
+RULES = (H2D, D2H, PAGEABLE, SMALL, FILL, UNIFIED, OTHER)
 _BY = ["rank", "device_id"]
 
 
@@ -25,6 +26,8 @@ def copy_rule() -> pl.Expr:
         .then(None)
         .when(pl.col("kind") == "memset")
         .then(pl.lit(FILL))
+        .when(pl.col("copy_kind").str.starts_with("UVM"))
+        .then(pl.lit(UNIFIED))
         .when((up | down) & (pl.col("bytes") <= SMALL_BYTES))
         .then(pl.lit(SMALL))
         .when(up & (pl.col("src_kind") == "pageable"))
