@@ -23,6 +23,7 @@ def run(args: argparse.Namespace) -> int:
     from sightline import registry
     from sightline.errors import RequestError
     from sightline.model.run import page
+    from sightline.rules._aliases import ALIASES
 
     for rule in own_rules(args.rules):
         if rule.tag == args.name.replace("_", "-"):
@@ -35,6 +36,14 @@ def run(args: argparse.Namespace) -> int:
         if name in registry.names(kind):
             print(page(registry.load(kind, name)))
             return 0
+    also = ALIASES.get(args.name.replace("_", "-"))
+    if also is not None:
+        rules, why = also
+        print(f"{args.name} has no rule of its own: {why}.")
+        for rule in rules:
+            print(f"\n{rule}\n{'=' * len(rule)}\n")
+            print(page(registry.load("rules", rule.replace("-", "_"))))
+        return 0
     raise RequestError(
         f"there is no rule or analysis called '{args.name}'",
         hint="All of them:  sightline rules;  sightline analyses",

@@ -28,6 +28,10 @@ GATE_FAILED = 1
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_recordings(parser)
     add_rules(parser)
+    parser.add_argument(
+        "--vendor", action="store_true",
+        help="also what nsys analyze lists, by its names: cuda_memcpy_async, gpu_gaps, ...",
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="the same as --format json")
     parser.add_argument("--format", metavar="F", help="text (default), json, markdown or sarif")
     parser.add_argument(
@@ -50,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     own = own_rules(args.rules)
     gates = [_gate(word, {rule.tag for rule in own}) for word in args.fail_on]
     run = open_run(args)
-    found = findings(run, own)
+    found = findings(run, own, vendor=args.vendor or any(_of_vendor(g) for g in gates))
     if form == "json":
         print(json.dumps([plain(f) for f in found], indent=1, ensure_ascii=False))
     elif form == "sarif":
@@ -75,6 +79,16 @@ def _gate(word: str, own: set[str]) -> tuple[str, str]:
             f"--fail-on {word} is no rule and no severity", hint="All rules:  sightline rules"
         )
     return "rule", name
+
+
+def _of_vendor(gate: tuple[str, str]) -> bool:
+    """Whether a gate names one of the vendor's rules, which are asked on request only."""
+    from sightline import registry
+
+    kind, name = gate
+    known = registry.names("rules")
+    module = name.replace("-", "_")
+    return kind == "rule" and module in known and registry.load("rules", module).RULE.vendor
 
 
 def _hits(gate: tuple[str, str], found: list[Finding]) -> bool:

@@ -7,6 +7,7 @@ sightline rules --rules FILE     those of your own, too
 from __future__ import annotations
 
 import argparse
+from types import ModuleType
 
 from sightline.cli._listing import add_json, print_members
 from sightline.cli._shared import add_rules, own_rules
@@ -19,9 +20,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_rules(parser)
 
 
+def _about(module: ModuleType) -> str:
+    title: str = module.RULE.title
+    return f"{title} (with --vendor)" if module.RULE.vendor else title
+
+
 def run(args: argparse.Namespace) -> int:
     own = [
         {"name": rule.tag, "about": rule.name, "module": f"{rule.at.file}, line {rule.at.line}"}
         for rule in own_rules(args.rules)
     ]
-    return print_members("rules", lambda m: m.RULE.title, args.json, own)
+    return print_members("rules", _about, args.json, own)

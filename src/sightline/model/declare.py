@@ -84,10 +84,15 @@ class Analysis:
 
 @dataclass(frozen=True)
 class Rule:
-    """A problem that is looked for. Its module's docstring is the rule's page."""
+    """A problem that is looked for. Its module's docstring is the rule's page.
+
+    Rules of a `vendor` list what that vendor's own tool lists; they are asked on request only,
+    since other rules say what it costs.
+    """
 
     name: str
     title: str
+    vendor: bool = False
 
 
 @dataclass(frozen=True)

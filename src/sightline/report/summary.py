@@ -24,13 +24,16 @@ TOP_KERNELS = 10
 _SEVERITY = {"error": 0, "warning": 1, "info": 2}
 
 
-def findings(run: Run, own: Sequence[OwnRule] = ()) -> list[Finding]:
+def findings(run: Run, own: Sequence[OwnRule] = (), *, vendor: bool = False) -> list[Finding]:
     """All rules' findings: merged, the largest gain first, notes and abstentions last.
 
-    `own` are rules that a person wrote (`sightline.rules._own.forms.load`).
+    `own` are rules that a person wrote (`sightline.rules._own.forms.load`); `vendor` asks the
+    rules of `nsys analyze`, too.
     """
     found: list[Finding] = []
     for _, module in registry.members("rules"):
+        if module.RULE.vendor and not vendor:
+            continue
         try:
             found += module.check(run)
         except MissingDataError as missing:
