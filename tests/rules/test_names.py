@@ -6,23 +6,26 @@ import json
 
 import pytest
 
-from rules.test_same_in_nsys import nsys
+from support.as_nsys import nsys
 from support.command import sightline
 from synth.families import FAMILIES
 from synth_ncu import Kernel, report
 
 # What people and other tools call the problems: the rules, and names that are part of one.
-NAMES = """
-dataloader-starved host-late launch-bound sync-in-step implicit-sync queue-full
-jit-or-module-load-in-window allocator-churn first-iteration-included cpu-op-overhead
-profiler-overhead h2d-bound d2h-in-step pageable-copies many-small-copies copies-not-overlapped
-unified-memory-thrashing redundant-memset tiny-kernels unfused-elementwise-chain no-tensor-cores
-low-occupancy tail-effect memory-bound-kernel-at-limit slow-variant layout-conversions
-attention-not-fused dtype-casts recompilation graph-candidate duplicated-work
-exposed-communication straggler-rank small-collectives collective-below-bandwidth imbalance
-overlap-slows-compute pipeline-bubble clock-throttled power-capped thermal wrong-device-idle
-cuda_memcpy_async cuda_memcpy_sync cuda_memset_sync cuda_api_sync gpu_gaps gpu_time_util
-""".split()
+NAMES = [
+    "dataloader-starved", "host-late", "launch-bound", "sync-in-step", "implicit-sync",
+    "queue-full", "jit-or-module-load-in-window", "allocator-churn", "first-iteration-included",
+    "cpu-op-overhead", "profiler-overhead", "h2d-bound", "d2h-in-step", "pageable-copies",
+    "many-small-copies", "copies-not-overlapped", "unified-memory-thrashing",
+    "redundant-memset", "tiny-kernels", "unfused-elementwise-chain", "no-tensor-cores",
+    "low-occupancy", "tail-effect", "memory-bound-kernel-at-limit", "slow-variant",
+    "layout-conversions", "attention-not-fused", "dtype-casts", "recompilation",
+    "graph-candidate", "duplicated-work", "exposed-communication", "straggler-rank",
+    "small-collectives", "collective-below-bandwidth", "imbalance", "overlap-slows-compute",
+    "pipeline-bubble", "clock-throttled", "power-capped", "thermal", "wrong-device-idle",
+    "cuda_memcpy_async", "cuda_memcpy_sync", "cuda_memset_sync", "cuda_api_sync", "gpu_gaps",
+    "gpu_time_util",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NAMES)

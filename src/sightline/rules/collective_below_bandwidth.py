@@ -114,8 +114,8 @@ def _not_judged(run: Run, comm: pl.DataFrame, parts: pl.DataFrame) -> Iterator[F
         return
     if comm.get_column("size").null_count() == comm.height:
         yield abstain(
-            RULE, "sizes and groups of collectives are not recorded: record with PyTorch 2.2 or "
-            "newer and record_shapes=True"
+            RULE, "sizes and groups of collectives are not recorded with them, as newer versions "
+            "of PyTorch's profiler do"
         )  # fmt: skip
     elif comm.get_column("meeting").null_count() == comm.height:
         yield abstain(
