@@ -77,3 +77,16 @@ def test_critical_path(trace):
     data = json.loads(sightline("critical-path", trace, "--json").out)
     assert sum(p["total_ns"] for p in data["parts"]) == data["path_ns"]
     assert sum(p["pct"] for p in data["parts"]) == pytest.approx(100)
+
+
+def test_lines_fit_a_terminal_and_stay_whole_elsewhere(trace):
+    import sightline as package
+    from sightline.report.finding_text import as_text
+    from sightline.report.summary import findings
+
+    run = package.open(str(trace))
+    found = findings(run)
+    broken, whole = as_text(found, run, 80), as_text(found, run)
+    assert max(map(len, broken.splitlines())) <= 80
+    assert broken.split() == whole.split()
+    assert len(whole.splitlines()) < len(broken.splitlines())

@@ -25,11 +25,11 @@ def run(args: argparse.Namespace) -> int:
     from sightline.model.run import page
     from sightline.rules._aliases import ALIASES
 
-    for rule in own_rules(args.rules):
-        if rule.tag == args.name.replace("_", "-"):
+    for own in own_rules(args.rules):
+        if own.tag == args.name.replace("_", "-"):
             from sightline.rules._own.check import page as own_page
 
-            print(own_page(rule))
+            print(own_page(own))
             return 0
     name = args.name.replace("-", "_")
     for kind in ("rules", "analyses"):

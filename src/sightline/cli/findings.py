@@ -43,6 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     import json
+    import shutil
+    import sys
 
     from sightline.errors import RequestError
     from sightline.report.finding_text import as_markdown, as_sarif, as_text, plain
@@ -60,7 +62,8 @@ def run(args: argparse.Namespace) -> int:
     elif form == "sarif":
         print(json.dumps(as_sarif(found, args.recordings), indent=1, ensure_ascii=False))
     else:
-        print(as_markdown(found, run) if form == "markdown" else as_text(found, run))
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        print(as_markdown(found, run) if form == "markdown" else as_text(found, run, width))
     return GATE_FAILED if any(_hits(gate, found) for gate in gates) else 0
 
 

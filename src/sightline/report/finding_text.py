@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -47,8 +48,11 @@ def verdict(found: Sequence[Finding], run: Run) -> str:
     )
 
 
-def as_text(found: Sequence[Finding], run: Run) -> str:
-    """For a terminal: the verdict, then each finding in full."""
+def as_text(found: Sequence[Finding], run: Run, width: int | None = None) -> str:
+    """For a terminal: the verdict, then each finding in full; broken at `width` columns if given.
+
+    Without a width every fact is one line, for programs that read lines.
+    """
     lines = [verdict(found, run)]
     judged = [f for f in found if not f.abstained]
     for number, item in enumerate(judged, 1):
@@ -57,7 +61,19 @@ def as_text(found: Sequence[Finding], run: Run) -> str:
     silent = [f for f in found if f.abstained]
     if silent:
         lines += ["", *(f"Not judged: {f.rule} ({f.reason})" for f in silent)]
-    return "\n".join(printable(line) for line in lines)
+    whole = [printable(line) for line in lines]
+    return "\n".join(
+        whole if width is None else [p for line in whole for p in _broken(line, width)]
+    )
+
+
+def _broken(line: str, width: int) -> list[str]:
+    """A line in pieces, the later ones indented as far as what they continue."""
+    indent = " " * (14 if line.startswith("   ") else 3)
+    return textwrap.wrap(
+        line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False,
+        replace_whitespace=False, drop_whitespace=True,
+    ) or [""]  # fmt: skip
 
 
 def as_markdown(found: Sequence[Finding], run: Run) -> str:

@@ -99,9 +99,12 @@ def evidence(rule: OwnRule, names: Mapping[str, Any]) -> list[str]:
     """Every value that went into the answer."""
     read = dict.fromkeys(n for e in (*rule.variables.values(), rule.rule) for n in e.names)
     lines = [f"{name} = {_printed(names[name])}" for name in rule.variables]
+    # A variable that only renames a value is enough of it.
+    renamed = {e.text.strip() for e in rule.variables.values()}
     for name in read:
         value = looked_up(name, names)
-        if name not in rule.variables and value is not None and not isinstance(value, tuple):
+        shown = name in rule.variables or name in renamed
+        if not shown and value is not None and not isinstance(value, tuple):
             lines.append(f"{name} = {_printed(value)}")
     return lines
 
