@@ -288,12 +288,34 @@ def test_phone_and_projector_need_no_sideways_scroll(opened, loading, width, hei
         assert wide <= width, panel
 
 
-def test_printing_shows_every_panel(opened, loading, tmp_path):
-    page = shown(opened, loading).page
-    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
-    hidden = page.evaluate("[...document.querySelectorAll('.panel')].filter(p => p.hidden).length")
-    assert hidden == 0
+def test_printing_shows_every_panel(opened, loading):
+    """All of it when the event ends: paper waits for no frame."""
+    page = shown(opened, loading, color_scheme="dark").page
+    page.emulate_media(media="print")
+    drawn = page.evaluate(
+        """() => {
+          window.dispatchEvent(new Event('beforeprint'));
+          const canvas = document.querySelector('canvas.rows');
+          const dots = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+          const boxes = [...document.querySelectorAll('#chart rect')];
+          return {
+            hidden: [...document.querySelectorAll('.panel')].filter(p => p.hidden).length,
+            colours: new Set(new Uint32Array(dots.data.buffer)).size,
+            flame: Math.max(...boxes.map(b => Number(b.getAttribute('width')))),
+            theme: document.documentElement.dataset.theme,
+          };
+        }"""
+    )
+    assert drawn["hidden"] == 0
+    assert drawn["colours"] > 20
+    assert drawn["flame"] > 500
+    assert drawn["theme"] == "light"
+    for what in ("thead th button", "button.link"):
+        assert page.locator(f"#panel-kernels {what}").first.is_visible(), what
     assert len(page.pdf()) > 10_000
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    assert page.locator(".panel:visible").count() == 1
 
 
 def test_the_keyboard_reaches_everything(opened, loading):

@@ -9,6 +9,16 @@ import { amount, percent } from "../shared/format";
 import { type Around, type State, WEIGHTS, address } from "./state";
 import { type Frame, build } from "./tree";
 
+/** The first picture at once: d3-flame-graph lets its boxes grow for 250 ms, which paper never sees. */
+function settle(box: HTMLElement): void {
+  for (const frame of box.querySelectorAll("g.frame")) {
+    const text = frame.querySelector("foreignObject");
+    frame.querySelector("rect")?.setAttribute("width", text?.getAttribute("width") ?? "0");
+    const label = text?.querySelector("div");
+    if (label) label.textContent = frame.getAttribute("name");
+  }
+}
+
 export class View {
   private chart: Chart<Frame> | undefined;
   private root: Frame = { frame: -1, value: 0, own: 0, before: 0 };
@@ -56,6 +66,7 @@ export class View {
     const target = select(box).datum(this.root);
     this.chart(target);
     this.nodes = select<HTMLElement, FrameNode<Frame>>(box).datum();
+    settle(box);
     this.chart.transitionDuration(still ? 0 : 250);
     this.part("details").textContent = this.summary();
     this.grades();

@@ -37,9 +37,13 @@ export function shares(block: SharesBlock): HTMLElement {
       h("tbody", {}, ...rows))));
 }
 
-const W = 900, H = 150, LEFT = 74, BOTTOM = 20;
+const H = 150, LEFT = 74, BOTTOM = 20;
+
+/** Units of a plot's width: its pixels on a phone, where 900 would make its text unreadable. */
+function room(): number { return Math.max(320, Math.min(900, window.innerWidth - 40)); }
 
 export function lines(block: LinesBlock, length: number): HTMLElement {
+  const W = room();
   const all = block.series;
   const highest = Math.max(...all.map((x) => x.high.reduce((a, b) => Math.max(a, b), -Infinity)));
   const lowest = Math.min(0, ...all.map((x) => x.low.reduce((a, b) => Math.min(a, b), Infinity)));
@@ -52,10 +56,11 @@ export function lines(block: LinesBlock, length: number): HTMLElement {
     parts.push(s("line", { x1: LEFT, x2: W - 8, y1: y(v), y2: y(v), class: "grid" }),
       s("text", { x: LEFT - 6, y: y(v) + 4, "text-anchor": "end" }, cell(block.unit, v)));
   }
-  for (let i = 0; i <= 4; i++) {
-    const t = Math.round((end * i) / 4);
+  const ticks = W < 600 ? 2 : 4;
+  for (let i = 0; i <= ticks; i++) {
+    const t = Math.round((end * i) / ticks);
     parts.push(s("text", {
-      x: x(t), y: H - 4, "text-anchor": i === 4 ? "end" : i ? "middle" : "start",
+      x: x(t), y: H - 4, "text-anchor": i === ticks ? "end" : i ? "middle" : "start",
     }, amount("ns", t)));
   }
   all.forEach((series, place) => {
@@ -106,7 +111,7 @@ export function sparkline(values: number[], label: string): SVGSVGElement {
 /** How long the instances of one name took: equal steps of the logarithm. */
 export function histogram(found: { low: number; high: number; bins: number[] }, title: string): HTMLElement {
   const { low, high, bins: counts } = found;
-  const bins = counts.length;
+  const W = room(), bins = counts.length;
   const edge = (i: number) => low * (high / low) ** (i / bins);
   const most = Math.max(...counts);
   const width = (W - LEFT - 8) / bins;
@@ -114,7 +119,7 @@ export function histogram(found: { low: number; high: number; bins: number[] }, 
     x: LEFT + i * width + 0.5, width: Math.max(1, width - 1),
     y: 8 + (H - BOTTOM - 8) * (1 - n / most), height: ((H - BOTTOM - 8) * n) / most, class: "fill-compute",
   }, s("title", {}, `${n.toLocaleString("en-US")} of ${amount("ns", edge(i))} to ${amount("ns", edge(i + 1))}`)));
-  const ticks = [0, 0.25, 0.5, 0.75, 1].map((share) => s("text", {
+  const ticks = (W < 600 ? [0, 0.5, 1] : [0, 0.25, 0.5, 0.75, 1]).map((share) => s("text", {
     x: LEFT + share * (W - LEFT - 8), y: H - 4,
     "text-anchor": share === 1 ? "end" : share ? "middle" : "start",
   }, amount("ns", Math.round(edge(share * bins)))));

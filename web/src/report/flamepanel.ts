@@ -31,15 +31,17 @@ export function flame(page: Page, listens: () => boolean): HTMLElement {
     dark: () => undefined,
   };
   const state = remembered(page, "");
-  // d3-flame-graph needs a width, so it draws when the panel is first shown.
+  // d3-flame-graph needs a width, so it draws when the panel is first shown; and anew on paper.
   const view = new View(page, state, around);
-  let drawn = false;
-  new ResizeObserver(() => {
-    if (drawn || !host.clientWidth) return;
-    drawn = true;
-    controls(page, state, view, around);
+  let width = 0;
+  const draw = () => {
+    if (!host.clientWidth || width === host.clientWidth) return;
+    if (!width) controls(page, state, view, around);
+    width = host.clientWidth;
     view.draw();
     host.dataset["ready"] = "yes";
-  }).observe(host);
+  };
+  new ResizeObserver(() => { if (!width) draw(); }).observe(host);
+  window.addEventListener("sightline-resize", draw);
   return host;
 }

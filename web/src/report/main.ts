@@ -66,6 +66,7 @@ class Report {
     instances: (name) => this.instances(name),
     listens: (panel) => this.current === panel,
     timeline: () => {
+      if (this.timeline) return h("div", { class: "timeline-place" }, this.timeline.element);
       const holder = h("div", { class: "timeline-place" }, h("p", { class: "note" }, "Reading the events …"));
       void this.whenLoaded.then((t) => { if (t) holder.replaceChildren(t.element); })
         .catch((error: unknown) => { holder.textContent = `The timeline cannot be shown: ${String(error)}`; });
@@ -169,17 +170,30 @@ class Report {
       this.open(wanted.get("p") ?? this.current);
       void this.timeline?.restore(wanted);
     });
-    window.addEventListener("beforeprint", () => {
-      for (const panel of this.data.panels) { this.render(panel).hidden = false; }
-      this.timeline?.ask();
-    });
-    window.addEventListener("afterprint", () => this.open(this.current));
+    window.addEventListener("beforeprint", () => this.print(true));
+    window.addEventListener("afterprint", () => this.print(false));
     document.body.dataset["ready"] = "yes";
     const timeline = await this.whenLoaded;
     await timeline?.restore(parts);
     document.body.dataset["timeline"] = timeline ? "yes" : "none";
     // What the tests count and measure; a person's console may use it as well.
     Object.assign(window, { sightline: { timeline, format: { amount, cell } } });
+  }
+
+  /** Paper has one theme and one width, and takes what is drawn when the event ends. */
+  private print(on: boolean): void {
+    const root = document.documentElement;
+    if (on) {
+      root.dataset["screenTheme"] ??= root.dataset["theme"] ?? "light";
+      for (const panel of this.data.panels) this.render(panel).hidden = false;
+    }
+    root.dataset["theme"] = on ? "light" : (root.dataset["screenTheme"] ?? root.dataset["theme"]);
+    if (!on) delete root.dataset["screenTheme"];
+    document.body.classList.toggle("printing", on);
+    this.timeline?.themeChanged();
+    if (on) this.timeline?.frame();
+    else this.open(this.current);
+    window.dispatchEvent(new Event("sightline-resize"));
   }
 
   private key(event: KeyboardEvent, down: boolean): void {

@@ -83,12 +83,13 @@ export function rangeBreakdown(block: TimelineBlock, range: [number, number], fo
 
 /** What can be done, while nothing is selected. */
 export function help(events: number): HTMLElement {
+  const finger = h("span", { class: "by-finger" }, "Drag pans, two fingers zoom, a tap shows an event. ");
   return h("p", { class: "note" },
-    `${count(events)} events. `, h("kbd", {}, "W"), h("kbd", {}, "S"), " or wheel zoom, ",
+    `${count(events)} events. `, finger, h("span", { class: "by-key" }, h("kbd", {}, "W"), h("kbd", {}, "S"), " or wheel zoom, ",
     h("kbd", {}, "A"), h("kbd", {}, "D"), " or drag pan, wheel over the labels scrolls, ",
     h("kbd", {}, "Shift"), " drag or drag on the ruler selects a range, click shows an event, ",
     h("kbd", {}, "N"), h("kbd", {}, "P"), " next and previous of its name, ", h("kbd", {}, "F"),
-    " zooms to the selection, ", h("kbd", {}, "0"), " shows all, ", h("kbd", {}, "/"), " searches. Events narrower than two pixels are drawn as one mark; the tip says how many.");
+    " zooms to the selection, ", h("kbd", {}, "0"), " shows all, ", h("kbd", {}, "/"), " searches. "), "Events narrower than two pixels are drawn as one mark; the tip says how many.");
 }
 
 function button(text: string, title: string, act: () => void, kind = "small"): HTMLButtonElement {

@@ -359,7 +359,8 @@ export class Timeline implements Surface {
     requestAnimationFrame(() => { this.asked = false; this.frame(); });
   }
 
-  private frame(): void {
+  /** Draw now; else ask() does with the next frame. */
+  frame(): void {
     const { canvas } = this;
     const w = canvas.clientWidth, hgt = canvas.clientHeight;
     if (!w || !hgt) return;
