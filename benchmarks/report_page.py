@@ -63,7 +63,7 @@ def stages(store: str) -> dict[str, tuple[float, float]]:
     timed("timeline: rows and lanes", lambda: view.timeline)
     timed("timeline: pack", lambda: view.columns)
     made: dict[str, Future[object]] = {}
-    for module in page._modules():
+    for module in page.modules():
         name, future = module.PANEL.name, Future()
         try:
             future.set_result(timed(f"panel {name}", lambda module=module: module.data(view)))

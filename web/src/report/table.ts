@@ -134,7 +134,9 @@ class Table {
     if (value === null) return "–";
     const full = text(column, value);
     const short = column.labels?.[row] ?? full;
-    const cut = short.length > 90 ? `${short.slice(0, 60)}…${short.slice(-28)}` : short;
+    // Sentences are read to their end; names are known by both of theirs.
+    const sentence = /^(text|remedy|row|doc)$/.test(column.name) && short.length < 1000;
+    const cut = short.length > 90 && !sentence ? `${short.slice(0, 60)}…${short.slice(-28)}` : short;
     if (this.block.action === "kernel" && column.name === "name") {
       const open = h("button", { type: "button", class: "link", title: full.slice(0, 2000) }, cut);
       open.onclick = () => {

@@ -14,6 +14,7 @@ from sightline.errors import MissingDataError, RequestError
 from sightline.model.run import Run
 from sightline.report.html.declare import Block, View
 from sightline.report.html.page import SCHEMA, modules, template, titled
+from sightline.report.html.panels._series import counter_blocks
 from sightline.report.html.panels.timeline import marks
 from sightline.report.html.timeline.tracks import CLASSES
 from sightline.report.serve import answers
@@ -26,6 +27,9 @@ from sightline.units import format_bytes, format_count, format_ns
 # What all panels of a run together take at their peak, measured for 1 000 065 events
 # (benchmarks/report_page.py). The timeline needs none of it.
 BYTES_PER_EVENT = 1_400
+# Values of counters that are read to be drawn under the timeline, about 1 GB at most; more are in
+# the panel, where they fit.
+MANY_COUNTERS = 10_000_000
 _TYPES = {"json": "application/json; charset=utf-8", "bytes": "application/octet-stream",
           "html": "text/html; charset=utf-8"}  # fmt: skip
 
@@ -39,6 +43,8 @@ class Service:
     def __init__(self, run: Run, index: Index) -> None:
         self.run, self.index = run, index
         self.view = View(run)
+        # Known already; View would read whole tables for it.
+        self.view.span = (index.origin_ns, index.origin_ns + index.length_ns)
         # Panels one at a time: two would want the same memory, and mostly the same analyses.
         self._making = RLock()
         self._made: dict[str, list[Block]] = {}
@@ -82,10 +88,14 @@ class Service:
             block: Block = {
                 "kind": "timeline", **answers.listed(self.index), "columns": {}, "details": [],
                 "classes": list(CLASSES), "in_tables": self.index.events, "merged": 0,
-                "counters": [], "marks": [], "windows": [], "served": True,
+                "counters": self._counters(), "marks": [], "windows": [], "served": True,
             }  # fmt: skip
             blocks = [block]
         return {"name": panel.name, "title": panel.title, "blocks": blocks}
+
+    def _counters(self) -> list[Block]:
+        few = self.run.rows("counters") <= MANY_COUNTERS
+        return counter_blocks(self.view) if few else []
 
     def _panel(self, query: Query) -> Answer:
         wanted = query.get("name", "")
