@@ -225,7 +225,8 @@ def alone(frame: pl.DataFrame, by: Sequence[str]) -> pl.Series:
     """For each interval, how many ns of it no other interval of its group covers.
 
     Between two neighbouring edges the set of open intervals does not change; where exactly one is
-    open, the running sum of ids (+id at a start, −id at an end) is that one's id.
+    open, the running sum of ids (+id at a start, −id at an end) is that one's id. Of edges at one
+    moment all but the last begin a piece of no length, so their order is no matter.
     """
     rows = frame.select(*by, "start_ns", "end_ns").with_row_index("_row").cast({"_row": pl.Int64})
     rows = rows.filter(pl.col("start_ns") < pl.col("end_ns"))
@@ -237,9 +238,7 @@ def alone(frame: pl.DataFrame, by: Sequence[str]) -> pl.Series:
         ]
     )
     single = (
-        edges.group_by(*by, "t")
-        .agg(pl.col("n", "id").sum())
-        .sort(*by, "t")
+        edges.sort(*by, "t")
         .with_columns(pl.col("n", "id").cum_sum().over(by))
         .with_columns(length=pl.col("t").shift(-1).over(by) - pl.col("t"))
         .filter(pl.col("n") == 1)
