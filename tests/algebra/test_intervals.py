@@ -9,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sightline.algebra.intervals import (
+    alone,
     clip,
     covered,
     covered_until,
@@ -183,3 +184,14 @@ def test_depth_counts_who_entered_and_has_not_left(rows: list[Interval]) -> None
         ]  # fmt: skip
         want.append(sum(e > start and (s < start or (s == start and j < i)) for j, s, e in others))
     assert got == want
+
+
+@given(intervals)
+@example([(0, 2, 9), (0, 2, 9), (0, 9, 9), (0, 9, 12)])
+def test_alone_is_where_one_cell_is_painted_once(rows: list[Interval]) -> None:
+    painters = [[0] * SIZE, [0] * SIZE]
+    for group, start, end in rows:
+        for cell in range(start, end):
+            painters[group][cell] += 1
+    wanted = [sum(painters[g][c] == 1 for c in range(a, b)) for g, a, b in rows]
+    assert alone(frame(rows), BY).to_list() == wanted
