@@ -17,6 +17,7 @@ from sightline import registry
 from sightline.algebra.lanes import in_lanes, thinned
 from sightline.errors import MissingDataError
 from sightline.model.columns import Column
+from sightline.model.run import Run
 from sightline.report.html import blocks
 from sightline.report.html import page as html
 from sightline.report.html.blocks import MAX_POINTS, reduced
@@ -215,3 +216,10 @@ def test_on_a_terminal_the_page_is_written_beside_and_nothing_of_others_is(tmp_p
     (tmp_path / "report.html").write_text("my thesis")
     report._beside(run, summary(run))
     assert (tmp_path / "report.html").read_text() == "my thesis"
+
+
+def test_the_page_is_the_same_whoever_ran_the_rules():
+    """Panels made beside the rules hold what they hold when they are made after them."""
+    run = simulated("dataloader_starved").run
+    fresh = Run(run.parts)
+    assert html.write(fresh) == html.write(run, summary(run))

@@ -21,7 +21,7 @@ interface Piece { from: number; to: number; column: number; lanes: string }
 
 export class Served implements Source {
   model: Model;
-  arrived = (): void => undefined;
+  arrived: Source["arrived"] = () => undefined;
   private have: Piece | undefined;
   private coming: { piece: Piece; stop: AbortController } | undefined;
 
@@ -39,8 +39,10 @@ export class Served implements Source {
     };
     const good = (p: Piece | undefined) => p && p.column === column && p.lanes === wanted.lanes
       && p.from <= Math.max(-1, from) && p.to >= Math.min(this.length + 1, to);
-    if (good(this.coming?.piece) || (!this.coming && good(this.have))) return;
+    if (good(this.coming?.piece)) return;
     this.coming?.stop.abort();
+    this.coming = undefined;
+    if (good(this.have)) return;
     const coming = { piece: wanted, stop: new AbortController() };
     this.coming = coming;
     void this.fetched(wanted, coming.stop.signal).then((model) => {
@@ -49,9 +51,11 @@ export class Served implements Source {
       this.have = wanted;
       this.model = model;
       this.arrived();
-    }).catch(() => {
-      // Aborted, or the server has gone: what there is stays. The next move asks again.
-      if (this.coming === coming) this.coming = undefined;
+    }).catch((error: unknown) => {
+      if (this.coming !== coming) return; // the view has moved on
+      // What there is stays. The next move asks again.
+      this.coming = undefined;
+      this.arrived(`no newer events: ${error instanceof Error ? error.message : String(error)}`);
     });
   }
 

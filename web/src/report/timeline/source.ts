@@ -23,8 +23,8 @@ export interface Source {
   readonly block: TimelineBlock;
   /** What there is to draw now. */
   readonly model: Model;
-  /** Called when `model` is another. */
-  arrived: () => void;
+  /** Called when `model` is another, or with the problem where it could not become one. */
+  arrived: (problem?: string) => void;
   /** The view shows these lanes between two moments: whoever has not enough to draw it gets it. */
   want(from: number, to: number, perPixel: number, lanes: number[]): void;
   event(id: number): Promise<Ev | null>;
@@ -63,7 +63,7 @@ export function binned(lengths: Float64Array): { low: number; high: number; bins
 
 /** All events are in the page. */
 export class Embedded implements Source {
-  arrived = (): void => undefined;
+  arrived: Source["arrived"] = () => undefined;
 
   constructor(readonly model: Model) {}
 

@@ -8,6 +8,7 @@ import type { Layout } from "./layout";
 export interface Bar {
   element: HTMLElement; search: HTMLInputElement; found: HTMLOutputElement;
   sync(): void; addMarks(): void; said(drawn: { single: number; several: number }): void;
+  problem(text: string): void;
 }
 
 export interface Wishes {
@@ -69,5 +70,6 @@ export function toolbar(w: Wishes): Bar {
       drawn.textContent = `in view: ${count(now.single)} events${several}`;
     }, 60);
   };
-  return { element, search, found, sync, addMarks, said };
+  const problem = (text: string) => { clearTimeout(saying); drawn.textContent = text; };
+  return { element, search, found, sync, addMarks, said, problem };
 }

@@ -46,7 +46,7 @@ export class Timeline implements Surface {
   constructor(readonly source: Source, readonly length: number, private readonly changed: () => void) {
     this.to = Math.max(1, length);
     this.block = source.block;
-    source.arrived = () => this.ask();
+    source.arrived = (problem) => { if (problem) this.bar.problem(problem); else this.ask(); };
     this.layout = new Layout(this.block);
     this.map = new Minimap(source.overview(length), this.to, (middle) => {
       const half = (this.to - this.from) / 2;

@@ -65,7 +65,7 @@ def timeline(run: Run, origin_ns: int, limit: int = MAX_EVENTS) -> Timeline:
     if merged:
         notes.append(
             f"{merged:,} of {total:,} events are so short and so many that they stand together in "
-            "marks that say how many they are. All are in the recording: sightline tables."
+            "marks that say how many they are. sightline serve shows each."
         )
     events, names, labels = _named(events)
     events = _linked(events)
