@@ -216,6 +216,34 @@ def test_the_whole_window_selected_is_the_breakdown_to_the_nanosecond(opened, lo
         assert cells == [format_ns(row[p]) for p in parts]
 
 
+def test_the_device_stays_in_view_while_deep_stacks_scroll(opened, tmp_path):
+    deep = [traces.op(f"level {i}", i, 200 - 2 * i) for i in range(60)]
+    trace = traces.write(
+        tmp_path, [*deep, traces.launch(70, 5, 1), traces.kernel("gemm", 90, 20, 1)], name="t.json"
+    )
+    page = shown(opened, write(tmp_path / "r.html", trace), "#p=timeline").page
+    page.evaluate("sightline.timeline.pan(0, -300)")
+    until(page, "sightline.timeline.scroll > 100")
+    page.wait_for_timeout(50)
+    kernel = page.evaluate("sightline.timeline.model.cls.indexOf(0)")
+    x, y = page.evaluate(
+        f"""() => {{
+          const t = sightline.timeline, e = t.model.ev({kernel}), [a, b] = t.shown;
+          const wide = t.canvas.clientWidth - t.gutter, middle = (e.start + e.end) / 2;
+          return [t.gutter + wide * (middle - a) / (b - a), 36 + t.layout.laneY[e.lane] + 8];
+        }}"""
+    )
+    box = page.locator("canvas.rows").bounding_box()
+    page.mouse.click(box["x"] + x, box["y"] + y)
+    until(page, f"sightline.timeline.selected === {kernel}")
+    # To its call, which is far below: it is brought into view, and not behind what stays.
+    page.locator(".event button", has_text="launched by").click()
+    page.evaluate("void (window.t = sightline.timeline)")
+    place = "{y: t.layout.laneY[t.chosen.lane], h: 0}"
+    seen = f"t.layout.seen({place}, t.scroll, t.canvas.clientHeight - 36)"
+    until(page, f"t.chosen.cls === 6 && {seen}")
+
+
 def test_a_drag_on_the_ruler_selects_a_range(opened, loading):
     page = shown(opened, loading, "#p=timeline").page
     box = page.locator("canvas.rows").bounding_box()

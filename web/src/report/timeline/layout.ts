@@ -12,6 +12,10 @@ const GROUP = 20, STREAM = 18, THREAD = 15, COUNTER = 42, GAP = 5;
 export class Layout {
   rows: Row[] = [];
   height = 0;
+  /** The rows of the first rank's devices stay in view while the threads below them scroll: so high
+   * they are, or 0 where that is too much of the view. */
+  pinned = 0;
+  private deviceRows = 0;
   /** Where each lane stands; -1 if it does not. */
   laneY: Float64Array;
   private readonly lanes: { track: number; lane: number }[];
@@ -68,6 +72,23 @@ export class Layout {
       }
     }
     this.height = y + 8;
+    const below = this.rows.find((row) => row.kind === "group" && !this.ofDevice(row.group));
+    this.deviceRows = below && this.rows[0] !== below ? below.y : 0;
+  }
+
+  private ofDevice(group: string): boolean {
+    return this.block.tracks.some((t) => t.group === group && t.kind !== "thread");
+  }
+
+  /** Fit to a view of this height. */
+  fit(height: number): void { this.pinned = this.deviceRows < 0.4 * height ? this.deviceRows : 0; }
+  /** Where a row's y is in a view that is scrolled, and back. */
+  toView(y: number, scroll: number): number { return y < this.pinned ? y : y - scroll; }
+  fromView(y: number, scroll: number): number { return y < this.pinned ? y : y + scroll; }
+  /** Whether a row can be seen: in the pinned part, or below it. */
+  seen(row: { y: number; h: number }, scroll: number, height: number): boolean {
+    const y = this.toView(row.y, scroll);
+    return y + row.h >= (row.y < this.pinned ? 0 : this.pinned) && y <= height;
   }
 
   toggle(group: string): void {
@@ -86,7 +107,7 @@ export class Layout {
   /** Lanes that stand between two heights, with some around them. */
   lanesBetween(top: number, bottom: number): number[] {
     const found: number[] = [];
-    this.laneY.forEach((y, lane) => { if (y >= 0 && y > top - 200 && y < bottom + 200) found.push(lane); });
+    this.laneY.forEach((y, lane) => { if (y >= 0 && (y < this.pinned || (y > top - 200 && y < bottom + 200))) found.push(lane); });
     return found;
   }
 

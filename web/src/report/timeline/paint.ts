@@ -34,20 +34,33 @@ export function paint(c: CanvasRenderingContext2D, model: Model, layout: Layout,
   c.rect(0, TOP, v.width, v.height - TOP);
   c.clip();
   grid(c, t, v, perPixel, x);
-  const seen = layout.rows.filter((row) => row.y + row.h >= v.scroll && row.y <= v.scroll + v.height - TOP);
-  const texts: { x: number; y: number; text: string }[] = [];
-  for (const row of seen) {
-    const y = TOP + row.y - v.scroll;
-    if (row.kind === "lane") lane(c, model, t, v, row, y, perPixel, x, texts, drawn);
-    else if (row.kind === "counter") counter(c, t, row.counter, y, row.h, x);
+  const seen = layout.rows.filter((row) => layout.seen(row, v.scroll, v.height - TOP));
+  const place = (row: Row) => TOP + layout.toView(row.y, v.scroll);
+  // What scrolls first; then what stays, on ground of its own.
+  const parts = [seen.filter((row) => row.y >= layout.pinned), seen.filter((row) => row.y < layout.pinned)];
+  parts.forEach((rows, stays) => {
+    if (stays && layout.pinned) {
+      c.fillStyle = t.ground;
+      c.fillRect(0, TOP, v.width, layout.pinned);
+      grid(c, t, v, perPixel, x, layout.pinned);
+    }
+    const texts: { x: number; y: number; text: string }[] = [];
+    for (const row of rows) {
+      if (row.kind === "lane") lane(c, model, t, v, row, place(row), perPixel, x, texts, drawn);
+      else if (row.kind === "counter") counter(c, t, row.counter, place(row), row.h, x);
+    }
+    c.font = "11px system-ui, sans-serif";
+    c.fillStyle = t.ink;
+    for (const { x: left, y, text } of texts) c.fillText(text, left, y);
+    c.fillStyle = t.ground;
+    c.fillRect(0, stays ? TOP : TOP + layout.pinned, v.gutter, stays ? layout.pinned : v.height - TOP);
+    for (const row of rows) label(c, model, t, v, row, place(row));
+  });
+  if (layout.pinned && v.scroll > 0) {
+    c.fillStyle = t.soft;
+    c.fillRect(0, TOP + layout.pinned - 1, v.width, 1);
   }
-  c.font = "11px system-ui, sans-serif";
-  c.fillStyle = t.ink;
-  for (const { x: left, y, text } of texts) c.fillText(text, left, y);
   overlays(c, model, layout, t, v, x);
-  c.fillStyle = t.ground;
-  c.fillRect(0, TOP, v.gutter, v.height - TOP);
-  for (const row of seen) label(c, model, t, v, row, TOP + row.y - v.scroll);
   c.restore();
   head(c, t, v, perPixel, x);
   return drawn;
@@ -169,9 +182,9 @@ function ticks(v: Scene, perPixel: number): number[] {
   return found;
 }
 
-function grid(c: CanvasRenderingContext2D, t: Theme, v: Scene, perPixel: number, x: (n: number) => number): void {
+function grid(c: CanvasRenderingContext2D, t: Theme, v: Scene, perPixel: number, x: (n: number) => number, height = v.height - TOP): void {
   c.fillStyle = t.line;
-  for (const moment of ticks(v, perPixel)) c.fillRect(Math.round(x(moment)), TOP, 0.5, v.height - TOP);
+  for (const moment of ticks(v, perPixel)) c.fillRect(Math.round(x(moment)), TOP, 0.5, height);
 }
 
 function overlays(c: CanvasRenderingContext2D, model: Model, layout: Layout, t: Theme, v: Scene, x: (n: number) => number): void {
@@ -197,13 +210,14 @@ function overlays(c: CanvasRenderingContext2D, model: Model, layout: Layout, t: 
     c.globalAlpha = 1;
   }
   const box = (event: Ev, color: string, line: number) => {
-    const y = layout.laneY[event.lane]!;
-    if (y < 0) return;
+    const own = layout.laneY[event.lane]!;
+    if (own < 0 || !layout.seen({ y: own, h: 0 }, v.scroll, v.height - TOP)) return;
+    const y = layout.toView(own, v.scroll);
     const h = model.block.tracks[model.lanes[event.lane]!.track]!.kind === "thread" ? 13 : 16;
     c.strokeStyle = color;
     c.lineWidth = line;
     const a = x(event.start), b = Math.max(a + 2, x(event.end));
-    c.strokeRect(Math.max(v.gutter - 9, a) - 0.5, TOP + y - v.scroll - 0.5, Math.min(v.width + 20, b) - Math.max(v.gutter - 9, a) + 0.5, h + 1);
+    c.strokeRect(Math.max(v.gutter - 9, a) - 0.5, TOP + y - 0.5, Math.min(v.width + 20, b) - Math.max(v.gutter - 9, a) + 0.5, h + 1);
   };
   if (v.hover) box(v.hover, t.soft, 1);
   if (v.selected) {
@@ -224,7 +238,7 @@ function arrow(
   const ya = layout.laneY[call.lane]!, yb = layout.laneY[work.lane]!;
   if (ya < 0 || yb < 0) return;
   const a = x(call.end), b = x(work.start);
-  const from = TOP + ya - v.scroll + 7, to = TOP + yb - v.scroll + 8;
+  const from = TOP + layout.toView(ya, v.scroll) + 7, to = TOP + layout.toView(yb, v.scroll) + 8;
   const bend = Math.max(20, Math.min(120, Math.abs(b - a) / 2));
   c.strokeStyle = c.fillStyle = t.accent;
   c.lineWidth = 1.5;

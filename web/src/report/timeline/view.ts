@@ -6,7 +6,7 @@ import { h, say } from "../dom";
 import type { Breakdown } from "./breakdown";
 import { details, help, rangeBreakdown } from "./footer";
 import { type Hit, hitAt, tipText } from "./hit";
-import { Layout } from "./layout";
+import { Layout, type Row } from "./layout";
 import { Minimap } from "./minimap";
 import { FULL_ZOOM, type Model } from "./model";
 import { RULER, TOP, paint } from "./paint";
@@ -187,8 +187,8 @@ export class Timeline implements Surface {
   private bringIntoView(event: Ev): void {
     if (this.layout.laneY[event.lane]! < 0) this.layout.reveal(event.lane);
     const y = this.layout.laneY[event.lane]!;
-    const room = this.canvas.clientHeight - TOP - 30;
-    if (y < this.scroll || y > this.scroll + room) this.scroll = y - room / 2;
+    const { pinned } = this.layout, room = this.canvas.clientHeight - TOP - 30;
+    if (y >= pinned && (y - this.scroll < pinned || y > this.scroll + room)) this.scroll = y - (pinned + room) / 2;
     const [a, b] = [event.start, event.end];
     const span = this.to - this.from;
     const width = Math.max(1, this.canvas.clientWidth - this.gutter);
@@ -271,8 +271,10 @@ export class Timeline implements Surface {
     return this.from + ((x - this.gutter) * (this.to - this.from)) / Math.max(1, this.canvas.clientWidth - this.gutter);
   }
 
+  private rowAt(y: number): Row | undefined { return this.layout.rowAt(this.layout.fromView(y - TOP, this.scroll)); }
+
   private hit(x: number, y: number): Hit | null {
-    const row = this.layout.rowAt(y - TOP + this.scroll);
+    const row = this.rowAt(y);
     if (row?.kind !== "lane" || x < this.gutter || y < TOP) return null;
     const perPixel = (this.to - this.from) / Math.max(1, this.canvas.clientWidth - this.gutter);
     return hitAt(this.model, row.lane, this.moment(x), perPixel);
@@ -280,7 +282,7 @@ export class Timeline implements Surface {
 
   click(x: number, y: number): void {
     if (y > RULER && y < TOP) { this.clickMark(x); return; }
-    const row = this.layout.rowAt(y - TOP + this.scroll);
+    const row = this.rowAt(y);
     if (row?.kind === "group") { this.layout.toggle(row.group); this.bar.sync(); this.ask(); return; }
     if (row?.kind === "lane" && x < this.gutter && this.layout.flat.delete(row.track)) { this.layout.build(); this.ask(); return; }
     const hit = this.hit(x, y);
@@ -381,6 +383,7 @@ export class Timeline implements Surface {
     const c = canvas.getContext("2d", { alpha: false })!;
     c.setTransform(scale, 0, 0, scale, 0, 0);
     this.colours ??= theme();
+    this.layout.fit(hgt - TOP);
     this.scroll = Math.max(0, Math.min(this.scroll, this.layout.height - (hgt - TOP)));
     this.source.want(this.from, this.to, (this.to - this.from) / Math.max(1, w - this.gutter), this.layout.lanesBetween(this.scroll, this.scroll + hgt - TOP));
     const drawn = paint(c, this.model, this.layout, this.colours, {
