@@ -79,6 +79,9 @@ def build(run: Run, folder: Path, say: Say = lambda _: None, part: int = PART) -
     At most about `part` rows are held at once, more only where that many overlap without a pause.
     """
     origin, last = _span(run)
+    # Rank by rank: no part of the work reads the files of others.
+    numbers = sorted({p.rank for p in run.parts})
+    ranks = [Run([p for p in run.parts if p.rank == n], run.window) for n in numbers]
     writers = {name: Writer(folder / name, code) for name, code in {**COLUMNS, **COVER}.items()}
     tracks: list[dict[str, Any]] = []
     keys: list[tuple[str, tuple[Any, ...]]] = []
@@ -87,16 +90,19 @@ def build(run: Run, folder: Path, say: Say = lambda _: None, part: int = PART) -
     for kind in _KINDS:
         if not run.rows(kind.table):
             continue
-        counts = _counts(run, kind)
+        counts = pl.concat([_counts(one, kind) for one in ranks])
         own = counts.group_by(kind.key, maintain_order=True).agg(pl.col("n").sum())
         at = len(tracks)
         tracks += kind.tracks(run, own)
         keys += [(kind.table, row) for row in own.select(kind.key).rows()]
         own = own.drop("n").with_columns(track=pl.int_range(at, at + pl.len(), dtype=pl.Int64))
-        for rows in _parts(run, kind, counts, own, part):
-            _put(rows, origin, writers, names, lanes)
-            say(writers["start"].length)
-    covers = list(_covers(run, origin, writers, part))
+        counts = counts.join(own, on=kind.key, nulls_equal=True, maintain_order="left")
+        for one in ranks:
+            mine = counts.filter(pl.col("rank") == one.parts[0].rank)
+            for rows in _parts(one, kind, mine, part):
+                _put(rows, origin, writers, names, lanes)
+                say(writers["start"].length)
+    covers = [cover for one in ranks for cover in _covers(one, origin, writers, part)]
     writers["before"].add([names.time])
     for writer in writers.values():
         writer.close()
@@ -169,14 +175,14 @@ def _counts(run: Run, kind: _Kind) -> pl.DataFrame:
     )  # fmt: skip
 
 
-def _parts(
-    run: Run, kind: _Kind, counts: pl.DataFrame, tracks: pl.DataFrame, part: int
-) -> Iterator[pl.DataFrame]:
-    """Rows of whole levels of tracks, or, where one is larger than a part, slices of its time."""
+def _parts(run: Run, kind: _Kind, counts: pl.DataFrame, part: int) -> Iterator[pl.DataFrame]:
+    """Rows of whole levels of tracks, or, where one is larger than a part, slices of its time.
+
+    `counts` has kind.key, level, track and n, the number of rows.
+    """
     by = [*kind.key, "level"]
     wanted = [*by, "name", "start_ns", "end_ns", *kind.columns]
     rows = _rows(run, kind).select(list(dict.fromkeys(wanted)))
-    counts = counts.join(tracks, on=kind.key, nulls_equal=True, maintain_order="left")
     group: list[dict[str, Any]] = []
     size = 0
     for key in [*counts.iter_rows(named=True), None]:
