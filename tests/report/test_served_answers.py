@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import http.client
 import json
 import random
 import struct
 import threading
+import zlib
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -21,6 +23,7 @@ from sightline.report.serve.index import Index
 from sightline.report.serve.view import window
 from support import traces
 from synth import SCENARIOS, kineto
+from synth_ncu import Kernel, report
 from web import million
 
 EVENTS = 9_000
@@ -304,3 +307,20 @@ def test_a_run_without_a_device_or_with_markup_in_its_names(tmp_path):
     assert evil.encode() not in body
     assert index.events == run.rows("host_ops")
     assert max(answers.overview(index)[3]) > 0.5
+
+
+def test_a_recording_without_a_timeline_has_the_other_panels(tmp_path):
+    (tmp_path / "k.ncu-rep").write_bytes(
+        report([Kernel(metrics={"gpu__time_duration.sum": 1000.0})])
+    )
+    run = door.open(str(tmp_path / "k.ncu-rep"))
+    (tmp_path / "index").mkdir()
+    asked = service.Service(run, build(run, tmp_path / "index"))
+    _, page = asked.answer("", {})
+    packed = page.split(b'id="page-data">', 1)[1].split(b"<", 1)[0]
+    content = json.loads(zlib.decompress(base64.b64decode(packed)))
+    names = [panel["name"] for panel in content["panels"]]
+    assert "kernels" in names
+    assert "timeline" not in names
+    _, panel = asked.answer("panel", {"name": "recording"})
+    assert json.loads(panel)["blocks"][0]["title"] == "Recordings"

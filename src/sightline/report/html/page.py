@@ -49,7 +49,7 @@ def begun(run: Run) -> Iterator[Callable[..., bytes]]:
     view = View(run)
     view.span  # noqa: B018 - read once, before the threads want it
     with ThreadPoolExecutor(THREADS, "page") as pool:
-        early = {"timeline": pool.submit(lambda: bool(view.columns))}
+        early = {"timeline": pool.submit(lambda: view.timeline.events.height and view.columns)}
         early |= {
             module.PANEL.name: pool.submit(module.data, view)
             for module in modules()

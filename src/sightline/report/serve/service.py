@@ -77,7 +77,11 @@ class Service:
             "about": [printable(part) for part in about],
             "origin_ns": str(self.index.origin_ns),
             "length_ns": self.index.length_ns,
-            "panels": [self._listed(module) for module in modules()],
+            "panels": [
+                self._listed(module)
+                for module in modules()
+                if self.index.events or module.PANEL.name != "timeline"
+            ],
         }
         return template(content, title, served=True)
 
