@@ -22,7 +22,8 @@ import sightline  # noqa: E402
 from sightline.model.declare import Finding  # noqa: E402
 from sightline.model.run import Run  # noqa: E402
 from sightline.report.summary import findings  # noqa: E402
-from synth import kineto  # noqa: E402
+from support.as_nsys import recorded  # noqa: E402
+from synth import Run as Program  # noqa: E402
 from synth.families import FAMILIES, Family, window_ns  # noqa: E402
 
 TARGET = ROOT / "benchmarks" / "diagnosis.md"
@@ -39,10 +40,9 @@ class Score:
     wrong: list[str] = field(default_factory=list)
 
 
-def opened(program: object, folder: Path) -> Run:
+def opened(family: Family, program: Program, folder: Path) -> Run:
     """The run that the tool makes of a recording of the program."""
-    kineto.write(program, folder, dialect="2025")  # type: ignore[arg-type]
-    return sightline.open(str(folder))
+    return sightline.open(str(recorded(family, program, folder)))
 
 
 def judged(found: list[Finding]) -> list[Finding]:
@@ -57,8 +57,8 @@ def score(family: Family, sizes: list[int], seeds: range) -> Score:
         for seed in seeds:
             with tempfile.TemporaryDirectory() as name:
                 program, twin = (family.build(size, seed, p) for p in (True, False))
-                found = judged(findings(opened(program, Path(name) / "planted")))
-                quiet = judged(findings(opened(twin, Path(name) / "healthy")))
+                found = judged(findings(opened(family, program, Path(name) / "planted")))
+                quiet = judged(findings(opened(family, twin, Path(name) / "healthy")))
             result.cases += 1
             truth = window_ns(program) - window_ns(twin)
             if found and found[0].rule == family.rule:
@@ -86,7 +86,8 @@ def large(events: int) -> str:
     per_step = sum(len(r.ranges) + len(r.ops) for r in one.ranks) / 4
     build = _steps("large", part)
     with tempfile.TemporaryDirectory() as name:
-        run = opened(build(round((events / per_step - 4) / 4), 0, True), Path(name))
+        program = build(round((events / per_step - 4) / 4), 0, True)
+        run = opened(Family("large", build), program, Path(name))
         rows = run.rows("device_ops") + run.rows("host_ops")
         nodes = run.ask("dependencies").height
         again = Run(run.parts)

@@ -9,15 +9,14 @@ import pytest
 
 import sightline
 from sightline.report.summary import findings
-from synth import kineto
+from support.as_nsys import recorded
 from synth.families import FAMILIES, window_ns
 
 SIZE, SEED = 1, 7
 
 
-def loud(program, folder):
-    kineto.write(program, folder, dialect="2025")
-    found = findings(sightline.open(str(folder)))
+def loud(family, program, folder):
+    found = findings(sightline.open(str(recorded(family, program, folder))))
     return [f for f in found if not f.abstained and f.severity != "info"]
 
 
@@ -25,8 +24,8 @@ def loud(program, folder):
 def test_planted_problem_first_and_its_gain_true(name, tmp_path):
     family = FAMILIES[name]
     program, twin = (family.build(SIZE, SEED, planted) for planted in (True, False))
-    first = loud(program, tmp_path / "planted")[0]
+    first = loud(family, program, tmp_path / "planted")[0]
     assert first.rule == name
     truth = window_ns(program) - window_ns(twin)
     assert first.gain_ns == pytest.approx(truth, rel=0.05)
-    assert loud(twin, tmp_path / "healthy") == []
+    assert loud(family, twin, tmp_path / "healthy") == []

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from random import Random
 
 from . import names
-from .model import Costs, Run, Sample
+from .model import Costs, Migration, Run, Sample
 from .program import HostThread, Simulator
 from .scenarios import MAIN, TRAIN_STEP
 
@@ -38,6 +38,7 @@ class Family:
 
     rule: str
     build: Callable[[int, int, bool], Run]
+    recorder: str = "kineto"  # or "nsys", where only Nsight Systems records the evidence
 
 
 def _vary(rng: Random, duration_ns: int) -> int:
@@ -322,6 +323,39 @@ def _clocked(name: str, bits: int) -> Callable[..., Run]:
     return build
 
 
+PAGE = 2 << 20
+FAULT_NS = 90_000
+
+
+def _thrash(t: HostThread, rng: Random, number: int, planted: bool) -> None:
+    """A kernel that faults for its pages, which the host has touched since the last time."""
+    length, faults = _vary(rng, 300_000), 8 if planted else 0
+    op = t.launch(names.TRITON, length + 2 * faults * FAULT_NS)
+    at = op.start_ns
+    for page in range(faults):
+        for kind in ("UVM DtoH", "UVM HtoD"):
+            end = at + FAULT_NS
+            t.rank.migrations.append(Migration(t.device, kind, at, end, page * PAGE, PAGE))
+            at = end
+
+
+def _one_device(size: int, seed: int, planted: bool) -> Run:
+    """Two processes on one of two devices take turns, so that each kernel lasts twice as long."""
+    sim, rng = Simulator(2), Random(seed)
+    for rank in sim.ranks:
+        rank.devices[:] = [0, 1]
+    for number in range(4 + 4 * size):
+        for _ in range(10):
+            length = _vary(rng, 200_000)
+            for t in sim.mains:
+                t.device = 0 if planted else t.rank.rank
+                t.launch(names.GEMM, 2 * length if planted else length)
+        for t in sim.mains:
+            t.synchronize()
+            t.cpu(10_000 + number)
+    return sim.finish("wrong-device-idle", "wrong-device-idle" if planted else "")
+
+
 def _slow_link(sim: Simulator, rngs: list[Random], rng: Random, planted: bool) -> None:
     """Equal collectives, of which every third takes thirty times as long."""
     for number in range(6):
@@ -379,8 +413,9 @@ def _pipeline(size: int, seed: int, planted: bool) -> Run:
     return sim.finish("pipeline-bubble", "pipeline-bubble" if planted else "")
 
 
+ONLY_NSYS = ("unified-memory-thrashing", "wrong-device-idle")
 FAMILIES: dict[str, Family] = {
-    rule: Family(rule, build)
+    rule: Family(rule, build, "nsys" if rule in ONLY_NSYS else "kineto")
     for rule, build in {
         "dataloader-starved": _steps("dataloader-starved", _load, before=1),
         "sync-in-step": _steps("sync-in-step", _item, before=0, after=1),
@@ -408,6 +443,8 @@ FAMILIES: dict[str, Family] = {
         "exposed-communication": _ranks("exposed-communication", _buckets),
         "small-collectives": _ranks("small-collectives", _small_collectives),
         "collective-below-bandwidth": _ranks("collective-below-bandwidth", _slow_link),
+        "unified-memory-thrashing": _steps("unified-memory-thrashing", _thrash),
+        "wrong-device-idle": _one_device,
         "clock-throttled": _clocked("clock-throttled", 0),
         "power-capped": _clocked("power-capped", 0x4),
         "thermal": _clocked("thermal", 0x40),

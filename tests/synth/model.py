@@ -160,6 +160,18 @@ class Sample:
     value: int
 
 
+@dataclass(frozen=True)
+class Migration:
+    """A page of unified memory that moved, on demand."""
+
+    device: int
+    kind: str  # "UVM HtoD" or "UVM DtoH"
+    start_ns: int
+    end_ns: int
+    address: int
+    bytes: int
+
+
 @dataclass
 class RankRun:
     """Everything that happened in one process."""
@@ -173,6 +185,7 @@ class RankRun:
     syncs: list[SyncRecord] = field(default_factory=list)
     memory: list[MemoryEvent] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
+    migrations: list[Migration] = field(default_factory=list)
 
     def end_ns(self) -> int:
         """Return when the last thing of this rank ended."""

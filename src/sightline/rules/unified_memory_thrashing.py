@@ -11,13 +11,13 @@ Why it hurts
 
 Evidence
     Migrations as Nsight Systems records them, by address: those of a page that had been moved the
-    same way before are thrashing, and their cause (page fault, eviction) is recorded. The gain is a
-    bound from the timeline: the time in which migrations ran and nothing else did. Kernels that
-    stall on a page are longer than they need be, which no timeline tells apart.
+    same way before are thrashing, and their cause (page fault, eviction) is recorded. Prefetches
+    that the program asked for are left out. A kernel that faults runs on while it waits for its
+    page, so the cost is all time of these migrations, beside kernels too; the gain is the same
+    time: a bound from the timeline, since a kernel may have had other warps to run.
 
 Threshold
-    Migrations alone take over 5 % of the window (TraceLens agent, 2026-08: its threshold for
-    copies).
+    Migrations take over 5 % of the window (TraceLens agent, 2026-08: its threshold for copies).
 
 Fix
     Prefetch before use (cudaMemPrefetchAsync), tell the driver who reads (cudaMemAdvise:
@@ -43,6 +43,7 @@ from sightline.algebra.copies import UNIFIED
 from sightline.algebra.copy_findings import copies_of
 from sightline.algebra.gains import NOTABLE_PCT, abstain, finding, window_ns
 from sightline.algebra.idle_findings import MAX_ROWS
+from sightline.algebra.intervals import covered
 from sightline.algebra.scalars import largest, total
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
@@ -64,8 +65,9 @@ def check(run: Run) -> Iterator[Finding]:
                 "were recorded: nsys profile --trace=cuda"
             )  # fmt: skip
         return
-    per_device = run.ask("copy_exposure").filter(pl.col("rule") == UNIFIED)
-    cost = total(per_device, "total_ns")
+    moves = moves.filter(pl.col("migration_cause").ne_missing("user prefetch"))
+    per_device = covered(moves, ["rank", "device_id"])
+    cost = total(per_device, "covered_ns")
     pct = 100 * cost / window_ns(run)
     if pct < NOTABLE_PCT:
         return
@@ -74,11 +76,10 @@ def check(run: Run) -> Iterator[Finding]:
     yield finding(
         run,
         RULE,
-        f"For {format_pct(pct)} of the window pages of unified memory move {times}, with nothing "
-        "beside it.",
+        f"For {format_pct(pct)} of the window pages of unified memory move {times}.",
         cost_ns=cost,
         change=None,
-        bound_ns=largest(per_device, "total_ns"),
+        bound_ns=largest(per_device, "covered_ns"),
         evidence=_lines(moves, again),
         rows=moves.sort("start_ns")
         .head(MAX_ROWS)
