@@ -24,7 +24,7 @@ import polars as pl
 
 from sightline.algebra.host_waits import BEGIN, FINISH, LANE, OP, THREAD, finishes
 from sightline.algebra.intervals import one_group
-from sightline.algebra.lookup import places, row_of, take
+from sightline.algebra.lookup import named, places, row_of, take
 from sightline.model.store import ID_SHIFT
 
 # Where a recording's own events do not tell. Launch: see idle_gaps. Stream gap and wait: NVIDIA,
@@ -74,12 +74,13 @@ def _calls(host_ops: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
         .unique(THREAD, keep="first", maintain_order=True)
         .drop("n")
     )
-    api = api.join(home, on=THREAD, nulls_equal=True, maintain_order="left").sort(
-        *THREAD, "start_ns", "host_op_id"
-    )
     reach = pl.col("end_ns").cum_max().shift(1)
-    if not one_group(api, THREAD):
-        reach = reach.over(THREAD)
+    if home.height == 1 and one_group(api, THREAD):
+        device = home.item(0, "device_id")
+        api = api.with_columns(device_id=pl.lit(device, pl.Int64)).sort("start_ns", "host_op_id")
+    else:
+        api = api.join(home, on=THREAD, nulls_equal=True, maintain_order="left")
+        api, reach = api.sort(*THREAD, "start_ns", "host_op_id"), reach.over(THREAD)
     return api.filter((pl.col("start_ns") >= reach).fill_null(value=True))
 
 
@@ -205,10 +206,13 @@ def _op_nodes(ops: pl.DataFrame, calls: pl.DataFrame, collectives: pl.DataFrame)
 
 def _events(ops: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
     """For operations launched right behind an event wait: what they waited for."""
-    marks = calls.sort(*THREAD, "start_ns").select(
-        call_id="host_op_id",
-        told=pl.col("name").str.contains(_EVENT_WAIT).shift(1).over(THREAD),
-    )
+    waits = named(calls, _EVENT_WAIT)
+    if not waits.any():
+        return pl.DataFrame(
+            schema=dict.fromkeys(("device_op_id", "event_id", "event_end"), pl.Int64)
+        )
+    marks = calls.select(*THREAD, "start_ns", call_id="host_op_id").with_columns(told=waits)
+    marks = marks.sort(*THREAD, "start_ns").with_columns(pl.col("told").shift(1).over(THREAD))
     told = ops.join(marks.filter("told"), on="call_id", how="semi")
     before = ops.select("rank", t="end_ns", other="stream_id", other_device="device_id",
                         event_id="device_op_id", event_end="end_ns").sort("t")  # fmt: skip

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
+from sightline.algebra.lookup import named
+
 # Where a recording's own events do not tell: the return of a wait, see `dependencies`.
 RETURN_NS = 3_000
 # HolisticTraceAnalysis: a stream takes 1022 to 1024 operations before launches block.
@@ -23,8 +25,7 @@ BEGIN, FINISH, OP = 0, 1, 2
 def finishes(calls: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
     """Calls that wait: for which operation's end or start, with which lag, at what own cost."""
     found = calls.filter(
-        (pl.col("name").str.contains(WAITING) | pl.col("name").str.contains(ALLOCATING))
-        & ~pl.col("name").str.contains(_STREAM_ORDERED)
+        (named(calls, WAITING) | named(calls, ALLOCATING)) & ~named(calls, _STREAM_ORDERED)
     )
     own = (
         ops.filter(pl.col("kind").is_in(["memcpy", "memset"]))
@@ -113,7 +114,9 @@ def _full_queue(calls: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
     launched = ops.drop_nulls("call_ns").sort("call_ns", "device_op_id")
     length = pl.col("call_end_ns") - pl.col("call_ns")
     # What a launch takes where there is room: the shortest tenth of the calls.
-    usual = int(launched.unique("call_id").select(length.quantile(0.1, "lower")).item() or 0)
+    usual = int(launched.filter("first").select(length.quantile(0.1, "lower")).item() or 0)
+    if launched.height <= QUEUE or not launched.select((length > 2 * usual).any()).item():
+        launched = launched.clear()
     # So many are queued if the one that many places ahead had not started at the call.
     ahead = pl.col("start_ns").shift(QUEUE).over(LANE)
     full = launched.filter(length > 2 * usual, ahead > pl.col("call_ns"))
