@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import sightline
 from sightline.model.run import Run
 from sightline.report import kept
 from sightline.report.summary import summary
+from sightline.rules._own.forms import OwnRule
 from support import traces as t
 
 EVENTS = [t.step(1, 0, 90), t.op("a", 1, 20), *(t.kernel(f"k{i}", 10 * i, 5) for i in range(8))]
@@ -26,9 +28,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 def times_asked(monkeypatch: pytest.MonkeyPatch) -> list[Run]:
     asked: list[Run] = []
 
-    def counted(run: Run) -> dict[str, object]:
+    def counted(run: Run, own: Sequence[OwnRule]) -> dict[str, object]:
         asked.append(run)
-        return summary(run)
+        return summary(run, own)
 
     monkeypatch.setattr(kept, "summary", counted)
     return asked

@@ -155,6 +155,13 @@ def test_the_pages_example_finds_what_the_page_says(example, recording, capsys):
     assert any("upload-limit.yaml, line" in s for s in mine["sources"])
 
 
+def test_the_report_takes_own_rules_too(example, recording, capsys):
+    assert main(["report", recording, "--rules", example, "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    (mine,) = [f for f in data["findings"] if f["rule"] == "upload-limit"]
+    assert 0 < mine["gain_ns"] <= max(row["window_ns"] for row in data["breakdown"])
+
+
 def test_a_rule_of_ones_own_is_listed_and_explained(example, capsys):
     assert main(["rules", "--rules", example]) == 0
     assert "upload-limit" in capsys.readouterr().out

@@ -58,7 +58,10 @@ def compiling(host: pl.DataFrame) -> pl.DataFrame:
 def said(host: pl.DataFrame) -> pl.DataFrame:
     """Ranges by what they are: a cost that the driver reports of itself goes by its kind."""
     is_cost = pl.col("layer") == "overhead"
+    columns = ["host_op_id", "parent_id", *_THREAD, "layer", "start_ns", "end_ns"]
+    if not host.select(is_cost.any()).item():
+        return host.select(*columns, "name")
     return host.select(
-        "host_op_id", "parent_id", *_THREAD, "layer", "start_ns", "end_ns",
+        *columns,
         name=pl.when(is_cost).then(pl.coalesce("category", "name")).otherwise("name"),
     )  # fmt: skip

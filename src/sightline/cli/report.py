@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from sightline.cli._shared import add_recordings, open_run
+from sightline.cli._shared import add_recordings, add_rules, open_run, own_rules
 
 if TYPE_CHECKING:
     from sightline.model.run import Run
@@ -25,6 +25,7 @@ DEFAULT = "report.html"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_recordings(parser)
+    add_rules(parser)
     parser.add_argument("--json", action="store_true", help="the same as --format json")
     parser.add_argument(
         "--format", metavar="F", help=f"{', '.join(FORMATS)}; else by the ending of -o"
@@ -45,11 +46,12 @@ def run(args: argparse.Namespace) -> int:
     from sightline.report.kept import kept_summary
 
     form = _form(args)
+    own = own_rules(args.rules)
     opened = open_run(args)
     if form == "html":
         from sightline.report.html.page import write
 
-        page = write(opened)
+        page = write(opened, own=own)
         if args.output is None:
             from sightline.cli._shared import print_bytes
 
@@ -58,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
             _put(Path(args.output), page)
             print(f"{args.output} written", file=sys.stderr)
         return 0
-    data = kept_summary(opened)
+    data = kept_summary(opened, own)
     if args.output is not None:
         _put(Path(args.output), _bytes(data, form))
         print(f"{args.output} written", file=sys.stderr)

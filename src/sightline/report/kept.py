@@ -12,8 +12,9 @@ import hashlib
 import json
 import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sightline
 from sightline import registry
@@ -21,14 +22,17 @@ from sightline.importers import _cache
 from sightline.model.run import Run
 from sightline.report.summary import summary
 
+if TYPE_CHECKING:
+    from sightline.rules._own.forms import OwnRule
+
 MIN_ROWS = 100_000  # of fewer, the answer is made about as soon as it is found
 
 
-def kept_summary(run: Run) -> dict[str, Any]:
-    """What `summary` says, from the cache where it has been said before."""
+def kept_summary(run: Run, own: Sequence[OwnRule] = ()) -> dict[str, Any]:
+    """What `summary` says, from the cache where it has been said before without rules of one's own."""
     rows = run.rows("device_ops") + run.rows("host_ops")
-    if rows < MIN_ROWS or registry.has_outsiders():
-        return summary(run)
+    if own or rows < MIN_ROWS or registry.has_outsiders():
+        return summary(run, own)
     path = _cache.folder() / "answers" / f"{_key(run)}.json"
     with contextlib.suppress(OSError, ValueError):
         kept: dict[str, Any] = json.loads(path.read_bytes())

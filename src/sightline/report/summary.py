@@ -49,8 +49,8 @@ def findings(run: Run, own: Sequence[OwnRule] = (), *, vendor: bool = False) -> 
     return ranked(found, run.ask("quality_gate"))
 
 
-def summary(run: Run) -> dict[str, Any]:
-    """Everything on the first screen, as plain data."""
+def summary(run: Run, own: Sequence[OwnRule] = ()) -> dict[str, Any]:
+    """Everything on the first screen, as plain data; `own` as in `findings`."""
     has_device = bool(run.rows("device_ops"))
     return {
         "schema": SCHEMA,
@@ -59,7 +59,7 @@ def summary(run: Run) -> dict[str, Any]:
         "window": run.ask("windows").to_dicts() if has_device else [],
         "breakdown": run.ask("breakdown").to_dicts() if has_device else [],
         "counts": {name: run.rows(name) for name in run.present()},
-        "findings": [asdict(f) for f in findings(run)],
+        "findings": [asdict(f) for f in findings(run, own)],
         "kernels": _kernels(run) if has_device else [],
         "idle": run.ask("idle").to_dicts() if has_device else [],
         "profiled_kernels": kernel_rows(run) if run.rows("profiled_kernels") else [],

@@ -60,15 +60,14 @@ def check(run: Run) -> Iterator[Finding]:
     shared = _shared(ops)
     lost = shared.select((pl.col("busy_ns") * (1 - 1 / pl.col("processes"))).sum()).item() or 0
     pct = 100 * lost / window_ns(run)
-    idle = ", ".join(str(d) for d in empty.get_column("device_id").sort())
+    idle = _devices(empty)
     if pct >= NOTABLE_PCT:
         yield _finding(run, shared, round(lost), pct, idle)
     elif not run.rows("collectives") and _alone(run):
-        used = ", ".join(str(d) for d in ops.get_column("device_id").unique().sort())
         yield finding(
             run,
             RULE,
-            f"Device {idle} has nothing to do; the program uses device {used}.",
+            f"{_devices(empty).capitalize()} without any work; the program uses {_devices(ops)}.",
             cost_ns=0,
             change=None,
             bound_ns=0,
@@ -88,7 +87,7 @@ def _finding(run: Run, shared: pl.DataFrame, lost: int, pct: float, idle: str) -
         run,
         RULE,
         f"Processes run at once on device {worst['device_id']} for {format_pct(pct)} of the window "
-        f"more than if they were spread, while device {idle} has nothing to do.",
+        f"more than if they were spread, while {idle} has nothing to do.",
         cost_ns=lost,
         change=None,
         bound_ns=lost,
@@ -139,6 +138,16 @@ def _several(run: Run, ops: pl.DataFrame) -> Iterator[Finding]:
             RULE, "several ranks use the device of the same number, and one has nothing to do; "
             "whether they are on one machine is not kept: compare hosts (--keep-identity)"
         )  # fmt: skip
+
+
+def _devices(rows: pl.DataFrame) -> str:
+    """'device 0', 'devices 1 to 7' or 'devices 1, 3'."""
+    numbers = rows.get_column("device_id").unique().sort().to_list()
+    if len(numbers) == 1:
+        return f"device {numbers[0]}"
+    if len(numbers) > 2 and numbers[-1] - numbers[0] == len(numbers) - 1:
+        return f"devices {numbers[0]} to {numbers[-1]}"
+    return f"devices {', '.join(map(str, numbers))}"
 
 
 def _alone(run: Run) -> bool:

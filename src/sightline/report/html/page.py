@@ -9,13 +9,13 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from html import escape
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sightline import __version__, registry
 from sightline.errors import MissingDataError
@@ -25,6 +25,9 @@ from sightline.report.html.headline import about
 from sightline.report.kept import kept_summary
 from sightline.text import printable
 
+if TYPE_CHECKING:
+    from sightline.rules._own.forms import OwnRule
+
 SCHEMA = "sightline-page/1"
 # Polars keeps all cores busy where it can; two threads fill what its single-core parts leave.
 THREADS = 2
@@ -32,11 +35,19 @@ THREADS = 2
 MARK = b'<meta name="generator" content="sightline report">'
 
 
-def write(run: Run, data: dict[str, Any] | None = None, title: str | None = None) -> bytes:
-    """The report of a run. `data` is the answer of summary(run) where the caller has it."""
+def write(
+    run: Run,
+    data: dict[str, Any] | None = None,
+    title: str | None = None,
+    own: Sequence[OwnRule] = (),
+) -> bytes:
+    """The report of a run. `data` is the answer of summary(run) where the caller has it.
+
+    `own` are rules that a person wrote; they are asked where there is no `data`.
+    """
     if data is None:
         with begun(run) as finish:
-            return finish(kept_summary(run), title)
+            return finish(kept_summary(run, own), title)
     return _written(View(run, data), {}, title)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sightline.algebra.gains import severity, window_ns
+from sightline.algebra.scalars import largest
 from sightline.model.declare import Finding
 from sightline.model.run import Run
 from sightline.rules._own import facts as of
@@ -72,6 +73,8 @@ def _finding(run: Run, rule: OwnRule, outcome: Outcome) -> Finding | None:
     pct = None
     if cost is not None and run.rows("device_ops"):
         pct = min(100 * cost / window_ns(run), 100.0)
+        # A cost is over all devices; no window can shrink by more than all of it.
+        gain = min(cost if gain is None else gain, largest(run.ask("breakdown"), "window_ns"))
     graded = severity(pct) if pct is not None else "warning"
     return Finding(
         rule=rule.tag,
@@ -80,7 +83,7 @@ def _finding(run: Run, rule: OwnRule, outcome: Outcome) -> Finding | None:
         summary=filled(rule.hint, outcome.names) or f"{rule.rule.text} holds.",
         cost_ns=cost,
         cost_pct=pct,
-        gain_ns=gain if gain is not None else cost,
+        gain_ns=gain,
         evidence=tuple(evidence(rule, outcome.names)),
         cause=f"the rule holds: {rule.rule.text}",
         fix=rule.texts.get("fix"),
