@@ -95,6 +95,20 @@ def test_launch_phases(nested: Run) -> None:
     assert (summary["QAvg (ns)"], summary["TAvg (ns)"], summary["KMax (ns)"]) == (900, 1035, 1000)
 
 
+@pytest.mark.parametrize(
+    ("report", "column"),
+    [("cuda_gpu_kern_sum", "Name"), ("cuda_gpu_kern_gb_sum", "Name"), ("cuda_gpu_trace", "Name"),
+     ("cuda_gpu_sum", "Operation"), ("cuda_api_gpu_sum", "Operation"),
+     ("cuda_kern_exec_sum", "Kernel Name"), ("cuda_kern_exec_trace", "Kernel Name")],
+)  # fmt: skip
+def test_kernels_under_their_innermost_range(nested: Run, report: str, column: str) -> None:
+    """Of start/end ranges, which need not nest, none is innermost."""
+    names = set(nested.ask(report, names="base", nvtx_name=1).get_column(column))
+    plain = set(nested.ask(report, names="base").get_column(column))
+    assert names - plain == {"compute:gemm", "elsewhere:relu"}
+    assert plain - names == {"gemm", "relu"}
+
+
 def test_gpu_trace(nested: Run) -> None:
     copy = nested.ask("cuda_gpu_trace").row(1, named=True)
     assert copy["Name"] == "[CUDA memcpy Host-to-Device]"

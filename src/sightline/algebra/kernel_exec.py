@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.vendor_reports import api_name, device_rows, kernel_name, session_time
+from sightline.algebra.vendor_reports import api_name, device_rows, session_time, with_kernel_name
 from sightline.model.run import Run
 
 QUEUE_NOTE = (
@@ -13,7 +13,7 @@ QUEUE_NOTE = (
 )
 
 
-def phases(run: Run, names: str) -> pl.DataFrame:
+def phases(run: Run, names: str, nvtx_name: int) -> pl.DataFrame:
     """Kernels with their launch call: api, api_ns, queue_ns (or null), ns, total_ns, kernel.
 
     Times are the session's. Kernels without a recorded launch call are left out.
@@ -24,10 +24,9 @@ def phases(run: Run, names: str) -> pl.DataFrame:
     )  # fmt: skip
     wait = pl.col("start_ns") - pl.col("api_end")
     frame = (
-        device_rows(run, "kernel")
+        with_kernel_name(run, device_rows(run, "kernel"), names, nvtx_name)
         .join(calls, on="launch_id")
         .with_columns(
-            kernel_name(names).alias("kernel"),
             api_ns=pl.col("api_end") - pl.col("api_start"),
             queue_ns=pl.when(wait >= 0).then(wait),
             total_ns=pl.max_horizontal("api_end", "end_ns") - pl.col("api_start"),

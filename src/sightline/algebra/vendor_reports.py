@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import polars as pl
 
+from sightline.algebra.lookup import row_of, take
+from sightline.algebra.trees import nearest_ancestor
 from sightline.algebra.window import host_in, starting_in
 from sightline.errors import MissingDataError
 from sightline.model.columns import Column, number, pct, real, text
@@ -20,6 +22,9 @@ SHARE_NOTE = "Time (%) is a share of the rows listed, not of the run's time."
 OVERLAP_NOTE = "Operations that ran at the same time are each counted."
 
 NAMES = Param("names", "demangled", "kernel names: demangled, base (short) or mangled")
+NVTX_NAME = Param(
+    "nvtx_name", 0, "1: the innermost NVTX push/pop range around a kernel's launch before its name"
+)
 ROWS = Param("rows", 50, "how many rows at most; 0 for all")
 
 # What nsys calls the kinds of MPI calls.
@@ -121,6 +126,30 @@ def kernel_name(names: str) -> pl.Expr:
     """The kernel's name in the form that was asked for, or the nearest one that there is."""
     first = {"base": "short_name", "mangled": "mangled_name"}.get(names, "name")
     return pl.coalesce(first, "name")
+
+
+def with_kernel_name(run: Run, ops: pl.DataFrame, names: str, nvtx_name: int) -> pl.DataFrame:
+    """Device operations with `kernel`, the name in the form that was asked for.
+
+    With `nvtx_name`, "RANGE:NAME" where the launch lies in an NVTX push/pop range (nsys documents
+    that the range is put before the name, not what stands between: the colon is ours).
+    """
+    ops = ops.with_columns(kernel=kernel_name(names))
+    if not nvtx_name:
+        return ops
+    host = run.table("host_ops")
+    ids = host.get_column("host_op_id")
+    known = host.filter(
+        pl.col("layer").is_in(["annotation", "step"])
+        & (pl.col("range_kind").fill_null("pushpop") == "pushpop")
+    ).get_column("host_op_id")
+    around = row_of(ids, nearest_ancestor(host, ops.get_column("launch_id"), known))
+    label = take(host.select(around="name"), around)
+    return ops.hstack(label).with_columns(
+        kernel=pl.when(pl.col("around").is_not_null())
+        .then(pl.format("{}:{}", "around", "kernel"))
+        .otherwise("kernel")
+    )
 
 
 def operation() -> pl.Expr:

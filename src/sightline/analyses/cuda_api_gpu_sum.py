@@ -6,16 +6,17 @@ import polars as pl
 
 from sightline.algebra.vendor_reports import (
     NAMES,
+    NVTX_NAME,
     OVERLAP_NOTE,
     SHARE_NOTE,
     api_name,
     device_rows,
     host_rows,
-    kernel_name,
     name_column,
     operation,
     summed,
     time_sum,
+    with_kernel_name,
 )
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
@@ -28,20 +29,21 @@ ANALYSIS = Analysis(
         name_column("Category", "CUDA_API, CUDA_KERNEL or MEMORY_OPER"),
         name_column("Operation", "API function, kernel, direction of the copy, or fill"),
     ),
-    params=(NAMES,),
+    params=(NAMES, NVTX_NAME),
     notes=(SHARE_NOTE, OVERLAP_NOTE, "Host and GPU time are added up side by side."),
 )
 
 
-def run(run: Run, *, names: str = "demangled") -> pl.DataFrame:
+def run(run: Run, *, names: str = "demangled", nvtx_name: int = 0) -> pl.DataFrame:
     """One row per call or operation, largest total first."""
     is_kernel = pl.col("kind") == "kernel"
-    on_device = device_rows(run, "kernel", "memcpy", "memset").select(
+    rows = device_rows(run, "kernel", "memcpy", "memset")
+    on_device = with_kernel_name(run, rows, names, nvtx_name).select(
         pl.when(is_kernel)
         .then(pl.lit("CUDA_KERNEL"))
         .otherwise(pl.lit("MEMORY_OPER"))
         .alias("Category"),
-        pl.when(is_kernel).then(kernel_name(names)).otherwise(operation()).alias("Operation"),
+        pl.when(is_kernel).then(pl.col("kernel")).otherwise(operation()).alias("Operation"),
         "ns",
     )
     calls = host_rows(run, "runtime", "driver").select(

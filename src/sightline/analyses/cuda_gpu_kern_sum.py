@@ -6,13 +6,14 @@ import polars as pl
 
 from sightline.algebra.vendor_reports import (
     NAMES,
+    NVTX_NAME,
     OVERLAP_NOTE,
     SHARE_NOTE,
     device_rows,
-    kernel_name,
     name_column,
     summed,
     time_sum,
+    with_kernel_name,
 )
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
@@ -22,12 +23,13 @@ ANALYSIS = Analysis(
     "How long did each kernel run in all? (as nsys stats)",
     time_sum("Instances", name_column("Name", "kernel")),
     needs=("device_ops",),
-    params=(NAMES,),
+    params=(NAMES, NVTX_NAME),
     notes=(SHARE_NOTE, OVERLAP_NOTE),
 )
 
 
-def run(run: Run, *, names: str = "demangled") -> pl.DataFrame:
+def run(run: Run, *, names: str = "demangled", nvtx_name: int = 0) -> pl.DataFrame:
     """One row per name, largest total first."""
-    kernels = device_rows(run, "kernel").with_columns(kernel_name(names).alias("Name"))
+    kernels = with_kernel_name(run, device_rows(run, "kernel"), names, nvtx_name)
+    kernels = kernels.rename({"kernel": "Name"})
     return summed(kernels, "Instances", ["Name"])

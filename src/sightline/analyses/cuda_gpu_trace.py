@@ -7,12 +7,13 @@ import polars as pl
 from sightline.algebra.vendor_reports import (
     MB,
     NAMES,
+    NVTX_NAME,
     device_rows,
-    kernel_name,
     memory_kind,
     name_column,
     operation,
     session_time,
+    with_kernel_name,
 )
 from sightline.model.columns import number, real, text
 from sightline.model.declare import Analysis
@@ -45,7 +46,7 @@ ANALYSIS = Analysis(
         name_column("Name", "kernel, direction of the copy, or fill"),
     ),
     needs=("device_ops",),
-    params=(NAMES,),
+    params=(NAMES, NVTX_NAME),
     notes=(
         "nsys computes Throughput with a whole number of operations per second and so prints up "
         "to 0.1 % less, and 0 for copies of more than a second; here it is size over duration.",
@@ -53,13 +54,14 @@ ANALYSIS = Analysis(
 )
 
 
-def run(run: Run, *, names: str = "demangled") -> pl.DataFrame:
+def run(run: Run, *, names: str = "demangled", nvtx_name: int = 0) -> pl.DataFrame:
     """One row per operation, in order of start."""
     devices = run.table("devices").select("rank", "device_id", device_name="name")
     ops = session_time(device_rows(run, "kernel", "memcpy", "memset"), run, "start_ns").join(
         devices.unique(["rank", "device_id"]), on=["rank", "device_id"], how="left",
         maintain_order="left",
     )  # fmt: skip
+    ops = with_kernel_name(run, ops, names, nvtx_name)
     is_kernel, is_fill = pl.col("kind") == "kernel", pl.col("kind") == "memset"
     return ops.sort("start_ns", "device_op_id").select(
         pl.col("start_ns").alias("Start (ns)"),
@@ -83,5 +85,5 @@ def run(run: Run, *, names: str = "demangled") -> pl.DataFrame:
         pl.col("context_id").alias("Ctx"),
         pl.col("green_context_id").alias("GreenCtx"),
         pl.col("stream_id").alias("Strm"),
-        pl.when(is_kernel).then(kernel_name(names)).otherwise(operation()).alias("Name"),
+        pl.when(is_kernel).then(pl.col("kernel")).otherwise(operation()).alias("Name"),
     )

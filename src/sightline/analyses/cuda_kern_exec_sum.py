@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from sightline.algebra.kernel_exec import QUEUE_NOTE, phases
-from sightline.algebra.vendor_reports import NAMES, name_column, statistics
+from sightline.algebra.vendor_reports import NAMES, NVTX_NAME, name_column, statistics
 from sightline.model.columns import number, real, text
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
@@ -38,15 +38,15 @@ ANALYSIS = Analysis(
         name_column("Kernel Name", "kernel"),
     ),
     needs=("device_ops", "host_ops"),
-    params=(NAMES,),
+    params=(NAMES, NVTX_NAME),
     notes=(QUEUE_NOTE,),
 )
 
 
-def run(run: Run, *, names: str = "demangled") -> pl.DataFrame:
+def run(run: Run, *, names: str = "demangled", nvtx_name: int = 0) -> pl.DataFrame:
     """One row per thread, device, call and kernel; largest total time first."""
     found = (
-        phases(run, names)
+        phases(run, names, nvtx_name)
         .group_by([pl.col(column).alias(name) for name, column in _BY.items()])
         .agg(
             pl.len().alias("Count"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from sightline.algebra.kernel_exec import QUEUE_NOTE, phases
-from sightline.algebra.vendor_reports import NAMES, name_column, xyz
+from sightline.algebra.vendor_reports import NAMES, NVTX_NAME, name_column, xyz
 from sightline.model.columns import number, text
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
@@ -30,15 +30,15 @@ ANALYSIS = Analysis(
         name_column("Kernel Name", "kernel"),
     ),
     needs=("device_ops", "host_ops"),
-    params=(NAMES,),
+    params=(NAMES, NVTX_NAME),
     notes=(QUEUE_NOTE,),
 )
 
 
-def run(run: Run, *, names: str = "demangled") -> pl.DataFrame:
+def run(run: Run, *, names: str = "demangled", nvtx_name: int = 0) -> pl.DataFrame:
     """One row per kernel with a launch call, in order of that call."""
     return (
-        phases(run, names)
+        phases(run, names, nvtx_name)
         .sort("api_start", "start_ns", "device_op_id")
         .select(
             pl.col("api_start").alias("API Start (ns)"),
