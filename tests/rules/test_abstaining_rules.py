@@ -231,3 +231,17 @@ def test_bandwidth_without_sizes_or_without_other_ranks_is_not_judged(tmp_path):
     ]  # fmt: skip
     found = by_rule(traces.opened(tmp_path / "plain", plain))["collective-below-bandwidth"]
     assert "sizes and groups" in found.reason
+
+
+def test_kineto_names_the_drivers_compiler_otherwise(tmp_path):
+    """The same as above in PyTorch's profiler: category overhead, "Driver Compiler"."""
+    events, at = [], 0
+    for i in range(6):
+        events += [traces.launch(at, 5, i + 1), traces.kernel(f"k{i}", at + 9, 991, i + 1)]
+        at += 1000
+        if i in (2, 4):
+            events.append(traces.host("overhead", "Driver Compiler", at + 1, 999))
+            at += 1000
+    found = by_rule(traces.opened(tmp_path, events))
+    assert "profiler-overhead" not in found
+    assert found["recompilation"].gain_ns == pytest.approx(2 * MS, rel=0.02)

@@ -51,9 +51,10 @@ _ALLOCATING = (
 # An async allocation is ordered on the stream and does not stop the host.
 _NOT_ALLOCATING = r"(?:Malloc|Free|MemAlloc|MemFree)(?:FromPool)?Async"
 _LOADING = r"(?i)dataloader"
-# Of the OVERHEAD rows of Nsight Systems these are the program's own (SQLite Schema Reference).
-_LOADS = r"^Runtime module loading|^Lazy function loading"
-_PROGRAMS_OWN = _LOADS + r"|^Driver JIT compiler|^Command buffer full"
+# Of CUPTI's overhead records these are the program's own cost, not the profiler's; as Nsight
+# Systems (SQLite Schema Reference) and Kineto (cupti_strings.cpp) name them.
+_LOADS = r"(?i)^runtime (?:triggered )?module loading|^lazy function loading"
+_PROGRAMS_OWN = _LOADS + r"|^driver (?:jit )?compiler|^command buffer full"
 _WAIT_EVENT = r"StreamWaitEvent"
 
 ANALYSIS = Analysis(

@@ -53,10 +53,10 @@ ANALYSIS = Analysis(
     needs=("device_ops",),
 )
 
-# Calls, and rows of Nsight Systems' OVERHEAD table.
+# Calls, and CUPTI's overhead records as Nsight Systems and Kineto name them.
 LOADS_CODE = (
     r"ModuleLoad|ModuleUnload|LibraryLoad|LinkCreate|LinkComplete|ModuleGetFunction"
-    r"|^Runtime module loading|^Lazy function loading"
+    r"|^(?i:runtime (?:triggered )?module loading|lazy function loading)"
 )
 # TraceLens agent, 2026-08: kernels with a mean below 10 µs are short.
 TINY_NS = 10_000

@@ -68,7 +68,8 @@ def check(run: Run) -> Iterator[Finding]:
     gained = replayed(run, without).ns
     some = f"{format_count(blocked.height)} launch calls, {format_ns(waited)} in all"
     buffers = run.scan("host_ops").filter(
-        (pl.col("layer") == "overhead") & pl.col("name").str.contains("(?i)command buffer full")
+        pl.col("layer") == "overhead",
+        pl.coalesce("category", "name").str.contains("(?i)command buffer full"),
     )
     seen = buffers.select(pl.len()).collect().item()
     found = finding(
