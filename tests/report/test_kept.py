@@ -28,7 +28,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 def times_asked(monkeypatch: pytest.MonkeyPatch) -> list[Run]:
     asked: list[Run] = []
 
-    def counted(run: Run, own: Sequence[OwnRule]) -> dict[str, object]:
+    def counted(run: Run, own: Sequence[OwnRule] = ()) -> dict[str, object]:
         asked.append(run)
         return summary(run, own)
 

@@ -29,7 +29,7 @@ MIN_ROWS = 100_000  # of fewer, the answer is made about as soon as it is found
 
 
 def kept_summary(run: Run, own: Sequence[OwnRule] = ()) -> dict[str, Any]:
-    """What `summary` says, from the cache where it has been said before without rules of one's own."""
+    """What `summary` says; taken from the cache where no rules of one's own are asked."""
     rows = run.rows("device_ops") + run.rows("host_ops")
     if own or rows < MIN_ROWS or registry.has_outsiders():
         return summary(run, own)
