@@ -6,6 +6,14 @@
     run.ask("breakdown")          # a Polars frame
     run.scan("device_ops")        # a lazy frame over the recorded kernels, copies and fills
 
+And in a program that is to be recorded (docs/record.md), where each is a no-op unless it is:
+
+    import sightline as sl
+
+    with sl.annotate("attention"):
+        ...
+    sl.step()                     # at the end of each iteration
+
 Everything not named here is private, or documented as extension API in docs/contributing.md.
 """
 
@@ -24,6 +32,12 @@ from sightline.errors import (
 )
 
 if TYPE_CHECKING:
+    from sightline.inline.annotate import annotate, mark
+    from sightline.inline.capture import capture
+    from sightline.inline.memory import checkpoint, memory_history
+    from sightline.inline.nvml import gpu_monitor
+    from sightline.inline.step import step
+    from sightline.inline.timing import profile
     from sightline.model.run import Run
 
 __version__ = "0.1.0"
@@ -37,9 +51,23 @@ __all__ = [
     "SightlineError",
     "StoreError",
     "UnknownFormatError",
+    "annotate",
+    "capture",
+    "checkpoint",
+    "gpu_monitor",
+    "mark",
+    "memory_history",
     "open",
+    "profile",
     "save",
+    "step",
 ]
+
+# Where each part of the in-code API is; loaded when it is first used.
+_INLINE = {
+    "annotate": "annotate", "mark": "annotate", "step": "step", "capture": "capture",
+    "checkpoint": "memory", "memory_history": "memory", "gpu_monitor": "nvml", "profile": "timing",
+}  # fmt: skip
 
 
 def open(*paths: str, keep_identity: bool = False) -> Run:
@@ -68,4 +96,10 @@ def __getattr__(name: str) -> object:
         from sightline.model.run import Run
 
         return Run
+    if name in _INLINE:
+        import importlib
+
+        found: object = getattr(importlib.import_module(f"sightline.inline.{_INLINE[name]}"), name)
+        globals()[name] = found  # the next use costs no call
+        return found
     raise AttributeError(f"module 'sightline' has no attribute '{name}'")

@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
         # The screen is laid out for 80 columns: rich must not wrap or colour it by itself.
         Console(width=WIDTH, highlight=False, soft_wrap=True).print(render(data), markup=False)
         if sys.stdout.isatty() and not args.no_html:
-            _beside(opened, data)
+            beside(opened, data)
         return 0
     from sightline.cli._shared import print_bytes
 
@@ -124,7 +124,7 @@ def _put(target: Any, data: bytes) -> None:
         raise InputError(f"cannot write {target}", why=error.strerror) from error
 
 
-def _beside(opened: Run, data: dict[str, Any]) -> None:
+def beside(opened: Run, data: dict[str, Any]) -> None:
     """The page in the current folder. What is there and not ours stays; a screen is enough then."""
     import sys
     from pathlib import Path

@@ -6,6 +6,7 @@ import importlib.metadata
 import re
 import shutil
 import subprocess
+import sysconfig
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,9 +26,15 @@ class Way:
     why: str
 
 
+def program_of(name: str) -> str | None:
+    """A program on the PATH, or beside the Python that runs sightline."""
+    beside = Path(sysconfig.get_path("scripts")) / name
+    return shutil.which(name) or (str(beside) if beside.exists() else None)
+
+
 def output_of(command: list[str]) -> str | None:
     """What a program prints, or None where it is missing, fails or hangs."""
-    program = shutil.which(command[0])
+    program = program_of(command[0])
     if program is None:
         return None
     try:

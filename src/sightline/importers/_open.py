@@ -12,9 +12,11 @@ from typing import Any
 from sightline import registry
 from sightline.errors import DamagedError, InputError, UnknownFormatError
 from sightline.importers import _cache
+from sightline.importers._recorded import read_folder
 from sightline.model.columns import Table, conform
 from sightline.model.declare import Importer, ImportOptions, Quality
 from sightline.model.run import Run
+from sightline.model.run_folder import is_recorded
 from sightline.model.source import Source
 from sightline.model.store import Part, Tables, is_store, read_facts, write_store
 
@@ -37,12 +39,19 @@ def open_run(
         if is_store(path):
             members += [(path, index, facts) for index, facts in enumerate(read_facts(path))]
             continue
+        if is_recorded(path):
+            members += read_folder(path, given, options, _import_file)
+            continue
         source = Source(path, given, _counter(given, path, progress) if progress else None)
         store = import_one(source, options)
         members += [
             (store, 0, {**facts, **_of_path(path, given, facts)}) for facts in read_facts(store)
         ]
     return compose(members)
+
+
+def _import_file(path: Path, options: ImportOptions) -> Path:
+    return import_one(Source(path, str(path)), options)
 
 
 # 'rank7', 'rank-7', 'rank_7' or 'rank.7', not as the end of another word.
@@ -79,7 +88,7 @@ def expand(paths: Sequence[str]) -> list[str]:
     found: list[str] = []
     for given in paths:
         path = Path(given)
-        if is_store(path) or path.is_file():
+        if is_store(path) or path.is_file() or is_recorded(path):
             found.append(given)
         elif path.is_dir():
             is_one = _matching(Source(path, given), "strong")
@@ -115,7 +124,7 @@ def _in_folder(folder: Path, given: str) -> list[str]:
         entries = sorted(folder.rglob("*"), key=lambda p: _natural(str(p)))
     except OSError as error:
         raise InputError(f"cannot read {given}", why=(error.strerror or "").lower()) from error
-    stores = [p for p in entries if is_store(p)]
+    stores = [p for p in entries if is_store(p) or is_recorded(p)]
     inside = {p for s in stores for p in [s, *s.rglob("*")]}
     files = [
         p for p in entries
@@ -200,6 +209,12 @@ def import_one(source: Source, options: ImportOptions) -> Path:
     for made in (imported.tables, imported.large):
         for name in list(made):
             tables[name] = conform(made.pop(name), _stored_columns(name))
+    if options.clock_shift_ns:
+        for name in tables:
+            tables[name] = _shifted(tables[name], options.clock_shift_ns)
+        for fact in ("clock_offset_ns", "start_ns", "end_ns"):
+            if facts.get(fact) is not None:
+                facts[fact] += options.clock_shift_ns
     write_store(
         entry,
         [
@@ -214,6 +229,16 @@ def import_one(source: Source, options: ImportOptions) -> Path:
     _cache.touch(entry)
     _cache.trim()
     return entry
+
+
+# The columns that are moments, not lengths of time.
+_MOMENTS = ("start_ns", "end_ns", "time_ns", "from_ns", "pdl_last_cta_ns", "pdl_preexit_ns")
+
+
+def _shifted(frame: pl.DataFrame | pl.LazyFrame, shift_ns: int) -> pl.DataFrame | pl.LazyFrame:
+    """The table on another host's clock."""
+    moments = [n for n in frame.collect_schema().names() if n in _MOMENTS]
+    return frame.with_columns(pl.col(n) + shift_ns for n in moments)
 
 
 def _layout() -> str:
@@ -234,12 +259,20 @@ def compose(members: Sequence[tuple[Path, int, dict[str, Any]]]) -> Run:
     """One run from (store, number in it, facts) of each recording: ranks settled, ids unique."""
     if not members:
         raise InputError("there is nothing to read")
-    claimed = [facts["own_rank"] if "own_rank" in facts else facts["rank"] for *_, facts in members]
-    ranks, notes = settle_ranks(claimed)
+    # Recordings of one process share its rank.
+    groups = [f.get("process") or n for n, (*_, f) in enumerate(members)]
+    first = {group: number for number, group in reversed(list(enumerate(groups)))}
+    order = sorted(first.values())
+    claims = [members[n][2] for n in order]
+    settled, said = settle_ranks([c["own_rank"] if "own_rank" in c else c["rank"] for c in claims])
+    of_group = {groups[n]: (rank, notes)
+                for n, rank, notes in zip(order, settled, said, strict=True)}  # fmt: skip
     parts = []
-    for number, ((store, index, facts), rank) in enumerate(zip(members, ranks, strict=True)):
-        own = {**facts, "quality": [*facts.get("quality", ()), *map(vars, notes[number])]}
-        if notes[number]:
+    for number, (store, index, facts) in enumerate(members):
+        rank, notes = of_group[groups[number]]
+        notes = notes if first[groups[number]] == number else []
+        own = {**facts, "quality": [*facts.get("quality", ()), *map(vars, notes)]}
+        if of_group[groups[number]][1]:
             own["rank_source"] = "order"
         parts.append(Part(store, index, facts["rank"], rank, number, own))
     return Run(parts)

@@ -58,6 +58,7 @@ class ImportOptions:
     """What a person may choose when a recording is read."""
 
     keep_identity: bool = False  # keep host, user and device ids that the recording names
+    clock_shift_ns: int = 0  # added to all times: the recording's host has another clock
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from sightline.errors import MissingDataError
 from sightline.model.declare import Finding
 from sightline.model.run import Run
 from sightline.report.kernels import kernel_report, kernel_rows
+from sightline.report.marks import marks
 from sightline.text import kernel_name
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def summary(run: Run, own: Sequence[OwnRule] = ()) -> dict[str, Any]:
         "profiled_kernels": kernel_rows(run) if run.rows("profiled_kernels") else [],
         "kernel_report": kernel_report(run),
         "ops": [] if has_device or not run.rows("host_ops") else _host_ops(run),
+        "marks": marks(run),
         "limits": limits(run),
     }
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from rich.text import Text
 
+from sightline.report.marks_text import marks_text
 from sightline.text import fit, printable
 from sightline.units import format_count, format_ns, format_pct
 
@@ -35,6 +36,7 @@ def render(data: dict[str, Any]) -> Text:
         list(_where_the_time_went(data)),
         list(_findings(data)),
         list(_kernels(data)),
+        *marks_text(data["marks"]),
         [Text(line) for line in data["kernel_report"].splitlines()],
         list(_ops(data)),
         list(_limits(data)),
@@ -47,6 +49,10 @@ def _head(data: dict[str, Any]) -> Iterator[Text]:
     tools = sorted({r["tool"] for r in recordings if r["tool"]})
     first = fit(Path(recordings[0]["path"]).name, 48)
     what = first if len(recordings) == 1 else f"{len(recordings)} recordings"
+    folders = {str(Path(r["path"]).parent) for r in recordings}
+    if len(folders) == 1 and (folder := folders.pop()).endswith(".sightline"):
+        ranks = len({r["rank"] for r in recordings})
+        what = fit(Path(folder).name, 48) + (f" · {ranks} ranks" if ranks > 1 else "")
     parts = [what, ", ".join(tools) or recordings[0]["format"]]
     if devices:
         kinds = sorted({d["name"] or "GPU of unknown name" for d in devices})

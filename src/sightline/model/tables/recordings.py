@@ -20,6 +20,10 @@ TABLE = Table(
         number("world_size", "ranks in the job, as the recording says"),
         text("rank_source", "where the rank came from: recording, file name, or order"),
         duration("clock_offset_ns", "added to the recording's own times to reach the run's clock"),
+        duration(
+            "clock_uncertainty_ns", "how far that may be wrong at most, where it was measured"
+        ),
+        text("process", "recordings of one process have the same text here"),
         text("importer_version", "version of the importer"),
         size("bytes", "size of the file"),
         time("start_ns", "start of the recorded span, as the profiler states it", required=False),

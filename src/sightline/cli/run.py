@@ -1,0 +1,364 @@
+"""Record a program, unchanged, and say why it is slow.
+
+sightline run -- python train.py                  what ran when
+sightline run -- torchrun --nproc-per-node 4 train.py
+sightline run --for kernels -- ./simulation       why single kernels are slow (Nsight Compute)
+sightline run --steps 2:1:5 -- python train.py    wait 2 steps, warm up 1, record 5
+sightline run --dry-run -- python train.py        the command lines that it would use
+sightline run --server vllm http://127.0.0.1:8000 --seconds 5
+
+Leaves NAME.sightline, a folder that every command of sightline opens. The program's output,
+signals and exit code pass through; what sightline says goes to standard error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sightline.collect.plan import Plan
+
+HELP = "record a program, and say why it is slow"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "sightline run [options] -- COMMAND..."
+    what = parser.add_argument_group("what to record")
+    what.add_argument(
+        "--for",
+        dest="question",
+        metavar="QUESTION",
+        help="timeline (the default), kernels, memory or energy",
+    )
+    what.add_argument(
+        "--backend",
+        action="append",
+        default=[],
+        metavar="B",
+        help="torch, nsys, ncu, cpu or nvml instead of what --for picks; repeatable",
+    )
+    what.add_argument("--steps", metavar="W:U:A", help="PyTorch: wait W steps, warm up U, record A")
+    what.add_argument("--after", type=float, metavar="S", help="begin to record after S seconds")
+    what.add_argument("--seconds", type=float, metavar="S", help="record for S seconds")
+    what.add_argument("--stacks", action="store_true", help="PyTorch: Python stacks (slower)")
+    what.add_argument("--memory", action="store_true", help="PyTorch: every allocation (slower)")
+    what.add_argument("--no-shapes", action="store_true", help="PyTorch: no shapes of inputs")
+    what.add_argument(
+        "--capture",
+        action="store_true",
+        help="nsys, ncu: only what the program does inside  with sl.capture():",
+    )
+    kernels = parser.add_argument_group("kernels and graphs (ncu, nsys)")
+    kernels.add_argument("--kernel", metavar="REGEX", help="only kernels whose name matches")
+    kernels.add_argument("--launch-skip", type=int, metavar="N", help="leave out the first N")
+    kernels.add_argument("--launch-count", type=int, metavar="N", help="profile N launches (50)")
+    kernels.add_argument("--set", metavar="SET", help="ncu's section set (full)")
+    kernels.add_argument("--replay", metavar="MODE", help="kernel, application or range")
+    kernels.add_argument("--graph", metavar="MODE", help="CUDA graphs by node (default) or graph")
+    kernels.add_argument(
+        "--lock-clocks",
+        action="store_true",
+        help="let ncu lock the GPU's clocks; nothing is changed otherwise",
+    )
+    where = parser.add_argument_group("where and how long")
+    where.add_argument("-o", "--output", metavar="NAME", help="the run's folder: NAME.sightline")
+    where.add_argument(
+        "--join",
+        action="store_true",
+        help="add to a folder that another host of the same job records into",
+    )
+    where.add_argument("--ranks", metavar="LIST", help="record only these ranks, as 0,7")
+    where.add_argument("--every", type=int, default=1, metavar="N", help="record every Nth rank")
+    where.add_argument(
+        "--timeout",
+        type=float,
+        metavar="S",
+        help="end the program, and all that it started, after S seconds",
+    )
+    where.add_argument(
+        "--server",
+        nargs=2,
+        metavar=("KIND", "URL"),
+        help="switch on the profiler of a running vllm, sglang or trtllm server",
+    )
+    where.add_argument(
+        "--traces",
+        metavar="FOLDER",
+        help="where that server writes its traces, if it cannot be told",
+    )
+    where.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="print what would be run, with the tools' own command lines",
+    )
+    where.add_argument("--no-report", action="store_true", help="only record")
+    parser.add_argument(
+        "command",
+        nargs=argparse.REMAINDER,
+        metavar="COMMAND",
+        help="the program and its arguments, after --",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.server is not None and args.server[0] != "trtllm":
+        return _server(args)
+    from sightline.collect import machine, plan
+    from sightline.collect.record import Recording, record
+    from sightline.collect.server import trtllm_variables
+    from sightline.inline.rank import identity
+
+    command = args.command[1:] if args.command[:1] == ["--"] else args.command
+    _check(args, command)
+    made = plan.make(
+        command,
+        machine.examine(),
+        question=args.question,
+        backends=_listed(args.backend),
+        options=_options(args),
+    )
+    if args.server is not None:
+        made.leave_out("torch", "the server's own PyTorch profiler records")
+    folder = _folder_name(args, command)
+    if args.dry_run:
+        return _dry_run(made, folder, args)
+    # One `sightline run` for each rank, as under srun: they share the folder.
+    join = args.join or (identity().rank is not None and args.output is not None)
+    folder = _make(folder, join=join, chosen=args.output is not None)
+    _say_plan(made, folder)
+    recording = Recording(made, folder, _ranks(args.ranks), args.every, args.timeout)
+    if args.server is not None:
+        recording.variables = trtllm_variables(made.options.get("steps"), folder)
+    ended = record(recording)
+    _say_end(ended, recording.notes)
+    if not args.no_report and not join:
+        _report(folder)
+    return ended.code
+
+
+def _check(args: argparse.Namespace, command: list[str]) -> None:
+    from sightline.errors import RequestError
+
+    if not command:
+        raise RequestError(
+            "there is no program to record",
+            hint="Write it after two dashes:  sightline run -- python train.py",
+        )
+    if args.every < 1:
+        raise RequestError(f"--every {args.every} is no step", why="it must be 1 or more")
+    for name in ("after", "seconds", "timeout"):
+        value = getattr(args, name)
+        if value is not None and not 0 < value < 1e9:
+            raise RequestError(f"--{name} {value:g} is no time", why="it must be more than 0 s")
+
+
+def _listed(backends: list[str]) -> list[str]:
+    return [b for text in backends for b in text.split(",") if b]
+
+
+def _ranks(text: str | None) -> tuple[int, ...]:
+    from sightline.errors import RequestError
+
+    if text is None:
+        return ()
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise RequestError(f"--ranks {text} is no list of ranks", hint="Write it as 0,7") from None
+
+
+def _options(args: argparse.Namespace) -> dict[str, Any]:
+    from sightline.errors import RequestError
+    from sightline.inline.timing import steps_of
+
+    options: dict[str, Any] = {
+        "after_s": args.after,
+        "seconds": args.seconds,
+        "stacks": args.stacks,
+        "memory": args.memory,
+        "shapes": not args.no_shapes,
+        "capture": args.capture,
+        "kernel": args.kernel,
+        "launch_skip": args.launch_skip,
+        "set": args.set,
+        "launch_count": args.launch_count,
+        "replay": args.replay,
+        "graph": args.graph,
+        "lock_clocks": args.lock_clocks,
+    }
+    if args.steps is not None:
+        try:
+            options["steps"] = steps_of(args.steps)
+        except ValueError as error:
+            raise RequestError(f"--steps {args.steps} cannot be used", why=str(error)) from error
+    for name, known in (
+        ("replay", ("kernel", "application", "range", "app-range")),
+        ("graph", ("node", "graph")),
+    ):
+        if options[name] is not None and options[name] not in known:
+            raise RequestError(
+                f"--{name} {options[name]} is unknown", why=f"there are {', '.join(known)}"
+            )
+    return {k: v for k, v in options.items() if v not in (None, False)} | {
+        "shapes": options["shapes"]
+    }
+
+
+def _folder_name(args: argparse.Namespace, command: list[str]) -> Path:
+    from sightline.model.run_folder import FOLDER_ENDING
+
+    if args.output is not None:
+        name = args.output.rstrip("/")
+        return Path(name if name.endswith(FOLDER_ENDING) else name + FOLDER_ENDING).absolute()
+    scripts = [w for w in command if w.endswith(".py")]
+    stem = Path(scripts[0] if scripts else command[0]).stem or "run"
+    return Path(f"{stem}{FOLDER_ENDING}").absolute()
+
+
+def _make(folder: Path, *, join: bool, chosen: bool) -> Path:
+    """Make the folder; a name of our own gets a number where it is taken."""
+    from sightline.errors import RequestError
+    from sightline.model import run_folder
+
+    try:
+        while True:
+            target = folder if chosen else run_folder.free_name(folder)
+            try:
+                run_folder.make(target, join=join)
+                return target
+            except FileExistsError:
+                if chosen:
+                    raise
+    except FileExistsError as error:
+        raise RequestError(
+            f"cannot record into {folder.name}",
+            why="it exists already",
+            hint="Choose another name with -o, or --join if another host records this job there.",
+        ) from error
+    except OSError as error:
+        raise RequestError(
+            f"cannot record into {folder}",
+            why=(error.strerror or str(error)).lower(),
+            hint="Choose a folder that can be written to with -o. Nothing has been run.",
+        ) from error
+
+
+def _say_plan(plan: Plan, folder: Path) -> None:
+    print(f"sightline: recording into {folder.name}", file=sys.stderr)
+    for choice in plan.choices:
+        if choice.taken:
+            print(f"  {choice.backend:<6} {choice.why}", file=sys.stderr)
+        elif choice.why != "not needed for this question":
+            print(f"  {'no ' + choice.backend:<6} {choice.why}", file=sys.stderr)
+    if not plan.backends:
+        print("  nothing but what the program marks itself (sl.annotate, sl.step)", file=sys.stderr)
+    sys.stderr.flush()
+
+
+def _say_end(ended: Any, notes: list[dict[str, Any]]) -> None:
+    from sightline.units import format_ns
+
+    how = f"ended with {ended.code}"
+    if ended.timed_out:
+        how = "was ended by --timeout"
+    elif ended.signal is not None:
+        how = f"was ended by signal {ended.signal}"
+    print(f"sightline: the program {how} after {format_ns(ended.wall_ns)}", file=sys.stderr)
+    for note in notes:
+        if note["severity"] != "info":
+            print(f"  !  {note['text']}", file=sys.stderr)
+
+
+def _dry_run(plan: Plan, folder: Path, args: argparse.Namespace) -> int:
+    import shlex
+
+    from sightline.collect import commands
+    from sightline.collect.record import Recording, environment
+
+    for choice in plan.choices:
+        print(f"# {choice.backend}: {'yes' if choice.taken else 'no'}, {choice.why}")
+    options = {**plan.options, "question": plan.question}
+    recording = Recording(plan, folder, _ranks(args.ranks), args.every)
+    told = environment(recording, {}, None)
+    for name, value in told.items():
+        print(
+            f"export {name}={shlex.quote(value)}"
+            + ("${PYTHONPATH:+:$PYTHONPATH}" if name == "PYTHONPATH" else "")
+        )
+    words = commands.wrapped(plan.command, plan.backends, folder, recording.mark, options)
+    print(shlex.join(words))
+    if "cpu" in plan.backends and "nsys" not in plan.backends:
+        stem = folder / f"host-{recording.mark}"
+        if plan.cpu_tool == "perf":
+            data = stem.with_name(stem.name + ".cpu.perf.data")
+            print("# beside it, with the program's process id:")
+            print(shlex.join(commands.perf("PID", data, None)))
+            print(shlex.join(commands.perf_script(data)))
+        else:
+            target = stem.with_name(stem.name + ".cpu.speedscope.json")
+            print("# beside it, with the program's process id:")
+            print(shlex.join(commands.py_spy("py-spy", "PID", target)))
+    return 0
+
+
+def _report(folder: Path) -> None:
+    """The screen, on standard error: standard output is the program's. Never an exit code."""
+    from rich.console import Console
+
+    from sightline.errors import SightlineError
+    from sightline.importers._open import open_run
+    from sightline.report.summary import summary
+    from sightline.report.terminal import WIDTH, render
+
+    try:
+        opened = open_run([str(folder)])
+        data = summary(opened)
+        console = Console(width=WIDTH, highlight=False, soft_wrap=True, stderr=True)
+        print(file=sys.stderr)
+        console.print(render(data), markup=False)
+        if sys.stderr.isatty() and sys.stdout.isatty():
+            from sightline.cli.report import beside
+
+            beside(opened, data)
+    except SightlineError as error:
+        print(f"sightline: no report: {error}", file=sys.stderr)
+    except Exception as error:  # a bug in a report must not look like the program's
+        print(
+            f"sightline: the report failed: {error!r}\n  sightline report {folder.name}  says more",
+            file=sys.stderr,
+        )
+    print(f"\nAgain, or more:  sightline report {folder.name}", file=sys.stderr)
+
+
+def _server(args: argparse.Namespace) -> int:
+    from sightline.collect import server
+
+    kind, url = args.server
+    folder = _make(_folder_name(args, [kind]), join=args.join, chosen=args.output is not None)
+    traces = Path(args.traces) if args.traces else None
+    seconds = args.seconds or server.SECONDS
+    try:
+        server.record(kind, url, folder, seconds, traces, _say)
+    except BaseException:
+        _remove_empty(folder)
+        raise
+    if not args.no_report:
+        _report(folder)
+    return 0
+
+
+def _say(text: str) -> None:
+    print(f"sightline: {text}", file=sys.stderr, flush=True)
+
+
+def _remove_empty(folder: Path) -> None:
+    """A folder that nothing came into is of no use."""
+    import contextlib
+
+    with contextlib.suppress(OSError):
+        for inside in (folder / "server", folder):
+            if inside.is_dir():
+                inside.rmdir()

@@ -1,0 +1,99 @@
+"""The command lines of the tools that record, as a person would type them.
+
+Flags: Nsight Systems User Guide, "CLI Profile Command Switch Options"; Nsight Compute CLI,
+"Command Line Options" (docs.nvidia.com/nsight-systems, /nsight-compute); perf-record(1);
+py-spy's README.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+PERF_HZ = 199  # not a round number, so that samples do not fall into step with timers (perf wiki)
+PY_SPY_HZ = 100  # py-spy's own default
+
+
+def nsys(command: Sequence[str], output: Path, options: dict[str, Any]) -> list[str]:
+    """`nsys profile` around a command. The exit code is the program's (--wait all keeps it)."""
+    words = [
+        "nsys", "profile", "--output", str(output), "--force-overwrite", "true",
+        "--export", "sqlite", "--trace", "cuda,nvtx,osrt,cublas,cudnn",
+        "--cuda-graph-trace", options.get("graph") or "node",
+        "--cuda-memory-usage", "true" if options.get("question") == "memory" else "false",
+        # Samples of the CPU cost time and often a permission: asked for with the backend cpu.
+        "--sample", "process-tree" if options.get("cpu") else "none",
+        "--cpuctxsw", "process-tree" if options.get("cpu") else "none",
+        "--wait", "all",
+    ]  # fmt: skip
+    if options.get("mpi"):
+        words[words.index("--trace") + 1] += ",mpi"
+    if options.get("capture"):
+        words += ["--capture-range", "cudaProfilerApi", "--capture-range-end", "stop"]
+    if options.get("after_s"):
+        words += ["--delay", f"{options['after_s']:g}"]
+    if options.get("seconds"):
+        words += ["--duration", f"{options['seconds']:g}", "--kill", "none"]
+    return [*words, *command]
+
+
+def ncu(command: Sequence[str], output: Path, options: dict[str, Any]) -> list[str]:
+    """`ncu` around a command. Clocks stay as they are unless `lock_clocks` asks for base clocks."""
+    words = [
+        "ncu", "--export", str(output), "--force-overwrite", "--target-processes", "all",
+        "--set", options.get("set") or "full", "--import-source", "yes",
+        "--replay-mode", options.get("replay") or "kernel",
+        "--graph-profiling", options.get("graph") or "node",
+        "--clock-control", "base" if options.get("lock_clocks") else "none",
+    ]  # fmt: skip
+    if options.get("kernel"):
+        words += ["--kernel-name", f"regex:{options['kernel']}"]
+    if options.get("launch_skip"):
+        words += ["--launch-skip", str(options["launch_skip"])]
+    # Without a limit a training run is replayed for days.
+    words += ["--launch-count", str(options.get("launch_count") or 50)]
+    if options.get("capture"):
+        words += ["--profile-from-start", "off"]
+    return [*words, *command]
+
+
+def perf(pid: int | str, data: Path, control: tuple[int, int] | None) -> list[str]:
+    """`perf record` attached to a process and all that it starts, on the monotonic clock."""
+    words = [
+        "perf", "record", "--pid", str(pid), "--output", str(data), "-F", str(PERF_HZ),
+        # A virtual machine often has no cycle counter; this clock every kernel has.
+        "-e", "cpu-clock", "--call-graph", "fp", "--clockid", "monotonic", "--quiet",
+    ]  # fmt: skip
+    if control is not None:
+        words += ["--delay", "-1", "--control", f"fd:{control[0]},{control[1]}"]
+    return words
+
+
+def perf_script(data: Path) -> list[str]:
+    """The samples as text, which the importer reads."""
+    fields = "comm,pid,tid,time,period,event,ip,sym,dso"
+    return ["perf", "script", "--input", str(data), "--ns", "-F", fields]
+
+
+def py_spy(program: str, pid: int | str, output: Path) -> list[str]:
+    """`py-spy record` attached to a process and its children, until they end."""
+    return [
+        program, "record", "--pid", str(pid), "--subprocesses", "--format", "speedscope",
+        "--output", str(output), "--rate", str(PY_SPY_HZ), "--duration", "unlimited",
+        # Stacks are read without stopping the program: one may be torn, none delays it.
+        "--nonblocking",
+    ]  # fmt: skip
+
+
+def wrapped(
+    command: Sequence[str], backends: Sequence[str], folder: Path, mark: str,
+    options: dict[str, Any],
+) -> list[str]:  # fmt: skip
+    """The command with the vendor's tool around it, where one is taken."""
+    if "ncu" in backends:
+        return ncu(command, folder / f"host-{mark}.ncu", options)
+    if "nsys" in backends:
+        own = {**options, "cpu": "cpu" in backends}
+        return nsys(command, folder / f"host-{mark}.nsys", own)
+    return list(command)

@@ -1,0 +1,71 @@
+"""What is tidied up in a run folder once its program has ended. None of it is needed to read it."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import os
+import shutil
+from pathlib import Path
+
+from sightline.model import event_file as f
+
+COMPRESS_ABOVE = 8 << 20  # a smaller trace opens faster than it is unpacked
+_LEVEL = 1
+
+
+def finish(folder: Path, mark: str) -> None:
+    """Cut event files to their length, compress large traces, remove what was never finished.
+
+    Only files of this host's processes that have ended. A full disk leaves everything as it is.
+    """
+    for path in sorted(folder.iterdir()):
+        parts = path.name.lstrip(".").split("-")
+        with contextlib.suppress(OSError):
+            if path.name.endswith(f.SUFFIX) and mark in path.name and not _writes(path):
+                trim(path)
+            elif (
+                path.name.endswith(".json") and f"-{mark}-" in path.name and ".torch-" in path.name
+            ):
+                if path.name.startswith(".part-") and not _alive(parts[1]):
+                    path.unlink()
+                elif path.stat().st_size > COMPRESS_ABOVE:
+                    compress(path)
+            elif path.name.endswith(".log") and not path.stat().st_size:
+                path.unlink()
+
+
+def trim(path: Path) -> None:
+    """Cut the zeros behind an event file's last slot."""
+    with path.open("r+b") as file:
+        size = file.seek(0, os.SEEK_END)
+        used = 0
+        for start in range(max(size - 1, 0) // f.CHUNK * f.CHUNK, -1, -f.CHUNK):
+            file.seek(start)
+            text = file.read(f.CHUNK).rstrip(b"\0")
+            if text:
+                used = start + len(text)
+                break
+        file.truncate(-(-used // f.SLOT) * f.SLOT)
+
+
+def compress(path: Path) -> None:
+    """Put NAME.gz in the place of NAME, whole or not at all."""
+    part = path.with_name(f".{path.name}.gz.part")
+    try:
+        with path.open("rb") as plain, gzip.open(part, "wb", compresslevel=_LEVEL) as packed:
+            shutil.copyfileobj(plain, packed, 1 << 20)
+        part.replace(path.with_name(f"{path.name}.gz"))
+        path.unlink()
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _writes(path: Path) -> bool:
+    """Whether the process that the file is of still runs, on this host."""
+    stem = path.name.split(".")[0].split("-")
+    return len(stem) > 2 and _alive(stem[2])
+
+
+def _alive(pid: str) -> bool:
+    return pid.isdigit() and int(pid) != os.getpid() and Path(f"/proc/{pid}").exists()

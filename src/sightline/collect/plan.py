@@ -1,0 +1,213 @@
+"""From what a person asks and what the machine has to what is recorded, and the reasons."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sightline.errors import RequestError
+from sightline.inline.hook import LAUNCHERS
+
+BACKENDS = ("torch", "nsys", "ncu", "cpu", "nvml")
+QUESTIONS = {
+    "timeline": "what ran when, and what waited",
+    "kernels": "why single kernels are slow",
+    "memory": "what is allocated, and when",
+    "energy": "power, energy and clocks",
+}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One backend, taken or not, and why."""
+
+    backend: str
+    taken: bool
+    why: str
+
+
+@dataclass
+class Plan:
+    """What is to be recorded, and how."""
+
+    command: list[str]
+    question: str = "timeline"
+    choices: list[Choice] = field(default_factory=list)
+    torch: dict[str, Any] | None = None
+    cpu_tool: str | None = None  # py-spy or perf
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def backends(self) -> list[str]:
+        """Those that are taken."""
+        return [c.backend for c in self.choices if c.taken]
+
+    def leave_out(self, backend: str, why: str) -> None:
+        """Take a backend out again."""
+        self.choices = [
+            Choice(backend, False, why) if c.backend == backend else c for c in self.choices
+        ]
+        if backend == "torch":
+            self.torch = None
+
+
+def is_python(command: Sequence[str]) -> bool:
+    """Whether a command starts Python in the end, as far as its words say."""
+    words = [Path(w).name for w in command]
+    if any(w.startswith("python") or w in LAUNCHERS or w.endswith(".py") for w in words):
+        return True
+    program = shutil.which(command[0])
+    if program is None:
+        return False
+    try:
+        with open(program, "rb") as file:  # noqa: PTH123  # a path of any kind
+            line = file.readline(200)
+            return line.startswith(b"#!") and b"python" in line
+    except OSError:
+        return False
+
+
+def is_launched(command: Sequence[str]) -> bool:
+    """Whether a launcher stands in the command: its ranks are what is of interest."""
+    return any(Path(w).name in LAUNCHERS or w in LAUNCHERS or Path(w).name == "srun"
+               for w in command)  # fmt: skip
+
+
+def make(
+    command: Sequence[str], facts: dict[str, Any], *,
+    question: str | None = None, backends: Sequence[str] = (),
+    options: dict[str, Any] | None = None,
+) -> Plan:  # fmt: skip
+    """The plan; `facts` are machine.examine's. Raises RequestError where it cannot be done."""
+    if question is not None and question not in QUESTIONS:
+        raise RequestError(f"there is no question '{question}'", why=f"there are {_all(QUESTIONS)}")
+    unknown = [b for b in backends if b not in BACKENDS]
+    if unknown:
+        raise RequestError(f"there is no backend '{unknown[0]}'", why=f"there are {_all(BACKENDS)}")
+    plan = Plan(list(command), question or "timeline", options=dict(options or {}))
+    wanted = backends or _for(plan.question, facts, command)
+    for backend in BACKENDS:
+        plan.choices.append(_judged(backend, backend in wanted, plan, facts, bool(backends)))
+    _only_one_tracer(plan)
+    if plan.question == "kernels" and "ncu" not in plan.backends and not backends:
+        ncu = next(c for c in plan.choices if c.backend == "ncu")
+        raise RequestError(
+            "kernels cannot be profiled here",
+            why=ncu.why,
+            hint="What is missing, and the remedy:  sightline doctor --for kernels",
+        )
+    if plan.question == "energy" and "nvml" not in plan.backends:
+        raise RequestError(
+            "energy cannot be measured here",
+            why="no NVIDIA GPU was found",
+            hint="What is missing, and the remedy:  sightline doctor --for energy",
+        )
+    refused = [c for c in plan.choices if c.backend in backends and not c.taken]
+    if refused:
+        raise RequestError(
+            f"{refused[0].backend} cannot record here", why=refused[0].why,
+            hint=f"What is missing, and the remedy:  sightline doctor --for {refused[0].backend}",
+        )  # fmt: skip
+    if "torch" in plan.backends:
+        plan.torch = _torch_options(plan)
+    return plan
+
+
+def _all(names: Any) -> str:
+    return ", ".join(names)
+
+
+def _for(question: str, facts: dict[str, Any], command: Sequence[str]) -> tuple[str, ...]:
+    """The backends that answer a question, before it is known whether they can work."""
+    python, gpu = is_python(command), bool(facts["gpus"])
+    if question == "kernels":
+        return ("ncu", "nvml")
+    if question == "energy":
+        return ("nvml",)
+    if question == "memory":
+        return ("torch", "nvml") if python else ("nsys", "nvml")
+    if python:
+        # Where there is a GPU, its timeline is the answer; ranks have too many processes to sample.
+        return ("torch", "nvml") if gpu or is_launched(command) else ("torch", "cpu")
+    return ("nsys", "nvml") if gpu and facts["nsys"] is not None else ("cpu", "nvml")
+
+
+def _judged(
+    backend: str, wanted: bool, plan: Plan, facts: dict[str, Any], asked: bool
+) -> Choice:  # fmt: skip
+    judge = {"torch": _torch, "nsys": _nsys, "ncu": _ncu, "cpu": _cpu, "nvml": _nvml}[backend]
+    possible, why = judge(plan, facts, asked)
+    if not wanted:
+        return Choice(backend, False, "not needed for this question")
+    return Choice(backend, possible, why)
+
+
+def _torch(plan: Plan, facts: dict[str, Any], asked: bool) -> tuple[bool, str]:
+    if not asked and not is_python(plan.command):
+        return False, "the command is no Python program"
+    return True, "PyTorch's profiler, once the program imports torch"
+
+
+def _nsys(plan: Plan, facts: dict[str, Any], asked: bool) -> tuple[bool, str]:
+    if facts["nsys"] is None:
+        return False, "nsys is not on the PATH"
+    if not facts["gpus"] and not asked:
+        return False, "no GPU was found"
+    return True, f"Nsight Systems {facts['nsys']}"
+
+
+def _ncu(plan: Plan, facts: dict[str, Any], asked: bool) -> tuple[bool, str]:
+    if facts["ncu"] is None:
+        return False, "ncu is not on the PATH"
+    if not facts["gpus"] and not asked:
+        return False, "no GPU was found"
+    if facts["counters_need_admin"] and os.geteuid() != 0:
+        return False, "the driver gives its counters to root only (ERR_NVGPUCTRPERM)"
+    return True, f"Nsight Compute {facts['ncu']}: every kernel is run several times"
+
+
+def _cpu(plan: Plan, facts: dict[str, Any], asked: bool) -> tuple[bool, str]:
+    level = facts["perf_event_paranoid"]
+    may_perf = facts["perf"] is not None and (level is None or level <= 2 or os.geteuid() == 0)
+    if is_python(plan.command) and facts["py_spy"] is not None and (facts["ptrace_scope"] or 0) < 2:
+        plan.cpu_tool = "py-spy"
+        return True, f"py-spy {facts['py_spy']}: Python stacks, 100 times a second"
+    if may_perf:
+        plan.cpu_tool = "perf"
+        return True, f"perf {facts['perf']}: native stacks, 199 times a second"
+    if facts["perf"] is not None:
+        return False, f"perf_event_paranoid is {level}, and this is not root"
+    return False, "neither py-spy nor perf is here"
+
+
+def _nvml(plan: Plan, facts: dict[str, Any], asked: bool) -> tuple[bool, str]:
+    if not facts["gpus"] and not asked:
+        return False, "no NVIDIA GPU was found"
+    return True, "power, clocks, memory and utilisation, 20 times a second"
+
+
+def _only_one_tracer(plan: Plan) -> None:
+    """CUPTI has one subscriber: PyTorch's profiler and a tool of NVIDIA's shut each other out.
+
+    CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED (CUPTI documentation, result codes).
+    """
+    if "torch" not in plan.backends or not {"nsys", "ncu"} & set(plan.backends):
+        return
+    tool = "nsys" if "nsys" in plan.backends else "ncu"
+    plan.leave_out("torch", f"{tool} records, and only one tool can trace a GPU at a time")
+
+
+def _torch_options(plan: Plan) -> dict[str, Any]:
+    chosen = plan.options
+    return {
+        "steps": chosen.get("steps"),
+        "after_s": chosen.get("after_s"),
+        "seconds": chosen.get("seconds"),
+        "shapes": chosen.get("shapes", True),
+        "stacks": chosen.get("stacks", False),
+        "memory": chosen.get("memory", False) or plan.question == "memory",
+    }

@@ -1,0 +1,238 @@
+"""Records a program: the folder, the environment, what watches, and what is left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import socket
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sightline import __version__
+from sightline.collect import commands, conditions, finishing
+from sightline.collect.child import Child, Ended
+from sightline.collect.plan import Plan
+from sightline.collect.watchers import Gpus, Perf, PySpy
+from sightline.inline import clock, nvml
+from sightline.inline.rank import host_mark, identity
+from sightline.inline.session import VARIABLE
+from sightline.model import run_folder
+from sightline.units import format_ns
+
+SITE = Path(__file__).resolve().parents[1] / "inline" / "site"
+_CLOCK_FILE = ".clock"  # where a host of the job answers; removed when the recording ends
+
+
+@dataclass
+class Recording:
+    """What is being recorded, and what has been noted of it."""
+
+    plan: Plan
+    folder: Path
+    ranks: tuple[int, ...] = ()
+    every: int = 1
+    timeout_s: float | None = None
+    mark: str = field(default_factory=host_mark)
+    notes: list[dict[str, Any]] = field(default_factory=list)
+    costs: dict[str, int] = field(default_factory=dict)
+    shifts: dict[str, int] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+    variables: dict[str, str] = field(default_factory=dict)  # more for the program's environment
+
+    def note(
+        self, kind: str, text: str, severity: str = "warning", remedy: str | None = None
+    ) -> None:
+        """Something that the report is to say."""
+        self.notes.append({"kind": kind, "severity": severity, "text": text, "remedy": remedy})
+
+    @property
+    def name(self) -> str:
+        """The stem of this recording's own file in the folder."""
+        return f"{self.mark}-{os.getpid()}"
+
+
+def environment(recording: Recording, base: Mapping[str, str], address: Any) -> dict[str, str]:
+    """The program's environment: as it is, with the plan and the path of the hook."""
+    told: dict[str, Any] = {"folder": str(recording.folder)}
+    if recording.ranks:
+        told["ranks"] = recording.ranks
+    if recording.every > 1:
+        told["every"] = recording.every
+    if recording.plan.torch is not None:
+        told["torch"] = {k: v for k, v in recording.plan.torch.items() if v not in (None, False)}
+    if {"nsys", "ncu"} & set(recording.plan.backends):
+        told["nvtx"] = True
+    if recording.plan.cpu_tool == "py-spy" and "cpu" in recording.plan.backends:
+        told["traced"] = True
+    if address is not None:
+        told["clock"] = address
+    path = os.pathsep.join([str(SITE), *filter(None, [base.get("PYTHONPATH")])])
+    return {
+        **base,
+        **recording.variables,
+        VARIABLE: json.dumps(told, separators=(",", ":")),
+        "PYTHONPATH": path,
+    }
+
+
+def record(recording: Recording) -> Ended:
+    """Run the program and record it; how it ended. The folder exists and is writable."""
+    plan, folder = recording.plan, recording.folder
+    machine, devices = conditions.host(), conditions.gpus()
+    recording.notes += conditions.notes(machine, devices)
+    recording.facts = {
+        "sightline": __version__, "command": conditions.shown(plan.command),
+        "question": plan.question, "backends": plan.backends, "host_mark": recording.mark,
+        "machine": machine, "gpus": devices, "environment": conditions.environment(),
+        "changed": ["clocks locked to base by ncu"] if plan.options.get("lock_clocks") else [],
+        "state": "running",
+    }  # fmt: skip
+    server, address = _clock(recording)
+    _write(recording)
+    words = commands.wrapped(plan.command, plan.backends, folder, recording.mark, _options(plan))
+    began = time.monotonic_ns()
+    child = Child(words, environment(recording, os.environ, address))
+    perf, gpus = _before(recording, child)
+    recording.costs["before_ns"] = time.monotonic_ns() - began
+    child.open_gate()
+    spy = _after_start(recording, child)
+    ended = child.wait(recording.timeout_s, lambda: _timed_out(recording))
+    began = time.monotonic_ns()
+    _stop(recording, perf, spy, gpus)
+    if server is not None:
+        server.close()
+        (folder / _CLOCK_FILE).unlink(missing_ok=True)
+    finishing.finish(folder, recording.mark)
+    recording.costs["after_ns"] = time.monotonic_ns() - began
+    recording.facts.update(state="ended", exit_code=ended.code, wall_ns=ended.wall_ns)
+    if ended.signal is not None and not ended.timed_out:
+        recording.note("program_killed", f"the program was ended by signal {ended.signal}")
+    _say_costs(recording)
+    _write(recording)
+    return ended
+
+
+def _options(plan: Plan) -> dict[str, Any]:
+    return {
+        **plan.options,
+        "question": plan.question,
+        "mpi": any(Path(w).name in ("mpirun", "mpiexec", "srun") for w in plan.command),
+    }
+
+
+def _write(recording: Recording) -> None:
+    """Put down what is known so far. A full disk must not stop the program."""
+    document = {**recording.facts, "notes": recording.notes, "costs": recording.costs,
+                "shifts_ns": recording.shifts}  # fmt: skip
+    try:
+        run_folder.write_facts(recording.folder, recording.name, document)
+    except OSError as error:
+        recording.note("disk", f"the run's own facts could not be written: {error.strerror}")
+
+
+def _before(recording: Recording, child: Child) -> tuple[Perf | None, Gpus | None]:
+    """Start what must be ready before the program is."""
+    plan, folder, perf, gpus = recording.plan, recording.folder, None, None
+    if "cpu" in plan.backends and plan.cpu_tool == "perf" and "nsys" not in plan.backends:
+        data = folder / f"host-{recording.mark}.{child.pid}.cpu.perf.data"
+        perf = Perf(child.pid, data, data.with_suffix(".log"))
+        child.watchers.add(perf.pid)
+        # perf writes monotonic times; the run's clock is the wall clock.
+        text = data.name.removesuffix(".data") + ".txt"
+        recording.shifts[text] = time.time_ns() - time.monotonic_ns()
+        if not perf.ready:
+            recording.note("perf", "perf did not get ready; samples may be missing")
+    if "nvml" in plan.backends:
+        try:
+            gpus = Gpus(folder / f"host-{recording.mark}.{child.pid}.nvml.events")
+        except (nvml.Unavailable, OSError) as error:
+            recording.note("nvml", f"the GPUs were not sampled: {error}")
+    return perf, gpus
+
+
+def _after_start(recording: Recording, child: Child) -> PySpy | None:
+    if "cpu" not in recording.plan.backends or recording.plan.cpu_tool != "py-spy":
+        return None
+    if "nsys" in recording.plan.backends:
+        return None
+    name = f"host-{recording.mark}.{child.pid}.cpu"
+    return PySpy(child.pid, recording.folder / f"{name}.speedscope.json",
+                 recording.folder / f"{name}.log", child.watchers)  # fmt: skip
+
+
+def _stop(recording: Recording, perf: Perf | None, spy: PySpy | None, gpus: Gpus | None) -> None:
+    for watcher in (perf, spy):
+        problem = watcher.stop() if watcher is not None else None
+        if problem is not None:
+            recording.note("cpu_samples", problem)
+    if gpus is not None:
+        cost, devices = gpus.stop()
+        recording.costs["nvml_ns"] = cost
+        recording.facts["gpu_summary"] = devices
+
+
+def _timed_out(recording: Recording) -> None:
+    recording.note(
+        "timed_out", f"the program was ended after {recording.timeout_s:g} s (--timeout)"
+    )
+
+
+def _say_costs(recording: Recording) -> None:
+    before, after = recording.costs["before_ns"], recording.costs["after_ns"]
+    text = f"before the program {format_ns(before)}, after it {format_ns(after)}"
+    if "nvml_ns" in recording.costs:
+        text += f"; reading NVML {format_ns(recording.costs['nvml_ns'])} on a thread of sightline"
+    recording.note("overhead_outside", f"recording cost outside the program: {text}", "info")
+
+
+def _clock(recording: Recording) -> tuple[clock.Server | None, Any]:
+    """The clock that hosts compare theirs with: the first one serves it, the others ask."""
+    place = recording.folder / _CLOCK_FILE
+    try:
+        known = json.loads(place.read_text())
+    except (OSError, ValueError):
+        known = None
+    if known is not None:
+        if known[3] != recording.mark:
+            try:
+                offset, bound = clock.measure(known[0], known[1], bytes.fromhex(known[2]))
+                recording.facts["clock"] = {
+                    "clock_offset_ns": offset,
+                    "clock_uncertainty_ns": bound,
+                }
+            except OSError as error:
+                recording.note("clock_failed", f"the hosts' clocks could not be compared: {error}")
+        return None, known
+    if not several_hosts(recording.plan.command, os.environ):
+        return None, None
+    token = secrets.token_bytes(clock.TOKEN_BYTES)
+    try:
+        server = clock.Server(token)
+        address = [socket.gethostname(), server.port, token.hex(), recording.mark]
+        place.touch(0o600)
+        place.write_text(json.dumps(address))
+    except OSError as error:
+        recording.note("clock_failed", f"the hosts' clocks cannot be compared: {error}")
+        return None, None
+    return server, address
+
+
+def several_hosts(command: list[str], env: Mapping[str, str]) -> bool:
+    """Whether the job has more than one host, as far as its launcher says."""
+    if env.get("SLURM_NNODES", "1") not in ("", "1"):
+        return True
+    own = identity(env)
+    local = env.get("OMPI_COMM_WORLD_LOCAL_SIZE") or env.get("LOCAL_WORLD_SIZE")
+    if own.world_size is not None and local is not None and local != str(own.world_size):
+        return True
+    for word, following in zip(command, [*command[1:], ""], strict=True):
+        name, _, value = word.partition("=")
+        if name in ("--nnodes", "--num_nodes", "--num_machines"):
+            return (value or following) != "1"
+        if name in ("--hostfile", "--host", "-H", "--hosts", "-hostfile", "-host"):
+            return True
+    return False

@@ -1,0 +1,153 @@
+"""What watches a program from outside while it runs: perf, py-spy, NVML."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+from sightline.collect import commands
+from sightline.collect.machine import program_of
+from sightline.inline import nvml
+from sightline.inline.recorder import Recorder
+
+READY_S = 5.0  # perf answers within 0.3 s; a machine in trouble must not hold the program up
+END_S = 60.0  # writing the samples of a long run
+_PY_SPY_TRIES = 20
+
+
+class Perf:
+    """perf record, attached to a process that waits at its gate."""
+
+    def __init__(self, pid: int, data: Path, log: Path) -> None:
+        self.data = data
+        control, mine = os.pipe()
+        theirs, answer = os.pipe()
+        with log.open("wb") as out:
+            self._process = subprocess.Popen(  # noqa: S603  # fixed arguments, no shell
+                commands.perf(pid, data, (control, answer)), pass_fds=(control, answer),
+                stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
+                preexec_fn=_signals_as_usual,
+            )  # fmt: skip
+        self.pid = self._process.pid
+        os.close(control)
+        os.close(answer)
+        os.write(mine, b"enable\n")
+        ready, *_ = select.select([theirs], [], [], READY_S)
+        self.ready = bool(ready and os.read(theirs, 16))
+        self._open = (mine, theirs)  # perf ends when nobody can tell it anything any more
+
+    def stop(self) -> str | None:
+        """End it and turn its samples into text beside it; what went wrong, or None."""
+        _end(self._process)
+        for end in self._open:
+            os.close(end)
+        target = self.data.with_name(self.data.name.removesuffix(".data") + ".txt")
+        if not self.data.exists():
+            return "perf wrote no samples"
+        part = target.with_name(f".{target.name}.part")
+        try:
+            with part.open("wb") as out:
+                done = subprocess.run(  # noqa: S603  # fixed arguments, no shell
+                    commands.perf_script(self.data), stdout=out, stderr=subprocess.DEVNULL,
+                    timeout=END_S, check=False,
+                )  # fmt: skip
+            if done.returncode != 0 or not part.stat().st_size:
+                return "perf has no sample of the program: it ran for too short a time"
+            part.replace(target)
+            self.data.unlink(missing_ok=True)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return f"perf's samples could not be read: {error}"
+        finally:
+            part.unlink(missing_ok=True)
+        return None
+
+
+class PySpy:
+    """py-spy record, attached to a Python process as soon as it is one."""
+
+    def __init__(self, pid: int, output: Path, log: Path, watchers: set[int]) -> None:
+        self._output, self._log, self._pid, self._watchers = output, log, pid, watchers
+        self._process: subprocess.Popen[bytes] | None = None
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._attach, daemon=True)
+        self._thread.start()
+
+    def _attach(self) -> None:
+        program = program_of("py-spy")
+        if program is None:
+            return
+        for _ in range(_PY_SPY_TRIES):  # a program is no Python before its first 20 ms
+            if self._ended.is_set():
+                return
+            with self._log.open("wb") as out:
+                self._process = subprocess.Popen(  # noqa: S603  # fixed arguments, no shell
+                    commands.py_spy(program, self._pid, self._output), stdin=subprocess.DEVNULL,
+                    stdout=out, stderr=out, start_new_session=True,
+                    preexec_fn=_signals_as_usual,
+                )  # fmt: skip
+            self._watchers.add(self._process.pid)
+            began = time.monotonic()
+            code = self._process.wait()
+            if self._output.exists() or code == 0 or time.monotonic() - began > 2:
+                return
+            self._ended.wait(0.05)
+
+    def stop(self) -> str | None:
+        """End it; it writes its file when the program has ended, or when it is told to."""
+        self._ended.set()
+        process = self._process
+        if process is not None:
+            _end(process)
+        self._thread.join(END_S)
+        if self._output.exists() and self._output.stat().st_size:
+            return None
+        with contextlib.suppress(OSError):
+            last = self._log.read_text(errors="replace").strip().splitlines()
+            if last:
+                return f"py-spy took no samples: {last[-1][:200]}"
+        return "py-spy took no samples: the program ran for too short a time"
+
+
+class Gpus:
+    """NVML, sampled by a thread of sightline into an event file of the host."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = Recorder(path)
+        try:
+            self._sampler = nvml.Sampler(self._file)
+        except nvml.Unavailable:
+            path.unlink(missing_ok=True)
+            raise
+        self._sampler.start()
+
+    def stop(self) -> tuple[int, list[dict[str, object]]]:
+        """End it; the time that the readings took, and the summary of each device."""
+        self._sampler.stop()
+        self._file.close()
+        return self._sampler.cost_ns, nvml.summary(self._sampler)
+
+
+def _signals_as_usual() -> None:
+    """In the tool's process: sightline blocks signals for itself, and the tool is ended by one."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Interrupt a tool that writes its file then; kill it where it does not end."""
+    try:
+        # Most have ended with the program; the others get a moment to see that it has gone.
+        process.wait(1.0)
+        return
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGINT)
+    try:
+        process.wait(END_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

@@ -1,0 +1,146 @@
+"""A run folder as `sightline run` leaves it: several recordings of each rank, on one clock.
+
+model/run_folder.py says what lies in it. What belongs to one process gets one rank; what was
+recorded of a whole host goes to the host's lowest rank; hosts whose clocks were compared are moved
+to the clock of the host that was asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from sightline.errors import InputError
+from sightline.model.declare import ImportOptions, Quality
+from sightline.model.run_folder import Member, members, rank_in, read_facts
+from sightline.model.store import read_facts as facts_of
+from sightline.units import format_ns
+
+Import = Callable[[Path, ImportOptions], Path]
+Found = list[tuple[Path, int, dict[str, Any]]]
+
+
+def read_folder(folder: Path, given: str, options: ImportOptions, import_one: Import) -> Found:
+    """(store, number in it, facts) of each recording in the folder. Raises InputError."""
+    told = list(read_facts(folder))
+    found: list[tuple[Member, Path, dict[str, Any]]] = []
+    unread: list[Quality] = []
+    for member in members(folder):
+        try:
+            store = import_one(member.path, options)
+            found += [(member, store, facts) for facts in facts_of(store)]
+        except InputError as error:
+            why = (error.why or error.what).partition(". Looked for:")[0]
+            text = f"{member.path.name} could not be read and is left out: {why}"
+            unread.append(Quality("recording_left_out", "warning", text, 1))
+    if not found:
+        raise InputError(
+            f"there is nothing to read in {given}",
+            why="; ".join(q.text for q in unread) or "the program was recorded, but nothing came",
+            hint="What can be recorded here:  sightline doctor",
+        )
+    shifts = _shifts(found, told)
+    monotonic: dict[str, int] = {}  # files on the monotonic clock, and what to add to their times
+    for facts in told:
+        own = facts.get("shifts_ns")
+        if isinstance(own, dict):
+            monotonic.update((k, v) for k, v in own.items() if type(v) is int)
+    marks_steps = any("step" in f.get("layers", ()) for *_, f in found)
+    has_gpu = not told or any(facts.get("gpus") for facts in told)
+    answer: Found = []
+    for number, (member, store, facts) in enumerate(found):
+        shift = shifts.get(member.mark or "")
+        move = (0 if shift is None else shift[0]) + monotonic.get(member.path.name, 0)
+        if move:
+            store = import_one(member.path, replace(options, clock_shift_ns=move))
+            facts = facts_of(store)[0]
+        own = {**facts, **_placed(member, facts, found, folder)}
+        if shift is not None:
+            own["clock_uncertainty_ns"] = shift[1] + (own.get("clock_uncertainty_ns") or 0)
+        notes = [*unread, *_of_the_run(told, shifts)] if number == 0 else []
+        told_here = _fitting(facts.get("quality", ()), marks_steps, has_gpu)
+        own["quality"] = [*told_here, *map(vars, notes)]
+        answer.append((store, 0, own))
+    return answer
+
+
+def _placed(
+    member: Member,
+    facts: dict[str, Any],
+    found: list[tuple[Member, Path, dict[str, Any]]],
+    folder: Path,
+) -> dict[str, Any]:
+    """The process that a recording belongs to, and the rank that any recording of it names."""
+    process = member.process
+    if process is None and member.mark is None:  # what another tool has left, as a server's trace
+        process = f"file-{member.path.name}"
+        in_name = rank_in(member.path.name)
+        return {
+            "path": f"{folder.name}/{member.path.name}",
+            "process": process,
+            "own_rank": facts["own_rank"] if facts.get("own_rank") is not None else in_name,
+            "rank_source": "recording" if facts.get("own_rank") is not None else "file name",
+        }
+    if process is None:  # recorded of a whole host
+        of_host = [m for m, *_ in found if m.process and m.mark == member.mark]
+        process = of_host[0].process if of_host else f"host-{member.mark}"
+    ranks = [facts.get("own_rank") for m, _, facts in found if m.process == process]
+    named = [m.rank for m, *_ in found if m.process == process]
+    known = [r for r in (*ranks, *named) if r is not None]
+    return {
+        "path": f"{folder.name}/{member.path.name}",
+        "process": process,
+        "own_rank": known[0] if known else None,
+        "rank_source": "recording" if known else "order",
+    }
+
+
+def _shifts(
+    found: list[tuple[Member, Path, dict[str, Any]]], told: list[dict[str, Any]]
+) -> dict[str, tuple[int, int]]:
+    """What to add to the times of each host, and the bound of its error; the surest measurement."""
+    shifts: dict[str, tuple[int, int]] = {}
+    measured = [(m.mark, facts.get("own")) for m, _, facts in found]
+    measured += [(facts.get("host_mark"), facts.get("clock")) for facts in told]
+    for mark, own in measured:
+        if mark is None or not isinstance(own, dict):
+            continue
+        offset, bound = own.get("clock_offset_ns"), own.get("clock_uncertainty_ns")
+        if type(offset) is not int or type(bound) is not int:
+            continue
+        if mark not in shifts or bound < shifts[mark][1]:
+            shifts[mark] = (offset, bound)
+    return shifts
+
+
+def _fitting(
+    quality: Iterable[dict[str, Any]], marks_steps: bool, has_gpu: bool
+) -> list[dict[str, Any]]:
+    """What an importer noted on one file, without what the other files of the run have."""
+    kept = []
+    for row in quality:
+        if row["kind"] == "no_steps" and marks_steps:
+            continue
+        if row["kind"] == "no_device_ops" and not has_gpu:
+            row = {**row, "severity": "info", "remedy": None,
+                   "text": "CPU side only: no GPU was found where it ran"}  # fmt: skip
+        kept.append(row)
+    return kept
+
+
+def _of_the_run(told: list[dict[str, Any]], shifts: dict[str, tuple[int, int]]) -> list[Quality]:
+    """What the recording as a whole says of itself."""
+    notes = []
+    for offset, bound in shifts.values():
+        text = f"a host's clock was moved by {format_ns(offset)} (± {format_ns(bound)}) to match"
+        notes.append(Quality("clock_aligned", "info", text))
+    for facts in told:
+        for note in facts.get("notes", ()):
+            if isinstance(note, dict) and isinstance(note.get("text"), str):
+                severity = note.get("severity")
+                known = severity if severity in ("info", "warning", "error") else "info"
+                notes.append(Quality(str(note.get("kind", "recording")), known, note["text"], None,
+                                     note.get("remedy")))  # fmt: skip
+    return notes

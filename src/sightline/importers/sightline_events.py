@@ -1,0 +1,280 @@
+"""What a program marked itself while it was recorded: ranges, steps, marks, checkpoints, samples.
+
+Written by the in-code API and by sightline's samplers; model/event_file.py describes the format.
+A file is readable at any moment: of a process that was killed, all but what it was just writing.
+"""
+
+from __future__ import annotations
+
+import json
+from array import array
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from sightline.algebra.host_tree import with_tree
+from sightline.errors import DamagedError
+from sightline.model import event_file as f
+from sightline.model.declare import Imported, Importer, ImportOptions, Quality
+from sightline.model.source import Source, read_intact
+from sightline.units import format_count, format_ns
+
+IMPORTER = Importer(
+    name="sightline_events",
+    label="sightline's own marks and samples",
+    strong=(rb"^SIGHTLINE-EVENTS",),
+    weak=(),
+    looks_like="a file that starts with SIGHTLINE-EVENTS",
+    suffixes=(f.SUFFIX,),
+    version=1,
+    source="src/sightline/model/event_file.py",
+)
+
+MAX_BYTES = 2 << 30  # twice what the writer ever writes
+_LAYER = {f.STEP: "step", f.OPEN_STEP: "step"}
+_2_32 = 1 << 32
+# Clocks that came apart by more were set while the program ran: slewing moves both alike.
+_STEPPED_NS = 1_000_000
+
+
+@dataclass(frozen=True)
+class _Read:
+    events: pl.DataFrame  # slot, first, second, value, name, tid, extra, flags, device, kind
+    texts: dict[int, str]
+    facts: dict[str, Any]
+    broken: int  # slots that were never finished, and texts that are not whole
+
+
+def read(source: Source, options: ImportOptions) -> Imported:
+    """Read all finished slots. Raises DamagedError where not even the header is whole."""
+    quality: list[Quality] = []
+    with source.open() as stream:
+        data, damage = read_intact(stream, MAX_BYTES)
+    if len(data) < f.FIRST_EVENT * f.SLOT:
+        raise DamagedError(f"cannot read {source.given}", why="it ends inside its header")
+    _, version, pid, _ = f.HEADER.unpack_from(data)
+    if version != f.VERSION:
+        raise DamagedError(
+            f"cannot read {source.given}",
+            why=f"it has version {version}, this sightline reads {f.VERSION}",
+        )
+    state, error, lost, *_ = f.STATUS.unpack_from(data, f.SLOT)
+    if damage:
+        quality.append(Quality("truncated", "error", f"reading stopped early: {damage}"))
+    found = _slots(data)
+    offset, apart, drift = _clock(found.events)
+    quality += _notes(found, state, error, lost, drift)
+    host = _host_ops(found, pid, offset, state)
+    facts = found.facts
+    edges = found.events.filter(pl.col("kind") != f.CLOCK).select(
+        pl.min("first"), last=pl.max_horizontal(pl.max("first"), _ends().max())
+    )
+    start, end = edges.row(0) if edges.height else (None, None)
+    recording = {
+        "rank": _int(facts.get("rank")),
+        "tool": "sightline",
+        "tool_version": _text(facts.get("sightline")),
+        "world_size": _int(facts.get("world_size")),
+        "clock_offset_ns": offset,
+        "clock_uncertainty_ns": apart,
+        "start_ns": None if start is None else start + offset,
+        "end_ns": None if end is None else end + offset,
+        "own": facts,
+        "layers": host.get_column("layer").unique().sort().to_list(),
+    }
+    tables = {"host_ops": host, "counters": _counters(found, offset), "threads": _threads(host)}
+    return Imported(tables, recording, quality)
+
+
+def _slots(data: bytes) -> _Read:
+    """The slots as columns, and the texts put together from their parts."""
+    whole = len(data) // f.SLOT * f.SLOT
+    signed, unsigned, real = array("q"), array("Q"), array("d")
+    for words in (signed, unsigned, real):
+        words.frombytes(data[f.FIRST_EVENT * f.SLOT : whole])
+    frame = pl.DataFrame(
+        {
+            "first": pl.Series(signed[0::4].tolist(), dtype=pl.Int64),
+            "second": pl.Series(signed[1::4].tolist(), dtype=pl.Int64),
+            "value": pl.Series(real[1::4].tolist(), dtype=pl.Float64),
+            "low": pl.Series(unsigned[2::4].tolist(), dtype=pl.UInt64),
+            "high": pl.Series(unsigned[3::4].tolist(), dtype=pl.UInt64),
+        }
+    ).with_row_index("slot")
+    frame = frame.with_columns(kind=(pl.col("high") // (1 << 56)).cast(pl.Int64))
+    used = frame.filter(pl.col("kind") != f.EMPTY)
+    last: int = -1 if used.is_empty() else used.select(pl.col("slot").cast(pl.Int64).max()).item()
+    torn = last + 1 - used.height
+    is_text = pl.col("kind").is_in([f.NAME, f.FACT])
+    texts, facts, bad = _texts(data, used.filter(is_text).get_column("slot").to_list())
+    events = used.filter(~is_text & (pl.col("kind") <= f.VOID)).select(
+        "slot", "first", "second", "value", "kind",
+        name=(pl.col("low") % _2_32).cast(pl.Int64),
+        tid=(pl.col("low") // _2_32).cast(pl.Int64),
+        extra=(pl.col("high") % _2_32).cast(pl.Int64),
+        flags=(pl.col("high") // _2_32 % (1 << 16)).cast(pl.Int64),
+        device=(pl.col("high") // (1 << 48) % 256).cast(pl.Int64),
+    )  # fmt: skip
+    unknown = used.filter(pl.col("kind") > f.STATE).height
+    return _Read(events.filter(pl.col("kind") != f.VOID), texts, facts, torn + bad + unknown)
+
+
+def _texts(data: bytes, slots: list[int]) -> tuple[dict[int, str], dict[str, Any], int]:
+    """Texts by number, the facts among them merged in order, and how many are not whole."""
+    parts: dict[int, dict[int, bytes]] = {}
+    is_fact: dict[int, bool] = {}
+    for slot in slots:
+        number, part, length, piece, kind = f.TEXT.unpack_from(
+            data, (slot + f.FIRST_EVENT) * f.SLOT
+        )
+        parts.setdefault(number, {})[part] = piece[:length]
+        is_fact[number] = kind == f.FACT
+    texts: dict[int, str] = {}
+    facts: dict[str, Any] = {}
+    bad = 0
+    for number in sorted(parts):
+        pieces = parts[number]
+        if len(pieces) != max(pieces) + 1:
+            bad += 1
+        text = b"".join(pieces[p] for p in sorted(pieces)).decode("utf-8", "replace")
+        if not is_fact[number]:
+            texts[number] = text
+            continue
+        try:
+            told = json.loads(text)
+        except (ValueError, RecursionError):
+            bad += len(pieces) == max(pieces) + 1
+            continue
+        if isinstance(told, dict):
+            facts.update(told)
+    return texts, facts, bad
+
+
+def _ends() -> pl.Expr:
+    """End of the rows that have one."""
+    return pl.when(pl.col("kind").is_in([f.RANGE, f.STEP])).then("second")
+
+
+def _clock(events: pl.DataFrame) -> tuple[int, int | None, int]:
+    """Wall minus monotonic clock, by the pair read closest together; how close; how it drifted."""
+    pairs = events.filter(pl.col("kind") == f.CLOCK).select(
+        offset=pl.col("second") - pl.col("first"), apart="extra"
+    )
+    if pairs.is_empty():
+        return 0, None, 0
+    best = pairs.sort("apart", maintain_order=True).row(0)
+    low, high = pairs.select(pl.min("offset"), high=pl.max("offset")).row(0)
+    return best[0], -(-best[1] // 2), high - low
+
+
+def _host_ops(found: _Read, pid: int, offset: int, state: int) -> pl.DataFrame:
+    """Ranges and marks, nested. What was open at the end ends with the file's last event."""
+    events = found.events
+    kinds = [f.RANGE, f.STEP, f.OPEN, f.OPEN_STEP, f.MARK]
+    last = events.select(pl.max_horizontal(pl.max("first"), _ends().max())).item()
+    # Of a process that ended in order, what follows its last step is none.
+    dropped = [f.OPEN_STEP] if state == f.CLOSED else []
+    rows = events.filter(pl.col("kind").is_in(kinds) & ~pl.col("kind").is_in(dropped))
+    end = (
+        pl.when(pl.col("kind").is_in([f.RANGE, f.STEP])).then("second")
+        .when(pl.col("kind") == f.MARK).then("first")
+        .otherwise(pl.lit(last, pl.Int64))
+    )  # fmt: skip
+    is_step = pl.col("kind").is_in([f.STEP, f.OPEN_STEP])
+    name = pl.col("name").replace_strict(found.texts, default="?", return_dtype=pl.String)
+    payload = pl.col("extra").replace_strict(found.texts, default=None, return_dtype=pl.String)
+    rows = rows.select(
+        pid=pl.lit(pid, pl.Int64),
+        tid="tid",
+        layer=pl.when(is_step).then(pl.lit("step")).otherwise(pl.lit("annotation")),
+        name=pl.when(is_step).then(name + pl.col("extra").cast(pl.String)).otherwise(name),
+        start_ns=pl.col("first") + offset,
+        end_ns=pl.max_horizontal(end, "first") + offset,
+        range_kind=pl.when(~is_step).then(
+            pl.when(pl.col("kind") == f.MARK).then(pl.lit("mark")).otherwise(pl.lit("pushpop"))
+        ),
+        payload=pl.when(pl.col("flags") % 4 // f.HAS_PAYLOAD == 1).then(payload),
+    )
+    order = pl.when(pl.col("layer") == "step").then(0).otherwise(1)
+    return with_tree(rows, order=order)
+
+
+def _counters(found: _Read, offset: int) -> pl.DataFrame:
+    """Samples; the unit stands in brackets behind the metric's name."""
+    rows = found.events.filter(pl.col("kind") == f.SAMPLE)
+    name = pl.col("name").replace_strict(found.texts, default="?", return_dtype=pl.String)
+    return rows.select(
+        metric=name.str.replace(r" \[[^\]]*\]$", ""),
+        unit=name.str.extract(r" \[([^\]]*)\]$"),
+        device_id=pl.when(pl.col("device") != f.NO_DEVICE).then("device"),
+        time_ns=pl.col("first") + offset,
+        value="value",
+    )
+
+
+def _threads(host: pl.DataFrame) -> pl.DataFrame:
+    return host.select("pid", "tid").unique().sort("pid", "tid")
+
+
+def _notes(found: _Read, state: int, error: int, lost: int, drift: int) -> list[Quality]:
+    facts, notes = found.facts, []
+    opened = found.events.filter(pl.col("kind") == f.OPEN).height
+    if state == f.WRITING:
+        text = "the process did not end in order (killed, os._exit, or replaced by exec)"
+        if opened:
+            text += f"; ranges that were open then: {opened}, taken as ending with the last mark"
+        notes.append(Quality("process_killed", "warning", text, None))
+    if state == f.FULL or lost:
+        import os
+
+        why = os.strerror(error) if error else "unknown"
+        notes.append(Quality(
+            "events_lost", "error", f"marks were lost: the event file could not grow ({why})",
+            lost or None, "Record to a disk with room:  sightline run -o FOLDER",
+        ))  # fmt: skip
+    if found.broken:
+        notes.append(Quality("damaged_events", "warning", "events were not finished and left out",
+                             found.broken))  # fmt: skip
+    if drift > _STEPPED_NS:
+        notes.append(Quality(
+            "clock_set", "warning",
+            f"the wall clock was set by {format_ns(drift)} while the program ran; marks keep the "
+            "clock of their start",
+        ))  # fmt: skip
+    for key, text in (
+        ("torch_failed", "the PyTorch profiler failed"),
+        ("torch_skipped", "the PyTorch profiler was not started"),
+        ("torch_ended_early", "the PyTorch recording ended early"),
+        ("memory_history_skipped", "no memory history was kept"),
+        ("memory_history_failed", "the memory history failed"),
+        ("clock_failed", "the clocks of the hosts could not be compared"),
+    ):
+        if key in facts:
+            notes.append(Quality(key, "warning", f"{text}: {facts[key]}"))
+    return [*notes, *_cost(found)]
+
+
+def _cost(found: _Read) -> list[Quality]:
+    """What the recording cost the process, as far as it was measured."""
+    pair = _int(found.facts.get("pair_ns"))
+    count = found.events.filter(pl.col("kind") != f.CLOCK).height
+    said = []
+    if pair and count:
+        said.append(f"{format_count(count)} marks and samples at {format_ns(pair)} or more each")
+    torch = found.facts.get("torch_profiler")
+    if isinstance(torch, dict):
+        numbers = {k: _int(torch.get(k)) or 0 for k in ("start_ns", "stop_ns", "export_ns")}
+        said.append(
+            f"PyTorch profiler: start {format_ns(numbers['start_ns'])}, stop "
+            f"{format_ns(numbers['stop_ns'])}, writing {format_ns(numbers['export_ns'])}"
+        )
+    return [Quality("overhead", "info", "recording cost: " + "; ".join(said))] if said else []
+
+
+def _int(value: Any) -> int | None:
+    return value if type(value) is int else None
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None

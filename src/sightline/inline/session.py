@@ -1,0 +1,194 @@
+"""What one process knows of the run that it is recorded into, and its event files.
+
+`sightline run` puts the plan into the environment variable SIGHTLINE_RUN as JSON:
+
+    folder    the run folder, absolute
+    ranks, every   which ranks are recorded
+    torch     how the PyTorch profiler is scheduled (inline.torch_profiler), or absent
+    nvtx      whether annotations go to NVTX as well
+    clock     [host, port, token] of the clock that other hosts compare theirs with, or absent
+
+SIGHTLINE_OFF=1 makes every call of the API a no-op, whatever else is set.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from sightline.inline.rank import chosen, host_mark, identity
+from sightline.inline.recorder import Recorder, now
+from sightline.model.event_file import OPEN, SUFFIX
+
+VARIABLE = "SIGHTLINE_RUN"
+OFF = "SIGHTLINE_OFF"
+
+
+class State:
+    """One per process. `on` is what every call of the API looks at first."""
+
+    __slots__ = ("began", "covered", "folder", "nvtx", "on", "plan", "recorder", "step", "torch")
+
+    def __init__(self) -> None:
+        self.on = False
+        self.plan: dict[str, Any] = {}
+        self.folder: Path | None = None
+        self.recorder: Recorder | None = None
+        self.covered: Recorder | None = None  # of ranges that a running torch profiler holds too
+        self.torch: Any = None  # the running inline.torch_profiler.Session
+        self.step: Any = None  # inline.step.Steps
+        self.began = now()  # where the first step begins
+        self.nvtx = False
+
+
+state = State()
+_lock = threading.Lock()
+
+
+def start(plan: dict[str, Any]) -> None:
+    """Record this process as the plan says, from now on."""
+    if os.environ.get(OFF):
+        return
+    state.plan = plan
+    state.folder = Path(plan["folder"])
+    state.nvtx = bool(plan.get("nvtx"))
+    own = identity()
+    state.on = chosen(own.rank, tuple(plan.get("ranks", ())), int(plan.get("every", 1)))
+
+
+def recorder() -> Recorder | None:
+    """This process's event file, opened when it is first needed; None where that is impossible."""
+    found = state.recorder
+    if found is not None:
+        return found
+    with _lock:
+        if state.recorder is None and state.folder is not None:
+            state.recorder = _open(stem() + SUFFIX)
+            if state.recorder is None:
+                state.folder = None  # not tried for every event
+                if not state.nvtx:
+                    state.on = False
+            else:
+                _first_facts(state.recorder)
+        return state.recorder
+
+
+def stem() -> str:
+    """How the names of this process's files begin."""
+    rank = identity().rank
+    head = "proc" if rank is None else f"rank{rank}"
+    return f"{head}-{host_mark()}-{os.getpid()}"
+
+
+def _open(name: str) -> Recorder | None:
+    assert state.folder is not None
+    base = name.removesuffix(SUFFIX)
+    for attempt in range(100):  # a program that execs keeps its process id
+        file = f"{base}{f'-{attempt}' if attempt else ''}{SUFFIX}"
+        try:
+            return Recorder(state.folder / file)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            _say(f"cannot record into {state.folder}: {error.strerror}")
+            return None
+    return None
+
+
+def open_covered(name: str) -> Recorder | None:
+    """The event file beside a torch trace: ranges that count where the trace never came to be."""
+    return _open(name + SUFFIX) if state.folder is not None else None
+
+
+def _first_facts(file: Recorder) -> None:
+    from sightline import __version__
+
+    own = identity()
+    known = {
+        "rank": own.rank, "local_rank": own.local_rank, "world_size": own.world_size,
+        "launcher": own.launcher, "sightline": __version__, "host_mark": host_mark(),
+        "program": Path(sys.argv[0]).name if getattr(sys, "argv", None) else None,
+        "python": ".".join(map(str, sys.version_info[:3])),
+        "pair_ns": pair_cost_ns(),
+    }  # fmt: skip
+    file.fact(**{k: v for k, v in known.items() if v is not None})
+    address = state.plan.get("clock")
+    if address and address[3] != host_mark():
+        from sightline.inline.clock import measure_in_background
+
+        measure_in_background(file, address)
+
+
+def pair_cost_ns() -> int:
+    """What writing a range costs here at least, in ns: the least of 5 times 50, as measured."""
+    scratch, best = Recorder.in_memory(), 1 << 60
+    number = scratch.name("range")
+    for _ in range(5):
+        began = now()
+        for _ in range(50):
+            start = now()
+            chunk, at = scratch.begin(OPEN, number, start)
+            scratch.end(chunk, at, start, now(), number, 0)
+        best = min(best, now() - began)
+    return best // 50
+
+
+def _say(text: str) -> None:
+    """One line for the person; the program goes on."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        sys.stderr.write(f"sightline: {text}; the program goes on unrecorded\n")
+
+
+def finish() -> None:
+    """Write what is open and close the files, as the interpreter ends."""
+    if state.step is not None:
+        state.step.abandon()
+    if state.torch is not None:
+        state.torch.stop()
+    if state.recorder is not None and state.recorder.pid == os.getpid():
+        _late_rank(state.recorder)
+        state.recorder.close()
+
+
+def end() -> None:
+    """End the run that this process began itself."""
+    finish()
+    state.on, state.folder, state.plan = False, None, {}
+    state.recorder = state.step = None
+
+
+def _late_rank(file: Recorder) -> None:
+    """The rank that only torch.distributed knows, as under torch.multiprocessing.spawn."""
+    distributed = sys.modules.get("torch.distributed")
+    if identity().rank is not None or distributed is None:
+        return
+    try:
+        if distributed.is_available() and distributed.is_initialized():
+            file.fact(rank=distributed.get_rank(), world_size=distributed.get_world_size())
+    except Exception:  # noqa: S110  # a program's own shutdown must not show an error of ours
+        pass
+
+
+def _in_child() -> None:
+    """After a fork: the memory is the parent's, so the child writes a file of its own."""
+    global _lock
+    _lock = threading.Lock()
+    state.recorder = state.covered = state.torch = state.step = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
+atexit.register(finish)
+
+if VARIABLE in os.environ:
+    with contextlib.suppress(ValueError, KeyError, TypeError):  # a damaged variable is none
+        start(json.loads(os.environ[VARIABLE]))
+elif "NVTX_INJECTION64_PATH" in os.environ and not os.environ.get(OFF):
+    # Nsight Systems and Compute set it in the programs they start: annotations go to them alone.
+    state.on = state.nvtx = True

@@ -1,0 +1,259 @@
+"""The PyTorch profiler, switched on from outside as the plan says.
+
+The plan's "torch" holds either "steps": [wait, warm-up, active], counted by sl.step() or by the
+first optimizer, or "after_s" and "seconds"; and "shapes", "stacks", "memory". One trace per
+process: NAME.torch-0.json.gz, which appears under that name when it is whole.
+
+Every error in here ends the recording and never the program.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from sightline.inline import session
+from sightline.inline.markers import torch_listens
+from sightline.inline.recorder import now
+from sightline.inline.session import state
+
+_tried = 0  # traces that were begun
+_hooked = False
+
+
+class Session:
+    """One recording of the torch profiler in this process."""
+
+    def __init__(self, torch: Any, options: dict[str, Any], name: str) -> None:
+        activities = [torch.profiler.ProfilerActivity.CPU]
+        supported = torch.profiler.supported_activities()
+        activities += [a for a in sorted(supported, key=str) if a not in activities]
+        self._torch = torch
+        self._name = name
+        self._thread = threading.get_ident()
+        self.running = False
+        self.costs = {"start_ns": 0, "stop_ns": 0, "export_ns": 0}
+        self._profile = torch.profiler.profile(
+            activities=activities,
+            record_shapes=bool(options.get("shapes")),
+            profile_memory=bool(options.get("memory")),
+            with_stack=bool(options.get("stacks")),
+        )
+
+    def warm_up(self) -> None:
+        """Let the profiler set itself up without recording."""
+        began = now()
+        _yield_to_the_program(self._torch)
+        self._profile.prepare_trace()
+        self.costs["start_ns"] += now() - began
+
+    def begin(self) -> None:
+        """Record from now on."""
+        began = now()
+        self._profile.start_trace()
+        state.covered = session.open_covered(self._name)
+        self.running = True
+        self.costs["start_ns"] += now() - began
+
+    def records_here(self) -> bool:
+        """Whether the calling thread's ranges reach the trace."""
+        return self.running and torch_listens(self._torch)
+
+    def stop(self) -> None:
+        """Stop, and write the trace."""
+        if state.torch is self:
+            state.torch = None
+        if not self.running:
+            return
+        self.running = False
+        began = now()
+        try:
+            self._profile.stop_trace()
+            stopped = now()
+            self._write()
+            self.costs["stop_ns"] = stopped - began
+            self.costs["export_ns"] = now() - stopped
+        except Exception as error:  # whatever torch raises: the program goes on
+            _failed(error)
+        covered, state.covered = state.covered, None
+        if covered is not None:
+            covered.close()
+        file = session.recorder()
+        if file is not None:
+            file.fact(torch_profiler={**self.costs, "version": str(self._torch.__version__)})
+
+    def _write(self) -> None:
+        assert state.folder is not None
+        part = state.folder / f".part-{os.getpid()}-{self._name}.json"
+        try:
+            self._profile.export_chrome_trace(str(part))
+            # Compressed by sightline once the program has ended: that costs the program nothing.
+            part.replace(state.folder / f"{self._name}.json")
+        finally:
+            part.unlink(missing_ok=True)
+
+
+def at_import(torch: Any, *, here: bool = False) -> None:
+    """torch has just been imported: start, or arrange for the start; `here`: the program asks."""
+    options = state.plan.get("torch")
+    if not state.on or not options:
+        return
+    state.began = now()
+    if not here or options.get("steps"):
+        _hook_optimizers()
+    if options.get("steps"):
+        if sum(options["steps"][:2]) == 0:
+            _soon(torch, options)
+        return
+    if here:
+        start(torch, options)
+        return
+    if "--multiprocessing-fork" in sys.orig_argv:
+        return  # a spawned worker records from its first step on, if it ever makes one
+    delay = float(options.get("after_s") or 0)
+    if delay:
+        _in_main_thread_after(delay, lambda: start(torch, options))
+    else:
+        _soon(torch, options)
+
+
+def _soon(torch: Any, options: dict[str, Any]) -> None:
+    """At once, or with the first use of a GPU: the profiler must not be what initialises CUDA."""
+    has_gpu = any(Path(p).exists() for p in ("/dev/nvidiactl", "/dev/kfd"))
+    if has_gpu and (torch.version.cuda or torch.version.hip):
+        torch.cuda._lazy_call(lambda: start(torch, options))
+    else:
+        start(torch, options)
+
+
+def at_step(count: int) -> None:
+    """`count` steps have ended."""
+    torch = sys.modules.get("torch")
+    options = state.plan["torch"]
+    if torch is None or not state.on:
+        return
+    if not options.get("steps"):
+        if _tried == 0 and not options.get("after_s"):
+            start(torch, options)
+        return
+    wait, warm_up, active = options["steps"]
+    if count == wait and warm_up and _tried == 0:
+        start(torch, options, record=False)
+    elif count == wait + warm_up:
+        if state.torch is not None and not state.torch.running:
+            _guarded(state.torch.begin)
+        elif _tried == 0:
+            start(torch, options)
+    elif count == wait + warm_up + active and state.torch is not None:
+        state.torch.stop()
+
+
+def start(torch: Any, options: dict[str, Any], *, record: bool = True) -> None:
+    """Begin one trace, unless a profiler is running in the program already."""
+    global _tried
+    if state.torch is not None or state.folder is None:
+        return
+    if torch_listens(torch):
+        file = session.recorder()
+        if file is not None:
+            file.fact(torch_skipped="the program's own profiler was running")
+        return
+    name = f"{session.stem()}.torch-{_tried}"
+    _tried += 1
+
+    def make() -> None:
+        made = Session(torch, options, name)
+        state.torch = made
+        made.warm_up()
+        if record:
+            made.begin()
+
+    _guarded(make)
+    if record and options.get("seconds"):
+        _in_main_thread_after(float(options["seconds"]), stop)
+
+
+def stop() -> None:
+    """End the trace that is running, if one is."""
+    if state.torch is not None:
+        state.torch.stop()
+
+
+def _guarded(work: Any) -> None:
+    try:
+        work()
+    except Exception as error:  # whatever torch raises: the program goes on
+        state.torch = None
+        _failed(error)
+
+
+def _failed(error: Exception) -> None:
+    file = session.recorder()
+    if file is not None:
+        file.fact(torch_failed=f"{type(error).__name__}: {error}"[:500])
+
+
+def _yield_to_the_program(torch: Any) -> None:
+    """If the program starts a profiler of its own, ours ends first: only one can run."""
+    owner = torch.autograd.profiler.profile
+    original = owner._prepare_trace
+    if getattr(original, "of_sightline", False):
+        return
+
+    def prepare(self: Any) -> Any:
+        if state.torch is not None and state.torch.running:
+            stop()
+            file = session.recorder()
+            if file is not None:
+                file.fact(torch_ended_early="the program started a profiler of its own")
+        return original(self)
+
+    prepare.of_sightline = True  # type: ignore[attr-defined]
+    owner._prepare_trace = prepare
+
+
+def _hook_optimizers() -> None:
+    """Step with the first optimizer, until the program calls sl.step()."""
+    global _hooked
+    if _hooked:
+        return
+    _hooked = True
+    try:
+        from torch.optim.optimizer import (  # type: ignore[import-not-found,unused-ignore]
+            register_optimizer_step_post_hook,
+        )
+    except ImportError:  # before torch 2.0 there was no global hook
+        return
+    from sightline.inline.step import own_steps
+
+    def after(optimizer: object, *_: object) -> None:
+        if state.on:
+            own_steps().optimizer_boundary(optimizer)
+
+    register_optimizer_step_post_hook(after)
+
+
+_kept: list[Any] = []  # C callbacks, which must outlive their use
+
+
+def _in_main_thread_after(seconds: float, work: Any) -> None:
+    """Call `work` in the main thread between two bytecodes: a profiler belongs to its thread.
+
+    Py_AddPendingCall (https://docs.python.org/3/c-api/init.html) is made for this; a signal would
+    take one from the program.
+    """
+    kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+
+    def call(_: Any) -> int:
+        _guarded(work)
+        return 0
+
+    callback = kind(call)
+    _kept.append(callback)
+    timer = threading.Timer(seconds, lambda: ctypes.pythonapi.Py_AddPendingCall(callback, None))
+    timer.daemon = True
+    timer.start()

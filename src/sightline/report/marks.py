@@ -1,0 +1,105 @@
+"""What a program marked itself, for the first screen: steps, ranges, checkpoints, counters."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import polars as pl
+
+from sightline.model.run import Run
+
+TOP = 8
+_CHECKPOINT = "checkpoint: "
+
+
+def marks(run: Run) -> dict[str, Any]:
+    """Steps per rank, the longest annotated ranges, checkpoints in order, counters per device."""
+    found: dict[str, Any] = {"steps": [], "ranges": [], "checkpoints": [], "counters": []}
+    if "sightline_events" not in run.table("recordings").get_column("format"):
+        return found  # what other tools' ranges cost stands in the analysis annotations
+    found["counters"] = _counters(run)
+    if run.rows("host_ops"):
+        found.update(steps=_steps(run), ranges=_ranges(run), checkpoints=_checkpoints(run))
+    return found
+
+
+def _steps(run: Run) -> list[dict[str, Any]]:
+    """One row per rank: how many, and how long."""
+    steps = run.ask("steps").unique(["rank", "start_ns"], keep="first", maintain_order=True)
+    length = pl.col("duration_ns")
+    return (
+        steps.group_by("rank", maintain_order=True)
+        .agg(
+            steps=pl.len(),
+            median_ns=length.median().cast(pl.Int64),
+            min_ns=length.min(),
+            max_ns=length.max(),
+            first_ns=length.first(),
+        )
+        .sort("rank")
+        .to_dicts()
+    )
+
+
+def _ranges(run: Run) -> list[dict[str, Any]]:
+    """Annotated ranges by name, over all ranks; steps and moments are no ranges."""
+    host = run.table("host_ops").filter(
+        (pl.col("layer") == "annotation") & (pl.col("range_kind").fill_null("") != "mark")
+    )
+    return (
+        host.with_columns(length=pl.col("end_ns") - pl.col("start_ns"))
+        .group_by("name")
+        .agg(
+            instances=pl.len(),
+            total_ns=pl.col("length").sum(),
+            mean_ns=pl.col("length").mean().round().cast(pl.Int64),
+            ranks=pl.col("rank").n_unique(),
+        )
+        .sort("total_ns", "name", descending=[True, False])
+        .head(TOP)
+        .to_dicts()
+    )
+
+
+def _checkpoints(run: Run) -> list[dict[str, Any]]:
+    """Checkpoints in order of time, each with the memory that it saw."""
+    rows = (
+        run.table("host_ops")
+        .filter(
+            (pl.col("range_kind") == "mark") & pl.col("name").str.starts_with(_CHECKPOINT)
+        )
+        .sort("start_ns", "rank")
+        .select("rank", "name", "start_ns", "payload")
+    )  # fmt: skip
+    answer = []
+    for row in rows.head(TOP).iter_rows(named=True):
+        told = json.loads(row["payload"] or "{}")
+        answer.append({
+            "rank": row["rank"], "name": row["name"].removeprefix(_CHECKPOINT),
+            "time_ns": row["start_ns"], **{k: told.get(k) for k in (
+                "allocated_bytes", "reserved_bytes", "process_bytes", "synchronised")},
+        })  # fmt: skip
+    return answer
+
+
+def _counters(run: Run) -> list[dict[str, Any]]:
+    """Mean and extremes of each metric and device; of a counter that only rises, its rise."""
+    if not run.rows("counters"):
+        return []
+    by = ["rank", "device_id", "metric", "unit"]
+    value = pl.col("value")
+    return (
+        run.table("counters")
+        .sort("time_ns")
+        .group_by(by)
+        .agg(
+            samples=pl.len(),
+            mean=value.mean(),
+            min=value.min(),
+            max=value.max(),
+            rise=pl.when((value.diff().drop_nulls() >= 0).all()).then(value.last() - value.first()),
+        )
+        .sort(by, nulls_last=True)
+        .to_dicts()
+    )

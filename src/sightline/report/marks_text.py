@@ -1,0 +1,81 @@
+"""The part of the screen that shows what the program marked, at most 80 columns wide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rich.text import Text
+
+from sightline.text import fit
+from sightline.units import format_bytes, format_count, format_ns
+
+MAX_RANKS = 8
+MAX_COUNTERS = 12
+
+
+def marks_text(marks: dict[str, Any]) -> Iterator[list[Text]]:
+    """One block each for steps, ranges, checkpoints and counters, where there are some."""
+    if marks["steps"]:
+        yield list(_steps(marks["steps"]))
+    if marks["ranges"]:
+        yield list(_ranges(marks["ranges"]))
+    if marks["checkpoints"]:
+        yield list(_checkpoints(marks["checkpoints"]))
+    # A checkpoint's own samples stand in its line already.
+    counters = [c for c in marks["counters"] if not c["metric"].endswith("at checkpoints")]
+    if counters:
+        yield list(_counters(counters))
+
+
+def _steps(rows: list[dict[str, Any]]) -> Iterator[Text]:
+    yield Text(f"{'Steps':<24}{'n':>8}{'first':>12}{'median':>12}{'min':>12}{'max':>12}", "bold")
+    for row in rows[:MAX_RANKS]:
+        times = "".join(f"{format_ns(row[k]):>12}"
+                        for k in ("first_ns", "median_ns", "min_ns", "max_ns"))  # fmt: skip
+        yield Text(f"{'rank ' + str(row['rank']):<24}{format_count(row['steps']):>8}{times}")
+    if len(rows) > MAX_RANKS:
+        yield Text(f"… {len(rows) - MAX_RANKS} more ranks: sightline stats steps", "dim")
+
+
+def _ranges(rows: list[dict[str, Any]]) -> Iterator[Text]:
+    yield Text(f"{'Marked ranges':<44}{'n':>12}{'total':>12}{'mean':>12}", "bold")
+    for row in rows:
+        yield Text(
+            f"{fit(row['name'], 44):<44}{format_count(row['instances']):>12}"
+            f"{format_ns(row['total_ns']):>12}{format_ns(row['mean_ns']):>12}"
+        )
+
+
+def _checkpoints(rows: list[dict[str, Any]]) -> Iterator[Text]:
+    yield Text(f"{'Checkpoints':<36}{'allocated':>14}{'reserved':>14}{'process':>14}", "bold")
+    for row in rows:
+        sizes = "".join(
+            f"{'-' if row[k] is None else format_bytes(row[k]):>14}"
+            for k in ("allocated_bytes", "reserved_bytes", "process_bytes")
+        )
+        waited = "" if row["synchronised"] else " *"
+        yield Text(f"{fit(row['name'], 26) + waited + '  rank ' + str(row['rank']):<36}{sizes}")
+    if not all(row["synchronised"] for row in rows):
+        yield Text("* when the host got there: the GPU was not waited for", "dim")
+
+
+def _counters(rows: list[dict[str, Any]]) -> Iterator[Text]:
+    yield Text(f"{'Counters':<32}{'mean':>12}{'min':>12}{'max':>12}{'risen by':>12}", "bold")
+    for row in rows[:MAX_COUNTERS]:
+        place = "" if row["device_id"] is None else f", GPU {row['device_id']}"
+        rises = row["rise"] if row["metric"] == "energy" else None
+        numbers = "".join(f"{_number(row[k], row['unit']):>12}" for k in ("mean", "min", "max"))
+        if row["metric"] == "energy":
+            numbers = " " * 36
+        unit = "" if row["unit"] in (None, "bytes") else f" ({row['unit']})"
+        name = fit(f"{row['metric']}{place}{unit}", 32)
+        yield Text(f"{name:<32}{numbers}{_number(rises, row['unit']):>12}".rstrip())
+    if len(rows) > MAX_COUNTERS:
+        yield Text(f"… {len(rows) - MAX_COUNTERS} more: sightline report --json", "dim")
+
+
+def _number(value: float | None, unit: str | None) -> str:
+    if value is None:
+        return ""
+    return format_bytes(value) if unit == "bytes" else f"{value:,.1f}"
