@@ -210,11 +210,11 @@ def test_on_a_terminal_the_page_is_written_beside_and_nothing_of_others_is(tmp_p
     monkeypatch.chdir(tmp_path)
     run = traces.opened(tmp_path, [traces.kernel("k", 0, 5)])
     monkeypatch.setattr(html, "_template", lambda: html.MARK.decode() + TEMPLATE)
-    report._beside(run, summary(run))
+    report.beside(run, summary(run))
     assert html.is_ours(tmp_path / "report.html")
-    report._beside(run, summary(run))  # an own one is replaced
+    report.beside(run, summary(run))  # an own one is replaced
     (tmp_path / "report.html").write_text("my thesis")
-    report._beside(run, summary(run))
+    report.beside(run, summary(run))
     assert (tmp_path / "report.html").read_text() == "my thesis"
 
 

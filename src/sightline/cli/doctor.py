@@ -1,17 +1,23 @@
 """What is on this machine, what can be recorded here and what cannot, each with the reason.
 
 sightline doctor
+sightline doctor --for kernels    what is missing for that, and the exact remedy
 sightline doctor --json
 """
 
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 HELP = "what can be recorded on this machine, and why not"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--for", dest="question", metavar="X",
+        help="timeline, kernels, memory, energy, or a backend: torch, nsys, ncu, cpu, nvml",
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print as data")
 
 
@@ -23,6 +29,8 @@ def run(args: argparse.Namespace) -> int:
     from sightline.collect.machine import examine, recordable
 
     facts = examine()
+    if args.question is not None:
+        return _remedies(args, facts)
     ways = recordable(facts)
     if args.json:
         print(json.dumps({"facts": facts, "recordable": [asdict(w) for w in ways]}, indent=1))
@@ -37,4 +45,31 @@ def run(args: argparse.Namespace) -> int:
         mark = "yes" if way.possible else "no "
         head = f"  {mark}  {way.what:<37}"
         print(textwrap.fill(way.why, 80, initial_indent=head, subsequent_indent=" " * 44))
+    print("\nWhat is missing for one of them, and the remedy:  sightline doctor --for kernels")
     return 0
+
+
+def _remedies(args: argparse.Namespace, facts: dict[str, Any]) -> int:
+    """What stands in the way; exit code 1 where something does, so that scripts can ask."""
+    import json
+    import textwrap
+    from dataclasses import asdict
+
+    from sightline.collect.plan import QUESTIONS
+    from sightline.collect.remedies import missing
+
+    found = missing(args.question, facts)
+    if args.json:
+        print(json.dumps({"for": args.question, "missing": [asdict(m) for m in found]}, indent=1))
+        return 1 if found else 0
+    if not found:
+        option = "--for" if args.question in QUESTIONS else "--backend"
+        print(f"{args.question}: nothing is missing.")
+        print(f"  sightline run {option} {args.question} -- COMMAND")
+        return 0
+    for number, item in enumerate(found, 1):
+        print(textwrap.fill(item.what, 80, initial_indent=f"{number}  ", subsequent_indent="   "))
+        for line in item.remedy:
+            print(f"     {line}")  # a command is never broken
+        print(f"   {item.document}")
+    return 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.abc
 import importlib.machinery
 import importlib.util
 import os
@@ -57,7 +56,7 @@ def _allow_tracing() -> None:
         pass  # then py-spy says that it cannot
 
 
-class _Watcher(importlib.abc.MetaPathFinder):
+class _Watcher:
     """Lets the usual finders find torch, and adds one call after its import."""
 
     def __init__(self) -> None:

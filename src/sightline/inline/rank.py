@@ -8,15 +8,12 @@ Intel MPI, https://www.mpich.org (PMI_RANK, MPI_LOCALRANKID); PMIx (PMIX_RANK); 
 
 from __future__ import annotations
 
-import hashlib
 import os
-import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Identity:
+class Identity(NamedTuple):
     """A process's place in a job; None where nothing says so."""
 
     rank: int | None
@@ -61,12 +58,14 @@ def chosen(rank: int | None, ranks: tuple[int, ...], every: int) -> bool:
 
 def host_mark() -> str:
     """Six letters that tell hosts of a job apart without naming them."""
+    import hashlib
+
     try:
         with open("/proc/sys/kernel/random/boot_id") as file:  # noqa: PTH123  # pathlib costs 10 ms
             known = file.read()
     except OSError:
         known = ""
-    return hashlib.blake2b((socket.gethostname() + known).encode(), digest_size=3).hexdigest()
+    return hashlib.blake2b((os.uname().nodename + known).encode(), digest_size=3).hexdigest()
 
 
 def _number(text: str | None) -> int | None:

@@ -1,0 +1,170 @@
+"""What is missing for a kind of recording, and the exact remedy, with the vendor's own page."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from sightline.collect.plan import BACKENDS, QUESTIONS
+from sightline.errors import RequestError
+
+# What each question needs; any one of the tools in a pair is enough.
+NEEDS = {
+    "timeline": ("gpu", "torch|nsys"),
+    "kernels": ("gpu", "ncu", "counters"),
+    "memory": ("gpu", "torch|nsys"),
+    "energy": ("gpu", "nvml"),
+    "torch": ("torch",),
+    "nsys": ("gpu", "nsys"),
+    "ncu": ("gpu", "ncu", "counters"),
+    "cpu": ("py-spy|perf", "ptrace", "perf_event"),
+    "nvml": ("gpu", "nvml"),
+}
+
+
+@dataclass(frozen=True)
+class Missing:
+    """One thing that is not as it must be: what to type, and whose page says so."""
+
+    what: str
+    remedy: tuple[str, ...]
+    document: str
+
+
+def missing(question: str, facts: dict[str, Any], *, root: bool | None = None) -> list[Missing]:
+    """All that stands in the way of a recording. Raises RequestError for an unknown question."""
+    if question not in NEEDS:
+        raise RequestError(
+            f"there is nothing called '{question}' to record",
+            why=f"there are {', '.join((*QUESTIONS, *BACKENDS))}",
+        )
+    is_root = os.geteuid() == 0 if root is None else root
+    found: list[Missing] = []
+    for need in NEEDS[question]:
+        ways = [list(_CHECKS[n](facts, is_root)) for n in need.split("|")]
+        if all(ways):  # none of the alternatives is fulfilled
+            found += [m for way in ways for m in way]
+    return found
+
+
+def _gpu(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
+    if facts["gpus"]:
+        return
+    if facts["nvidia_driver"] is None:
+        yield Missing(
+            "no GPU was found: no driver is loaded",
+            ("sudo apt-get install cuda-drivers   # then restart; nvidia-smi must list the GPU",
+             "docker run --gpus all ...           # in a container"),
+            "https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/",
+        )  # fmt: skip
+    else:
+        yield Missing(
+            f"the driver {facts['nvidia_driver']} is loaded, but nvidia-smi lists no GPU",
+            ("nvidia-smi -L", "sudo dmesg | grep -i nvrm   # what the driver says"),
+            "https://docs.nvidia.com/deploy/gpu-debug-guidelines/",
+        )
+
+
+def _torch(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
+    if facts["torch"] is None:
+        yield Missing(
+            "torch is not installed in the Python that runs sightline (it is enough if the "
+            "program's own Python has it)",
+            ("pip install torch",),
+            "https://pytorch.org/get-started/locally/",
+        )
+
+
+def _nsys(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
+    if facts["nsys"] is None:
+        yield Missing(
+            "nsys is not on the PATH",
+            ("sudo apt-get install nsight-systems-cli   # NVIDIA's devtools or CUDA repository",
+             'export PATH="/usr/local/cuda/bin:$PATH"   # where a CUDA toolkit has it'),
+            "https://docs.nvidia.com/nsight-systems/InstallationGuide/",
+        )  # fmt: skip
+
+
+def _ncu(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
+    if facts["ncu"] is None:
+        yield Missing(
+            "ncu is not on the PATH",
+            ("sudo apt-get install nsight-compute       # NVIDIA's CUDA repository",
+             'export PATH="/usr/local/cuda/bin:$PATH"   # where a CUDA toolkit has it'),
+            "https://docs.nvidia.com/nsight-compute/",
+        )  # fmt: skip
+
+
+def _counters(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
+    if facts["counters_need_admin"] and not root:
+        yield Missing(
+            "the driver gives hardware counters to root only (ERR_NVGPUCTRPERM)",
+            ("echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' \\",
+             "  | sudo tee /etc/modprobe.d/nvidia-profiling.conf",
+             "sudo update-initramfs -u   # Debian, Ubuntu; dracut -f on others; then restart",
+             "docker run --cap-add=SYS_ADMIN ...   # instead, in a container"),
+            "https://developer.nvidia.com/ERR_NVGPUCTRPERM",
+        )  # fmt: skip
+
+
+def _py_spy(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
+    if facts["py_spy"] is None:
+        yield Missing(
+            "py-spy, which samples Python, is not installed",
+            ("pip install py-spy",),
+            "https://github.com/benfred/py-spy",
+        )
+
+
+def _perf(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
+    if facts["perf"] is None:
+        yield Missing(
+            "perf, which samples native code, is not installed",
+            ("sudo apt-get install linux-perf               # Debian",
+             "sudo apt-get install linux-tools-$(uname -r)  # Ubuntu"),
+            "https://perf.wiki.kernel.org",
+        )  # fmt: skip
+
+
+def _ptrace(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
+    scope = facts["ptrace_scope"] or 0
+    if scope >= 2 and not root:
+        yield Missing(
+            f"ptrace_scope is {scope}: py-spy may not read another process",
+            ("sudo sysctl kernel.yama.ptrace_scope=1        # until the next start",
+             "docker run --cap-add=SYS_PTRACE ...           # in a container"),
+            "https://docs.kernel.org/admin-guide/LSM/Yama.html",
+        )  # fmt: skip
+
+
+def _perf_event(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
+    level = facts["perf_event_paranoid"]
+    if facts["perf"] is not None and level is not None and level > 2 and not root:
+        yield Missing(
+            f"perf_event_paranoid is {level}: perf may not sample",
+            ("sudo sysctl kernel.perf_event_paranoid=1      # until the next start",
+             "echo kernel.perf_event_paranoid=1 | sudo tee /etc/sysctl.d/99-perf.conf   # always"),
+            "https://docs.kernel.org/admin-guide/perf-security.html",
+        )  # fmt: skip
+
+
+def _nvml(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
+    from sightline.inline import nvml
+
+    try:
+        nvml.connect()
+    except nvml.Unavailable as error:
+        yield Missing(
+            str(error),
+            ("nvidia-smi                 # must work: NVML comes with the driver",
+             "pip install nvidia-ml-py   # the binding"),
+            "https://docs.nvidia.com/deploy/nvml-api/",
+        )  # fmt: skip
+
+
+_CHECKS = {
+    "gpu": _gpu, "torch": _torch, "nsys": _nsys, "ncu": _ncu, "counters": _counters,
+    "py-spy": _py_spy, "perf": _perf, "ptrace": _ptrace, "perf_event": _perf_event, "nvml": _nvml,
+}  # fmt: skip

@@ -1,0 +1,90 @@
+"""The history of PyTorch's GPU memory, as sl.memory_history() keeps it: allocations and frees.
+
+PyTorch's own snapshot is a pickle, which cannot be read safely; the same content as JSON can.
+Entries: torch.cuda.memory._snapshot (docs.pytorch.org, "Understanding CUDA Memory Usage").
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import polars as pl
+
+from sightline.errors import DamagedError
+from sightline.importers._stacks import read_text
+from sightline.model.declare import Imported, Importer, ImportOptions, Quality
+from sightline.model.source import Source
+from sightline.units import INT64_MAX
+
+IMPORTER = Importer(
+    name="torch_memory",
+    label="PyTorch memory history",
+    strong=(rb'^\{"format": ?"sightline-torch-memory"',),
+    weak=(),
+    looks_like='JSON that starts with {"format": "sightline-torch-memory"',
+    suffixes=(".json", ".json.gz"),
+    version=1,
+    source="https://docs.pytorch.org/docs/stable/torch_cuda_memory.html",
+)
+
+# What becomes of a block; requests to free and segments of the driver are other things.
+_ACTIONS = {"alloc": "alloc", "free_completed": "free"}
+_COLUMNS = ("time_ns", "device_id", "address", "bytes", "stream_id")
+
+
+def read(source: Source, options: ImportOptions) -> Imported:
+    """Read all entries of all devices. Raises DamagedError where the file is not whole."""
+    quality: list[Quality] = []
+    try:
+        document = json.loads(read_text(source, quality))
+        traces = document["device_traces"]
+        if not isinstance(traces, list):
+            raise TypeError("'device_traces' is no list")
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise DamagedError(
+            f"cannot read {source.given}", why=f"it is no whole memory history ({error!r})"
+        ) from error
+    rows: list[dict[str, Any]] = []
+    bad = 0
+    for device, entries in enumerate(traces):
+        for entry in entries if isinstance(entries, list) else ():
+            row = _row(entry, device)
+            if row is None:
+                bad += 1
+            elif row["action"] is not None:
+                rows.append(row)
+    if bad:
+        quality.append(Quality("damaged_entries", "warning", "entries could not be read", bad))
+    schema = {**dict.fromkeys(_COLUMNS, pl.Int64), "action": pl.String, "name": pl.String}
+    frame = pl.DataFrame(rows, schema=schema).with_columns(
+        pid=pl.lit(_int(document.get("pid")), pl.Int64), memory_kind=pl.lit("device")
+    )
+    facts = {"rank": None, "tool": "PyTorch memory history", "clock_offset_ns": 0}
+    return Imported({"memory_events": frame}, facts, quality)
+
+
+def _row(entry: Any, device: int) -> dict[str, Any] | None:
+    """An entry as a row; its action is None where it is neither an allocation nor a free."""
+    if not isinstance(entry, dict):
+        return None
+    at, size, address = (_int(entry.get(k)) for k in ("time_us", "size", "addr"))
+    if at is None or size is None or size < 0 or at > INT64_MAX // 1000:
+        return None
+    return {
+        "time_ns": at * 1000, "device_id": device, "address": address, "bytes": size,
+        "stream_id": _int(entry.get("stream")), "action": _ACTIONS.get(str(entry.get("action"))),
+        "name": _place(entry.get("frames")),
+    }  # fmt: skip
+
+
+def _place(frames: Any) -> str | None:
+    """The innermost Python line that asked for the memory."""
+    for frame in frames if isinstance(frames, list) else ():
+        if isinstance(frame, dict) and str(frame.get("filename", "")).endswith(".py"):
+            return f"{frame.get('name')} ({frame['filename']}:{frame.get('line')})"
+    return None
+
+
+def _int(value: Any) -> int | None:
+    return value if type(value) is int and -INT64_MAX <= value <= INT64_MAX else None
