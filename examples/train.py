@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import time
 
 import torch
 import torch.distributed as dist
@@ -65,6 +66,10 @@ def main() -> None:
     }
     print(json.dumps(done), flush=True)
     if distributed:
+        # torch 2.13: gloo's thread wants the interpreter to free its last message, and the group's
+        # end waits for that thread with the interpreter held. Both are let go here.
+        dist.barrier()
+        time.sleep(0.1)
         dist.destroy_process_group()
 
 

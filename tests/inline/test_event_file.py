@@ -22,8 +22,9 @@ from sightline.model import event_file as f
 
 LOOP = """
 import sys, sightline as sl
-print("ready", flush=True)
 for n in range(10_000_000):
+    if n == 200:
+        print("ready", flush=True)
     with sl.annotate("attention", n if n % 100 == 0 else None):
         pass
     sl.step()

@@ -149,6 +149,7 @@ def _check(args: argparse.Namespace, command: list[str]) -> None:
         )
     if args.every < 1:
         raise RequestError(f"--every {args.every} is no step", why="it must be 1 or more")
+    _ranks(args.ranks)
     for name in ("after", "seconds", "timeout"):
         value = getattr(args, name)
         if value is not None and not 0 < value < 1e9:

@@ -19,7 +19,7 @@ def finish(folder: Path, mark: str) -> None:
 
     Only files of this host's processes that have ended. A full disk leaves everything as it is.
     """
-    for path in sorted(folder.iterdir()):
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         parts = path.name.lstrip(".").split("-")
         with contextlib.suppress(OSError):
             if path.name.endswith(f.SUFFIX) and mark in path.name and not _writes(path):

@@ -1,0 +1,245 @@
+"""A real PyTorch on the CPU, recorded from outside: alone, as two and as four ranks of torchrun.
+
+What the program prints that it did is what the run must hold. One recording serves many tests.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import sightline as sl
+from support import recording
+from support.command import sightline, stats
+
+pytest.importorskip("torch")
+
+PY = sys.executable
+TRAIN = Path(__file__).resolve().parents[2] / "examples" / "train.py"
+
+
+@dataclass(frozen=True)
+class Recorded:
+    folder: Path
+    done: list[dict]  # what each rank says that it did
+    err: str
+
+
+def train(folder: Path, ranks: int, *options: str, steps: int = 6) -> Recorded:
+    words = [PY, TRAIN, "--steps", steps, "--width", 32]
+    if ranks > 1:
+        launcher = ["-m", "torch.distributed.run", "--nproc-per-node", ranks]
+        words = [PY, *launcher, "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0",
+                 *words[1:]]  # fmt: skip
+    env = recording.clean(OMP_NUM_THREADS="1", TORCHELASTIC_ERROR_FILE="")
+    done = recording.run(*options, "-o", "t", "--", *words, cwd=folder, env=env)
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    return Recorded(folder / "t.sightline", sorted(lines, key=lambda d: d["rank"]), done.stderr)
+
+
+def once(factory: pytest.TempPathFactory, name: str, ranks: int, *options: str) -> Recorded:
+    """One recording for all workers of pytest-xdist: the first makes it, the others wait."""
+    base = factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_TESTRUNUID" in os.environ else base
+    with (shared / f"torch-{name}.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        folder, said = shared / f"torch-{name}", shared / f"torch-{name}.json"
+        if not said.exists():
+            folder.mkdir()
+            made = train(folder, ranks, *options)
+            said.write_text(json.dumps([made.done, made.err]))
+        done, err = json.loads(said.read_text())
+        return Recorded(folder / "t.sightline", done, err)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    """Steps 2 to 4 of 6 in the trace, no sampling from outside."""
+    return once(tmp_path_factory, "alone", 1, "--no-report", "--backend", "torch", "--steps",
+                "1:1:3", "--memory")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    return once(tmp_path_factory, "two", 2)
+
+
+def check_counts(run: sl.Run, done: list[dict]) -> None:
+    """Steps, annotations and operators of every rank are those that the program counted."""
+    host = run.table("host_ops")
+    assert host.get_column("rank").unique().sort().to_list() == [d["rank"] for d in done]
+    for told in done:
+        own = host.filter(pl.col("rank") == told["rank"])
+        steps = own.filter(pl.col("layer") == "step").sort("start_ns")
+        assert steps.get_column("name").to_list() == [
+            f"ProfilerStep#{n}" for n in range(told["steps"])
+        ]
+        assert (steps.get_column("start_ns")[1:] >= steps.get_column("end_ns")[:-1]).all()
+        marked = own.filter(pl.col("name").is_in(["forward", "backward", "optimizer"]))
+        assert marked.height == told["annotations"]
+        assert own.filter(pl.col("name") == "checkpoint: after the first step").height == 1
+
+
+def test_two_ranks_hold_what_the_program_counted(two):
+    assert [d["rank"] for d in two.done] == [0, 1]
+    run = sl.open(str(two.folder))
+    check_counts(run, two.done)
+    for told in two.done:
+        own = run.table("host_ops").filter(
+            (pl.col("rank") == told["rank"]) & (pl.col("layer") == "op")
+        )
+        assert own.filter(pl.col("name") == "aten::linear").height == told["linears"]
+        shapes = own.filter(pl.col("name") == "aten::linear").get_column("input_shapes")
+        assert shapes[0] == "[[32,32],[32,32],[32]]"
+    own = run.table("recordings").filter(pl.col("format") == "sightline_events")
+    assert own.select("rank", "world_size").sort("rank").rows() == [(0, 2), (1, 2)]
+
+
+def test_each_range_lies_in_its_step_on_the_same_clock(two):
+    """Ranges come from torch's trace, steps from the event file: two clocks made one."""
+    host = sl.open(str(two.folder)).table("host_ops")
+    slack = 200_000  # ns: torch converts its clock to the wall clock once per trace
+    for rank in (0, 1):
+        own = host.filter(pl.col("rank") == rank)
+        steps = own.filter(pl.col("layer") == "step").sort("start_ns")
+        forward = own.filter(pl.col("name") == "forward").sort("start_ns")
+        assert forward.height == steps.height
+        for step, inside in zip(
+            steps.iter_rows(named=True), forward.iter_rows(named=True), strict=True
+        ):
+            assert step["start_ns"] - slack <= inside["start_ns"]
+            assert inside["end_ns"] <= step["end_ns"] + slack
+
+
+def test_each_rank_has_one_trace_and_the_launcher_none(two):
+    names = sorted(p.name for p in two.folder.iterdir())
+    assert sum(".torch-0.json" in n for n in names) == 2
+    assert not any(n.startswith("proc-") for n in names)
+
+
+def test_the_report_shows_it_all(two, tmp_path):
+    outcome = sightline("report", two.folder)
+    assert outcome.code == 0
+    for text in ("t.sightline · 2 ranks", "Steps", "Marked ranges", "forward", "Checkpoints",
+                 "after the first step", "aten::addmm", "recording cost"):  # fmt: skip
+        assert text in outcome.out, text
+    assert "no steps are marked" not in outcome.out
+    assert max(map(len, outcome.out.splitlines())) <= 80
+    assert "t.sightline · 2 ranks" in two.err  # the same at the end of the run
+    page = tmp_path / "r.html"
+    assert sightline("report", two.folder, "-o", page).code == 0
+    text = page.read_text()
+    assert len(text) > 100_000
+
+
+def test_as_a_store_it_is_the_same(two, tmp_path):
+    store = tmp_path / "s.sightline"
+    assert sightline("import", two.folder, "-o", store).code == 0
+    check_counts(sl.open(str(store)), two.done)
+    first = stats("steps", two.folder)
+    assert first == stats("steps", store)
+
+
+def test_a_schedule_limits_the_trace_and_not_the_steps(alone):
+    run = sl.open(str(alone.folder))
+    check_counts(run, alone.done)
+    linears = run.table("host_ops").filter(pl.col("name") == "aten::linear").sort("start_ns")
+    assert linears.height == 3 * 2  # steps 2, 3 and 4, two layers each
+    steps = run.table("host_ops").filter(pl.col("layer") == "step").sort("start_ns")
+    low, high = steps.row(2, named=True)["start_ns"], steps.row(4, named=True)["end_ns"]
+    assert linears.filter(pl.col("start_ns").is_between(low - 200_000, high)).height == 6
+
+
+def test_memory_is_recorded_where_asked_for(alone, two):
+    assert sl.open(str(alone.folder)).rows("memory_events") > 10
+    assert sl.open(str(two.folder)).rows("memory_events") == 0
+
+
+slow = pytest.mark.skipif("SIGHTLINE_SLOW" not in os.environ, reason="runs with SIGHTLINE_SLOW=1")
+
+
+@slow
+def test_the_result_is_that_of_the_program_alone(alone):
+    env = recording.clean(OMP_NUM_THREADS="1")
+    plain = subprocess.run([PY, TRAIN, "--steps", "6", "--width", "32"], env=env, text=True,
+                           capture_output=True, check=True)  # fmt: skip
+    assert json.loads(plain.stdout) == alone.done[0]
+
+
+OWN_PROFILER = """
+import torch, sightline as sl
+x = torch.ones(4)
+with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as prof:
+    with sl.annotate("mine"):
+        y = x + 1
+names = [e.name for e in prof.events()]
+assert "mine" in names and "aten::add" in names, names
+print(int(y.sum()))
+import os, signal
+with sl.annotate("last"):
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_the_programs_own_profiler_has_its_way_and_a_kill_leaves_the_rest(tmp_path):
+    """Ours ends when theirs begins; then the process is killed, and what was marked is there."""
+    done = recording.run("--no-report", "--backend", "torch", "-o", "t", "--", PY, "-c",
+                         OWN_PROFILER, cwd=tmp_path)  # fmt: skip
+    assert done.stdout == "8\n", done.stderr
+    assert done.returncode == 137
+    run = sl.open(str(tmp_path / "t.sightline"))
+    quality = run.table("quality")
+    kinds = quality.get_column("kind").to_list()
+    assert "torch_ended_early" in kinds
+    assert "process_killed" in kinds
+    names = run.table("host_ops").filter(layer="annotation").get_column("name").to_list()
+    assert names == ["mine", "last"]
+
+
+KILLED_WHILE_PROFILING = """
+import os, signal, time, torch, sightline as sl
+model = torch.nn.Linear(8, 8)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for n in range(5):
+    with sl.annotate("work"):
+        model(torch.ones(2, 8)).sum().backward()
+        optimizer.step()
+if os.fork() == 0:
+    with sl.annotate("child"):
+        torch.ones(3) + 1
+    os._exit(0)
+os.wait()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_killed_while_the_profiler_runs_the_marks_remain(tmp_path):
+    """The trace never came to be, so the marks beside it count; steps by the optimizer."""
+    done = recording.run("--no-report", "--backend", "torch", "-o", "t", "--", PY, "-c",
+                         KILLED_WHILE_PROFILING, cwd=tmp_path)  # fmt: skip
+    assert done.returncode == 137, done.stderr
+    folder = tmp_path / "t.sightline"
+    assert not list(folder.glob("*.json.gz"))
+    assert not list(folder.glob(".part*"))
+    host = sl.open(str(folder)).table("host_ops")
+    work = host.filter(pl.col("name") == "work")
+    assert work.height == 5
+    assert host.filter(pl.col("name") == "child").height == 1
+    steps = host.filter(pl.col("layer") == "step").get_column("name").to_list()
+    assert steps == [f"ProfilerStep#{n}" for n in range(6)]  # it was killed in the sixth
+
+
+@slow
+def test_four_ranks(tmp_path):
+    four = train(tmp_path, 4)
+    assert [d["rank"] for d in four.done] == [0, 1, 2, 3]
+    check_counts(sl.open(str(four.folder)), four.done)
