@@ -3,10 +3,10 @@
 VENV := .venv
 PY := $(VENV)/bin/python
 
-.PHONY: demo test check docs examples native bench fuzz clean help
+.PHONY: demo test check docs examples native bench fuzz gpu-check clean help
 
 help: ## what there is
-	@grep -hE '^[a-z]+:.*##' Makefile | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' Makefile | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 demo: $(VENV)/.runtime ## set up, then the main job on the recordings in examples/
 	@scripts/demo
@@ -38,6 +38,9 @@ fuzz: $(VENV)/.runtime ## mutated recordings through the compiled readers, with 
 	    gzip -dc $$f >build/fuzz/inputs/$$(echo $$f | tr / _).json; done
 	@rm -f build/fuzz/inputs/db && $(PY) scripts/fuzz_database.py build/fuzz/inputs/db
 	@build/fuzz/sightline-fuzz $(FUZZ_SECONDS) 1 build/fuzz/inputs/*
+
+gpu-check: $(VENV)/.tests ## the tests that need a GPU; keeps their recordings in gpu-examples/
+	@SIGHTLINE_SLOW=1 SIGHTLINE_EXAMPLES=$(CURDIR)/gpu-examples $(PY) -m pytest -v -m gpu -rs tests/gpu
 
 clean: ## remove what was built
 	rm -rf $(VENV) .demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

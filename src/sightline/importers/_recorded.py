@@ -41,6 +41,7 @@ def read_folder(folder: Path, given: str, options: ImportOptions, import_one: Im
             why="; ".join(q.text for q in unread) or "the program was recorded, but nothing came",
             hint="What can be recorded here:  sightline doctor",
         )
+    found, idle = _without_idle(found)
     shifts = _shifts(found, told)
     monotonic: dict[str, int] = {}  # files on the monotonic clock, and what to add to their times
     for facts in told:
@@ -59,11 +60,29 @@ def read_folder(folder: Path, given: str, options: ImportOptions, import_one: Im
         own = {**facts, **_placed(member, facts, found, folder)}
         if shift is not None:
             own["clock_uncertainty_ns"] = shift[1] + (own.get("clock_uncertainty_ns") or 0)
-        notes = [*unread, *_of_the_run(told, shifts)] if number == 0 else []
+        notes = [*unread, *idle, *_of_the_run(told, shifts)] if number == 0 else []
         told_here = _fitting(facts.get("quality", ()), marks_steps, has_gpu)
         own["quality"] = [*told_here, *map(vars, notes)]
         answer.append((store, 0, own))
     return answer
+
+
+def _without_idle(
+    found: list[tuple[Member, Path, dict[str, Any]]],
+) -> tuple[list[tuple[Member, Path, dict[str, Any]]], list[Quality]]:
+    """Without processes that have no rank and did nothing, where others have one: launchers."""
+    ranked = {m.process for m, _, facts in found
+              if m.rank is not None or facts.get("own_rank") is not None}  # fmt: skip
+    busy = {m.process for m, _, facts in found
+            if facts["rows"].get("host_ops") or facts["rows"].get("device_ops")}  # fmt: skip
+    if not ranked:
+        return found, []
+    idle = {m.process for m, *_ in found if m.process} - ranked - busy
+    if not idle:
+        return found, []
+    text = "processes without a rank did nothing that was recorded, and are left out"
+    kept = [f for f in found if f[0].process not in idle]
+    return kept, [Quality("idle_processes", "info", text, len(idle))]
 
 
 def _placed(

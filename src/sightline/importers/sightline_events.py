@@ -252,6 +252,10 @@ def _notes(found: _Read, state: int, error: int, lost: int, drift: int) -> list[
     ):
         if key in facts:
             notes.append(Quality(key, "warning", f"{text}: {facts[key]}"))
+    if "torch_limited" in facts:
+        text = f"PyTorch was recorded for the first {facts['torch_limited']} s only"
+        remedy = "Choose yourself: --seconds S, or --steps WAIT:WARMUP:ACTIVE."
+        notes.append(Quality("torch_limited", "info", text, None, remedy))
     return [*notes, *_cost(found)]
 
 

@@ -174,7 +174,16 @@ def start(torch: Any, options: dict[str, Any], *, record: bool = True) -> None:
 
     _guarded(make)
     if record and options.get("seconds"):
-        _in_main_thread_after(float(options["seconds"]), stop)
+        seconds = float(options["seconds"])
+        _in_main_thread_after(seconds, lambda: _time_is_up(seconds, bool(options.get("limited"))))
+
+
+def _time_is_up(seconds: float, limited: bool) -> None:
+    """Stop; a limit that nobody asked for is said."""
+    file = session.recorder() if limited and state.torch is not None else None
+    stop()
+    if file is not None:
+        file.fact(torch_limited=seconds)
 
 
 def stop() -> None:
