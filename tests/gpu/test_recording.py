@@ -111,7 +111,9 @@ def test_the_monitor_agrees_with_nvidia_smi(keep):
     assert len(devices) == len(smi)
     for device, line in zip(devices, smi, strict=True):
         used, power = (float(part) for part in line.split(","))
-        assert device["memory used [bytes]"]["mean"] == pytest.approx(used * 2**20, rel=0.2, abs=2**30)
+        assert device["memory used [bytes]"]["mean"] == pytest.approx(
+            used * 2**20, rel=0.2, abs=2**30
+        )
         # nvidia-smi's figure is an average over a second on recent GPUs.
         assert device["power [W]"]["mean"] == pytest.approx(power, rel=0.5, abs=30)
 

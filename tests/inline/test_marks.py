@@ -148,6 +148,35 @@ def test_fork_and_exec_write_files_of_their_own(tmp_path):
     assert len(list(folder.glob("*.events"))) == 3
 
 
+WORKERS = """
+import multiprocessing, sys, sightline as sl
+def work(n):
+    with sl.annotate(f"worker {n}"):
+        pass
+if __name__ == "__main__":
+    for method in ("fork", "spawn"):
+        context = multiprocessing.get_context(method)
+        processes = [context.Process(target=work, args=(f"{method} {n}",)) for n in range(2)]
+        for p in processes: p.start()
+        for p in processes: p.join()
+    sl.mark("all done")
+"""
+
+
+def test_workers_of_multiprocessing_write_files_of_their_own(tmp_path):
+    folder = tmp_path / "r.sightline"
+    folder.mkdir()
+    (tmp_path / "workers.py").write_text(WORKERS)
+    env = {**os.environ, session.VARIABLE: json.dumps({"folder": str(folder)})}
+    subprocess.run([sys.executable, "workers.py"], cwd=tmp_path, env=env, check=True)
+    run = sl.open(str(folder))
+    names = sorted(run.table("host_ops").get_column("name"))
+    assert names == ["all done", "worker fork 0", "worker fork 1", "worker spawn 0",
+                     "worker spawn 1"]  # fmt: skip
+    # They end without atexit, and yet in order.
+    assert "process_killed" not in run.table("quality").get_column("kind").to_list()
+
+
 NOTHING = """
 import os, sys, sightline as sl
 with sl.annotate("x"):

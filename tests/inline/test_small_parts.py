@@ -5,18 +5,23 @@ from __future__ import annotations
 import math
 import os
 import statistics
+import threading
 import time
 
 import polars as pl
 import pytest
 
 import sightline as sl
+from sightline.collect import plan, record
 from sightline.collect.record import several_hosts
-from sightline.inline import clock, timing
+from sightline.importers._open import import_one
+from sightline.inline import clock, session, timing
 from sightline.inline.hook import is_launcher
 from sightline.inline.rank import chosen, identity
 from sightline.inline.recorder import Recorder, now
-from sightline.model import run_folder
+from sightline.model import run_folder, store
+from sightline.model.declare import ImportOptions
+from sightline.model.source import Source
 
 
 @pytest.mark.parametrize(
@@ -143,6 +148,36 @@ def test_two_hosts_come_to_one_clock(tmp_path):
         .select("rank", "start_ns")
         .equals(host.select("rank", "start_ns"))
     )
+
+
+def test_a_second_host_of_the_job_asks_the_first(tmp_path, monkeypatch):
+    """The two halves of the comparison: the first `sightline run` serves, all others ask it."""
+    monkeypatch.setenv("SLURM_NNODES", "2")
+    monkeypatch.setattr("socket.gethostname", lambda: "127.0.0.1")
+    made = [
+        record.Recording(plan.Plan(["x"]), tmp_path, mark=mark) for mark in ("aaaaaa", "bbbbbb")
+    ]
+    server, address = record._clock(made[0])
+    assert server is not None
+    try:
+        assert record._clock(made[1]) == (None, address)
+        told = made[1].facts["clock"]
+        assert abs(told["clock_offset_ns"]) <= told["clock_uncertainty_ns"]
+        # And a rank on a host where no `sightline run` is.
+        folder = tmp_path / "r.sightline"
+        folder.mkdir()
+        session.start({"folder": str(folder), "clock": address})
+        sl.mark("here")
+        for thread in threading.enumerate():
+            if thread.name == "sightline-clock":
+                thread.join(10)
+        session.end()
+        facts = store.read_facts(import_one(Source(next(folder.iterdir()), "x"), ImportOptions()))
+        own = facts[0]["own"]
+        assert own["clock_reference"] == "aaaaaa"
+        assert abs(own["clock_offset_ns"]) <= own["clock_uncertainty_ns"]
+    finally:
+        server.close()
 
 
 def test_a_timed_function_says_how_sure_its_mean_is():

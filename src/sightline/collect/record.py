@@ -139,13 +139,16 @@ def _before(recording: Recording, child: Child) -> tuple[Perf | None, Gpus | Non
     plan, folder, perf, gpus = recording.plan, recording.folder, None, None
     if "cpu" in plan.backends and plan.cpu_tool == "perf" and "nsys" not in plan.backends:
         data = folder / f"host-{recording.mark}.{child.pid}.cpu.perf.data"
-        perf = Perf(child.pid, data, data.with_suffix(".log"))
-        child.watchers.add(perf.pid)
+        try:
+            perf = Perf(child.pid, data, data.with_suffix(".log"))
+            child.watchers.add(perf.pid)
+            if not perf.ready:
+                recording.note("perf", "perf did not get ready; samples may be missing")
+        except OSError as error:
+            recording.note("perf", f"perf could not be started: {error.strerror}")
         # perf writes monotonic times; the run's clock is the wall clock.
         text = data.name.removesuffix(".data") + ".txt"
         recording.shifts[text] = time.time_ns() - time.monotonic_ns()
-        if not perf.ready:
-            recording.note("perf", "perf did not get ready; samples may be missing")
     if "nvml" in plan.backends:
         try:
             gpus = Gpus(folder / f"host-{recording.mark}.{child.pid}.nvml.events")

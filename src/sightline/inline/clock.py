@@ -99,4 +99,4 @@ def measure_in_background(file: Any, address: Any) -> None:
             return
         file.fact(clock_reference=mark, clock_offset_ns=offset, clock_uncertainty_ns=bound)
 
-    threading.Thread(target=work, daemon=True).start()
+    threading.Thread(target=work, daemon=True, name="sightline-clock").start()

@@ -118,11 +118,21 @@ def _first_facts(file: Recorder) -> None:
         "pair_ns": pair_cost_ns(),
     }  # fmt: skip
     file.fact(**{k: v for k, v in known.items() if v is not None})
+    _finish_with_multiprocessing()
     address = state.plan.get("clock")
     if address and address[3] != host_mark():
         from sightline.inline.clock import measure_in_background
 
         measure_in_background(file, address)
+
+
+def _finish_with_multiprocessing() -> None:
+    """A forked worker of multiprocessing ends without atexit, but calls its own finalizers."""
+    process: Any = sys.modules.get("multiprocessing.process")
+    if process is not None and process.parent_process() is not None:
+        from multiprocessing import util
+
+        util.Finalize(None, finish, exitpriority=-100)  # after those of the program
 
 
 def pair_cost_ns() -> int:

@@ -57,7 +57,10 @@ class Session:
         self._profile.start_trace()
         state.covered = session.open_covered(self._name)
         self.running = True
-        self.costs["start_ns"] += now() - began
+        ready = now()
+        self.costs["start_ns"] += ready - began
+        if state.step is None:
+            state.began = ready  # the profiler's own start is no part of the first step
 
     def records_here(self) -> bool:
         """Whether the calling thread's ranges reach the trace."""
