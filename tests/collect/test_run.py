@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
+import pty
 import shutil
 import signal
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
@@ -71,25 +75,40 @@ def test_signals_reach_the_program(tmp_path, number):
     assert names.to_list() == ["ready", f"got {number.value}"]
 
 
-def test_ctrl_c_of_a_terminal_ends_the_program_once_and_leaves_the_run(tmp_path):
-    """The terminal sends it to the whole group: here os.killpg does."""
-    code = (
-        "import time, sightline as sl\n"
-        "with sl.annotate('loop'):\n"
-        "    print('ready', flush=True)\n    time.sleep(30)"
-    )
-    process = subprocess.Popen(
-        [*recording.COMMAND, *PLAIN, "-o", "r", "--", PY, "-c", code], cwd=tmp_path,
-        env=recording.clean(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        start_new_session=True,
-    )  # fmt: skip
-    assert process.stdout is not None
-    process.stdout.readline()
-    os.killpg(process.pid, signal.SIGINT)
-    _, err = process.communicate(timeout=20)
-    assert process.returncode == 128 + signal.SIGINT
-    assert "KeyboardInterrupt" in err  # Python's own message, as without sightline
-    assert "ended by signal 2" in err
+COUNTING = """
+import signal, sys, time
+import sightline as sl
+got = []
+signal.signal(signal.SIGINT, lambda *_: got.append(1))
+with sl.annotate("loop"):
+    print("ready", flush=True)
+    time.sleep(0.7)
+print("got", len(got), flush=True)
+"""
+
+
+def test_ctrl_c_in_a_terminal_reaches_the_program_once(tmp_path):
+    """A real terminal: it signals the whole group, so that nothing is to be passed on."""
+    master, slave = pty.openpty()
+
+    def own_terminal() -> None:
+        os.setsid()
+        fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+
+    words = [*recording.COMMAND, *PLAIN, "-o", "r", "--", PY, "-c", COUNTING]
+    process = subprocess.Popen(words, cwd=tmp_path, env=recording.clean(), stdin=slave,
+                               stdout=slave, stderr=slave, preexec_fn=own_terminal)  # fmt: skip
+    os.close(slave)
+    said = b""
+    while b"ready" not in said:
+        said += os.read(master, 1000)
+    os.write(master, b"\x03")
+    with contextlib.suppress(OSError):  # the terminal is gone with its last process
+        while more := os.read(master, 1000):
+            said += more
+    os.close(master)
+    assert process.wait(20) == 0
+    assert b"got 1" in said
     run = sl.open(str(tmp_path / "r.sightline"))
     assert run.table("host_ops").get_column("name").to_list() == ["loop"]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import platform
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -124,6 +125,11 @@ def test_each_rank_has_one_trace_and_the_launcher_none(two):
     names = sorted(p.name for p in two.folder.iterdir())
     assert sum(".torch-0.json" in n for n in names) == 2
     assert not any(n.startswith("proc-") for n in names)
+    for trace in two.folder.glob("*.torch-0.json"):
+        text = trace.read_text()
+        assert f'"{platform.node()}"' not in text
+        assert str(two.folder) not in text
+        assert json.loads(text)["host_name"].strip() == ""
 
 
 def test_the_report_shows_it_all(two, tmp_path):

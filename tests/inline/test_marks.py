@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
@@ -15,6 +16,16 @@ import pytest
 import sightline as sl
 from sightline.inline import session
 from sightline.model import event_file
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Iterator[Path]:
+    """A run that this process itself is recorded into."""
+    folder = tmp_path / "own.sightline"
+    folder.mkdir()
+    session.start({"folder": str(folder)})
+    yield folder
+    session.end()
 
 
 def own(folder: Path) -> pl.DataFrame:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import sys
 import threading
 from pathlib import Path
@@ -94,10 +95,27 @@ class Session:
         part = state.folder / f".part-{os.getpid()}-{self._name}.json"
         try:
             self._profile.export_chrome_trace(str(part))
+            without_names(part)
             # Compressed by sightline once the program has ended: that costs the program nothing.
             part.replace(state.folder / f"{self._name}.json")
         finally:
             part.unlink(missing_ok=True)
+
+
+# What a trace says of the machine and of the place it was written to, in its first and last bytes.
+_NAMES = re.compile(rb'("(?:host_name|traceName)":\s*")([^"\\]*)(?=")')
+_EDGE_BYTES = 16_384
+
+
+def without_names(trace: Path) -> None:
+    """Blank the host's name and the trace's path in place: a trace is passed on to others."""
+    with trace.open("r+b") as file:
+        size = file.seek(0, os.SEEK_END)
+        for start in {0, max(0, size - _EDGE_BYTES)}:
+            file.seek(start)
+            edge = file.read(_EDGE_BYTES)
+            file.seek(start)
+            file.write(_NAMES.sub(lambda m: m[1] + b" " * len(m[2]), edge))
 
 
 def at_import(torch: Any, *, here: bool = False) -> None:
