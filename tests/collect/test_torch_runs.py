@@ -24,6 +24,7 @@ from support.command import sightline, stats
 pytest.importorskip("torch")
 
 PY = sys.executable
+SLACK_NS = 200_000  # torch converts its clock to the wall clock once per trace
 TRAIN = Path(__file__).resolve().parents[2] / "examples" / "train.py"
 
 
@@ -63,15 +64,9 @@ def once(factory: pytest.TempPathFactory, name: str, ranks: int, *options: str) 
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
-    """Steps 2 to 4 of 6 in the trace, no sampling from outside."""
-    return once(tmp_path_factory, "alone", 1, "--no-report", "--backend", "torch", "--steps",
-                "1:1:3", "--memory")  # fmt: skip
-
-
-@pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
-    return once(tmp_path_factory, "two", 2)
+    """Steps 2 to 4 of 6 are in the trace, the others in the event file alone."""
+    return once(tmp_path_factory, "two", 2, "--steps", "1:1:3", "--memory")
 
 
 def check_counts(run: sl.Run, done: list[dict]) -> None:
@@ -98,7 +93,8 @@ def test_two_ranks_hold_what_the_program_counted(two):
         own = run.table("host_ops").filter(
             (pl.col("rank") == told["rank"]) & (pl.col("layer") == "op")
         )
-        assert own.filter(pl.col("name") == "aten::linear").height == told["linears"]
+        assert told["linears"] == 2 * told["steps"]
+        assert own.filter(pl.col("name") == "aten::linear").height == 2 * 3
         shapes = own.filter(pl.col("name") == "aten::linear").get_column("input_shapes")
         assert shapes[0] == "[[32,32],[32,32],[32]]"
     own = run.table("recordings").filter(pl.col("format") == "sightline_events")
@@ -108,7 +104,6 @@ def test_two_ranks_hold_what_the_program_counted(two):
 def test_each_range_lies_in_its_step_on_the_same_clock(two):
     """Ranges come from torch's trace, steps from the event file: two clocks made one."""
     host = sl.open(str(two.folder)).table("host_ops")
-    slack = 200_000  # ns: torch converts its clock to the wall clock once per trace
     for rank in (0, 1):
         own = host.filter(pl.col("rank") == rank)
         steps = own.filter(pl.col("layer") == "step").sort("start_ns")
@@ -117,8 +112,8 @@ def test_each_range_lies_in_its_step_on_the_same_clock(two):
         for step, inside in zip(
             steps.iter_rows(named=True), forward.iter_rows(named=True), strict=True
         ):
-            assert step["start_ns"] - slack <= inside["start_ns"]
-            assert inside["end_ns"] <= step["end_ns"] + slack
+            assert step["start_ns"] - SLACK_NS <= inside["start_ns"]
+            assert inside["end_ns"] <= step["end_ns"] + SLACK_NS
 
 
 def test_each_rank_has_one_trace_and_the_launcher_none(two):
@@ -155,30 +150,35 @@ def test_as_a_store_it_is_the_same(two, tmp_path):
     assert first == stats("steps", store)
 
 
-def test_a_schedule_limits_the_trace_and_not_the_steps(alone):
-    run = sl.open(str(alone.folder))
-    check_counts(run, alone.done)
-    linears = run.table("host_ops").filter(pl.col("name") == "aten::linear").sort("start_ns")
-    assert linears.height == 3 * 2  # steps 2, 3 and 4, two layers each
-    steps = run.table("host_ops").filter(pl.col("layer") == "step").sort("start_ns")
-    low, high = steps.row(2, named=True)["start_ns"], steps.row(4, named=True)["end_ns"]
-    assert linears.filter(pl.col("start_ns").is_between(low - 200_000, high)).height == 6
+def test_the_trace_holds_the_steps_of_the_schedule(two):
+    host = sl.open(str(two.folder)).table("host_ops")
+    for rank in (0, 1):
+        own = host.filter(pl.col("rank") == rank)
+        steps = own.filter(pl.col("layer") == "step").sort("start_ns")
+        low, high = steps.row(2, named=True)["start_ns"], steps.row(4, named=True)["end_ns"]
+        linears = own.filter(pl.col("name") == "aten::linear")
+        assert linears.filter(pl.col("start_ns").is_between(low - SLACK_NS, high)).height == 6
 
 
-def test_memory_is_recorded_where_asked_for(alone, two):
-    assert sl.open(str(alone.folder)).rows("memory_events") > 10
-    assert sl.open(str(two.folder)).rows("memory_events") == 0
+def test_memory_is_recorded_where_asked_for(two):
+    assert sl.open(str(two.folder)).rows("memory_events") > 10
 
 
 slow = pytest.mark.skipif("SIGHTLINE_SLOW" not in os.environ, reason="runs with SIGHTLINE_SLOW=1")
 
 
 @slow
-def test_the_result_is_that_of_the_program_alone(alone):
+def test_all_of_a_program_that_has_the_result_that_it_has_alone(tmp_path):
     env = recording.clean(OMP_NUM_THREADS="1")
     plain = subprocess.run([PY, TRAIN, "--steps", "6", "--width", "32"], env=env, text=True,
                            capture_output=True, check=True)  # fmt: skip
+    alone = train(tmp_path, 1, "--backend", "torch")
     assert json.loads(plain.stdout) == alone.done[0]
+    run = sl.open(str(alone.folder))
+    check_counts(run, alone.done)
+    linears = run.table("host_ops").filter(pl.col("name") == "aten::linear")
+    assert linears.height == alone.done[0]["linears"]
+    assert run.rows("memory_events") == 0
 
 
 OWN_PROFILER = """

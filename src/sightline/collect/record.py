@@ -6,13 +6,13 @@ import json
 import os
 import secrets
 import socket
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sightline import __version__
 from sightline.collect import commands, conditions, finishing
 from sightline.collect.child import Child, Ended
 from sightline.collect.plan import Plan
@@ -85,7 +85,8 @@ def record(recording: Recording) -> Ended:
     machine, devices = conditions.host(), conditions.gpus()
     recording.notes += conditions.notes(machine, devices)
     recording.facts = {
-        "sightline": __version__, "command": conditions.shown(plan.command),
+        "sightline": sys.modules["sightline"].__version__,
+        "command": conditions.shown(plan.command),
         "question": plan.question, "backends": plan.backends, "host_mark": recording.mark,
         "machine": machine, "gpus": devices, "environment": conditions.environment(),
         "changed": ["clocks locked to base by ncu"] if plan.options.get("lock_clocks") else [],

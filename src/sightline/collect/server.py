@@ -127,6 +127,7 @@ def _post(kind: str, url: str, what: str, timeout_s: float, body: dict[str, str]
         with urllib.request.urlopen(request, timeout=timeout_s) as answer:  # noqa: S310
             answer.read()
     except urllib.error.HTTPError as error:
+        error.close()
         hint = f"Start the server with {_FOLDER_VARIABLE[kind]}=/folder: it has no profiler else."
         raise InputError(f"{kind} refused /{what}", why=f"HTTP {error.code} {error.reason}",
                          hint=hint) from error  # fmt: skip

@@ -107,12 +107,11 @@ def open_covered(name: str) -> Recorder | None:
 
 
 def _first_facts(file: Recorder) -> None:
-    from sightline import __version__
-
     own = identity()
     known = {
         "rank": own.rank, "local_rank": own.local_rank, "world_size": own.world_size,
-        "launcher": own.launcher, "sightline": __version__, "host_mark": host_mark(),
+        "launcher": own.launcher, "host_mark": host_mark(),
+        "sightline": sys.modules["sightline"].__version__,
         "program": Path(sys.argv[0]).name if getattr(sys, "argv", None) else None,
         "python": ".".join(map(str, sys.version_info[:3])),
         "pair_ns": pair_cost_ns(),
