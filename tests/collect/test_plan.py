@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import sightline as sl
@@ -175,6 +177,7 @@ def gpu_machine(tmp_path):
     fakes.nsys(tools)
     fakes.ncu(tools)
     fakes.library(tools, "libnvidia-ml.so.1", fakes.NVML)
+    fakes.library(tools, "libnvToolsExt.so.1", fakes.NVTX)
     return recording.clean(
         PATH=f"{tools}{os.pathsep}{os.environ['PATH']}", LD_LIBRARY_PATH=str(tools),
         CALLS=str(tmp_path / "calls"),
@@ -197,19 +200,29 @@ def ncu_report(folder: Path) -> Path:
 
 
 def called(env: dict[str, str]) -> list[str]:
-    (line,) = Path(env["CALLS"]).read_text().splitlines()
+    (line,) = (t for t in Path(env["CALLS"]).read_text().splitlines() if t.startswith("["))
     words: list[str] = json.loads(line)
     return words
 
 
+MARKED = """
+import sys, time, sightline as sl
+with sl.annotate("work"):
+    time.sleep(0.2)
+sl.step()
+sys.exit(9)
+"""
+
+
 def test_a_run_with_nsys_and_nvml(tmp_path, gpu_machine):
     gpu_machine |= {"LAST_OPTION": "--wait", "RECORDING": str(nsys_export(tmp_path))}
-    done = recording.run("-o", "r", "--", "sh", "-c", "sleep 0.2; exit 9", cwd=tmp_path,
-                         env=gpu_machine)  # fmt: skip
+    done = recording.run("--backend", "nsys,nvml", "-o", "r", "--", sys.executable, "-c", MARKED,
+                         cwd=tmp_path, env=gpu_machine)  # fmt: skip
     assert done.returncode == 9, done.stderr
     words = called(gpu_machine)
     assert words[:2] == ["nsys", "profile"]
-    assert words[-3:] == ["sh", "-c", "sleep 0.2; exit 9"]
+    assert words[-3:] == [sys.executable, "-c", MARKED]
+    assert "push work" in Path(gpu_machine["CALLS"]).read_text()
     run = sl.open(str(tmp_path / "r.sightline"))
     assert run.rows("device_ops") > 0
     power = run.table("counters").filter(metric="power")
@@ -221,6 +234,13 @@ def test_a_run_with_nsys_and_nvml(tmp_path, gpu_machine):
     assert "power, GPU 0 (W)" in done.stderr
     facts = json.loads(next((tmp_path / "r.sightline").glob("*.recorded.json")).read_text())
     assert facts["gpu_summary"][0]["energy_j"] > 0
+    # The range went to nsys, whose report counts; without the report it is there all the same.
+    names = ["ProfilerStep#0"]
+    own = run.table("host_ops").filter(pl.col("layer").is_in(["annotation", "step"]))
+    assert own.get_column("name").to_list() == names
+    next((tmp_path / "r.sightline").glob("*.sqlite")).unlink()
+    again = sl.open(str(tmp_path / "r.sightline")).table("host_ops")
+    assert sorted(again.get_column("name")) == [*names, "work"]
 
 
 def test_a_run_with_ncu(tmp_path, gpu_machine):

@@ -117,18 +117,18 @@ def test_two_hosts_come_to_one_clock(tmp_path):
     folder = tmp_path / "job.sightline"
     folder.mkdir()
     starts = {}
-    for rank, mark in ((0, "aaaaaa"), (1, "bbbbbb")):
+    for rank, mark in ((0, "aaaaaaaa"), (1, "bbbbbbbb")):
         file = Recorder(folder / f"rank{rank}-{mark}-{rank + 100}.events")
         file.fact(rank=rank, host_mark=mark)
         if rank == 1:
             file.fact(
-                clock_reference="aaaaaa", clock_offset_ns=-5 * 10**9, clock_uncertainty_ns=800
+                clock_reference="aaaaaaaa", clock_offset_ns=-5 * 10**9, clock_uncertainty_ns=800
             )
         at = now()
         starts[rank] = at
         file.put(2, file.name("collective"), at, at + 1000)  # RANGE
         file.close()
-    run_folder.write_facts(folder, "aaaaaa-1", {"host_mark": "aaaaaa", "command": ["x"]})
+    run_folder.write_facts(folder, "aaaaaaaa-1", {"host_mark": "aaaaaaaa", "command": ["x"]})
     run = sl.open(str(folder))
     host = run.table("host_ops").sort("rank")
     wall = dict(host.select("rank", "start_ns").rows())
@@ -155,7 +155,7 @@ def test_a_second_host_of_the_job_asks_the_first(tmp_path, monkeypatch):
     monkeypatch.setenv("SLURM_NNODES", "2")
     monkeypatch.setattr("socket.gethostname", lambda: "127.0.0.1")
     made = [
-        record.Recording(plan.Plan(["x"]), tmp_path, mark=mark) for mark in ("aaaaaa", "bbbbbb")
+        record.Recording(plan.Plan(["x"]), tmp_path, mark=mark) for mark in ("aaaaaaaa", "bbbbbbbb")
     ]
     server, address = record._clock(made[0])
     assert server is not None
@@ -174,7 +174,7 @@ def test_a_second_host_of_the_job_asks_the_first(tmp_path, monkeypatch):
         session.end()
         facts = store.read_facts(import_one(Source(next(folder.iterdir()), "x"), ImportOptions()))
         own = facts[0]["own"]
-        assert own["clock_reference"] == "aaaaaa"
+        assert own["clock_reference"] == "aaaaaaaa"
         assert abs(own["clock_offset_ns"]) <= own["clock_uncertainty_ns"]
     finally:
         server.close()

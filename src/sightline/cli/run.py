@@ -289,7 +289,7 @@ def _dry_run(plan: Plan, folder: Path, args: argparse.Namespace) -> int:
             f"export {name}={shlex.quote(value)}"
             + ("${PYTHONPATH:+:$PYTHONPATH}" if name == "PYTHONPATH" else "")
         )
-    words = commands.wrapped(plan.command, plan.backends, folder, recording.mark, options)
+    words = commands.wrapped(plan.command, plan.backends, folder, f"host-{recording.mark}", options)
     print(shlex.join(words))
     if "cpu" in plan.backends and "nsys" not in plan.backends:
         stem = folder / f"host-{recording.mark}"

@@ -87,13 +87,13 @@ def py_spy(program: str, pid: int | str, output: Path) -> list[str]:
 
 
 def wrapped(
-    command: Sequence[str], backends: Sequence[str], folder: Path, mark: str,
+    command: Sequence[str], backends: Sequence[str], folder: Path, stem: str,
     options: dict[str, Any],
 ) -> list[str]:  # fmt: skip
     """The command with the vendor's tool around it, where one is taken."""
     if "ncu" in backends:
-        return ncu(command, folder / f"host-{mark}.ncu", options)
+        return ncu(command, folder / f"{stem}.ncu", options)
     if "nsys" in backends:
         own = {**options, "cpu": "cpu" in backends}
-        return nsys(command, folder / f"host-{mark}.nsys", own)
+        return nsys(command, folder / f"{stem}.nsys", own)
     return list(command)

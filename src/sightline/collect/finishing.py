@@ -14,24 +14,24 @@ COMPRESS_ABOVE = 8 << 20  # a smaller trace opens faster than it is unpacked
 _LEVEL = 1
 
 
-def finish(folder: Path, mark: str) -> None:
+def finish(folder: Path, mark: str, child: int) -> None:
     """Cut event files to their length, compress large traces, remove what was never finished.
 
-    Only files of this host's processes that have ended. A full disk leaves everything as it is.
+    Only files of this host's processes that have ended, and what watched the program `child`: a
+    file that another process writes to must not be cut. A full disk leaves everything as it is.
     """
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-        parts = path.name.lstrip(".").split("-")
         with contextlib.suppress(OSError):
-            if path.name.endswith(f.SUFFIX) and mark in path.name and not _writes(path):
+            name = path.name
+            of_program = f"-{mark}-" in name and not _writes(path)
+            if name.endswith(f.SUFFIX) and (of_program or f"host-{mark}.{child}." in name):
                 trim(path)
-            elif (
-                path.name.endswith(".json") and f"-{mark}-" in path.name and ".torch-" in path.name
-            ):
-                if path.name.startswith(".part-") and not _alive(parts[1]):
+            elif name.startswith(".part-") and f"-{mark}-" in name:
+                if not _alive(name.split("-")[1]):
                     path.unlink()
-                elif path.stat().st_size > COMPRESS_ABOVE:
-                    compress(path)
-            elif path.name.endswith(".log") and not path.stat().st_size:
+            elif name.endswith(".json") and of_program and path.stat().st_size > COMPRESS_ABOVE:
+                compress(path)
+            elif name.endswith(".log") and not path.stat().st_size:
                 path.unlink()
 
 
@@ -64,7 +64,7 @@ def compress(path: Path) -> None:
 def _writes(path: Path) -> bool:
     """Whether the process that the file is of still runs, on this host."""
     stem = path.name.split(".")[0].split("-")
-    return len(stem) > 2 and _alive(stem[2])
+    return len(stem) < 3 or _alive(stem[2])
 
 
 def _alive(pid: str) -> bool:

@@ -64,8 +64,9 @@ def environment(recording: Recording, base: Mapping[str, str], address: Any) -> 
         told["every"] = recording.every
     if recording.plan.torch is not None:
         told["torch"] = {k: v for k, v in recording.plan.torch.items() if v not in (None, False)}
-    if {"nsys", "ncu"} & set(recording.plan.backends):
-        told["nvtx"] = True
+    for tool in ("ncu", "nsys"):
+        if tool in recording.plan.backends:
+            told["nvtx"] = tool
     if recording.plan.cpu_tool == "py-spy" and "cpu" in recording.plan.backends:
         told["traced"] = True
     if address is not None:
@@ -94,7 +95,9 @@ def record(recording: Recording) -> Ended:
     }  # fmt: skip
     server, address = _clock(recording)
     _write(recording)
-    words = commands.wrapped(plan.command, plan.backends, folder, recording.mark, _options(plan))
+    words = commands.wrapped(
+        plan.command, plan.backends, folder, f"host-{recording.mark}.{os.getpid()}", _options(plan)
+    )
     began = time.monotonic_ns()
     child = Child(words, environment(recording, os.environ, address))
     perf, gpus = _before(recording, child)
@@ -107,7 +110,12 @@ def record(recording: Recording) -> Ended:
     if server is not None:
         server.close()
         (folder / _CLOCK_FILE).unlink(missing_ok=True)
-    finishing.finish(folder, recording.mark)
+    finishing.finish(folder, recording.mark, child.pid)
+    if plan.torch is not None and not any(folder.glob("*.torch-0.*")):
+        recording.note(
+            "torch_absent", "PyTorch was not recorded: no process that is recorded imported it, or "
+            "none came to its schedule", "info",
+        )  # fmt: skip
     recording.costs["after_ns"] = time.monotonic_ns() - began
     recording.facts.update(state="ended", exit_code=ended.code, wall_ns=ended.wall_ns)
     if ended.signal is not None and not ended.timed_out:

@@ -20,12 +20,13 @@ from sightline.units import format_ns
 
 Import = Callable[[Path, ImportOptions], Path]
 Found = list[tuple[Path, int, dict[str, Any]]]
+Read = list[tuple[Member, Path, dict[str, Any]]]
 
 
 def read_folder(folder: Path, given: str, options: ImportOptions, import_one: Import) -> Found:
     """(store, number in it, facts) of each recording in the folder. Raises InputError."""
     told = list(read_facts(folder))
-    found: list[tuple[Member, Path, dict[str, Any]]] = []
+    found: Read = []
     unread: list[Quality] = []
     for member in members(folder):
         try:
@@ -50,6 +51,7 @@ def read_folder(folder: Path, given: str, options: ImportOptions, import_one: Im
             monotonic.update((k, v) for k, v in own.items() if type(v) is int)
     marks_steps = any("step" in f.get("layers", ()) for *_, f in found)
     has_gpu = not told or any(facts.get("gpus") for facts in told)
+    processes = _Processes(found, folder)
     answer: Found = []
     for number, (member, store, facts) in enumerate(found):
         shift = shifts.get(member.mark or "")
@@ -57,7 +59,7 @@ def read_folder(folder: Path, given: str, options: ImportOptions, import_one: Im
         if move:
             store = import_one(member.path, replace(options, clock_shift_ns=move))
             facts = facts_of(store)[0]
-        own = {**facts, **_placed(member, facts, found, folder)}
+        own = {**facts, **processes.placed(member, facts)}
         if shift is not None:
             own["clock_uncertainty_ns"] = shift[1] + (own.get("clock_uncertainty_ns") or 0)
         notes = [*unread, *idle, *_of_the_run(told, shifts)] if number == 0 else []
@@ -68,8 +70,8 @@ def read_folder(folder: Path, given: str, options: ImportOptions, import_one: Im
 
 
 def _without_idle(
-    found: list[tuple[Member, Path, dict[str, Any]]],
-) -> tuple[list[tuple[Member, Path, dict[str, Any]]], list[Quality]]:
+    found: Read,
+) -> tuple[Read, list[Quality]]:
     """Without processes that have no rank and did nothing, where others have one: launchers."""
     ranked = {m.process for m, _, facts in found
               if m.rank is not None or facts.get("own_rank") is not None}  # fmt: skip
@@ -85,40 +87,44 @@ def _without_idle(
     return kept, [Quality("idle_processes", "info", text, len(idle))]
 
 
-def _placed(
-    member: Member,
-    facts: dict[str, Any],
-    found: list[tuple[Member, Path, dict[str, Any]]],
-    folder: Path,
-) -> dict[str, Any]:
-    """The process that a recording belongs to, and the rank that any recording of it names."""
-    process = member.process
-    if process is None and member.mark is None:  # what another tool has left, as a server's trace
-        process = f"file-{member.path.name}"
-        in_name = rank_in(member.path.name)
+class _Processes:
+    """Which process each recording belongs to, and the rank that any recording of it names."""
+
+    def __init__(self, found: Read, folder: Path) -> None:
+        self._folder = folder
+        self._ranks: dict[str, int] = {}
+        self._first: dict[str, str] = {}  # of each host: members are in order of rank
+        for member, _, facts in found:
+            if member.process is None:
+                continue
+            self._first.setdefault(member.mark or "", member.process)
+            rank = facts.get("own_rank")
+            if rank is None:
+                rank = member.rank
+            if rank is not None:
+                self._ranks.setdefault(member.process, rank)
+
+    def placed(self, member: Member, facts: dict[str, Any]) -> dict[str, Any]:
+        """The facts on a recording's place in the run."""
+        process = member.process
+        if process is None and member.mark is not None:  # recorded of a whole host
+            process = self._first.get(member.mark, f"host-{member.mark}")
+        if process is None:  # what another tool has left, as a server's trace
+            process = f"file-{member.path.name}"
+            rank = facts.get("own_rank")
+            source = "recording" if rank is not None else "file name"
+            rank = rank_in(member.path.name) if rank is None else rank
+        else:
+            rank, source = self._ranks.get(process), "recording"
         return {
-            "path": f"{folder.name}/{member.path.name}",
+            "path": f"{self._folder.name}/{member.path.name}",
             "process": process,
-            "own_rank": facts["own_rank"] if facts.get("own_rank") is not None else in_name,
-            "rank_source": "recording" if facts.get("own_rank") is not None else "file name",
+            "own_rank": rank,
+            "rank_source": "order" if rank is None else source,
         }
-    if process is None:  # recorded of a whole host
-        of_host = [m for m, *_ in found if m.process and m.mark == member.mark]
-        process = of_host[0].process if of_host else f"host-{member.mark}"
-    ranks = [facts.get("own_rank") for m, _, facts in found if m.process == process]
-    named = [m.rank for m, *_ in found if m.process == process]
-    known = [r for r in (*ranks, *named) if r is not None]
-    return {
-        "path": f"{folder.name}/{member.path.name}",
-        "process": process,
-        "own_rank": known[0] if known else None,
-        "rank_source": "recording" if known else "order",
-    }
 
 
-def _shifts(
-    found: list[tuple[Member, Path, dict[str, Any]]], told: list[dict[str, Any]]
-) -> dict[str, tuple[int, int]]:
+def _shifts(found: Read, told: list[dict[str, Any]]) -> dict[str, tuple[int, int]]:
     """What to add to the times of each host, and the bound of its error; the surest measurement."""
     shifts: dict[str, tuple[int, int]] = {}
     measured = [(m.mark, facts.get("own")) for m, _, facts in found]

@@ -41,6 +41,8 @@ class annotate:  # used as a function and as a decorator
         if state.torch is not None and state.torch.records_here():
             # The torch profiler will hold the range: this file counts where it never gets to.
             self._file = file = state.covered or session.recorder()
+        elif state.nsys:
+            self._file = file = session.covered_by_nsys()
         else:
             self._file = file = state.recorder or session.recorder()
         modules = sys.modules

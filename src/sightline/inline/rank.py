@@ -57,7 +57,7 @@ def chosen(rank: int | None, ranks: tuple[int, ...], every: int) -> bool:
 
 
 def host_mark() -> str:
-    """Six letters that tell hosts of a job apart without naming them."""
+    """Eight letters that tell hosts of a job apart without naming them."""
     import hashlib
 
     try:
@@ -65,7 +65,7 @@ def host_mark() -> str:
             known = file.read()
     except OSError:
         known = ""
-    return hashlib.blake2b((os.uname().nodename + known).encode(), digest_size=3).hexdigest()
+    return hashlib.blake2b((os.uname().nodename + known).encode(), digest_size=4).hexdigest()
 
 
 def _number(text: str | None) -> int | None:

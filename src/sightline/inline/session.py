@@ -33,7 +33,9 @@ OFF = "SIGHTLINE_OFF"
 class State:
     """One per process. `on` is what every call of the API looks at first."""
 
-    __slots__ = ("began", "covered", "folder", "nvtx", "on", "plan", "recorder", "step", "torch")
+    __slots__ = (
+        "began", "covered", "folder", "nsys", "nvtx", "on", "plan", "recorder", "step", "torch",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.on = False
@@ -45,6 +47,7 @@ class State:
         self.step: Any = None  # inline.step.Steps
         self.began = now()  # where the first step begins
         self.nvtx = False
+        self.nsys = False  # nsys records the ranges that go to NVTX
 
 
 state = State()
@@ -58,6 +61,7 @@ def start(plan: dict[str, Any]) -> None:
     state.plan = plan
     state.folder = Path(plan["folder"])
     state.nvtx = bool(plan.get("nvtx"))
+    state.nsys = plan.get("nvtx") == "nsys"
     own = identity()
     state.on = chosen(own.rank, tuple(plan.get("ranks", ())), int(plan.get("every", 1)))
 
@@ -99,6 +103,18 @@ def _open(name: str) -> Recorder | None:
             _say(f"cannot record into {state.folder}: {error.strerror}")
             return None
     return None
+
+
+def covered_by_nsys() -> Recorder | None:
+    """The event file of ranges that nsys records too: it counts where the report never came."""
+    if state.covered is None and state.folder is not None:
+        from sightline.inline.markers import vendor
+
+        if vendor() is None:  # nothing hands them to nsys
+            state.nsys = False
+        else:
+            state.covered = _open(f"{stem()}.nsys{SUFFIX}")
+    return state.covered or recorder()
 
 
 def open_covered(name: str) -> Recorder | None:
@@ -158,11 +174,15 @@ def finish() -> None:
     """Write what is open and close the files, as the interpreter ends."""
     if state.step is not None:
         state.step.abandon()
-    if state.torch is not None:
-        state.torch.stop()
+    torch_profiler = sys.modules.get("sightline.inline.torch_profiler")
+    if torch_profiler is not None:
+        torch_profiler.at_end()
     if state.recorder is not None and state.recorder.pid == os.getpid():
         _late_rank(state.recorder)
         state.recorder.close()
+    if state.covered is not None and state.covered.pid == os.getpid():
+        state.covered.close()
+        state.covered = None
 
 
 def end() -> None:

@@ -24,6 +24,7 @@ from sightline.inline.session import state
 
 _tried = 0  # traces that were begun
 _hooked = False
+_finished: list[str] = []  # traces that were written
 
 
 class Session:
@@ -37,6 +38,7 @@ class Session:
         self._name = name
         self._thread = threading.get_ident()
         self.running = False
+        self.starting = False
         self.costs = {"start_ns": 0, "stop_ns": 0, "export_ns": 0}
         self._profile = torch.profiler.profile(
             activities=activities,
@@ -49,7 +51,9 @@ class Session:
         """Let the profiler set itself up without recording."""
         began = now()
         _yield_to_the_program(self._torch)
+        self.starting = True
         self._profile.prepare_trace()
+        self.starting = False
         self.costs["start_ns"] += now() - began
 
     def begin(self) -> None:
@@ -71,7 +75,9 @@ class Session:
         """Stop, and write the trace."""
         if state.torch is self:
             state.torch = None
-        if not self.running:
+        if not self.running:  # it was warming up: torch must be told to forget it
+            _guarded(self._profile.start_trace)
+            _guarded(self._profile.stop_trace)
             return
         self.running = False
         began = now()
@@ -81,6 +87,7 @@ class Session:
             self._write()
             self.costs["stop_ns"] = stopped - began
             self.costs["export_ns"] = now() - stopped
+            _finished.append(self._name)
         except Exception as error:  # whatever torch raises: the program goes on
             _failed(error)
         covered, state.covered = state.covered, None
@@ -213,6 +220,19 @@ def stop() -> None:
         state.torch.stop()
 
 
+def at_end() -> None:
+    """The process ends: write what runs, and say where a schedule was never reached."""
+    options = state.plan.get("torch") or {}
+    begun = state.torch is not None and state.torch.running
+    stop()
+    steps = options.get("steps")
+    if steps and not begun and not _finished and state.recorder is not None and _hooked:
+        made = 0 if state.step is None else state.step.count
+        state.recorder.fact(
+            torch_skipped=f"the program made {made} steps, and {sum(steps[:2])} were to pass first"
+        )
+
+
 def _guarded(work: Any) -> None:
     try:
         work()
@@ -235,7 +255,7 @@ def _yield_to_the_program(torch: Any) -> None:
         return
 
     def prepare(self: Any) -> Any:
-        if state.torch is not None and state.torch.running:
+        if state.torch is not None and not state.torch.starting:
             stop()
             file = session.recorder()
             if file is not None:

@@ -4,11 +4,12 @@
       HOST-PID.recorded.json          one per `sightline run` of the job: command, machine, costs
       rank0-HOST-PID.events           what the program marked itself: model.event_file
       rank0-HOST-PID.torch-0.json.gz  a trace of the PyTorch profiler
-      rank0-HOST-PID.torch-0.events   the marks that the trace holds too: read where it is missing
+      rank0-HOST-PID.torch-0.events   the ranges that the trace holds too: read where it is missing
+      rank0-HOST-PID.nsys.events      the same of ranges that went to nsys
       host-HOST.nvml.events           power, clocks, memory of the GPUs of one host
       host-HOST.cpu.perf.txt          samples of the CPU; and what nsys and ncu wrote
 
-HOST is six letters that stand for a host without naming it. A folder may be read at any moment,
+HOST is eight letters that stand for a host without naming it. A folder may be read at any moment,
 also while it is written and after a crash; nothing in it depends on a last step. Folders of
 several hosts can be read together, or copied into one.
 """
@@ -30,8 +31,8 @@ VERSION = 1
 ENDING = ".recorded.json"
 FOLDER_ENDING = ".sightline"
 # The process that wrote a file, as its name begins.
-_PROCESS = re.compile(r"^(?:rank(?P<rank>\d{1,6})|proc)-(?P<mark>[0-9a-f]{6})-(?P<pid>\d{1,10})")
-_HOST = re.compile(r"^host-(?P<mark>[0-9a-f]{6})\.")
+_PROCESS = re.compile(r"^(?:rank(?P<rank>\d{1,6})|proc)-(?P<mark>[0-9a-f]{8})-(?P<pid>\d{1,10})")
+_HOST = re.compile(r"^host-(?P<mark>[0-9a-f]{8})\.")
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,11 @@ def _is_recording(path: Path) -> bool:
 
 
 def _is_covered(path: Path) -> bool:
-    """Whether the torch trace of the same name exists, and so holds the file's ranges too."""
+    """Whether the torch trace or the report of nsys exists that holds the file's ranges too."""
+    if path.name.endswith(f".nsys{SUFFIX}"):
+        mark = _PROCESS.match(path.name)
+        host = "*" if mark is None else f"host-{mark['mark']}.*nsys"
+        return any(next(path.parent.glob(f"{host}{e}"), None) for e in (".sqlite", ".nsys-rep"))
     if not path.name.endswith(SUFFIX) or ".torch-" not in path.name:
         return False
     trace = path.name.removesuffix(SUFFIX)
