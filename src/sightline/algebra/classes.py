@@ -20,7 +20,7 @@ def with_class(device_ops: pl.DataFrame, collectives: pl.DataFrame) -> pl.DataFr
     carries a collective's metadata for it; all else, whole graph launches too, is compute.
     """
     known = collectives.get_column("device_op_id").unique()
-    communicates = named(device_ops, _COMMUNICATION)
+    communicates = named_communication(device_ops)
     if known.len():
         communicates |= device_ops.get_column("device_op_id").is_in(known.implode())
     return device_ops.with_columns(
@@ -30,6 +30,11 @@ def with_class(device_ops: pl.DataFrame, collectives: pl.DataFrame) -> pl.DataFr
         .then(pl.lit(COMMUNICATION))
         .otherwise(pl.lit(COMPUTE))
     )
+
+
+def named_communication(device_ops: pl.DataFrame) -> pl.Series:
+    """Which operations have the name of a communication library's kernel."""
+    return named(device_ops, _COMMUNICATION)
 
 
 def is_communication(name: pl.Expr) -> pl.Expr:

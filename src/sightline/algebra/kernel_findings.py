@@ -9,7 +9,7 @@ import polars as pl
 
 from sightline.algebra.gains import NOTABLE_PCT, finding, window_ns
 from sightline.algebra.idle_findings import MAX_ROWS
-from sightline.algebra.lookup import named, row_of
+from sightline.algebra.lookup import kept, named, row_of
 from sightline.algebra.replay import is_op, scaled, without_ops
 from sightline.algebra.scalars import largest
 from sightline.algebra.trees import nearest_ancestor
@@ -38,8 +38,8 @@ def some_named(run: Run, pattern: str) -> bool:
 
 def kernels_of(run: Run, pattern: str | None = None) -> pl.DataFrame:
     """The window's kernels (of matching names) in order of stream and start, with `length` (ns)."""
-    ops = run.table("device_ops").select("kind", *_COLUMNS).filter(pl.col("kind") == "kernel")
-    ops = ops.drop("kind")
+    ops = run.table("device_ops")
+    ops = kept(ops.select(_COLUMNS), ops.get_column("kind") == "kernel")
     if pattern is not None:
         ops = ops.filter(named(ops, pattern))
     return (

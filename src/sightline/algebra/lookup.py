@@ -41,6 +41,11 @@ def take(frame: pl.DataFrame, rows: pl.Series) -> pl.DataFrame:
     return frame.select(pl.all().gather(rows))
 
 
+def kept(frame: pl.DataFrame, mask: pl.Series) -> pl.DataFrame:
+    """The rows of the mask; the frame itself where that is all of them, which costs no copy."""
+    return frame if mask.all() else frame.filter(mask)
+
+
 def named(frame: pl.DataFrame, pattern: str, column: str = "name") -> pl.Series:
     """Which rows' text matches a pattern: asked of each different text once, as they repeat."""
     column_ = frame.get_column(column)

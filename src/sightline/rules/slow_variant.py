@@ -34,10 +34,11 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from sightline.algebra.classes import is_communication
+from sightline.algebra.classes import named_communication
 from sightline.algebra.comm_findings import communication_beside
 from sightline.algebra.gains import NOTABLE_PCT, abstain, window_ns
 from sightline.algebra.kernel_findings import kernel_finding, kernels_of, with_shapes
+from sightline.algebra.lookup import kept
 from sightline.algebra.scalars import total
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
@@ -53,8 +54,9 @@ def check(run: Run) -> Iterator[Finding]:
         return
     if not _spread(run):
         return
-    kernels = with_shapes(run, kernels_of(run).filter(~is_communication(pl.col("name"))))
-    slow = _above_median(kernels.filter(pl.col("grid_x").is_not_null()))
+    kernels = kernels_of(run)
+    kernels = with_shapes(run, kept(kernels, ~named_communication(kernels)))
+    slow = _above_median(kept(kernels, kernels.get_column("grid_x").is_not_null()))
     if slow.get_column("shapes").null_count():
         excess = slow.filter(pl.col("shapes").is_null()).get_column("length").sum()
         if 100 * excess > NOTABLE_PCT * window_ns(run):
