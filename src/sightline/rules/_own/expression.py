@@ -108,7 +108,7 @@ def _check_node(node: ast.AST, at: Value) -> None:
             raise at.wrong("only plain functions can be called, as in  mean(cpu_load.data)")
         if node.func.id not in FUNCTIONS:
             raise at.wrong(
-                f"there is no function '{node.func.id}'", f"There are {', '.join(FUNCTIONS)}."
+                f"there is no function '{node.func.id}'; there are {', '.join(FUNCTIONS)}"
             )
     elif isinstance(node, ast.Attribute):
         if _dotted(node) is None:

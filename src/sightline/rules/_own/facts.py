@@ -42,8 +42,8 @@ def check_names(rule: OwnRule) -> None:
                 columns = _columns(first)
                 if not rest or rest[0] not in columns:
                     raise expression.at.wrong(
-                        f"'{name}' is no column of the analysis {first}",
-                        f"It has {', '.join(sorted(columns)) or 'no numbers'}.",
+                        f"'{name}' is no column of the analysis {first}, which has "
+                        f"{', '.join(sorted(columns)) or 'no numbers'}",
                     )
                 rest = rest[1:]
             _check_statistic(rest, name, expression)
@@ -54,8 +54,8 @@ def _check_statistic(rest: list[str], name: str, expression: Any) -> None:
     fine = fine or (len(rest) == 2 and rest[0] == "limits" and rest[1] in LIMITS)
     if not fine:
         raise expression.at.wrong(
-            f"'{name}' does not end in a statistic",
-            f"There are {', '.join(STATISTICS)}, and limits.{', limits.'.join(LIMITS)}.",
+            f"'{name}' does not end in a statistic: {', '.join(STATISTICS)}, "
+            f"limits.{', limits.'.join(LIMITS)}",
         )
 
 
