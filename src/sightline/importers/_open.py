@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from sightline import registry
 from sightline.errors import DamagedError, InputError, UnknownFormatError
 from sightline.importers import _cache
