@@ -26,8 +26,9 @@ def test_it_prints_the_address_and_answers_there(tmp_path):
         assert url.startswith("http://127.0.0.1:")
         with urllib.request.urlopen(url) as answer:
             assert b"<title>t.json</title>" in answer.read()
-        with pytest.raises(urllib.error.HTTPError, match="403"):
+        with pytest.raises(urllib.error.HTTPError, match="403") as refused:
             urllib.request.urlopen(url.rsplit("/", 2)[0] + "/guess/")
+        refused.value.close()
     finally:
         server.terminate()
         _, said = server.communicate(timeout=10)

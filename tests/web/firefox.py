@@ -77,6 +77,11 @@ class Firefox:
             self.do("Marionette:SetContext", {"value": "content"})
         return found
 
+    def close(self) -> None:
+        """No more commands."""
+        self._stream.close()
+        self._connection.close()
+
     def _read(self) -> Any:
         length = b""
         while (byte := self._stream.read(1)) != b":":
@@ -106,7 +111,11 @@ def opened(width: int = 1200, height: int = 800) -> Iterator[Firefox]:
                 assert process.poll() is None, "Firefox does not start"
                 assert time.monotonic() < end, "Firefox does not listen"
                 time.sleep(0.05)
-            yield Firefox(int(said.read_text()))
+            page = Firefox(int(said.read_text()))
+            try:
+                yield page
+            finally:
+                page.close()
         finally:
             process.terminate()
             process.wait(timeout=30)

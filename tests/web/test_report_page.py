@@ -1,28 +1,23 @@
-"""The report's page, used as a person uses it, on real recordings and on a large simulated one."""
+"""The report's page, used as a person uses it, on real recordings and on simulated ones."""
 
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 import pytest
 
 import sightline as door
-from sightline.report.html import page as html
-from sightline.report.summary import summary
 from sightline.units import format_bytes, format_ns
 from support import traces
-from support.command import sightline, stats
+from support.command import stats
 from synth import SCENARIOS, kineto
-from web import million
+from web.use import clean, panels, shown, until, visit, write
 
 pytestmark = pytest.mark.xdist_group("browser")
 ROOT = Path(__file__).resolve().parents[2]
 AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
 EVIL = "</script><script>window.owned=1</script><img src=x onerror=window.owned=1>\"'&`${1};"
-# Where the page holds nothing of what a user would click before its events are decoded.
-READY = "body[data-timeline]"
 
 CORPUS = {
     "bert": "kineto/AMD-AGI__TraceLens/h100/gaunernst_bert-small-uncased__1016001.json.gz",
@@ -40,44 +35,6 @@ EXPECTED = {
     "nsys": {"summary", "timeline", "kernels", "idle", "flame", "copies", "recording"},
     "ncu": {"summary", "kernels", "flame", "roofline", "recording"},
 }  # fmt: skip
-
-
-def write(target: Path, *paths: Path | str) -> Path:
-    outcome = sightline("report", *paths, "-o", target)
-    assert outcome.code == 0, outcome.err
-    return target
-
-
-def shown(opened, target: Path, fragment: str = "", **options):
-    result = opened(target, fragment, **options)
-    result.page.wait_for_selector(READY)
-    return result
-
-
-def clean(result) -> None:
-    assert result.errors == []
-    assert [url for url in result.requests if not url.startswith(("file:", "data:", "blob:"))] == []
-
-
-def panels(page) -> list[str]:
-    return page.eval_on_selector_all(
-        "#panels a", "all => all.map(a => a.getAttribute('href').slice(3))"
-    )
-
-
-def visit(page, name: str) -> None:
-    page.click(f'#panels a[href="#p={name}"]')
-    page.wait_for_selector(f"#panel-{name}:not([hidden])")
-    if name == "flame":
-        page.wait_for_selector(".flame[data-ready]")
-
-
-def until(page, condition: str) -> None:
-    """Wait for what the page comes to; its own rule forbids to run a text inside it."""
-    end = time.monotonic() + 20
-    while not page.evaluate(condition):
-        assert time.monotonic() < end, condition
-        page.wait_for_timeout(20)
 
 
 @pytest.fixture(scope="module")
@@ -402,69 +359,3 @@ def test_markup_in_any_text_stays_text(opened, tmp_path):
     names = page.evaluate("sightline.timeline.model.block.names")
     assert EVIL in names
     assert huge in names
-
-
-# -- size and speed -------------------------------------------------------------------------------
-
-
-def test_a_million_events(opened, tmp_path):
-    million.write(tmp_path / "million.sightline", 1_000_000)
-    run = door.open(str(tmp_path / "million.sightline"))
-    for table in ("device_ops", "host_ops"):
-        run.table(table)
-    data = summary(run)
-    began, worked = time.perf_counter(), time.process_time()
-    written = html.write(run, data)
-    took, worked = time.perf_counter() - began, time.process_time() - worked
-    target = tmp_path / "million.html"
-    target.write_bytes(written)
-    began = time.perf_counter()
-    result = shown(opened, target, "#p=timeline")
-    page, opening = result.page, time.perf_counter() - began
-    paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
-    frames = page.evaluate(
-        """async () => {
-          const t = sightline.timeline, frame = () => new Promise(r => requestAnimationFrame(r));
-          t.frameTimes.length = 0;
-          for (let i = 0; i < 80; i++) { t.zoom(0.85, 700); await frame(); }
-          for (let i = 0; i < 80; i++) { t.pan(9, 3); await frame(); }
-          for (let i = 0; i < 80; i++) { t.zoom(1 / 0.85, 500); await frame(); }
-          await frame();
-          return [...t.frameTimes].sort((a, b) => a - b);
-        }"""
-    )
-    middle, most = frames[len(frames) // 2], frames[int(len(frames) * 0.95)]
-    rows = run.rows("device_ops") + run.rows("host_ops")
-    print(
-        f"{rows:,} events: page of {len(written) / 1e6:.2f} MB in {took:.1f} s, "
-        f"{worked:.1f} s of processor time; first paint "
-        f"{paint:.0f} ms, timeline ready {opening:.2f} s, frame {middle:.1f} ms, 95 % {most:.1f} ms"
-    )
-    clean(result)
-    count = page.evaluate("sightline.timeline.model.fullZoomCount()")
-    assert count == {"single": rows, "several": 0, "stated": rows}
-    assert len(written) < 10_000_000
-    # Processor time: on a shared machine the wall's depends on who else is there.
-    assert worked < 15
-    assert paint < 2000
-    assert middle < 16
-    assert most < 33
-
-
-def test_more_events_than_the_page_holds_are_marks_that_say_so(opened, tmp_path, monkeypatch):
-    from sightline.report.html.timeline import tracks
-
-    million.write(tmp_path / "m.sightline", 30_000)
-    run = door.open(str(tmp_path / "m.sightline"))
-    whole = tracks.timeline
-    monkeypatch.setattr(
-        "sightline.report.html.declare.timeline", lambda r, origin: whole(r, origin, 6_000)
-    )
-    target = tmp_path / "m.html"
-    target.write_bytes(html.write(run))
-    page = shown(opened, target, "#p=timeline").page
-    count = page.evaluate("sightline.timeline.model.fullZoomCount()")
-    rows = run.rows("device_ops") + run.rows("host_ops")
-    assert count["single"] <= 6_500
-    assert count["stated"] == rows
-    assert "stand together in marks" in page.inner_text("#panel-timeline")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 
@@ -11,15 +10,9 @@ import sightline as door
 from sightline.report.serve import serve
 from synth import SCENARIOS, kineto
 from web import million
+from web.use import until
 
 pytestmark = pytest.mark.xdist_group("browser")
-
-
-def until(page, condition: str) -> None:
-    end = time.monotonic() + 20
-    while not page.evaluate(condition):
-        assert time.monotonic() < end, condition
-        page.wait_for_timeout(20)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from sightline.model.run import Run
 from sightline.report.html.timeline.details import device_details, host_details
 from sightline.text import printable
 
-# A page of so many events stays under 10 MB (tests/web/test_report_page.py measures it); beyond it
+# A page of so many events stays under 10 MB (tests/web/test_report_size.py measures it); beyond it
 # short neighbours become marks that say how many they are.
 MAX_EVENTS = 1_200_000
 
