@@ -4,9 +4,10 @@ sightline serve rank*.json.gz            prints the address to open
 sightline serve run.sightline --open     and opens it
 sightline serve trace.json --port 8000   at this port
 
-The timeline's events stay on disk and come as they are looked at, up to 100 million of them.
-Only this machine can ask, only with the token in the address. On another machine's recording:
-ssh -L 8000:127.0.0.1:8000 there, and sightline serve --port 8000 there.
+The timeline's events stay on disk and come as they are looked at: up to 100
+million of them. Only this machine can ask, and only with the token in the
+address. Where the recording is on another machine: serve it there with
+--port 8000, run  ssh -L 8000:127.0.0.1:8000 THERE  here, and open the address.
 """
 
 from __future__ import annotations
