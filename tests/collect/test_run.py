@@ -276,8 +276,10 @@ def test_a_plain_python_script_is_sampled(tmp_path):
         pytest.skip("py-spy is not installed")
     script = tmp_path / "hot.py"
     script.write_text(
-        "import time\ndef hot():\n    end = time.process_time() + 0.5\n    n = 0\n"
-        "    while time.process_time() < end:\n        n += sum(range(2000))\n    return n > 0\n"
+        # Long enough for py-spy to be there, also on a busy machine.
+        "import time\ndef hot():\n    end, late = time.process_time() + 0.6, time.time() + 2\n"
+        "    n = 0\n    while time.process_time() < end or time.time() < late:\n"
+        "        n += sum(range(2000))\n    return n > 0\n"
         "print(hot())\n"
     )
     done = recording.run("--no-report", "--", PY, script, cwd=tmp_path)
