@@ -8,6 +8,7 @@ Intel MPI, https://www.mpich.org (PMI_RANK, MPI_LOCALRANKID); PMIx (PMIX_RANK); 
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -57,7 +58,10 @@ def chosen(rank: int | None, ranks: tuple[int, ...], every: int) -> bool:
 
 
 def host_mark() -> str:
-    """Eight letters that tell hosts of a job apart without naming them."""
+    """Eight letters that tell hosts of a job apart without naming them.
+
+    Containers of one host are told apart as well: what is a live process in one is none in another.
+    """
     import hashlib
 
     try:
@@ -65,6 +69,8 @@ def host_mark() -> str:
             known = file.read()
     except OSError:
         known = ""
+    with contextlib.suppress(OSError):
+        known += os.readlink("/proc/self/ns/pid")  # noqa: PTH115  # as above
     return hashlib.blake2b((os.uname().nodename + known).encode(), digest_size=4).hexdigest()
 
 

@@ -75,7 +75,8 @@ def _head(data: dict[str, Any]) -> Iterator[Text]:
         yield Text(f"no GPU operations · {format_count(data['counts']['host_ops'])} CPU ranges")
     elif data["counts"].get("stack_weights") or data["counts"].get("cpu_samples"):
         stacks = format_count(data["counts"].get("stacks", 0))
-        path = data["recordings"][0]["path"]
+        path = Path(data["recordings"][0]["path"])
+        path = path.parent if path.parent.suffix == ".sightline" else path
         yield Text(f"no timeline · {stacks} frames of call stacks. To see them:")
         yield Text(f"  sightline flame {path} -o flame.html")
     else:
