@@ -150,6 +150,22 @@ def test_two_hosts_come_to_one_clock(tmp_path):
     )
 
 
+def test_each_gpus_samples_go_to_its_rank(tmp_path):
+    folder = tmp_path / "job.sightline"
+    folder.mkdir()
+    for rank in (4, 5):
+        file = Recorder(folder / f"rank{rank}-aaaaaaaa-{rank}.events")
+        file.fact(rank=rank, local_rank=rank - 4)
+        file.close()
+    for device in (0, 1, 2):
+        file = Recorder(folder / f"host-aaaaaaaa.1.nvml-{device}.events")
+        file.sample("power [W]", now(), 100.0 + device, device)
+        file.close()
+    counters = sl.open(str(folder)).table("counters").sort("device_id")
+    # GPU 2 has no rank of its own: it goes to the host's first.
+    assert counters.select("device_id", "rank").rows() == [(0, 4), (1, 5), (2, 4)]
+
+
 def test_a_second_host_of_the_job_asks_the_first(tmp_path, monkeypatch):
     """The two halves of the comparison: the first `sightline run` serves, all others ask it."""
     monkeypatch.setenv("SLURM_NNODES", "2")

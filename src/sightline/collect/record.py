@@ -160,7 +160,7 @@ def _before(recording: Recording, child: Child) -> tuple[Perf | None, Gpus | Non
         recording.shifts[text] = time.time_ns() - time.monotonic_ns()
     if "nvml" in plan.backends:
         try:
-            gpus = Gpus(folder / f"host-{recording.mark}.{child.pid}.nvml.events")
+            gpus = Gpus(folder / f"host-{recording.mark}.{child.pid}.nvml")
         except (nvml.Unavailable, OSError) as error:
             recording.note("nvml", f"the GPUs were not sampled: {error}")
     return perf, gpus

@@ -15,6 +15,7 @@ from sightline.collect import commands
 from sightline.collect.machine import program_of
 from sightline.inline import nvml
 from sightline.inline.recorder import Recorder
+from sightline.model.event_file import SUFFIX
 
 READY_S = 5.0  # perf answers within 0.3 s; a machine in trouble must not hold the program up
 END_S = 60.0  # writing the samples of a long run
@@ -115,21 +116,22 @@ class PySpy:
 
 
 class Gpus:
-    """NVML, sampled by a thread of sightline into an event file of the host."""
+    """NVML, sampled by a thread of sightline into an event file for each GPU: STEM-0.events, ..."""
 
-    def __init__(self, path: Path) -> None:
-        self._file = Recorder(path)
-        try:
-            self._sampler = nvml.Sampler(self._file)
-        except nvml.Unavailable:
-            path.unlink(missing_ok=True)
-            raise
+    def __init__(self, stem: Path) -> None:
+        self._files: list[Recorder] = []
+        self._sampler = nvml.Sampler(lambda index: self._open(f"{stem}-{index}{SUFFIX}"))
         self._sampler.start()
+
+    def _open(self, path: str) -> Recorder:
+        self._files.append(Recorder(Path(path)))
+        return self._files[-1]
 
     def stop(self) -> tuple[int, list[dict[str, object]]]:
         """End it; the time that the readings took, and the summary of each device."""
         self._sampler.stop()
-        self._file.close()
+        for file in self._files:
+            file.close()
         return self._sampler.cost_ns, nvml.summary(self._sampler)
 
 

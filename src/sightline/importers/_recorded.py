@@ -1,8 +1,8 @@
 """A run folder as `sightline run` leaves it: several recordings of each rank, on one clock.
 
 model/run_folder.py says what lies in it. What belongs to one process gets one rank; what was
-recorded of a whole host goes to the host's lowest rank; hosts whose clocks were compared are moved
-to the clock of the host that was asked.
+recorded of a GPU goes to the rank of that number on its host, what was recorded of a whole host to
+its lowest rank; hosts whose clocks were compared are moved to the clock of the host that was asked.
 """
 
 from __future__ import annotations
@@ -94,10 +94,14 @@ class _Processes:
         self._folder = folder
         self._ranks: dict[str, int] = {}
         self._first: dict[str, str] = {}  # of each host: members are in order of rank
+        self._local: dict[tuple[str, int], str] = {}  # by host and rank on it
         for member, _, facts in found:
             if member.process is None:
                 continue
             self._first.setdefault(member.mark or "", member.process)
+            own = facts.get("own")
+            if isinstance(own, dict) and type(own.get("local_rank")) is int:
+                self._local.setdefault((member.mark or "", own["local_rank"]), member.process)
             rank = facts.get("own_rank")
             if rank is None:
                 rank = member.rank
@@ -109,6 +113,8 @@ class _Processes:
         process = member.process
         if process is None and member.mark is not None:  # recorded of a whole host
             process = self._first.get(member.mark, f"host-{member.mark}")
+            if member.device is not None:  # the launchers' ranks take the GPUs in order
+                process = self._local.get((member.mark, member.device), process)
         if process is None:  # what another tool has left, as a server's trace
             process = f"file-{member.path.name}"
             rank = facts.get("own_rank")

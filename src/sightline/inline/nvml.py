@@ -36,7 +36,7 @@ _READINGS: tuple[tuple[str, str, tuple[Any, ...], Callable[[Any], float]], ...] 
     ("GPU utilisation [%]", "nvmlDeviceGetUtilizationRates", (), lambda v: float(v.gpu)),
     ("memory utilisation [%]", "nvmlDeviceGetUtilizationRates", (), lambda v: float(v.memory)),
     ("temperature [C]", "nvmlDeviceGetTemperature", (0,), float),
-    ("limits [bits]", "nvmlDeviceGetCurrentClocksEventReasons", (), float),
+    ("clock event reasons [bits]", "nvmlDeviceGetCurrentClocksEventReasons", (), float),
 )
 
 
@@ -66,14 +66,17 @@ class Series:
 
 
 class Sampler:
-    """Reads all GPUs every `period_s` on a thread of its own, into an event file if there is one.
+    """Reads all GPUs every `period_s` on a thread of its own.
 
-    `cost_ns` is the time that its readings took.
+    `file_of` gives the event file that a device's readings go to, or None. `cost_ns` is the time
+    that the readings took.
     """
 
-    def __init__(self, file: Recorder | None = None, period_s: float = PERIOD_S) -> None:
+    def __init__(
+        self, file_of: Callable[[int], Recorder | None], period_s: float = PERIOD_S
+    ) -> None:
         self._nvml = connect()
-        self._file = file
+        self._files: list[Recorder | None] = []
         self._period_s = period_s
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True, name="sightline-nvml")
@@ -86,13 +89,12 @@ class Sampler:
             name = self._nvml.nvmlDeviceGetName(handle)
             self._handles.append(handle)
             self.devices.append(Series(name.decode() if isinstance(name, bytes) else name))
+            self._files.append(file_of(index))
         self.began = self.ended = now()
 
     def start(self) -> Sampler:
         """Begin to sample; the first reading is made before this returns."""
         self.began = now()
-        if self._file is not None:
-            self._file.fact(nvml_devices=[d.name for d in self.devices])
         self.read()
         self._thread.start()
         return self
@@ -123,11 +125,13 @@ class Sampler:
                     self._refused.add((index, metric))
                     continue
                 self.devices[index].readings.setdefault(metric, []).append((at, value))
-                if self._file is not None:
-                    self._file.sample(metric, at, value, index)
+                file = self._files[index]
+                if file is not None:
+                    file.sample(metric, at, value, index)
         self.cost_ns += now() - began
-        if self._file is not None:
-            self._file.clock_if_due(began)
+        for file in self._files:
+            if file is not None:
+                file.clock_if_due(began)
 
 
 def energy(readings: list[tuple[int, float]], power: list[tuple[int, float]]) -> dict[str, float]:
@@ -158,7 +162,7 @@ def summary(sampler: Sampler) -> list[dict[str, Any]]:
     for index, device in enumerate(sampler.devices):
         row: dict[str, Any] = {"device": index, "name": device.name}
         for metric, values in device.readings.items():
-            if metric in ("energy [J]", "limits [bits]"):
+            if metric in ("energy [J]", "clock event reasons [bits]"):
                 continue
             numbers = [v for _, v in values]
             row[metric] = {
@@ -168,7 +172,7 @@ def summary(sampler: Sampler) -> list[dict[str, Any]]:
         row.update(
             energy(device.readings.get("energy [J]", []), device.readings.get("power [W]", []))
         )
-        bits = [int(v) for _, v in device.readings.get("limits [bits]", [])]
+        bits = [int(v) for _, v in device.readings.get("clock event reasons [bits]", [])]
         if bits:
             row["limited_pct"] = {
                 text: 100 * sum(1 for b in bits if b & bit) / len(bits)
@@ -196,7 +200,7 @@ class gpu_monitor:  # used as a context manager
 
         file = session.recorder() if session.state.on else None
         try:
-            self._sampler = Sampler(file, self._period_s).start()
+            self._sampler = Sampler(lambda _: file, self._period_s).start()
         except Unavailable as error:
             self._reason = str(error)
         return self

@@ -6,7 +6,7 @@
       rank0-HOST-PID.torch-0.json.gz  a trace of the PyTorch profiler
       rank0-HOST-PID.torch-0.events   the ranges that the trace holds too: read where it is missing
       rank0-HOST-PID.nsys.events      the same of ranges that went to nsys
-      host-HOST.nvml.events           power, clocks, memory of the GPUs of one host
+      host-HOST.PID.nvml-0.events     power, clocks, memory of GPU 0 of one host
       host-HOST.cpu.perf.txt          samples of the CPU; and what nsys and ncu wrote
 
 HOST is eight letters that stand for a host without naming it. A folder may be read at any moment,
@@ -32,6 +32,7 @@ ENDING = ".recorded.json"
 FOLDER_ENDING = ".sightline"
 # The process that wrote a file, as its name begins.
 _PROCESS = re.compile(r"^(?:rank(?P<rank>\d{1,6})|proc)-(?P<mark>[0-9a-f]{8})-(?P<pid>\d{1,10})")
+_DEVICE = re.compile(rf"\.nvml-(\d{{1,4}}){re.escape(SUFFIX)}$")
 _HOST = re.compile(r"^host-(?P<mark>[0-9a-f]{8})\.")
 
 
@@ -43,6 +44,7 @@ class Member:
     mark: str | None  # the host
     process: str | None  # the process; None for what was recorded of a whole host
     rank: int | None  # as the file's name says
+    device: int | None = None  # the GPU that it is about
 
 
 def is_recorded(path: Path) -> bool:
@@ -93,7 +95,9 @@ def _member(path: Path) -> Member:
         rank = None if found["rank"] is None else int(found["rank"])
         return Member(path, found["mark"], f"{found['mark']}-{found['pid']}", rank)
     host = _HOST.match(path.name)
-    return Member(path, None if host is None else host["mark"], None, None)
+    device = _DEVICE.search(path.name)
+    return Member(path, None if host is None else host["mark"], None, None,
+                  None if device is None else int(device[1]))  # fmt: skip
 
 
 def rank_in(name: str) -> int | None:

@@ -23,7 +23,8 @@ def marks_text(marks: dict[str, Any]) -> Iterator[list[Text]]:
     if marks["checkpoints"]:
         yield list(_checkpoints(marks["checkpoints"]))
     # A checkpoint's own samples stand in its line already.
-    counters = [c for c in marks["counters"] if not c["metric"].endswith("at checkpoints")]
+    counters = [c for c in marks["counters"]
+                if not c["metric"].endswith("at checkpoints") and c["unit"] != "bits"]  # fmt: skip
     if counters:
         yield list(_counters(counters))
 
