@@ -64,7 +64,8 @@ def main() -> None:
         "linears": 2 * args.steps,
         "loss": round(loss.item(), 6),
     }
-    print(json.dumps(done), flush=True)
+    # In one piece: torchrun's ranks share the output, which is unbuffered.
+    print(json.dumps(done) + "\n", end="", flush=True)
     if distributed:
         # torch 2.13: gloo's thread wants the interpreter to free its last message, and the group's
         # end waits for that thread with the interpreter held. Both are let go here.

@@ -9,6 +9,7 @@ import fcntl
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -44,7 +45,7 @@ def train(folder: Path, ranks: int, *options: str, steps: int = 6) -> Recorded:
     env = recording.clean(OMP_NUM_THREADS="1", TORCHELASTIC_ERROR_FILE="")
     done = recording.run(*options, "-o", "t", "--", *words, cwd=folder, env=env)
     assert done.returncode == 0, done.stderr
-    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    lines = [json.loads(line) for line in re.findall(r"\{[^{}]*\}", done.stdout)]
     return Recorded(folder / "t.sightline", sorted(lines, key=lambda d: d["rank"]), done.stderr)
 
 
