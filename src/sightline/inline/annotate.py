@@ -25,7 +25,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 class annotate:  # used as a function and as a decorator
     """`with annotate("attention"):`, or `@annotate("attention")` on a function.
 
-    With `payload`, its JSON is kept with the range.
+    With `payload`, its JSON is kept with the range. One object is one range at a time: a function
+    that calls itself takes the decorator, or makes a new one.
     """
 
     __slots__ = ("_at", "_chunk", "_extra", "_file", "_id", "_leave", "_payload", "_start", "name")
