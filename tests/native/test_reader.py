@@ -19,6 +19,7 @@ from sightline import _native
 from sightline.errors import DamagedError
 from sightline.importers import kineto
 from sightline.importers.kineto import tables
+from sightline.model import parts
 from sightline.model.declare import ImportOptions
 from sightline.model.source import Source
 from sightline.units import microseconds_to_ns
@@ -209,7 +210,7 @@ def test_large_tables_come_in_parts_and_are_stored_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = sightline.open(str(t.write(tmp_path, EVENTS, "a.json"))).table("host_ops")
-    monkeypatch.setattr(tables, "ROWS_AT_ONCE", 700)
+    monkeypatch.setattr(parts, "ROWS_AT_ONCE", 700)
     monkeypatch.setenv("SIGHTLINE_CACHE", str(tmp_path / "other"))
     run = sightline.open(str(t.write(tmp_path, EVENTS, "b.json")))
     assert run.rows("host_ops") == len(EVENTS)

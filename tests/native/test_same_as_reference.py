@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.importers.kineto import reading, tables
+from sightline.importers.kineto import reading
+from sightline.model import parts
 from support import traces as t
 from support.same import differences
 from support.simulated import DIALECT_NAMES, files_of
@@ -34,7 +35,7 @@ def test_corpus_in_small_pieces_and_parts(
     corpus: Path, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reading, "PIECE_BYTES", size)
-    monkeypatch.setattr(tables, "ROWS_AT_ONCE", size // 50)
+    monkeypatch.setattr(parts, "ROWS_AT_ONCE", size // 50)
     for path in sorted((corpus / "kineto").rglob("*.json*"))[::5]:
         assert differences(path) == []
 

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-from polars.io.plugins import register_io_source
 
 from sightline.algebra.classes import is_communication
 from sightline.importers.kineto import quality as checks
+from sightline.model import parts
 from sightline.model.declare import Imported, ImportOptions, Quality
 from sightline.units import INT64_MAX
 
 if TYPE_CHECKING:
     from sightline._native import Batch, Counted, Facts, Trace
-
-ROWS_AT_ONCE = 1 << 16  # a table of more rows is made while it is written, in such parts
 
 _MADE = ("host_ops", "device_ops", "device_ranges", "syncs", "memory_events", "counters")
 # The releases of 2021 write steps as operators.
@@ -62,10 +60,10 @@ def build(
         [*notes, *checks.checks(counted, facts)],
     )
     for name in _MADE:
-        if trace.rows(name) <= ROWS_AT_ONCE:
-            imported.tables[name] = _frame(trace.take(name, 0, ROWS_AT_ONCE))
+        if trace.rows(name) <= parts.ROWS_AT_ONCE:
+            imported.tables[name] = _frame(trace.take(name, 0, parts.ROWS_AT_ONCE))
         else:
-            imported.large[name] = _lazily(trace, name)
+            imported.large[name] = parts.in_parts(trace.rows(name), partial(_part, trace, name))
     return imported
 
 
@@ -75,22 +73,8 @@ def _frame(batch: Batch) -> pl.DataFrame:
     return series.struct.unnest()
 
 
-def _lazily(trace: Trace, name: str) -> pl.LazyFrame:
-    """A table that is made while it is written, so that it is never in memory as a whole."""
-
-    def parts(
-        with_columns: list[str] | None,
-        predicate: pl.Expr | None,
-        n_rows: int | None,
-        batch_size: int | None,
-    ) -> Iterator[pl.DataFrame]:
-        for start in range(0, trace.rows(name), ROWS_AT_ONCE):
-            part = _frame(trace.take(name, start, ROWS_AT_ONCE))
-            if with_columns is not None:
-                part = part.select(with_columns)
-            yield part if predicate is None else part.filter(predicate)
-
-    return register_io_source(parts, schema=_frame(trace.take(name, 0, 1)).schema)
+def _part(trace: Trace, name: str, start: int, count: int) -> pl.DataFrame:
+    return _frame(trace.take(name, start, count))
 
 
 def _base_ns(header: dict[str, Any]) -> int:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import polars as pl
 
 from sightline.importers.nsys import device, host, nvtx, quality, samples, stacks, target
 from sightline.importers.nsys.database import Database
-from sightline.model.columns import FrameT
 from sightline.model.declare import Imported, ImportOptions
+from sightline.model.parts import in_parts
 from sightline.units import INT64_MAX
 
 # Times beyond half the range are damage: sums and differences of the others cannot overflow.
@@ -64,13 +66,17 @@ def build(db: Database, meta: dict[str, str], options: ImportOptions) -> Importe
     found = quality.of_file(db, meta, has_clock=offset is not None) + found
     del ranges, ops, calls
     # Of a large table no second copy of the times is made: they are moved while it is written.
-    large = {name: frame.lazy() for name, frame in tables.items() if frame.height > _LARGE_ROWS}
+    large = {name: frame for name, frame in tables.items() if frame.height > _LARGE_ROWS}
     return Imported(
         {n: _on_clock(f, offset or 0) for n, f in tables.items() if n not in large},
         facts,
         found,
-        {name: _on_clock(frame, offset or 0) for name, frame in large.items()},
+        {n: in_parts(f.height, partial(_part, f, offset or 0)) for n, f in large.items()},
     )
+
+
+def _part(frame: pl.DataFrame, offset: int, start: int, count: int) -> pl.DataFrame:
+    return _on_clock(frame.slice(start, count), offset)
 
 
 def _plausible(ops: pl.DataFrame) -> pl.DataFrame:
@@ -78,11 +84,10 @@ def _plausible(ops: pl.DataFrame) -> pl.DataFrame:
     return ops.filter(pl.all_horizontal(pl.col(times).is_between(-_TIME_LIMIT, _TIME_LIMIT)))
 
 
-def _on_clock(frame: FrameT, offset: int) -> FrameT:
+def _on_clock(frame: pl.DataFrame, offset: int) -> pl.DataFrame:
     """Moved to the run's clock, without helper columns."""
-    names = frame.collect_schema().names()
-    times = [c for c in names if c.endswith("_ns") and not c.startswith("_")]
-    helpers = [c for c in names if c.startswith("_")]
+    times = [c for c in frame.columns if c.endswith("_ns") and not c.startswith("_")]
+    helpers = [c for c in frame.columns if c.startswith("_")]
     return frame.drop(helpers).with_columns(pl.col(times) + offset)
 
 

@@ -1,0 +1,28 @@
+"""Tables that are made while they are written, part by part, so that they are never whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import polars as pl
+from polars.io.plugins import register_io_source
+
+ROWS_AT_ONCE = 1 << 16
+
+
+def in_parts(rows: int, take: Callable[[int, int], pl.DataFrame]) -> pl.LazyFrame:
+    """A table of `rows` rows, of which `take(start, count)` makes a part."""
+
+    def parts(
+        with_columns: list[str] | None,
+        predicate: pl.Expr | None,
+        n_rows: int | None,
+        batch_size: int | None,
+    ) -> Iterator[pl.DataFrame]:
+        for start in range(0, rows, ROWS_AT_ONCE):
+            part = take(start, ROWS_AT_ONCE)
+            if with_columns is not None:
+                part = part.select(with_columns)
+            yield part if predicate is None else part.filter(predicate)
+
+    return register_io_source(parts, schema=take(0, 1).schema)
