@@ -43,8 +43,8 @@ std::vector<int64_t> sizes_of(const Dictionary& texts) {
 // Makes the columns of a batch; `value(i)` gives the value of the i-th row of the table's order.
 class Output::Builder {
 public:
-    Builder(const Output& output, size_t from, size_t count)
-        : output_(output), from_(from), count_(count) {
+    Builder(const Output& output, size_t from, size_t count, bool with_empty = false)
+        : output_(output), from_(from), count_(count), with_empty_(with_empty) {
         batch.rows = static_cast<int64_t>(count);
     }
 
@@ -59,11 +59,14 @@ public:
         }
     }
 
-    // A column of the rows as they were read; one that holds nothing is left to the caller.
+    // A column of the rows as they were read.
     void stored(const char* name, const Column<int64_t>& column, const std::vector<uint32_t>& rows,
                 int64_t add = 0) {
         const int64_t* data = column.data();
-        if (data == nullptr) return integers(name, [](size_t) { return kNull; });
+        if (data == nullptr) {
+            if (with_empty_) integers(name, [](size_t) { return kNull; });
+            return;
+        }
         integers(name, [&](size_t i) {
             const int64_t one = unpack(data[rows[i]]);
             return one == kNull ? kNull : one + add;
@@ -93,6 +96,7 @@ public:
     void stored_texts(const char* name, const Column<uint32_t>& column,
                       const std::vector<uint32_t>& rows) {
         const uint32_t* data = column.data();
+        if (data == nullptr && !with_empty_) return;
         texts(name, [&](size_t i) { return data == nullptr ? 0 : data[rows[i]]; });
     }
 
@@ -129,6 +133,7 @@ private:
     const Output& output_;
     const size_t from_;
     const size_t count_;
+    const bool with_empty_;  // also columns that no row of the table has a value in
 };
 
 Output::Output(Finished& finished, const Copies& copies) : done_(finished) {
@@ -158,7 +163,9 @@ Batch Output::take(const std::string& table, size_t from, size_t count) const {
     const TableId id = id_of(table);
     const size_t all = done_.order[id].size();
     from = std::min(from, all);
-    Builder out(*this, from, std::min(count, all - from));
+    // Columns without a value are left out, as in the store.
+    const bool with_empty = id == kCollectives || all == 0;
+    Builder out(*this, from, std::min(count, all - from), with_empty);
     switch (id) {
         case kHost: host(out); break;
         case kDevice: device(out); break;
@@ -226,7 +233,8 @@ void Output::device(Builder& out) const {
     }};
     for (const auto& [name, column] : numbers) out.stored(name, t.wide[column], rows);
     constexpr std::array<const char*, 3> words = {"copy_kind", "src_kind", "dst_kind"};
-    for (size_t word = 0; word < words.size(); ++word) {
+    const bool has_copies = t.codes[device::copy].data() != nullptr;
+    for (size_t word = 0; word < words.size() && has_copies; ++word) {
         out.texts(words[word], [&](size_t i) -> uint32_t {
             const uint32_t code = t.codes[device::copy].at(rows[i]);
             if (code == 0) return 0;

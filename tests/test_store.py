@@ -170,6 +170,21 @@ def test_store_without_recordings_is_an_error(store: Path) -> None:
     assert outcome.code == 2
 
 
+def test_columns_of_nulls_are_not_in_the_cache_but_in_the_table(
+    own_cache: Path, tmp_path: Path
+) -> None:
+    run = sightline.open(str(t.write(tmp_path, EVENTS)))
+    (file,) = own_cache.rglob("host_ops/*/*.parquet")
+    stored = pl.read_parquet_schema(file)
+    assert "correlation_id" in stored
+    assert "input_shapes" not in stored
+    assert run.table("host_ops").get_column("input_shapes").to_list() == [None] * 3
+    # What a person keeps has all columns, so that other tools can join the files of all ranks.
+    sightline.save(run, str(tmp_path / "kept.sightline"))
+    (file,) = (tmp_path / "kept.sightline").rglob("host_ops/*/*.parquet")
+    assert pl.read_parquet_schema(file)["input_shapes"] == pl.String
+
+
 @pytest.mark.parametrize("damage", ["empty", "cut", "rubbish"])
 def test_damaged_table_is_a_store_error(store: Path, damage: str) -> None:
     (file,) = (store / "device_ops").rglob("*.parquet")
@@ -177,9 +192,10 @@ def test_damaged_table_is_a_store_error(store: Path, damage: str) -> None:
     file.write_bytes({"empty": b"", "cut": data[: len(data) // 2], "rubbish": b"x" * 500}[damage])
     with pytest.raises(StoreError):
         sightline.open(str(store)).table("device_ops")
-    outcome = command("stats", "breakdown", store)
-    assert outcome.code == 2
-    assert "device_ops" in outcome.err
+    for words in (["stats", "breakdown", store], ["sql", store, "FROM device_ops"]):
+        outcome = command(*words)
+        assert outcome.code == 2
+        assert "device_ops" in outcome.err
 
 
 def test_table_without_a_column_is_a_store_error(store: Path) -> None:

@@ -41,6 +41,19 @@ def test_ranks_and_joins_over_several_recordings(tmp_path):
     ]  # fmt: skip
 
 
+def test_a_column_that_only_some_recordings_have(tmp_path):
+    shapes = {"Input Dims": [[2, 3]]}
+    traces.write(tmp_path, TRACE, "rank0.json", distributedInfo={"rank": 0})
+    second = [*TRACE, traces.op("aten::add", 40, 5, **shapes)]
+    traces.write(tmp_path, second, "rank1.json", distributedInfo={"rank": 1})
+    query = "SELECT rank, name, input_shapes FROM host_ops WHERE name LIKE 'aten%' ORDER BY 1, 2"
+    assert rows(tmp_path, query) == [
+        {"rank": 0, "name": "aten::mm", "input_shapes": None},
+        {"rank": 1, "name": "aten::add", "input_shapes": "[[2,3]]"},
+        {"rank": 1, "name": "aten::mm", "input_shapes": None},
+    ]
+
+
 def test_recordings_and_quality_are_there_and_empty_tables_are_empty(tmp_path):
     path = traces.write(tmp_path, TRACE)
     assert rows(path, "SELECT count(*) AS n FROM recordings") == [{"n": 1}]

@@ -15,7 +15,7 @@ from sightline import registry
 from sightline.errors import DamagedError, InputError, UnknownFormatError
 from sightline.importers import _cache
 from sightline.importers._recorded import read_folder
-from sightline.model.columns import Table, conform
+from sightline.model.columns import FrameT, Table, conform
 from sightline.model.declare import Importer, ImportOptions, Quality
 from sightline.model.run import Run
 from sightline.model.run_folder import is_recorded
@@ -208,9 +208,10 @@ def import_one(source: Source, options: ImportOptions) -> Path:
         "quality": [vars(q) for q in imported.quality],
     }
     tables: Tables = {}
-    for made in (imported.tables, imported.large):
-        for name in list(made):
-            tables[name] = conform(made.pop(name), _stored_columns(name))
+    for name in list(imported.tables):
+        tables[name] = _with_values(imported.tables.pop(name), _stored_columns(name))
+    for name in list(imported.large):
+        tables[name] = _with_values(imported.large.pop(name), _stored_columns(name))
     if options.clock_shift_ns:
         for name in tables:
             tables[name] = _shifted(tables[name], options.clock_shift_ns)
@@ -231,6 +232,16 @@ def import_one(source: Source, options: ImportOptions) -> Path:
     _cache.touch(entry)
     _cache.trim()
     return entry
+
+
+def _with_values(frame: FrameT, columns: tuple[Any, ...]) -> FrameT:
+    """The declared columns without those that are null throughout, or absent."""
+    if isinstance(frame, pl.LazyFrame):
+        present = frame.collect_schema().names()
+    else:
+        present = [s.name for s in frame.get_columns() if s.null_count() < frame.height]
+    kept = [c.name for c in columns if c.name in present or c.required]
+    return conform(frame, columns).select(kept)
 
 
 # The columns that are moments, not lengths of time.

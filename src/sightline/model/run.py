@@ -13,7 +13,7 @@ from sightline import registry
 from sightline.errors import MissingDataError, RequestError, StoreError
 from sightline.model.columns import Table, conform, empty
 from sightline.model.declare import Analysis
-from sightline.model.store import FROM_FACTS, Part
+from sightline.model.store import AGAIN, FROM_FACTS, Part
 
 
 @dataclass
@@ -57,7 +57,7 @@ class Run:
             raise StoreError(
                 f"cannot read table {name} of {self.parts[0].store}",
                 why=str(error).splitlines()[0],
-                hint="Import the recording again, or remove the cache:  sightline cache clear",
+                hint=AGAIN,
             ) from error
 
     def rows(self, name: str) -> int:

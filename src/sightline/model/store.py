@@ -5,6 +5,8 @@
       device_ops/rank=0/0.parquet           one file per table and recording, hive-partitioned
       ...
 
+A file may lack columns that are null throughout: the cache leaves them out, since writing a null
+takes as long as writing a number. Part.scan puts them back.
 Row ids in file k of a store start at k << 40, so they are unique in the whole store.
 The same layout serves the cache, where each entry holds one recording.
 """
@@ -31,7 +33,9 @@ FROM_FACTS = ("quality", "recordings")  # tables that run.json holds, too small 
 VERSION = 1
 Tables = MutableMapping[str, pl.DataFrame | pl.LazyFrame]
 ID_SHIFT = 40  # 2^40 rows of a table in one recording, 2^23 recordings in a run
+AGAIN = "Import the recording again, or remove the cache:  sightline cache clear"
 _ROW_GROUP = 1 << 17  # rows of a large table that are held at once
+_AT_ONCE = 4  # tables
 _ZSTD_LEVEL = 1  # level 1 writes about three times faster than Polars' default for 10 % more bytes
 
 
@@ -49,6 +53,20 @@ class Part:
     def file(self, table: str) -> Path:
         """Where the recording's rows of a table lie; absent if it has none."""
         return self.store / table / f"rank={self.stored_rank}" / f"{self.index}.parquet"
+
+    def columns(self, table: Table) -> set[str]:
+        """The columns of the recording's file of a table; the others are null throughout.
+
+        Raises StoreError where the file is damaged.
+        """
+        try:
+            return set(pl.read_parquet_schema(self.file(table.name)))
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise StoreError(
+                f"cannot read table {table.name} of {self.store}",
+                why=str(error).splitlines()[0],
+                hint=AGAIN,
+            ) from error
 
     def scan(self, table: Table) -> pl.LazyFrame | None:
         """The recording's rows of a table with the run's rank and ids, or None if it has none."""
@@ -70,9 +88,12 @@ class Part:
                 )
             return None
         offset = (self.recording_id - self.index) << ID_SHIFT
+        stored = self.columns(table)
+        absent = [c for c in table.columns if c.name not in stored and not c.required]
         frame = pl.scan_parquet(path, hive_partitioning=False).with_columns(
-            rank=pl.lit(self.rank, pl.Int64), recording_id=pl.lit(self.recording_id, pl.Int64)
-        )
+            *(pl.lit(None, c.dtype).alias(c.name) for c in absent),
+            rank=pl.lit(self.rank, pl.Int64), recording_id=pl.lit(self.recording_id, pl.Int64),
+        )  # fmt: skip
         if offset and table.ids:
             shifted = [c for c in table.ids if c != "recording_id"]
             frame = frame.with_columns(pl.col(c) + offset for c in shifted)
@@ -130,16 +151,12 @@ def write_store(
 def _write_all(tables: Tables, store: Path, file: str) -> dict[str, int]:
     """Write a recording's tables; how many rows each has."""
     names = list(tables)
-    heights = {}
-    # A file is written by one thread, so the tables in memory are written side by side. Those that
-    # are made while they are written take turns: each needs memory of its own.
-    ready = [n for n in names if isinstance(tables[n], pl.DataFrame)]
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        written = [pool.submit(_write, tables.pop(n), store / n / file) for n in ready]
-        heights = {n: future.result() for n, future in zip(ready, written, strict=True)}
-    for name in list(tables):
-        heights[name] = _write(tables.pop(name), store / name / file)
-    return {name: heights[name] for name in names if heights[name]}
+    # A file is written by little more than one thread, so tables are written side by side. Not more
+    # at once than cores, and few in any case: one that is made while it is written takes memory.
+    with ThreadPoolExecutor(min(os.cpu_count() or 1, _AT_ONCE)) as pool:
+        written = [pool.submit(_write, tables.pop(n), store / n / file) for n in names]
+        heights = [future.result() for future in written]
+    return {name: height for name, height in zip(names, heights, strict=True) if height}
 
 
 def _write(frame: pl.DataFrame | pl.LazyFrame, path: Path) -> int:

@@ -8,12 +8,15 @@ import polars as pl
 
 from sightline import registry
 from sightline.errors import RequestError
-from sightline.model.columns import Table
+from sightline.model.columns import DType, Table
 from sightline.model.run import Run
 from sightline.model.store import FROM_FACTS, ID_SHIFT, Part
 
-# Polars type: DuckDB's name for it, for the tables that run.json holds.
-_SQL_TYPES = {pl.Int64: "BIGINT", pl.Float64: "DOUBLE", pl.String: "VARCHAR", pl.Boolean: "BOOLEAN"}
+# Polars type: DuckDB's name for it, for columns that no file holds.
+_SQL_TYPES: dict[DType, str] = {
+    pl.Int64: "BIGINT", pl.Float64: "DOUBLE", pl.String: "VARCHAR", pl.Boolean: "BOOLEAN",
+}  # fmt: skip
+_SQL_TYPES |= {pl.List(inner): f"{name}[]" for inner, name in _SQL_TYPES.items()}
 
 
 def answer(run: Run, query: str) -> pl.DataFrame:
@@ -44,7 +47,7 @@ def answer(run: Run, query: str) -> pl.DataFrame:
 
 def _define(connection: Any, run: Run, table: Table) -> None:
     """One view per table, over all recordings; a table without rows is an empty one."""
-    columns = ", ".join(f'"{n}" {_SQL_TYPES.get(t, "VARCHAR")}' for n, t in table.schema.items())
+    columns = ", ".join(f'"{n}" {_SQL_TYPES[t]}' for n, t in table.schema.items())
     if table.name in FROM_FACTS:
         rows = run.table(table.name).rows()
         connection.execute(f'CREATE TABLE "{table.name}" ({columns})')
@@ -64,12 +67,15 @@ def _select(part: Part, table: Table) -> str:
     """One recording's rows with the run's rank and ids. Only our own names get into the text."""
     offset = (part.recording_id - part.index) << ID_SHIFT
     shifted = {name for name in table.ids if name != "recording_id"}
+    stored = part.columns(table)
     fields = []
-    for name in table.schema:
+    for name, dtype in table.schema.items():
         if name == "rank":
             fields.append(f'{part.rank}::BIGINT AS "rank"')
         elif name == "recording_id":
             fields.append(f'{part.recording_id}::BIGINT AS "recording_id"')
+        elif name not in stored:
+            fields.append(f'NULL::{_SQL_TYPES[dtype]} AS "{name}"')
         elif name in shifted and offset:
             fields.append(f'"{name}" + {offset} AS "{name}"')
         else:

@@ -25,10 +25,11 @@ def moved_back(calls: pl.DataFrame, db: Database) -> tuple[pl.DataFrame, bool]:
     if with_chain.height < _ENOUGH or not db.has("CUDA_CALLCHAINS"):
         return calls, False
     ordered = with_chain.sort("_gtid", "start_ns").with_columns(
-        own=pl.col("name").str.replace(r"_v\d+$", "")
+        own=pl.col("name").cast(pl.String).str.replace(r"_v\d+$", "")
     )
     ordered = ordered.with_columns(before=pl.col("own").shift(1).over("_gtid"))
     symbols = db.named(db.ints("CUDA_CALLCHAINS", ("id", "symbol")), symbol="symbol")
+    symbols = symbols.with_columns(pl.col("symbol").cast(pl.String))
     api = symbols.filter(pl.col("symbol").is_in(ordered.get_column("own").unique().implode()))
     named = ordered.join(api.select("id").unique(), on="id", how="semi")
     if named.height < _ENOUGH:

@@ -7,6 +7,7 @@ import os
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -21,6 +22,7 @@ FAILURES = (sqlite3.Error, UnicodeError, OverflowError)
 
 SPAN_ROWS = 100_000  # lost at most where a part of the file is damaged
 ROWID = -1  # the row's own number, as a place among its columns
+_MAX_HOLES = 8  # places per string, at most, in the table that finds a string by its number
 _VERSIONED = re.compile(r"^(.+)_V(\d+)$")  # some exports name a table CUPTI_..._KERNEL_V2
 _PAGES_AT = 28  # SQLite file format, section 1.3: the header's count of pages
 
@@ -48,7 +50,6 @@ class Database:
         self._actual = _without_versions([str(name) for (name,) in listed])
         self._columns: dict[str, dict[str, str]] = {}
         self._types: dict[tuple[str, str], str] = {}
-        self._strings: pl.DataFrame | None = None
 
     def close(self) -> None:
         """Let go of the file."""
@@ -151,27 +152,42 @@ class Database:
             return 0
         return int(count)
 
-    @property
+    @cached_property
     def strings(self) -> pl.DataFrame:
         """The string table: id and value."""
-        if self._strings is None:
-            frame = self.rows("StringIds", ["id", "value"])
-            self._strings = frame.select(
-                pl.col("id").cast(pl.Int64, strict=False), pl.col("value").cast(pl.String)
-            ).unique("id", keep="first")
-        return self._strings
+        frame = self.rows("StringIds", ["id", "value"])
+        return frame.select(
+            pl.col("id").cast(pl.Int64, strict=False), pl.col("value").cast(pl.String)
+        ).unique("id", keep="first")
 
     def named(self, frame: pl.DataFrame, **texts: str) -> pl.DataFrame:
-        """The frame with string ids replaced: `named(frame, name="nameId")`."""
-        # Each column apart: a join of the whole frame would copy all of it.
-        found = [
-            frame.select(id=number)
-            .join(self.strings, on="id", how="left", maintain_order="left")
-            .get_column("value")
-            .alias(text)
-            for text, number in texts.items()
-        ]
+        """The frame with string ids replaced: `named(frame, name="nameId")`.
+
+        The texts are categories: a number a row, and found by place, not by a join.
+        """
+        found = [self._texts(frame.get_column(number)).alias(t) for t, number in texts.items()]
         return frame.drop(set(texts.values())).with_columns(found)
+
+    def _texts(self, ids: pl.Series) -> pl.Series:
+        by_place = self._by_place
+        if by_place is None:
+            found = ids.to_frame("id").join(
+                self.strings, on="id", how="left", maintain_order="left"
+            )
+            return found.get_column("value").cast(pl.Categorical)
+        inside = (ids >= 0) & (ids < by_place.len())
+        return by_place.gather(ids.set(~inside.fill_null(value=True), None))
+
+    @cached_property
+    def _by_place(self) -> pl.Series | None:
+        """Each string at the place of its id; None where ids have large holes (damage)."""
+        ids = self.strings.get_column("id")
+        size = 1 + max(ids.drop_nulls(), default=0)
+        if size > _MAX_HOLES * (ids.len() + 1):
+            return None
+        places = pl.select(id=pl.int_range(size))
+        strings = places.join(self.strings, on="id", how="left", maintain_order="left")
+        return strings.get_column("value").cast(pl.Categorical)
 
     def labels(self, enumeration: str) -> dict[int, str]:
         """Labels of one of the export's own enumerations, or {} in older exports."""

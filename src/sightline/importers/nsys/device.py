@@ -51,7 +51,8 @@ def read(db: Database) -> pl.DataFrame:
     The columns are those of `device_ops`, without ids and launches.
     """
     parts = [part for part in (_kernels(db), _copies(db), _fills(db), _graphs(db)) if part.height]
-    frame = pl.concat([lean(part) for part in parts], how="diagonal") if parts else pl.DataFrame()
+    named = [lean(part).with_columns(pl.col("name").cast(pl.Categorical)) for part in parts]
+    frame = pl.concat(named, how="diagonal") if parts else pl.DataFrame()
     frame = complete(
         frame, ("start", "end", "deviceId", "globalPid", "correlationId", "graphNodeId"),
         ("kind", "name"),
@@ -79,11 +80,8 @@ def _kernels(db: Database) -> pl.DataFrame:
         known("qmdPreexitDone", 0),
         known("qmdLastCtaDone", 0),
         kind=pl.lit("kernel"),
-        name=pl.coalesce("name", "short_name", "mangled_name", pl.lit("unknown kernel")),
+        name=pl.coalesce("name", "short_name", "mangled_name").fill_null("unknown kernel"),
         launch_type=decoded("launchType", codes.LAUNCH_TYPES),
-        # A number a row, not a text.
-        short_name=pl.col("short_name").cast(pl.Categorical),
-        mangled_name=pl.col("mangled_name").cast(pl.Categorical),
     ).drop("launchType")
 
 

@@ -58,7 +58,9 @@ def read(
         _overhead(db),
         _profiler_overhead(db),
     ]
-    filled = [lean(part) for part in parts if part.height]
+    # A number a row, not a text: the names are only passed on from here.
+    name = pl.col("name").cast(pl.Categorical)
+    filled = [lean(part).with_columns(name) for part in parts if part.height]
     parts.clear()
     frame = pl.concat(filled, how="diagonal") if filled else pl.DataFrame()
     frame = complete(frame, ("start_ns", "end_ns", "_gtid"), ("layer", "name", "range_kind"))

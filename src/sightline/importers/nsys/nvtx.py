@@ -117,7 +117,7 @@ def _with_payload(frame: pl.DataFrame, db: Database) -> pl.DataFrame:
             value = pl.coalesce(value, name)
     if frame.get_column("jsonTextId").null_count() < frame.height:
         frame = db.named(frame, _json="jsonTextId")
-        value = pl.coalesce(value, "_json")
+        value = pl.coalesce(value, pl.col("_json").cast(pl.String))
     return frame.with_columns(payload=value)
 
 
@@ -187,7 +187,7 @@ def announced(host: pl.DataFrame, payloads: pl.DataFrame) -> pl.DataFrame:
     )
     return (
         host.filter(pl.col("name").is_in(list(_OPS)))
-        .select("host_op_id", "subtree_end_id", "name", "rowid")
+        .select("host_op_id", "subtree_end_id", pl.col("name").cast(pl.String), "rowid")
         .join(payloads.drop("group_size"), on="rowid", how="left")
         .join(groups, on="group", how="left")
         .sort("host_op_id")
@@ -199,8 +199,10 @@ def collectives(announced: pl.DataFrame, device: pl.DataFrame) -> pl.DataFrame:
 
     `device` has device_op_id, launch_id, name.
     """
+    names = device.get_column("name").unique()
+    theirs = names.filter(names.cast(pl.String).str.contains("(?i)nccl"))
     kernels = (
-        device.filter((pl.col("kind") == "kernel") & pl.col("name").str.contains("(?i)nccl"))
+        device.filter((pl.col("kind") == "kernel") & pl.col("name").is_in(theirs.implode()))
         .select("device_op_id", "launch_id")
         .drop_nulls()
         .sort("launch_id")

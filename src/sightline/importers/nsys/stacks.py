@@ -15,7 +15,8 @@ _HOME = r"(?i)(/home/|/users/|\\users\\)[^/\\]+"
 
 def anonymous(column: str, *, keep: bool) -> pl.Expr:
     """A path without the user's name in it, unless that was asked for."""
-    return pl.col(column) if keep else pl.col(column).str.replace(_HOME, "${1}…")
+    path = pl.col(column).cast(pl.String)
+    return path if keep else path.str.replace(_HOME, "${1}…")
 
 
 def read(

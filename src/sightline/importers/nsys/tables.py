@@ -6,7 +6,7 @@ from functools import partial
 
 import polars as pl
 
-from sightline.importers.nsys import device, host, nvtx, quality, samples, stacks, target
+from sightline.importers.nsys import codes, device, host, nvtx, quality, samples, stacks, target
 from sightline.importers.nsys.database import Database
 from sightline.model.declare import Imported, ImportOptions
 from sightline.model.parts import in_parts
@@ -26,8 +26,7 @@ def build(db: Database, meta: dict[str, str], options: ImportOptions) -> Importe
     frames, trie, chains = stacks.read(db, keep_identity=keep)
     ranges, mpi, counts = host.read(db, chains, end)
     announced = nvtx.announced(ranges, nvtx.nccl_payloads(db))
-    # A number a row, not a text: the names are only passed on from here.
-    ranges = ranges.drop("rowid").with_columns(pl.col("name").cast(pl.Categorical))
+    ranges = ranges.drop("rowid")
     ops, without, shared = device.physical(_plausible(device.read(db)), db)
     counts["without_device"] = without
     negative = ops.filter(pl.col("end_ns") < pl.col("start_ns")).height
@@ -66,7 +65,7 @@ def build(db: Database, meta: dict[str, str], options: ImportOptions) -> Importe
     found = quality.of_file(db, meta, has_clock=offset is not None) + found
     del ranges, ops, calls
     # Of a large table no second copy of the times is made: they are moved while it is written.
-    large = {name: frame for name, frame in tables.items() if frame.height > _LARGE_ROWS}
+    large = {n: codes.lean(f) for n, f in tables.items() if f.height > _LARGE_ROWS}
     return Imported(
         {n: _on_clock(f, offset or 0) for n, f in tables.items() if n not in large},
         facts,
