@@ -15,6 +15,7 @@
 #include "integers.h"
 #include "output.h"
 #include "reader.h"
+#include "replay.h"
 
 namespace nb = nanobind;
 using nb::literals::operator""_a;
@@ -49,6 +50,53 @@ nb::object integers(const std::string& path, uint32_t root, const std::vector<in
         constants[nb::cast(column)] = value.has_value() ? nb::cast(*value) : nb::none();
     }
     return nb::make_tuple(nb::cast(std::move(found->varying)), constants);
+}
+
+// The one batch of integer columns in a stream that Python gives. It is released with its owner.
+class Given {
+public:
+    Given(const nb::object& frame, size_t columns) : capsule_(frame.attr("__arrow_c_stream__")()) {
+        auto* stream = static_cast<ArrowArrayStream*>(
+            PyCapsule_GetPointer(capsule_.ptr(), "arrow_array_stream"));
+        if (stream == nullptr) throw nb::python_error();
+        if (stream->get_schema(stream, &schema_) != 0 || stream->get_next(stream, &array_) != 0) {
+            throw nb::value_error("the columns cannot be read");
+        }
+        if (array_.release == nullptr) return;  // no rows
+        bool fits = array_.n_children == static_cast<int64_t>(columns);
+        for (int64_t i = 0; fits && i < array_.n_children; ++i) {
+            fits = std::string_view(schema_.children[i]->format) == "l" &&
+                   array_.children[i]->null_count == 0;
+        }
+        if (!fits) throw nb::value_error("not the columns that are wanted");
+    }
+    Given(const Given&) = delete;
+    Given& operator=(const Given&) = delete;
+    ~Given() {
+        if (array_.release != nullptr) array_.release(&array_);
+        if (schema_.release != nullptr) schema_.release(&schema_);
+    }
+
+    int64_t rows() const { return array_.length; }
+    const int64_t* column(size_t i) const {
+        if (array_.release == nullptr) return nullptr;
+        const ArrowArray& one = *array_.children[i];
+        return static_cast<const int64_t*>(one.buffers[1]) + one.offset + array_.offset;
+    }
+
+private:
+    nb::object capsule_;
+    ArrowSchema schema_{};
+    ArrowArray array_{};
+};
+
+Batch replay_of(const nb::object& frame) {
+    const Given given(frame, 9);
+    const Graph graph{given.rows(),    given.column(0), given.column(1), given.column(2),
+                      given.column(3), given.column(4), given.column(5), given.column(6),
+                      given.column(7), given.column(8)};
+    const nb::gil_scoped_release release;
+    return replay(graph);
 }
 
 // A trace while it is read, then its tables.
@@ -210,6 +258,7 @@ NB_MODULE(_native, m) {
         return sightline::end_of_value(data.c_str(), data.size());
     });
 
+    m.def("replay", &sightline::replay_of, "nodes"_a);
     m.def("integers", &sightline::integers, "path"_a, "root"_a, "columns"_a, "alias"_a,
           "threads"_a);
 

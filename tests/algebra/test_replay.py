@@ -32,6 +32,64 @@ def test_unchanged_replay_of_random_programs(seed):
     assert replay(nodes).end.equals(nodes.get_column("end_ns"))
 
 
+def plainly(nodes):
+    """The same by the definition, node by node: [(start, end)]."""
+    times = []
+    meetings = {}
+    for number, node in enumerate(nodes.iter_rows(named=True)):
+        edges = [
+            (node["prev"], "end", node["prev_lag_ns"]),
+            (node["launch"], "start", node["launch_lag_ns"]),
+            (node["wait"], "end", node["wait_lag_ns"]),
+        ]
+        moments = [
+            times[to][side] + (lag or 0) for to, side, lag in edges if to is not None
+        ] or [0]  # fmt: skip
+        start = max(moments) + node["residual_ns"]
+        times.append({"start": start, "end": start + node["end_ns"] - node["start_ns"]})
+        if node["meeting"] is not None:
+            members = meetings.setdefault(node["meeting"], [])
+            members.append((number, node["meeting_lag_ns"]))
+            latest = max(times[member]["start"] for member, _ in members)
+            for member, lag in members:
+                times[member]["end"] = latest + lag
+    return [(t["start"], t["end"]) for t in times]
+
+
+NS = st.integers(-(10**6), 10**12)
+
+
+@st.composite
+def graphs(draw):
+    rows = []
+    for number in range(draw(st.integers(0, 12))):
+        edge = st.none() | st.integers(0, number - 1) if number else st.none()
+        meets = draw(st.none() | st.integers(0, 3))
+        start = draw(NS)
+        rows.append({
+            "start_ns": start, "end_ns": start + draw(st.integers(0, 10**9)),
+            "prev": draw(edge), "prev_lag_ns": draw(NS), "launch": draw(edge),
+            "launch_lag_ns": draw(NS), "wait": draw(edge), "wait_lag_ns": draw(NS),
+            "residual_ns": draw(NS), "meeting": meets,
+            "meeting_lag_ns": None if meets is None else draw(NS),
+        })  # fmt: skip
+    names = ("start_ns", "end_ns", "prev", "prev_lag_ns", "launch", "launch_lag_ns", "wait",
+             "wait_lag_ns", "residual_ns", "meeting", "meeting_lag_ns")  # fmt: skip
+    return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.Int64))
+
+
+@given(nodes=graphs())
+def test_replay_is_as_defined(nodes):
+    times = replay(nodes)
+    assert list(zip(times.start, times.end, strict=True)) == plainly(nodes)
+
+
+def test_edge_to_nowhere_is_an_error():
+    nodes = nodes_of("random_program").with_columns(prev=pl.lit(10**9, pl.Int64))
+    with pytest.raises(IndexError):
+        replay(nodes)
+
+
 @pytest.mark.parametrize("scenario", WITH_DEVICE)
 def test_causes_come_first(scenario):
     nodes = nodes_of(scenario)

@@ -7,6 +7,7 @@ import polars as pl
 from sightline.algebra.classes import COMMUNICATION, COMPUTE, with_class
 from sightline.algebra.dependencies import meetings
 from sightline.algebra.intervals import clip, covered_until, partition
+from sightline.algebra.lookup import named
 from sightline.algebra.replay import is_op, scaled
 from sightline.algebra.trees import nearest_ancestor
 from sightline.model.run import Run
@@ -97,11 +98,13 @@ def _slow(comm: pl.DataFrame) -> pl.DataFrame:
 
 def _asked_to_send(comm: pl.DataFrame, host: pl.DataFrame) -> pl.Series:
     """Which send-and-receive kernels were launched from a send or a receive."""
-    asked = host.filter(pl.col("name").str.contains(_ASKED))
-    kernels = comm.get_column("name").str.contains(SEND_RECV)
-    if asked.is_empty() or not kernels.any():
+    kernels = named(comm, SEND_RECV)
+    if not kernels.any():
+        return kernels
+    asked = host.get_column("host_op_id").filter(named(host, _ASKED))
+    if asked.is_empty():
         return pl.repeat(value=False, n=comm.height, eager=True)
-    owner = nearest_ancestor(host, comm.get_column("launch_id"), asked.get_column("host_op_id"))
+    owner = nearest_ancestor(host, comm.get_column("launch_id"), asked)
     return kernels & owner.is_not_null()
 
 

@@ -19,10 +19,6 @@ from sightline.units import format_ns
 # communication are flagged above 5 % of the time), and critical above 30 % (XProf: collectives,
 # transfers and shuffles above 30 % of the step bound it).
 NOTABLE_PCT, CRITICAL_PCT = 5.0, 30.0
-# In a large run only what costs much is replayed: a node takes about 0.5 µs, so a pass over
-# 500,000 takes a quarter of a second (benchmarks/diagnosis.md), and disjoint shares above 10 % are
-# few. The others keep their bound from the timeline, and `method` says so.
-MANY_ROWS, LARGE_RUN_PCT = 400_000, 10.0
 
 Change = Callable[[pl.DataFrame], pl.DataFrame]
 
@@ -83,7 +79,7 @@ def finding(
     confidence: str = "high",
     title: str | None = None,
 ) -> Finding:
-    """A finding with its gain replayed; `bound_ns` stands for it where the run is too large.
+    """A finding with its gain replayed; `bound_ns` stands for it where nothing can be replayed.
 
     The severity follows the gain, not the cost: what shortens nothing when it is gone is a note.
     Only what costs over CRITICAL_PCT stays a warning: something else limits as much behind it.
@@ -91,7 +87,7 @@ def finding(
     pct = 100 * cost_ns / window_ns(run)
     method = "bound from the timeline: the lost time of the slowest device"
     ns = bound_ns
-    if change is not None and not _too_large(run, bound_ns):
+    if change is not None:
         result = gain(run, change)
         ns, method = result.ns, "replay of the dependency graph without it"
     lines = list(evidence)
@@ -119,14 +115,6 @@ def finding(
         method=method,
         rows=tuple(rows),
         sources=tuple(sources),
-    )
-
-
-def _too_large(run: Run, bound_ns: int) -> bool:
-    """Whether a pass over this run's graph would take longer than its answer is worth."""
-    return (
-        run.rows("device_ops") + run.rows("host_ops") > MANY_ROWS
-        and 100 * bound_ns / window_ns(run) < LARGE_RUN_PCT
     )
 
 

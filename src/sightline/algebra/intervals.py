@@ -49,15 +49,16 @@ def merge(frame: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     """The union of the intervals of each group: disjoint, sorted, touching ones joined."""
     if frame.is_empty():
         return frame.select(*by, "start_ns", "end_ns")
+    rows = frame.select(*by, "start_ns", "end_ns")
     reach = pl.col("end_ns").cum_max()
     before = pl.col("_reach").shift(1)
     if not one_group(frame, by):
         reach, before = reach.over(by), before.over(by)
-    rows = (
-        frame.select(*by, "start_ns", "end_ns")
-        .sort(*by, "start_ns", "end_ns")
-        .with_columns(_reach=reach)
-        .with_columns(_new=(pl.col("start_ns") > before).fill_null(value=True))
+        rows = rows.sort(*by, "start_ns")
+    elif not rows.get_column("start_ns").is_sorted():
+        rows = rows.sort("start_ns")
+    rows = rows.with_columns(_reach=reach).with_columns(
+        _new=(pl.col("start_ns") > before).fill_null(value=True)
     )
     # An island begins where a row is new, and ends before the next such row.
     ends = rows.filter(pl.col("_new").shift(-1, fill_value=True)).get_column("_reach")
@@ -107,14 +108,19 @@ def segments(
     owner: pl.Expr = pl.lit("idle")
     for c in reversed(classes):
         owner = pl.when(pl.col(c) > 0).then(pl.lit(c)).otherwise(owner)
+    edges = pl.concat([starts, ends, others])
+    groups = [] if one_group(edges, by) else list(by)
+    goes_on = pl.all_horizontal(
+        pl.lit(value=True), *(pl.col(c).eq_missing(pl.col(c).shift(-1)) for c in groups)
+    )
     return (
-        pl.concat([starts, ends, others])
-        .group_by(*by, "t")
-        .agg(pl.col(c).sum() for c in classes)
-        .sort(*by, "t")
-        .with_columns(pl.col(c).cum_sum().over(by) for c in classes)
-        .select(*by, start_ns="t", end_ns=pl.col("t").shift(-1).over(by), owner=owner)
-        .drop_nulls("end_ns")
+        edges.sort(*groups, "t")
+        # A group's changes add up to none, so the sum goes on into the next group.
+        .with_columns(pl.col(c).cum_sum() for c in classes)
+        .with_columns(next=pl.col("t").shift(-1))
+        # Of edges at one moment the last has the sum of all.
+        .filter(pl.col("t") < pl.col("next"), goes_on)
+        .select(*by, start_ns="t", end_ns="next", owner=owner)
     )
 
 

@@ -2,19 +2,16 @@
 
 `dependencies` gives the nodes; a change is another version of the same rows (a length, a lag, an
 edge taken away). One pass in order gives every node's new start and end; an unchanged graph gives
-the recording to the nanosecond. About 0.5 µs a node on one core.
+the recording to the nanosecond.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import repeat
-from typing import Any
 
 import polars as pl
 
-_NEVER = -(2**62)
+from sightline._native import replay as native_replay
 
 
 @dataclass(frozen=True)
@@ -28,10 +25,8 @@ class Times:
 def replay(nodes: pl.DataFrame) -> Times:
     """The times that follow from the nodes' edges, lags and lengths."""
     n = nodes.height
-    # Two nodes more: one that never happens, for edges that are not there, and one at time 0,
-    # for what starts at a recorded moment.
-    start = [0] * n + [_NEVER, 0]
-    end = [0] * n + [_NEVER, 0]
+    # Edges that are not there lead to node n, which never happens; what starts at a recorded
+    # moment follows node n + 1, at time 0.
     free = pl.all_horizontal(pl.col("prev", "launch", "wait").is_null())
     # What comes on top of the latest of three moments may as well come on top of each.
     extra = pl.col("residual_ns")
@@ -40,41 +35,15 @@ def replay(nodes: pl.DataFrame) -> Times:
         prev_lag=extra + pl.when(free).then(0).otherwise(pl.col("prev_lag_ns").fill_null(0)),
         launch=pl.col("launch").fill_null(n),
         launch_lag=extra + pl.col("launch_lag_ns").fill_null(0),
+        wait=pl.col("wait").fill_null(n),
+        wait_lag=extra + pl.col("wait_lag_ns").fill_null(0),
         length=pl.col("end_ns") - pl.col("start_ns"),
+        meeting=pl.col("meeting").fill_null(-1),
+        meeting_lag=pl.col("meeting_lag_ns").fill_null(0),
     )
-    lists: list[Iterable[Any]] = [c.to_list() for c in columns.get_columns()]
-    # Columns that hold nothing need no list of numbers.
-    if nodes.get_column("wait").null_count() < n:
-        lag = nodes.select(extra + pl.col("wait_lag_ns").fill_null(0)).to_series()
-        lists += [nodes.get_column("wait").fill_null(n).to_list(), lag.to_list()]
-    else:
-        lists += [repeat(n, n), repeat(0, n)]
-    if nodes.get_column("meeting").null_count() < n:
-        lists += [nodes.get_column(c).to_list() for c in ("meeting", "meeting_lag_ns")]
-    else:
-        lists += [repeat(None, n), repeat(None, n)]
-    met: dict[int, list[tuple[int, int]]] = {}
-    last: dict[int, int] = {}
-    for i, (p, pl_, la, ll, length, w, wl, meeting, lag_) in enumerate(zip(*lists, strict=True)):
-        at = end[p] + pl_
-        other = start[la] + ll
-        if other > at:
-            at = other
-        other = end[w] + wl
-        if other > at:
-            at = other
-        start[i] = at
-        end[i] = at + length
-        if meeting is not None:
-            members = met.setdefault(meeting, [])
-            members.append((i, lag_ or 0))
-            latest = max(last.get(meeting, _NEVER), at)
-            last[meeting] = latest
-            for member, own_lag in members:
-                end[member] = latest + own_lag
-    return Times(
-        pl.Series("start_ns", start[:n], dtype=pl.Int64), pl.Series("end_ns", end[:n], pl.Int64)
-    )
+    times = pl.from_arrow(native_replay(columns.cast(pl.Int64).rechunk()))
+    assert isinstance(times, pl.Series)
+    return Times(*times.struct.unnest().get_columns())
 
 
 def span_ns(nodes: pl.DataFrame, times: Times, inside: pl.Series) -> int:

@@ -25,9 +25,7 @@ def in_ranges(nodes: pl.DataFrame, ranges: pl.DataFrame, by: list[str]) -> pl.Se
 
 def loading(nodes: pl.DataFrame, host: pl.DataFrame) -> pl.Series:
     """How much of the time before each call its thread spent in a data loader, ns."""
-    ranges = host.filter(
-        pl.col("name").str.contains(LOADING) & ~pl.col("layer").is_in(["runtime", "driver"])
-    )
+    ranges = host.filter(named(host, LOADING)).filter(~pl.col("layer").is_in(["runtime", "driver"]))
     return in_ranges(nodes, ranges, _THREAD)
 
 

@@ -36,6 +36,7 @@ import polars as pl
 
 from sightline.algebra.gains import abstain, finding
 from sightline.algebra.idle_findings import claim
+from sightline.algebra.lookup import row_of
 from sightline.algebra.replay import calls_free, is_finish, think_less
 from sightline.algebra.scalars import total
 from sightline.algebra.thinking import loading
@@ -111,17 +112,20 @@ def _steady(run: Run) -> str:
 
 def _host_time(run: Run, rank: int) -> list[str]:
     """Where the launching rank's host time goes: operators and calls by their own time."""
-    host = run.table("host_ops").filter(
-        (pl.col("rank") == rank) & pl.col("layer").is_in(["op", "runtime", "driver"])
+    host = (
+        run.table("host_ops")
+        .filter(pl.col("rank") == rank, pl.col("layer").is_in(["op", "runtime", "driver"]))
+        .select("host_op_id", "parent_id", "name", ns=pl.col("end_ns") - pl.col("start_ns"))
     )
-    length = pl.col("end_ns") - pl.col("start_ns")
-    below = host.drop_nulls("parent_id").group_by(host_op_id="parent_id").agg(below=length.sum())
+    # What lies below a range is taken from its name's sum: names are few, ranges many.
+    above = row_of(host.get_column("host_op_id"), host.get_column("parent_id"))
+    below = host.select(name=pl.col("name").gather(above), ns=-pl.col("ns")).drop_nulls("name")
     own = (
-        # Waiting for the device is no work of the host.
-        host.filter(~pl.col("name").str.contains("Synchronize"))
-        .join(below, on="host_op_id", how="left")
+        pl.concat([host.select("name", "ns"), below])
         .group_by("name")
-        .agg(own=(length - pl.col("below").fill_null(0)).sum())
+        .agg(own=pl.col("ns").sum())
+        # Waiting for the device is no work of the host.
+        .filter(~pl.col("name").str.contains("Synchronize"))
         .sort("own", "name", descending=[True, False])
     )
     whole = max(total(own, "own"), 1)

@@ -36,6 +36,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from sightline.algebra.kernel_findings import POINTWISE, kernel_finding, kernels_of, some_named
+from sightline.algebra.lookup import named
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.units import format_count
@@ -49,9 +50,9 @@ def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
     if not run.rows("device_ops") or not some_named(run, POINTWISE):
         return
+    kernels = kernels_of(run)
     chains = (
-        kernels_of(run)
-        .with_columns(pointwise=pl.col("name").str.contains(POINTWISE))
+        kernels.with_columns(pointwise=named(kernels, POINTWISE))
         # A new link begins where the stream, the kind or the shape of the kernel changes.
         .with_columns(chain=pl.struct(*_LANE, "pointwise", *_SHAPE).rle_id())
         .filter("pointwise", pl.len().over("chain") > 1)
