@@ -6,6 +6,7 @@ import polars as pl
 
 from sightline.algebra.intervals import covered_until
 from sightline.algebra.lookup import named
+from sightline.algebra.replay import calls_free, think_less
 
 _THREAD = ["rank", "pid", "tid"]
 # PyTorch's own name of the wait for a batch, and what people call theirs.
@@ -52,6 +53,15 @@ def compiling(host: pl.DataFrame) -> pl.DataFrame:
     return ranges.filter(named(ranges, COMPILING)).select(
         "rank", "pid", "tid", "name", "start_ns", "end_ns"
     )
+
+
+def not_compiling(
+    nodes: pl.DataFrame, ranges: pl.DataFrame, gaps: pl.DataFrame, calls: str
+) -> pl.DataFrame:
+    """The nodes where compilers (`ranges`) beside these gaps take no time, nor calls so named."""
+    beside = in_ranges(nodes, gaps, ["rank", "device_id"]) > 0
+    thought = in_ranges(nodes, ranges, _THREAD) * beside.cast(pl.Int64)
+    return think_less(calls_free(nodes, named(nodes, calls)), thought)
 
 
 def said(host: pl.DataFrame) -> pl.DataFrame:

@@ -30,12 +30,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import polars as pl
-
 from sightline.algebra.gains import finding
 from sightline.algebra.idle_findings import claim
-from sightline.algebra.replay import calls_free, think_less
-from sightline.algebra.thinking import compiling, in_ranges
+from sightline.algebra.thinking import compiling, not_compiling
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.units import format_pct
@@ -50,14 +47,7 @@ def check(run: Run) -> Iterator[Finding]:
     mine = claim(run, RULE.name)
     if mine is None:
         return
-
     ranges = compiling(run.table("host_ops"))
-
-    def without(nodes: pl.DataFrame) -> pl.DataFrame:
-        beside = in_ranges(nodes, mine.gaps, ["rank", "device_id"]) > 0
-        thought = in_ranges(nodes, ranges, ["rank", "pid", "tid"]) * beside.cast(pl.Int64)
-        free = calls_free(nodes, nodes.get_column("name").str.contains(_LOADS))
-        return think_less(free, thought)
 
     yield finding(
         run,
@@ -65,7 +55,7 @@ def check(run: Run) -> Iterator[Finding]:
         f"For {format_pct(mine.pct)} of the window the GPU waits while the host loads or compiles "
         "code.",
         cost_ns=mine.cost_ns,
-        change=without,
+        change=lambda nodes: not_compiling(nodes, ranges, mine.gaps, _LOADS),
         bound_ns=mine.worst_ns,
         evidence=mine.evidence,
         rows=mine.rows,

@@ -40,8 +40,7 @@ import polars as pl
 
 from sightline.algebra.gains import finding
 from sightline.algebra.idle_findings import claim
-from sightline.algebra.replay import calls_free, think_less
-from sightline.algebra.thinking import COMPILING, compiling, in_ranges
+from sightline.algebra.thinking import COMPILING, compiling, not_compiling
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.units import format_count, format_ns, format_pct
@@ -56,19 +55,13 @@ def check(run: Run) -> Iterator[Finding]:
         return
     ranges = compiling(run.table("host_ops"))
 
-    def without(nodes: pl.DataFrame) -> pl.DataFrame:
-        beside = in_ranges(nodes, mine.gaps, ["rank", "device_id"]) > 0
-        thought = in_ranges(nodes, ranges, ["rank", "pid", "tid"]) * beside.cast(pl.Int64)
-        free = calls_free(nodes, nodes.get_column("name").str.contains(COMPILING))
-        return think_less(free, thought)
-
     yield finding(
         run,
         RULE,
         f"For {format_pct(mine.pct)} of the window the GPU waits while the host compiles: "
         f"{format_count(mine.gaps.height)} times.",
         cost_ns=mine.cost_ns,
-        change=without,
+        change=lambda nodes: not_compiling(nodes, ranges, mine.gaps, COMPILING),
         bound_ns=mine.worst_ns,
         evidence=[mine.evidence[0], *_what(ranges)],
         rows=mine.rows,
