@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline.algebra.gains import gain
@@ -26,6 +26,7 @@ def test_unchanged_replay_is_the_recording(scenario, dialect):
     assert times.end.equals(nodes.get_column("end_ns"))
 
 
+@settings(max_examples=20)  # a run is simulated, written and read in each
 @given(seed=st.integers(0, 400))
 def test_unchanged_replay_of_random_programs(seed):
     nodes = nodes_of("random_program", seed)
