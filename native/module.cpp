@@ -52,7 +52,7 @@ nb::object integers(const std::string& path, uint32_t root, const std::vector<in
     return nb::make_tuple(nb::cast(std::move(found->varying)), constants);
 }
 
-// The one batch of integer columns in a stream that Python gives. It is released with its owner.
+// The one batch of columns of numbers in a stream that Python gives. It is released with its owner.
 class Given {
 public:
     Given(const nb::object& frame, size_t columns) : capsule_(frame.attr("__arrow_c_stream__")()) {
@@ -63,12 +63,17 @@ public:
             throw nb::value_error("the columns cannot be read");
         }
         if (array_.release == nullptr) return;  // no rows
-        bool fits = array_.n_children == static_cast<int64_t>(columns);
-        for (int64_t i = 0; fits && i < array_.n_children; ++i) {
-            fits = std::string_view(schema_.children[i]->format) == "l" &&
-                   array_.children[i]->null_count == 0;
+        ArrowArray more{};
+        if (stream->get_next(stream, &more) != 0 || more.release != nullptr) {
+            if (more.release != nullptr) more.release(&more);
+            throw nb::value_error("the columns are in several pieces");
         }
-        if (!fits) throw nb::value_error("not the columns that are wanted");
+        if (array_.n_children != static_cast<int64_t>(columns)) {
+            throw nb::value_error("not the columns that are wanted");
+        }
+        for (int64_t i = 0; i < array_.n_children; ++i) {
+            if (array_.children[i]->null_count != 0) throw nb::value_error("a column has nulls");
+        }
     }
     Given(const Given&) = delete;
     Given& operator=(const Given&) = delete;
@@ -78,13 +83,26 @@ public:
     }
 
     int64_t rows() const { return array_.length; }
-    const int64_t* column(size_t i) const {
-        if (array_.release == nullptr) return nullptr;
-        const ArrowArray& one = *array_.children[i];
-        return static_cast<const int64_t*>(one.buffers[1]) + one.offset + array_.offset;
+    const int64_t* column(size_t i) const { return static_cast<const int64_t*>(data(i, "l", 8)); }
+
+    // The bytes of the first column, in the machine's order.
+    nb::bytes bytes() const {
+        if (array_.release == nullptr) return nb::bytes("", 0);
+        const std::string_view format = schema_.children[0]->format;
+        const size_t width = format == "l" ? 8 : format == "I" ? 4 : 1;
+        const void* found = data(0, width == 1 ? "C" : format, width);
+        return nb::bytes(static_cast<const char*>(found), static_cast<size_t>(rows()) * width);
     }
 
 private:
+    const void* data(size_t i, std::string_view format, size_t width) const {
+        if (array_.release == nullptr) return nullptr;
+        if (format != schema_.children[i]->format) throw nb::value_error("another type is wanted");
+        const ArrowArray& one = *array_.children[i];
+        return static_cast<const char*>(one.buffers[1]) +
+               static_cast<size_t>(one.offset + array_.offset) * width;
+    }
+
     nb::object capsule_;
     ArrowSchema schema_{};
     ArrowArray array_{};
@@ -258,6 +276,8 @@ NB_MODULE(_native, m) {
         return sightline::end_of_value(data.c_str(), data.size());
     });
 
+    m.def("bytes_of", [](const nb::object& frame) { return sightline::Given(frame, 1).bytes(); },
+          "column"_a);
     m.def("replay", &sightline::replay_of, "nodes"_a);
     m.def("integers", &sightline::integers, "path"_a, "root"_a, "columns"_a, "alias"_a,
           "threads"_a);

@@ -16,7 +16,8 @@ import polars as pl
 import pytest
 
 import sightline as door
-from sightline.errors import RequestError
+from sightline.errors import RequestError, StoreError
+from sightline.report import serve
 from sightline.report.serve import Server, answers, service
 from sightline.report.serve.build import build
 from sightline.report.serve.index import Index
@@ -324,3 +325,67 @@ def test_a_recording_without_a_timeline_has_the_other_panels(tmp_path):
     assert "timeline" not in names
     _, panel = asked.answer("panel", {"name": "recording"})
     assert json.loads(panel)["blocks"][0]["title"] == "Recordings"
+
+
+# -- the index is kept ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch) -> Path:
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("SIGHTLINE_CACHE", str(folder))
+    return folder
+
+
+def count_builds(monkeypatch) -> list[int]:
+    built = []
+
+    def counted(run, folder, say):
+        built.append(1)
+        return build(run, folder, say)
+
+    monkeypatch.setattr(serve, "build", counted)
+    return built
+
+
+def test_the_second_server_takes_the_index_of_the_first(run, cache, monkeypatch):
+    built = count_builds(monkeypatch)
+    first, second = serve.prepared(run), serve.prepared(run)
+    assert built == [1]
+    assert held(second).equals(held(first))
+    assert (second.keys, second.lanes, second.covers) == (first.keys, first.lanes, first.covers)
+    everything = (0, second.length_ns, second.length_ns / 800, range(len(second.lanes)))
+    assert window(second, *everything) == window(first, *everything)
+    assert [p.name[:6] for p in cache.iterdir()] == ["serve-"]
+
+
+@pytest.mark.parametrize("damage", ["no json", "cut off", "gone"])
+def test_a_damaged_index_is_made_again(run, cache, monkeypatch, damage):
+    built = count_builds(monkeypatch)
+    whole = held(serve.prepared(run))
+    (entry,) = cache.iterdir()
+    if damage == "no json":
+        (entry / "index.json").write_text("{")
+    elif damage == "cut off":
+        (entry / "end").write_bytes((entry / "end").read_bytes()[:800])
+    else:
+        (entry / "start").unlink()
+    assert held(serve.prepared(run)).equals(whole)
+    assert built == [1, 1]
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(run, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("SIGHTLINE_CACHE", str(tmp_path / "file" / "cache"))
+    assert serve.prepared(run).events == run.rows("device_ops") + run.rows("host_ops")
+
+
+def test_a_full_disk_is_said(run, cache, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(serve, "build", full)
+    with pytest.raises(StoreError, match="No space left on device") as told:
+        serve.prepared(run)
+    assert "SIGHTLINE_CACHE" in str(told.value.hint)
+    assert list(cache.iterdir()) == []

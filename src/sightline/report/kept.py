@@ -33,7 +33,7 @@ def kept_summary(run: Run, own: Sequence[OwnRule] = ()) -> dict[str, Any]:
     rows = run.rows("device_ops") + run.rows("host_ops")
     if own or rows < MIN_ROWS or registry.has_outsiders():
         return summary(run, own)
-    path = _cache.folder() / "answers" / f"{_key(run)}.json"
+    path = _cache.folder() / "answers" / f"{identity(run)}.json"
     with contextlib.suppress(OSError, ValueError):
         kept: dict[str, Any] = json.loads(path.read_bytes())
         os.utime(path.parent)
@@ -46,7 +46,8 @@ def kept_summary(run: Run, own: Sequence[OwnRule] = ()) -> dict[str, Any]:
     return said
 
 
-def _key(run: Run) -> str:
+def identity(run: Run) -> str:
+    """Names the tables, the window and the program: what an answer about a run depends on."""
     described = [
         (
             part.index,

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import shutil
 import tempfile
 from pathlib import Path
 
+from sightline.errors import StoreError
+from sightline.importers import _cache
 from sightline.model.run import Run
+from sightline.report.kept import identity
 from sightline.report.serve.build import Say, build
 from sightline.report.serve.index import Index
 from sightline.report.serve.server import LOOPBACK, Server
@@ -15,15 +20,47 @@ __all__ = ["LOOPBACK", "Server", "prepared", "serve"]
 
 
 def prepared(run: Run, say: Say = lambda _: None) -> Index:
-    """The index of a run, on disk in the folder for temporary files (TMPDIR).
+    """The index of a run, from the cache, or made and kept there.
 
-    Its files are removed at once, as soon as they are mapped, so nothing is left of them when the
-    process ends, however it ends.
+    Where nothing can be written to the cache it is made in the folder for temporary files (TMPDIR),
+    and removed as soon as its files are mapped: nothing is left, however the process ends.
     """
-    with tempfile.TemporaryDirectory(prefix="sightline-serve-") as folder:
-        index = build(run, Path(folder), say)
-        _ = index.columns
+    entry = _cache.folder() / f"serve-{identity(run)}"
+    with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+        index = Index.read(entry)
+        _cache.touch(entry)
+        return index
+    try:
+        _cache.folder().mkdir(parents=True, exist_ok=True)
+        scratch = tempfile.TemporaryDirectory(prefix=".serve-", dir=_cache.folder())
+    except OSError:
+        scratch = tempfile.TemporaryDirectory(prefix="sightline-serve-")
+    with scratch as name:
+        folder = Path(name)
+        _cache.touch(folder)
+        try:
+            index = build(run, folder, say)
+            _ = index.columns
+            if folder.parent == _cache.folder():
+                index.write()
+                _keep(folder, entry)
+        except OSError as error:
+            raise StoreError(
+                f"cannot prepare the timeline in {folder}",
+                why=error.strerror or str(error),
+                hint="It takes 37 bytes an event. Name a folder with room:  SIGHTLINE_CACHE=FOLDER",
+            ) from error
     return index
+
+
+def _keep(folder: Path, entry: Path) -> None:
+    """The folder as an entry of the cache. Of two servers at once the last one's is kept."""
+    shutil.rmtree(entry, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        folder.rename(entry)
+        folder.mkdir()  # for its own end
+        _cache.touch(entry)
+        _cache.trim()
 
 
 def serve(run: Run, host: str = LOOPBACK, port: int = 0, say: Say = lambda _: None) -> Server:

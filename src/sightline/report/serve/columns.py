@@ -10,8 +10,11 @@ from pathlib import Path
 
 import polars as pl
 
-# Bytes of one number, by array's type code.
+from sightline._native import bytes_of
+
+# By array's type code: bytes of one number, and Polars' type.
 SIZES = {"q": 8, "I": 4, "B": 1}
+TYPES = {"q": pl.Int64, "I": pl.UInt32, "B": pl.UInt8}
 
 
 class Writer:
@@ -24,13 +27,14 @@ class Writer:
 
     def add(self, values: pl.Series | list[int]) -> None:
         """Append non-null integers."""
-        numbers = array.array(
-            self.code, values.to_list() if isinstance(values, pl.Series) else values
-        )
-        if sys.byteorder == "big":
-            numbers.byteswap()
-        self.length += len(numbers)
-        numbers.tofile(self._file)
+        numbers = pl.Series("", values, TYPES[self.code]).rechunk()
+        data = bytes_of(numbers.to_frame())
+        if sys.byteorder == "big":  # pragma: no cover - files are little-endian
+            swapped = array.array(self.code, data)
+            swapped.byteswap()
+            data = swapped.tobytes()
+        self.length += numbers.len()
+        self._file.write(data)
 
     def close(self) -> None:
         """No more will come."""

@@ -8,9 +8,10 @@ no level of detail is stored, and an answer costs what its pixels cost.
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,9 @@ class Cover:
     last: int
 
 
+_FILE = "index.json"
+
+
 @dataclass
 class Index:
     """A prepared run."""
@@ -63,6 +67,28 @@ class Index:
     labels: list[str]
     totals: list[tuple[int, int]]  # of each name: events, ns
     covers: list[Cover]
+
+    def write(self) -> None:
+        """Keep what is not in columns beside them."""
+        text = json.dumps(asdict(replace(self, folder=Path())), default=str)
+        (self.folder / _FILE).write_text(text, encoding="utf-8")
+
+    @classmethod
+    def read(cls, folder: Path) -> Index:
+        """An index that was kept. Where it is damaged: OSError, ValueError, TypeError, KeyError."""
+        kept = json.loads((folder / _FILE).read_text(encoding="utf-8"))
+        kept["folder"] = folder
+        kept["keys"] = [(table, tuple(key)) for table, key in kept["keys"]]
+        kept["lanes"] = [
+            Lane(lane["track"], lane["level"], [(a, b) for a, b in lane["extents"]])
+            for lane in kept["lanes"]
+        ]
+        kept["totals"] = [(n, ns) for n, ns in kept["totals"]]
+        kept["covers"] = [Cover(**cover) for cover in kept["covers"]]
+        index = cls(**kept)
+        if any(len(index.columns[name]) < index.events for name in COLUMNS):
+            raise ValueError("a column is cut off")
+        return index
 
     @cached_property
     def columns(self) -> dict[str, Sequence[int]]:
