@@ -49,7 +49,7 @@ def test_equals_the_stack(ranges: list[tuple[int, int, int, int, int]], levels: 
 @given(RANGES)
 def test_long_recordings_of_many_threads(ranges: list[tuple[int, int, int, int, int]]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(host_tree, "_KEY_LIMIT", 0)
+        patch.setattr(host_tree, "KEY_LIMIT", 0)
         tree = with_tree(frame_of(ranges), order=pl.col("order"))
     assert tree.select("n", "parent_id", "depth", "subtree_end_id").rows() == by_stack(ranges)
 

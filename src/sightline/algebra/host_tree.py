@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import polars as pl
 
 from sightline.algebra.nesting import nest
+from sightline.algebra.order import KEY_LIMIT, by_start
 
 # Each level costs one pass over the rows below it, about 60 ns a row; the stack of nest() about
 # 500 ns a row, however deep. API calls are flat; Python stacks are 50 deep.
 _COLUMNAR_LEVELS = 8
-_KEY_LIMIT = 2**62
 _NAMES = ("parent_id", "depth", "subtree_end_id")
 
 
@@ -75,7 +75,7 @@ def _sorted(
     )
     low, high = frame.select(pl.col("start_ns").min(), pl.col("end_ns").max()).row(0)
     span = 1 if low is None else high - low + 1
-    fits = threads.height * span < _KEY_LIMIT
+    fits = threads.height * span < KEY_LIMIT
     keys = frame.select(
         lane=lane.cast(pl.Int64),
         start=pl.col("start_ns") - (low or 0),
@@ -90,12 +90,7 @@ def _sorted(
     keys = keys.with_columns(
         start=pl.col("start") + pl.col("lane") * span, end=pl.col("end") + pl.col("lane") * span
     ).drop("lane")
-    rows = keys.get_column("start").arg_sort() if not keys.get_column("start").is_sorted() else None
-    if rows is not None:
-        keys = keys.with_columns(row=pl.int_range(pl.len(), dtype=pl.UInt32))[rows]
-    else:
-        keys = keys.with_columns(row=pl.int_range(pl.len(), dtype=pl.UInt32))
-    keys = _ties_in_order(keys)
+    keys = by_start(keys)
     rows = keys.get_column("row")
     return (frame if rows.is_sorted() else _gathered(frame, rows)), keys
 
@@ -110,21 +105,6 @@ def _gathered(frame: pl.DataFrame, rows: pl.Series) -> pl.DataFrame:
             same[column.name] = pl.lit(column[0], column.dtype)
     moved = frame.drop(list(same))[rows]
     return moved.with_columns(e.alias(n) for n, e in same.items()).select(frame.columns)
-
-
-def _ties_in_order(keys: pl.DataFrame) -> pl.DataFrame:
-    """Rows of equal start put in order: longest first, then by order, then as they came."""
-    same = pl.col("start") == pl.col("start").shift(1)
-    tied = keys.select((same | same.shift(-1)).fill_null(value=False)).to_series()
-    if not tied.any():
-        return keys
-    # Few rows share their start: sort these and put them back in the same places.
-    places = tied.arg_true()
-    ordered = keys.filter(tied).sort(
-        "start", "end", "order", "row", descending=[False, True, False, False]
-    )
-    position = pl.concat([(~tied).arg_true(), places])
-    return pl.concat([keys.filter(~tied), ordered])[position.arg_sort()]
 
 
 def _nest(keys: pl.DataFrame) -> list[pl.Series | pl.Expr]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
+from sightline.algebra.order import KEY_LIMIT, by_start
+
 
 def in_lanes(events: pl.DataFrame) -> pl.DataFrame:
     """The events with the column `lane`, sorted by track, lane and start.
@@ -14,27 +16,49 @@ def in_lanes(events: pl.DataFrame) -> pl.DataFrame:
     """
     if events.is_empty():
         return events.with_columns(lane=pl.lit(0, pl.Int32))
-    by = ["track", "level"]
-    rows = events.sort(*by, "start_ns", "end_ns", descending=[False, False, False, True])
-    rows = rows.with_columns(_end=pl.max_horizontal("end_ns", pl.col("start_ns") + 1))
-    reach = pl.col("_end").cum_max().over(by).shift(1).over(by)
-    rows = rows.with_columns(_new=(pl.col("start_ns") >= reach).fill_null(value=True))
-    if rows.get_column("_new").all():
-        return _numbered(rows.with_columns(_sub=pl.lit(0, pl.Int32)))
-    # Islands: events that hang together by overlap. Only those of more than one need a choice.
-    rows = rows.with_columns(_island=pl.col("_new").cum_sum()).with_row_index("_row")
-    rows = rows.with_columns(_several=pl.len().over("_island") > 1)
-    hard = rows.filter("_several").select("_row", "_island", "start_ns", "_end")
-    subs = _first_fit(
-        hard.get_column("_island").to_list(),
-        hard.get_column("start_ns").to_list(),
-        hard.get_column("_end").to_list(),
+    keys, lines = _keyed(events)
+    keys = by_start(keys)
+    # Keys of a line all lie below those of the next, so no line needs a look of its own.
+    new = (pl.col("start") >= pl.col("busy_until").cum_max().shift(1)).fill_null(value=True)
+    keys = keys.select("row", "line", "start", "busy_until", new=new)
+    sub = pl.repeat(0, keys.height, dtype=pl.Int32, eager=True)
+    if not keys.get_column("new").all():
+        # Islands: events that hang together by overlap. Only those of more than one need a choice.
+        hard = keys.select(
+            "start", "busy_until", island=pl.col("new").cum_sum(), place=pl.int_range(pl.len()),
+            lone=pl.col("new") & pl.col("new").shift(-1, fill_value=True),
+        ).filter(~pl.col("lone"))  # fmt: skip
+        asked = (hard.get_column(c).to_list() for c in ("island", "start", "busy_until"))
+        sub = sub.scatter(hard.get_column("place"), pl.Series(_first_fit(*asked), dtype=pl.Int32))
+    return _numbered(events, keys.select("row", "line", sub=sub), lines)
+
+
+def _keyed(events: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Each event's line (a level of a track), and its times as numbers beyond those of the line
+
+    before: start, end, and until when it takes its place. The second answer is the lines, in
+    order: track and level.
+    """
+    levels = 1 + int(events.select(pl.col("level").max()).item())
+    code = events.select(pl.col("track").cast(pl.Int64) * levels + pl.col("level")).to_series()
+    used = code.unique().sort()
+    lines = used.to_frame("code").select(
+        track=pl.col("code") // levels, level=pl.col("code") % levels
     )
-    chosen = hard.select("_row").with_columns(_sub=pl.Series(subs, dtype=pl.Int32))
-    rows = rows.join(chosen, on="_row", how="left", maintain_order="left")
-    return _numbered(
-        rows.with_columns(pl.col("_sub").fill_null(0)).drop("_row", "_island", "_several")
-    )
+    line = used.search_sorted(code).cast(pl.Int64)
+    times = events.select(
+        start="start_ns", end="end_ns",
+        busy_until=pl.max_horizontal("end_ns", pl.col("start_ns") + 1),
+    )  # fmt: skip
+    low, high = times.select(pl.col("start").min(), pl.col("busy_until").max()).row(0)
+    span = high - low + 1
+    if used.len() * span >= KEY_LIMIT:  # months of many tracks: a time's place among all of them
+        moments = pl.concat(times.get_columns()).unique().sort()
+        times = times.select(
+            moments.search_sorted(c).cast(pl.Int64).alias(c.name) for c in times.get_columns()
+        )
+        low, span = 0, moments.len()
+    return times.select(pl.all() - low + line * span, line=line), lines
 
 
 def _first_fit(island: list[int], start: list[int], end: list[int]) -> list[int]:
@@ -55,19 +79,24 @@ def _first_fit(island: list[int], start: list[int], end: list[int]) -> list[int]
     return chosen
 
 
-def _numbered(rows: pl.DataFrame) -> pl.DataFrame:
-    """Lanes counted through the levels of each track; rows in order of track, lane, start."""
-    used = (
-        rows.select("track", "level", "_sub")
-        .unique()
-        .sort("track", "level", "_sub")
-        .with_columns(lane=pl.int_range(pl.len(), dtype=pl.Int32).over("track"))
+def _numbered(events: pl.DataFrame, keys: pl.DataFrame, lines: pl.DataFrame) -> pl.DataFrame:
+    """Lanes counted through the levels of each track; rows in order of track, lane, start.
+
+    `keys` has row, line and sub of each event, in order of line and start.
+    """
+    subs = 1 + int(keys.select(pl.col("sub").max()).item())
+    code = keys.select(pl.col("line") * subs + pl.col("sub")).to_series()
+    used = code.unique().sort()
+    lane = (
+        lines.select("track")[used // subs]
+        .select(pl.int_range(pl.len(), dtype=pl.Int32).over("track"))
+        .to_series()
     )
-    return (
-        rows.join(used, on=["track", "level", "_sub"], how="left", maintain_order="left")
-        .drop("_sub", "_new", "_end")
-        .sort("track", "lane", "start_ns", maintain_order=True)
-    )
+    rows = keys.get_column("row")
+    if subs > 1:  # else they are in order
+        order = (code * keys.height + pl.int_range(keys.height, eager=True)).arg_sort()
+        rows, code = rows.gather(order), code.gather(order)
+    return events[rows].with_columns(lane=lane.gather(used.search_sorted(code)))
 
 
 def thinned(events: pl.DataFrame, limit: int) -> tuple[pl.DataFrame, int]:
