@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import polars as pl
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.algebra.lookup import named, places, row_of, take
+from sightline.algebra import lookup
+from sightline.algebra.lookup import named, numbered, places, row_of, take
 
 STRETCH = 1 << 40
 ids = st.lists(
@@ -42,3 +44,25 @@ def test_names_are_matched_and_missing_ones_are_not():
     frame = pl.DataFrame({"name": ["cudaFree", None, "gemm", "cudaFree"]})
     assert named(frame, "^cuda").to_list() == [True, False, False, True]
     assert named(frame, "nothing").to_list() == [False] * 4
+
+
+ROWS = st.lists(
+    st.tuples(
+        st.none() | st.integers(-1, 1), st.none() | st.sampled_from(["", "a", "b"]),
+        st.integers(0, 1), st.just(7), st.none() | st.sampled_from(["x", "y"]),
+    ),
+    max_size=20,
+)  # fmt: skip
+
+
+@given(ROWS, st.sampled_from([1 << 62, 4]))
+def test_rows_are_numbered_as_a_dictionary_numbers_them(rows, limit):
+    types = {"a": pl.Int64, "b": pl.String, "c": pl.Int64, "d": pl.Int64, "e": pl.String}
+    frame = pl.DataFrame(rows, schema=types, orient="row")
+    place: dict[object, int] = {}
+    want = [place.setdefault(row, len(place)) for row in rows]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lookup, "KEY_LIMIT", limit)
+        number, known = numbered(frame, list(types))
+    assert number.to_list() == want
+    assert known.rows() == list(place)

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from sightline.algebra.order import KEY_LIMIT
+
 
 def row_of(ids: pl.Series, wanted: pl.Series) -> pl.Series:
     """For each wanted id the row of `ids` that holds it, or null; of equal ids the last row.
@@ -44,6 +46,55 @@ def take(frame: pl.DataFrame, rows: pl.Series) -> pl.DataFrame:
 def kept(frame: pl.DataFrame, mask: pl.Series) -> pl.DataFrame:
     """The rows of the mask; the frame itself where that is all of them, which costs no copy."""
     return frame if mask.all() else frame.filter(mask)
+
+
+def numbered(frame: pl.DataFrame, by: Sequence[str]) -> tuple[pl.Series, pl.DataFrame]:
+    """Each row's number of its combination of values, and the combinations as they first appear.
+
+    Nulls are equal. Columns of one value, of which tables have many, are left out of the search,
+    and texts are looked up by a number for each different one.
+    """
+    vary = [c for c in by if not _one_value(frame.get_column(c))]
+    if not vary:
+        return pl.repeat(0, frame.height, dtype=pl.UInt32, eager=True), frame.select(by).head(1)
+    code, size = _codes(frame.get_column(vary[0]))
+    for column in vary[1:]:
+        more, more_size = _codes(frame.get_column(column))
+        if size * more_size >= KEY_LIMIT:
+            code, first = _dense(code)
+            size = first.len()
+        code, size = code.cast(pl.Int64) * more_size + more, size * more_size
+    number, first = _dense(code)
+    return number, frame.select(by)[first]
+
+
+def _codes(column: pl.Series) -> tuple[pl.Series, int]:
+    """A whole number for each different value, below the second answer."""
+    if column.dtype == pl.String:  # a dictionary is made faster than texts are joined
+        codes = (column.cast(pl.Categorical).to_physical().cast(pl.Int64) + 1).fill_null(0)
+        highest = codes.max()
+        assert isinstance(highest, int)
+        return codes, highest + 1
+    number, first = _dense(column)
+    return number, first.len()
+
+
+def _dense(values: pl.Series) -> tuple[pl.Series, pl.Series]:
+    """Each row's number of its value, in order of first appearance, and where each first stands."""
+    first = values.arg_unique().sort()
+    known = pl.DataFrame({"value": values.gather(first)}).with_row_index("number")
+    found = pl.DataFrame({"value": values}).join(
+        known, on="value", how="left", nulls_equal=True, maintain_order="left"
+    )
+    return found.get_column("number"), first
+
+
+def _one_value(column: pl.Series) -> bool:
+    if column.null_count():
+        return column.null_count() == column.len()
+    if column.dtype == pl.String:
+        return column.is_empty() or bool((column == column[0]).all())
+    return bool(column.min() == column.max())
 
 
 def named(frame: pl.DataFrame, pattern: str, column: str = "name") -> pl.Series:

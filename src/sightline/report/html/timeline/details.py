@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import polars as pl
 
+from sightline.algebra.lookup import numbered
 from sightline.text import printable
 from sightline.units import format_bytes, format_count
 
@@ -24,7 +27,7 @@ def device_details(ops: pl.DataFrame) -> tuple[pl.Series, list[str]]:
     used = [c for c in DEVICE_FIELDS if ops.get_column(c).count()]
     if not used:
         return pl.repeat(0, ops.height, dtype=pl.UInt32, eager=True), [""]
-    return _numbered(ops, used, device_text)
+    return _placed(*numbered(ops, used), device_text)
 
 
 def host_details(ops: pl.DataFrame) -> tuple[pl.Series, list[str], list[str]]:
@@ -32,30 +35,23 @@ def host_details(ops: pl.DataFrame) -> tuple[pl.Series, list[str], list[str]]:
     used = [c for c in HOST_FIELDS if ops.get_column(c).count()]
     left_out: list[str] = []
     while used:
-        distinct = ops.select(used).unique()
+        places, distinct = numbered(ops, used)
         size = distinct.select(pl.sum_horizontal(pl.all().str.len_bytes().fill_null(0)).sum())
         if int(size.item() or 0) <= MAX_BYTES and distinct.height <= MAX_BYTES // 40:
-            break
+            return *_placed(places, distinct, host_text), left_out
         left_out.insert(0, _HOST_LABELS.get(used[-1], used[-1]))
         used.pop()
-    if not used:
-        return pl.repeat(0, ops.height, dtype=pl.UInt32, eager=True), [""], left_out
-    places, texts = _numbered(ops, used, host_text)
-    return places, texts, left_out
+    return pl.repeat(0, ops.height, dtype=pl.UInt32, eager=True), [""], left_out
 
 
-def _numbered(ops: pl.DataFrame, used: list[str], write: object) -> tuple[pl.Series, list[str]]:
-    known = ops.select(used).unique(maintain_order=True).with_row_index("_detail", offset=1)
-    rows = ops.select(used).join(
-        known, on=used, how="left", nulls_equal=True, maintain_order="left"
-    )
-    assert callable(write)
-    texts = [""] + [write(row) for row in known.drop("_detail").iter_rows(named=True)]
+def _placed(
+    places: pl.Series, known: pl.DataFrame, write: Callable[[dict[str, object]], str]
+) -> tuple[pl.Series, list[str]]:
+    """Places among the different texts instead of among the different rows."""
     # Different rows can read the same, and rows without any value read as nothing.
-    place: dict[str, int] = {}
-    final = [place.setdefault(t, len(place)) for t in texts]
-    numbers = pl.Series(final, dtype=pl.UInt32).gather(rows.get_column("_detail"))
-    return numbers, list(place)
+    place: dict[str, int] = {"": 0}
+    final = [place.setdefault(write(row), len(place)) for row in known.iter_rows(named=True)]
+    return pl.Series(final, dtype=pl.UInt32).gather(places), list(place)
 
 
 def device_text(row: dict[str, object]) -> str:

@@ -9,8 +9,10 @@ import polars as pl
 
 from sightline.algebra.classes import with_class
 from sightline.algebra.lanes import in_lanes, thinned
+from sightline.algebra.lookup import numbered, places
 from sightline.flames.names import readable
 from sightline.model.run import Run
+from sightline.model.store import ID_SHIFT
 from sightline.report.html.timeline.details import device_details, host_details
 from sightline.text import printable
 
@@ -27,6 +29,8 @@ HOST_CLASS = {"op": 3, "annotation": 4, "step": 5, "runtime": 6, "driver": 6, "p
 DEVICE_KEY = ["rank", "device_id", "pid", "context_id", "stream_id"]
 RANGE_KEY = ["rank", "device_id", "stream_id"]
 THREAD_KEY = ["rank", "pid", "tid"]
+# Texts repeat: numbers are moved and counted instead.
+_NAME = pl.col("name").cast(pl.Categorical)
 _COLUMNS = ("track", "level", "start_ns", "end_ns", "name", "class", "detail", "id", "link")
 
 
@@ -55,9 +59,8 @@ def timeline(run: Run, origin_ns: int, limit: int = MAX_EVENTS) -> Timeline:
         tracks += rank_tracks
     events = pl.concat(parts)
     order = sorted(range(len(tracks)), key=lambda i: tracks[i]["order"])
-    place = {old: new for new, old in enumerate(order)}
-    if tracks:
-        events = events.with_columns(pl.col("track").replace_strict(place, return_dtype=pl.Int64))
+    place = pl.Series(order, dtype=pl.Int64).arg_sort().cast(pl.Int64)
+    events = events.with_columns(track=place.gather(events.get_column("track")))
     tracks = [{k: v for k, v in tracks[i].items() if k != "order"} for i in order]
     total = events.height
     events = in_lanes(events).with_columns(pl.col("start_ns", "end_ns") - origin_ns)
@@ -73,16 +76,17 @@ def timeline(run: Run, origin_ns: int, limit: int = MAX_EVENTS) -> Timeline:
 
 
 def _empty() -> pl.DataFrame:
-    types = dict.fromkeys(_COLUMNS, pl.Int64) | {"name": pl.String}
+    types = dict.fromkeys(_COLUMNS, pl.Int64) | {"name": pl.Categorical}
     return pl.DataFrame(schema=types)
 
 
-def _numbered(frame: pl.DataFrame, by: list[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The frame with `track`, and one row a track with how many events it has."""
-    keys = frame.group_by(by).agg(n=pl.len()).sort(*by, nulls_last=True)
-    keys = keys.with_columns(track=pl.int_range(pl.len(), dtype=pl.Int64))
-    rows = frame.join(keys.drop("n"), on=by, how="left", nulls_equal=True, maintain_order="left")
-    return rows, keys
+def _numbered(frame: pl.DataFrame, by: list[str]) -> tuple[pl.Series, pl.DataFrame]:
+    """The track of each row, and one row a track with how many events it has."""
+    number, keys = numbered(frame, by)
+    counts = number.value_counts().sort(number.name).get_column("count")
+    order = keys.with_columns(n=counts, _place=pl.int_range(pl.len())).sort(*by, nulls_last=True)
+    track = order.get_column("_place").arg_sort()  # undoes the sort
+    return track.gather(number).cast(pl.Int64).alias("track"), order.drop("_place")
 
 
 def _device(run: Run, texts: list[str]) -> tuple[pl.DataFrame, list[dict[str, Any]]]:
@@ -91,13 +95,13 @@ def _device(run: Run, texts: list[str]) -> tuple[pl.DataFrame, list[dict[str, An
         return _empty(), []
     classed = with_class(ops, run.table("collectives"))
     detail, known = device_details(ops)
-    rows, keys = _numbered(classed.with_columns(detail=detail.cast(pl.Int64)), DEVICE_KEY)
+    track, keys = _numbered(ops, DEVICE_KEY)
     texts[:] = known
     return (
-        rows.select(
-            "track", pl.lit(0, pl.Int64).alias("level"), "start_ns", "end_ns", "name",
+        classed.select(
+            track, pl.lit(0, pl.Int64).alias("level"), "start_ns", "end_ns", _NAME,
             pl.col("class_").replace_strict(DEVICE_CLASS, return_dtype=pl.Int64).alias("class"),
-            "detail", id="device_op_id", link="launch_id",
+            detail=detail.cast(pl.Int64), id="device_op_id", link="launch_id",
         ).select(_COLUMNS),
         device_tracks(keys),
     )  # fmt: skip
@@ -129,12 +133,12 @@ def _ranges(run: Run) -> tuple[pl.DataFrame, list[dict[str, Any]]]:
     ranges = run.table("device_ranges").drop_nulls(["start_ns", "end_ns"])
     if ranges.is_empty():
         return _empty(), []
-    rows, keys = _numbered(ranges, RANGE_KEY)
+    track, keys = _numbered(ranges, RANGE_KEY)
     zero = pl.lit(0, pl.Int64)
     none = pl.lit(None, pl.Int64)
     return (
-        rows.select(
-            "track", level=zero, start_ns="start_ns", end_ns="end_ns", name="name",
+        ranges.select(
+            track, _NAME, level=zero, start_ns="start_ns", end_ns="end_ns",
             detail=zero, id=none, link=none, **{"class": pl.lit(8, pl.Int64)},
         ).select(_COLUMNS),
         range_tracks(keys),
@@ -163,18 +167,17 @@ def _host(
     detail, known, left_out = host_details(ops)
     if left_out:
         notes.append(f"Left out of the timeline's details for their size: {', '.join(left_out)}.")
+    track, keys = _numbered(ops, THREAD_KEY)
     # Texts of the device stand first; place 0 of both is the empty text.
     at = len(texts) - 1
-    shifted = pl.select(pl.when(detail > 0).then(detail.cast(pl.Int64) + at).otherwise(0))
     texts += known[1:]
-    ops = ops.with_columns(detail=shifted.to_series())
-    rows, keys = _numbered(ops, THREAD_KEY)
     return (
-        rows.select(
-            "track", pl.col("depth").fill_null(0).alias("level"), "start_ns", "end_ns", "name",
-            pl.col("layer").replace_strict(HOST_CLASS, default=9, return_dtype=pl.Int64)
-            .alias("class"),
-            "detail", id="host_op_id", link=pl.lit(None, pl.Int64),
+        ops.select(
+            track, pl.col("depth").fill_null(0).alias("level"), "start_ns", "end_ns", _NAME,
+            pl.col("layer").cast(pl.Categorical)
+            .replace_strict(HOST_CLASS, default=9, return_dtype=pl.Int64).alias("class"),
+            detail=pl.when(detail > 0).then(detail.cast(pl.Int64) + at).otherwise(0),
+            id="host_op_id", link=pl.lit(None, pl.Int64),
         ).select(_COLUMNS),
         thread_tracks(keys, run.table("threads")),
     )  # fmt: skip
@@ -206,13 +209,18 @@ def _named(events: pl.DataFrame) -> tuple[pl.DataFrame, list[str], list[str]]:
     known = (
         events.group_by("name")
         .agg(n=pl.len(), first=pl.col("class").min())
-        .sort("n", "name", descending=[True, False])
+        .sort("n", pl.col("name").cast(pl.String), descending=[True, False])
     )
     names = [printable(n) for n in known.get_column("name").to_list()]
-    labels = [short_label(name, kind) for name, kind in known.select("name", "first").rows()]
-    codes = known.select("name", code=pl.int_range(pl.len(), dtype=pl.Int64))
-    rows = events.join(codes, on="name", how="left", maintain_order="left")
-    return rows.drop("name").rename({"code": "name"}), names, labels
+    labels = [short_label(name, kind) for name, kind in known.select("name", "first").iter_rows()]
+    # Categorical numbers are of all texts of the process; those of the page begin at 0.
+    number, of_known = (f.get_column("name").to_physical() for f in (events, known))
+    highest = number.max() if known.height else 0
+    assert isinstance(highest, int)
+    codes = pl.repeat(0, highest + 1, dtype=pl.UInt32, eager=True).scatter(
+        of_known, pl.int_range(known.height, dtype=pl.UInt32, eager=True)
+    )
+    return events.with_columns(name=codes.gather(number)), names, labels
 
 
 def short_label(name: str, kind: int) -> str:
@@ -224,12 +232,8 @@ def short_label(name: str, kind: int) -> str:
 
 def _linked(events: pl.DataFrame) -> pl.DataFrame:
     """`link`: place of the launching call among the events, plus 1; 0 is none."""
-    numbered = events.with_row_index("_place")
-    is_host = pl.col("class") >= 3
-    calls = (
-        numbered.filter(is_host & pl.col("id").is_not_null())
-        .select(link="id", at=pl.col("_place").cast(pl.Int64) + 1)
-        .join(numbered.select("link").drop_nulls().unique(), on="link", how="semi")
-    )
-    joined = events.join(calls, on="link", how="left", maintain_order="left")
-    return joined.with_columns(link=pl.col("at").fill_null(0)).drop("at", "id", "level")
+    ids = events.get_column("id")
+    calls = ((events.get_column("class") >= 3) & ids.is_not_null()).arg_true()
+    (found,) = places(ids.gather(calls), [events.get_column("link")], 1 << ID_SHIFT)
+    at = calls.cast(pl.Int64).gather(found) + 1
+    return events.with_columns(link=at.fill_null(0)).drop("id", "level")
