@@ -5,7 +5,8 @@ from __future__ import annotations
 import polars as pl
 
 from sightline.algebra.classes import CLASSES, with_class
-from sightline.algebra.intervals import segments, sum_by_owner
+from sightline.algebra.cover import covered_before
+from sightline.algebra.lookup import kept, row_of
 from sightline.model.columns import RANK, Column, duration, number, text, time
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
@@ -34,51 +35,66 @@ ANALYSIS = Analysis(
 )
 
 
+_BY = ["rank", "device_id"]
+
+
 def run(run: Run) -> pl.DataFrame:
     """One row per rank, device and step, in order of time."""
     steps = _marked(run)
-    devices = run.table("device_ops").select("rank", "device_id").unique()
-    rows = steps.join(devices, on="rank", how="left")
-    by = ["rank", "device_id"]
-    ops = with_class(run.table("device_ops"), run.table("collectives"))
-    cuts = pl.concat([rows.select(*by, t="start_ns"), rows.select(*by, t="end_ns")])
-    pieces = segments(ops.select(*by, "start_ns", "end_ns", "class_"), cuts, by, CLASSES)
-    inside = (
-        pieces.sort("start_ns")
-        .join_asof(
-            steps.select("rank", step_start="start_ns", step_end="end_ns").sort("step_start"),
-            left_on="start_ns",
-            right_on="step_start",
-            by="rank",
-            check_sortedness=False,
-        )
-        .filter(pl.col("start_ns") < pl.col("step_end"))
+    ops = with_class(
+        run.table("device_ops").select(
+            "device_op_id", "rank", "device_id", "kind", "name", "start_ns", "end_ns", "launch_id"
+        ),
+        run.table("collectives"),
     )
-    parts = sum_by_owner(inside, [*by, "step_start"], CLASSES)
-    launched = (
-        run.table("device_ops")
-        .select(*by, "launch_id")
-        .join(run.table("host_ops").select(launch_id="host_op_id", at="start_ns"), on="launch_id")
-        .sort("at")
-        .join_asof(
-            steps.select("rank", step_start="start_ns", step_end="end_ns").sort("step_start"),
-            left_on="at",
-            right_on="step_start",
-            by="rank",
-            check_sortedness=False,
-        )
-        .filter(pl.col("at") < pl.col("step_end"))
-        .group_by(*by, "step_start")
-        .agg(launched_ops=pl.len())
+    rows = steps.join(ops.select(_BY).unique(), on="rank", how="left")
+    # Of steps that start together the last one counts for all of them.
+    spans = steps.unique(["rank", "start_ns"], keep="last", maintain_order=True)
+    host = run.table("host_ops").select("host_op_id", "start_ns")
+    calls = row_of(host.get_column("host_op_id"), ops.get_column("launch_id"))
+    ops = ops.select(
+        *_BY, "start_ns", "end_ns", "class_", called_ns=host.get_column("start_ns").gather(calls)
     )
-    key = [*by, "start_ns"]
+    parts = [_parts(spans.clear(), ops.clear())]
+    for key, mine in ops.partition_by(_BY, as_dict=True).items():
+        own = spans.filter(pl.col("rank") == key[0])
+        if own.height:
+            parts.append(_parts(own, mine))
     return (
-        rows.join(parts.rename({"step_start": "start_ns"}), on=key, how="left")
-        .join(launched.rename({"step_start": "start_ns"}), on=key, how="left")
+        rows.join(pl.concat(parts), on=[*_BY, "start_ns"], how="left")
         .with_columns(pl.col("launched_ops").fill_null(0))
         .sort("rank", "device_id", "start_ns")
         .select(c.name for c in ANALYSIS.columns)
     )
+
+
+def _parts(spans: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
+    """What one device did in each of the spans (rank, start_ns, end_ns, sorted).
+
+    `ops` are its operations, with the class and when the call that launched each was made.
+    """
+    start, end = spans.get_column("start_ns"), spans.get_column("end_ns")
+    # A moment belongs to the step that began last.
+    until = spans.select(pl.min_horizontal("end_ns", pl.col("start_ns").shift(-1))).to_series()
+    taken = pl.repeat(0, spans.height, dtype=pl.Int64, eager=True)
+    parts: dict[str, pl.Series] = {}
+    for count, class_ in enumerate(CLASSES, 1):
+        # What a class adds to the cover of those before it is its own.
+        known = kept(ops, ops.get_column("class_").is_in(CLASSES[:count]))
+        cover = covered_before(known, until) - covered_before(known, start)
+        parts[f"{class_}_ns"], taken = cover - taken, cover
+    called = ops.get_column("called_ns").drop_nulls()
+    step = start.search_sorted(called, side="right").cast(pl.Int64) - 1
+    inside = step.filter((step >= 0) & (called < end.gather(step.clip(lower_bound=0))))
+    launched = (
+        spans.select(step=pl.int_range(pl.len(), dtype=pl.Int64))
+        .join(inside.alias("step").value_counts(name="n"), on="step", how="left",
+              maintain_order="left")
+        .get_column("n")
+    )  # fmt: skip
+    answer = {**parts, "idle_ns": until - start - taken, "launched_ops": launched}
+    device = pl.lit(ops.get_column("device_id").first(), pl.Int64)
+    return spans.select("rank", "start_ns", device_id=device, **answer)
 
 
 def _marked(run: Run) -> pl.DataFrame:
