@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from sightline.algebra.lookup import kept, numbered, row_of
 from sightline.flames.call_stacks import named_frames, stack_paths
 from sightline.flames.layers import BACKWARD, OF_HOST_LAYER
 from sightline.model.run import Run
@@ -22,81 +23,126 @@ class HostPaths:
     nodes: pl.DataFrame
     of: pl.DataFrame
 
+    def node(self, host_op_ids: pl.Series) -> pl.Series:
+        """The node of each of these ranges, null where it has none."""
+        rows = row_of(self.of.get_column("host_op_id"), host_op_ids)
+        return self.of.get_column("node").gather(rows)
+
 
 def host_paths(run: Run, wanted: pl.Series) -> HostPaths:
     """Paths of these ranges. Backward work stands below the forward operator that it is for."""
-    host = run.table("host_ops").select(
-        "host_op_id", "rank", "pid", "tid", "layer", "name", "parent_id", "forward_id", "stack_id"
+    host = run.table("host_ops")
+    above = _above(host)
+    needed = _needed(above, row_of(host.get_column("host_op_id"), wanted))
+    host = kept(
+        host.select("host_op_id", "rank", "pid", "tid", "layer", "name", "stack_id"), needed
     )
-    host = _with_ancestors(host, wanted)
-    host = host.with_columns(
+    above = kept(above.with_row_index("row"), needed)
+    kind, kinds = numbered(host, ["layer", "name"])
+    thread, threads = numbered(host, ["rank", "pid", "tid"])
+    kinds = kinds.with_columns(
         # PyTorch records modules among the Python functions.
         frame_layer=pl.when(pl.col("name").str.starts_with("nn.Module: "))
         .then(pl.lit("op"))
         .otherwise(pl.col("layer").replace_strict(OF_HOST_LAYER, default="native")),
-        # The outermost backward operator goes below its forward operator.
-        above=pl.coalesce("forward_id", "parent_id"),
-        is_backward=pl.col("forward_id").is_not_null(),
     )
-    frames, roots = _frames(run, host)
-    named = frames.select(frame_layer="layer", name="name", frame="frame_id")
-    backward = frames.filter(name=BACKWARD).item(0, "frame_id")
-    host = host.join(named, on=["frame_layer", "name"], maintain_order="left").select(
-        "host_op_id", "above", "is_backward", "frame", "rank", "pid", "tid", "stack_id"
-    )
-    nodes, of = _nodes(host, roots, backward)
     called = host.get_column("stack_id").null_count() < host.height
+    frames, roots = _frames(run, kinds, threads, called=called)
+    ids = frames.rename({"layer": "frame_layer", "frame_id": "frame"})
+    frame = kinds.join(ids, on=["frame_layer", "name"], maintain_order="left").get_column("frame")
+    nodes, placed = _nodes(
+        above.select(
+            "row", "above", "is_backward", frame=frame.gather(kind),
+            root=pl.when("is_root").then(roots.get_column("root").gather(thread)),
+        ),
+        needed.len(),
+        roots.select("root", path=pl.concat_list("a", "b")).unique("root"),
+        frames,
+    )  # fmt: skip
+    of = host.select("host_op_id", node=placed.gather(above.get_column("row"))).drop_nulls()
     if called:
         nodes, of = _with_call_stacks(run, nodes, of, host, frames)
     return HostPaths(frames, nodes, of)
 
 
-def _nodes(
-    host: pl.DataFrame, roots: pl.DataFrame, backward: int
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """(node, path) and (host_op_id, node): level by level from the threads.
+def _above(host: pl.DataFrame) -> pl.DataFrame:
+    """Of each range, as places in the table: `parent`, `forward`, and `above` in the picture.
 
-    A node is a frame below a node, so lists are made once for each distinct path, not for each
-    range: a training loop has a thousand times as many ranges as paths.
+    Only the outermost backward operator of a chain goes below its forward operator: the ones
+    inside it belong to the same. What is `above` may be missing, which makes no root.
     """
-    above = (
-        roots.select(path="root").unique(maintain_order=True)
-        .with_columns(node=pl.int_range(pl.len(), dtype=pl.UInt32))
-    )  # fmt: skip
-    starts = roots.join(above.rename({"path": "root", "node": "up"}), on="root").drop("root")
-    level = (
-        host.filter(pl.col("above").is_null())
-        .join(starts, on=["rank", "pid", "tid"], nulls_equal=True)
-        .select("host_op_id", "up", "is_backward", "frame")
+    ids = host.get_column("host_op_id")
+    parent, forward = (row_of(ids, host.get_column(c)) for c in ("parent_id", "forward_id"))
+    is_backward = host.get_column("forward_id").is_not_null()
+    if is_backward.any():
+        is_backward &= ~is_backward.gather(parent).fill_null(value=False)
+    return pl.select(
+        parent=parent,
+        forward=pl.when(is_backward).then(forward),
+        above=pl.when(is_backward).then(forward).otherwise(parent),
+        is_backward=is_backward,
+        is_root=~is_backward & host.get_column("parent_id").is_null(),
     )
-    todo = host.filter(pl.col("above").is_not_null()).select(
-        "host_op_id", "above", "is_backward", "frame"
-    )
-    key = ["up", "is_backward", "frame"]
-    used = above.height
+
+
+def _needed(above: pl.DataFrame, wanted: pl.Series) -> pl.Series:
+    """Which ranges are wanted, or around such, or the forward operators of these."""
+    ways = [c for c in (above.get_column("parent"), above.get_column("forward")) if c.count()]
+    found = pl.repeat(value=False, n=above.height, eager=True)
+    level = wanted.drop_nulls().unique()
+    while level.len():
+        found = found.scatter(level, values=True)
+        level = pl.concat([level.clear(), *(way.gather(level) for way in ways)])
+        level = level.drop_nulls().unique()
+        level = level.filter(~found.gather(level))
+    return found
+
+
+def _nodes(
+    rows: pl.DataFrame, height: int, roots: pl.DataFrame, frames: pl.DataFrame
+) -> tuple[pl.DataFrame, pl.Series]:
+    """(node, path), and the node of each of the table's `height` rows: level by level.
+
+    `rows` has row, above, frame, is_backward, and the `root` of outermost ranges; `roots` their
+    paths. A node is a frame below a node, so lists are made once for each distinct path, not for
+    each range: a training loop has a thousand times as many ranges as paths.
+    """
+    backward = frames.filter(name=BACKWARD).item(0, "frame_id")
+    node = pl.repeat(None, height, dtype=pl.UInt32, eager=True)
+    above = roots.select("path", node=pl.col("root").cast(pl.UInt32))
     paths = [above.clear()]
-    placed = [pl.DataFrame(schema={"host_op_id": pl.Int64, "node": pl.UInt32})]
+    used = above.height
+    level = rows.filter(pl.col("root").is_not_null()).with_columns(up="root")
+    todo = rows.filter(pl.col("root").is_null() & pl.col("above").is_not_null())
     while level.height:
-        known = level.select(key).unique(maintain_order=True).with_columns(
-            node=pl.int_range(used, used + pl.len(), dtype=pl.UInt32)
+        # One number for a frame below a node: looked up much faster than three.
+        key = level.select(
+            (pl.col("up").cast(pl.Int64) * 2 + pl.col("is_backward")) * frames.height
+            + pl.col("frame")
+        ).to_series()
+        keys = key.unique().sort()
+        node = node.scatter(level.get_column("row"), keys.search_sorted(key) + used)
+        up, frame = pl.col("key") // frames.height, pl.col("key") % frames.height
+        above = (
+            keys.alias("key").to_frame()
+            .select(
+                up=(up // 2).cast(pl.UInt32), is_backward=up % 2 == 1, frame=frame.cast(pl.UInt32),
+                node=pl.int_range(used, used + pl.len(), dtype=pl.UInt32),
+            )
+            .join(above.rename({"node": "up"}), on="up", maintain_order="left")
+            .select(
+                path=pl.when("is_backward")
+                .then(pl.concat_list("path", pl.lit(backward, pl.UInt32), "frame"))
+                .otherwise(pl.concat_list("path", "frame")),
+                node="node",
+            )
         )  # fmt: skip
-        used += known.height
-        above = known.join(above.rename({"node": "up"}), on="up", maintain_order="left").select(
-            path=pl.when("is_backward")
-            .then(pl.concat_list("path", pl.lit(backward, pl.UInt32), "frame"))
-            .otherwise(pl.concat_list("path", "frame")),
-            node="node",
-        )
         paths.append(above)
-        here = level.join(known, on=key).select("host_op_id", "node")
-        placed.append(here)
-        if todo.is_empty():
-            break
-        level = todo.join(here.rename({"host_op_id": "above", "node": "up"}), on="above").select(
-            "host_op_id", *key
-        )
-        todo = todo.join(level, on="host_op_id", how="anti")
-    return pl.concat(paths).select("node", "path"), pl.concat(placed)
+        used += keys.len()
+        todo = todo.with_columns(up=node.gather(todo.get_column("above")))
+        level = todo.filter(pl.col("up").is_not_null())
+        todo = todo.filter(pl.col("up").is_null())
+    return pl.concat(paths).select("node", "path"), node
 
 
 def _with_call_stacks(
@@ -131,68 +177,38 @@ def _with_call_stacks(
     return final.rename({"new": "node"}), placed.select("host_op_id", node="new")
 
 
-def _with_ancestors(host: pl.DataFrame, wanted: pl.Series) -> pl.DataFrame:
-    """The wanted ranges, all around them, and the forward operators that they are for.
+def _frames(
+    run: Run, kinds: pl.DataFrame, threads: pl.DataFrame, *, called: bool
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """All frames of these kinds of range with the run's and the threads'; each thread's root.
 
-    Only the outermost backward operator of a chain keeps its forward_id: the ones inside it
-    belong to the same.
+    `kinds` has frame_layer and name. The second answer has a row for each of the threads, in their
+    order: `a` and `b`, the frames of its path, and `root`, the number of that path.
     """
-    outermost = host.join(
-        host.filter(pl.col("forward_id").is_not_null()).select(
-            parent_id="host_op_id", around_is_backward=pl.lit(value=True)
-        ),
-        on="parent_id",
+    threads = threads.join(
+        run.table("threads")
+        .select("rank", "pid", "tid", "thread_name")
+        .unique(["rank", "pid", "tid"], keep="first", maintain_order=True),
+        on=["rank", "pid", "tid"],
         how="left",
+        nulls_equal=True,
         maintain_order="left",
     ).with_columns(
-        forward_id=pl.when(pl.col("around_is_backward").is_null()).then("forward_id")
-    ).drop("around_is_backward")  # fmt: skip
-    found = [wanted.drop_nulls().unique().alias("host_op_id").to_frame()]
-    level = found[0]
-    while level.height:
-        above = outermost.join(level, on="host_op_id", how="semi")
-        level = (
-            pl.concat([above.get_column("parent_id"), above.get_column("forward_id")])
-            .drop_nulls()
-            .unique()
-            .alias("host_op_id")
-            .to_frame()
-            .join(pl.concat(found), on="host_op_id", how="anti")
-        )
-        found.append(level)
-    return outermost.join(pl.concat(found), on="host_op_id", how="semi", maintain_order="left")
-
-
-def _frames(run: Run, host: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """All frames of these ranges with the run's and the threads', and each thread's root path."""
-    threads = (
-        host.select("rank", "pid", "tid")
-        .unique()
-        .join(
-            run.table("threads").select("rank", "pid", "tid", "thread_name"),
-            on=["rank", "pid", "tid"],
-            how="left",
-            nulls_equal=True,
-        )
-        .unique(["rank", "pid", "tid"])
-        .with_columns(
-            run_name=pl.format("rank {}", "rank"),
-            thread=pl.coalesce(
-                pl.when(pl.col("thread_name").str.starts_with("thread ")).then("thread_name"),
-                pl.format("thread {} {}", "tid", "thread_name"),
-                pl.format("thread {}", "tid"),
-                pl.lit("thread of unknown number"),
-            ),
-        )
+        run_name=pl.format("rank {}", "rank"),
+        thread=pl.coalesce(
+            pl.when(pl.col("thread_name").str.starts_with("thread ")).then("thread_name"),
+            pl.format("thread {} {}", "tid", "thread_name"),
+            pl.format("thread {}", "tid"),
+            pl.lit("thread of unknown number"),
+        ),
     )
     note = pl.DataFrame({"layer": ["note"], "name": [BACKWARD]})
-    called = host.get_column("stack_id").null_count() < host.height
     frames = (
         pl.concat(
             [
                 threads.select(layer=pl.lit("run"), name="run_name"),
                 threads.select(layer=pl.lit("thread"), name="thread"),
-                host.select(layer="frame_layer", name="name"),
+                kinds.select(layer="frame_layer", name="name"),
                 note,
                 *([named_frames(run).select("layer", "name")] if called else []),
             ]
@@ -205,8 +221,9 @@ def _frames(run: Run, host: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     of_run = frames.filter(layer="run").select(run_name="name", a="frame_id")
     of_thread = frames.filter(layer="thread").select(thread="name", b="frame_id")
     roots = (
-        threads.join(of_run, on="run_name")
-        .join(of_thread, on="thread")
-        .select("rank", "pid", "tid", root=pl.concat_list("a", "b"))
+        threads.join(of_run, on="run_name", maintain_order="left")
+        .join(of_thread, on="thread", maintain_order="left")
+        .select("a", "b")
     )
-    return frames, roots
+    root, _ = numbered(roots, ["a", "b"])
+    return frames, roots.with_columns(root=root)

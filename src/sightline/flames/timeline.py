@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.intervals import alone
+from sightline.algebra.cover import alone
+from sightline.algebra.window import starting_in
 from sightline.flames.host_paths import HostPaths, host_paths
 from sightline.flames.layers import NOT_RECORDED
 from sightline.flames.stacks import Stacks, merged
@@ -19,18 +20,18 @@ def device_time(run: Run) -> Stacks:
     gpu_time_ns is its duration; exposed_ns the part of it in which nothing else ran on the
     device; bytes what it copied or filled. Sums over a device equal those of its operations.
     """
-    windows = run.ask("windows")
-    ops = (
-        run.table("device_ops")
-        .join(windows.drop("window"), on=["rank", "device_id"], maintain_order="left")
-        .filter(pl.col("start_ns").is_between("window_start_ns", "window_end_ns"))
-    )
-    ops = ops.with_columns(exposed_ns=alone(ops, ["rank", "device_id"]))
+    ops = run.table("device_ops").select(
+        "rank", "device_id", "stream_id", "start_ns", "end_ns", "launch_id", "bytes",
+        pl.col("name").cast(pl.Categorical),
+    )  # fmt: skip
+    ops = starting_in(ops, run.ask("windows"))
     paths = host_paths(run, ops.get_column("launch_id"))
     # Added up by name before any list is made: few names, many operations.
     ops = (
-        ops.join(paths.of.rename({"host_op_id": "launch_id"}), on="launch_id", how="left",
-                 maintain_order="left")
+        ops.with_columns(
+            exposed_ns=alone(ops, ["rank", "device_id"]),
+            node=paths.node(ops.get_column("launch_id")),
+        )
         .group_by("rank", "device_id", "stream_id", "name", "node")
         .agg(
             gpu_time_ns=(pl.col("end_ns") - pl.col("start_ns")).sum(),
@@ -38,6 +39,7 @@ def device_time(run: Run) -> Stacks:
             bytes=pl.col("bytes").sum(),
         )
         .with_columns(
+            pl.col("name").cast(pl.String),
             device=pl.when(pl.col("stream_id").is_not_null())
             .then(pl.format("GPU {} stream {}", "device_id", "stream_id"))
             .otherwise(pl.format("GPU {}", "device_id")),
@@ -102,7 +104,8 @@ def idle_time(run: Run) -> Stacks:
             rest.rename({"launch_id": "host_op_id"}),
         ],
         how="diagonal",
-    ).join(paths.of, on="host_op_id", how="left", maintain_order="left")
+    )
+    rows = rows.with_columns(node=paths.node(rows.get_column("host_op_id")))
     noted, nothing = pl.col("note").is_not_null(), pl.lit([], dtype=pl.List(pl.String))
     return _below_paths(
         paths,
@@ -128,9 +131,9 @@ def cpu_time(run: Run) -> Stacks:
     nothing = pl.lit([], dtype=pl.List(pl.String))
     return _below_paths(
         paths,
-        rows.join(paths.of, on="host_op_id", maintain_order="left").select(
-            "rank", "node", layers=nothing, names=nothing, cpu_time_ns="cpu_time_ns"
-        ),
+        rows.with_columns(node=paths.node(rows.get_column("host_op_id")))
+        .drop_nulls("node")
+        .select("rank", "node", layers=nothing, names=nothing, cpu_time_ns="cpu_time_ns"),
         pl.DataFrame(schema={"layer": pl.String, "name": pl.String}),
     )
 
