@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.algebra import lookup
-from sightline.algebra.lookup import named, numbered, places, row_of, take
+from sightline.algebra.lookup import added_up, named, numbered, places, row_of, take
 
 STRETCH = 1 << 40
 ids = st.lists(
@@ -66,3 +66,13 @@ def test_rows_are_numbered_as_a_dictionary_numbers_them(rows, limit):
         number, known = numbered(frame, list(types))
     assert number.to_list() == want
     assert known.rows() == list(place)
+
+
+@given(st.lists(st.tuples(st.none() | st.integers(0, 5), st.integers(-9, 9)), max_size=20))
+def test_values_are_added_up_where_they_belong(pairs):
+    want = [sum(value for place, value in pairs if place == at) for at in range(6)]
+    rows = pl.Series([place for place, _ in pairs], dtype=pl.Int64)
+    values = pl.DataFrame({"v": [value for _, value in pairs]}, schema={"v": pl.Int64})
+    found = added_up(rows, values.with_columns(n=pl.lit(1, pl.Int64)), 6)
+    assert found.get_column("v").to_list() == want
+    assert found.get_column("n").sum() == rows.count()

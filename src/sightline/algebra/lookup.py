@@ -48,6 +48,25 @@ def kept(frame: pl.DataFrame, mask: pl.Series) -> pl.DataFrame:
     return frame if mask.all() else frame.filter(mask)
 
 
+def added_up(rows: pl.Series, values: pl.DataFrame, height: int) -> pl.DataFrame:
+    """For each of `height` places the sums of the values that `rows` says are for it, else 0.
+
+    Values for no place (null) are left out.
+    """
+    order = rows.arg_sort(nulls_last=True).head(rows.count())
+    if order.is_empty():
+        return values.clear(height).fill_null(0)
+    places = rows.gather(order)
+    last = (places != places.shift(-1)).fill_null(value=True)
+    sums = values[order].select(pl.all().cum_sum()).filter(last)
+    ends = places.filter(last)
+    nothing = pl.repeat(0, height, dtype=pl.Int64, eager=True)
+    return sums.select(
+        nothing.clone().scatter(ends, (c - c.shift(1, fill_value=0)).cast(pl.Int64)).alias(c.name)
+        for c in sums.get_columns()
+    )
+
+
 def numbered(frame: pl.DataFrame, by: Sequence[str]) -> tuple[pl.Series, pl.DataFrame]:
     """Each row's number of its combination of values, and the combinations as they first appear.
 

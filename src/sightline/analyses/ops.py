@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from sightline.algebra.lookup import added_up, row_of
 from sightline.algebra.trees import is_outermost, nearest_ancestor, subtree_sum
 from sightline.algebra.window import host_in
 from sightline.model.columns import duration, number, pct, text
@@ -42,7 +43,9 @@ NO_LAUNCH = "(launch not recorded)"
 
 def run(run: Run) -> pl.DataFrame:
     """One row per operator, the largest device time first."""
-    host = run.table("host_ops").select(_USED).sort("host_op_id")
+    host = run.table("host_ops").select(_USED).with_columns(pl.col("name").cast(pl.Categorical))
+    if not host.get_column("host_op_id").is_sorted():
+        host = host.sort("host_op_id")
     device = run.table("device_ops").select(
         "launch_id", "rank", "device_id", "start_ns", length=pl.col("end_ns") - pl.col("start_ns")
     )
@@ -51,25 +54,29 @@ def run(run: Run) -> pl.DataFrame:
         run.ask("windows") if device.height else device,
         whole_recording=run.window is None or device.is_empty(),
     )
-    per_call = device.group_by("launch_id").agg(device_ns=pl.col("length").sum(), launches=pl.len())
-    length = pl.col("end_ns") - pl.col("start_ns")
-    host = host.with_columns(length=length, inside=inside).join(
-        per_call, left_on="host_op_id", right_on="launch_id", how="left", maintain_order="left"
+    ids = host.get_column("host_op_id")
+    launched = added_up(
+        row_of(ids, device.get_column("launch_id")),
+        device.select(device_ns="length", launches=pl.lit(1, pl.Int64)),
+        host.height,
     )
-    host = host.with_columns(device_total_ns=subtree_sum(host, "device_ns")).join(
-        _children(host), on="host_op_id", how="left", maintain_order="left"
+    length = pl.col("end_ns") - pl.col("start_ns")
+    host = host.with_columns(length=length, inside=inside).hstack(launched)
+    host = host.with_columns(
+        device_total_ns=subtree_sum(host, "device_ns"), children_ns=_children(host)
     )
     ops = host.filter(pl.col("layer") == "op")
     ops = ops.with_columns(outermost=is_outermost(ops, "name")).filter("inside")
-    own = _own_device_time(host, ops)
+    own = _own_device_time(host)
     table = (
         ops.group_by("name")
         .agg(
             instances=pl.len(),
             host_total_ns=pl.col("length").filter("outermost").sum(),
-            host_self_ns=(pl.col("length") - pl.col("children_ns").fill_null(0)).sum(),
+            host_self_ns=(pl.col("length") - pl.col("children_ns")).sum(),
             device_total_ns=pl.col("device_total_ns").filter("outermost").sum(),
         )
+        .with_columns(pl.col("name").cast(pl.String))
         .join(own, on="name", how="full", coalesce=True)
     )
     unlaunched = device.filter(pl.col("launch_id").is_null())
@@ -94,29 +101,25 @@ def run(run: Run) -> pl.DataFrame:
     )
 
 
-def _children(host: pl.DataFrame) -> pl.DataFrame:
+def _children(host: pl.DataFrame) -> pl.Series:
     """Time that each range's direct children take of it, cut to the range itself."""
-    parents = host.select(parent_id="host_op_id", parent_start="start_ns", parent_end="end_ns")
-    return (
-        host.filter(pl.col("parent_id").is_not_null())
-        .join(parents, on="parent_id")
-        .group_by(host_op_id="parent_id")
-        .agg(children_ns=(pl.min_horizontal("end_ns", "parent_end") - pl.col("start_ns")).sum())
-    )
+    parent = row_of(host.get_column("host_op_id"), host.get_column("parent_id"))
+    parent_end = host.get_column("end_ns").gather(parent)
+    taken = host.select(ns=pl.min_horizontal("end_ns", parent_end) - pl.col("start_ns"))
+    return added_up(parent, taken, host.height).get_column("ns")
 
 
-def _own_device_time(host: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
+def _own_device_time(host: pl.DataFrame) -> pl.DataFrame:
     """Device time by the innermost operator around each launch call."""
-    calls = host.filter(pl.col("device_ns").is_not_null() & pl.col("inside"))
-    operators = host.filter(pl.col("layer") == "op")
-    owner = nearest_ancestor(
-        host, calls.get_column("host_op_id"), operators.get_column("host_op_id")
-    )
+    ids = host.get_column("host_op_id")
+    calls = host.filter((pl.col("launches") > 0) & pl.col("inside"))
+    operators = ids.filter(host.get_column("layer") == "op")
+    owner = nearest_ancestor(host, calls.get_column("host_op_id"), operators)
     return (
-        calls.select("device_ns", "launches")
-        .with_columns(owner=owner)
-        .join(operators.select(owner="host_op_id", name="name"), on="owner", how="left")
-        .with_columns(pl.col("name").fill_null(NO_OPERATOR))
+        calls.select(
+            "device_ns", "launches", name=host.get_column("name").gather(row_of(ids, owner))
+        )
         .group_by("name")
         .agg(device_self_ns=pl.col("device_ns").sum(), launches=pl.col("launches").sum())
+        .with_columns(pl.col("name").cast(pl.String).fill_null(NO_OPERATOR))
     )
