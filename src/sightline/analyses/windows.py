@@ -96,7 +96,7 @@ def _of_steps(run: Run, whole: pl.DataFrame, chosen: str) -> pl.DataFrame:
     )
     return (
         whole.select("rank", "device_id")
-        .join(spans, on="rank")
+        .join(spans, on="rank", maintain_order="left")
         .with_columns(window=pl.lit(chosen))
         .filter(pl.col("window_start_ns") < pl.col("window_end_ns"))
     )
