@@ -8,8 +8,8 @@ import polars as pl
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from sightline.algebra.cover import alone
 from sightline.algebra.intervals import (
-    alone,
     clip,
     covered,
     covered_until,
@@ -17,7 +17,6 @@ from sightline.algebra.intervals import (
     gaps,
     merge,
     partition,
-    segments,
 )
 
 SIZE = 24  # cells of the bitmap
@@ -141,23 +140,6 @@ def test_partition_counts_each_cell_for_its_first_class(
         want = {f"{owner}_ns": cells.count(owner) for owner in (*CLASSES, "idle")}
         assert row == {"g": group, "window_ns": window[1] - window[0], **want}
         assert sum(want.values()) == row["window_ns"]
-
-
-@given(classed, st.lists(moments, max_size=4))
-def test_segments_tile_the_time_and_name_the_owner(rows: list[Any], cuts: list[int]) -> None:
-    cut_frame = pl.DataFrame(
-        {"g": [0] * len(cuts), "t": cuts}, schema={"g": pl.Int64, "t": pl.Int64}
-    )
-    got = segments(frame(rows, "class_"), cut_frame, BY, CLASSES).rows()
-    for group in (0, 1):
-        pieces = [r[1:] for r in got if r[0] == group]
-        edges = {t for r in rows if r[0] == group for t in r[1:3]}
-        edges |= set(cuts) if group == 0 else set()
-        assert [p[0] for p in pieces] + [p[1] for p in pieces[-1:]] == (
-            sorted(edges) if len(edges) > 1 else []
-        )
-        cells = owners(rows, group)
-        assert all(set(cells[start:end]) == {owner} for start, end, owner in pieces)
 
 
 @given(

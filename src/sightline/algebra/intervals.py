@@ -89,41 +89,6 @@ def gaps(frame: pl.DataFrame, windows: pl.DataFrame, by: Sequence[str]) -> pl.Da
     )
 
 
-def segments(
-    frame: pl.DataFrame, cuts: pl.DataFrame, by: Sequence[str], classes: Sequence[str]
-) -> pl.DataFrame:
-    """Time cut wherever an interval starts or ends: each piece belongs to one class or to 'idle'.
-
-    `frame` has the columns `by`, start_ns, end_ns and `class_`, one of `classes`; `cuts` has `by`
-    and `t`, further moments to cut at. The answer has `by`, start_ns, end_ns, owner, sorted; the
-    owner is the first of `classes` that is active in the piece.
-
-    Sweep: +1 at each start and −1 at each end of a class, added up in order of time; between two
-    neighbouring edges the set of active classes does not change.
-    """
-    delta = [(pl.col("class_") == c).cast(pl.Int32).alias(c) for c in classes]
-    starts = frame.select(*by, pl.col("start_ns").alias("t"), *delta)
-    ends = frame.select(*by, pl.col("end_ns").alias("t"), *[-d for d in delta])
-    others = cuts.select(*by, "t", *[pl.lit(0, pl.Int32).alias(c) for c in classes])
-    owner: pl.Expr = pl.lit("idle")
-    for c in reversed(classes):
-        owner = pl.when(pl.col(c) > 0).then(pl.lit(c)).otherwise(owner)
-    edges = pl.concat([starts, ends, others])
-    groups = [] if one_group(edges, by) else list(by)
-    goes_on = pl.all_horizontal(
-        pl.lit(value=True), *(pl.col(c).eq_missing(pl.col(c).shift(-1)) for c in groups)
-    )
-    return (
-        edges.sort(*groups, "t")
-        # A group's changes add up to none, so the sum goes on into the next group.
-        .with_columns(pl.col(c).cum_sum() for c in classes)
-        .with_columns(next=pl.col("t").shift(-1))
-        # Of edges at one moment the last has the sum of all.
-        .filter(pl.col("t") < pl.col("next"), goes_on)
-        .select(*by, start_ns="t", end_ns="next", owner=owner)
-    )
-
-
 def partition(
     frame: pl.DataFrame, windows: pl.DataFrame, by: Sequence[str], classes: Sequence[str]
 ) -> pl.DataFrame:
@@ -153,15 +118,6 @@ def partition(
         parts.join(idle, on=list(by), how="left", nulls_equal=True)
         .with_columns(pl.col("idle_ns").fill_null(0))
         .sort(by)
-    )
-
-
-def sum_by_owner(pieces: pl.DataFrame, by: Sequence[str], classes: Sequence[str]) -> pl.DataFrame:
-    """Total length of the pieces of each owner: a column `<owner>_ns` for each class and idle."""
-    length = pl.col("end_ns") - pl.col("start_ns")
-    return pieces.group_by(by).agg(
-        length.filter(pl.col("owner") == owner).sum().alias(f"{owner}_ns")
-        for owner in [*classes, "idle"]
     )
 
 
@@ -224,36 +180,4 @@ def depth_at(events: pl.DataFrame, by: Sequence[str], enter: str, leave: str) ->
         .sort("_row")
         .select(depth=(pl.col("entered") - pl.col("left").fill_null(0)).cast(pl.Int64))
         .to_series()
-    )
-
-
-def alone(frame: pl.DataFrame, by: Sequence[str]) -> pl.Series:
-    """For each interval, how many ns of it no other interval of its group covers.
-
-    Between two neighbouring edges the set of open intervals does not change; where exactly one is
-    open, the running sum of ids (+id at a start, −id at an end) is that one's id. Of edges at one
-    moment all but the last begin a piece of no length, so their order is no matter.
-    """
-    rows = frame.select(*by, "start_ns", "end_ns").with_row_index("_row").cast({"_row": pl.Int64})
-    rows = rows.filter(pl.col("start_ns") < pl.col("end_ns"))
-    one = pl.lit(1, pl.Int64)
-    edges = pl.concat(
-        [
-            rows.select(*by, t="start_ns", n=one, id="_row"),
-            rows.select(*by, t="end_ns", n=-one, id=-pl.col("_row")),
-        ]
-    )
-    single = (
-        edges.sort(*by, "t")
-        .with_columns(pl.col("n", "id").cum_sum().over(by))
-        .with_columns(length=pl.col("t").shift(-1).over(by) - pl.col("t"))
-        .filter(pl.col("n") == 1)
-        .group_by(_row="id")
-        .agg(pl.col("length").sum())
-    )
-    return (
-        pl.DataFrame({"_row": pl.int_range(frame.height, eager=True)})
-        .join(single, on="_row", how="left", maintain_order="left")
-        .get_column("length")
-        .fill_null(0)
     )
