@@ -25,6 +25,7 @@ import polars as pl
 from sightline.algebra.host_waits import BEGIN, FINISH, LANE, OP, THREAD, finishes
 from sightline.algebra.intervals import one_group
 from sightline.algebra.lookup import named, places, row_of, take
+from sightline.algebra.order import sorted_by
 from sightline.model.store import ID_SHIFT
 
 # Where a recording's own events do not tell. Launch: see idle_gaps. Stream gap and wait: NVIDIA,
@@ -114,15 +115,14 @@ def _with_launch(ops: pl.DataFrame, calls: pl.DataFrame, host: pl.DataFrame) -> 
     before = {"prev_end_ns": "end_ns", "prev_id": "device_op_id", "prev_call": "call_id"}
     shifted = [pl.col(c).shift(1).alias(name) for name, c in before.items()]
     same = pl.all_horizontal(pl.col(c).eq_missing(pl.col(c).shift(1)) for c in LANE)
-    return (
-        ops.hstack(found)
-        .sort(*LANE, "start_ns", "end_ns", "device_op_id")
+    by_time = ("start_ns", "end_ns", "device_op_id")
+    ops = (
+        sorted_by(ops.hstack(found), LANE, by_time)
         .with_columns(*shifted, same=pl.lit(value=True) if alone else same)
         .with_columns(pl.when("same").then(pl.col(*before)))
         .drop("same")
-        .sort("start_ns", "end_ns", "device_op_id")
-        .with_columns(first=pl.col("call_id").is_first_distinct())
-    )  # fmt: skip
+    )
+    return sorted_by(ops, (), by_time).with_columns(first=pl.col("call_id").is_first_distinct())
 
 
 def _host_nodes(calls: pl.DataFrame, finishes: pl.DataFrame) -> pl.DataFrame:
@@ -279,9 +279,10 @@ def meetings(ops: pl.DataFrame, collectives: pl.DataFrame) -> pl.DataFrame:
 def _ordered(nodes: pl.DataFrame) -> pl.DataFrame:
     """Nodes numbered in order, edges as such numbers, and the residual that each one needs."""
     moment = pl.when(pl.col("kind") == "finish").then("end_ns").otherwise("start_ns")
-    rows = nodes.select(moment.alias("t"), "turn", "uid", row=pl.int_range(pl.len())).sort(
-        "t", "turn", "uid"
-    )
+    rows = sorted_by(
+        nodes.select(moment.alias("t"), "turn", "uid", row=pl.int_range(pl.len())),
+        (), ("t", "turn", "uid"),
+    )  # fmt: skip
     nodes = nodes[rows.get_column("row")].with_columns(node=pl.int_range(pl.len(), dtype=pl.Int64))
     wanted = [nodes.get_column(f"{edge}_uid") for edge in EDGES]
     found = places(nodes.get_column("uid"), wanted, _RECORDING)

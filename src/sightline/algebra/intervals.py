@@ -9,6 +9,8 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from sightline.algebra.order import sorted_by
+
 
 def clip(
     frame: pl.DataFrame, windows: pl.DataFrame, by: Sequence[str], *, keep_empty: bool = False
@@ -54,7 +56,7 @@ def merge(frame: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     before = pl.col("_reach").shift(1)
     if not one_group(frame, by):
         reach, before = reach.over(by), before.over(by)
-        rows = rows.sort(*by, "start_ns")
+        rows = sorted_by(rows, by, ("start_ns",))
     elif not rows.get_column("start_ns").is_sorted():
         rows = rows.sort("start_ns")
     rows = rows.with_columns(_reach=reach).with_columns(

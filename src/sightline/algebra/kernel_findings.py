@@ -10,6 +10,7 @@ import polars as pl
 from sightline.algebra.gains import NOTABLE_PCT, finding, window_ns
 from sightline.algebra.idle_findings import MAX_ROWS
 from sightline.algebra.lookup import kept, named, row_of
+from sightline.algebra.order import sorted_by
 from sightline.algebra.replay import is_op, scaled, without_ops
 from sightline.algebra.scalars import largest
 from sightline.algebra.trees import nearest_ancestor
@@ -42,11 +43,9 @@ def kernels_of(run: Run, pattern: str | None = None) -> pl.DataFrame:
     ops = kept(ops.select(_COLUMNS), ops.get_column("kind") == "kernel")
     if pattern is not None:
         ops = ops.filter(named(ops, pattern))
-    return (
-        starting_in(ops, run.ask("windows"))
-        .sort("rank", "device_id", "stream_id", "start_ns", "device_op_id")
-        .with_columns(length=LENGTH)
-    )
+    inside = starting_in(ops, run.ask("windows"))
+    lane = ("rank", "device_id", "stream_id")
+    return sorted_by(inside, lane, ("start_ns", "device_op_id")).with_columns(length=LENGTH)
 
 
 def with_shapes(run: Run, kernels: pl.DataFrame) -> pl.DataFrame:
