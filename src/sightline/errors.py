@@ -31,6 +31,14 @@ class SightlineError(Exception):
         text = self.what if self.why is None else f"{self.what}: {self.why}"
         return text if self.hint is None else f"{text}\n{self.hint}"
 
+    def sentence(self) -> str:
+        """All of it as one clause, to stand inside another sentence."""
+        text = self.what if self.why is None else f"{self.what}: {self.why}"
+        if self.hint is None:
+            return text
+        hint = " ".join(self.hint.split("\n")).rstrip(".")
+        return f"{text}; {hint[:1].lower()}{hint[1:]}"
+
 
 class InputError(SightlineError):
     """A path or recording cannot be used as it is."""

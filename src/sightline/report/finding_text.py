@@ -48,15 +48,21 @@ def verdict(found: Sequence[Finding], run: Run) -> str:
     )
 
 
+def share_of(rule: str, has_timeline: bool) -> str:
+    """What a finding's cost is a share of: what a kernel profiler timed is no program's window."""
+    return "the window" if has_timeline and not rule.startswith("ncu-") else "profiled kernel time"
+
+
 def as_text(found: Sequence[Finding], run: Run, width: int | None = None) -> str:
     """For a terminal: the verdict, then each finding in full; broken at `width` columns if given.
 
     Without a width every fact is one line, for programs that read lines.
     """
     lines = [verdict(found, run)]
+    timed = bool(run.rows("device_ops"))
     judged = [f for f in found if not f.abstained]
     for number, item in enumerate(judged, 1):
-        lines += ["", f"{number}  {item.title}  [{item.severity}]  {_price(item)}"]
+        lines += ["", f"{number}  {item.title}  [{item.severity}]  {_price(item, timed)}"]
         lines += [f"   {label:<11}{value}" for label, value in _parts(item)]
     silent = [f for f in found if f.abstained]
     if silent:
@@ -79,8 +85,9 @@ def _broken(line: str, width: int) -> list[str]:
 def as_markdown(found: Sequence[Finding], run: Run) -> str:
     """For an issue or a merge request."""
     lines = [f"**{verdict(found, run)}**", ""]
+    timed = bool(run.rows("device_ops"))
     for number, item in enumerate((f for f in found if not f.abstained), 1):
-        lines += [f"### {number}. {item.title} ({item.severity})", "", _price(item), ""]
+        lines += [f"### {number}. {item.title} ({item.severity})", "", _price(item, timed), ""]
         lines += [f"- **{label}** {_escaped(value)}" for label, value in _parts(item)]
         lines.append("")
     silent = [f for f in found if f.abstained]
@@ -92,12 +99,13 @@ def _escaped(text: str) -> str:
     return text.replace("<", "&lt;").replace("|", "\\|").replace("*", "\\*").replace("_", "\\_")
 
 
-def _price(item: Finding) -> str:
+def _price(item: Finding, has_timeline: bool) -> str:
     words = []
     if item.gain_ns is not None:
         words.append(f"gain up to {format_ns(item.gain_ns)}")
     if item.cost_ns is not None and item.cost_pct is not None:
-        words.append(f"costs {format_ns(item.cost_ns)}, {format_pct(item.cost_pct)} of the window")
+        share = f"{format_pct(item.cost_pct)} of {share_of(item.rule, has_timeline)}"
+        words.append(f"costs {format_ns(item.cost_ns)}, {share}")
     return "; ".join([*words, f"confidence {item.confidence}"])
 
 

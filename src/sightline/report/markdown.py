@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from sightline.report.finding_text import share_of
 from sightline.report.html.headline import about, device_label, headline
 from sightline.report.terminal import MAX_RANKS, PARTS
 from sightline.text import fit, printable
@@ -71,7 +72,8 @@ def _findings(data: dict[str, Any]) -> Iterator[str]:
         if finding["cost_ns"] is not None:
             figures.append(f"cost {format_ns(finding['cost_ns'])}")
         if finding["cost_pct"] is not None:
-            figures.append(f"{format_pct(finding['cost_pct'])} of the window")
+            whole = share_of(finding["rule"], bool(data["breakdown"]))
+            figures.append(f"{format_pct(finding['cost_pct'])} of {whole}")
         yield ""
         yield f"### {number}. {text(finding['title'])} ({', '.join(figures)})"
         yield ""

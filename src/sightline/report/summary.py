@@ -55,7 +55,7 @@ def _check(run: Run, module: Any) -> list[Finding]:
     except MissingDataError as missing:
         return [
             Finding(rule.name, rule.title, "info", "not judged", abstained=True,
-                    reason=str(missing))
+                    reason=missing.sentence())
         ]  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from rich.text import Text
 
+from sightline.report.finding_text import share_of
 from sightline.report.marks_text import marks_text
 from sightline.text import fit, printable
 from sightline.units import format_count, format_ns, format_pct
@@ -19,6 +20,7 @@ BAR = 41
 MAX_RANKS = 16
 MAX_FINDINGS = 4
 MAX_KERNELS = 5
+EVIDENCE_LINES = 4  # of one fact: a sentence is printed whole, a call stack is not
 
 # part of the breakdown: label, colour, how it looks in a bar
 PARTS = (
@@ -65,14 +67,13 @@ def _head(data: dict[str, Any]) -> Iterator[Text]:
         lengths = [w["window_end_ns"] - w["window_start_ns"] for w in data["window"]]
         low, high = format_ns(min(lengths)), format_ns(max(lengths))
         span = low if low == high else f"{low} to {high}"
-        count = format_count(data["counts"]["device_ops"])
         yield from _joined([f"window {span}, {data['window'][0]['window']}",
-                            f"{count} GPU operations"])  # fmt: skip
+                            _several(data["counts"]["device_ops"], "GPU operation")])  # fmt: skip
     elif data["profiled_kernels"]:
-        count = format_count(data["counts"]["profiled_kernels"])
-        yield Text(f"{count} profiled kernel executions · no timeline")
+        count = _several(data["counts"]["profiled_kernels"], "profiled kernel execution")
+        yield Text(f"{count} · no timeline")
     elif data["counts"].get("host_ops"):
-        yield Text(f"no GPU operations · {format_count(data['counts']['host_ops'])} CPU ranges")
+        yield Text(f"no GPU operations · {_several(data['counts']['host_ops'], 'CPU range')}")
     elif data["counts"].get("stack_weights") or data["counts"].get("cpu_samples"):
         stacks = format_count(data["counts"].get("stacks", 0))
         path = Path(data["recordings"][0]["path"])
@@ -83,6 +84,10 @@ def _head(data: dict[str, Any]) -> Iterator[Text]:
         held = ", ".join(f"{format_count(n)} {name}" for name, n in data["counts"].items()
                          if name not in ("recordings", "quality"))  # fmt: skip
         yield from _wrapped(f"no timeline · {held}", "", "")
+
+
+def _several(count: int, noun: str) -> str:
+    return f"{format_count(count)} {noun}{'s' * (count != 1)}"
 
 
 def _joined(parts: list[str], style: str = "") -> Iterator[Text]:
@@ -166,26 +171,19 @@ def _findings(data: dict[str, Any]) -> Iterator[Text]:
     judged = [f for f in data["findings"] if not f["abstained"]]
     if not judged and data["breakdown"]:
         busy = min(r["compute_pct"] for r in data["breakdown"])
-        yield Text(f"No finding: the GPU computes for {format_pct(busy)} of the window or more.")
+        more = " or more" if len(data["breakdown"]) > 1 else ""
+        yield Text(f"No finding: the GPU computes for {format_pct(busy)} of the window{more}.")
     for number, finding in enumerate(judged[:MAX_FINDINGS], 1):
         if number > 1:
             yield Text()
         yield from _finding(number, finding, bool(data["breakdown"]))
     if len(judged) > MAX_FINDINGS:
         yield Text()
-        yield Text(f"   {len(judged) - MAX_FINDINGS} more: sightline report --json", style="dim")
+        yield Text(f"   {len(judged) - MAX_FINDINGS} more: sightline findings", style="dim")
 
 
 def _finding(number: int, finding: dict[str, Any], has_timeline: bool) -> Iterator[Text]:
-    gain = finding["gain_ns"]
-    whole = "the window" if has_timeline else "profiled kernel time"
-    right = ""
-    if gain is not None:
-        right = f"gain up to {format_ns(gain)}"
-        if finding["cost_pct"] is not None:
-            right += f" · {format_pct(finding['cost_pct'])} of {whole}"
-    elif finding["cost_pct"] is not None:
-        right = f"{format_pct(finding['cost_pct'])} of {whole}"
+    right = _price(finding, has_timeline)
     left = f"{number}  {finding['title']}"
     style = {"critical": "bold red", "warning": "bold yellow"}.get(finding["severity"], "bold")
     if len(left) + len(right) + 2 <= WIDTH:
@@ -195,11 +193,34 @@ def _finding(number: int, finding: dict[str, Any], has_timeline: bool) -> Iterat
         yield Text(right.rjust(WIDTH))
     yield from _wrapped(finding["summary"], "   ", "   ")
     for line in finding["evidence"][:4]:
-        yield Text("   · " + fit(line, WIDTH - 5), style="dim")
+        yield from _evidence(line)
     for label in ("fix", "verify"):
         if finding[label]:
             head = f"   {label.capitalize():<7}"
             yield from _wrapped(finding[label], head, " " * 10)
+
+
+def _price(finding: dict[str, Any], has_timeline: bool) -> str:
+    """What a finding gains and costs. One that has neither is a remark, and says so."""
+    gain, share = finding["gain_ns"], finding["cost_pct"]
+    if not gain and not share:
+        return "a remark: no gain is computed"
+    words = [] if gain is None else [f"gain up to {format_ns(gain)}"]
+    if share is not None:
+        words.append(f"{format_pct(share)} of {share_of(finding['rule'], has_timeline)}")
+    return " · ".join(words)
+
+
+def _evidence(fact: str) -> Iterator[Text]:
+    """A fact on as many lines as it takes; a name that fits no line is cut from its middle."""
+    room = WIDTH - 5
+    words = re.split(r"(\s+)", printable(fact))
+    lines = list(_wrapped("".join(fit(w, room) for w in words), "   · ", "     "))
+    for number, line in enumerate(lines[:EVIDENCE_LINES], 1):
+        if number == EVIDENCE_LINES < len(lines):
+            line = Text(line.plain[: WIDTH - 2] + " …")
+        line.stylize("dim")
+        yield line
 
 
 # The blank between a number and its unit, at which no line may break.
@@ -262,7 +283,7 @@ def _limits(data: dict[str, Any]) -> Iterator[Text]:
     if len(abstained) > 2:
         rules = ", ".join(finding["rule"] for finding in abstained)
         yield from _wrapped(
-            f"Not judged for want of data: {rules}. What to record:  sightline report --json",
+            f"Not judged for want of data: {rules}. What to record:  sightline findings",
             "",
             "",
         )

@@ -1,0 +1,89 @@
+"""The screen, line by line, from data that is made up for it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from sightline.report.markdown import markdown
+from sightline.report.summary import summary
+from sightline.report.terminal import render
+from support import traces
+from support.command import sightline
+from support.traces import opened
+
+
+def finding(**changes: Any) -> dict[str, Any]:
+    return {
+        "rule": "host-late", "title": "host-late", "severity": "info", "summary": "It is late.",
+        "cost_ns": 5_000, "cost_pct": 20.0, "gain_ns": 4_000, "evidence": (), "fix": None,
+        "verify": None, "where": {}, "abstained": False, "reason": None,
+    } | changes  # fmt: skip
+
+
+@pytest.fixture
+def screen(tmp_path):
+    data = summary(opened(tmp_path, [traces.kernel("k", 0, 5), traces.kernel("k", 20, 5)]))
+
+    def lines(*findings: dict[str, Any]) -> list[str]:
+        return render({**data, "findings": list(findings)}).plain.splitlines()
+
+    return lines
+
+
+def test_a_sentence_of_evidence_is_broken_not_cut(screen):
+    said = "gone alone it gains only 128.0 µs of 2.397 ms: the next limit (sightline critical-path)"
+    lines = screen(finding(evidence=(f"{said} is close behind",)))
+    start = next(i for i, line in enumerate(lines) if line.startswith("   · "))
+    assert " ".join(" ".join(lines[start : start + 2]).split()) == f"· {said} is close behind"
+    assert lines[start + 1].startswith("     ")
+    assert max(map(len, lines)) <= 80
+
+
+def test_a_name_that_fits_no_line_is_cut_from_its_middle(screen):
+    name = "begins" + "x" * 90 + "last"
+    lines = screen(finding(evidence=(f"mostly in  {name}",)))
+    shown = next(line for line in lines if "begins" in line)
+    assert "…" in shown
+    assert shown.endswith("last")
+    assert len(shown) <= 80
+
+
+def test_evidence_of_any_length_leaves_room_for_the_rest(screen):
+    lines = screen(finding(evidence=("word " * 400,)))
+    assert sum("word" in line for line in lines) == 4
+    assert [line for line in lines if "word" in line][-1].endswith("…")
+
+
+def test_what_gains_nothing_and_costs_nothing_is_called_a_remark(screen):
+    text = "\n".join(screen(finding(gain_ns=0, cost_pct=0.0)))
+    assert "gain up to 0 ns" not in text
+    assert "a remark: no gain is computed" in text
+
+
+def test_a_profiled_kernels_share_is_not_one_of_the_programs_window(screen, tmp_path):
+    lines = screen(finding(rule="ncu-stall", cost_pct=70.9), finding(cost_pct=20.0))
+    assert any(line.endswith("70.9 % of profiled kernel time") for line in lines)
+    assert any(line.endswith("20.0 % of the window") for line in lines)
+    data = summary(opened(tmp_path, [traces.kernel("k", 0, 5)]))
+    text = markdown({**data, "findings": [finding(rule="ncu-stall", cost_pct=70.9)]})
+    assert "70.9 % of profiled kernel time" in text
+
+
+def test_one_device_computes_for_so_much_and_no_more(screen):
+    assert "No finding: the GPU computes for 40.0 % of the window." in screen()
+
+
+def test_one_is_no_plural(tmp_path):
+    trace = traces.write(tmp_path, [traces.kernel("k", 0, 5)])
+    assert "1 GPU operation\n" in sightline("report", trace).out
+
+
+def test_why_a_rule_abstained_is_one_clause(tmp_path):
+    trace = traces.write(tmp_path, [traces.kernel("k", 0, 5)])
+    found = json.loads(sightline("findings", trace, "--json").out)
+    reasons = [f["reason"] for f in found if f["abstained"]]
+    assert reasons
+    assert not any("\n" in reason or reason.endswith(".") for reason in reasons)
