@@ -14,6 +14,7 @@ import pytest
 import sightline
 from sightline.importers.nsys import database
 from sightline.model.run import Run
+from sightline.report.summary import limits
 from synth_nsys import Export, gpid, gtid
 
 UTC = 1_700_000_000_000_000_000
@@ -420,6 +421,17 @@ def test_names_of_people_and_machines_stay_out(tmp_path: Path) -> None:
     named = opened(e, tmp_path, keep_identity=True)
     assert named.table("recordings").get_column("host").to_list() == ["host-of-ada"]
     assert named.table("file_accesses").get_column("path").to_list() == ["/home/ada/data"]
+
+
+def test_each_message_of_the_profiler_is_told_and_how_often(tmp_path: Path) -> None:
+    e = small()
+    for text in ("first problem", "second problem", "second problem"):
+        e.add("DIAGNOSTIC_EVENT", severity=2, text=text, timestamp=0)
+    told = limits(opened(e, tmp_path))
+    assert [(x["text"], x["count"]) for x in told if x["kind"] == "profiler_message"] == [
+        ("Nsight Systems says: first problem", None),
+        ("Nsight Systems says: second problem (2 times)", None),
+    ]
 
 
 def test_ranks(tmp_path: Path) -> None:

@@ -62,6 +62,7 @@ def _check(run: Run, module: Any) -> list[Finding]:
 def summary(run: Run, own: Sequence[OwnRule] = ()) -> dict[str, Any]:
     """Everything on the first screen, as plain data; `own` as in `findings`."""
     has_device = bool(run.rows("device_ops"))
+    ops = [] if has_device or not run.rows("host_ops") else _host_ops(run)
     return {
         "schema": SCHEMA,
         "recordings": run.table("recordings").to_dicts(),
@@ -74,7 +75,7 @@ def summary(run: Run, own: Sequence[OwnRule] = ()) -> dict[str, Any]:
         "idle": run.ask("idle").to_dicts() if has_device else [],
         "profiled_kernels": kernel_rows(run) if run.rows("profiled_kernels") else [],
         "kernel_report": kernel_report(run),
-        "ops": [] if has_device or not run.rows("host_ops") else _host_ops(run),
+        "ops": ops,
         "marks": marks(run),
         "limits": limits(run),
     }
@@ -104,8 +105,12 @@ def limits(run: Run) -> list[dict[str, Any]]:
     rows = run.table("quality")
     if rows.is_empty():
         return []
+    # A kind of which one recording says several things, as a profiler's own messages, is kept apart
+    # by what is said; else the texts of several recordings differ in numbers only.
+    several = pl.col("text").n_unique().over("recording_id", "kind", "severity").max()
     return (
-        rows.group_by("kind", "severity", maintain_order=True)
+        rows.with_columns(_said=pl.when(several.over("kind", "severity") > 1).then("text"))
+        .group_by("kind", "severity", "_said", maintain_order=True)
         .agg(
             pl.col("text").first(),
             pl.col("remedy").first(),
@@ -114,9 +119,20 @@ def limits(run: Run) -> list[dict[str, Any]]:
             recordings=pl.col("recording_id").n_unique(),
         )
         .with_columns(count=pl.when("counted").then("count"))
+        .with_columns(_times_said())
         .drop("counted")
         .with_columns(_order=pl.col("severity").replace_strict(_SEVERITY, return_dtype=pl.Int8))
         .sort("_order", maintain_order=True)
-        .drop("_order")
+        .drop("_order", "_said")
         .to_dicts()
     )
+
+
+def _times_said() -> list[pl.Expr]:
+    """A profiler's own message counts how often it came, not things: 'it says: ... (10 times)'."""
+    message = pl.col("kind") == "profiler_message"
+    often = pl.format("{} ({} times)", "text", "count")
+    return [
+        pl.when(message & (pl.col("count") > 1)).then(often).otherwise("text").alias("text"),
+        pl.when(~message).then("count").alias("count"),
+    ]
