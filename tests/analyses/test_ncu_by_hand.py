@@ -310,6 +310,17 @@ def test_rules_count_time_in_the_program(tmp_path):
     assert latency.gain_ns == 40_000
 
 
+def test_a_vendors_message_ends_with_a_sentence(tmp_path):
+    from synth_ncu.report import rule
+
+    first = "Every scheduler issues only every 2.7 cycles. " + "This leaves units idle. " * 4
+    said = rule("Slots", "Slots", "SchedulerStats", first + "Cut " * 60 + ".", type=2)
+    kernel = Kernel(name="long_" * 30, metrics={TIME: 1e9}, rules=(said,))
+    text = " ".join(kernel_report(run_of(tmp_path, kernel)).split())
+    assert "every 2.7 cycles. This leaves units idle." in text
+    assert "Cut" not in text
+
+
 def test_the_terminal_report_fits_and_names_the_vendor(tmp_path):
     from synth_ncu.report import rule
 

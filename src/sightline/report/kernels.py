@@ -16,6 +16,8 @@ from sightline.units import format_count, format_ns, format_pct
 WIDTH = 80
 TOP_KERNELS = 10
 TOP_MESSAGES = 3
+MESSAGE_LINES = 4
+ALL_MESSAGES = 'sightline sql REPORT "FROM vendor_rules"'
 _SHARES = ("sm_pct", "memory_pct", "tensor_pct", "theoretical_pct", "achieved_pct")
 _SPEAKING = ("warning", "optimization", "error")
 
@@ -105,17 +107,28 @@ def _vendor(run: Run) -> Iterator[str]:
     for row in top.head(TOP_MESSAGES).iter_rows(named=True):
         gain = row["speedup_pct"]
         note = f" [{row['speedup_type']} {format_pct(gain)}]" if gain else ""
-        text = f"{row['rule']}{note}, {short_name(row['kernel'])}: {plain(row['text'] or '')}"
-        yield from textwrap.wrap(
-            text,
-            WIDTH,
-            initial_indent="  ",
-            subsequent_indent="    ",
-            max_lines=3,
-            placeholder=" …",
-        )
+        head = f"{row['rule']}{note}, {_clip(short_name(row['kernel']), 36)}:"
+        yield from _whole_sentences(f"{head} {plain(row['text'] or '')}")
     if top.height > TOP_MESSAGES:
-        yield f"  … and {top.height - TOP_MESSAGES} more: sightline tables vendor_rules"
+        yield f"  … and {top.height - TOP_MESSAGES} more: {ALL_MESSAGES}"
+
+
+def _whole_sentences(text: str) -> list[str]:
+    """A message as far as its sentences fit; one that is too long by itself is cut."""
+    kept = ""
+    for sentence in re.split(r"(?<=[.!?]) +(?=[A-Z])", text):
+        longer = f"{kept} {sentence}".lstrip()
+        if kept and len(_message(longer)) > MESSAGE_LINES:
+            break
+        kept = longer
+    return _message(kept, max_lines=MESSAGE_LINES)
+
+
+def _message(text: str, max_lines: int | None = None) -> list[str]:
+    return textwrap.wrap(
+        text, WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False,
+        max_lines=max_lines, placeholder=" …",
+    )  # fmt: skip
 
 
 def plain(message: str) -> str:
