@@ -87,3 +87,17 @@ def test_why_a_rule_abstained_is_one_clause(tmp_path):
     reasons = [f["reason"] for f in found if f["abstained"]]
     assert reasons
     assert not any("\n" in reason or reason.endswith(".") for reason in reasons)
+
+
+def test_a_recording_of_stacks_shows_which_functions_ran(tmp_path):
+    file = tmp_path / "my run.folded"
+    file.write_text("main;work;sin 6\nmain;work 3\nmain;work;work 1\n")
+    lines = sightline("report", file, "--no-html").out.splitlines()
+    assert f"  sightline flame '{file}' -o flame.html" in lines
+    top = next(i for i, line in enumerate(lines) if line.startswith("Top functions by samples"))
+    # A function that calls itself is counted once in what stands below it.
+    assert [line.split() for line in lines[top + 1 : top + 3]] == [
+        ["sin", "6", "60.0", "%", "6"],
+        ["work", "4", "40.0", "%", "10"],
+    ]
+    assert max(map(len, lines[top:])) <= 80

@@ -16,6 +16,7 @@ from sightline.algebra.ranking import ranked
 from sightline.errors import MissingDataError
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
+from sightline.report.functions import hot_functions
 from sightline.report.kernels import kernel_report, kernel_rows
 from sightline.report.marks import marks
 from sightline.text import kernel_name
@@ -63,6 +64,7 @@ def summary(run: Run, own: Sequence[OwnRule] = ()) -> dict[str, Any]:
     """Everything on the first screen, as plain data; `own` as in `findings`."""
     has_device = bool(run.rows("device_ops"))
     ops = [] if has_device or not run.rows("host_ops") else _host_ops(run)
+    only_stacks = not (has_device or ops or run.rows("profiled_kernels"))
     return {
         "schema": SCHEMA,
         "recordings": run.table("recordings").to_dicts(),
@@ -76,6 +78,7 @@ def summary(run: Run, own: Sequence[OwnRule] = ()) -> dict[str, Any]:
         "profiled_kernels": kernel_rows(run) if run.rows("profiled_kernels") else [],
         "kernel_report": kernel_report(run),
         "ops": ops,
+        "functions": hot_functions(run) if only_stacks else [],
         "marks": marks(run),
         "limits": limits(run),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ from rich.text import Text
 from sightline.report.finding_text import share_of
 from sightline.report.marks_text import marks_text
 from sightline.text import fit, printable
-from sightline.units import format_count, format_ns, format_pct
+from sightline.units import format_bytes, format_count, format_ns, format_pct
 
 WIDTH = 80
 BAR = 41
@@ -41,6 +42,7 @@ def render(data: dict[str, Any]) -> Text:
         *marks_text(data["marks"]),
         [Text(line) for line in data["kernel_report"].splitlines()],
         list(_ops(data)),
+        list(_functions(data)),
         list(_limits(data)),
     ]
     return Text("\n\n").join(Text("\n").join(block) for block in blocks if block)
@@ -79,7 +81,7 @@ def _head(data: dict[str, Any]) -> Iterator[Text]:
         path = Path(data["recordings"][0]["path"])
         path = path.parent if path.parent.suffix == ".sightline" else path
         yield Text(f"no timeline · {stacks} frames of call stacks. To see them:")
-        yield Text(f"  sightline flame {path} -o flame.html")
+        yield Text(printable(f"  sightline flame {shlex.quote(str(path))} -o flame.html"))
     else:
         held = ", ".join(f"{format_count(n)} {name}" for name, n in data["counts"].items()
                          if name not in ("recordings", "quality"))  # fmt: skip
@@ -260,6 +262,30 @@ def _ops(data: dict[str, Any]) -> Iterator[Text]:
             f"{fit(row['name'], 44):<44}{format_count(row['instances']):>12}"
             f"{format_ns(row['host_self_ns']):>12}{format_ns(row['host_total_ns']):>12}"
         )
+
+
+_STACKS_OF = {"cpu_time_ns": "CPU time", "gpu_time_ns": "GPU time", "gpu_idle_ns": "GPU idle time"}
+
+
+def _functions(data: dict[str, Any]) -> Iterator[Text]:
+    """Where the stacks end, for a recording that holds nothing else."""
+    rows = data["functions"]
+    if not rows:
+        return
+    weight, unit = rows[0]["weight"], rows[0]["unit"]
+    head = f"Top functions by {_STACKS_OF.get(weight, weight.replace('_', ' '))}"
+    yield Text(f"{head:<46}{'own':>12}{'':>10}{'total':>12}", style="bold")
+    for row in rows[:MAX_KERNELS]:
+        yield Text(
+            f"{fit(row['short_name'], 46):<46}{_amount(row['own'], unit):>12}"
+            f"{format_pct(row['own_pct']):>10}{_amount(row['total'], unit):>12}"
+        )
+
+
+def _amount(value: int, unit: str) -> str:
+    if unit == "ns":
+        return format_ns(value)
+    return format_bytes(value) if unit == "bytes" else format_count(value)
 
 
 def _limits(data: dict[str, Any]) -> Iterator[Text]:

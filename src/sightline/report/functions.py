@@ -1,0 +1,61 @@
+"""The functions that a recording of call stacks found running: what its first screen shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from sightline.errors import MissingDataError
+from sightline.flames.build import build, chosen_weight
+from sightline.flames.stacks import UNITS, Stacks
+from sightline.model.run import Run
+from sightline.text import kernel_name
+
+TOP = 10
+# What a person calls a function; a thread, an instruction or a reason to wait stands under one.
+_FUNCTIONS = ("python", "op", "native", "os", "kernel")
+
+
+def hot_functions(run: Run) -> list[dict[str, Any]]:
+    """The longest by their own share, of a run that holds nothing but stacks; else none."""
+    if not (run.rows("stack_weights") or run.rows("cpu_samples") or run.rows("pc_samples")):
+        return []
+    try:
+        stacks = build(run)
+        weight = chosen_weight(stacks, None)
+    except MissingDataError:
+        return []
+    return ranking(stacks, weight)
+
+
+def ranking(stacks: Stacks, weight: str) -> list[dict[str, Any]]:
+    """Functions by what ends in them, with what stands below them too."""
+    frames = stacks.frames.filter(pl.col("layer").is_in(_FUNCTIONS))
+    long = (
+        stacks.rows.lazy()
+        .filter(pl.col(weight) > 0)
+        .select("frames", value=weight)
+        .with_row_index("stack")
+        .explode("frames", empty_as_null=False, keep_nulls=False)
+        .join(frames.lazy(), left_on="frames", right_on="frame_id", maintain_order="left")
+    )
+    last = long.group_by("stack", maintain_order=True).agg(pl.col("name", "layer", "value").last())
+    own = last.group_by("name", "layer").agg(own=pl.col("value").sum())
+    below = (
+        long.unique(["stack", "name", "layer"])
+        .group_by("name", "layer")
+        .agg(total=pl.col("value").sum())
+    )
+    whole = stacks.total(weight)
+    top = own.join(below, on=["name", "layer"]).sort("own", "name", descending=[True, False])
+    return [
+        {
+            **row,
+            "short_name": kernel_name(row["name"]) if row["layer"] == "kernel" else row["name"],
+            "own_pct": 100 * row["own"] / whole,
+            "weight": weight,
+            "unit": UNITS.get(weight, "samples"),
+        }
+        for row in top.head(TOP).collect().to_dicts()
+    ]
