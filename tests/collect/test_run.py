@@ -19,6 +19,7 @@ import polars as pl
 import pytest
 
 import sightline as sl
+from sightline.collect import watchers
 from support import recording
 from support.command import sightline
 
@@ -48,6 +49,50 @@ def test_a_program_that_does_not_run_or_is_killed(tmp_path, command, code):
     done = recording.run(*PLAIN, "--", *command, cwd=tmp_path)
     assert done.returncode == code
     assert done.stdout == ""
+
+
+@pytest.mark.parametrize("command", ["no-such-program", "/etc/passwd"])
+def test_a_program_that_cannot_start_leaves_one_sentence_and_no_folder(tmp_path, command):
+    done = recording.run("--", command, cwd=tmp_path)
+    assert f"cannot run {command}: " in done.stderr
+    assert "nothing has been recorded" in done.stderr
+    assert "ended with" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_program_that_ends_as_a_missing_one_does_is_recorded(tmp_path):
+    done = recording.run(*PLAIN, "--", "sh", "-c", "exit 127", cwd=tmp_path)
+    assert done.returncode == 127
+    assert (tmp_path / "sh.sightline").is_dir()
+
+
+def test_a_run_of_nothing_says_why_and_what_to_do_instead(tmp_path):
+    done = recording.run("--backend", "torch", "-o", "a b", "--", "true", cwd=tmp_path)
+    said = " ".join(done.stderr.split())
+    assert "nothing to report on in a b.sightline: PyTorch was not recorded" in said
+    assert "sightline doctor" in said
+    assert "Again" not in said  # there is nothing to read again
+    assert max(map(len, done.stderr.splitlines())) <= 80
+
+
+def test_what_is_printed_last_can_be_typed(tmp_path):
+    work = tmp_path / "work"
+    work.mkdir()
+    mark = "import sightline as sl\nwith sl.annotate('x'): pass"
+    done = recording.run("--backend", "torch", "-o", tmp_path / "a b", "--", PY, "-c", mark,
+                         cwd=work)  # fmt: skip
+    last = done.stderr.splitlines()[-1]
+    assert last == f"Again, or more:  sightline report '{tmp_path / 'a b.sightline'}'"
+
+
+def test_samples_of_a_program_that_slept_are_no_damaged_recording(tmp_path):
+    empty = tmp_path / "empty.speedscope.json"
+    empty.write_text('{"profiles": [{"samples": [], "weights": []}]}')
+    assert watchers._holds_nothing(empty)
+    empty.write_text('{"profiles": [{"samples": [[0]], "weights": [1]}]}')
+    assert not watchers._holds_nothing(empty)
+    empty.write_text("{")
+    assert not watchers._holds_nothing(empty)
 
 
 SIGNALS = """

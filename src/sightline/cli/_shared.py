@@ -4,11 +4,27 @@ from __future__ import annotations
 
 import argparse
 import sys
+import textwrap
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from sightline.errors import SightlineError
     from sightline.model.run import Run
     from sightline.rules._own.forms import OwnRule
+
+
+def message(error: SightlineError) -> str:
+    """What, why and the next command, at 80 columns, as a person reads it."""
+    text = error.what if error.why is None else f"{error.what}: {error.why}"
+    indent = " " * len("sightline: ")
+    lines = textwrap.wrap(
+        text if text.endswith(".") else text + ".", 80, initial_indent="sightline: ",
+        subsequent_indent=indent, break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+    if error.hint is not None:
+        # A hint may hold a command, which is never broken.
+        lines += [indent + line for line in error.hint.splitlines()]
+    return "\n".join(lines)
 
 
 def add_recordings(parser: argparse.ArgumentParser) -> None:

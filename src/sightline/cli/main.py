@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 
 import sightline
+from sightline.cli._shared import message
 from sightline.errors import SightlineError
 
 DONE, GATE_FAILED, WRONG, BUG, INTERRUPTED = 0, 1, 2, 3, 130
@@ -39,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _dispatch(arguments)
     except SightlineError as error:
-        print(_message(error), file=sys.stderr)
+        print(message(error), file=sys.stderr)
         return WRONG
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -101,20 +102,6 @@ def _parser(names: list[str]) -> argparse.ArgumentParser:
         module.add_arguments(sub)
         sub.set_defaults(module=module)
     return parser
-
-
-def _message(error: SightlineError) -> str:
-    """What, why and the next command, at 80 columns, as a person reads it."""
-    text = error.what if error.why is None else f"{error.what}: {error.why}"
-    indent = " " * len("sightline: ")
-    lines = textwrap.wrap(
-        text if text.endswith(".") else text + ".", 80, initial_indent="sightline: ",
-        subsequent_indent=indent, break_long_words=False, break_on_hyphens=False,
-    )  # fmt: skip
-    if error.hint is not None:
-        # A hint may hold a command, which is never broken.
-        lines += [indent + line for line in error.hint.splitlines()]
-    return "\n".join(lines)
 
 
 def _bug_report(arguments: list[str]) -> str:

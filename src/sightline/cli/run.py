@@ -133,8 +133,13 @@ def run(args: argparse.Namespace) -> int:
     if args.server is not None:
         recording.variables = trtllm_variables(made.options.get("steps"), folder)
     ended = record(recording)
-    _say_end(ended, recording.notes)
-    if not args.no_report and not join:
+    if not ended.started:  # why was said in its place
+        if not join:
+            _remove_started(folder)
+        return ended.code
+    report = not args.no_report and not join
+    _say_end(ended, [] if report else recording.notes)  # the report tells them too
+    if report:
         _report(folder)
     return ended.code
 
@@ -235,7 +240,7 @@ def _make(folder: Path, *, join: bool, chosen: bool) -> Path:
                     raise
     except FileExistsError as error:
         raise RequestError(
-            f"cannot record into {folder.name}",
+            f"cannot record into {_near(folder)}",
             why="it exists already",
             hint="Choose another name with -o, or --join if another host records this job there.",
         ) from error
@@ -248,7 +253,7 @@ def _make(folder: Path, *, join: bool, chosen: bool) -> Path:
 
 
 def _say_plan(plan: Plan, folder: Path) -> None:
-    print(f"sightline: recording into {folder.name}", file=sys.stderr)
+    print(f"sightline: recording into {_near(folder)}", file=sys.stderr)
     for choice in plan.choices:
         if choice.taken:
             print(f"  {choice.backend:<6} {choice.why}", file=sys.stderr)
@@ -266,11 +271,23 @@ def _say_end(ended: Any, notes: list[dict[str, Any]]) -> None:
     if ended.timed_out:
         how = "was ended by --timeout"
     elif ended.signal is not None:
-        how = f"was ended by signal {ended.signal}"
+        how = f"was ended by signal {ended.signal}{_signal_name(ended.signal)}"
     print(f"sightline: the program {how} after {format_ns(ended.wall_ns)}", file=sys.stderr)
     for note in notes:
-        if note["severity"] != "info":
+        if note["severity"] != "info" and note["kind"] not in ("program_killed", "timed_out"):
             print(f"  !  {note['text']}", file=sys.stderr)
+
+
+def _signal_name(number: int) -> str:
+    import signal
+
+    return f" ({signal.Signals(number).name})" if number in set(signal.Signals) else ""
+
+
+def _near(folder: Path) -> Path:
+    """The folder as seen from here, so that what is printed can be typed."""
+    here = Path.cwd()
+    return folder.relative_to(here) if folder.is_relative_to(here) else folder
 
 
 def _dry_run(plan: Plan, folder: Path, args: argparse.Namespace) -> int:
@@ -307,15 +324,19 @@ def _dry_run(plan: Plan, folder: Path, args: argparse.Namespace) -> int:
 
 def _report(folder: Path) -> None:
     """The screen, on standard error: standard output is the program's. Never an exit code."""
+    import shlex
+
     from rich.console import Console
 
+    from sightline.cli._shared import message
     from sightline.errors import SightlineError
     from sightline.importers._open import open_run
     from sightline.report.summary import summary
     from sightline.report.terminal import WIDTH, render
 
+    again = f"sightline report {shlex.quote(str(_near(folder)))}"
     try:
-        opened = open_run([str(folder)])
+        opened = open_run([str(_near(folder))])
         data = summary(opened)
         console = Console(width=WIDTH, highlight=False, soft_wrap=True, stderr=True)
         print(file=sys.stderr)
@@ -325,13 +346,14 @@ def _report(folder: Path) -> None:
 
             beside(opened, data)
     except SightlineError as error:
-        print(f"sightline: no report: {error}", file=sys.stderr)
+        print(message(error), file=sys.stderr)
+        return
     except Exception as error:  # a bug in a report must not look like the program's
         print(
-            f"sightline: the report failed: {error!r}\n  sightline report {folder.name}  says more",
+            f"sightline: the report failed: {error!r}\n  {again}  says more",
             file=sys.stderr,
         )
-    print(f"\nAgain, or more:  sightline report {folder.name}", file=sys.stderr)
+    print(f"\nAgain, or more:  {again}", file=sys.stderr)
 
 
 def _server(args: argparse.Namespace) -> int:
@@ -353,6 +375,14 @@ def _server(args: argparse.Namespace) -> int:
 
 def _say(text: str) -> None:
     print(f"sightline: {text}", file=sys.stderr, flush=True)
+
+
+def _remove_started(folder: Path) -> None:
+    """A recording of nothing: the program could not be started. The folder is one that we made."""
+    import shutil
+
+    shutil.rmtree(folder, ignore_errors=True)
+    _say("nothing has been recorded")
 
 
 def _remove_empty(folder: Path) -> None:

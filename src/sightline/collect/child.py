@@ -31,6 +31,7 @@ class Ended:
     signal: int | None
     timed_out: bool
     wall_ns: int
+    started: bool = True  # False: there is no such program, or it is none
 
 
 class Child:
@@ -40,6 +41,7 @@ class Child:
         self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, {*_FORWARDED, signal.SIGCHLD})
         self.watchers: set[int] = set()  # processes of ours, which no time-out ends
         gate, self._opener = os.pipe()
+        self._failed, self._failure = os.pipe()  # closed by the program's start, as all of ours
         with contextlib.suppress(OSError, AttributeError):
             # Orphans of the program come to us, so that a time-out ends them as well.
             ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -47,6 +49,7 @@ class Child:
         if self.pid == 0:
             self._become(command, environment, gate)
         os.close(gate)
+        os.close(self._failure)
         self.began_ns = time.monotonic_ns()
 
     def _become(self, command: Sequence[str], environment: Mapping[str, str], gate: int) -> None:
@@ -68,6 +71,7 @@ class Child:
             code = NOT_EXECUTABLE if isinstance(error, PermissionError) else NOT_FOUND
             text = f"sightline: cannot run {command[0]}: {(error.strerror or '').lower()}\n"
             os.write(2, text.encode("utf-8", "replace"))
+            os.write(self._failure, b"!")
         finally:
             os._exit(code)
 
@@ -103,7 +107,9 @@ class Child:
             signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
         ended_by = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
         code = 128 + ended_by if ended_by is not None else os.WEXITSTATUS(status)
-        return Ended(TIMED_OUT if timed_out else code, ended_by, timed_out, wall)
+        started = not os.read(self._failed, 1)
+        os.close(self._failed)
+        return Ended(TIMED_OUT if timed_out else code, ended_by, timed_out, wall, started)
 
     def _pass_on(self, number: int, code: int) -> None:
         if number in (signal.SIGINT, signal.SIGQUIT) and code == _SI_KERNEL:

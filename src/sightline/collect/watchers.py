@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import select
 import signal
@@ -20,6 +21,7 @@ from sightline.model.event_file import SUFFIX
 READY_S = 5.0  # perf answers within 0.3 s; a machine in trouble must not hold the program up
 END_S = 60.0  # writing the samples of a long run
 _PY_SPY_TRIES = 20
+_EMPTY_BYTES = 65536  # a file without samples holds a few hundred
 
 
 class Perf:
@@ -59,7 +61,7 @@ class Perf:
                     timeout=END_S, check=False,
                 )  # fmt: skip
             if done.returncode != 0 or not part.stat().st_size:
-                return "perf has no sample of the program: it ran for too short a time"
+                return "perf has no sample of the program: it slept, or ran for too short a time"
             part.replace(target)
             self.data.unlink(missing_ok=True)
         except (OSError, subprocess.TimeoutExpired) as error:
@@ -107,12 +109,26 @@ class PySpy:
             _end(process)
         self._thread.join(END_S)
         if self._output.exists() and self._output.stat().st_size:
-            return None
+            if not _holds_nothing(self._output):
+                return None
+            self._output.unlink(missing_ok=True)
+            return "py-spy took no samples: the program slept or waited whenever it looked"
         with contextlib.suppress(OSError):
             last = self._log.read_text(errors="replace").strip().splitlines()
             if last:
                 return f"py-spy took no samples: {last[-1][:200]}"
         return "py-spy took no samples: the program ran for too short a time"
+
+
+def _holds_nothing(speedscope: Path) -> bool:
+    """Whether py-spy wrote a file without a stack: it leaves out threads that do not run."""
+    if speedscope.stat().st_size > _EMPTY_BYTES:
+        return False
+    try:
+        profiles = json.loads(speedscope.read_bytes())["profiles"]
+        return not any(profile["samples"] for profile in profiles)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False  # the importer says what is wrong with it
 
 
 class Gpus:

@@ -37,11 +37,7 @@ def read_folder(folder: Path, given: str, options: ImportOptions, import_one: Im
             text = f"{member.path.name} could not be read and is left out: {why}"
             unread.append(Quality("recording_left_out", "warning", text, 1))
     if not found:
-        raise InputError(
-            f"there is nothing to read in {given}",
-            why="; ".join(q.text for q in unread) or "the program was recorded, but nothing came",
-            hint="What can be recorded here:  sightline doctor",
-        )
+        raise _nothing_came(given, unread, told)
     found, idle = _without_idle(found)
     shifts = _shifts(found, told)
     monotonic: dict[str, int] = {}  # files on the monotonic clock, and what to add to their times
@@ -67,6 +63,28 @@ def read_folder(folder: Path, given: str, options: ImportOptions, import_one: Im
         own["quality"] = [*told_here, *map(vars, notes)]
         answer.append((store, 0, own))
     return answer
+
+
+def _nothing_came(given: str, unread: list[Quality], told: list[dict[str, Any]]) -> InputError:
+    """Why a run folder has nothing to report on, as its recording noted it, and what would have."""
+    notes = [n for facts in told for n in facts.get("notes", ()) if isinstance(n, dict)]
+    why = [q.text for q in unread]
+    why += [str(n.get("text")) for n in notes
+            if n.get("severity") in ("warning", "error") or n.get("kind") in _ABSENT]  # fmt: skip
+    sampled = any(n.get("kind") == "cpu_samples" for n in notes)
+    return InputError(
+        f"there is nothing to report on in {given}",
+        why="; ".join(dict.fromkeys(why)) or "the program ran, but none of its work was recorded",
+        hint=(_SAMPLES if sampled else "") + "What can be recorded here:  sightline doctor",
+    )
+
+
+# Notes that are no fault where something else was recorded, and the reason where nothing was.
+_ABSENT = ("torch_absent",)
+_SAMPLES = """\
+Samples are taken every 5 or 10 ms, of threads that run: let it run longer.
+Marks (sl.annotate, sl.mark, sl.step) are recorded however short it is.
+"""
 
 
 def _without_idle(
