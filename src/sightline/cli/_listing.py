@@ -17,14 +17,19 @@ def print_members(
     about: Callable[[ModuleType], str],
     as_json: bool,
     more: Sequence[dict[str, str]] = (),
+    details: Callable[[ModuleType], dict[str, str]] = lambda _: {},
 ) -> int:
-    """Name, one line and file of each member of a registry folder, and of `more` such rows."""
+    """Name, one line and file of each member of a registry folder, and of `more` such rows.
+
+    `details` are more lines of each, by their heading.
+    """
     import json
+    import textwrap
 
     from sightline import registry
 
     rows = [
-        {"name": name, "about": about(module), "module": module.__name__}
+        {"name": name, "about": about(module), **details(module), "module": module.__name__}
         for name, module in registry.members(kind)
     ] + list(more)
     if as_json:
@@ -33,5 +38,11 @@ def print_members(
     width = max(len(row["name"]) for row in rows)
     for row in rows:
         print(f"{row['name']:<{width}}  {row['about']}")
+        for head, text in row.items():
+            if head not in ("name", "about", "module"):
+                line = f"{head.replace('_', ' ')} {text}"
+                indent = " " * (width + 2)
+                print(textwrap.fill(line, 80, initial_indent=indent, break_on_hyphens=False,
+                                    subsequent_indent=indent + "  "))  # fmt: skip
         print(f"{'':<{width}}  {row['module']}")
     return 0

@@ -14,4 +14,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    return print_members("importers", lambda m: f"{m.IMPORTER.label}", args.json)
+    return print_members(
+        "importers",
+        lambda m: f"{m.IMPORTER.label}",
+        args.json,
+        details=lambda m: {"recognised_by": m.IMPORTER.looks_like},
+    )

@@ -14,6 +14,7 @@ import polars as pl
 from sightline import registry
 from sightline.errors import DamagedError, InputError, UnknownFormatError
 from sightline.importers import _cache
+from sightline.importers._foreign import foreign
 from sightline.importers._recorded import read_folder
 from sightline.model.columns import FrameT, Table, conform
 from sightline.model.declare import Importer, ImportOptions, Quality
@@ -141,7 +142,9 @@ def _in_folder(folder: Path, given: str) -> list[str]:
     if not recordings:
         raise InputError(
             f"there are no recordings in {given}",
-            why=f"no file in it ends in {', '.join(sorted(set(suffixes)))}",
+            why=f"no file in it ends in {', '.join(sorted(set(suffixes)))}"
+            if entries
+            else "it is empty",
             hint="Name the file itself if its ending is unusual.",
         )
     return recordings
@@ -165,12 +168,17 @@ def _matching(source: Source, strength: str, head: bytes | None = None) -> list[
     ]
 
 
+_LISTED = "sightline formats  lists what can be read, and how it is recognised."
+
+
 def recognise(source: Source) -> Importer:
     """The importer for a file, by its content. Raises UnknownFormatError, or InputError."""
     head = source.head()
-    importers = _importers()
     for strength in ("strong", "weak"):
         matching = _matching(source, strength, head)
+        if strength == "weak" and (other := foreign(head)) is not None:
+            raise UnknownFormatError(f"cannot read {source.given}", why=other.what,
+                                     hint=other.hint or _LISTED)  # fmt: skip
         if len(matching) == 1:
             return matching[0]
         if matching:
@@ -181,11 +189,8 @@ def recognise(source: Source) -> Importer:
     if not head:
         why = "it is empty" if source.size == 0 else "nothing could be decompressed from it"
         raise DamagedError(f"cannot read {source.given}", why=why)
-    tried = "; ".join(f"{i.name} ({i.looks_like})" for i in importers)
     raise UnknownFormatError(
-        f"cannot read {source.given}",
-        why=f"its content is of no known format. Looked for: {tried}",
-        hint="sightline formats  lists what can be read.",
+        f"cannot read {source.given}", why="its content is of no known format", hint=_LISTED
     )
 
 

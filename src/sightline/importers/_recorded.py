@@ -33,8 +33,9 @@ def read_folder(folder: Path, given: str, options: ImportOptions, import_one: Im
             store = import_one(member.path, options)
             found += [(member, store, facts) for facts in facts_of(store)]
         except InputError as error:
-            why = (error.why or error.what).partition(". Looked for:")[0]
-            text = f"{member.path.name} could not be read and is left out: {why}"
+            text = (
+                f"{member.path.name} could not be read and is left out: {error.why or error.what}"
+            )
             unread.append(Quality("recording_left_out", "warning", text, 1))
     if not found:
         raise _nothing_came(given, unread, told)

@@ -1,0 +1,62 @@
+"""Files that people give and that are no recording, or not in a form that is read: what to do."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """What a file is, and what to type instead where there is something."""
+
+    pattern: bytes  # in the file's head
+    what: str
+    hint: str | None = None
+
+
+_NSYS = """\
+Export it as SQLite:  nsys export --type sqlite REPORT.nsys-rep
+then:                 sightline REPORT.sqlite"""
+_FOREIGN = (
+    Foreign(
+        rb'^\s*\{\s*"(?:type|Type)"\s*:\s*"?\w+"?\s*,\s*"(?:id|value)"\s*:',
+        "it is an Nsight Systems export as JSON lines, which is not read", _NSYS,
+    ),
+    Foreign(
+        rb"^(?:\xef\xbb\xbf)?\"?(?:Start \(ns\)|Time \(%\)|Time\(%\))\"?,",
+        "it is a table of nsys stats, which is not read", _NSYS,
+    ),
+    Foreign(
+        rb"^PERFILE2", "it is perf's binary file",
+        "Make it text:  perf script -i perf.data > run.perf.txt\n"
+        "then:          sightline run.perf.txt",
+    ),
+    Foreign(
+        rb"^\"?(?:Kind|Domain)\"?,\"?(?:Agent_Id|Function|Stream_Id)",
+        "it is a table of rocprofv3 that is not read; its PC sampling is",
+        "PyTorch's profiler records AMD GPUs:  sightline run -- python train.py",
+    ),
+    Foreign(
+        rb"^\x80[\x02-\x05]", "it is a Python pickle, which is never opened: that can run any code",
+        "Record the memory with sl.memory_history(), or with  sightline run --for memory",
+    ),
+    Foreign(
+        rb"^\s*(?:<\?xml[^>]*>\s*)?(?:<!DOCTYPE svg[^>]*>\s*)?<svg", "it is a picture (SVG)",
+        "py-spy writes what is read with  --format speedscope",
+    ),
+    Foreign(rb'^\s*\{.{0,65000}"nbformat"\s*:\s*\d', "it is a Jupyter notebook"),
+    Foreign(rb"^%PDF-", "it is a PDF document"),
+    Foreign(rb"^(?:\x89PNG|\xff\xd8\xff|GIF8)", "it is a picture"),
+    Foreign(rb"^PK\x03\x04", "it is a ZIP archive", "Unpack it, and give what is in it."),
+    Foreign(rb"^.{257}ustar", "it is a tar archive", "Unpack it, and give what is in it."),
+    Foreign(rb"^(?:\x7fELF|MZ)", "it is a program", "To record it:  sightline run -- PROGRAM"),
+    Foreign(rb"^\s*<(?:!DOCTYPE html|html)", "it is an HTML page"),
+)  # fmt: skip
+
+
+def foreign(head: bytes) -> Foreign | None:
+    """What the file is, if it is one of those that are known to be no recording."""
+    return next(
+        (f for f in _FOREIGN if re.search(f.pattern, head, re.DOTALL | re.IGNORECASE)), None
+    )

@@ -1,0 +1,54 @@
+"""Files that are no recording: one message says what they are and what to type instead."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from support.command import sightline
+
+NSYS = "nsys export --type sqlite"
+
+
+@pytest.mark.parametrize(
+    ("content", "what", "instead"),
+    [
+        (b"%PDF-1.4\n%\xe2\xe3", "a PDF document", "sightline formats"),
+        (b"\x7fELF\x02\x01\x01" + bytes(60), "it is a program", "sightline run"),
+        (b"\x89PNG\r\n\x1a\n", "a picture", "sightline formats"),
+        (b"<svg xmlns='x'></svg>", "a picture (SVG)", "--format speedscope"),
+        (b"<!DOCTYPE html><html></html>", "an HTML page", "sightline formats"),
+        (b"PK\x03\x04\x14\x00", "a ZIP archive", "Unpack it"),
+        (b'{"cells": [], "nbformat": 4}', "a Jupyter notebook", "sightline formats"),
+        (b'{"type":"String","id":"3720","value":"x"}\n', "JSON lines", NSYS),
+        (b"Start (ns),Duration (ns),CorrId\n1,2,3\n", "a table of nsys stats", NSYS),
+        (b'"Time (%)","Total Time (ns)"\n', "a table of nsys stats", NSYS),
+        (b"PERFILE2\x00\x00", "perf's binary file", "perf script"),
+        (b'"Kind","Agent_Id","Queue_Id"\n', "a table of rocprofv3", "sightline run"),
+        (pickle.dumps({"segments": []}), "a Python pickle", "sl.memory_history()"),
+        (b"hello world", "no known format", "sightline formats"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("command", [["report"], ["stats", "kernels"]])
+def test_what_is_no_recording_is_named(tmp_path, content, what, instead, command):
+    file = tmp_path / "given"
+    file.write_bytes(content)
+    outcome = sightline(*command, file)
+    assert (outcome.code, outcome.out) == (2, "")
+    said = " ".join(outcome.err.split())
+    assert what in said
+    assert instead in said
+    assert len(outcome.err.splitlines()) <= 6
+
+
+def test_an_empty_folder_is_said_to_be_empty(tmp_path):
+    outcome = sightline("report", tmp_path)
+    assert outcome.code == 2
+    assert "it is empty" in outcome.err
+
+
+def test_how_each_format_is_recognised_is_listed():
+    out = sightline("formats").out
+    assert 'recognised by JSON with "traceEvents"' in out
+    assert max(map(len, out.splitlines())) <= 80
