@@ -16,7 +16,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.metadata import entry_points
 from types import ModuleType
@@ -51,7 +51,6 @@ def load(kind: str, name: str) -> ModuleType:
     """The member's module. An unknown name is an error that lists near ones."""
     known = names(kind)
     if name not in known:
-        near = difflib.get_close_matches(name, known, n=3)
         noun = {"analyses": "analysis", "model.tables": "table"}.get(kind, kind.rstrip("s"))
         listing = {
             "model.tables": "tables",
@@ -60,10 +59,16 @@ def load(kind: str, name: str) -> ModuleType:
         }.get(kind, kind)
         raise RequestError(
             f"there is no {noun} called '{name}'",
-            why=f"did you mean {' or '.join(near)}?" if near else None,
+            why=did_you_mean(name, known),
             hint=f"All of them:  sightline {listing}",
         )
     return importlib.import_module(known[name])
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str | None:
+    """The names that are nearest to a mistyped one, as a question."""
+    near = difflib.get_close_matches(word, list(known), n=3)
+    return f"did you mean {' or '.join(near)}?" if near else None
 
 
 def members(kind: str) -> Iterator[tuple[str, ModuleType]]:

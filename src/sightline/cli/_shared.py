@@ -18,7 +18,7 @@ def message(error: SightlineError) -> str:
     text = error.what if error.why is None else f"{error.what}: {error.why}"
     indent = " " * len("sightline: ")
     lines = textwrap.wrap(
-        text if text.endswith(".") else text + ".", 80, initial_indent="sightline: ",
+        text if text.endswith((".", "?")) else text + ".", 80, initial_indent="sightline: ",
         subsequent_indent=indent, break_long_words=False, break_on_hyphens=False,
     )  # fmt: skip
     if error.hint is not None:

@@ -44,7 +44,9 @@ def run(args: argparse.Namespace) -> int:
             print(f"\n{rule}\n{'=' * len(rule)}\n")
             print(page(registry.load("rules", rule.replace("-", "_"))))
         return 0
+    rules_known = [rule.replace("_", "-") for rule in registry.names("rules")]
     raise RequestError(
         f"there is no rule or analysis called '{args.name}'",
+        why=registry.did_you_mean(args.name, [*rules_known, *registry.names("analyses"), *ALIASES]),
         hint="All of them:  sightline rules;  sightline analyses",
     )

@@ -42,7 +42,8 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if not args.recordings or args.to is None:
         raise RequestError(
-            "what is exported to what is missing",
+            "nothing is exported" if args.recordings else "there is no recording to export",
+            why=None if not args.recordings else "--to does not say in which format",
             hint="sightline export RECORDING --to perfetto|chrome|parquet|csv -o FILE",
         )
     module = registry.load("exporters", args.to)

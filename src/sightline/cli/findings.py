@@ -79,7 +79,9 @@ def _gate(word: str, own: set[str]) -> tuple[str, str]:
     name = word.replace("_", "-")
     if name not in names:
         raise RequestError(
-            f"--fail-on {word} is no rule and no severity", hint="All rules:  sightline rules"
+            f"--fail-on {word} is no rule and no severity",
+            why=registry.did_you_mean(word, [*SEVERITIES, *names]),
+            hint="All rules:  sightline rules",
         )
     return "rule", name
 

@@ -6,6 +6,7 @@ import argparse
 import importlib
 import os
 import pkgutil
+import shlex
 import sys
 import tempfile
 import textwrap
@@ -16,7 +17,7 @@ from types import ModuleType
 
 import sightline
 from sightline.cli._shared import message
-from sightline.errors import SightlineError
+from sightline.errors import RequestError, SightlineError
 
 DONE, GATE_FAILED, WRONG, BUG, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -57,6 +58,8 @@ def _dispatch(arguments: list[str]) -> int:
     names = command_names()
     if arguments and arguments[0] not in names and _is_path(arguments[0]):
         arguments = ["report", *arguments]
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in names:
+        raise _no_command(arguments, names)
     parser = _parser(names)
     parsed = parser.parse_args(arguments)
     if not hasattr(parsed, "module"):
@@ -66,6 +69,24 @@ def _dispatch(arguments: list[str]) -> int:
     code: int = module.run(parsed)
     sys.stdout.flush()
     return code
+
+
+def _no_command(arguments: list[str], names: list[str]) -> RequestError:
+    """A mistyped command; the name of an analysis or a rule is one that wants a word before it."""
+    from sightline import registry
+
+    word, rest = arguments[0], arguments[1:]
+    if word.replace("-", "_") in registry.names("analyses"):
+        hint = shlex.join(["sightline", "stats", word.replace("-", "_"), *(rest or ["RECORDING"])])
+        return RequestError(f"'{word}' is an analysis, not a command", hint=hint)
+    if word.replace("-", "_") in registry.names("rules"):
+        hint = f"sightline explain {word}"
+        return RequestError(f"'{word}' is a rule, not a command", hint=hint)
+    return RequestError(
+        f"there is no command and no file called '{word}'",
+        why=registry.did_you_mean(word, names),
+        hint="All commands:  sightline --help",
+    )
 
 
 def _is_path(text: str) -> bool:

@@ -34,7 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    import shlex
     import sys
+    from pathlib import Path
 
     from sightline import registry
     from sightline.errors import RequestError
@@ -46,6 +48,12 @@ def run(args: argparse.Namespace) -> int:
     if form == "parquet" and sys.stdout.isatty():
         raise RequestError(
             "Parquet is binary and stdout is a terminal", hint="Redirect it:  ... > table.parquet"
+        )
+    if args.analysis not in registry.names("analyses") and Path(args.analysis).exists():
+        named = next((r for r in args.recordings if r in registry.names("analyses")), "NAME")
+        raise RequestError(
+            f"{args.analysis} is a recording, and the analysis comes first",
+            hint=f"sightline stats {named} {shlex.quote(args.analysis)}",
         )
     declared = registry.load("analyses", args.analysis).ANALYSIS
     parameters = _parameters(args.parameters, declared)
