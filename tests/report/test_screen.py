@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from sightline.report.markdown import markdown
+from sightline.report.marks_text import marks_text
 from sightline.report.summary import summary
 from sightline.report.terminal import render
 from support import traces
@@ -101,3 +102,48 @@ def test_a_recording_of_stacks_shows_which_functions_ran(tmp_path):
         ["work", "4", "40.0", "%", "10"],
     ]
     assert max(map(len, lines[top:])) <= 80
+
+
+def checkpoint(**changes: Any) -> dict[str, Any]:
+    return {
+        "rank": 0, "name": "c", "allocated_bytes": None, "reserved_bytes": None,
+        "process_bytes": 5, "synchronised": False,
+    } | changes  # fmt: skip
+
+
+def marked(**changes: Any) -> list[str]:
+    marks = {"steps": [], "ranges": [], "checkpoints": [], "counters": [],
+             "ranges_left_out": 0, "checkpoints_left_out": 0} | changes  # fmt: skip
+    return [line.plain for block in marks_text(marks) for line in block]
+
+
+def test_marks_that_are_left_out_are_counted():
+    length = {"name": "r", "instances": 1, "total_ns": 5, "mean_ns": 5}
+    lines = marked(ranges=[length], ranges_left_out=3, checkpoints=[checkpoint()],
+                   checkpoints_left_out=52)  # fmt: skip
+    assert "… 3 more: sightline stats annotations" in lines
+    assert any(line.startswith("… 52 more: sightline sql RUN") for line in lines)
+    assert max(map(len, lines)) <= 80
+
+
+def test_that_the_gpu_was_not_waited_for_is_said_where_there_is_one():
+    assert not any("waited" in line for line in marked(checkpoints=[checkpoint()]))
+    on_gpu = marked(checkpoints=[checkpoint(allocated_bytes=7)])
+    assert on_gpu[1].startswith("c *")
+    assert on_gpu[-1].startswith("* when the host got there")
+    assert len(marked(checkpoints=[checkpoint(allocated_bytes=7, synchronised=True)])) == 2
+
+
+def test_recorded_allocations_are_summed_up(tmp_path):
+    def memory(ts: int, size: int, total: int) -> dict[str, Any]:
+        args = {"Device Type": 1, "Device Id": 0, "Addr": 64, "Bytes": size,
+                "Total Allocated": total, "Total Reserved": 4096}  # fmt: skip
+        return {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]",
+                "pid": 100, "tid": 101, "ts": ts, "args": args}  # fmt: skip
+
+    events = [memory(0, 1024, 1024), memory(1, 512, 1536), memory(2, -1024, 512)]
+    trace = traces.write(tmp_path, [traces.kernel("k", 0, 5), *events])
+    lines = sightline("report", trace).out.splitlines()
+    head = next(i for i, line in enumerate(lines) if line.startswith("Memory"))
+    assert lines[head].split()[1:] == ["allocations", "allocated", "freed", "peak", "reserved"]
+    assert " ".join(lines[head + 1].split()) == "GPU 0 2 1.536 kB 1.024 kB 1.536 kB 4.096 kB"

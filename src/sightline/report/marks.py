@@ -15,12 +15,17 @@ _CHECKPOINT = "checkpoint: "
 
 def marks(run: Run) -> dict[str, Any]:
     """Steps per rank, the longest annotated ranges, checkpoints in order, counters per device."""
-    found: dict[str, Any] = {"steps": [], "ranges": [], "checkpoints": [], "counters": []}
+    found: dict[str, Any] = {"steps": [], "ranges": [], "checkpoints": [], "counters": [],
+                             "ranges_left_out": 0, "checkpoints_left_out": 0}  # fmt: skip
     if "sightline_events" not in run.table("recordings").get_column("format"):
         return found  # what other tools' ranges cost stands in the analysis annotations
     found["counters"] = _counters(run)
     if run.rows("host_ops"):
-        found.update(steps=_steps(run), ranges=_ranges(run), checkpoints=_checkpoints(run))
+        found["steps"] = _steps(run)
+        for name, rows in (("ranges", _ranges(run)), ("checkpoints", _checkpoints(run))):
+            found[name] = rows.head(TOP).to_dicts()
+            found[f"{name}_left_out"] = max(rows.height - TOP, 0)
+        found["checkpoints"] = [_checkpoint(row) for row in found["checkpoints"]]
     return found
 
 
@@ -42,7 +47,7 @@ def _steps(run: Run) -> list[dict[str, Any]]:
     )
 
 
-def _ranges(run: Run) -> list[dict[str, Any]]:
+def _ranges(run: Run) -> pl.DataFrame:
     """Annotated ranges by name, over all ranks; steps and moments are no ranges."""
     host = run.table("host_ops").filter(
         (pl.col("layer") == "annotation") & (pl.col("range_kind").fill_null("") != "mark")
@@ -57,14 +62,12 @@ def _ranges(run: Run) -> list[dict[str, Any]]:
             ranks=pl.col("rank").n_unique(),
         )
         .sort("total_ns", "name", descending=[True, False])
-        .head(TOP)
-        .to_dicts()
     )
 
 
-def _checkpoints(run: Run) -> list[dict[str, Any]]:
-    """Checkpoints in order of time, each with the memory that it saw."""
-    rows = (
+def _checkpoints(run: Run) -> pl.DataFrame:
+    """Checkpoints in order of time."""
+    return (
         run.table("host_ops")
         .filter(
             (pl.col("range_kind") == "mark") & pl.col("name").str.starts_with(_CHECKPOINT)
@@ -72,15 +75,18 @@ def _checkpoints(run: Run) -> list[dict[str, Any]]:
         .sort("start_ns", "rank")
         .select("rank", "name", "start_ns", "payload")
     )  # fmt: skip
-    answer = []
-    for row in rows.head(TOP).iter_rows(named=True):
-        told = json.loads(row["payload"] or "{}")
-        answer.append({
-            "rank": row["rank"], "name": row["name"].removeprefix(_CHECKPOINT),
-            "time_ns": row["start_ns"], **{k: told.get(k) for k in (
-                "allocated_bytes", "reserved_bytes", "process_bytes", "synchronised")},
-        })  # fmt: skip
-    return answer
+
+
+def _checkpoint(row: dict[str, Any]) -> dict[str, Any]:
+    """A checkpoint with the memory that it saw."""
+    told = json.loads(row["payload"] or "{}")
+    sizes = ("allocated_bytes", "reserved_bytes", "process_bytes", "synchronised")
+    return {
+        "rank": row["rank"],
+        "name": row["name"].removeprefix(_CHECKPOINT),
+        "time_ns": row["start_ns"],
+        **{k: told.get(k) for k in sizes},
+    }
 
 
 def _counters(run: Run) -> list[dict[str, Any]]:

@@ -19,9 +19,9 @@ def marks_text(marks: dict[str, Any]) -> Iterator[list[Text]]:
     if marks["steps"]:
         yield list(_steps(marks["steps"]))
     if marks["ranges"]:
-        yield list(_ranges(marks["ranges"]))
+        yield list(_ranges(marks["ranges"], marks["ranges_left_out"]))
     if marks["checkpoints"]:
-        yield list(_checkpoints(marks["checkpoints"]))
+        yield list(_checkpoints(marks["checkpoints"], marks["checkpoints_left_out"]))
     # A checkpoint's own samples stand in its line already.
     counters = [c for c in marks["counters"]
                 if not c["metric"].endswith("at checkpoints") and c["unit"] != "bits"]  # fmt: skip
@@ -39,26 +39,57 @@ def _steps(rows: list[dict[str, Any]]) -> Iterator[Text]:
         yield Text(f"… {len(rows) - MAX_RANKS} more ranks: sightline stats steps", "dim")
 
 
-def _ranges(rows: list[dict[str, Any]]) -> Iterator[Text]:
+def _ranges(rows: list[dict[str, Any]], left_out: int) -> Iterator[Text]:
     yield Text(f"{'Marked ranges':<44}{'n':>12}{'total':>12}{'mean':>12}", "bold")
     for row in rows:
         yield Text(
             f"{fit(row['name'], 44):<44}{format_count(row['instances']):>12}"
             f"{format_ns(row['total_ns']):>12}{format_ns(row['mean_ns']):>12}"
         )
+    if left_out:
+        yield Text(f"… {left_out:,} more: sightline stats annotations", "dim")
 
 
-def _checkpoints(rows: list[dict[str, Any]]) -> Iterator[Text]:
+def _checkpoints(rows: list[dict[str, Any]], left_out: int) -> Iterator[Text]:
     yield Text(f"{'Checkpoints':<36}{'allocated':>14}{'reserved':>14}{'process':>14}", "bold")
     for row in rows:
         sizes = "".join(
             f"{'-' if row[k] is None else format_bytes(row[k]):>14}"
             for k in ("allocated_bytes", "reserved_bytes", "process_bytes")
         )
-        waited = "" if row["synchronised"] else " *"
+        waited = " *" if _unsure(row) else ""
         yield Text(f"{fit(row['name'], 26) + waited + '  rank ' + str(row['rank']):<36}{sizes}")
-    if not all(row["synchronised"] for row in rows):
+    if left_out:
+        yield Text(f"… {left_out:,} more: {_ALL_CHECKPOINTS}", "dim")
+    if any(map(_unsure, rows)):
         yield Text("* when the host got there: the GPU was not waited for", "dim")
+
+
+_ALL_CHECKPOINTS = """sightline sql RUN "FROM host_ops WHERE name LIKE 'checkpoint: %'\""""
+
+
+def _unsure(row: dict[str, Any]) -> bool:
+    """Whether the GPU's memory may have been another when its work had got there."""
+    return row["allocated_bytes"] is not None and not row["synchronised"]
+
+
+def memory_text(rows: list[dict[str, Any]]) -> Iterator[Text]:
+    """What was allocated, one line per rank and device."""
+    if not rows:
+        return
+    heads = ("allocations", "allocated", "freed", "peak", "reserved")
+    yield Text(f"{'Memory':<20}" + "".join(f"{head:>12}" for head in heads), "bold")
+    several = len({row["rank"] for row in rows}) > 1
+    for row in rows[:MAX_RANKS]:
+        place = "CPU" if row["device_id"] is None else f"GPU {row['device_id']}"
+        sizes = "".join(
+            f"{format_bytes(row[k]) if row[k] else '-':>12}"
+            for k in ("allocated_bytes", "freed_bytes", "peak_bytes", "reserved_bytes")
+        )
+        name = f"rank {row['rank']}  {place}" if several else place
+        yield Text(f"{name:<20}{format_count(row['allocations']):>12}{sizes}")
+    if len(rows) > MAX_RANKS:
+        yield Text(f"… {len(rows) - MAX_RANKS} more: sightline report --json", "dim")
 
 
 def _counters(rows: list[dict[str, Any]]) -> Iterator[Text]:

@@ -19,6 +19,7 @@ from sightline.model.run import Run
 from sightline.report.functions import hot_functions
 from sightline.report.kernels import kernel_report, kernel_rows
 from sightline.report.marks import marks
+from sightline.report.memory import memory
 from sightline.text import kernel_name
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ def summary(run: Run, own: Sequence[OwnRule] = ()) -> dict[str, Any]:
         "ops": ops,
         "functions": hot_functions(run) if only_stacks else [],
         "marks": marks(run),
+        "memory": memory(run),
         "limits": limits(run),
     }
 

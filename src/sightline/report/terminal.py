@@ -12,7 +12,7 @@ from typing import Any
 from rich.text import Text
 
 from sightline.report.finding_text import share_of
-from sightline.report.marks_text import marks_text
+from sightline.report.marks_text import marks_text, memory_text
 from sightline.text import fit, printable
 from sightline.units import format_bytes, format_count, format_ns, format_pct
 
@@ -40,6 +40,7 @@ def render(data: dict[str, Any]) -> Text:
         list(_findings(data)),
         list(_kernels(data)),
         *marks_text(data["marks"]),
+        list(memory_text(data["memory"])),
         [Text(line) for line in data["kernel_report"].splitlines()],
         list(_ops(data)),
         list(_functions(data)),
