@@ -96,3 +96,10 @@ def test_what_the_readme_shows_is_what_the_command_prints():
     printed = lines_of(sightline(ROOT / command).out)
     expected = rest.rstrip("\n").splitlines()
     assert printed[: len(expected)] == expected
+
+
+def test_exposed_communication_says_what_it_leaves_to_another_rule():
+    found = json.loads(sightline("findings", ROOT / "examples/simulated-straggler", "--json").out)
+    first = next(f for f in found if f["rule"] == "exposed-communication")["evidence"][0]
+    # Less than the breakdown beside it shows, whose waiting straggler-rank accounts for.
+    assert first.endswith("exposed, apart from waiting for late ranks")

@@ -68,9 +68,10 @@ def check(run: Run) -> Iterator[Finding]:
         f"{format_pct(pct)} of the window is communication with no compute beside it; "
         f"{format_pct(hidden)} of all communication is hidden."
     )
+    apart = ", apart from waiting for late ranks" if total(parts, "waiting_ns") > 0 else ""
     evidence = [
-        f"{format_ns(total(rows, 'comm_ns'))} of communication on {rows.height} devices, "
-        f"{format_ns(cost)} of it exposed"
+        f"{format_ns(total(rows, 'comm_ns'))} of communication on {rows.height} device"
+        f"{'s' * (rows.height != 1)}, {format_ns(cost)} of it exposed{apart}"
     ]
     # Where the ranks could be matched, waiting is known and is another rule's.
     matched = total(parts, "waiting_ns") > 0
