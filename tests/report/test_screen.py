@@ -147,3 +147,14 @@ def test_recorded_allocations_are_summed_up(tmp_path):
     head = next(i for i, line in enumerate(lines) if line.startswith("Memory"))
     assert lines[head].split()[1:] == ["allocations", "allocated", "freed", "peak", "reserved"]
     assert " ".join(lines[head + 1].split()) == "GPU 0 2 1.536 kB 1.024 kB 1.536 kB 4.096 kB"
+
+
+def test_several_limits_are_a_list(tmp_path):
+    data = summary(opened(tmp_path, [traces.kernel("k", 0, 5)]))
+    note = {"severity": "info", "count": None, "remedy": None}
+    texts = ["the first: a, b; c", "the second"]
+    shown = render({**data, "limits": [{**note, "text": t} for t in texts]}).plain.splitlines()
+    start = shown.index("What limits this")
+    assert shown[start + 1 : start + 3] == ["  · the first: a, b; c", "  · the second"]
+    one = render({**data, "limits": [{**note, "text": "the first"}]}).plain
+    assert "What limits this: the first." in one

@@ -176,6 +176,9 @@ def _fitting(
         if row["kind"] == "no_device_ops" and not has_gpu:
             row = {**row, "severity": "info", "remedy": None,
                    "text": "CPU side only: no GPU was found where it ran"}  # fmt: skip
+        if row["kind"] == "no_python_stacks":  # beside py-spy's stacks, which are not of the trace
+            row = {**row, "text": "PyTorch's trace has no Python stacks (--stacks records them): "
+                   "causes are named by op, not by line"}  # fmt: skip
         kept.append(row)
     return kept
 

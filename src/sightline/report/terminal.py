@@ -290,7 +290,7 @@ def _amount(value: int, unit: str) -> str:
 
 
 def _limits(data: dict[str, Any]) -> Iterator[Text]:
-    """What limits the conclusions: what went wrong in full, the rest in one line."""
+    """What limits the conclusions: what went wrong in full, with its remedy, then the rest."""
     abstained = [f for f in data["findings"] if f["abstained"]]
     minor = []
     for limit in data["limits"]:
@@ -305,8 +305,12 @@ def _limits(data: dict[str, Any]) -> Iterator[Text]:
         yield from more
         if limit["remedy"]:
             yield from _wrapped(limit["remedy"], "   → ", "     ")
-    if minor:
-        yield from _wrapped("What limits this: " + "; ".join(minor) + ".", "", "")
+    if len(minor) == 1:
+        yield from _wrapped(f"What limits this: {minor[0]}.", "", "")
+    elif minor:
+        yield Text("What limits this")
+        for note in minor:
+            yield from _wrapped(note, "  · ", "    ")
     if len(abstained) > 2:
         rules = ", ".join(finding["rule"] for finding in abstained)
         yield from _wrapped(
