@@ -158,3 +158,18 @@ def test_several_limits_are_a_list(tmp_path):
     assert shown[start + 1 : start + 3] == ["  · the first: a, b; c", "  · the second"]
     one = render({**data, "limits": [{**note, "text": "the first"}]}).plain
     assert "What limits this: the first." in one
+
+
+def test_the_root_that_py_spy_gives_a_process_is_no_function(tmp_path):
+    frames = [{"name": 'process 7:"python a.py"', "file": "", "line": 0}, {"name": "f"}]
+    profile = {"type": "sampled", "name": "t", "unit": "seconds", "startValue": 0, "endValue": 2,
+               "samples": [[0], [0, 1]], "weights": [2, 1]}  # fmt: skip
+    file = tmp_path / "a.speedscope.json"
+    schema = "https://www.speedscope.app/file-format-schema.json"
+    file.write_text(
+        json.dumps({"$schema": schema, "exporter": "py-spy@0.4.1",
+                    "shared": {"frames": frames}, "profiles": [profile]})
+    )  # fmt: skip
+    lines = sightline("report", file).out.splitlines()
+    top = next(i for i, line in enumerate(lines) if line.startswith("Top functions by CPU time"))
+    assert lines[top + 1].startswith("(in no Python function)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import polars as pl
@@ -29,6 +30,16 @@ def hot_functions(run: Run) -> list[dict[str, Any]]:
     return ranking(stacks, weight)
 
 
+# How py-spy names the root of each process's stacks: what ends there ran before Python did.
+_PY_SPY_PROCESS = re.compile(r"process \d+:.* \(:0\)")
+
+
+def _shown(name: str, layer: str) -> str:
+    if _PY_SPY_PROCESS.fullmatch(name):
+        return "(in no Python function)"
+    return kernel_name(name) if layer == "kernel" else name
+
+
 def ranking(stacks: Stacks, weight: str) -> list[dict[str, Any]]:
     """Functions by what ends in them, with what stands below them too."""
     frames = stacks.frames.filter(pl.col("layer").is_in(_FUNCTIONS))
@@ -52,7 +63,7 @@ def ranking(stacks: Stacks, weight: str) -> list[dict[str, Any]]:
     return [
         {
             **row,
-            "short_name": kernel_name(row["name"]) if row["layer"] == "kernel" else row["name"],
+            "short_name": _shown(row["name"], row["layer"]),
             "own_pct": 100 * row["own"] / whole,
             "weight": weight,
             "unit": UNITS.get(weight, "samples"),
