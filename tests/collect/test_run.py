@@ -266,6 +266,11 @@ def test_ranks_that_are_not_asked_for_write_nothing(tmp_path):
     ]  # fmt: skip
 
 
+def test_a_choice_of_ranks_that_chose_none_is_in_the_reason(tmp_path):
+    done = recording.run("--backend", "torch", "--ranks", "7,9", "--", "true", cwd=tmp_path)
+    assert "(chosen: --ranks 7,9)" in " ".join(done.stderr.split())
+
+
 def test_secrets_in_the_command_are_not_kept(tmp_path):
     words = ["--api-key", "hunter2", "--token=hunter3", "API_SECRET=hunter4"]
     recording.run(*PLAIN, "-o", "r", "--", "true", *words, cwd=tmp_path)

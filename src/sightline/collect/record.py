@@ -112,10 +112,7 @@ def record(recording: Recording) -> Ended:
         (folder / _CLOCK_FILE).unlink(missing_ok=True)
     finishing.finish(folder, recording.mark, child.pid)
     if plan.torch is not None and not any(folder.glob("*.torch-0.*")):
-        recording.note(
-            "torch_absent", "PyTorch was not recorded: no process that is recorded imported it, or "
-            "none came to its schedule", "info",
-        )  # fmt: skip
+        recording.note("torch_absent", _torch_absent(recording), "info")
     recording.costs["after_ns"] = time.monotonic_ns() - began
     recording.facts.update(state="ended", exit_code=ended.code, wall_ns=ended.wall_ns)
     if ended.signal is not None and not ended.timed_out:
@@ -123,6 +120,19 @@ def record(recording: Recording) -> Ended:
     _say_costs(recording)
     _write(recording)
     return ended
+
+
+def _torch_absent(recording: Recording) -> str:
+    """Why there is no trace, as far as it is known from outside."""
+    chosen = ""
+    if recording.ranks:
+        chosen = f" (chosen: --ranks {','.join(map(str, recording.ranks))})"
+    elif recording.every > 1:
+        chosen = f" (chosen: --every {recording.every})"
+    return (
+        f"PyTorch was not recorded: no process that is recorded{chosen} imported it, or none came "
+        "to its schedule"
+    )
 
 
 def _options(plan: Plan) -> dict[str, Any]:
