@@ -58,6 +58,12 @@ def _dispatch(arguments: list[str]) -> int:
     names = command_names()
     if arguments and arguments[0] not in names and _is_path(arguments[0]):
         arguments = ["report", *arguments]
+    if arguments and arguments[0] == "-":
+        raise RequestError(
+            "a recording cannot be read from standard input",
+            why="its end is looked at, too",
+            hint="Write it to a file first:  ... > trace.json; sightline trace.json",
+        )
     if arguments and not arguments[0].startswith("-") and arguments[0] not in names:
         raise _no_command(arguments, names)
     parser = _parser(names)
