@@ -45,6 +45,7 @@ def test_every_command_explains_itself_in_80_columns(name):
     assert outcome.code == 0
     assert outcome.out.startswith("usage: sightline " + name)
     assert len(outcome.out.splitlines()) > 4
+    assert max(map(len, outcome.out.splitlines())) <= 80
 
 
 def test_help_does_not_import_polars():

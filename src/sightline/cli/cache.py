@@ -3,7 +3,7 @@
   sightline cache              where it is and its size
   sightline cache clear        remove it
 
-SIGHTLINE_CACHE names another folder; SIGHTLINE_CACHE_BYTES its size limit (20 GB).
+SIGHTLINE_CACHE names another folder, SIGHTLINE_CACHE_BYTES its limit (20 GB).
 """
 
 from __future__ import annotations

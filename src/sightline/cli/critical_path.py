@@ -1,9 +1,9 @@
-"""What the run's length is made of: the critical path, its share by kind, and slack.
+"""What the run's length is made of: the critical path, its kinds, and slack.
 
 sightline critical-path trace.json
-sightline critical-path rank*.json --json     the shares, and every piece of the path
+sightline critical-path rank*.json --json     the shares, and every piece
 sightline stats critical_path trace.json      the pieces as a table
-sightline stats slack trace.json              how much slower each operation may become
+sightline stats slack trace.json              how much slower each may become
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is on this machine, what can be recorded here and what cannot, each with the reason.
+"""What is on this machine, what can be recorded here, and what not, and why.
 
 sightline doctor
 sightline doctor --for kernels    what is missing for that, and the exact remedy
@@ -37,9 +37,10 @@ def run(args: argparse.Namespace) -> int:
         return 0
     for name, value in facts.items():
         shown = ", ".join(value) if isinstance(value, list) else value
-        head = f"{name.replace('_', ' '):<22}"
-        text = "none found" if shown in (None, "") else str(shown)
-        print(textwrap.fill(text, 80, initial_indent=head, subsequent_indent=" " * 22))
+        head = f"{_NAMES.get(name, name.replace('_', ' ')):<22}"
+        print(
+            textwrap.fill(_shown(name, shown), 80, initial_indent=head, subsequent_indent=" " * 22)
+        )
     print("\nWhat can be recorded here")
     for way in ways:
         mark = "yes" if way.possible else "no "
@@ -47,6 +48,19 @@ def run(args: argparse.Namespace) -> int:
         print(textwrap.fill(way.why, 80, initial_indent=head, subsequent_indent=" " * 44))
     print("\nWhat is missing for one of them, and the remedy:  sightline doctor --for kernels")
     return 0
+
+
+_NAMES = {"py_spy": "py-spy"}
+# Settings of the system; everything else is found or not.
+_SETTINGS = ("counters_need_admin", "perf_event_paranoid", "ptrace_scope")
+
+
+def _shown(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value in (None, ""):
+        return "not known here" if name in _SETTINGS else "none found"
+    return str(value)
 
 
 def _remedies(args: argparse.Namespace, facts: dict[str, Any]) -> int:
@@ -72,4 +86,5 @@ def _remedies(args: argparse.Namespace, facts: dict[str, Any]) -> int:
         for line in item.remedy:
             print(f"     {line}")  # a command is never broken
         print(f"   {item.document}")
+    print("\nWhat can be recorded without it:  sightline doctor")
     return 1

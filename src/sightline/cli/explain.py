@@ -1,4 +1,4 @@
-"""The page of a rule or an analysis: what it looks for, with which threshold, and what to do.
+"""The page of a rule or an analysis: what it looks for, from where on, what to do.
 
 sightline explain launch_bound
 sightline explain idle_gaps

@@ -1,9 +1,9 @@
 """A run in another tool's format.
 
-sightline export trace.json --to perfetto -o run.perfetto-trace    for ui.perfetto.dev
-sightline export report.sqlite --to chrome -o run.json.gz          for chrome://tracing
-sightline export trace.json --to parquet -o folder                 one file per table
-sightline export --list                                            all formats, and what each loses
+sightline export trace.json --to perfetto -o run.perfetto-trace  ui.perfetto.dev
+sightline export report.sqlite --to chrome -o run.json.gz      chrome://tracing
+sightline export trace.json --to parquet -o folder               a file a table
+sightline export --list                                    what each loses
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Why it is slow, what that costs, what to change, and how to check it.
 
 sightline findings trace.json.gz
-sightline findings rank*.json.gz --json          one list, the most important first
+sightline findings rank*.json.gz --json          the most important first
 sightline findings trace.json --format markdown  for an issue
 sightline findings trace.json --format sarif     for code scanning
 sightline findings trace.json --fail-on warning  exit 1, for CI

@@ -1,14 +1,14 @@
 """A flame graph: all code, CPU and GPU, proportional to what it costs.
 
-  sightline flame trace.json -o flame.html             one offline page: zoom, search, switch
-  sightline flame trace.json -o flame.svg              GPU time under what launched it
+  sightline flame trace.json -o flame.html           an offline page
+  sightline flame trace.json -o flame.svg            GPU time by who launched it
   sightline flame trace.json --weight gpu_idle_ns -o idle.svg
-  sightline flame trace.json --order why -o why.svg    reason first, then who called it
-  sightline flame trace.json -o out.folded             for flamegraph.pl and others
+  sightline flame trace.json --order why -o why.svg  the reason first
+  sightline flame trace.json -o out.folded           for flamegraph.pl
 
   sightline flame after.json --before before.json -o diff.html
 
-The ending of -o decides the form: .html, .svg, .folded, .speedscope.json, .pb.gz (pprof).
+The ending of -o decides: .html, .svg, .folded, .speedscope.json, .pb.gz.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Why is this program slow? One screen, and a page to open: what ran, where the time went.
+"""Why is this program slow? One screen, and a page: where the time went.
 
-sightline report trace.json.gz             the screen; on a terminal, report.html as well
+sightline report trace.json.gz             one screen, and report.html
 sightline report rank*.json.gz             several ranks of one job
 sightline report trace.json -o run.html    the page: one file, offline
 sightline report trace.json --format markdown   for a pull request or an issue

@@ -1,4 +1,4 @@
-"""The roofline of the kernels in an Nsight Compute report, as text, SVG, PNG or data.
+"""The roofline of the kernels in an Nsight Compute report: text, SVG, PNG, data.
 
 sightline roofline report.ncu-rep
 sightline roofline report.ncu-rep -o roofline.svg

@@ -2,13 +2,14 @@
 
 sightline run -- python train.py                  what ran when
 sightline run -- torchrun --nproc-per-node 4 train.py
-sightline run --for kernels -- ./simulation       why single kernels are slow (Nsight Compute)
-sightline run --steps 2:1:5 -- python train.py    wait 2 steps, warm up 1, record 5
-sightline run --dry-run -- python train.py        the command lines that it would use
+sightline run --for kernels -- ./simulation       why single kernels are slow
+sightline run --steps 2:1:5 -- python train.py    2 steps wait, 1 warms up
+sightline run --dry-run -- python train.py        what it would run
 sightline run --server vllm http://127.0.0.1:8000 --seconds 5
 
-Leaves NAME.sightline, a folder that every command of sightline opens. The program's output,
-signals and exit code pass through; what sightline says goes to standard error.
+Leaves NAME.sightline, a folder that every command of sightline opens. The
+program's output, signals and exit code pass through; what sightline says goes
+to standard error.
 """
 
 from __future__ import annotations

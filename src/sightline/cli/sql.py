@@ -1,6 +1,6 @@
 """A question in SQL over the tables of a run; DuckDB answers it.
 
-sightline sql trace.json "SELECT name, count(*) n FROM device_ops GROUP BY 1 ORDER BY 2 DESC"
+sightline sql trace.json "SELECT name, count(*) FROM device_ops GROUP BY 1"
 sightline sql job.sightline "SELECT * FROM quality" --format json
 sightline tables                     the tables and their columns
 """

@@ -1,4 +1,4 @@
-"""The tables of a store: what one row is, and each column with its unit and what it joins to.
+"""The tables of a store: what one row is; columns, their units and what they join.
 
 sightline tables                 all tables
 sightline tables device_ops      the columns of one

@@ -1,11 +1,11 @@
-"""What the window would be if some work were faster or gone: the dependency graph, replayed.
+"""The window if some work were faster or gone: the dependency graph, replayed.
 
 sightline whatif trace.json --remove 'memcpy:HtoD'
 sightline whatif trace.json --scale 'kernel:flash.*=0.5' --scale 'comm:.*=0.8'
-sightline whatif trace.json --remove 'think:DataLoader'     the host's time in ranges of this name
-sightline whatif trace.json --remove 'call:Synchronize'     calls that wait no longer
+sightline whatif trace.json --remove 'think:DataLoader'   host time in ranges
+sightline whatif trace.json --remove 'call:Synchronize'   calls that wait
 
-Kinds: kernel, comm, memcpy, memset, graph, op, call, think. PATTERN is a regular expression.
+Kinds: kernel, comm, memcpy, memset, graph, op, call, think. PATTERN: a regex.
 """
 
 from __future__ import annotations
