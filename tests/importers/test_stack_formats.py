@@ -188,6 +188,18 @@ def test_rocprof_json_names_the_kernel(tmp_path):
     }
 
 
+def test_rocprof_json_is_known_however_long_it_says_who_recorded(tmp_path):
+    # A machine of eight devices is described on more than the 64 kB that are looked at.
+    (tool,) = ROCPROF_JSON["rocprofiler-sdk-tool"]
+    text = json.dumps({"rocprofiler-sdk-tool": [{"agents": ["gfx942"] * 20_000, **tool}]})
+    assert sum(stacks_of(tmp_path, text, "samples", "long").values()) == 2
+    none = {"buffer_records": {"kernel_dispatch": []}}
+    file = tmp_path / "no_samples.json"
+    file.write_text(json.dumps({"rocprofiler-sdk-tool": [none]}))
+    with pytest.raises(door.DamagedError, match="without PC samples"):
+        door.open(str(file))
+
+
 def test_proton(tmp_path):
     assert stacks_of(tmp_path, json.dumps(PROTON), "gpu_time_ns") == {
         "phase:ROOT|python:forward (model.py:12)|kernel:gemm": 500

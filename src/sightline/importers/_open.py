@@ -185,6 +185,7 @@ def recognise(source: Source) -> Importer:
             raise UnknownFormatError(
                 f"cannot tell what {source.given} is",
                 why="it looks like " + " and like ".join(i.label for i in matching),
+                hint=_LISTED,
             )
     if not head:
         why = "it is empty" if source.size == 0 else "nothing could be decompressed from it"

@@ -25,9 +25,9 @@ IMPORTER = Importer(
     label="AMD rocprofv3 PC sampling (CSV or JSON)",
     strong=(
         rb'^"?Sample_Timestamp"?,"?Exec_Mask"?,"?Dispatch_Id"?,',
-        rb'"pc_sample_(?:host_trap|stochastic|instructions)"\s*:',
+        rb'^\s*\{\s*"rocprofiler-sdk-tool"\s*:',  # what was sampled comes far behind it
     ),
-    weak=(rb'^\s*\{\s*"rocprofiler-sdk-tool"\s*:',),
+    weak=(),
     looks_like="CSV with Sample_Timestamp, Exec_Mask, Dispatch_Id, or rocprofiler-sdk-tool JSON",
     suffixes=(".csv", ".json"),
     version=1,
@@ -52,6 +52,12 @@ def read(source: Source, options: ImportOptions) -> Imported:
         if issued is False:
             # Stochastic samples say whether the wave issued: those that did not are the latency.
             counted[stack, "latency_samples"] += 1
+    if not counted and not bad:
+        raise DamagedError(
+            f"cannot read {source.given}",
+            why="it is a recording of rocprofv3 without PC samples, which alone are read",
+            hint="PyTorch's profiler records AMD GPUs:  sightline run -- python train.py",
+        )
     quality += bad_lines(bad, "sample")
     weights = [(stack, metric, n, "exact") for (stack, metric), n in counted.items()]
     return finished(source, trie, weights, quality, "rocprofv3")
