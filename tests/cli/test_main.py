@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -205,3 +206,34 @@ def test_cache_shows_and_clears(trace, tmp_path, monkeypatch):
     assert sightline("cache").out.splitlines()[0] == str(tmp_path / "own")
     assert sightline("cache", "clear").out.endswith("freed\n")
     assert not (tmp_path / "own").exists()
+
+
+def test_what_would_record_the_missing_is_said(tmp_path):
+    stacks = tmp_path / "a.folded"
+    stacks.write_text("main;work 3\n")
+    outcome = sightline("stats", "breakdown", stacks)
+    assert outcome.code == 2
+    assert "has no device_ops" in outcome.err
+    assert "sightline run -- COMMAND" in outcome.err
+    assert max(map(len, outcome.err.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("form", ["chrome", "perfetto"])
+def test_an_empty_timeline_is_not_exported(tmp_path, form):
+    stacks = tmp_path / "a.folded"
+    stacks.write_text("main;work 3\n")
+    outcome = sightline("export", stacks, "--to", form, "-o", tmp_path / "out")
+    assert outcome.code == 2
+    assert "has no timeline" in " ".join(outcome.err.split())
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_terminal_is_not_filled_with_folded_stacks(trace, monkeypatch):
+    class Terminal(io.TextIOWrapper):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr("support.command.io.TextIOWrapper", Terminal)
+    outcome = sightline("flame", trace)
+    assert outcome.code == 2
+    assert "-o flame.html" in outcome.err

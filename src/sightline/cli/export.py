@@ -15,6 +15,10 @@ from sightline.cli._shared import add_identity, open_run
 HELP = "a run for another tool: perfetto, chrome, parquet, csv"
 
 
+_TIMELINES = ("chrome", "perfetto")
+_TIMED = ("device_ops", "host_ops", "device_ranges", "counters")
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "recordings", nargs="*", metavar="RECORDING",
@@ -33,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     from pathlib import Path
 
     from sightline import registry
-    from sightline.errors import RequestError
+    from sightline.errors import MissingDataError, RequestError
 
     if args.list:
         for name, module in registry.members("exporters"):
@@ -48,6 +52,12 @@ def run(args: argparse.Namespace) -> int:
         )
     module = registry.load("exporters", args.to)
     opened = open_run(args)
+    if module.EXPORTER.name in _TIMELINES and not any(map(opened.rows, _TIMED)):
+        raise MissingDataError(
+            f"there is nothing to export as {module.EXPORTER.name}",
+            why="the recording has no timeline, and the format is one",
+            hint="All its tables:  sightline export RECORDING --to parquet -o FOLDER",
+        )
     first = Path(opened.table("recordings").item(0, "path")).name.split(".")[0] or "run"
     target = Path(args.output or f"{first}{module.EXPORTER.suffix}")
     written = module.write(opened, target)

@@ -79,6 +79,11 @@ def run(args: argparse.Namespace) -> int:
     title = Path(opened.table("recordings").item(0, "path")).name
     data = _write(built, weight, title, args, before, noise)
     if args.output is None:
+        if sys.stdout.isatty():
+            raise RequestError(
+                "folded stacks are for other programs, and stdout is a terminal",
+                hint="A page to open:  -o flame.html\nThe stacks:      | less",
+            )
         sys.stdout.write(data.decode())
         return 0
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import textwrap
 from dataclasses import dataclass, field
 from threading import RLock
 from typing import Any
@@ -14,6 +15,25 @@ from sightline.errors import MissingDataError, RequestError, StoreError
 from sightline.model.columns import Table, conform, empty
 from sightline.model.declare import Analysis
 from sightline.model.store import AGAIN, FROM_FACTS, Part
+
+# What records a table, for people who do not know how it came about.
+_RECORDED_BY = {
+    "device_ops": "A GPU's timeline:  sightline run -- COMMAND, on a machine with a GPU",
+    "profiled_kernels": "Kernels' counters:  sightline run --for kernels -- COMMAND",
+    "host_ops": "The CPU's timeline:  sightline run -- COMMAND",
+    "memory_events": "Allocations:  sightline run --for memory -- COMMAND",
+    "counters": "Power and clocks:  sightline run --for energy -- COMMAND",
+}
+
+
+def _not_recorded(analysis: str, missing: list[str], present: list[str]) -> MissingDataError:
+    """What an analysis lacks, what would record it, and what there is."""
+    has = textwrap.fill(f"It has: {', '.join(present) or 'nothing'}.", 69)
+    return MissingDataError(
+        f"'{analysis}' cannot be answered",
+        why=f"the recording has no {' and no '.join(missing)}",
+        hint="\n".join([*(_RECORDED_BY[t] for t in missing if t in _RECORDED_BY), has]),
+    )
 
 
 @dataclass
@@ -87,11 +107,7 @@ class Run:
             if key not in self._answers:
                 missing = [t for t in declared.needs if not self.rows(t)]
                 if missing:
-                    raise MissingDataError(
-                        f"'{analysis}' cannot be answered",
-                        why=f"the recording has no {' and no '.join(missing)}",
-                        hint=f"It has: {', '.join(self.present()) or 'nothing'}.",
-                    )
+                    raise _not_recorded(analysis, missing, self.present())
                 answer = module.run(self, **chosen)
                 self._answers[key] = conform(answer, declared.columns)
         return self._answers[key]
