@@ -75,6 +75,13 @@ def test_a_run_of_nothing_says_why_and_what_to_do_instead(tmp_path):
     assert max(map(len, done.stderr.splitlines())) <= 80
 
 
+@pytest.mark.skipif(shutil.which("perf") is None, reason="perf is not installed")
+def test_a_run_without_samples_says_what_is_sampled(tmp_path):
+    done = recording.run("--backend", "cpu", "--", "true", cwd=tmp_path)
+    assert "Samples are taken of threads that run" in done.stderr
+    assert max(map(len, done.stderr.splitlines())) <= 80
+
+
 def test_what_is_printed_last_can_be_typed(tmp_path):
     work = tmp_path / "work"
     work.mkdir()

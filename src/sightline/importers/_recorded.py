@@ -83,8 +83,8 @@ def _nothing_came(given: str, unread: list[Quality], told: list[dict[str, Any]])
 # Notes that are no fault where something else was recorded, and the reason where nothing was.
 _ABSENT = ("torch_absent",)
 _SAMPLES = """\
-Samples are taken every 5 or 10 ms, of threads that run: let it run longer.
-Marks (sl.annotate, sl.mark, sl.step) are recorded however short it is.
+Samples are taken of threads that run, every 5 or 10 ms.
+Marks (sl.annotate, sl.mark, sl.step) are recorded in any program.
 """
 
 
