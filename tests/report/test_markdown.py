@@ -33,3 +33,15 @@ def test_an_unknown_format_is_said(tmp_path):
     outcome = sightline("report", trace, "--format", "docx")
     assert outcome.code == 2
     assert "markdown" in outcome.err
+
+
+def test_a_recording_without_a_gpu_shows_what_ran(tmp_path):
+    stacks = tmp_path / "a.folded"
+    stacks.write_text("main;sin_x 3\nmain 1\n")
+    out = sightline("report", stacks, "--format", "markdown").out
+    assert "## Top functions by samples" in out
+    assert "| sin\\_x | 3 | 75.0 % | 3 |" in out
+    ops = traces.write(tmp_path, [traces.op("aten::mm", 0, 9)])
+    out = sightline("report", ops, "--format", "markdown").out
+    assert "## Top operators on the CPU" in out
+    assert "| aten::mm | 1 | 9.000 µs | 9.000 µs |" in out

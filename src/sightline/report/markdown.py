@@ -8,7 +8,7 @@ from typing import Any
 
 from sightline.report.finding_text import share_of
 from sightline.report.html.headline import about, device_label, headline
-from sightline.report.terminal import MAX_RANKS, PARTS
+from sightline.report.terminal import MAX_RANKS, PARTS, amount, measured
 from sightline.text import fit, printable
 from sightline.units import format_count, format_ns, format_pct
 
@@ -25,6 +25,8 @@ def markdown(data: dict[str, Any]) -> str:
         list(_where(data)),
         list(_findings(data)),
         list(_kernels(data)),
+        list(_ops(data)),
+        list(_functions(data)),
         list(_limits(data)),
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
@@ -105,6 +107,32 @@ def _kernels(data: dict[str, Any]) -> Iterator[str]:
                 format_pct(row["window_pct"]),
             ]
         )
+
+
+def _ops(data: dict[str, Any]) -> Iterator[str]:
+    if not data["ops"]:
+        return
+    yield "## Top operators on the CPU"
+    yield ""
+    yield _row(["operator", "instances", "own time", "total"])
+    yield _row(["---", "---:", "---:", "---:"])
+    for row in data["ops"]:
+        times = [format_ns(row["host_self_ns"]), format_ns(row["host_total_ns"])]
+        yield _row([text(fit(row["name"], NAME_WIDTH)), format_count(row["instances"]), *times])
+
+
+def _functions(data: dict[str, Any]) -> Iterator[str]:
+    rows = data["functions"]
+    if not rows:
+        return
+    yield f"## Top functions by {measured(rows[0]['weight'])}"
+    yield ""
+    yield _row(["function", "own", "share", "total"])
+    yield _row(["---", "---:", "---:", "---:"])
+    for row in rows:
+        own, total = (amount(row[k], row["unit"]) for k in ("own", "total"))
+        name = text(fit(row["short_name"], NAME_WIDTH))
+        yield _row([name, own, format_pct(row["own_pct"]), total])
 
 
 def _limits(data: dict[str, Any]) -> Iterator[str]:

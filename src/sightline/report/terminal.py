@@ -274,16 +274,22 @@ def _functions(data: dict[str, Any]) -> Iterator[Text]:
     if not rows:
         return
     weight, unit = rows[0]["weight"], rows[0]["unit"]
-    head = f"Top functions by {_STACKS_OF.get(weight, weight.replace('_', ' '))}"
+    head = f"Top functions by {measured(weight)}"
     yield Text(f"{head:<46}{'own':>12}{'':>10}{'total':>12}", style="bold")
     for row in rows[:MAX_KERNELS]:
         yield Text(
-            f"{fit(row['short_name'], 46):<46}{_amount(row['own'], unit):>12}"
-            f"{format_pct(row['own_pct']):>10}{_amount(row['total'], unit):>12}"
+            f"{fit(row['short_name'], 46):<46}{amount(row['own'], unit):>12}"
+            f"{format_pct(row['own_pct']):>10}{amount(row['total'], unit):>12}"
         )
 
 
-def _amount(value: int, unit: str) -> str:
+def measured(weight: str) -> str:
+    """A weight of stacks in words."""
+    return _STACKS_OF.get(weight, weight.replace("_", " "))
+
+
+def amount(value: int, unit: str) -> str:
+    """A weight of stacks with its unit."""
     if unit == "ns":
         return format_ns(value)
     return format_bytes(value) if unit == "bytes" else format_count(value)
