@@ -37,19 +37,23 @@ class Claim:
             f"{format_count(self.gaps.height)} gaps, {format_ns(self.cost_ns)} in all, the longest "
             f"{format_ns(longest)}"  # type: ignore[arg-type]
         ]
-        host = self.host_op
-        return [*lines, f"the host was mostly in  {host}"] if host else lines
+        if self.host_op is not None:
+            return [*lines, f"the host was mostly in  {self.host_op}"]
+        if self._host_op_of_half == [None]:
+            return [*lines, "the host was mostly in no range that was recorded"]
+        return lines
 
     @property
     def host_op(self) -> str | None:
-        """The host range with the largest share of the time."""
-        top = (
-            self.gaps.drop_nulls("host_op")
-            .group_by("host_op")
-            .agg(pl.col("duration_ns").sum())
-            .sort("duration_ns", "host_op", descending=[True, False])
-        )
-        return str(top.item(0, "host_op")) if top.height else None
+        """The host range that takes more than half of the time, if one does."""
+        found = self._host_op_of_half
+        return found[0] if found else None
+
+    @property
+    def _host_op_of_half(self) -> list[str | None]:
+        each = self.gaps.group_by("host_op").agg(pl.col("duration_ns").sum())
+        whole = pl.col("duration_ns").sum()
+        return each.filter(2 * pl.col("duration_ns") > whole).get_column("host_op").to_list()
 
     @property
     def rows(self) -> list[dict[str, Any]]:

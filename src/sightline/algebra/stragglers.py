@@ -115,7 +115,7 @@ def late_finding(
                 f"{format_ns(r['added_ns'])}"
                 for r in last.iter_rows(named=True)
             ),
-            f"compute there less that elsewhere: {format_ns(found.computes_more_ns)}; "
+            f"compute there less than elsewhere: {format_ns(found.computes_more_ns)}; "
             f"idle: {format_ns(found.idles_more_ns)} (means)",
         ],
         rows=found.arrivals.to_dicts(),

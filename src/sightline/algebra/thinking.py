@@ -38,11 +38,12 @@ def usual_ns(nodes: pl.DataFrame) -> int:
 
 # Compilers as recordings name them: torch._dynamo.utils.dynamo_timed wraps each phase in a range
 # "NAME (dynamo_timed)"; Python stacks name the two entry points; "CompileId" is newer PyTorch's
-# range around one compilation; NVRTC's call; Triton's compile as a Python function; and CUPTI's
-# records of the driver's JIT, as Nsight Systems and Kineto name them.
+# range around one compilation; NVRTC's call; Triton's compile as a Python function; nvFuser's NVTX
+# range; and CUPTI's records of the driver's JIT, as Nsight Systems and Kineto name them.
 COMPILING = (
     r"\(dynamo_timed\)|^CompileId|torch/_dynamo/convert_frame\.py|torch/_inductor/compile_fx\.py"
-    r"|^nvrtcCompileProgram|triton/compiler/compiler\.py\(\d+\): compile"
+    r"|^nvrtcCompileProgram|^FusionKernelRuntime::compileFusion"
+    r"|triton/compiler/compiler\.py\(\d+\): compile"
     r"|^(?i:driver (?:jit )?compiler)"
 )
 

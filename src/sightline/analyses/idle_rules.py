@@ -122,7 +122,10 @@ def run(run: Run) -> pl.DataFrame:
 
 
 def _again(run: Run, gaps: pl.DataFrame) -> pl.Series:
-    """Gaps in which the host compiles, not for the first time: later steps, or several gaps."""
+    """Gaps in which the host compiles, not for the first time: several in steps after the first.
+
+    Without steps a first compilation looks the same: it takes a gap for each graph.
+    """
     compiles = 2 * pl.col("compile_ns") > pl.col("duration_ns")
     host = run.table("host_ops").select("rank", "layer", "start_ns", "end_ns")
     steps = (
@@ -133,8 +136,8 @@ def _again(run: Run, gaps: pl.DataFrame) -> pl.Series:
     marked = gaps.select("rank", "end_ns", compiles=compiles).join(
         steps, on="rank", how="left", maintain_order="left"
     )
-    early = (pl.col("end_ns") <= pl.col("first_end")) & (pl.col("n") > 1)
-    mine = pl.col("compiles") & ~early.fill_null(value=False)
+    later = (pl.col("end_ns") > pl.col("first_end")) & (pl.col("n") > 1)
+    mine = pl.col("compiles") & later.fill_null(value=False)
     return marked.select((mine & (mine.sum().over("rank") > 1)).alias("again")).to_series()
 
 

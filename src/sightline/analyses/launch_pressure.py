@@ -12,6 +12,9 @@ from sightline.model.run import Run
 
 # TraceLens's agent (docs, 2026-08) calls idle above 15 % of the window worth a look.
 IDLE_PCT = 15.0
+# Gaps up to so many usual intervals between launches are the pace of launching; longer ones are
+# something else that the host did once (ours: a start-up of seconds must not count as pace).
+PACE_INTERVALS = 10
 
 ANALYSIS = Analysis(
     "launch_pressure",
@@ -29,10 +32,14 @@ ANALYSIS = Analysis(
         pct("empty_queue_pct", "empty_queue, % of launches"),
         duration("late_idle_ns", "idle because a launch came late or was on its way"),
         pct("late_idle_pct", "late_idle_ns, % of the window"),
+        duration(
+            "pace_idle_ns",
+            f"the part of late_idle_ns in gaps of up to {PACE_INTERVALS} median intervals",
+        ),
         flag(
             "launch_bound",
-            f"late_idle_pct is over {IDLE_PCT:.0f}, the queue is empty at most launches, and the "
-            "host's pace of launches is slower than the device",
+            f"late_idle_pct is over {IDLE_PCT:.0f}, most of it pace_idle_ns, the queue is empty at "
+            "most launches, and the host's pace of launches is slower than the device",
         ),
     ),
     needs=("device_ops", "host_ops"),
@@ -60,11 +67,16 @@ def run(run: Run) -> pl.DataFrame:
         .group_by(_BY)
         .agg(launch_calls=pl.len(), median_interval_ns=pl.col("interval").median())
     )
+    at_pace = pl.col("duration_ns") <= PACE_INTERVALS * pl.col("median_interval_ns")
     late = (
-        run.ask("idle")
+        run.ask("idle_gaps")
         .filter(pl.col("cause").is_in(["host_late", "launch_latency"]))
+        .join(calls, on=_BY)
         .group_by(_BY)
-        .agg(late_idle_ns=pl.col("total_ns").sum())
+        .agg(
+            late_idle_ns=pl.col("duration_ns").sum(),
+            pace_idle_ns=pl.col("duration_ns").filter(at_pace).sum(),
+        )
     )
     return (
         launched.group_by(_BY)
@@ -76,13 +88,14 @@ def run(run: Run) -> pl.DataFrame:
         .join(calls, on=_BY)
         .join(late, on=_BY, how="left")
         .join(run.ask("breakdown").select(*_BY, "window_ns"), on=_BY)
-        .with_columns(pl.col("late_idle_ns").fill_null(0))
+        .with_columns(pl.col("late_idle_ns", "pace_idle_ns").fill_null(0))
         .with_columns(
             empty_queue_pct=100 * pl.col("empty_queue") / pl.col("launches"),
             late_idle_pct=(100 * pl.col("late_idle_ns") / pl.col("window_ns")).fill_nan(0.0),
         )
         .with_columns(
             launch_bound=(pl.col("late_idle_pct") > IDLE_PCT)
+            & (2 * pl.col("pace_idle_ns") > pl.col("late_idle_ns"))
             & (pl.col("empty_queue_pct") > 50)
             & (pl.col("median_interval_ns") > pl.col("median_op_ns"))
         )

@@ -46,8 +46,8 @@ def check(run: Run) -> Iterator[Finding]:
         return
     if slowed(run) is None:
         yield abstain(
-            RULE, "no clock, power or temperature over time is recorded, so power-capped and "
-            "thermal are not judged either: nsys profile --gpu-metrics-devices=all"
+            RULE, "nor are power-capped and thermal: no clocks were recorded, as sightline run "
+            "does"
         )  # fmt: skip
         return
     yield from clock_finding(

@@ -12,8 +12,10 @@ Evidence
     against median kernel length; share of launches that met an empty queue.
 
 Threshold
-    Late idle over 15 % of the window (TraceLens agent, 2026-08: idle flagged above 15 %), queue
-    empty at more than half of the launches, and launches further apart than kernels are long.
+    Late idle over 15 % of the window (TraceLens agent, 2026-08: idle flagged above 15 %), most of
+    it in gaps of up to ten usual launch intervals (longer ones are no pace, but something that the
+    host did once: host-late), queue empty at more than half of the launches, and launches further
+    apart than kernels are long.
 
 Fix
     Replay the step as a CUDA graph (torch.compile(mode="reduce-overhead"), torch.cuda.graphs),
@@ -111,11 +113,21 @@ def _steady(run: Run) -> str:
 
 
 def _host_time(run: Run, rank: int) -> list[str]:
-    """Where the launching rank's host time goes: operators and calls by their own time."""
+    """Where the launching rank's host time goes, in the window: by operators' and calls' own."""
+    window = run.ask("windows").filter(pl.col("rank") == rank)
+    begin = window.get_column("window_start_ns").min()
+    end = window.get_column("window_end_ns").max()
     host = (
         run.table("host_ops")
         .filter(pl.col("rank") == rank, pl.col("layer").is_in(["op", "runtime", "driver"]))
-        .select("host_op_id", "parent_id", "name", ns=pl.col("end_ns") - pl.col("start_ns"))
+        .filter(pl.col("end_ns") > begin, pl.col("start_ns") < end)
+        .select(
+            "host_op_id",
+            "parent_id",
+            "name",
+            ns=pl.min_horizontal("end_ns", pl.lit(end))
+            - pl.max_horizontal("start_ns", pl.lit(begin)),
+        )
     )
     # What lies below a range is taken from its name's sum: names are few, ranges many.
     above = row_of(host.get_column("host_op_id"), host.get_column("parent_id"))

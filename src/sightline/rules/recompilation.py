@@ -9,10 +9,11 @@ Why it hurts
     compiles anew whenever a guard fails: another shape, another Python value, another module.
 
 Evidence
-    Idle gaps of which a compiler on the launching thread takes more than half, outside of the first
-    step: ranges of Dynamo and Inductor ((dynamo_timed), CompileId, torch/_dynamo/convert_frame,
-    torch/_inductor/compile_fx), of Triton (compiler.compile), calls of NVRTC (nvrtcCompileProgram),
-    and the driver's JIT as Nsight Systems records it. The gain is a replay without this time.
+    Idle gaps of which a compiler on the launching thread takes more than half, in marked steps
+    after the first: ranges of Dynamo and Inductor ((dynamo_timed), CompileId,
+    torch/_dynamo/convert_frame, torch/_inductor/compile_fx), of Triton (compiler.compile) and
+    nvFuser, calls of NVRTC, and the driver's JIT as Nsight Systems records it. The gain is a replay
+    without this time.
 
 Threshold
     Over 5 % of the window (TraceLens agent, 2026-08: its threshold for copies and communication;

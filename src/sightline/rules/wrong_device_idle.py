@@ -151,6 +151,5 @@ def _devices(rows: pl.DataFrame) -> str:
 
 
 def _alone(run: Run) -> bool:
-    """Whether the recording is a job of one rank, as far as it says."""
-    size = run.table("recordings").get_column("world_size").max()
-    return size is None or size == 1
+    """Whether the recording says that it is all of the job: other ranks have their own."""
+    return run.table("recordings").get_column("world_size").max() == 1

@@ -14,12 +14,12 @@ def headline(data: dict[str, Any]) -> str:
     if not rows:
         if data["profiled_kernels"]:
             count = data["counts"]["profiled_kernels"]
-            which = (
-                "One kernel execution was"
-                if count == 1
-                else (f"{format_count(count)} kernel executions were")
+            if count == 1:
+                return "One kernel execution was profiled by itself; there is no timeline."
+            return (
+                f"{format_count(count)} kernel executions were profiled, each by itself; there is "
+                "no timeline."
             )
-            return f"{which} profiled by itself; there is no timeline."
         if data["counts"].get("host_ops"):
             return "No GPU operation was recorded; this is about the CPU only."
         return "The recording has no timeline."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
+from sightline.report.finding_text import share_of
 from sightline.report.html import blocks
 from sightline.report.html.declare import Block, Panel, View
 from sightline.report.html.evidence import intervals, shown
@@ -62,7 +63,7 @@ def _card(view: View, finding: dict[str, Any]) -> dict[str, Any]:
         "cost_ns": finding["cost_ns"],
         "cost_pct": finding["cost_pct"],
         "gain_ns": finding["gain_ns"],
-        "of": "window" if view.has_device else "profiled kernel time",
+        "of": share_of(finding["rule"], view.has_device).removeprefix("the "),
         "evidence": [printable(e) for e in finding["evidence"]],
         "cause": text("cause"),
         "fix": text("fix"),
