@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from sightline.algebra.nesting import nest
-from sightline.algebra.order import KEY_LIMIT, by_start
+from sightline.algebra.order import KEY_LIMIT, by_start, group_numbers
 
 # Each level costs one pass over the rows below it, about 60 ns a row; the stack of nest() about
 # 500 ns a row, however deep. API calls are flat; Python stacks are 50 deep.
@@ -67,15 +67,17 @@ def _sorted(
     A thread's keys all lie below those of the next thread, so what holds for times of one thread
     holds for keys of all threads together.
     """
-    threads = frame.select(thread).unique().sort(*thread).with_row_index("_lane")
-    lane = (
-        frame.select(thread)
-        .join(threads, on=list(thread), how="left", nulls_equal=True, maintain_order="left")
-        .get_column("_lane")
-    )
+    lane, lanes = group_numbers(frame, thread)
     low, high = frame.select(pl.col("start_ns").min(), pl.col("end_ns").max()).row(0)
     span = 1 if low is None else high - low + 1
-    fits = threads.height * span < KEY_LIMIT
+    fits = lanes * span < KEY_LIMIT
+    if lane is None:
+        threads = frame.select(thread).unique().sort(*thread).with_row_index("_lane")
+        lane = (
+            frame.select(thread)
+            .join(threads, on=list(thread), how="left", nulls_equal=True, maintain_order="left")
+            .get_column("_lane")
+        )
     keys = frame.select(
         lane=lane.cast(pl.Int64),
         start=pl.col("start_ns") - (low or 0),

@@ -49,17 +49,28 @@ def _one_number(frame: pl.DataFrame, groups: Sequence[str], first: str) -> pl.Se
     low, high = key.min(), key.max()
     if key.null_count() or not isinstance(low, int) or not isinstance(high, int):
         return None
+    number, size = group_numbers(frame, groups)
+    if number is None or size * (high - low + 1) >= KEY_LIMIT:
+        return None
+    return number * (high - low + 1) + (key - low)
+
+
+def group_numbers(frame: pl.DataFrame, groups: Sequence[str]) -> tuple[pl.Series | None, int]:
+    """A number for each row's group, in order of the groups' columns (nulls first), below the
+
+    second answer; None where there may be too many of them for a number.
+    """
     size, number = 1, pl.repeat(0, frame.height, dtype=pl.Int64, eager=True)
     for column in frame.select(groups).get_columns():
         known = column.drop_nulls().unique().sort()
         if known.len() == 1 and not column.null_count():
             continue
-        # Nulls come first.
         place = (known.search_sorted(column).cast(pl.Int64) + 1).set(column.is_null(), 0)
-        number, size = number * (known.len() + 1) + place, size * (known.len() + 1)
-        if size * (high - low + 1) >= KEY_LIMIT:
-            return None
-    return number * (high - low + 1) + (key - low)
+        size *= known.len() + 1
+        if size >= KEY_LIMIT:
+            return None, size
+        number = number * (known.len() + 1) + place
+    return number, size
 
 
 def _ties_in_order(

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from sightline.algebra.lookup import numbered
 from sightline.importers.nsys import host
 from sightline.importers.nsys.codes import NVTX_THREAD_NAME, process, thread
 from sightline.importers.nsys.database import Database
@@ -99,9 +100,8 @@ def devices(db: Database, ops: pl.DataFrame, *, keep_identity: bool) -> pl.DataF
 
 def threads(db: Database, ranges: pl.DataFrame, others: list[pl.DataFrame]) -> pl.DataFrame:
     """Threads that did something; the export also names every other process of the machine."""
-    used = pl.concat(
-        [ranges.select("pid", "tid"), *(o.select("pid", "tid") for o in others)]
-    ).drop_nulls().unique().sort("pid", "tid")  # fmt: skip
+    found = [numbered(frame, ["pid", "tid"])[1] for frame in (ranges, *others)]
+    used = pl.concat(found).drop_nulls().unique().sort("pid", "tid")
     processes = (
         db.rows("PROCESSES", ["globalPid", "pid", "name"])
         .select(
