@@ -46,8 +46,8 @@ def check(run: Run) -> Iterator[Finding]:
         return
     if slowed(run) is None:
         yield abstain(
-            RULE, "nor are power-capped and thermal: no clocks were recorded, as sightline run "
-            "does"
+            RULE, "no clocks were recorded (sightline run records them), so neither are "
+            "power-capped and thermal"
         )  # fmt: skip
         return
     yield from clock_finding(
