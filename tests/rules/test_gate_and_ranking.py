@@ -30,6 +30,11 @@ def test_largest_gain_first_notes_and_abstentions_last():
     assert [f.rule for f in ranked(found, QUIET)] == ["b", "a", "c", "d"]
 
 
+def test_the_window_comes_before_profiled_kernels():
+    found = [finding("ncu-latency", 900), finding("sync-in-step", 3), finding("ncu-tail", 901)]
+    assert [f.rule for f in ranked(found, QUIET)] == ["sync-in-step", "ncu-tail", "ncu-latency"]
+
+
 def test_a_loss_lowers_confidence_and_is_named():
     gate = QUIET.with_columns(effect=pl.lit("lowers"), text=pl.lit("12 records were dropped"))
     (graded,) = ranked([finding("a", 5)], gate)

@@ -17,11 +17,18 @@ _WHY_LATE = ("host-late", "dataloader-starved", "allocator-churn", "jit-or-modul
 
 
 def ranked(found: Iterable[Finding], gate: pl.DataFrame) -> list[Finding]:
-    """Merged, graded by the data-quality gate, the largest gain first, abstentions last."""
+    """Merged, graded by the data-quality gate, the largest gain first, abstentions last.
+
+    Gains of the program's window come before those of profiled kernels, which a kernel profiler
+    runs one by one, with other clocks: the two are no measure for each other.
+    """
     graded = [_graded(f, gate) for f in _merged(list(found))]
     return sorted(
-        graded, key=lambda f: (f.abstained, f.severity == "info", -(f.gain_ns or 0), f.rule)
-    )
+        graded,
+        key=lambda f: (
+            f.abstained, f.severity == "info", f.rule.startswith("ncu-"), -(f.gain_ns or 0), f.rule
+        ),
+    )  # fmt: skip
 
 
 def _merged(found: list[Finding]) -> list[Finding]:
