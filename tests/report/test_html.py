@@ -135,6 +135,16 @@ def test_every_panel_is_there_or_says_why_not(scenario):
     assert page["panels"][0]["name"] == "summary"
 
 
+def test_the_summary_of_a_run_on_the_cpu_says_where_its_time_went():
+    run = simulated("cpu_only").run
+    found = registry.load("report.html.panels", "summary").data(View(run, summary(run)))
+    assert [block["kind"] for block in found] == ["text", "table", "limits"]
+    names, own = found[1]["columns"][0], found[1]["columns"][-1]
+    assert own["name"] == "host_self_ns"
+    largest = run.ask("ops").sort("host_self_ns", descending=True).head(1)
+    assert (names["values"][0], own["values"][0]) == largest.select("name", "host_self_ns").row(0)
+
+
 def test_the_timeline_holds_every_row_of_the_tables():
     run = simulated("exposed_communication").run
     view = View(run, summary(run))

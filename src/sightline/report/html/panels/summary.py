@@ -5,11 +5,15 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
+import polars as pl
+
+from sightline import registry
 from sightline.report.finding_text import share_of
 from sightline.report.html import blocks
 from sightline.report.html.declare import Block, Panel, View
 from sightline.report.html.evidence import intervals, shown
 from sightline.report.html.headline import device_label, headline
+from sightline.report.summary import TOP_KERNELS
 from sightline.text import printable
 
 PANEL = Panel("summary", "Summary", 0, needs_findings=True)
@@ -20,7 +24,10 @@ def data(view: View) -> list[Block]:
     report = view.summary
     found = [blocks.text(headline(report), "lead")]
     judged = [f for f in report["findings"] if not f["abstained"]]
-    found.append({"kind": "findings", "cards": [_card(view, f) for f in judged]})
+    if judged or view.has_device or report["profiled_kernels"]:
+        found.append({"kind": "findings", "cards": [_card(view, f) for f in judged]})
+    if report["ops"]:
+        found.append(_operators(view))
     if view.has_device:
         frame = view.run.ask("breakdown")
         labels = [device_label(row, report["breakdown"]) for row in report["breakdown"]]
@@ -36,6 +43,19 @@ def data(view: View) -> list[Block]:
     ]  # fmt: skip
     found.append({"kind": "limits", "title": "What limits the conclusions", "rows": limits})
     return found
+
+
+def _operators(view: View) -> Block:
+    """What there is to say first of a run on the CPU: where its own time went."""
+    analysis = registry.load("analyses", "ops").ANALYSIS
+    on_device = [c.name for c in analysis.columns if c.name.startswith(("device_", "launches"))]
+    frame = view.run.ask("ops").filter(pl.col("instances") > 0)
+    return blocks.table(
+        "Operators, by their own time",
+        frame.sort("host_self_ns", "name", descending=[True, False]).head(TOP_KERNELS),
+        analysis.columns,
+        hide=on_device,
+    )
 
 
 def _limit(row: dict[str, Any]) -> dict[str, str]:
