@@ -28,6 +28,13 @@ def test_names_are_text(tmp_path):
     assert text(evil).endswith(r"&gt; \| \[a\]\(b\) \`c\` \*\*d\*\* \# e")
 
 
+def test_two_formats_at_once_are_refused(tmp_path):
+    trace = traces.write(tmp_path, [traces.kernel("k", 0, 5)])
+    outcome = sightline("report", trace, "--json", "--format", "markdown")
+    assert outcome.code == 2
+    assert "two forms" in outcome.err
+
+
 def test_an_unknown_format_is_said(tmp_path):
     trace = traces.write(tmp_path, [traces.kernel("k", 0, 5)])
     outcome = sightline("report", trace, "--format", "docx")

@@ -87,6 +87,8 @@ def _form(args: argparse.Namespace) -> str:
 
     from sightline.errors import RequestError
 
+    if args.json and args.format not in (None, "json"):
+        raise RequestError(f"--json and --format {args.format} are two forms", hint="Ask for one.")
     form = "json" if args.json else args.format
     if form is not None and form not in FORMATS:
         raise RequestError(f"there is no format '{form}'", why=f"there are {', '.join(FORMATS)}")
