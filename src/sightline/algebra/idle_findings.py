@@ -37,10 +37,12 @@ class Claim:
             f"{format_count(self.gaps.height)} gaps, {format_ns(self.cost_ns)} in all, the longest "
             f"{format_ns(longest)}"  # type: ignore[arg-type]
         ]
-        if self.host_op is not None:
-            return [*lines, f"the host was mostly in  {self.host_op}"]
-        if self._host_op_of_half == [None]:
-            return [*lines, "the host was mostly in no range that was recorded"]
+        lines += [
+            "the host was mostly in no range that was recorded"
+            if host is None
+            else f"the host was mostly in  {host}"
+            for host in self._host_op_of_half
+        ]
         return lines
 
     @property

@@ -26,9 +26,14 @@ def ranked(found: Iterable[Finding], gate: pl.DataFrame) -> list[Finding]:
     return sorted(
         graded,
         key=lambda f: (
-            f.abstained, f.severity == "info", f.rule.startswith("ncu-"), -(f.gain_ns or 0), f.rule
+            f.abstained, f.severity == "info", is_of_kernels(f.rule), -(f.gain_ns or 0), f.rule
         ),
     )  # fmt: skip
+
+
+def is_of_kernels(rule: str) -> bool:
+    """Whether a rule's costs are shares of what a kernel profiler timed, not of the window."""
+    return rule.startswith("ncu-")
 
 
 def _merged(found: list[Finding]) -> list[Finding]:

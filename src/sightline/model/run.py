@@ -11,10 +11,10 @@ from typing import Any
 import polars as pl
 
 from sightline import registry
-from sightline.errors import MissingDataError, RequestError, StoreError
+from sightline.errors import MissingDataError, RequestError
 from sightline.model.columns import Table, conform, empty
 from sightline.model.declare import Analysis
-from sightline.model.store import AGAIN, FROM_FACTS, Part
+from sightline.model.store import FROM_FACTS, Part, unreadable
 
 # What records a table, for people who do not know how it came about.
 _RECORDED_BY = {
@@ -74,11 +74,7 @@ class Run:
         try:
             return self.scan(name).collect()
         except (pl.exceptions.PolarsError, OSError) as error:
-            raise StoreError(
-                f"cannot read table {name} of {self.parts[0].store}",
-                why=str(error).splitlines()[0],
-                hint=AGAIN,
-            ) from error
+            raise unreadable(name, self.parts[0].store, error) from error
 
     def rows(self, name: str) -> int:
         """How many rows a table has, without reading it."""

@@ -33,7 +33,6 @@ FROM_FACTS = ("quality", "recordings")  # tables that run.json holds, too small 
 VERSION = 1
 Tables = MutableMapping[str, pl.DataFrame | pl.LazyFrame]
 ID_SHIFT = 40  # 2^40 rows of a table in one recording, 2^23 recordings in a run
-AGAIN = "Import the recording again, or remove the cache:  sightline cache clear"
 _ROW_GROUP = 1 << 17  # rows of a large table that are held at once
 _AT_ONCE = 4  # tables
 _ZSTD_LEVEL = 1  # level 1 writes about three times faster than Polars' default for 10 % more bytes
@@ -62,11 +61,7 @@ class Part:
         try:
             return set(pl.read_parquet_schema(self.file(table.name)))
         except (pl.exceptions.PolarsError, OSError) as error:
-            raise StoreError(
-                f"cannot read table {table.name} of {self.store}",
-                why=str(error).splitlines()[0],
-                hint=AGAIN,
-            ) from error
+            raise unreadable(table.name, self.store, error) from error
 
     def scan(self, table: Table) -> pl.LazyFrame | None:
         """The recording's rows of a table with the run's rank and ids, or None if it has none."""
@@ -98,6 +93,15 @@ class Part:
             shifted = [c for c in table.ids if c != "recording_id"]
             frame = frame.with_columns(pl.col(c) + offset for c in shifted)
         return frame.select(list(table.schema))
+
+
+def unreadable(table: str, store: Path, error: Exception) -> StoreError:
+    """What to say where a file of a store is damaged."""
+    return StoreError(
+        f"cannot read table {table} of {store}",
+        why=str(error).splitlines()[0],
+        hint="Import the recording again, or remove the cache:  sightline cache clear",
+    )
 
 
 def fact_rows(facts: dict[str, Any], table: Table) -> list[dict[str, Any]]:
@@ -140,7 +144,7 @@ def write_store(
         }
         (scratch / "run.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
         scratch.chmod(0o755)
-        _replace(scratch, target)
+        put_in_place(scratch, target)
     except OSError as error:
         raise StoreError(f"cannot write {target}", why=(error.strerror or str(error))) from error
     finally:
@@ -178,7 +182,7 @@ def _write(frame: pl.DataFrame | pl.LazyFrame, path: Path) -> int:
     return int(pl.scan_parquet(path).select(pl.len()).collect().item())
 
 
-def _replace(scratch: Path, target: Path) -> None:
+def put_in_place(scratch: Path, target: Path) -> None:
     """Put the new folder in place of the old one; of two writers at once the last wins."""
     if target.exists():
         shutil.rmtree(target)

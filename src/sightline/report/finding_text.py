@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from sightline.algebra.gains import NOTABLE_PCT
+from sightline.algebra.ranking import is_of_kernels
 from sightline.model.declare import Finding
 from sightline.model.run import Run
 from sightline.text import printable
@@ -50,7 +51,7 @@ def verdict(found: Sequence[Finding], run: Run) -> str:
 
 def share_of(rule: str, has_timeline: bool) -> str:
     """What a finding's cost is a share of: what a kernel profiler timed is no program's window."""
-    return "the window" if has_timeline and not rule.startswith("ncu-") else "profiled kernel time"
+    return "the window" if has_timeline and not is_of_kernels(rule) else "profiled kernel time"
 
 
 def as_text(found: Sequence[Finding], run: Run, width: int | None = None) -> str:

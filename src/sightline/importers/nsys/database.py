@@ -15,6 +15,7 @@ from urllib.parse import quote
 import polars as pl
 
 from sightline._native import Batch, integers
+from sightline.algebra.lookup import row_of
 from sightline.errors import DamagedError
 
 # What reading a damaged file raises: SQLite's own error, or its message if that is no UTF-8.
@@ -22,7 +23,6 @@ FAILURES = (sqlite3.Error, UnicodeError, OverflowError)
 
 SPAN_ROWS = 100_000  # lost at most where a part of the file is damaged
 ROWID = -1  # the row's own number, as a place among its columns
-_MAX_HOLES = 8  # places per string, at most, in the table that finds a string by its number
 _VERSIONED = re.compile(r"^(.+)_V(\d+)$")  # some exports name a table CUPTI_..._KERNEL_V2
 _PAGES_AT = 28  # SQLite file format, section 1.3: the header's count of pages
 
@@ -169,25 +169,14 @@ class Database:
         return frame.drop(set(texts.values())).with_columns(found)
 
     def _texts(self, ids: pl.Series) -> pl.Series:
-        by_place = self._by_place
-        if by_place is None:
-            found = ids.to_frame("id").join(
-                self.strings, on="id", how="left", maintain_order="left"
-            )
-            return found.get_column("value").cast(pl.Categorical)
-        inside = (ids >= 0) & (ids < by_place.len())
-        return by_place.gather(ids.set(~inside.fill_null(value=True), None))
+        known, values = self._by_id
+        return values.gather(row_of(known, ids))
 
     @cached_property
-    def _by_place(self) -> pl.Series | None:
-        """Each string at the place of its id; None where ids have large holes (damage)."""
-        ids = self.strings.get_column("id")
-        size = 1 + max(ids.drop_nulls(), default=0)
-        if size > _MAX_HOLES * (ids.len() + 1):
-            return None
-        places = pl.select(id=pl.int_range(size))
-        strings = places.join(self.strings, on="id", how="left", maintain_order="left")
-        return strings.get_column("value").cast(pl.Categorical)
+    def _by_id(self) -> tuple[pl.Series, pl.Series]:
+        """The string table's ids in order, and their texts."""
+        strings = self.strings.drop_nulls("id").sort("id")
+        return strings.get_column("id"), strings.get_column("value").cast(pl.Categorical)
 
     def labels(self, enumeration: str) -> dict[int, str]:
         """Labels of one of the export's own enumerations, or {} in older exports."""

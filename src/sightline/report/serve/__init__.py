@@ -10,6 +10,7 @@ from pathlib import Path
 from sightline.errors import StoreError
 from sightline.importers import _cache
 from sightline.model.run import Run
+from sightline.model.store import put_in_place
 from sightline.report.kept import identity
 from sightline.report.serve.build import Say, build
 from sightline.report.serve.index import Index
@@ -32,33 +33,31 @@ def prepared(run: Run, say: Say = lambda _: None) -> Index:
         return index
     try:
         _cache.folder().mkdir(parents=True, exist_ok=True)
-        scratch = tempfile.TemporaryDirectory(prefix=".serve-", dir=_cache.folder())
+        folder = Path(tempfile.mkdtemp(prefix=".serve-", dir=_cache.folder()))
     except OSError:
-        scratch = tempfile.TemporaryDirectory(prefix="sightline-serve-")
-    with scratch as name:
-        folder = Path(name)
-        _cache.touch(folder)
-        try:
-            index = build(run, folder, say)
-            _ = index.columns
-            if folder.parent == _cache.folder():
-                index.write()
-                _keep(folder, entry)
-        except OSError as error:
-            raise StoreError(
-                f"cannot prepare the timeline in {folder}",
-                why=error.strerror or str(error),
-                hint="It takes 37 bytes an event. Name a folder with room:  SIGHTLINE_CACHE=FOLDER",
-            ) from error
+        folder = Path(tempfile.mkdtemp(prefix="sightline-serve-"))
+    _cache.touch(folder)
+    try:
+        index = build(run, folder, say)
+        _ = index.columns
+        if folder.parent == _cache.folder():
+            index.write()
+            _keep(folder, entry)
+    except OSError as error:
+        raise StoreError(
+            f"cannot prepare the timeline in {folder}",
+            why=error.strerror or str(error),
+            hint="It takes 37 bytes an event. Name a folder with room:  SIGHTLINE_CACHE=FOLDER",
+        ) from error
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
     return index
 
 
 def _keep(folder: Path, entry: Path) -> None:
-    """The folder as an entry of the cache. Of two servers at once the last one's is kept."""
-    shutil.rmtree(entry, ignore_errors=True)
+    """The folder as an entry of the cache, unless another server is about to do the same."""
     with contextlib.suppress(OSError):
-        folder.rename(entry)
-        folder.mkdir()  # for its own end
+        put_in_place(folder, entry)
         _cache.touch(entry)
         _cache.trim()
 
