@@ -17,7 +17,7 @@ import pytest
 import sightline as sl
 from sightline.errors import SightlineError
 from sightline.inline import session
-from sightline.inline.recorder import Recorder, now
+from sightline.inline.recorder import Recorder, end, now
 from sightline.model import event_file as f
 
 LOOP = """
@@ -120,12 +120,9 @@ def whole(tmp_path_factory) -> bytes:
     file = Recorder(path)
     file.fact(rank=3, world_size=8, sightline="0.1.0", pair_ns=700)
     for n in range(20):
-        start = now()
-        chunk, at = file.begin(
-            f.OPEN, file.name(f"range {n % 3} with a long name: {'x' * 40}"), start
-        )
+        chunk, at = file.begin(file.name(f"range {n % 3} with a long name: {'x' * 40}"), now())
         file.sample("power [W]", now(), 300.0 + n, 1)
-        file.end(chunk, at, start, now(), file.name("end"), 0)
+        end(chunk, at, now(), f.RANGE)
     file.close()
     return path.read_bytes()[: 160 * f.SLOT]
 

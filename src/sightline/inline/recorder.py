@@ -1,7 +1,7 @@
 """The writer of one process's event file. model.event_file says what is in it, and why.
 
 A write costs no system call: slots lie in shared memory that the operating system keeps when the
-process dies. Numbers of slots come from one counter, so threads never share a slot.
+process dies. The slots of a chunk come from one iterator, so threads never share one.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import mmap
 import os
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,21 @@ CLOCK_EVERY_NS = 1_000_000_000
 MAX_NAMES = 100_000  # a name made anew for each event must not fill the program's memory
 MAX_TEXT = 60_000
 _pack = f.EVENT.pack_into
-_slot_bytes, _chunk_bytes, _no_device = f.SLOT, f.CHUNK, f.NO_DEVICE  # looked up 30 ns faster
+_no_device = f.NO_DEVICE  # looked up 30 ns faster
 _sink = mmap.mmap(-1, mmap.PAGESIZE)  # where events go for which there is no room
+_put_end, _end_at, _kind_at = f.END.pack_into, f.END_AT, f.KIND_AT
 now = time.monotonic_ns
+
+
+def _slots_of(chunk: mmap.mmap, first: int = 0) -> tuple[mmap.mmap, Callable[[], int]]:
+    """A chunk, and what gives the offset of its next free slot, once to whoever asks."""
+    return chunk, iter(range(first * f.SLOT, f.CHUNK, f.SLOT)).__next__
+
+
+def end(chunk: mmap.mmap, at: int, ended: int, kind: int) -> None:
+    """Write the end of an open range into its slot, then that it is whole: a range, or a step."""
+    _put_end(chunk, at + _end_at, ended)
+    chunk[at + _kind_at] = kind
 
 
 class Recorder:
@@ -36,10 +49,9 @@ class Recorder:
         self.pid = os.getpid()
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         self._lock = threading.Lock()
-        self._names: dict[str, int] = {}
+        self.numbers: dict[str, int] = {}  # of names that are written
         self._own = threading.local()
         self._texts = itertools.count(1)
-        self._next = itertools.count(f.FIRST_EVENT).__next__
         self.next_clock = 0
         self.lost = 0
         self.error = 0
@@ -49,7 +61,8 @@ class Recorder:
             os.close(self._file)
             path.unlink(missing_ok=True)
             raise
-        self._at = (self._first, 0)  # the chunk that is written to and where it begins
+        self._chunks = 1
+        self._free = _slots_of(self._first, f.FIRST_EVENT)
         f.HEADER.pack_into(self._first, 0, f.MAGIC, f.VERSION, self.pid, now())
         self._status(f.WRITING)
         self.clock()
@@ -59,9 +72,8 @@ class Recorder:
         """A recorder of one chunk without a file, to measure what writing costs."""
         made = cls.__new__(cls)
         made._lock, made._own = threading.Lock(), threading.local()
-        made._names, made._texts = {}, itertools.count(1)
-        made._next = itertools.count(f.FIRST_EVENT).__next__
-        made._at = (mmap.mmap(-1, f.CHUNK), 0)
+        made.numbers, made._texts = {}, itertools.count(1)
+        made._free = _slots_of(mmap.mmap(-1, f.CHUNK))
         return made
 
     def _mapped(self, offset: int) -> mmap.mmap:
@@ -73,57 +85,43 @@ class Recorder:
 
     def _slot(self) -> tuple[mmap.mmap, int]:
         """The memory and offset of a slot that is nobody else's."""
-        place = self._next() * f.SLOT
-        chunk, base = self._at
-        at = place - base
-        return (chunk, at) if 0 <= at < f.CHUNK else self._slot_elsewhere(place)
+        chunk, following = self._free
+        try:
+            return chunk, following()
+        except StopIteration:
+            return self._slot_of_next_chunk(chunk)
 
-    def _slot_elsewhere(self, place: int) -> tuple[mmap.mmap, int]:
-        base = place // f.CHUNK * f.CHUNK
+    def _slot_of_next_chunk(self, full: mmap.mmap) -> tuple[mmap.mmap, int]:
         with self._lock:
-            chunk, current = self._at
             try:
-                if base < current:  # another thread has gone on to the next chunk in between
-                    return mmap.mmap(self._file, f.CHUNK, offset=base), place - base
-                if base > current:
+                if self._free[0] is full:  # else another thread has gone on in between
                     if self.error:
                         raise OSError(self.error, "")
-                    chunk = self._mapped(base)
-                    self._at = (chunk, base)
-                return chunk, place - base
+                    self._free = _slots_of(self._mapped(self._chunks * f.CHUNK))
+                    self._chunks += 1
             except OSError as error:
                 self.error = error.errno or errno.EIO
                 self.lost += 1
                 self._status(f.FULL)
                 return _sink, 0
+        return self._slot()
 
-    def begin(self, kind: int, name: int, start: int, extra: int = 0) -> tuple[mmap.mmap, int]:
-        """Write an open range; where it lies, so that its end can be written there."""
+    def begin(
+        self, name: int, start: int, extra: int = 0, flags: int = 0, kind: int = f.OPEN
+    ) -> tuple[mmap.mmap, int]:
+        """Write an open range or step; where it lies, so that its end can be written there."""
         # As in _slot and thread: a call less is a tenth of the whole cost.
-        place = self._next() * _slot_bytes
-        chunk, base = self._at
-        at = place - base
-        if not 0 <= at < _chunk_bytes:
-            chunk, at = self._slot_elsewhere(place)
+        chunk, following = self._free
+        try:
+            at = following()
+        except StopIteration:
+            chunk, at = self._slot_of_next_chunk(chunk)
         try:
             tid = self._own.tid
         except AttributeError:
             tid = self.thread()
-        _pack(chunk, at, start, 0, name, tid, extra, 0, _no_device, kind)
+        _pack(chunk, at, start, 0, name, tid, extra, flags, _no_device, kind)
         return chunk, at
-
-    def end(
-        self, chunk: mmap.mmap, at: int, start: int, end: int, name: int, extra: int,
-        kind: int = f.RANGE,
-    ) -> None:  # fmt: skip
-        """Write the end of a range over its beginning."""
-        try:
-            tid = self._own.tid
-        except AttributeError:
-            tid = self.thread()
-        _pack(
-            chunk, at, start, end, name, tid, extra, f.HAS_PAYLOAD if extra else 0, _no_device, kind
-        )
 
     def put(
         self, kind: int, name: int, first: int, second: int = 0, *,
@@ -149,12 +147,12 @@ class Recorder:
 
     def name(self, text: str) -> int:
         """The number that stands for a name; the name is written when it is first seen."""
-        found = self._names.get(text)
+        found = self.numbers.get(text)
         if found is None:
             found = self.text(text, f.NAME)
-            if len(self._names) < MAX_NAMES:
+            if len(self.numbers) < MAX_NAMES:
                 # Two threads may both write a new name: both numbers stand for it.
-                self._names[text] = found
+                self.numbers[text] = found
         return found
 
     def text(self, text: str, kind: int) -> int:

@@ -24,7 +24,8 @@ from typing import Any
 
 from sightline.inline.rank import chosen, host_mark, identity
 from sightline.inline.recorder import Recorder, now
-from sightline.model.event_file import OPEN, SUFFIX
+from sightline.inline.recorder import end as end_of
+from sightline.model.event_file import RANGE, SUFFIX
 
 VARIABLE = "SIGHTLINE_RUN"
 OFF = "SIGHTLINE_OFF"
@@ -157,9 +158,8 @@ def pair_cost_ns() -> int:
     for _ in range(5):
         began = now()
         for _ in range(50):
-            start = now()
-            chunk, at = scratch.begin(OPEN, number, start)
-            scratch.end(chunk, at, start, now(), number, 0)
+            chunk, at = scratch.begin(number, now())
+            end_of(chunk, at, now(), RANGE)
         best = min(best, now() - began)
     return best // 50
 

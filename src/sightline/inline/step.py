@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from sightline.inline import session
-from sightline.inline.recorder import Recorder, now
+from sightline.inline.recorder import Recorder, end, now
 from sightline.inline.session import state
 from sightline.model import event_file as f
 
@@ -30,23 +30,21 @@ class Steps:
         self._chunk: Any = None
         self._at = 0
         self._file: Recorder | None = None
-        self._name = 0
 
     def open(self, began: int) -> None:
         """Begin the next step."""
         self._file = file = state.recorder or session.recorder()
         if file is not None:
             self._began = began
-            self._name = file.name(PREFIX)  # its number is beside it
-            self._chunk, self._at = file.begin(f.OPEN_STEP, self._name, began, self.count)
+            number = file.name(PREFIX)  # the step's own is beside it
+            self._chunk, self._at = file.begin(number, began, self.count, kind=f.OPEN_STEP)
 
     def close(self, ended: int) -> None:
         """End the open step."""
         file, chunk = self._file, self._chunk
         if chunk is not None and file is not None:
             self._chunk = None
-            _pack(chunk, self._at, self._began, ended, self._name, file.thread(), self.count, 0,
-                  f.NO_DEVICE, f.STEP)  # fmt: skip
+            end(chunk, self._at, ended, f.STEP)
             file.clock_if_due(ended)
         self.count += 1
 

@@ -31,6 +31,8 @@ EVENT = struct.Struct("<qqIIIHBB")  # first, second, name, thread, extra, flags,
 COUNTER = struct.Struct("<qdIIIHBB")  # time, value, name, thread, extra, flags, device, kind
 TEXT = struct.Struct("<IHB24sB")  # text id, part, length, bytes, kind
 TEXT_BYTES = 24
+END = struct.Struct("<q")  # second of EVENT, alone, at END_AT
+END_AT, KIND_AT = 8, 31
 
 # Kinds of slots. What `first` and `second` are: start and end, or a moment and nothing.
 EMPTY, OPEN, RANGE, OPEN_STEP, STEP, MARK, SAMPLE, CLOCK, NAME, FACT, VOID, STATE = range(12)
