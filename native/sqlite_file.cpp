@@ -43,19 +43,31 @@ SqliteFile::~SqliteFile() {
     if (file_ >= 0) ::close(file_);
 }
 
-bool SqliteFile::read(uint32_t first, size_t count, std::vector<uint8_t>& bytes) const {
-    if (page_size_ == 0 || first == 0 || first + count - 1 > pages_) return false;
-    bytes.resize(count * page_size_);
-    const auto from = static_cast<off_t>((first - 1) * static_cast<uint64_t>(page_size_));
+bool SqliteFile::fill(uint32_t page, size_t bytes, uint8_t* out) const {
+    const auto from = static_cast<off_t>((page - 1) * static_cast<uint64_t>(page_size_));
     size_t done = 0;
-    while (done < bytes.size()) {
-        const ssize_t got = ::pread(file_, bytes.data() + done, bytes.size() - done,
-                                    from + static_cast<off_t>(done));
+    while (done < bytes) {
+        const ssize_t got = ::pread(file_, out + done, bytes - done, from + static_cast<off_t>(done));
         if (got < 0 && errno == EINTR) continue;
         if (got <= 0) return false;
         done += static_cast<size_t>(got);
     }
     return true;
+}
+
+bool SqliteFile::read(uint32_t first, size_t count, std::vector<uint8_t>& bytes) const {
+    if (page_size_ == 0 || first == 0 || first + count - 1 > pages_) return false;
+    bytes.resize(count * page_size_ + kSlack);
+    return fill(first, count * page_size_, bytes.data());
+}
+
+bool SqliteFile::rows(uint32_t page, size_t& found) const {
+    uint8_t head[8];
+    if (page == 0 || page > pages_ || !fill(page, sizeof head, head) || head[0] != kLeaf) {
+        return false;
+    }
+    found = big_endian<2>(head + 3);
+    return 8 + 2 * found <= usable_;
 }
 
 bool SqliteFile::leaves(uint32_t root, std::vector<uint32_t>& found) const {
@@ -140,8 +152,9 @@ bool SqliteFile::record(const uint8_t* page, uint16_t offset, Record& out,
     if (!overflow(static_cast<uint32_t>(big_endian<4>(at + local)), size - local, scratch)) {
         return false;
     }
-    out.data = scratch.data();
     out.size = scratch.size();
+    scratch.resize(out.size + kSlack);
+    out.data = scratch.data();
     return true;
 }
 

@@ -11,6 +11,10 @@
 
 namespace sightline {
 
+// Bytes that can be read after the end of what was asked for, so that a value of any size can be
+// taken with one load of eight.
+constexpr size_t kSlack = 8;
+
 // One row: its number, and its record (section 2.1 of the format).
 struct Record {
     int64_t rowid;
@@ -30,19 +34,24 @@ public:
     // is damaged, or where the root is not that of a table with rowids.
     bool leaves(uint32_t root, std::vector<uint32_t>& found) const;
 
-    // Some pages that follow each other in the file. False where they are not all there.
+    // How many rows a leaf page says it has. False where it is none.
+    bool rows(uint32_t page, size_t& found) const;
+
+    // Some pages that follow each other in the file, and kSlack bytes more. False where they are
+    // not all there.
     bool read(uint32_t first, size_t count, std::vector<uint8_t>& bytes) const;
 
     // Where the cells of a leaf page begin. False where the page is damaged.
     bool cells(const uint8_t* page, std::vector<uint16_t>& offsets) const;
 
-    // The record of a cell. `scratch` holds it where it goes on in overflow pages.
+    // The record of a cell, after which kSlack bytes can be read. `scratch` holds it where it goes on in overflow pages.
     bool record(const uint8_t* page, uint16_t offset, Record& out,
                 std::vector<uint8_t>& scratch) const;
 
     size_t page_size() const { return page_size_; }
 
 private:
+    bool fill(uint32_t page, size_t bytes, uint8_t* out) const;
     bool collect(uint32_t page, int depth, uint64_t& budget, std::vector<uint32_t>& found) const;
     bool overflow(uint32_t page, size_t missing, std::vector<uint8_t>& scratch) const;
 

@@ -10,10 +10,14 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 import sightline
 from sightline.importers.nsys import database
+from sightline.importers.nsys import tables as nsys_tables
 from sightline.model.run import Run
+from sightline.model.tables import device_ops
+from sightline.report.sql import answer
 from sightline.report.summary import limits
 from synth_nsys import Export, gpid, gtid
 
@@ -471,6 +475,39 @@ def test_the_input_is_left_as_it_was(tmp_path: Path) -> None:
     finally:
         folder.chmod(stat.S_IRWXU)
     assert (path.read_bytes(), path.stat().st_mtime_ns) == (before, stamp)
+
+
+def test_columns_of_one_value_are_not_written_but_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As large tables are; a run of two recordings, so that ids are moved."""
+    paths = []
+    for name in ("a", "b"):
+        e = Export()
+        for n in range(1, 4):
+            e.api("cudaLaunchKernel_v7000", n * 1_000, n * 1_000 + 400, n)
+            e.kernel(f"the {name}'s kernel", n * 1_000 + 500, n * 1_000 + 900, n, gridX=n)
+        paths.append(str(e.write(tmp_path / f"{name}.sqlite")))
+    query = "SELECT * FROM device_ops ORDER BY device_op_id"
+
+    def seen(cache: str) -> tuple[Run, list[pl.DataFrame], pl.DataFrame]:
+        monkeypatch.setenv("SIGHTLINE_CACHE", str(tmp_path / cache))
+        run = sightline.open(*paths)
+        return run, [run.table(n) for n in ("device_ops", "host_ops")], answer(run, query)
+
+    _, tables, rows = seen("whole")
+    monkeypatch.setattr(nsys_tables, "_LARGE_ROWS", 1)
+    run, again, rows_again = seen("large")
+    for one, other in zip([*tables, rows], [*again, rows_again], strict=True):
+        assert_frame_equal(one, other)
+    stored = run.parts[1].columns(device_ops.TABLE)
+    assert {"grid_x", "start_ns", "device_op_id"} <= stored
+    assert not {"name", "kind", "pid", "device_id", "block_x"} & stored
+    assert run.parts[1].constants(device_ops.TABLE)["name"] == "the b's kernel"
+    sightline.save(run, str(tmp_path / "s.sightline"))
+    saved = sightline.open(str(tmp_path / "s.sightline"))
+    assert_frame_equal(saved.table("device_ops"), tables[0])
+    assert "name" in saved.parts[1].columns(device_ops.TABLE)
 
 
 def test_an_export_without_cuda(tmp_path: Path) -> None:

@@ -70,29 +70,25 @@ def _sorted(
     lane, lanes = group_numbers(frame, thread)
     low, high = frame.select(pl.col("start_ns").min(), pl.col("end_ns").max()).row(0)
     span = 1 if low is None else high - low + 1
-    fits = lanes * span < KEY_LIMIT
-    if lane is None:
-        threads = frame.select(thread).unique().sort(*thread).with_row_index("_lane")
-        lane = (
-            frame.select(thread)
-            .join(threads, on=list(thread), how="left", nulls_equal=True, maintain_order="left")
-            .get_column("_lane")
-        )
-    keys = frame.select(
-        lane=lane.cast(pl.Int64),
-        start=pl.col("start_ns") - (low or 0),
-        end=pl.col("end_ns") - (low or 0),
-        order=pl.lit(0) if order is None else order,
-    )
-    if not fits:  # months of many threads: sort by four columns, nest by the stack
+    start, end = pl.col("start_ns") - (low or 0), pl.col("end_ns") - (low or 0)
+    tie = pl.lit(0) if order is None else order
+    if lane is None or lanes * span >= KEY_LIMIT:
+        # Months of many threads: sort by four columns, nest by the stack.
+        if lane is None:
+            threads = frame.select(thread).unique().sort(*thread).with_row_index("_lane")
+            lane = (
+                frame.select(thread)
+                .join(threads, on=list(thread), how="left", nulls_equal=True, maintain_order="left")
+                .get_column("_lane")
+            )
+        keys = frame.select(lane=lane.cast(pl.Int64), start=start, end=end, order=tie)
         keys = keys.with_row_index("row").sort(
             "lane", "start", "end", "order", "row", descending=[False, False, True, False, False]
         )
         return frame[keys.get_column("row")], keys
-    keys = keys.with_columns(
-        start=pl.col("start") + pl.col("lane") * span, end=pl.col("end") + pl.col("lane") * span
-    ).drop("lane")
-    keys = by_start(keys)
+    lane *= span
+    keys = by_start(frame.select(start=start + lane, end=end + lane, order=tie))
+    del lane  # of millions of rows it is not little, and copies of the frame's columns come next
     rows = keys.get_column("row")
     return (frame if rows.is_sorted() else _gathered(frame, rows)), keys
 

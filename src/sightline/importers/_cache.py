@@ -13,6 +13,8 @@ import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from blake3 import blake3
+
 from sightline.errors import InputError
 from sightline.model.source import Source
 
@@ -66,7 +68,7 @@ def _digest(path: Path, size: int) -> str:
 
 
 def _digest_of_part(path: Path, start: int) -> bytes:
-    digest = hashlib.blake2b(digest_size=16)
+    digest = blake3()
     left = _PART_BYTES
     with path.open("rb", buffering=0) as raw:
         raw.seek(start)

@@ -212,12 +212,16 @@ def import_one(source: Source, options: ImportOptions) -> Path:
         "importer_version": f"{__version__}/{importer.version}",
         "bytes": source.size,
         "quality": [vars(q) for q in imported.quality],
+        "constants": imported.constants,
     }
     tables: Tables = {}
     for name in list(imported.tables):
         tables[name] = _with_values(imported.tables.pop(name), _stored_columns(name))
     for name in list(imported.large):
-        tables[name] = _with_values(imported.large.pop(name), _stored_columns(name))
+        columns = [
+            c for c in _stored_columns(name) if c.name not in imported.constants.get(name, ())
+        ]
+        tables[name] = _with_values(imported.large.pop(name), tuple(columns))
     if options.clock_shift_ns:
         for name in tables:
             tables[name] = _shifted(tables[name], options.clock_shift_ns)
@@ -339,7 +343,8 @@ def save(run: Run, target: Path) -> None:
                 if frame is not None:
                     # Ids of the run are those of the new store, where the numbers are the same.
                     tables[name] = frame.drop("rank").collect()
-            facts = {k: v for k, v in part.facts.items() if k not in ("rows", "own_rank")}
+            here = ("rows", "own_rank", "constants")
+            facts = {k: v for k, v in part.facts.items() if k not in here}
             yield part.rank, facts, tables
 
     write_store(target, recordings(), sightline_version=__version__)

@@ -34,12 +34,14 @@ class Imported:
     """What an importer read: tables without `rank` and `recording_id`, and facts on the file.
 
     `large` holds tables that are never in memory as a whole: they are made while they are written.
+    `constants` are columns of those that have one value throughout, and are not in their rows.
     """
 
     tables: dict[str, pl.DataFrame]
     recording: dict[str, Any]
     quality: list[Quality] = field(default_factory=list)
     large: dict[str, pl.LazyFrame] = field(default_factory=dict)
+    constants: dict[str, dict[str, int | str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

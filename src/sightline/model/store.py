@@ -5,8 +5,9 @@
       device_ops/rank=0/0.parquet           one file per table and recording, hive-partitioned
       ...
 
-A file may lack columns that are null throughout: the cache leaves them out, since writing a null
-takes as long as writing a number. Part.scan puts them back.
+A file may lack columns that have one value throughout: the cache leaves them out, since writing
+the same value again takes as long as writing another. run.json holds the value, or none for null;
+Part.scan puts the columns back.
 Row ids in file k of a store start at k << 40, so they are unique in the whole store.
 The same layout serves the cache, where each entry holds one recording.
 """
@@ -54,7 +55,7 @@ class Part:
         return self.store / table / f"rank={self.stored_rank}" / f"{self.index}.parquet"
 
     def columns(self, table: Table) -> set[str]:
-        """The columns of the recording's file of a table; the others are null throughout.
+        """The columns of the recording's file of a table; of the others see `constants`.
 
         Raises StoreError where the file is damaged.
         """
@@ -62,6 +63,11 @@ class Part:
             return set(pl.read_parquet_schema(self.file(table.name)))
         except (pl.exceptions.PolarsError, OSError) as error:
             raise unreadable(table.name, self.store, error) from error
+
+    def constants(self, table: Table) -> dict[str, int | str]:
+        """The values of columns that are not in the file; a column that is in neither is null."""
+        found: dict[str, int | str] = self.facts.get("constants", {}).get(table.name, {})
+        return found
 
     def scan(self, table: Table) -> pl.LazyFrame | None:
         """The recording's rows of a table with the run's rank and ids, or None if it has none."""
@@ -83,10 +89,13 @@ class Part:
                 )
             return None
         offset = (self.recording_id - self.index) << ID_SHIFT
-        stored = self.columns(table)
-        absent = [c for c in table.columns if c.name not in stored and not c.required]
+        stored, constants = self.columns(table), self.constants(table)
+        absent = [
+            c for c in table.columns
+            if c.name not in stored and (c.name in constants or not c.required)
+        ]  # fmt: skip
         frame = pl.scan_parquet(path, hive_partitioning=False).with_columns(
-            *(pl.lit(None, c.dtype).alias(c.name) for c in absent),
+            *(pl.lit(constants.get(c.name), c.dtype).alias(c.name) for c in absent),
             rank=pl.lit(self.rank, pl.Int64), recording_id=pl.lit(self.recording_id, pl.Int64),
         )  # fmt: skip
         if offset and table.ids:

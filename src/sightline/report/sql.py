@@ -64,10 +64,13 @@ def _define(connection: Any, run: Run, table: Table) -> None:
 
 
 def _select(part: Part, table: Table) -> str:
-    """One recording's rows with the run's rank and ids. Only our own names get into the text."""
+    """One recording's rows with the run's rank and ids.
+
+    Into the text get our own names, numbers, and texts of the recording as quoted literals.
+    """
     offset = (part.recording_id - part.index) << ID_SHIFT
     shifted = {name for name in table.ids if name != "recording_id"}
-    stored = part.columns(table)
+    stored, constants = part.columns(table), part.constants(table)
     fields = []
     for name, dtype in table.schema.items():
         if name == "rank":
@@ -75,13 +78,19 @@ def _select(part: Part, table: Table) -> str:
         elif name == "recording_id":
             fields.append(f'{part.recording_id}::BIGINT AS "recording_id"')
         elif name not in stored:
-            fields.append(f'NULL::{_SQL_TYPES[dtype]} AS "{name}"')
+            fields.append(f'{_literal(constants.get(name))}::{_SQL_TYPES[dtype]} AS "{name}"')
         elif name in shifted and offset:
             fields.append(f'"{name}" + {offset} AS "{name}"')
         else:
             fields.append(f'"{name}"')
     path = str(part.file(table.name)).replace("'", "''")
     return f"SELECT {', '.join(fields)} FROM read_parquet('{path}', hive_partitioning=false)"  # noqa: S608
+
+
+def _literal(value: int | str | None) -> str:
+    if value is None:
+        return "NULL"
+    return str(value) if isinstance(value, int) else "'" + value.replace("'", "''") + "'"
 
 
 def _distinct(names: list[str]) -> list[str]:

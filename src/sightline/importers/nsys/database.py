@@ -289,7 +289,7 @@ def _connect(path: Path, *, salvage: bool) -> sqlite3.Connection:
     """The database, read-only; SQLite takes no lock and makes no file beside it."""
     # immutable: also on a read-only file system, and although a -wal file may lie there.
     uri = f"file:{quote(str(path))}?mode=ro&immutable=1"
-    db = sqlite3.connect(uri, uri=True)
+    db = sqlite3.connect(uri, uri=True, check_same_thread=False)
     db.text_factory = lambda raw: raw.decode("utf-8", "replace")
     if salvage:
         # Lets SQLite open a file that is shorter than its header says; nothing is written.

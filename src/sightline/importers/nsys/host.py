@@ -61,8 +61,8 @@ def read(
     # A number a row, not a text: the names are only passed on from here.
     name = pl.col("name").cast(pl.Categorical)
     filled = [lean(part).with_columns(name) for part in parts if part.height]
-    parts.clear()
     frame = pl.concat(filled, how="diagonal") if filled else pl.DataFrame()
+    del calls, parts, filled  # columns that are replaced below would be kept by them
     frame = complete(frame, ("start_ns", "end_ns", "_gtid"), ("layer", "name", "range_kind"))
     # A range that never ended was still open when recording stopped.
     last = frame.select(pl.max_horizontal(pl.col("start_ns").max(), pl.col("end_ns").max())).item()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import polars as pl
 
+from sightline import registry
 from sightline.importers.nsys import codes, device, host, nvtx, quality, samples, stacks, target
 from sightline.importers.nsys.database import Database
 from sightline.model.declare import Imported, ImportOptions
@@ -24,10 +26,13 @@ def build(db: Database, meta: dict[str, str], options: ImportOptions) -> Importe
     offset = target.start_of_session(db)
     _, end = target.span(db)
     frames, trie, chains = stacks.read(db, keep_identity=keep)
-    ranges, mpi, counts = host.read(db, chains, end)
+    with ThreadPoolExecutor(1) as pool:  # reading either keeps little more than one core busy
+        reading = pool.submit(device.read, db)
+        ranges, mpi, counts = host.read(db, chains, end)
     announced = nvtx.announced(ranges, nvtx.nccl_payloads(db))
     ranges = ranges.drop("rowid")
-    ops, without, shared = device.physical(_plausible(device.read(db)), db)
+    ops, without, shared = device.physical(_plausible(reading.result()), db)
+    del reading
     counts["without_device"] = without
     negative = ops.filter(pl.col("end_ns") < pl.col("start_ns")).height
     counts["negative"] += negative
@@ -66,12 +71,21 @@ def build(db: Database, meta: dict[str, str], options: ImportOptions) -> Importe
     del ranges, ops, calls
     # Of a large table no second copy of the times is made: they are moved while it is written.
     large = {n: codes.lean(f) for n, f in tables.items() if f.height > _LARGE_ROWS}
+    constants = {n: codes.constants(f, _may_be_constant(n, f)) for n, f in large.items()}
+    large = {n: f.drop(constants[n]) for n, f in large.items()}
     return Imported(
         {n: _on_clock(f, offset or 0) for n, f in tables.items() if n not in large},
         facts,
         found,
         {n: in_parts(f.height, partial(_part, f, offset or 0)) for n, f in large.items()},
+        constants,
     )
+
+
+def _may_be_constant(table: str, frame: pl.DataFrame) -> list[str]:
+    """All but times and ids, which are moved while they are written or read, and helper columns."""
+    ids = registry.load("model.tables", table).TABLE.ids
+    return [c for c in frame.columns if not (c in ids or c.endswith("_ns") or c.startswith("_"))]
 
 
 def _part(frame: pl.DataFrame, offset: int, start: int, count: int) -> pl.DataFrame:

@@ -7,7 +7,6 @@ from typing import Any
 
 import polars as pl
 
-from sightline.algebra.lookup import numbered
 from sightline.importers.nsys import host
 from sightline.importers.nsys.codes import NVTX_THREAD_NAME, process, thread
 from sightline.importers.nsys.database import Database
@@ -100,7 +99,10 @@ def devices(db: Database, ops: pl.DataFrame, *, keep_identity: bool) -> pl.DataF
 
 def threads(db: Database, ranges: pl.DataFrame, others: list[pl.DataFrame]) -> pl.DataFrame:
     """Threads that did something; the export also names every other process of the machine."""
-    found = [numbered(frame, ["pid", "tid"])[1] for frame in (ranges, *others)]
+    # Rows of a thread mostly follow one another: only the first of them is looked at.
+    own = ("pid", "tid")
+    first = pl.any_horizontal(pl.col(c).ne_missing(pl.col(c).shift()) for c in own)
+    found = [frame.select(own).filter(first) for frame in (ranges, *others)]
     used = pl.concat(found).drop_nulls().unique().sort("pid", "tid")
     processes = (
         db.rows("PROCESSES", ["globalPid", "pid", "name"])
