@@ -1,7 +1,11 @@
 #include "arrow.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <memory>
+#include <utility>
+
+#include "numbers.h"
 
 namespace sightline {
 
@@ -105,6 +109,23 @@ int get_next(ArrowArrayStream* stream, ArrowArray* out) {
 }
 
 }  // namespace
+
+std::shared_ptr<BatchColumn> numbers_column(const char* name, std::vector<int64_t> values) {
+    auto column = std::make_shared<BatchColumn>();
+    column->name = name;
+    column->format = "l";
+    column->nulls = std::count(values.begin(), values.end(), kNull);
+    if (column->nulls != 0) {
+        column->valid.assign((values.size() + 7) / 8, 0);
+        for (size_t i = 0; i < values.size(); ++i) {
+            if (values[i] != kNull) column->valid[i / 8] |= static_cast<uint8_t>(1U << (i % 8));
+        }
+    }
+    auto made = std::make_shared<std::vector<int64_t>>(std::move(values));
+    column->data = made->data();
+    column->values = std::move(made);
+    return column;
+}
 
 ArrowArrayStream* Batch::stream() const {
     auto owner = std::make_unique<StreamOwner>();

@@ -60,6 +60,9 @@ struct BatchColumn {
     std::vector<int64_t> text_sizes;
 };
 
+// A column of numbers; kNull becomes null.
+std::shared_ptr<BatchColumn> numbers_column(const char* name, std::vector<int64_t> values);
+
 // Rows of a table. Its columns are given away once, with a stream of one struct array.
 class Batch {
 public:

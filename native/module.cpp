@@ -12,10 +12,13 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "edges.h"
 #include "integers.h"
 #include "output.h"
+#include "partition.h"
 #include "reader.h"
 #include "replay.h"
+#include "rows.h"
 
 namespace nb = nanobind;
 using nb::literals::operator""_a;
@@ -55,7 +58,8 @@ nb::object integers(const std::string& path, uint32_t root, const std::vector<in
 // The one batch of columns of numbers in a stream that Python gives. It is released with its owner.
 class Given {
 public:
-    Given(const nb::object& frame, size_t columns) : capsule_(frame.attr("__arrow_c_stream__")()) {
+    explicit Given(const nb::object& frame, std::optional<int64_t> columns = {})
+        : capsule_(frame.attr("__arrow_c_stream__")()) {
         auto* stream = static_cast<ArrowArrayStream*>(
             PyCapsule_GetPointer(capsule_.ptr(), "arrow_array_stream"));
         if (stream == nullptr) throw nb::python_error();
@@ -68,7 +72,7 @@ public:
             if (more.release != nullptr) more.release(&more);
             throw nb::value_error("the columns are in several pieces");
         }
-        if (array_.n_children != static_cast<int64_t>(columns)) {
+        if (columns.has_value() && array_.n_children != *columns) {
             throw nb::value_error("not the columns that are wanted");
         }
         for (int64_t i = 0; i < array_.n_children; ++i) {
@@ -83,6 +87,14 @@ public:
     }
 
     int64_t rows() const { return array_.length; }
+
+    Keys keys() const {
+        Keys keys{rows(), {}};
+        for (int64_t i = 0; i < schema_.n_children; ++i) {
+            keys.columns.push_back(column(static_cast<size_t>(i)));
+        }
+        return keys;
+    }
     const int64_t* column(size_t i) const { return static_cast<const int64_t*>(data(i, "l", 8)); }
 
     // The bytes of the first column, in the machine's order.
@@ -115,6 +127,37 @@ Batch replay_of(const nb::object& frame) {
                       given.column(7), given.column(8)};
     const nb::gil_scoped_release release;
     return replay(graph);
+}
+
+Batch row_of_ids(const nb::object& ids, const nb::object& wanted) {
+    const Given known(ids, 1), asked(wanted, 1);
+    const Keys have = known.keys(), want = asked.keys();
+    const nb::gil_scoped_release release;
+    return row_of(have, want);
+}
+
+Batch latest_of(const nb::object& events, const nb::object& queries) {
+    const Given known(events), asked(queries);
+    const Keys have = known.keys(), want = asked.keys();
+    if (want.columns.empty() || have.columns.size() < want.columns.size()) {
+        throw nb::value_error("not the columns that are wanted");
+    }
+    const nb::gil_scoped_release release;
+    return latest(have, want);
+}
+
+Batch edges_of(const nb::object& nodes, int64_t stretch) {
+    const Given given(nodes);
+    const Keys keys = given.keys();
+    const nb::gil_scoped_release release;
+    return edges(keys, stretch);
+}
+
+Batch partition_of(const nb::object& intervals, const nb::object& windows, size_t classes) {
+    const Given active(intervals), cut(windows);
+    const Keys have = active.keys(), want = cut.keys();
+    const nb::gil_scoped_release release;
+    return partition(have, want, classes);
 }
 
 // A trace while it is read, then its tables.
@@ -279,6 +322,10 @@ NB_MODULE(_native, m) {
     m.def("bytes_of", [](const nb::object& frame) { return sightline::Given(frame, 1).bytes(); },
           "column"_a);
     m.def("replay", &sightline::replay_of, "nodes"_a);
+    m.def("edges", &sightline::edges_of, "nodes"_a, "stretch"_a);
+    m.def("partition", &sightline::partition_of, "intervals"_a, "windows"_a, "classes"_a);
+    m.def("row_of", &sightline::row_of_ids, "ids"_a, "wanted"_a);
+    m.def("latest", &sightline::latest_of, "events"_a, "queries"_a);
     m.def("integers", &sightline::integers, "path"_a, "root"_a, "columns"_a, "alias"_a,
           "threads"_a);
 

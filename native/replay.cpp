@@ -5,32 +5,18 @@
 #include <unordered_map>
 #include <vector>
 
+#include "keys.h"
+
 namespace sightline {
 
 namespace {
 
 constexpr int64_t kNever = -(int64_t{1} << 62);
 
-// Times of a damaged recording may lie anywhere: a sum that is too large wraps around.
-int64_t plus(int64_t a, int64_t b) {
-    return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-}
-
 struct Meeting {
     int64_t latest = kNever;
     std::vector<int64_t> members;
 };
-
-std::shared_ptr<BatchColumn> column(const char* name, std::vector<int64_t> values, int64_t rows) {
-    auto made = std::make_shared<std::vector<int64_t>>(std::move(values));
-    made->resize(static_cast<size_t>(rows));
-    auto column = std::make_shared<BatchColumn>();
-    column->name = name;
-    column->format = "l";
-    column->data = made->data();
-    column->values = std::move(made);
-    return column;
-}
 
 }  // namespace
 
@@ -61,7 +47,11 @@ Batch replay(const Graph& graph) {
     }
     Batch batch;
     batch.rows = n;
-    batch.columns = {column("start_ns", std::move(start), n), column("end_ns", std::move(end), n)};
+    // Without the node that never happens, and the one at time 0.
+    start.resize(static_cast<size_t>(n));
+    end.resize(static_cast<size_t>(n));
+    batch.columns = {numbers_column("start_ns", std::move(start)),
+                     numbers_column("end_ns", std::move(end))};
     return batch;
 }
 

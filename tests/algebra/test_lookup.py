@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.algebra import lookup
-from sightline.algebra.lookup import added_up, named, numbered, places, row_of, take
+from sightline.algebra.lookup import added_up, named, numbered, places, row_of, take, telling
 
 STRETCH = 1 << 40
 ids = st.lists(
@@ -76,3 +76,11 @@ def test_values_are_added_up_where_they_belong(pairs):
     found = added_up(rows, values.with_columns(n=pl.lit(1, pl.Int64)), 6)
     assert found.get_column("v").to_list() == want
     assert found.get_column("n").sum() == rows.count()
+
+
+def test_columns_that_tell_rows_apart():
+    left = pl.DataFrame({"rank": [0, 0], "pid": [1, 1], "tid": [1, 2]})
+    right = pl.DataFrame({"rank": [0], "pid": [2], "tid": [1]})
+    assert telling(["rank", "pid", "tid"], left) == ["tid"]
+    assert telling(["rank", "pid", "tid"], left, right) == ["pid", "tid"]
+    assert telling(["rank", "pid", "tid"], right, right.clear()) == ["rank"]

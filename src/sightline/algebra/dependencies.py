@@ -22,9 +22,12 @@ from __future__ import annotations
 
 import polars as pl
 
+from sightline._native import edges as native_edges
+from sightline.algebra.compiled import columns, numbers
 from sightline.algebra.host_waits import BEGIN, FINISH, LANE, OP, THREAD, finishes
 from sightline.algebra.intervals import one_group
-from sightline.algebra.lookup import named, places, row_of, take
+from sightline.algebra.latest import latest
+from sightline.algebra.lookup import named, numbered, row_of, take, telling
 from sightline.algebra.order import sorted_by
 from sightline.model.store import ID_SHIFT
 
@@ -58,7 +61,10 @@ def build(
 
 
 def _calls(host_ops: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
-    """The outermost API calls of the threads that launch, each with its thread's device."""
+    """The outermost API calls of the threads that launch, each with its thread's device.
+
+    In order of thread and time.
+    """
     api = (
         host_ops.select("host_op_id", *THREAD, "name", "start_ns", "end_ns", "layer")
         .filter(pl.col("layer").is_in(["runtime", "driver"]))
@@ -80,14 +86,17 @@ def _calls(host_ops: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
         device = home.item(0, "device_id")
         api = api.with_columns(device_id=pl.lit(device, pl.Int64)).sort("start_ns", "host_op_id")
     else:
-        api = api.join(home, on=THREAD, nulls_equal=True, maintain_order="left")
+        on = telling(THREAD, api, home)
+        api = api.join(
+            home.select(*on, "device_id"), on=on, nulls_equal=True, maintain_order="left"
+        )
         api, reach = api.sort(*THREAD, "start_ns", "host_op_id"), reach.over(THREAD)
     return api.filter((pl.col("start_ns") >= reach).fill_null(value=True))
 
 
 def _with_launch(ops: pl.DataFrame, calls: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
     """Operations with their outermost call's begin and end, previous operation and gap."""
-    columns = ["host_op_id", "start_ns", "end_ns"]
+    span = ["host_op_id", "start_ns", "end_ns"]
     own = row_of(calls.get_column("host_op_id"), ops.get_column("launch_id"))
     within = own.is_null() & ops.get_column("launch_id").is_not_null()
     if within.any():  # launches inside another call: that one is what the thread was in
@@ -99,30 +108,24 @@ def _with_launch(ops: pl.DataFrame, calls: pl.DataFrame, host: pl.DataFrame) -> 
             .with_columns(row=pl.int_range(pl.len()))
             .filter(within)
         )
-        outer = inner.sort("t").join_asof(
-            calls.select(*THREAD, *columns, at=pl.int_range(pl.len())).sort("start_ns"),
-            left_on="t",
-            right_on="start_ns",
-            by=THREAD,
-            check_sortedness=False,
-        )
-        own = own.scatter(outer.get_column("row"), outer.get_column("at"))
-    found = take(calls.select(columns), own).rename(
+        outer = latest(inner, "t", calls, "start_ns", THREAD)
+        own = own.scatter(inner.get_column("row"), outer)
+    found = take(calls.select(span), own).rename(
         {"host_op_id": "call_id", "start_ns": "call_ns", "end_ns": "call_end_ns"}
     )
-    # In order of stream the one before is the row before, where the stream is the same.
-    alone = one_group(ops, LANE)
-    before = {"prev_end_ns": "end_ns", "prev_id": "device_op_id", "prev_call": "call_id"}
-    shifted = [pl.col(c).shift(1).alias(name) for name, c in before.items()]
-    same = pl.all_horizontal(pl.col(c).eq_missing(pl.col(c).shift(1)) for c in LANE)
     by_time = ("start_ns", "end_ns", "device_op_id")
-    ops = (
-        sorted_by(ops.hstack(found), LANE, by_time)
-        .with_columns(*shifted, same=pl.lit(value=True) if alone else same)
-        .with_columns(pl.when("same").then(pl.col(*before)))
-        .drop("same")
-    )
-    return sorted_by(ops, (), by_time).with_columns(first=pl.col("call_id").is_first_distinct())
+    ops = sorted_by(ops.hstack(found), (), by_time)
+    stream, _ = numbered(ops, LANE)
+    before = _row_before(stream)
+    names = {"end_ns": "prev_end_ns", "device_op_id": "prev_id", "call_id": "prev_call"}
+    previous = take(ops.select(*names), before).rename(names)
+    return ops.hstack(previous).with_columns(first=pl.col("call_id").is_first_distinct())
+
+
+def _row_before(group: pl.Series) -> pl.Series:
+    """For each row the one before it that has the same value, or null."""
+    rows = group.alias("group").to_frame().with_columns(row=pl.int_range(pl.len()))
+    return rows.select(pl.col("row").shift(1).over("group")).to_series()
 
 
 def _host_nodes(calls: pl.DataFrame, finishes: pl.DataFrame) -> pl.DataFrame:
@@ -138,12 +141,10 @@ def _host_nodes(calls: pl.DataFrame, finishes: pl.DataFrame) -> pl.DataFrame:
         t=pl.max_horizontal("end_ns", pl.col("start_ns") + 1),
         prev_end="end_ns",
         prev_uid=pl.col("host_op_id") * 4 + pl.when("split").then(FINISH).otherwise(BEGIN),
-    ).sort("t", "prev_uid")
+    )
+    before = latest(calls, "start_ns", ended, "t", chain, ties=["prev_uid"])
     return (
-        calls.sort("start_ns")
-        .join_asof(
-            ended, left_on="start_ns", right_on="t", by=chain, check_sortedness=False
-        )
+        calls.hstack(take(ended.select("prev_end", "prev_uid"), before))
         .select(
             *THREAD, "device_id", "name", "start_ns",
             kind=pl.lit("call"),
@@ -211,26 +212,26 @@ def _events(ops: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
         return pl.DataFrame(
             schema=dict.fromkeys(("device_op_id", "event_id", "event_end"), pl.Int64)
         )
-    marks = calls.select(*THREAD, "start_ns", call_id="host_op_id").with_columns(told=waits)
-    marks = marks.sort(*THREAD, "start_ns").with_columns(pl.col("told").shift(1).over(THREAD))
-    told = ops.join(marks.filter("told"), on="call_id", how="semi")
+    same = pl.all_horizontal(pl.col(c).eq_missing(pl.col(c).shift(1)) for c in THREAD)
+    behind = waits.shift(1, fill_value=False) & calls.select(same).to_series()
+    launched = calls.filter(behind).select(call_id="host_op_id")
+    told = ops.join(launched, on="call_id", how="semi")
     before = ops.select("rank", t="end_ns", other="stream_id", other_device="device_id",
                         event_id="device_op_id", event_end="end_ns").sort("t")  # fmt: skip
+    at = latest(told, "start_ns", before, "t", ["rank"])
+    earlier = _row_before(before.get_column("rank"))
     # The one that ended last is mostly of the own stream: look a few places further back.
     found = []
-    for back in range(4):
-        shifted = before.with_columns(
-            pl.col("other", "other_device", "event_id", "event_end").shift(back).over("rank")
-        )
+    for _ in range(4):
         found.append(
-            told.sort("start_ns")
-            .join_asof(shifted, left_on="start_ns", right_on="t", by="rank", check_sortedness=False)
+            told.hstack(take(before.drop("rank", "t"), at))
             .filter(
                 (pl.col("other") != pl.col("stream_id"))
                 | (pl.col("other_device") != pl.col("device_id"))
             )
             .select("device_op_id", "event_id", "event_end")
         )
+        at = earlier.gather(at)
     return pl.concat(found).unique("device_op_id", keep="first", maintain_order=True)
 
 
@@ -279,32 +280,15 @@ def meetings(ops: pl.DataFrame, collectives: pl.DataFrame) -> pl.DataFrame:
 def _ordered(nodes: pl.DataFrame) -> pl.DataFrame:
     """Nodes numbered in order, edges as such numbers, and the residual that each one needs."""
     moment = pl.when(pl.col("kind") == "finish").then("end_ns").otherwise("start_ns")
-    rows = sorted_by(
-        nodes.select(moment.alias("t"), "turn", "uid", row=pl.int_range(pl.len())),
-        (), ("t", "turn", "uid"),
+    given = nodes.select(
+        moment.alias("moment"), "turn", "uid",
+        *(c for e in EDGES for c in (f"{e}_uid", f"{e}_lag_ns")), "start_ns", "end_ns",
     )  # fmt: skip
-    nodes = nodes[rows.get_column("row")].with_columns(node=pl.int_range(pl.len(), dtype=pl.Int64))
-    wanted = [nodes.get_column(f"{edge}_uid") for edge in EDGES]
-    found = places(nodes.get_column("uid"), wanted, _RECORDING)
-    for edge, before in zip(EDGES, found, strict=True):
-        nodes = nodes.hstack(_edge(nodes, before, edge))
-    earliest = pl.max_horizontal(pl.col(f"{e}_t") + pl.col(f"{e}_least") for e in EDGES)
-    nodes = nodes.with_columns(residual_ns=pl.col("start_ns") - earliest.fill_null(0))
+    edges = columns(native_edges(numbers(given), _RECORDING))
+    nodes = nodes.drop("turn", "uid", *(f"{e}_uid" for e in EDGES))
+    nodes = nodes[edges.get_column("row")].hstack(edges.drop("row")).with_row_index("node")
     return nodes.select(
-        "node", "kind", "rank", "device_id", "stream_id", "pid", "tid", "name", "ref_id",
-        "start_ns", "end_ns", *(c for e in EDGES for c in (e, f"{e}_lag_ns")), "residual_ns",
-        "meeting", "meeting_lag_ns",
+        pl.col("node").cast(pl.Int64), "kind", "rank", "device_id", "stream_id", "pid", "tid",
+        "name", "ref_id", "start_ns", "end_ns", *(c for e in EDGES for c in (e, f"{e}_lag_ns")),
+        "residual_ns", "meeting", "meeting_lag_ns",
     )  # fmt: skip
-
-
-def _edge(nodes: pl.DataFrame, before: pl.Series, edge: str) -> pl.DataFrame:
-    """One kind of edge as node numbers, with the moment that it counts from and its lag."""
-    moment = nodes.get_column("start_ns" if edge == "launch" else "end_ns").gather(before)
-    # What would come before its cause (clocks apart) is no cause.
-    kept = (before < nodes.get_column("node")).fill_null(value=False)
-    lag = pl.min_horizontal(f"{edge}_lag_ns", pl.col("start_ns") - moment)
-    return nodes.select(
-        pl.when(kept).then(before).alias(edge),
-        pl.when(kept).then(moment).alias(f"{edge}_t"),
-        pl.when(kept).then(lag).alias(f"{edge}_least"),
-    )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.lookup import named
+from sightline.algebra.intervals import one_group
+from sightline.algebra.latest import latest
+from sightline.algebra.lookup import Texts, take
 
 # Where a recording's own events do not tell: the return of a wait, see `dependencies`.
 RETURN_NS = 3_000
@@ -24,8 +26,9 @@ BEGIN, FINISH, OP = 0, 1, 2
 
 def finishes(calls: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
     """Calls that wait: for which operation's end or start, with which lag, at what own cost."""
+    names = Texts(calls.get_column("name"))
     found = calls.filter(
-        (named(calls, WAITING) | named(calls, ALLOCATING)) & ~named(calls, _STREAM_ORDERED)
+        (names.matching(WAITING) | names.matching(ALLOCATING)) & ~names.matching(_STREAM_ORDERED)
     )
     own = (
         ops.filter(pl.col("kind").is_in(["memcpy", "memset"]))
@@ -75,31 +78,23 @@ def _awaited(blocking: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
     call, the call was about another stream, and what ended last before its return is taken.
     """
     by = ["rank", "device_id"]
-    launched = (
-        ops.drop_nulls("call_ns")
-        .sort("call_ns", "end_ns")
-        .with_columns(latest=pl.col("end_ns").cum_max().over(by))
-        .with_columns(
-            latest_id=pl.when(pl.col("end_ns") == pl.col("latest"))
-            .then("device_op_id")
-            .forward_fill()
-            .over(by)
-        )
-        .select(*by, "call_ns", "latest", "latest_id")
+    called = ops.drop_nulls("call_ns")
+    launched = called.sort("call_ns", "end_ns")
+    reach = pl.col("end_ns").cum_max()
+    last = pl.when(pl.col("end_ns") == pl.col("latest")).then("device_op_id").forward_fill()
+    if not one_group(launched, by):
+        reach, last = reach.over(by), last.over(by)
+    launched = launched.select(*by, "call_ns", "device_op_id", "end_ns", latest=reach).with_columns(
+        latest_id=last
     )
-    ended = ops.drop_nulls("call_ns").select(
+    ended = called.select(
         *by, t="end_ns", ended="end_ns", ended_id="device_op_id", ended_call="call_ns"
-    )
+    ).sort("t")
+    before = latest(blocking, "start_ns", launched, "call_ns", by)
+    within = latest(blocking, "end_ns", ended, "t", by)
     return (
-        blocking.sort("start_ns")
-        .join_asof(
-            launched.sort("call_ns"), left_on="start_ns", right_on="call_ns", by=by,
-            check_sortedness=False,
-        )
-        .sort("end_ns")
-        .join_asof(
-            ended.sort("t"), left_on="end_ns", right_on="t", by=by, check_sortedness=False
-        )
+        blocking.hstack(take(launched.select("latest", "latest_id"), before))
+        .hstack(take(ended.select("ended", "ended_id", "ended_call"), within))
         .with_columns(known=pl.col("latest") <= pl.col("end_ns"))
         .with_columns(
             target=pl.when("known").then("latest_id")
@@ -120,10 +115,11 @@ def _full_queue(calls: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
     # So many are queued if the one that many places ahead had not started at the call.
     ahead = pl.col("start_ns").shift(QUEUE).over(LANE)
     full = launched.filter(length > 2 * usual, ahead > pl.col("call_ns"))
-    starts = ops.select(*LANE, t="start_ns", freed="start_ns", freed_id="device_op_id").sort("t")
+    room = latest(full, "call_end_ns", ops, "start_ns", LANE)
     found = (
-        full.drop("prev_id").sort("call_end_ns")
-        .join_asof(starts, left_on="call_end_ns", right_on="t", by=LANE, check_sortedness=False)
+        full.drop("prev_id")
+        .hstack(take(ops.select(freed="start_ns", freed_id="device_op_id"), room))
+        .sort("call_end_ns")
         .filter(pl.col("freed") > pl.col("call_ns"))
         .unique("call_id", keep="first")
     )  # fmt: skip

@@ -9,6 +9,10 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from sightline._native import partition as native_partition
+from sightline.algebra.compiled import columns, numbers
+from sightline.algebra.latest import latest
+from sightline.algebra.lookup import take, telling
 from sightline.algebra.order import sorted_by
 
 
@@ -20,17 +24,17 @@ def clip(
     `windows` has the columns `by`, window_start_ns and window_end_ns, one row a group. What falls
     outside is dropped; intervals of no length are dropped unless `keep_empty` and they lie inside.
     """
+    on = telling(by, frame, windows)
     cut = (
         frame.join(
-            windows.select(*by, "window_start_ns", "window_end_ns"), on=list(by),
-            maintain_order="left",
+            windows.select(*on, "window_start_ns", "window_end_ns"), on=on, maintain_order="left"
         )
         .with_columns(
             start_ns=pl.max_horizontal("start_ns", "window_start_ns"),
             end_ns=pl.min_horizontal("end_ns", "window_end_ns"),
         )
         .drop("window_start_ns", "window_end_ns")
-    )  # fmt: skip
+    )
     shorter = (
         pl.col("start_ns") <= pl.col("end_ns")
         if keep_empty
@@ -100,27 +104,15 @@ def partition(
     class, and `idle_ns` for the rest, all int64 ns; each is added up on its own, and they sum to
     the window exactly.
     """
-    inside = clip(frame.select(*by, "start_ns", "end_ns", "class_"), windows, by)
-    length = pl.col("end_ns") - pl.col("start_ns")
-    parts = windows.select(*by, window_ns=pl.col("window_end_ns") - pl.col("window_start_ns"))
-    union, so_far = inside.clear().drop("class_"), pl.lit(0, pl.Int64)
-    for class_ in classes:
-        # What a class adds to the union of those before it is its own.
-        mine = inside.filter(pl.col("class_") == class_).drop("class_")
-        union = merge(pl.concat([union, mine]), by) if mine.height else union
-        sums = union.group_by(by).agg(_union=length.sum())
-        parts = (
-            parts.join(sums, on=list(by), how="left", nulls_equal=True, maintain_order="left")
-            .with_columns((pl.col("_union").fill_null(0) - so_far).alias(f"{class_}_ns"))
-            .drop("_union")
-        )
-        so_far = so_far + pl.col(f"{class_}_ns")
-    idle = gaps(union, windows, by).group_by(by).agg(idle_ns=length.sum())
-    return (
-        parts.join(idle, on=list(by), how="left", nulls_equal=True)
-        .with_columns(pl.col("idle_ns").fill_null(0))
-        .sort(by)
+    class_ = pl.col("class_").cast(pl.Enum(classes), strict=False).to_physical()
+    intervals = frame.select(*by, "start_ns", "end_ns", class_)
+    edges = windows.select(*by, "window_start_ns", "window_end_ns")
+    found = columns(native_partition(numbers(intervals), numbers(edges), len(classes)))
+    parts = found.rename(
+        {"idle": "idle_ns", **{f"part_{i}": f"{name}_ns" for i, name in enumerate(classes)}}
     )
+    length = pl.col("window_end_ns") - pl.col("window_start_ns")
+    return windows.select(*by, window_ns=length).hstack(parts).sort(by)
 
 
 def covered_until(
@@ -132,30 +124,14 @@ def covered_until(
     """
     if intervals.is_empty():
         return pl.repeat(0, queries.height, dtype=pl.Int64, eager=True).alias("before")
-    disjoint = merge(intervals, by).with_columns(
-        before=(pl.col("end_ns") - pl.col("start_ns")).cum_sum().over(by)
-        - (pl.col("end_ns") - pl.col("start_ns"))
-    )
-    return (
-        # The queries' time may be called as a column of the intervals is.
-        queries.select(*by, _at=at)
-        .with_row_index("_row")
-        .sort("_at")
-        .join_asof(
-            disjoint.sort("start_ns"),
-            left_on="_at",
-            right_on="start_ns",
-            by=list(by),
-            check_sortedness=False,
-        )
-        .sort("_row")
-        .select(
-            (pl.col("before") + pl.min_horizontal("_at", "end_ns") - pl.col("start_ns")).fill_null(
-                0
-            )
-        )
-        .to_series()
-    )
+    disjoint = merge(intervals, by)
+    length = pl.col("end_ns") - pl.col("start_ns")
+    sums = length.cum_sum() if one_group(disjoint, by) else length.cum_sum().over(by)
+    last = latest(queries, at, disjoint, "start_ns", by)
+    found = take(disjoint.select("end_ns", sum=sums), last).with_columns(at=queries.get_column(at))
+    # The last one that has begun counts up to the moment only.
+    beyond = (pl.col("end_ns") - pl.col("at")).clip(lower_bound=0)
+    return found.select(before=(pl.col("sum") - beyond).fill_null(0)).to_series()
 
 
 def depth_at(events: pl.DataFrame, by: Sequence[str], enter: str, leave: str) -> pl.Series:

@@ -6,36 +6,25 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from sightline._native import row_of as native_row_of
+from sightline.algebra.compiled import columns, numbers
 from sightline.algebra.order import KEY_LIMIT
 
 
 def row_of(ids: pl.Series, wanted: pl.Series) -> pl.Series:
     """For each wanted id the row of `ids` that holds it, or null; of equal ids the last row.
 
-    `ids` in rising order are cut into stretches of consecutive ones, of which a table of one
-    recording has few: then an id's place is its stretch's plus a difference.
+    `ids` in rising order need no table: those of one recording count up (native/rows.cpp).
     """
     if ids.is_empty() or wanted.is_empty():
         return pl.repeat(None, wanted.len(), dtype=pl.Int64, eager=True)
-    if not ids.is_sorted():
+    if ids.null_count() or not ids.is_sorted():
         known = pl.DataFrame({"id": ids}).with_row_index("row").unique("id", keep="last")
-        found = (
-            wanted.alias("id").to_frame().join(known, on="id", how="left", maintain_order="left")
-        )
-        return found.get_column("row").cast(pl.Int64)
-    starts = (ids.diff() != 1).fill_null(value=True).arg_true()
-    first = ids.gather(starts)
-    if starts.len() == 1:
-        place = wanted - first.item()
-        known_place = place.is_between(0, ids.len() - 1)
-    else:
-        stretch = first.search_sorted(wanted, side="right").cast(pl.Int64) - 1
-        within = stretch.is_between(0, starts.len() - 1) & wanted.is_not_null()
-        stretch = pl.select(pl.when(within).then(stretch)).to_series()
-        place = starts.cast(pl.Int64).gather(stretch) + wanted - first.gather(stretch)
-        last = starts.cast(pl.Int64).shift(-1, fill_value=ids.len()).gather(stretch) - 1
-        known_place = place <= last
-    return pl.select(pl.when(known_place).then(place)).to_series().rename(wanted.name)
+        asked = wanted.alias("id").to_frame()
+        joined = asked.join(known, on="id", how="left", maintain_order="left")
+        return joined.get_column("row").cast(pl.Int64)
+    found = native_row_of(numbers(ids.to_frame()), numbers(wanted.to_frame()))
+    return columns(found).to_series().alias(wanted.name)
 
 
 def take(frame: pl.DataFrame, rows: pl.Series) -> pl.DataFrame:
@@ -108,6 +97,19 @@ def _dense(values: pl.Series) -> tuple[pl.Series, pl.Series]:
     return found.get_column("number"), first
 
 
+def telling(by: Sequence[str], *frames: pl.DataFrame) -> list[str]:
+    """Those of the columns in which the frames' rows differ, or one: a join by fewer is faster.
+
+    Nulls are equal.
+    """
+    several = [
+        c for c in by
+        if any(not _one_value(f.get_column(c)) for f in frames if f.height)
+        or len({f.item(0, c) for f in frames if f.height}) > 1
+    ]  # fmt: skip
+    return several or list(by[:1])
+
+
 def _one_value(column: pl.Series) -> bool:
     if column.null_count():
         return column.null_count() == column.len()
@@ -116,14 +118,24 @@ def _one_value(column: pl.Series) -> bool:
     return bool(column.min() == column.max())
 
 
+class Texts:
+    """The different texts of a column, to be asked for several patterns: they repeat."""
+
+    def __init__(self, column: pl.Series) -> None:
+        self._column = column
+        self._different = column.unique()
+
+    def matching(self, pattern: str) -> pl.Series:
+        """Which rows' text matches a pattern."""
+        found = self._different.filter(self._different.str.contains(pattern).fill_null(value=False))
+        if found.is_empty():
+            return pl.repeat(value=False, n=self._column.len(), eager=True)
+        return self._column.is_in(found.implode()).fill_null(value=False)
+
+
 def named(frame: pl.DataFrame, pattern: str, column: str = "name") -> pl.Series:
-    """Which rows' text matches a pattern: asked of each different text once, as they repeat."""
-    column_ = frame.get_column(column)
-    different = column_.unique()
-    matching = different.filter(different.str.contains(pattern).fill_null(value=False))
-    if matching.is_empty():
-        return pl.repeat(value=False, n=frame.height, eager=True)
-    return column_.is_in(matching.implode()).fill_null(value=False)
+    """Which rows' text matches a pattern: asked of each different text once."""
+    return Texts(frame.get_column(column)).matching(pattern)
 
 
 def places(ids: pl.Series, wanted: Sequence[pl.Series], stretch: int) -> list[pl.Series]:

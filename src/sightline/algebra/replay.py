@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from sightline._native import replay as native_replay
+from sightline.algebra.compiled import columns, numbers
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ def replay(nodes: pl.DataFrame) -> Times:
     free = pl.all_horizontal(pl.col("prev", "launch", "wait").is_null())
     # What comes on top of the latest of three moments may as well come on top of each.
     extra = pl.col("residual_ns")
-    columns = nodes.select(
+    given = nodes.select(
         prev=pl.when(free).then(n + 1).otherwise(pl.col("prev").fill_null(n)),
         prev_lag=extra + pl.when(free).then(0).otherwise(pl.col("prev_lag_ns").fill_null(0)),
         launch=pl.col("launch").fill_null(n),
@@ -41,9 +42,7 @@ def replay(nodes: pl.DataFrame) -> Times:
         meeting=pl.col("meeting").fill_null(-1),
         meeting_lag=pl.col("meeting_lag_ns").fill_null(0),
     )
-    times = pl.from_arrow(native_replay(columns.cast(pl.Int64).rechunk()))
-    assert isinstance(times, pl.Series)
-    return Times(*times.struct.unnest().get_columns())
+    return Times(*columns(native_replay(numbers(given))).get_columns())
 
 
 def span_ns(nodes: pl.DataFrame, times: Times, inside: pl.Series) -> int:

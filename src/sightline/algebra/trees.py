@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.intervals import one_group
+from sightline.algebra.latest import latest
 from sightline.algebra.lookup import row_of
 
 
@@ -45,19 +45,8 @@ def open_at(host: pl.DataFrame, threads: pl.DataFrame, at: str) -> pl.Series:
 
     `threads` has rank, pid, tid and the column named by `at` (ns).
     """
-    by = ["rank", "pid", "tid"]
-    spans = host.select(*by, "start_ns", "host_op_id", at=pl.int_range(pl.len(), dtype=pl.Int64))
-    todo = threads.select(*by, t=at).with_row_index("row").sort("t")
-    if (
-        todo.height
-        and spans.height
-        and one_group(pl.concat([todo.select(by), spans.select(by)]), by)
-    ):
-        by = []
-    todo = todo.join_asof(
-        spans.sort("start_ns", "host_op_id"), left_on="t", right_on="start_ns", by=by or None,
-        check_sortedness=False,
-    ).select("row", "t", "at")  # fmt: skip
+    begun = latest(threads, at, host, "start_ns", ["rank", "pid", "tid"], ties=["host_op_id"])
+    todo = threads.select(t=at).with_row_index("row").with_columns(at=begun)
     ids, ends = host.get_column("host_op_id"), host.get_column("end_ns")
     up = row_of(ids, host.get_column("parent_id"))
     done = [pl.DataFrame(schema={"row": pl.UInt32, "at": pl.Int64})]

@@ -1,0 +1,35 @@
+"""What came last before a moment: an as-of join that gives rows, and needs nothing sorted.
+
+`DataFrame.join_asof` wants both sides in order of time and moves all their columns, which costs ten
+times what the search does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from sightline._native import latest as native_latest
+from sightline.algebra.compiled import columns, numbers
+
+
+def latest(
+    queries: pl.DataFrame,
+    at: str,
+    events: pl.DataFrame,
+    time: str,
+    by: Sequence[str],
+    ties: Sequence[str] = (),
+) -> pl.Series:
+    """For each query the row of `events` of its group that came last by the moment `at`, or null.
+
+    Of events at one moment that with the highest `ties` counts, then the one further down. A row
+    without a group (a null in `by`) or a moment finds nothing and is not found.
+    """
+    if queries.is_empty() or events.is_empty():
+        return pl.repeat(None, queries.height, dtype=pl.Int64, eager=True)
+    # A time may be called as a column of the group is.
+    asked = numbers(queries.select(*by, pl.col(at).alias("_time")))
+    known = numbers(events.select(*by, pl.col(time).alias("_time"), *ties))
+    return columns(native_latest(known, asked)).to_series()
