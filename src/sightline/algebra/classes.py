@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from sightline.algebra.lookup import named
+from sightline.model.run import Run
 
 # Section 5 of docs/architecture.md: NVIDIA, AMD, Intel collectives and the two SHMEM libraries.
 _COMMUNICATION = r"(?i)nccl|rccl|oneccl|nvshmem|rocshmem"
@@ -30,6 +31,15 @@ def with_class(device_ops: pl.DataFrame, collectives: pl.DataFrame) -> pl.DataFr
         .then(pl.lit(COMMUNICATION))
         .otherwise(pl.lit(COMPUTE))
     )
+
+
+def classified(run: Run) -> pl.DataFrame:
+    """All device operations of a run with the column `class_`."""
+    return run.once(_classified)
+
+
+def _classified(run: Run) -> pl.DataFrame:
+    return with_class(run.table("device_ops"), run.table("collectives"))
 
 
 def named_communication(device_ops: pl.DataFrame) -> pl.Series:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.classes import COMMUNICATION, COMPUTE, with_class
+from sightline.algebra.classes import COMMUNICATION, COMPUTE, classified
 from sightline.algebra.dependencies import meetings
 from sightline.algebra.intervals import clip, covered_until, partition
 from sightline.algebra.lookup import named
@@ -33,7 +33,11 @@ def members(run: Run) -> pl.DataFrame:
 
     Of slow ones, `factor` is what would remain of the transfer at the group's own best bandwidth.
     """
-    ops = with_class(run.table("device_ops"), run.table("collectives"))
+    return run.once(_members)
+
+
+def _members(run: Run) -> pl.DataFrame:
+    ops = classified(run)
     comm = ops.filter(pl.col("class_") == COMMUNICATION)
     known = (
         run.table("collectives")
@@ -115,7 +119,7 @@ def exposed(run: Run) -> pl.DataFrame:
     pipeline: send and receive; small: collectives of up to 1 MiB; slow: those far below their
     group's own best bandwidth; transfer: all else.
     """
-    ops = with_class(run.table("device_ops"), run.table("collectives"))
+    ops = classified(run)
     comm = members(run)
     late = (pl.col("part") != "pipeline") & (pl.col("last") > pl.col("start_ns"))
     pieces = pl.concat(
@@ -140,7 +144,7 @@ def no_transfer(nodes: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
 
 def communication_beside(kernels: pl.DataFrame, run: Run) -> pl.Series:
     """Whether communication ran on the device for at least half of each kernel."""
-    ops = with_class(run.table("device_ops"), run.table("collectives"))
+    ops = classified(run)
     comm = ops.filter(pl.col("class_") == COMMUNICATION)
     if comm.is_empty() or kernels.is_empty():
         return pl.repeat(value=False, n=kernels.height, eager=True)

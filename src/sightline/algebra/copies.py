@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.classes import COMMUNICATION, COMPUTE, COPY, with_class
+from sightline.algebra.classes import COMMUNICATION, COMPUTE, COPY, classified
 from sightline.algebra.intervals import clip, partition
 from sightline.model.run import Run
 
@@ -42,7 +42,7 @@ def copy_rule() -> pl.Expr:
 
 def exposed(run: Run) -> pl.DataFrame:
     """Per rank and device, how long each rule's copies ran with nothing more useful beside them."""
-    ops = with_class(run.table("device_ops"), run.table("collectives"))
+    ops = classified(run)
     ops = ops.with_columns(
         class_=pl.when(pl.col("class_") == COPY).then(copy_rule()).otherwise("class_")
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from sightline.algebra.classes import COMPUTE, with_class
+from sightline.algebra.classes import COMPUTE, classified
 from sightline.algebra.copies import copy_rule
 from sightline.algebra.gains import NOTABLE_PCT, finding, window_ns
 from sightline.algebra.idle_findings import MAX_ROWS, Claim, claim
@@ -96,9 +96,7 @@ def _behind(run: Run, gaps: Claim) -> str:
 def _same_stream_pct(run: Run, copies: pl.DataFrame) -> float:
     """How many of the copies share their stream with kernels: those can never overlap them."""
     lane = ["rank", "device_id", "stream_id"]
-    kernels = with_class(run.table("device_ops"), run.table("collectives")).filter(
-        pl.col("class_") == COMPUTE
-    )
+    kernels = classified(run).filter(pl.col("class_") == COMPUTE)
     shared = copies.join(kernels.select(lane).unique(), on=lane, how="semi", nulls_equal=True)
     return 100 * shared.height / max(copies.height, 1)
 

@@ -149,12 +149,11 @@ def depth_at(events: pl.DataFrame, by: Sequence[str], enter: str, leave: str) ->
     else:
         left, by = pl.int_range(1, pl.len() + 1), []
     gone = rows.filter(stays).select(*by, "leave").sort("leave").with_columns(left=left)
+    out = gone.get_column("left").gather(latest(rows, "enter", gone, "leave", by))
     return (
-        rows.sort("enter", "_row")
+        rows.with_columns(left=out)
+        .sort("enter", "_row")
         .with_columns(entered=entered)
-        .join_asof(
-            gone, left_on="enter", right_on="leave", by=list(by) or None, check_sortedness=False
-        )
         .sort("_row")
         .select(depth=(pl.col("entered") - pl.col("left").fill_null(0)).cast(pl.Int64))
         .to_series()

@@ -39,10 +39,13 @@ def some_named(run: Run, pattern: str) -> bool:
 
 def kernels_of(run: Run, pattern: str | None = None) -> pl.DataFrame:
     """The window's kernels (of matching names) in order of stream and start, with `length` (ns)."""
+    kernels = run.once(_kernels)
+    return kernels if pattern is None else kernels.filter(named(kernels, pattern))
+
+
+def _kernels(run: Run) -> pl.DataFrame:
     ops = run.table("device_ops")
     ops = kept(ops.select(_COLUMNS), ops.get_column("kind") == "kernel")
-    if pattern is not None:
-        ops = ops.filter(named(ops, pattern))
     inside = starting_in(ops, run.ask("windows"))
     lane = ("rank", "device_id", "stream_id")
     return sorted_by(inside, lane, ("start_ns", "device_op_id")).with_columns(length=LENGTH)

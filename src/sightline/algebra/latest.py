@@ -12,6 +12,7 @@ import polars as pl
 
 from sightline._native import latest as native_latest
 from sightline.algebra.compiled import columns, numbers
+from sightline.algebra.lookup import telling
 
 
 def latest(
@@ -29,6 +30,7 @@ def latest(
     """
     if queries.is_empty() or events.is_empty():
         return pl.repeat(None, queries.height, dtype=pl.Int64, eager=True)
+    by = telling(by, queries, events)
     # A time may be called as a column of the group is.
     asked = numbers(queries.select(*by, pl.col(at).alias("_time")))
     known = numbers(events.select(*by, pl.col(time).alias("_time"), *ties))

@@ -100,12 +100,13 @@ def _dense(values: pl.Series) -> tuple[pl.Series, pl.Series]:
 def telling(by: Sequence[str], *frames: pl.DataFrame) -> list[str]:
     """Those of the columns in which the frames' rows differ, or one: a join by fewer is faster.
 
-    Nulls are equal.
+    Columns with nulls are kept, as what they join with is another question.
     """
+    filled = [frame for frame in frames if frame.height]
     several = [
         c for c in by
-        if any(not _one_value(f.get_column(c)) for f in frames if f.height)
-        or len({f.item(0, c) for f in frames if f.height}) > 1
+        if len({f.item(0, c) for f in filled}) > 1
+        or any(f.get_column(c).null_count() or not _one_value(f.get_column(c)) for f in filled)
     ]  # fmt: skip
     return several or list(by[:1])
 

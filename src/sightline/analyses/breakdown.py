@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.classes import CLASSES, with_class
+from sightline.algebra.classes import CLASSES, classified
 from sightline.algebra.intervals import partition
 from sightline.model.columns import RANK, duration, number, pct
 from sightline.model.declare import Analysis
@@ -32,7 +32,7 @@ ANALYSIS = Analysis(
 
 def run(run: Run) -> pl.DataFrame:
     """One row per rank and device."""
-    ops = with_class(run.table("device_ops"), run.table("collectives"))
+    ops = classified(run)
     by = ["rank", "device_id"]
     parts = partition(ops, run.ask("windows"), by, CLASSES)
     whole = parts.select(pl.sum_horizontal(f"{p}_ns" for p in _PARTS) == pl.col("window_ns"))

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.classes import COMMUNICATION, with_class
+from sightline.algebra.classes import COMMUNICATION, classified
 from sightline.algebra.dependencies import meetings
 from sightline.algebra.window import starting_in
 from sightline.model.columns import duration, number, pct, rate, size, text
@@ -56,7 +56,7 @@ _WHOLE_ARRAY = r"reduce_?scatter|all_?gather|all_?to_?all"
 
 def run(run: Run) -> pl.DataFrame:
     """One row per kind, group, type and size, the largest sum of durations first."""
-    ops = with_class(run.table("device_ops"), run.table("collectives"))
+    ops = classified(run)
     ops = starting_in(ops.filter(pl.col("class_") == COMMUNICATION), run.ask("windows"))
     known = run.table("collectives").unique("device_op_id").select(
         "device_op_id", "op", "group", "group_size", "dtype",

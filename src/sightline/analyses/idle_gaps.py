@@ -20,7 +20,8 @@ from __future__ import annotations
 import polars as pl
 
 from sightline.algebra.intervals import covered_until, gaps, one_group
-from sightline.algebra.lookup import named, row_of, take
+from sightline.algebra.lookup import Texts, named, row_of, take
+from sightline.algebra.order import sorted_by
 from sightline.algebra.thinking import said
 from sightline.algebra.trees import open_at
 from sightline.model.columns import RANK, duration, join, number, text, time
@@ -181,16 +182,15 @@ def _host_activity(found: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
     """What the launching thread did between the gap's start and the call, in ns per kind."""
     in_api = pl.col("layer").is_in(["runtime", "driver"])
     ranges = said(host)
-    loading = ranges.filter(named(ranges, _LOADING) & ranges.select(~in_api).to_series())
-    loads = ranges.filter(named(ranges, _LOADS)).filter(pl.col("layer") == "overhead")
-    allocating = ranges.filter(named(ranges, _ALLOCATING)).filter(
-        in_api, ~pl.col("name").str.contains(_NOT_ALLOCATING)
+    names, name = Texts(ranges.get_column("name")), pl.col("name").str
+    loading = ranges.filter(names.matching(_LOADING)).filter(~in_api)
+    allocating = ranges.filter(names.matching(_ALLOCATING)).filter(
+        in_api, ~name.contains(_NOT_ALLOCATING)
     )
-    allocating = pl.concat([allocating, loads])
-    overhead = ranges.filter(
-        pl.col("layer") == "overhead", ~pl.col("name").str.contains(_PROGRAMS_OWN)
-    )
-    blocking = ranges.filter(named(ranges, _BLOCKING)).filter(in_api)
+    blocking = ranges.filter(names.matching(_BLOCKING)).filter(in_api)
+    costs = ranges.filter(pl.col("layer") == "overhead")
+    allocating = pl.concat([allocating, costs.filter(name.contains(_LOADS))])
+    overhead = costs.filter(~name.contains(_PROGRAMS_OWN))
     inside = open_at(blocking.with_columns(parent_id=pl.lit(None, pl.Int64)), found, "start_ns")
     # Only of late launches it is asked what the thread was in.
     late = found.filter("is_late").select(
@@ -248,14 +248,17 @@ def _waited(found: pl.DataFrame, ops: pl.DataFrame, host: pl.DataFrame) -> pl.Se
     if waits.is_empty():
         return pl.repeat(value=False, n=found.height, eager=True)
     launched = row_of(host.get_column("host_op_id"), ops.get_column("launch_id")).unique()
+    launches = take(host.select(columns), launched.drop_nulls())
     events = pl.concat(
         [
-            waits.with_columns(is_wait=pl.lit(value=True)),
-            take(host.select(columns), launched.drop_nulls()).with_columns(
-                is_wait=pl.lit(value=False)
-            ),
+            waits.with_columns(launches=pl.lit(value=False)),
+            launches.with_columns(launches=pl.lit(value=True)),
         ]
-    ).sort(*_THREAD, "start_ns", "is_wait", descending=[False] * 4 + [True])
-    was_wait = pl.col("is_wait").shift(1).over(_THREAD).fill_null(value=False)
-    after_wait = events.filter(was_wait & ~pl.col("is_wait")).get_column("host_op_id")
+    )
+    # Of a wait and a launch at one moment the wait was the first.
+    events = sorted_by(events, _THREAD, ("start_ns", "launches"))
+    same = pl.all_horizontal(pl.col(c).eq_missing(pl.col(c).shift(1)) for c in _THREAD)
+    after_wait = events.filter(
+        "launches", same & ~pl.col("launches").shift(1, fill_value=True)
+    ).get_column("host_op_id")
     return found.get_column("launch_id").is_in(after_wait.implode()).fill_null(value=False)

@@ -93,7 +93,8 @@ def run(run: Run) -> pl.DataFrame:
         .agg(median_ns=length.median())
     )  # fmt: skip
     gaps = gaps.join(median, on=_BY, how="left")
-    gaps = gaps.join(_bound(run), on=_BY, how="left").with_columns(first=_in_first_step(run, gaps))
+    bound = _bound(run, ops.select(_BY).with_columns(before.get_column("copy")))
+    gaps = gaps.join(bound, on=_BY, how="left").with_columns(first=_in_first_step(run, gaps))
     gaps = gaps.with_columns(again=_again(run, gaps))
     late = pl.col("cause").is_in(["host_late", "launch_latency"])
     rules = {
@@ -113,9 +114,11 @@ def run(run: Run) -> pl.DataFrame:
         "tiny-kernels": pl.col("cause").is_in(["in_graph", "micro_gap"])
         & (pl.col("median_ns") < TINY_NS),
     }  # fmt: skip
-    rule: pl.Expr = pl.lit("gpu-idle")
-    for name, holds in reversed(rules.items()):
-        rule = pl.when(holds.fill_null(value=False)).then(pl.lit(name)).otherwise(rule)
+    first = pl.lit(len(rules), pl.UInt8)
+    for place, holds in reversed(list(enumerate(rules.values()))):
+        first = pl.when(holds.fill_null(value=False)).then(pl.lit(place, pl.UInt8)).otherwise(first)
+    # A text for each gap is made once, not for each rule.
+    rule = pl.Series([*rules, "gpu-idle"]).gather(gaps.select(first).to_series())
     return (
         gaps.with_columns(rule=rule).sort(*_BY, "start_ns").select(c.name for c in ANALYSIS.columns)
     )
@@ -141,16 +144,14 @@ def _again(run: Run, gaps: pl.DataFrame) -> pl.Series:
     return marked.select((mine & (mine.sum().over("rank") > 1)).alias("again")).to_series()
 
 
-def _bound(run: Run) -> pl.DataFrame:
-    """Devices that are launch-bound, and whether by small copies."""
+def _bound(run: Run, ops: pl.DataFrame) -> pl.DataFrame:
+    """Devices that are launch-bound, and whether by small copies.
+
+    `ops` are the device's operations, with the rule of each one that is a `copy`.
+    """
     if not run.rows("host_ops"):
         return pl.DataFrame(schema={"rank": pl.Int64, "device_id": pl.Int64, "bound": pl.String})
-    small = (
-        run.table("device_ops")
-        .select(*_BY, "kind", "copy_kind", "bytes", "src_kind")
-        .group_by(_BY)
-        .agg(small=(copy_rule() == SMALL).fill_null(value=False).mean())
-    )
+    small = ops.group_by(_BY).agg(small=(pl.col("copy") == SMALL).fill_null(value=False).mean())
     return (
         run.ask("launch_pressure")
         .filter("launch_bound")

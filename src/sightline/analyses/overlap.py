@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.classes import COMMUNICATION, COMPUTE, COPY, with_class
+from sightline.algebra.classes import COMMUNICATION, COMPUTE, COPY, classified
 from sightline.algebra.intervals import clip, covered
 from sightline.model.columns import RANK, duration, number, pct
 from sightline.model.declare import Analysis
@@ -33,7 +33,7 @@ ANALYSIS = Analysis(
 def run(run: Run) -> pl.DataFrame:
     """One row per rank and device."""
     by = ["rank", "device_id"]
-    ops = with_class(run.table("device_ops"), run.table("collectives"))
+    ops = classified(run)
     inside = clip(ops.select(*by, "start_ns", "end_ns", "class_"), run.ask("windows"), by)
     answer = run.ask("breakdown").select(*by, "exposed_comm_ns", "exposed_copy_ns")
     for name, class_ in (("compute", COMPUTE), ("comm", COMMUNICATION), ("copy", COPY)):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 import textwrap
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import RLock
-from typing import Any
+from typing import Any, TypeVar
 
 import polars as pl
 
@@ -15,6 +16,8 @@ from sightline.errors import MissingDataError, RequestError
 from sightline.model.columns import Table, conform, empty
 from sightline.model.declare import Analysis
 from sightline.model.store import FROM_FACTS, Part, unreadable
+
+T = TypeVar("T")
 
 # What records a table, for people who do not know how it came about.
 _RECORDED_BY = {
@@ -50,6 +53,8 @@ class Run:
     _answers: dict[tuple[str, tuple[tuple[str, Any], ...]], pl.DataFrame] = field(
         default_factory=dict, repr=False
     )
+
+    _made: dict[Callable[[Run], Any], Any] = field(default_factory=dict, repr=False)
 
     # One lock a table and one an answer: threads that want the same thing wait for one of them,
     # others do not. What an analysis asks for has no way back to it, so no two wait for each other.
@@ -107,6 +112,14 @@ class Run:
                 answer = module.run(self, **chosen)
                 self._answers[key] = conform(answer, declared.columns)
         return self._answers[key]
+
+    def once(self, make: Callable[[Run], T]) -> T:
+        """What several analyses or rules make of the run on their way, made the first time only."""
+        with self._locks.setdefault(make, RLock()):
+            if make not in self._made:
+                self._made[make] = make(self)
+        made: T = self._made[make]
+        return made
 
     def present(self) -> list[str]:
         """The tables that have rows."""
