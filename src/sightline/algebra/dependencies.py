@@ -90,7 +90,8 @@ def _calls(host_ops: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
         api = api.join(
             home.select(*on, "device_id"), on=on, nulls_equal=True, maintain_order="left"
         )
-        api, reach = api.sort(*THREAD, "start_ns", "host_op_id"), reach.over(THREAD)
+        api = sorted_by(api, THREAD, ("start_ns", "host_op_id"))
+        reach = reach.over(telling(THREAD, api))
     return api.filter((pl.col("start_ns") >= reach).fill_null(value=True))
 
 

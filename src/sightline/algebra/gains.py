@@ -44,9 +44,16 @@ def inside_window(run: Run, nodes: pl.DataFrame) -> pl.Series:
 def gain(run: Run, change: Change) -> Gain:
     """The window without the problem: the nodes are changed, and the run is replayed."""
     nodes = run.ask("dependencies")
+    inside, before = run.once(_recorded)
+    return Gain(before, span_ns(nodes, replay(change(nodes)), inside))
+
+
+def _recorded(run: Run) -> tuple[pl.Series, int]:
+    """Which nodes count, and from their first start to their last end as recorded, ns."""
+    nodes = run.ask("dependencies")
     inside = inside_window(run, nodes)
-    recorded = Times(nodes.get_column("start_ns"), nodes.get_column("end_ns"))
-    return Gain(span_ns(nodes, recorded, inside), span_ns(nodes, replay(change(nodes)), inside))
+    times = Times(nodes.get_column("start_ns"), nodes.get_column("end_ns"))
+    return inside, span_ns(nodes, times, inside)
 
 
 def window_ns(run: Run) -> int:

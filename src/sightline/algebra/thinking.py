@@ -5,8 +5,9 @@ from __future__ import annotations
 import polars as pl
 
 from sightline.algebra.intervals import covered_until
-from sightline.algebra.lookup import named
+from sightline.algebra.lookup import Texts, named
 from sightline.algebra.replay import calls_free, think_less
+from sightline.model.run import Run
 
 _THREAD = ["rank", "pid", "tid"]
 # PyTorch's own name of the wait for a batch, and what people call theirs.
@@ -48,10 +49,10 @@ COMPILING = (
 )
 
 
-def compiling(host: pl.DataFrame) -> pl.DataFrame:
+def compiling(run: Run) -> pl.DataFrame:
     """The ranges in which a thread compiled: rank, pid, tid, name, start_ns, end_ns."""
-    ranges = said(host)
-    return ranges.filter(named(ranges, COMPILING)).select(
+    ranges, names = said(run)
+    return ranges.filter(names.matching(COMPILING)).select(
         "rank", "pid", "tid", "name", "start_ns", "end_ns"
     )
 
@@ -65,13 +66,20 @@ def not_compiling(
     return think_less(calls_free(nodes, named(nodes, calls)), thought)
 
 
-def said(host: pl.DataFrame) -> pl.DataFrame:
-    """Ranges by what they are: a cost that the driver reports of itself goes by its kind."""
-    is_cost = pl.col("layer") == "overhead"
+def said(run: Run) -> tuple[pl.DataFrame, Texts]:
+    """Ranges by what they are, and their names.
+
+    A cost that the driver reports of itself goes by its kind.
+    """
+    return run.once(_said)
+
+
+def _said(run: Run) -> tuple[pl.DataFrame, Texts]:
+    host = run.table("host_ops")
     columns = ["host_op_id", "parent_id", *_THREAD, "layer", "start_ns", "end_ns"]
-    if not host.select(is_cost.any()).item():
-        return host.select(*columns, "name")
-    return host.select(
-        *columns,
-        name=pl.when(is_cost).then(pl.coalesce("category", "name")).otherwise("name"),
-    )  # fmt: skip
+    is_cost = pl.col("layer") == "overhead"
+    name = pl.col("name")
+    if host.select(is_cost.any()).item():
+        name = pl.when(is_cost).then(pl.coalesce("category", "name")).otherwise("name")
+    ranges = host.select(*columns, name=name)
+    return ranges, Texts(ranges.get_column("name"))

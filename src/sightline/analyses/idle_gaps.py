@@ -19,8 +19,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.intervals import covered_until, gaps, one_group
-from sightline.algebra.lookup import Texts, named, row_of, take
+from sightline.algebra.intervals import covered_until, gaps
+from sightline.algebra.latest import latest
+from sightline.algebra.lookup import Texts, row_of, take
 from sightline.algebra.order import sorted_by
 from sightline.algebra.thinking import said
 from sightline.algebra.trees import open_at
@@ -91,14 +92,14 @@ ANALYSIS = Analysis(
 
 _BY = ["rank", "device_id"]
 _THREAD = ["rank", "pid", "tid"]
+_IN_API = pl.col("layer").is_in(["runtime", "driver"])
 
 
 def run(run: Run, *, threshold_ns: int, micro_ns: int) -> pl.DataFrame:
     """One row per gap, in order of device and time."""
     ops = run.table("device_ops")
     ops = ops.select("device_op_id", *_BY, "kind", "name", "start_ns", "end_ns", "launch_id")
-    found = gaps(ops, run.ask("windows"), _BY).with_row_index("gap")
-    found = _neighbours(found, ops)
+    found = _neighbours(gaps(ops, run.ask("windows"), _BY), ops)
     host = run.table("host_ops")
     called = row_of(host.get_column("host_op_id"), found.get_column("launch_id"))
     calls = host.select("pid", "tid", launch="name", call_ns="start_ns", call_end_ns="end_ns")
@@ -107,9 +108,11 @@ def run(run: Run, *, threshold_ns: int, micro_ns: int) -> pl.DataFrame:
         until_ns=pl.min_horizontal("call_ns", "end_ns"),
         is_late=pl.col("call_ns") >= pl.col("start_ns"),
     )
-    found = _host_activity(found, host)
+    ranges, names = said(run)
+    found = _host_activity(found, host, ranges, names)
+    waits = ranges.filter(names.matching(_WAIT_EVENT)).filter(_IN_API)
     found = found.with_columns(
-        waits=_waited(found, ops, host), latency_ns=pl.lit(_launch_latency(ops, host))
+        waits=_waited(found, ops, host, waits), latency_ns=pl.lit(_launch_latency(ops, host))
     )
     return (
         found.with_columns(
@@ -157,37 +160,26 @@ def _cause(micro_ns: int) -> pl.Expr:
 
 def _neighbours(found: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
     """Gaps with the operation that ends each one, and the one that ended last before it."""
-    after = ops.select(
-        *_BY, "launch_id", pl.col("start_ns").alias("t"), after_id="device_op_id", after="name"
-    ).sort("t", "after_id", descending=[False, True])
-    before = ops.select(
-        *_BY, pl.col("end_ns").alias("t"), before_id="device_op_id", launch_before="launch_id"
-    ).sort("t", "before_id")
-    by: list[str] | None = _BY
-    if one_group(ops, _BY):
-        by, after, before = None, after.drop(_BY), before.drop(_BY)
-    return (
-        found.sort("end_ns")
-        .join_asof(
-            after, left_on="end_ns", right_on="t", by=by, strategy="forward",
-            check_sortedness=False,
-        )
-        .sort("start_ns")
-        .join_asof(before, left_on="start_ns", right_on="t", by=by, check_sortedness=False)
-        .sort("gap")
+    after = latest(
+        found.select(*_BY, at=-pl.col("end_ns")), "at",
+        ops.select(*_BY, "device_op_id", t=-pl.col("start_ns")), "t", _BY, ties=["device_op_id"],
     )  # fmt: skip
+    before = latest(found, "start_ns", ops, "end_ns", _BY, ties=["device_op_id"])
+    return found.hstack(
+        take(ops.select("launch_id", after_id="device_op_id", after="name"), after)
+    ).hstack(take(ops.select(before_id="device_op_id", launch_before="launch_id"), before))
 
 
-def _host_activity(found: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
+def _host_activity(
+    found: pl.DataFrame, host: pl.DataFrame, ranges: pl.DataFrame, names: Texts
+) -> pl.DataFrame:
     """What the launching thread did between the gap's start and the call, in ns per kind."""
-    in_api = pl.col("layer").is_in(["runtime", "driver"])
-    ranges = said(host)
-    names, name = Texts(ranges.get_column("name")), pl.col("name").str
-    loading = ranges.filter(names.matching(_LOADING)).filter(~in_api)
+    name = pl.col("name").str
+    loading = ranges.filter(names.matching(_LOADING)).filter(~_IN_API)
     allocating = ranges.filter(names.matching(_ALLOCATING)).filter(
-        in_api, ~name.contains(_NOT_ALLOCATING)
+        _IN_API, ~name.contains(_NOT_ALLOCATING)
     )
-    blocking = ranges.filter(names.matching(_BLOCKING)).filter(in_api)
+    blocking = ranges.filter(names.matching(_BLOCKING)).filter(_IN_API)
     costs = ranges.filter(pl.col("layer") == "overhead")
     allocating = pl.concat([allocating, costs.filter(name.contains(_LOADS))])
     overhead = costs.filter(~name.contains(_PROGRAMS_OWN))
@@ -233,25 +225,22 @@ def _launch_latency(ops: pl.DataFrame, host: pl.DataFrame) -> int:
     return min(tenth, FALLBACK_LATENCY_NS)
 
 
-def _waited(found: pl.DataFrame, ops: pl.DataFrame, host: pl.DataFrame) -> pl.Series:
+def _waited(
+    found: pl.DataFrame, ops: pl.DataFrame, host: pl.DataFrame, waits: pl.DataFrame
+) -> pl.Series:
     """Whether the stream of the gap's last operation was told to wait for an event before it.
 
     The recording seldom says which stream a wait is for, so a wait counts for the first launch
     that follows it on the same thread.
     """
-    columns = [*_THREAD, "host_op_id", "start_ns"]
-    waits = (
-        host.select(*columns, "layer")
-        .filter(named(host, _WAIT_EVENT) & host.get_column("layer").is_in(["runtime", "driver"]))
-        .drop("layer")
-    )
     if waits.is_empty():
         return pl.repeat(value=False, n=found.height, eager=True)
     launched = row_of(host.get_column("host_op_id"), ops.get_column("launch_id")).unique()
+    columns = [*_THREAD, "host_op_id", "start_ns"]
     launches = take(host.select(columns), launched.drop_nulls())
     events = pl.concat(
         [
-            waits.with_columns(launches=pl.lit(value=False)),
+            waits.select(*columns).with_columns(launches=pl.lit(value=False)),
             launches.with_columns(launches=pl.lit(value=True)),
         ]
     )

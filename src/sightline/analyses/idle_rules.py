@@ -28,7 +28,7 @@ import polars as pl
 
 from sightline.algebra.copies import D2H, PAGEABLE, SMALL, SMALL_BYTES, copy_rule
 from sightline.algebra.intervals import covered_until
-from sightline.algebra.lookup import named, row_of, take
+from sightline.algebra.lookup import row_of, take
 from sightline.algebra.thinking import compiling, said
 from sightline.model.columns import RANK, duration, join, number, text, time
 from sightline.model.declare import Analysis
@@ -74,15 +74,15 @@ def run(run: Run) -> pl.DataFrame:
     at = row_of(ops.get_column("device_op_id"), gaps.get_column("before_id"))
     called = row_of(host.get_column("host_op_id"), gaps.get_column("launch_id"))
     gaps = gaps.hstack(take(before, at)).hstack(take(host.select("pid", "tid"), called))
-    ranges = said(host)
-    code = ranges.filter(named(ranges, LOADS_CODE)).filter(
+    ranges, names = said(run)
+    code = ranges.filter(names.matching(LOADS_CODE)).filter(
         pl.col("layer").is_in(["runtime", "driver", "overhead"])
     )
     gaps = gaps.with_columns(
         code_ns=covered_until(gaps, "end_ns", code, _THREAD)
         - covered_until(gaps, "start_ns", code, _THREAD)
     )
-    compiled = compiling(host)
+    compiled = compiling(run)
     gaps = gaps.with_columns(
         compile_ns=covered_until(gaps, "end_ns", compiled, _THREAD)
         - covered_until(gaps, "start_ns", compiled, _THREAD)

@@ -47,7 +47,7 @@ def check(run: Run) -> Iterator[Finding]:
     mine = claim(run, RULE.name)
     if mine is None:
         return
-    ranges = compiling(run.table("host_ops"))
+    ranges = compiling(run)
 
     yield finding(
         run,
