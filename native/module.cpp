@@ -19,6 +19,7 @@
 #include "reader.h"
 #include "replay.h"
 #include "rows.h"
+#include "trees.h"
 
 namespace nb = nanobind;
 using nb::literals::operator""_a;
@@ -151,6 +152,13 @@ Batch edges_of(const nb::object& nodes, int64_t stretch) {
     const Keys keys = given.keys();
     const nb::gil_scoped_release release;
     return edges(keys, stretch);
+}
+
+Batch trees_of(const nb::object& ranges, size_t threads) {
+    const Given given(ranges);
+    const Keys keys = given.keys();
+    const nb::gil_scoped_release release;
+    return trees(keys, threads);
 }
 
 Batch partition_of(const nb::object& intervals, const nb::object& windows, size_t classes) {
@@ -324,6 +332,7 @@ NB_MODULE(_native, m) {
     m.def("replay", &sightline::replay_of, "nodes"_a);
     m.def("edges", &sightline::edges_of, "nodes"_a, "stretch"_a);
     m.def("partition", &sightline::partition_of, "intervals"_a, "windows"_a, "classes"_a);
+    m.def("trees", &sightline::trees_of, "ranges"_a, "threads"_a);
     m.def("row_of", &sightline::row_of_ids, "ids"_a, "wanted"_a);
     m.def("latest", &sightline::latest_of, "events"_a, "queries"_a);
     m.def("integers", &sightline::integers, "path"_a, "root"_a, "columns"_a, "alias"_a,

@@ -1,15 +1,13 @@
-"""Trees of host ranges: the columnar nesting against the stack, on any set of ranges."""
+"""Trees of host ranges, against a stack in Python, on any set of ranges."""
 
 from __future__ import annotations
 
 import polars as pl
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.algebra import host_tree
+from reference_reader.nesting import nest
 from sightline.algebra.host_tree import with_tree
-from sightline.algebra.nesting import nest
 
 RANGES = st.lists(
     st.tuples(
@@ -30,28 +28,26 @@ def frame_of(ranges: list[tuple[int, int, int, int, int]]) -> pl.DataFrame:
 
 
 def by_stack(ranges: list[tuple[int, int, int, int, int]]) -> list[tuple[object, ...]]:
-    """What the house did before: sort rows in Python, nest with a stack."""
+    """The same with Python's sort, and a list for the stack."""
     rows = sorted(((p, t), s, -(s + d), o, i) for i, (p, t, s, d, o) in enumerate(ranges))
     lanes = {lane: k for k, lane in enumerate(sorted({r[0] for r in rows}))}
     found = nest([lanes[r[0]] for r in rows], [r[1] for r in rows], [-r[2] for r in rows])
     return [(r[4], *answer) for r, answer in zip(rows, zip(*found, strict=True), strict=True)]
 
 
-@given(RANGES, st.integers(1, 4))
-def test_equals_the_stack(ranges: list[tuple[int, int, int, int, int]], levels: int) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(host_tree, "_COLUMNAR_LEVELS", levels)
-        tree = with_tree(frame_of(ranges), order=pl.col("order"))
+@given(RANGES)
+def test_equals_the_stack(ranges: list[tuple[int, int, int, int, int]]) -> None:
+    tree = with_tree(frame_of(ranges), order=pl.col("order"))
     assert tree.select("n", "parent_id", "depth", "subtree_end_id").rows() == by_stack(ranges)
     assert tree.get_column("host_op_id").to_list() == list(range(len(ranges)))
 
 
-@given(RANGES)
-def test_long_recordings_of_many_threads(ranges: list[tuple[int, int, int, int, int]]) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(host_tree, "KEY_LIMIT", 0)
-        tree = with_tree(frame_of(ranges), order=pl.col("order"))
-    assert tree.select("n", "parent_id", "depth", "subtree_end_id").rows() == by_stack(ranges)
+def test_threads_are_in_order_of_process_and_number() -> None:
+    lanes = [(7, 2), (-3, 9), (7, None), (None, 5), (7, 1), (2**62, 0)]
+    rows = [(p, t, 0, 5, 0, i) for i, (p, t) in enumerate(lanes)]
+    names = ["pid", "tid", "start_ns", "end_ns", "order", "n"]
+    frame = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.Int64), orient="row")
+    assert with_tree(frame).get_column("n").to_list() == [3, 1, 2, 4, 0, 5]
 
 
 def test_rows_apart_come_last_and_hold_nothing() -> None:

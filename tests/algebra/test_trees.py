@@ -8,7 +8,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.algebra.nesting import nest
+from reference_reader.nesting import nest
 from sightline.algebra.trees import is_outermost, nearest_ancestor, open_at, subtree_sum
 
 Range = tuple[int, int, int]  # thread, start, end
