@@ -34,7 +34,7 @@ import polars as pl
 
 from sightline.algebra.gains import NOTABLE_PCT, abstain, window_ns
 from sightline.algebra.kernel_findings import kernels_of, some_named
-from sightline.algebra.lookup import row_of, take
+from sightline.algebra.lookup import row_of
 from sightline.algebra.scalars import total
 from sightline.algebra.trees import nearest_ancestor
 from sightline.model.declare import Finding, Rule
@@ -78,13 +78,19 @@ def check(run: Run) -> Iterator[Finding]:
 def _again(host: pl.DataFrame) -> pl.DataFrame:
     """Operators equal to the one right before them, in order of id: with `before`, that one."""
     ids = host.get_column("host_op_id")
-    # Ids are preorder: what follows a range's subtree is its next sibling, if it has its parent.
-    behind = row_of(ids, host.get_column("subtree_end_id"))
-    alike = ["recording_id", "parent_id", "layer", "name", "input_shapes", "input_types"]
-    here, there = host.select(alike), take(host.select(alike), behind)
-    equal = here.select(
-        pl.all_horizontal(pl.col(c).eq_missing(pl.lit(there.get_column(c))) for c in alike)
-    ).to_series()
     is_op = (host.get_column("layer") == "op") & host.get_column("input_shapes").is_not_null()
-    mine = equal & is_op
-    return pl.DataFrame({"before": ids.filter(mine), "host_op_id": ids.gather(behind.filter(mine))})
+    first = is_op.arg_true().cast(pl.Int64)
+    # Ids are preorder: what follows a range's subtree is its next sibling, if it has its parent.
+    second = row_of(ids, host.get_column("subtree_end_id").gather(first))
+    pairs = pl.DataFrame({"first": first, "second": second}).drop_nulls()
+    # Names first: they leave few pairs to be compared by the rest.
+    for column in ("name", "parent_id", "layer", "input_shapes", "input_types", "recording_id"):
+        of = host.get_column(column)
+        equal = of.gather(pairs.get_column("first")).eq_missing(
+            of.gather(pairs.get_column("second"))
+        )
+        pairs = pairs.filter(equal)
+    return pairs.select(
+        before=ids.gather(pairs.get_column("first")),
+        host_op_id=ids.gather(pairs.get_column("second")),
+    )
