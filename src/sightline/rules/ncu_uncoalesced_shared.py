@@ -29,8 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import polars as pl
-
+from sightline.algebra.excess import worst_places
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.roofline.cases import Hit, cases, findings
@@ -48,7 +47,7 @@ def check(run: Run) -> Iterator[Finding]:
     if not cases(run, (_ALL, _IDEAL), "--section SourceCounters"):
         return
     every = cases(run, (_ALL, _IDEAL, _WEIGHT), "")
-    places = _places(run)
+    places = worst_places(run, _ALL, _IDEAL)
     hits = []
     for case in every:
         total, ideal = case.get(_ALL), case.get(_IDEAL)
@@ -68,31 +67,3 @@ def check(run: Run) -> Iterator[Finding]:
         "change the layout or width of shared accesses so that a warp is served in one turn",
         "sightline stats memory_hierarchy AFTER: wavefronts beyond the ideal",
     )  # fmt: skip
-
-
-def _places(run: Run) -> dict[int, str]:
-    """Of each kernel the instruction that causes most of the excess."""
-    key = ["kernel_id", "instance_id"]
-    values = (
-        run.scan("kernel_metrics")
-        .filter(pl.col("instance_id").is_not_null())
-        .select(*key, "metric", "value")
-    )
-    code = run.scan("instructions").drop("rank", "recording_id")
-    worst = (
-        values.filter(pl.col("metric") == _ALL)
-        .join(values.filter(pl.col("metric") == _IDEAL), on=key)
-        .with_columns(excess=pl.col("value") - pl.col("value_right"))
-        .join(code, left_on=key, right_on=["kernel_id", "address"])
-        .filter(pl.col("excess") > 0)
-        .sort("excess", descending=True)
-        .group_by("kernel_id", maintain_order=True)
-        .first()
-        .collect()
-    )
-    return {
-        r["kernel_id"]: f"{r['file']}:{r['line']}"
-        if r["line"] is not None
-        else f"{r['opcode'] or 'the instruction'} at byte {r['offset']}"
-        for r in worst.iter_rows(named=True)
-    }
