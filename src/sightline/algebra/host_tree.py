@@ -8,6 +8,7 @@ import polars as pl
 
 from sightline._native import trees as native_trees
 from sightline.algebra.compiled import columns, numbers
+from sightline.algebra.constants import constants, empty
 
 _NAMES = ("parent_id", "depth", "subtree_end_id")
 _NO_THREAD = -(2**63) + 1  # stands for a thread without a number; such ranges come first
@@ -68,11 +69,8 @@ def _roots(ids: pl.Expr) -> list[pl.Expr]:
 
 def _gathered(frame: pl.DataFrame, rows: pl.Series) -> pl.DataFrame:
     """The frame in another order. A column of one value stays one value, and takes no memory."""
-    same: dict[str, pl.Expr] = {}
-    for column in frame.get_columns():
-        if column.null_count() == frame.height:
-            same[column.name] = pl.lit(None, column.dtype)
-        elif not column.null_count() and (column == column[0]).all():
-            same[column.name] = pl.lit(column[0], column.dtype)
-    moved = frame.drop(list(same))[rows]
-    return moved.with_columns(e.alias(n) for n, e in same.items()).select(frame.columns)
+    same = dict.fromkeys(empty(frame)) | constants(frame)
+    moved = frame.drop(same)[rows]
+    return moved.with_columns(
+        pl.lit(value, frame.schema[name]).alias(name) for name, value in same.items()
+    ).select(frame.columns)

@@ -6,6 +6,7 @@ import glob
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -238,6 +239,7 @@ def import_one(source: Source, options: ImportOptions) -> Path:
             )
         ],
         sightline_version=__version__,
+        quick=True,
     )
     _cache.touch(entry)
     _cache.trim()
@@ -247,7 +249,12 @@ def import_one(source: Source, options: ImportOptions) -> Path:
 def _with_values(frame: FrameT, columns: tuple[Any, ...]) -> FrameT:
     """The declared columns without those that are null throughout, or absent."""
     if isinstance(frame, pl.LazyFrame):
-        present = frame.collect_schema().names()
+        schema = frame.collect_schema()
+        present = schema.names()
+        columns = tuple(
+            replace(c, dtype=pl.Categorical) if schema.get(c.name) == pl.Categorical else c
+            for c in columns
+        )
     else:
         present = [s.name for s in frame.get_columns() if s.null_count() < frame.height]
     kept = [c.name for c in columns if c.name in present or c.required]

@@ -6,9 +6,9 @@ that the exports carry.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import polars as pl
+
+from sightline.algebra.constants import empty
 
 COPY_KINDS = {
     1: "HtoD", 2: "DtoH", 3: "HtoA", 4: "AtoH", 5: "AtoA", 6: "AtoD", 7: "DtoA", 8: "DtoD",
@@ -86,20 +86,7 @@ def known(column: str, *nothing: int) -> pl.Expr:
 
 def lean(frame: pl.DataFrame) -> pl.DataFrame:
     """The frame without the columns that are null throughout: joined to others, they take room."""
-    empty = [s.name for s in frame.get_columns() if s.null_count() == frame.height]
-    return frame.drop(empty)
-
-
-def constants(frame: pl.DataFrame, among: Iterable[str]) -> dict[str, int | str]:
-    """Those of the columns that have one value throughout, and are never null, with the value."""
-    first = frame.select(among).row(0, named=True)
-    # Most columns that vary do so among a few rows.
-    few = frame.gather_every(max(1, frame.height // 100)).select(pl.col(among).n_unique()).row(0)
-    likely = [c for c, n in zip(first, few, strict=True) if n == 1 and first[c] is not None]
-    if not likely:
-        return {}
-    same = frame.select((pl.col(c) == first[c]).fill_null(value=False).all() for c in likely)
-    return {c: first[c] for c, yes in same.row(0, named=True).items() if yes}
+    return frame.drop(empty(frame))
 
 
 def complete(frame: pl.DataFrame, numbers: tuple[str, ...], texts: tuple[str, ...]) -> pl.DataFrame:

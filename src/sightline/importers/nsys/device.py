@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from sightline.algebra.constants import constants
 from sightline.importers.nsys import codes
 from sightline.importers.nsys.codes import NONE_32, complete, decoded, known, lean, process
 from sightline.importers.nsys.database import Database
@@ -68,8 +69,9 @@ def _kernels(db: Database) -> pl.DataFrame:
     frame = db.named(
         frame, name="demangledName", short_name="shortName", mangled_name="mangledName"
     )
+    same = constants(frame, _PASSED_ON)
     return frame.with_columns(
-        *(frame.get_column(c).shrink_dtype() for c in _PASSED_ON),
+        *(frame.get_column(c).shrink_dtype() for c in _PASSED_ON if c not in same),
         known("graphNodeId", 0),
         known("graphId", 0),
         known("clusterX", 0),
@@ -133,13 +135,16 @@ def _graphs(db: Database) -> pl.DataFrame:
     )
 
 
-def machine_numbers(places: pl.DataFrame, db: Database) -> pl.Series:
+def machine_numbers(places: pl.DataFrame, db: Database) -> pl.Series | pl.Expr:
     """`gpuId`, the machine's number of each `deviceId` of a `pid`; null where it is not known."""
     table = db.ints("TARGET_INFO_CUDA_DEVICE", ("gpuId", "cudaId", "pid")).drop_nulls()
     known_ids = table.unique(["cudaId", "pid"], keep="first").rename({"cudaId": "deviceId"})
-    return places.join(
-        known_ids, on=["deviceId", "pid"], how="left", maintain_order="left"
-    ).get_column("gpuId")
+    on = ["deviceId", "pid"]
+    one = constants(places, on)
+    if len(one) == len(on):  # as of most ranks
+        found = known_ids.filter(**one).get_column("gpuId")
+        return pl.lit(found[0] if found.len() else None, pl.Int64).alias("gpuId")
+    return places.join(known_ids, on=on, how="left", maintain_order="left").get_column("gpuId")
 
 
 def renumbered(frame: pl.DataFrame, db: Database) -> pl.DataFrame:
@@ -161,9 +166,10 @@ def physical(ops: pl.DataFrame, db: Database) -> tuple[pl.DataFrame, int, list[i
     """
     gpu = machine_numbers(ops.select("deviceId", pid=process("_gpid")), db)
     frame = ops.with_columns(gpu, pid=process("_gpid"))
-    without = frame.get_column("deviceId").null_count()
+    without = frame.select(pl.col("deviceId").null_count()).item()
     unmapped = (
-        frame.filter(pl.col("gpuId").is_null() & pl.col("deviceId").is_not_null())
+        frame.select("deviceId", "gpuId", "_gpid")
+        .filter(pl.col("gpuId").is_null() & pl.col("deviceId").is_not_null())
         .group_by("deviceId")
         .agg(pl.col("_gpid").n_unique())
         .filter(pl.col("_gpid") > 1)

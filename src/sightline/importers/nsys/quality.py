@@ -112,7 +112,7 @@ def of_tables(
             Quality("negative_durations", "warning",
                     "events that end before they start were left out", counts["negative"])
         )  # fmt: skip
-    layers = set(host.get_column("layer").unique().to_list())
+    layers = set(host.select(pl.col("layer").unique()).to_series())
     if not layers & {"runtime", "driver"}:
         found.append(
             Quality("no_host_ops", "warning", "no CUDA API calls were recorded: idle has no cause",
@@ -175,7 +175,7 @@ def _device(
                 "Start recording before the work is launched.",
             )
         )  # fmt: skip
-    zero = ops.filter(pl.col("start_ns") == pl.col("end_ns")).height
+    zero = ops.select((pl.col("start_ns") == pl.col("end_ns")).sum()).item()
     if zero:
         found.append(Quality("zero_durations", "info", "GPU operations have no length", zero))
     return found + _graphs(db, ops, host)
@@ -183,7 +183,7 @@ def _device(
 
 def _graphs(db: Database, ops: pl.DataFrame, host: pl.DataFrame) -> list[Quality]:
     remedy = "Record with --cuda-graph-trace=node to see the kernels inside."
-    whole = ops.filter(pl.col("kind") == "graph").height
+    whole = ops.select((pl.col("kind") == "graph").sum()).item()
     if whole:
         return [
             Quality("graphs_recorded_whole", "warning",
@@ -192,6 +192,8 @@ def _graphs(db: Database, ops: pl.DataFrame, host: pl.DataFrame) -> list[Quality
         ]  # fmt: skip
     names = host.get_column("name").unique()
     launching = names.filter(names.cast(pl.String).str.contains(_GRAPH_LAUNCH))
+    if launching.is_empty():
+        return []
     launches = host.filter(
         pl.col("layer").is_in(["runtime", "driver"]) & pl.col("name").is_in(launching.implode())
     )

@@ -8,6 +8,7 @@ from functools import partial
 import polars as pl
 
 from sightline import registry
+from sightline.algebra.constants import constants
 from sightline.importers.nsys import codes, device, host, nvtx, quality, samples, stacks, target
 from sightline.importers.nsys.database import Database
 from sightline.model.declare import Imported, ImportOptions
@@ -71,14 +72,14 @@ def build(db: Database, meta: dict[str, str], options: ImportOptions) -> Importe
     del ranges, ops, calls
     # Of a large table no second copy of the times is made: they are moved while it is written.
     large = {n: codes.lean(f) for n, f in tables.items() if f.height > _LARGE_ROWS}
-    constants = {n: codes.constants(f, _may_be_constant(n, f)) for n, f in large.items()}
-    large = {n: f.drop(constants[n]) for n, f in large.items()}
+    same = {n: constants(f, _may_be_constant(n, f)) for n, f in large.items()}
+    large = {n: f.drop(same[n]) for n, f in large.items()}
     return Imported(
         {n: _on_clock(f, offset or 0) for n, f in tables.items() if n not in large},
         facts,
         found,
         {n: in_parts(f.height, partial(_part, f, offset or 0)) for n, f in large.items()},
-        constants,
+        same,
     )
 
 
@@ -125,11 +126,13 @@ def with_call(frame: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
     # A process numbers its calls one after the other, so a table of places is small, and finding
     # a call in it takes 10 ns a row where a hash join takes 200.
     number = pl.col("correlation_id")
+    block = {"low": number.min(), "size": number.max() - number.min() + 1}
+    one = constants(calls, ["_gpid"])
     blocks = (
-        calls.group_by("_gpid")
-        .agg(low=number.min(), size=number.max() - number.min() + 1)
-        .with_columns(base=pl.col("size").cum_sum() - pl.col("size"))
-    )
+        calls.select(**{c: pl.lit(v) for c, v in one.items()}, **block)
+        if one
+        else calls.group_by("_gpid").agg(**block)
+    ).with_columns(base=pl.col("size").cum_sum() - pl.col("size"))
     places = sum(blocks.get_column("size").to_list())
     if places > _MAX_HOLES * calls.height + 1_000_000:
         first = calls.join(frame, on=by, how="semi").unique(by, keep="first", maintain_order=True)

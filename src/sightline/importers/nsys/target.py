@@ -157,7 +157,8 @@ def _rank(db: Database, capture: dict[str, str], ranges: pl.DataFrame) -> int | 
     texts = marked.get_column("text").cast(pl.String).unique().to_list()
     if len(texts) == 1 and texts[0][9:].isdecimal():
         return int(texts[0][9:])
-    working = ranges.filter(pl.col("layer").is_in(["runtime", "driver"]))
+    is_call = pl.col("layer").is_in(["runtime", "driver"])
+    working = ranges.select("_gpid", "layer").filter(is_call)
     if working.get_column("_gpid").n_unique() == 1:
         for variable in _RANK_VARIABLES:
             if capture.get(variable, "").isdecimal():

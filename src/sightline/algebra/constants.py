@@ -1,0 +1,32 @@
+"""Columns of one value. Polars keeps one that was set so as that value, not as millions of rows.
+
+`DataFrame.get_column` makes rows of it, expressions do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import polars as pl
+
+
+def empty(frame: pl.DataFrame) -> list[str]:
+    """The columns that are null throughout."""
+    nulls = frame.null_count().rows(named=True)
+    return [c for c in frame.columns if nulls[0][c] == frame.height]
+
+
+def constants(frame: pl.DataFrame, among: Iterable[str] | None = None) -> dict[str, Any]:
+    """The columns that have one value throughout, and are never null, with the value."""
+    among = frame.columns if among is None else list(among)
+    if frame.is_empty() or not among:
+        return {}
+    first = frame.select(among).row(0, named=True)
+    # Most columns that vary do so among a few rows.
+    few = frame.select(pl.col(among).gather_every(max(1, frame.height // 100)).n_unique()).row(0)
+    likely = [c for c, n in zip(first, few, strict=True) if n == 1 and first[c] is not None]
+    if not likely:
+        return {}
+    same = frame.select((pl.col(c) == first[c]).fill_null(value=False).all() for c in likely)
+    return {c: first[c] for c, yes in same.row(0, named=True).items() if yes}
