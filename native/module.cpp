@@ -137,6 +137,16 @@ Batch row_of_ids(const nb::object& ids, const nb::object& wanted) {
     return row_of(have, want);
 }
 
+Batch first_of(const nb::object& known, const nb::object& wanted) {
+    const Given given(known), asked(wanted);
+    const Keys have = given.keys(), want = asked.keys();
+    if (want.columns.empty() || have.columns.size() != want.columns.size()) {
+        throw nb::value_error("not the columns that are wanted");
+    }
+    const nb::gil_scoped_release release;
+    return first(have, want);
+}
+
 Batch latest_of(const nb::object& events, const nb::object& queries) {
     const Given known(events), asked(queries);
     const Keys have = known.keys(), want = asked.keys();
@@ -334,6 +344,7 @@ NB_MODULE(_native, m) {
     m.def("partition", &sightline::partition_of, "intervals"_a, "windows"_a, "classes"_a);
     m.def("trees", &sightline::trees_of, "ranges"_a, "threads"_a);
     m.def("row_of", &sightline::row_of_ids, "ids"_a, "wanted"_a);
+    m.def("first", &sightline::first_of, "known"_a, "wanted"_a);
     m.def("latest", &sightline::latest_of, "events"_a, "queries"_a);
     m.def("integers", &sightline::integers, "path"_a, "root"_a, "columns"_a, "alias"_a,
           "threads"_a);

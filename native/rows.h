@@ -1,4 +1,4 @@
-// Rows found by their ids, and by their group and time (algebra/lookup.py and algebra/latest.py).
+// Rows found by their ids, and by their group and time (algebra/lookup.py, algebra/latest.py).
 #pragma once
 
 #include "arrow.h"
@@ -9,6 +9,10 @@ namespace sightline {
 // For each wanted id the row of `ids` that holds it, of equal ones the last, or null. `ids` are in
 // rising order.
 Batch row_of(const Keys& ids, const Keys& wanted);
+
+// For each wanted row the first one of `known` with the same number, the last column, in the same
+// group, the columns before it; or null.
+Batch first(const Keys& known, const Keys& wanted);
 
 // For each query the row of `events` that came last in its group by its moment, or null.
 //

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.algebra import lookup
-from sightline.algebra.lookup import added_up, named, numbered, places, row_of, take, telling
+from sightline.algebra.lookup import (
+    added_up,
+    first_row,
+    named,
+    numbered,
+    places,
+    row_of,
+    take,
+    telling,
+)
 
 STRETCH = 1 << 40
 ids = st.lists(
@@ -84,3 +95,22 @@ def test_columns_that_tell_rows_apart():
     assert telling(["rank", "pid", "tid"], left) == ["tid"]
     assert telling(["rank", "pid", "tid"], left, right) == ["pid", "tid"]
     assert telling(["rank", "pid", "tid"], right, right.clear()) == ["rank"]
+
+
+parts = st.none() | st.integers(0, 2)
+far = st.none() | st.sampled_from([*range(-3, 6), -(2**63) + 1, 2**62, 2**63 - 1])
+numbered_rows = st.lists(st.tuples(parts, parts, far), max_size=30)
+
+
+@given(numbered_rows, numbered_rows, st.integers(0, 2))
+def test_the_first_row_with_a_number(known: list[Any], wanted: list[Any], width: int) -> None:
+    schema = {"a": pl.Int64, "b": pl.Int64, "n": pl.Int64}
+    frames = [pl.DataFrame(rows, schema=schema, orient="row") for rows in (known, wanted)]
+    by = ["a", "b"][:width]
+    first: dict[Any, int] = {}
+    for place, row in enumerate(known):
+        first.setdefault((*row[:width], row[2]), place)
+    plainly = [
+        None if None in (*r[:width], r[2]) else first.get((*r[:width], r[2])) for r in wanted
+    ]
+    assert first_row(*frames, "n", by).to_list() == plainly

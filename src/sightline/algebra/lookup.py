@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from sightline._native import first as native_first
 from sightline._native import row_of as native_row_of
 from sightline.algebra.compiled import columns, numbers
+from sightline.algebra.constants import constants
 from sightline.algebra.order import KEY_LIMIT
 
 
@@ -25,6 +27,25 @@ def row_of(ids: pl.Series, wanted: pl.Series) -> pl.Series:
         return joined.get_column("row").cast(pl.Int64)
     found = native_row_of(numbers(ids.to_frame()), numbers(wanted.to_frame()))
     return columns(found).to_series().alias(wanted.name)
+
+
+def first_row(
+    known: pl.DataFrame, wanted: pl.DataFrame, number: str, by: Sequence[str]
+) -> pl.Series:
+    """For each wanted row the first row of `known` with its number and the same `by`, or null.
+
+    A row in which one of them is null finds nothing and is not found. Numbers of a group should
+    mostly count up, in whatever order (native/rows.cpp).
+    """
+    if known.is_empty() or wanted.is_empty():
+        return pl.repeat(None, wanted.height, dtype=pl.Int64, eager=True)
+    same = constants(known, by)
+    if len(same) == len(by) and same == constants(wanted, by):
+        by = ()
+    columns_of = [*by, number]
+    return columns(
+        native_first(numbers(known.select(columns_of)), numbers(wanted.select(columns_of)))
+    ).to_series()
 
 
 def take(frame: pl.DataFrame, rows: pl.Series) -> pl.DataFrame:

@@ -9,6 +9,7 @@ import polars as pl
 
 from sightline import registry
 from sightline.algebra.constants import constants
+from sightline.algebra.lookup import first_row
 from sightline.importers.nsys import codes, device, host, nvtx, quality, samples, stacks, target
 from sightline.importers.nsys.database import Database
 from sightline.model.declare import Imported, ImportOptions
@@ -18,7 +19,6 @@ from sightline.units import INT64_MAX
 # Times beyond half the range are damage: sums and differences of the others cannot overflow.
 _TIME_LIMIT = INT64_MAX // 4
 _LARGE_ROWS = 1 << 20
-_MAX_HOLES = 8  # places per call, at most, in the table that finds a call by its number
 
 
 def build(db: Database, meta: dict[str, str], options: ImportOptions) -> Imported:
@@ -120,43 +120,8 @@ def with_call(frame: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
 
     Of several calls with the same id (a driver call inside a runtime call) the first one counts.
     """
-    if frame.is_empty() or calls.is_empty():
-        return frame.with_columns(host_op_id=pl.lit(None, pl.Int64))
-    by = ["_gpid", "correlation_id"]
-    # A process numbers its calls one after the other, so a table of places is small, and finding
-    # a call in it takes 10 ns a row where a hash join takes 200.
-    number = pl.col("correlation_id")
-    block = {"low": number.min(), "size": number.max() - number.min() + 1}
-    one = constants(calls, ["_gpid"])
-    blocks = (
-        calls.select(**{c: pl.lit(v) for c, v in one.items()}, **block)
-        if one
-        else calls.group_by("_gpid").agg(**block)
-    ).with_columns(base=pl.col("size").cum_sum() - pl.col("size"))
-    places = sum(blocks.get_column("size").to_list())
-    if places > _MAX_HOLES * calls.height + 1_000_000:
-        first = calls.join(frame, on=by, how="semi").unique(by, keep="first", maintain_order=True)
-        return frame.join(first, on=by, how="left", maintain_order="left")
-    table = pl.repeat(None, places, dtype=pl.Int64, eager=True)
-    # Backwards, so that the first one is written last.
-    table.scatter(_place(calls, blocks).reverse(), calls.get_column("host_op_id").reverse())
-    return frame.with_columns(table.gather(_place(frame, blocks)).alias("host_op_id"))
-
-
-def _place(frame: pl.DataFrame, blocks: pl.DataFrame) -> pl.Series:
-    """Where in the table of places a row's number lies; null where it lies outside."""
-    joined = frame.select("_gpid", "correlation_id")
-    if blocks.height == 1:
-        only = blocks.row(0, named=True)
-        own = pl.col("_gpid").eq_missing(pl.lit(only["_gpid"], pl.Int64))
-        joined = joined.with_columns(
-            pl.when(own).then(pl.lit(only[c], pl.Int64)).alias(c) for c in ("low", "size", "base")
-        )
-    else:
-        joined = joined.join(blocks, on="_gpid", how="left", maintain_order="left")
-    at = pl.col("correlation_id") - pl.col("low")
-    inside = (at >= 0) & (at < pl.col("size"))
-    return joined.select(pl.when(inside).then(at + pl.col("base")).cast(pl.UInt32)).to_series()
+    row = first_row(calls, frame, "correlation_id", ["_gpid"])
+    return frame.with_columns(calls.get_column("host_op_id").gather(row))
 
 
 def with_launches(ops: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
