@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "places.h"
 #include "sort_runs.h"
 
 namespace sightline {
@@ -35,24 +36,22 @@ std::vector<Node> ordered(const Keys& nodes) {
     return order;
 }
 
-// Where in the order the node with a uid is: a table for each stretch of uids.
-class Places {
+// Where in the order the node with a uid is: uids of one stretch are close together.
+class PlacesByStretch {
 public:
-    Places(const Keys& nodes, const std::vector<Node>& order, int64_t stretch)
+    PlacesByStretch(const Keys& nodes, const std::vector<Node>& order, int64_t stretch)
         : stretch_(stretch) {
         const int64_t* uid = nodes.columns[kUid];
-        std::vector<size_t> sizes;
         for (size_t i = 0; i < order.size(); ++i) {
             if (uid[i] < 0) throw std::out_of_range("a node has no number");
             const auto part = static_cast<size_t>(uid[i] / stretch);
-            if (sizes.size() <= part) sizes.resize(part + 1);
-            sizes[part] = std::max(sizes[part], static_cast<size_t>(uid[i] % stretch) + 1);
+            if (parts_.size() <= part) parts_.resize(part + 1);
+            parts_[part].expect(uid[i]);
         }
-        for (const size_t size : sizes) tables_.emplace_back(size, kNull);
+        for (Places& part : parts_) part.make_room();
         for (size_t i = 0; i < order.size(); ++i) {
             const int64_t own = uid[order[i].row];
-            tables_[static_cast<size_t>(own / stretch)][static_cast<size_t>(own % stretch)] =
-                static_cast<int64_t>(i);
+            parts_[static_cast<size_t>(own / stretch)].put(own, static_cast<int64_t>(i));
         }
     }
 
@@ -60,14 +59,12 @@ public:
     int64_t of(int64_t uid) const {
         if (uid < 0) return kNull;
         const auto part = static_cast<size_t>(uid / stretch_);
-        const auto local = static_cast<size_t>(uid % stretch_);
-        if (part >= tables_.size() || local >= tables_[part].size()) return kNull;
-        return tables_[part][local];
+        return part < parts_.size() ? parts_[part].of(uid) : kNull;
     }
 
 private:
     int64_t stretch_;
-    std::vector<std::vector<int64_t>> tables_;
+    std::vector<Places> parts_;
 };
 
 }  // namespace
@@ -75,7 +72,7 @@ private:
 Batch edges(const Keys& nodes, int64_t stretch) {
     if (nodes.columns.size() != kColumns) throw std::invalid_argument("columns are missing");
     const std::vector<Node> order = ordered(nodes);
-    const Places places(nodes, order, stretch);
+    const PlacesByStretch places(nodes, order, stretch);
     const auto value = [&](size_t column, size_t i) {
         return nodes.columns[column][static_cast<size_t>(order[i].row)];
     };

@@ -1,11 +1,11 @@
 #include "rows.h"
 
 #include <algorithm>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "groups.h"
+#include "places.h"
 #include "sort_runs.h"
 
 namespace sightline {
@@ -100,77 +100,28 @@ Batch row_of(const Keys& ids, const Keys& wanted) {
     return answer(std::move(rows));
 }
 
-namespace {
-
-// The first row with each number of a group. Numbers of a group mostly count up, so there is a place
-// for each from the lowest to the highest, unless they are far apart.
-class FirstRows {
-public:
-    void expect(int64_t number) {
-        low_ = std::min(low_, number);
-        high_ = std::max(high_, number);
-        ++count_;
-    }
-
-    // To be called once, before rows are put.
-    void make_room() {
-        const uint64_t holes = static_cast<uint64_t>(high_) - static_cast<uint64_t>(low_);
-        if (count_ > 0 && holes / kMostHoles < count_) places_.assign(holes + 1, kNull);
-    }
-
-    void put(int64_t number, int64_t row) {
-        if (places_.empty()) {
-            scattered_.emplace(number, row);
-        } else if (int64_t& place = places_[place_of(number)]; place == kNull) {
-            place = row;
-        }
-    }
-
-    int64_t of(int64_t number) const {
-        if (number < low_ || number > high_) return kNull;
-        if (!places_.empty()) return places_[place_of(number)];
-        const auto found = scattered_.find(number);
-        return found == scattered_.end() ? kNull : found->second;
-    }
-
-private:
-    static constexpr uint64_t kMostHoles = 8;  // places for each row, at most
-
-    size_t place_of(int64_t number) const {
-        return static_cast<size_t>(static_cast<uint64_t>(number) - static_cast<uint64_t>(low_));
-    }
-
-    int64_t low_ = INT64_MAX;
-    int64_t high_ = INT64_MIN;
-    uint64_t count_ = 0;
-    std::vector<int64_t> places_;
-    std::unordered_map<int64_t, int64_t> scattered_;
-};
-
-}  // namespace
-
 Batch first(const Keys& known, const Keys& wanted) {
     const size_t width = wanted.columns.size() - 1;
     const int64_t* number = known.columns[width];
     const auto count = static_cast<size_t>(known.rows);
     Groups groups(width);
-    std::vector<FirstRows> rows_of;
+    std::vector<Places> places;
     const auto each = [&](const auto& work) {
         for (size_t row = 0; row < count; ++row) {
             const int64_t group = number[row] == kNull ? Groups::kNone : groups.of(known, row, true);
             if (group == Groups::kNone) continue;
-            if (static_cast<size_t>(group) == rows_of.size()) rows_of.emplace_back();
-            work(rows_of[static_cast<size_t>(group)], row);
+            if (static_cast<size_t>(group) == places.size()) places.emplace_back();
+            work(places[static_cast<size_t>(group)], row);
         }
     };
-    each([&](FirstRows& rows, size_t row) { rows.expect(number[row]); });
-    for (FirstRows& rows : rows_of) rows.make_room();
-    each([&](FirstRows& rows, size_t row) { rows.put(number[row], static_cast<int64_t>(row)); });
+    each([&](Places& own, size_t row) { own.expect(number[row]); });
+    for (Places& own : places) own.make_room();
+    each([&](Places& own, size_t row) { own.put(number[row], static_cast<int64_t>(row)); });
     std::vector<int64_t> found(static_cast<size_t>(wanted.rows), kNull);
     for (size_t i = 0; i < found.size(); ++i) {
         const int64_t asked = wanted.columns[width][i];
         const int64_t group = asked == kNull ? Groups::kNone : groups.of(wanted, i, false);
-        if (group != Groups::kNone) found[i] = rows_of[static_cast<size_t>(group)].of(asked);
+        if (group != Groups::kNone) found[i] = places[static_cast<size_t>(group)].of(asked);
     }
     return answer(std::move(found));
 }

@@ -43,11 +43,11 @@ def test_equals_the_stack(ranges: list[tuple[int, int, int, int, int]]) -> None:
 
 
 def test_threads_are_in_order_of_process_and_number() -> None:
-    lanes = [(7, 2), (-3, 9), (7, None), (None, 5), (7, 1), (2**62, 0)]
+    lanes = [(7, 2), (-3, 9), (7, None), (None, 5), (7, 1), (2**62, 0), (8, -(2**63))]
     rows = [(p, t, 0, 5, 0, i) for i, (p, t) in enumerate(lanes)]
     names = ["pid", "tid", "start_ns", "end_ns", "order", "n"]
     frame = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.Int64), orient="row")
-    assert with_tree(frame).get_column("n").to_list() == [3, 1, 2, 4, 0, 5]
+    assert with_tree(frame).get_column("n").to_list() == [3, 1, 2, 4, 0, 6, 5]
 
 
 def test_rows_apart_come_last_and_hold_nothing() -> None:

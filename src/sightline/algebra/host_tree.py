@@ -47,7 +47,8 @@ def with_tree(
 
 
 def _nested(frame: pl.DataFrame, thread: Sequence[str], order: pl.Expr | None) -> pl.DataFrame:
-    keys = frame.select(pl.col(thread).fill_null(_NO_THREAD), "start_ns", "end_ns")
+    number = pl.col(thread).fill_null(_NO_THREAD).clip(_NO_THREAD)  # damage may say any number
+    keys = frame.select(number, "start_ns", "end_ns")
     if order is not None:
         tie = frame.select(order).to_series()
         if tie.n_unique() > 1:
