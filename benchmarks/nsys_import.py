@@ -133,7 +133,9 @@ def measured(what: str, path: Path, cache: Path) -> tuple[float, ...]:
     shutil.rmtree(cache, ignore_errors=True)
     done = subprocess.run(
         [sys.executable, __file__, "--child", what, str(path)],
-        env={**os.environ, "SIGHTLINE_CACHE": str(cache)},
+        # Modules are compiled once, as those of an installed program are.
+        env={k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+        | {"SIGHTLINE_CACHE": str(cache)},
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     return tuple(map(float, done.stdout.split()))
