@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 SCHEMA = "sightline-report/1"
 TOP_KERNELS = 10
 _AT_ONCE = 4  # rules: each takes memory of its own
+_AWAITED = ("dependencies", "idle_rules")  # what several rules need, and takes longest
 _SEVERITY = {"error": 0, "warning": 1, "info": 2}
 
 
@@ -37,10 +38,13 @@ def findings(run: Run, own: Sequence[OwnRule] = (), *, vendor: bool = False) -> 
     `own` are rules that a person wrote (`sightline.rules._own.forms.load`); `vendor` asks the
     rules of `nsys analyze`, too.
     """
-    asked = [m for _, m in registry.members("rules") if vendor or not m.RULE.vendor]
     # Polars leaves a core idle where a query is small, so rules are asked side by side. What two
-    # of them ask of the run is computed once (model.run).
+    # of them ask of the run is computed once (model.run); where all would wait for it, it is begun
+    # first, before the rules are even loaded.
     with ThreadPoolExecutor(min(os.cpu_count() or 1, _AT_ONCE)) as pool:
+        for analysis in _AWAITED:
+            pool.submit(run.ask, analysis)  # a rule that needs it meets the same error, if any
+        asked = [m for _, m in registry.members("rules") if vendor or not m.RULE.vendor]
         found = [f for answers in pool.map(partial(_check, run), asked) for f in answers]
     if own:
         from sightline.rules._own.check import check
