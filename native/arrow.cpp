@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "numbers.h"
+#include "order.h"
 
 namespace sightline {
 
@@ -110,21 +111,35 @@ int get_next(ArrowArrayStream* stream, ArrowArray* out) {
 
 }  // namespace
 
-std::shared_ptr<BatchColumn> numbers_column(const char* name, std::vector<int64_t> values) {
+namespace {
+
+template <typename Number>
+std::shared_ptr<BatchColumn> column_of(const char* name, const char* format,
+                                       std::vector<Number> values, Number missing) {
     auto column = std::make_shared<BatchColumn>();
     column->name = name;
-    column->format = "l";
-    column->nulls = std::count(values.begin(), values.end(), kNull);
+    column->format = format;
+    column->nulls = std::count(values.begin(), values.end(), missing);
     if (column->nulls != 0) {
         column->valid.assign((values.size() + 7) / 8, 0);
         for (size_t i = 0; i < values.size(); ++i) {
-            if (values[i] != kNull) column->valid[i / 8] |= static_cast<uint8_t>(1U << (i % 8));
+            if (values[i] != missing) column->valid[i / 8] |= static_cast<uint8_t>(1U << (i % 8));
         }
     }
-    auto made = std::make_shared<std::vector<int64_t>>(std::move(values));
+    auto made = std::make_shared<std::vector<Number>>(std::move(values));
     column->data = made->data();
     column->values = std::move(made);
     return column;
+}
+
+}  // namespace
+
+std::shared_ptr<BatchColumn> numbers_column(const char* name, std::vector<int64_t> values) {
+    return column_of(name, "l", std::move(values), kNull);
+}
+
+std::shared_ptr<BatchColumn> rows_column(const char* name, std::vector<uint32_t> values) {
+    return column_of(name, "I", std::move(values), kNoRow);
 }
 
 ArrowArrayStream* Batch::stream() const {

@@ -51,7 +51,7 @@ static_assert(sizeof(View) == 16);
 
 struct BatchColumn {
     std::string name;
-    std::string format;  // "l" int64, "g" float64, "b" boolean, "vu" string view
+    std::string format;  // "l" int64, "I" uint32, "g" float64, "b" boolean, "vu" string view
     std::vector<uint8_t> valid;  // one bit a row; empty where all are
     int64_t nulls = 0;
     std::shared_ptr<void> values;  // keeps the buffer
@@ -62,6 +62,9 @@ struct BatchColumn {
 
 // A column of numbers; kNull becomes null.
 std::shared_ptr<BatchColumn> numbers_column(const char* name, std::vector<int64_t> values);
+
+// A column of row numbers; kNoRow becomes null.
+std::shared_ptr<BatchColumn> rows_column(const char* name, std::vector<uint32_t> values);
 
 // Rows of a table. Its columns are given away once, with a stream of one struct array.
 class Batch {

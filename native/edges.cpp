@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "order.h"
 #include "places.h"
-#include "sort_runs.h"
 
 namespace sightline {
 
@@ -28,7 +28,7 @@ std::vector<Node> ordered(const Keys& nodes) {
     }
     const int64_t* turn = nodes.columns[kTurn];
     const int64_t* uid = nodes.columns[kUid];
-    sort_runs(order, [&](const Node& a, const Node& b) {
+    merge_sort(order.data(), order.data() + order.size(), [&](const Node& a, const Node& b) {
         if (a.moment != b.moment) return a.moment < b.moment;
         if (turn[a.row] != turn[b.row]) return turn[a.row] < turn[b.row];
         return uid[a.row] != uid[b.row] ? uid[a.row] < uid[b.row] : a.row < b.row;

@@ -9,13 +9,13 @@ namespace sightline {
 
 constexpr uint32_t kNoRow = UINT32_MAX;
 
-// Sorts row numbers stably by merging the runs that are in order already; a trace is written
-// nearly in order, so there are few of them.
-template <typename Less>
-void merge_sort(uint32_t* first, uint32_t* last, Less less) {
-    std::vector<uint32_t*> ends{first};
-    for (uint32_t* at = first; at != last;) {
-        uint32_t* end = at + 1;
+// Sorts stably by merging the runs that are in order already; a trace is written nearly in order,
+// so there are few of them.
+template <typename Item, typename Less>
+void merge_sort(Item* first, Item* last, Less less) {
+    std::vector<Item*> ends{first};
+    for (Item* at = first; at != last;) {
+        Item* end = at + 1;
         while (end != last && !less(*end, *(end - 1))) ++end;
         // Short runs are not worth a merge of their own.
         if (end - at < 32 && end != last) {
@@ -26,7 +26,7 @@ void merge_sort(uint32_t* first, uint32_t* last, Less less) {
         at = end;
     }
     while (ends.size() > 2) {
-        std::vector<uint32_t*> merged{first};
+        std::vector<Item*> merged{first};
         for (size_t i = 0; i + 2 < ends.size(); i += 2) {
             if (less(*ends[i + 1], *(ends[i + 1] - 1))) {
                 std::inplace_merge(ends[i], ends[i + 1], ends[i + 2], less);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "groups.h"
-#include "sort_runs.h"
+#include "order.h"
 
 namespace sightline {
 
@@ -37,7 +37,8 @@ std::vector<std::vector<Interval>> inside(const Keys& intervals, const Keys& win
         if (start < end) found[window].push_back({start, end, static_cast<size_t>(class_[i])});
     }
     for (auto& own : found) {
-        sort_runs(own, [](const Interval& a, const Interval& b) { return a.start < b.start; });
+        merge_sort(own.data(), own.data() + own.size(),
+                   [](const Interval& a, const Interval& b) { return a.start < b.start; });
     }
     return found;
 }

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "groups.h"
+#include "order.h"
 #include "places.h"
-#include "sort_runs.h"
 
 namespace sightline {
 
@@ -45,7 +45,7 @@ std::vector<std::vector<Moment>> by_group(const Keys& events, size_t width, Grou
         return a.row < b.row;
     };
     for (auto& moments : found) {
-        sort_runs(moments, before);
+        merge_sort(moments.data(), moments.data() + moments.size(), before);
     }
     return found;
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <numeric>
 #include <stdexcept>
 #include <utility>
@@ -57,23 +56,6 @@ ByThread by_thread(const Keys& ranges, size_t width) {
     return found;
 }
 
-std::shared_ptr<BatchColumn> column(const char* name, std::vector<uint32_t> values) {
-    auto column = std::make_shared<BatchColumn>();
-    column->name = name;
-    column->format = "I";
-    column->nulls = std::count(values.begin(), values.end(), kNoRow);
-    if (column->nulls != 0) {
-        column->valid.assign((values.size() + 7) / 8, 0);
-        for (size_t i = 0; i < values.size(); ++i) {
-            if (values[i] != kNoRow) column->valid[i / 8] |= static_cast<uint8_t>(1U << (i % 8));
-        }
-    }
-    auto kept = std::make_shared<std::vector<uint32_t>>(std::move(values));
-    column->data = kept->data();
-    column->values = std::move(kept);
-    return column;
-}
-
 }  // namespace
 
 Batch trees(const Keys& ranges, size_t width) {
@@ -104,12 +86,12 @@ Batch trees(const Keys& ranges, size_t width) {
     batch.rows = ranges.rows;
     const bool is_flat = std::all_of(depth.begin(), depth.end(), [](uint32_t d) { return d == 0; });
     if (!std::is_sorted(rows.begin(), rows.end())) {
-        batch.columns.push_back(column("row", std::move(rows)));
+        batch.columns.push_back(rows_column("row", std::move(rows)));
     }
     if (!is_flat) {
-        batch.columns.push_back(column("parent_id", std::move(parent)));
-        batch.columns.push_back(column("depth", std::move(depth)));
-        batch.columns.push_back(column("subtree_end_id", std::move(subtree_end)));
+        batch.columns.push_back(rows_column("parent_id", std::move(parent)));
+        batch.columns.push_back(rows_column("depth", std::move(depth)));
+        batch.columns.push_back(rows_column("subtree_end_id", std::move(subtree_end)));
     }
     return batch;
 }
