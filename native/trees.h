@@ -13,8 +13,8 @@ namespace sightline {
 // comes first.
 //
 // Of each range in preorder: `row`, where it was, which is left out if all are in that order; and
-// parent_id, depth and subtree_end_id (one past the last descendant), which are left out if no
-// range lies in another. Throws std::length_error for more than 2^32 - 1 ranges.
+// parent_id, depth and subtree_end_id (one past the last descendant), which are left out if no two
+// ranges of a thread overlap. Throws std::length_error for more than 2^32 - 1 ranges.
 Batch trees(const Keys& ranges, size_t width);
 
 }  // namespace sightline
