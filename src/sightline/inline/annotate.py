@@ -41,7 +41,7 @@ class annotate:  # used as a function and as a decorator
         if not state.on:
             return self
         modules = sys.modules
-        if "torch" in modules or state.nvtx or "jax" in modules:
+        if state.nvtx or "jax" in modules or ("torch" in modules and state.listens()):
             file, self._leave = _beside_others(self.name)
         else:
             file, self._leave = state.recorder or session.recorder(), None

@@ -26,7 +26,7 @@ def others(name: str) -> list[Leave] | None:
     """Enter the range wherever else something listens; what to call at its end, or None."""
     leave: list[Leave] = []
     torch: Any = sys.modules.get("torch")
-    if torch is not None and torch_listens(torch):
+    if torch is not None and state.listens():
         entered = torch.autograd.profiler.record_function(name)
         entered.__enter__()
         leave.append(lambda: entered.__exit__(None, None, None))
@@ -41,14 +41,6 @@ def others(name: str) -> list[Leave] | None:
             pair[0](name)
             leave.append(pair[1])
     return leave or None
-
-
-def torch_listens(torch: Any) -> bool:
-    """Whether a torch profiler, ours or the program's own, records this thread."""
-    try:
-        return bool(torch._C._autograd._profiler_enabled())
-    except AttributeError:  # torch is being imported at this moment
-        return False
 
 
 def vendor() -> tuple[Push, Leave] | None:

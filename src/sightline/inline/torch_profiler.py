@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from sightline.inline import session
-from sightline.inline.markers import torch_listens
 from sightline.inline.recorder import now
 from sightline.inline.session import state
 
@@ -69,7 +68,7 @@ class Session:
 
     def records_here(self) -> bool:
         """Whether the calling thread's ranges reach the trace."""
-        return self.running and torch_listens(self._torch)
+        return self.running and state.listens()
 
     def stop(self) -> None:
         """Stop, and write the trace."""
@@ -185,7 +184,7 @@ def start(torch: Any, options: dict[str, Any], *, record: bool = True) -> None:
     global _tried
     if state.torch is not None or state.folder is None:
         return
-    if torch_listens(torch):
+    if state.listens():
         file = session.recorder()
         if file is not None:
             file.fact(torch_skipped="the program's own profiler was running")
