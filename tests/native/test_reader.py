@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 import sightline
 from sightline import _native
+from sightline.algebra.compiled import columns
 from sightline.errors import DamagedError
 from sightline.importers import kineto
-from sightline.importers.kineto import tables
 from sightline.model import parts
 from sightline.model.declare import ImportOptions
 from sightline.model.source import Source
@@ -236,7 +236,7 @@ def test_columns_that_outgrow_memory_leave_nothing_behind(tmp_path: Path) -> Non
     trace.finish(7, [], [])
     trace.write({})
     assert trace.facts()["host_rows"] == 4_000_000
-    series = tables._frame(trace.take("host_ops", 3_999_990, 100))
+    series = columns(trace.take("host_ops", 3_999_990, 100))
     assert series.height == 10
     assert series["start_ns"].to_list() == [i * 1000 + 7 for i in range(3_999_990, 4_000_000)]
     assert list(folder.iterdir()) == []

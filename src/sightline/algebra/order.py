@@ -49,13 +49,13 @@ def _one_number(frame: pl.DataFrame, groups: Sequence[str], first: str) -> pl.Se
     low, high = key.min(), key.max()
     if key.null_count() or not isinstance(low, int) or not isinstance(high, int):
         return None
-    number, size = group_numbers(frame, groups)
+    number, size = _group_numbers(frame, groups)
     if number is None or size * (high - low + 1) >= KEY_LIMIT:
         return None
     return number * (high - low + 1) + (key - low)
 
 
-def group_numbers(frame: pl.DataFrame, groups: Sequence[str]) -> tuple[pl.Series | None, int]:
+def _group_numbers(frame: pl.DataFrame, groups: Sequence[str]) -> tuple[pl.Series | None, int]:
     """A number for each row's group, in order of the groups' columns (nulls first), below the
 
     second answer; None where there may be too many of them for a number.

@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from sightline import registry
+from sightline.algebra.constants import empty
 from sightline.errors import DamagedError, InputError, UnknownFormatError
 from sightline.importers import _cache
 from sightline.importers._foreign import foreign
@@ -256,7 +257,7 @@ def _with_values(frame: FrameT, columns: tuple[Any, ...]) -> FrameT:
             for c in columns
         )
     else:
-        present = [s.name for s in frame.get_columns() if s.null_count() < frame.height]
+        present = frame.drop(empty(frame)).columns
     kept = [c.name for c in columns if c.name in present or c.required]
     return conform(frame, columns).select(kept)
 

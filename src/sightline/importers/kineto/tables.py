@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from sightline.algebra.classes import is_communication
+from sightline.algebra.compiled import columns
 from sightline.importers.kineto import quality as checks
 from sightline.model import parts
 from sightline.model.declare import Imported, ImportOptions, Quality
 from sightline.units import INT64_MAX
 
 if TYPE_CHECKING:
-    from sightline._native import Batch, Counted, Facts, Trace
+    from sightline._native import Counted, Facts, Trace
 
 _MADE = ("host_ops", "device_ops", "device_ranges", "syncs", "memory_events", "counters")
 # The releases of 2021 write steps as operators.
@@ -45,7 +46,7 @@ def build(
     """The tables of one trace, with ids from 0, and the facts on the recording."""
     base = _base_ns(header)
     # The code of a text is its place here, counted from 1.
-    texts = _frame(trace.texts()).with_row_index("code", offset=1)
+    texts = columns(trace.texts()).with_row_index("code", offset=1)
     trace.finish(base, _steps(texts, "annotation"), _steps(texts, "op"))
     copies = texts.filter(pl.col("code").is_in(trace.copies())).rows()
     trace.write({code: _copy(pair) for code, pair in copies})
@@ -61,20 +62,14 @@ def build(
     )
     for name in _MADE:
         if trace.rows(name) <= parts.ROWS_AT_ONCE:
-            imported.tables[name] = _frame(trace.take(name, 0, parts.ROWS_AT_ONCE))
+            imported.tables[name] = columns(trace.take(name, 0, parts.ROWS_AT_ONCE))
         else:
             imported.large[name] = parts.in_parts(trace.rows(name), partial(_part, trace, name))
     return imported
 
 
-def _frame(batch: Batch) -> pl.DataFrame:
-    series = pl.from_arrow(batch)
-    assert isinstance(series, pl.Series)
-    return series.struct.unnest()
-
-
 def _part(trace: Trace, name: str, start: int, count: int) -> pl.DataFrame:
-    return _frame(trace.take(name, start, count))
+    return columns(trace.take(name, start, count))
 
 
 def _base_ns(header: dict[str, Any]) -> int:
@@ -114,7 +109,7 @@ def _collectives(trace: Trace, texts: pl.DataFrame) -> pl.DataFrame:
     The op (record_param_comms) is an ancestor of the launch call: the nearest one before it in
     preorder whose subtree holds the call.
     """
-    found = _frame(trace.take("collectives", 0, trace.rows("collectives")))
+    found = columns(trace.take("collectives", 0, trace.rows("collectives")))
     ranks = found.get_column("group_ranks").drop_nulls().unique().to_list()
     listed = pl.DataFrame(
         {"group_ranks": ranks, "_ranks": [_ranks(text) for text in ranks]},
@@ -134,7 +129,7 @@ def _collectives(trace: Trace, texts: pl.DataFrame) -> pl.DataFrame:
     )
     names = texts.filter(is_communication(pl.col("text"))).get_column("code").to_list()
     bare = (
-        _frame(trace.launches_of(names))
+        columns(trace.launches_of(names))
         .join(direct, on="device_op_id", how="anti")
         .sort("launch_id", "device_op_id")
     )

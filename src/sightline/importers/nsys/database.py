@@ -15,6 +15,7 @@ from urllib.parse import quote
 import polars as pl
 
 from sightline._native import Batch, integers
+from sightline.algebra import compiled
 from sightline.algebra.lookup import row_of
 from sightline.errors import DamagedError
 
@@ -278,9 +279,7 @@ def _frame(columns: list[str], batch: Batch, constants: dict[int, int | None]) -
     if len(constants) == len(columns):
         varying = pl.DataFrame({"": pl.zeros(batch.rows, pl.Int64, eager=True)})
     else:
-        series = pl.from_arrow(batch)
-        assert isinstance(series, pl.Series)
-        varying = series.struct.unnest().rename(lambda place: columns[int(place)])
+        varying = compiled.columns(batch).rename(lambda place: columns[int(place)])
     same = [pl.lit(value, pl.Int64).alias(columns[i]) for i, value in constants.items()]
     return varying.with_columns(same).select(columns)
 
