@@ -45,7 +45,7 @@ gpu-check: $(VENV)/.tests ## the tests that need a GPU; keeps their recordings i
 clean: ## remove what was built
 	rm -rf $(VENV) .demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-NATIVE := CMakeLists.txt $(wildcard native/*.cpp native/*.h)
+NATIVE := CMakeLists.txt $(wildcard native/*.cpp native/*/*.cpp native/*/*.h)
 
 $(VENV)/.runtime: pyproject.toml $(NATIVE)
 	@scripts/setup

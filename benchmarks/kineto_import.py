@@ -32,7 +32,7 @@ HTA = DATA / "hta"
 IMPORT = """
 import sys, time
 from pathlib import Path
-from sightline.importers._open import import_one
+from sightline.opening.imports import import_one
 from sightline.model.declare import ImportOptions
 from sightline.model.source import Source
 begin = time.perf_counter()

@@ -118,7 +118,7 @@ def child(what: str, path: str) -> None:
     """Print rows, seconds, CPU seconds, peak MB, and the seconds until all modules are there."""
     began = time.perf_counter()
     if what == "ours":
-        importlib.import_module("sightline.importers._open")
+        importlib.import_module("sightline.opening.imports")
     loaded = time.perf_counter()
     rows = {"floor": floor, "ours": ours}[what](path)
     ended = time.perf_counter()

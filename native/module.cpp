@@ -12,14 +12,14 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "edges.h"
-#include "integers.h"
-#include "output.h"
-#include "partition.h"
-#include "reader.h"
-#include "replay.h"
-#include "rows.h"
-#include "trees.h"
+#include "passes/edges.h"
+#include "sqlite/integers.h"
+#include "kineto/output.h"
+#include "passes/partition.h"
+#include "kineto/reader.h"
+#include "passes/replay.h"
+#include "passes/rows.h"
+#include "passes/trees.h"
 
 namespace nb = nanobind;
 using nb::literals::operator""_a;

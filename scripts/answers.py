@@ -2,8 +2,9 @@
 
     scripts/answers.py OUT RECORDING-OR-FOLDER...
 
-For every file, and every folder as one run: the bytes of `report --json` and `findings --json`, and a digest of every analysis'
-answer. Run it with the Python of two versions (each with its own SIGHTLINE_CACHE), and compare:
+For every file, and every folder as one run: the bytes of `report --json` and `findings --json`,
+and a digest of every analysis' answer. Run it with the Python of two versions (each with its own
+SIGHTLINE_CACHE), and compare:
 
     diff -r before after && echo "same answers"
 
@@ -14,10 +15,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import multiprocessing
 import os
 import sys
 import tempfile
-from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 
 
@@ -25,9 +27,10 @@ def main() -> int:
     out = Path(sys.argv[1])
     files = [f for given in sys.argv[2:] for f in files_in(Path(given))]
     out.mkdir(parents=True, exist_ok=True)
-    with ProcessPoolExecutor(os.cpu_count(), max_tasks_per_child=40) as pool:
-        for done in pool.map(write_answers, [out] * len(files), files):
-            print(done, flush=True)
+    # Polars' threads do not survive a fork, and what one recording leaves in memory is not kept.
+    with multiprocessing.get_context("spawn").Pool(os.cpu_count(), maxtasksperchild=50) as pool:
+        for number, done in enumerate(pool.imap_unordered(partial(write_answers, out), files), 1):
+            print(f"{number}/{len(files)} {done}", flush=True)
     return 0
 
 

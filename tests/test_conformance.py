@@ -56,7 +56,7 @@ def columns() -> Iterator[tuple[str, Column]]:
 @pytest.mark.parametrize(("kind", "name"), MEMBERS, ids=lambda value: str(value))
 def test_member_has_its_constant_its_function_and_a_page(kind: str, name: str) -> None:
     module: ModuleType = registry.load(kind, name)
-    constant = getattr(module, registry.KINDS[kind])
+    constant = getattr(module, registry.KINDS[kind].constant)
     assert (module.__doc__ or "").strip(), "the module's docstring is its page"
     if kind != "rules":
         assert constant.name == name
@@ -68,7 +68,7 @@ def test_member_has_its_constant_its_function_and_a_page(kind: str, name: str) -
 
 @pytest.mark.parametrize("kind", registry.KINDS)
 def test_names_of_a_kind_are_unique(kind: str) -> None:
-    names = [getattr(m, registry.KINDS[kind]).name for _, m in registry.members(kind)]
+    names = [getattr(m, registry.KINDS[kind].constant).name for _, m in registry.members(kind)]
     assert len(set(names)) == len(names)
 
 

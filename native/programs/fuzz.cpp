@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "../finish.h"
-#include "../integers.h"
-#include "../output.h"
-#include "../reader.h"
+#include "kineto/finish.h"
+#include "sqlite/integers.h"
+#include "kineto/output.h"
+#include "kineto/reader.h"
 
 namespace {
 

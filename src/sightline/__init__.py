@@ -34,8 +34,8 @@ from sightline.errors import (
 if TYPE_CHECKING:
     from sightline.inline.annotate import annotate, mark
     from sightline.inline.capture import capture
+    from sightline.inline.gpu_monitor import gpu_monitor
     from sightline.inline.memory import checkpoint, memory_history
-    from sightline.inline.nvml import gpu_monitor
     from sightline.inline.step import step
     from sightline.inline.timing import profile
     from sightline.model.run import Run
@@ -66,7 +66,8 @@ __all__ = [
 # Where each part of the in-code API is; loaded when it is first used.
 _INLINE = {
     "annotate": "annotate", "mark": "annotate", "step": "step", "capture": "capture",
-    "checkpoint": "memory", "memory_history": "memory", "gpu_monitor": "nvml", "profile": "timing",
+    "checkpoint": "memory", "memory_history": "memory", "gpu_monitor": "gpu_monitor",
+    "profile": "timing",
 }  # fmt: skip
 
 
@@ -76,8 +77,8 @@ def open(*paths: str, keep_identity: bool = False) -> Run:
     With `keep_identity`, host and user names that a recording holds are kept.
     Raises InputError.
     """
-    from sightline.importers._open import open_run
     from sightline.model.declare import ImportOptions
+    from sightline.opening.run import open_run
 
     return open_run(paths, options=ImportOptions(keep_identity=keep_identity))
 
@@ -86,7 +87,7 @@ def save(run: Run, path: str) -> None:
     """Write a run to a store: a folder of Parquet files. Raises StoreError."""
     from pathlib import Path
 
-    from sightline.importers._open import save as save_run
+    from sightline.opening.save import save as save_run
 
     save_run(run, Path(path))
 

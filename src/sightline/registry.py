@@ -2,13 +2,14 @@
 
 A module in one of these folders is registered by being there: it has one constant that says
 what it is (`IMPORTER`, `ANALYSIS`, `RULE`, `TABLE`, `EXPORTER`, `PANEL`) and one function.
-Modules whose name starts with an underscore are shared parts, not members. Other packages register
-through an entry point in the group of the same dotted name, for example:
+Modules whose name starts with an underscore are shared parts, not members. Analyses and rules may
+also lie one folder deeper, in a family: a package whose `__init__.py` says so with `FAMILY`. Other
+packages register through an entry point in the group of the same dotted name, for example:
 
     [project.entry-points."sightline.analyses"]
     my_question = "my_package.my_question"
 
-Nothing is imported until it is asked for.
+Nothing is imported until it is asked for, but the `__init__.py` of families.
 """
 
 from __future__ import annotations
@@ -20,16 +21,34 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.metadata import entry_points
 from types import ModuleType
+from typing import NamedTuple
 
 from sightline.errors import RequestError
 
+
+class Family(NamedTuple):
+    """A folder of members that are about one thing: its name, and its heading for a person."""
+
+    name: str
+    title: str
+
+
+class Kind(NamedTuple):
+    """What lies in one of the folders: the constant of each, its noun, and where all are listed."""
+
+    constant: str
+    noun: str
+    listed_by: str
+    lies: str = "here"  # 'here', 'in families', or 'both'
+
+
 KINDS = {
-    "importers": "IMPORTER",
-    "analyses": "ANALYSIS",
-    "rules": "RULE",
-    "model.tables": "TABLE",
-    "exporters": "EXPORTER",
-    "report.html.panels": "PANEL",
+    "importers": Kind("IMPORTER", "importer", "formats"),
+    "analyses": Kind("ANALYSIS", "analysis", "analyses", "both"),
+    "rules": Kind("RULE", "rule", "rules", "in families"),
+    "model.tables": Kind("TABLE", "table", "tables"),
+    "exporters": Kind("EXPORTER", "exporter", "export --list"),
+    "report.html.panels": Kind("PANEL", "panel", "formats"),
 }
 
 
@@ -37,30 +56,47 @@ KINDS = {
 def names(kind: str) -> dict[str, str]:
     """Member names of a folder such as 'analyses', sorted, each with its module path."""
     package = importlib.import_module(f"sightline.{kind}")
+    lies = KINDS[kind].lies
+    folders = [] if lies == "in families" else [package]
+    if lies != "here":
+        folders += families(kind).values()
     found = {
-        info.name: f"{package.__name__}.{info.name}"
-        for info in pkgutil.iter_modules(package.__path__)
-        if not info.name.startswith("_")
+        info.name: f"{folder.__name__}.{info.name}"
+        for folder in folders
+        for info in pkgutil.iter_modules(folder.__path__)
+        if not info.name.startswith("_") and not (info.ispkg and lies != "here")
     }
     for point in entry_points(group=f"sightline.{kind}"):
         found.setdefault(point.name, point.value)
     return dict(sorted(found.items()))
 
 
+@cache
+def families(kind: str) -> dict[Family, ModuleType]:
+    """The families of a folder, in order of name, each with its package."""
+    package = importlib.import_module(f"sightline.{kind}")
+    packages = [
+        importlib.import_module(f"{package.__name__}.{info.name}")
+        for info in pkgutil.iter_modules(package.__path__)
+        if info.ispkg
+    ]
+    return {p.FAMILY: p for p in packages if hasattr(p, "FAMILY")}
+
+
+def family(module: ModuleType) -> Family | None:
+    """The family that a member belongs to; None for one that lies in no family."""
+    package = importlib.import_module(module.__name__.rpartition(".")[0])
+    return getattr(package, "FAMILY", None)
+
+
 def load(kind: str, name: str) -> ModuleType:
     """The member's module. An unknown name is an error that lists near ones."""
     known = names(kind)
     if name not in known:
-        noun = {"analyses": "analysis", "model.tables": "table"}.get(kind, kind.rstrip("s"))
-        listing = {
-            "model.tables": "tables",
-            "importers": "formats",
-            "exporters": "export --list",
-        }.get(kind, kind)
         raise RequestError(
-            f"there is no {noun} called '{name}'",
+            f"there is no {KINDS[kind].noun} called '{name}'",
             why=did_you_mean(name, known),
-            hint=f"All of them:  sightline {listing}",
+            hint=f"All of them:  sightline {KINDS[kind].listed_by}",
         )
     return importlib.import_module(known[name])
 

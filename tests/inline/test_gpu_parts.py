@@ -12,7 +12,10 @@ import polars as pl
 import pytest
 
 import sightline as sl
-from sightline.inline import nvml, session
+from sightline.inline import session
+from sightline.nvml import sampling
+from sightline.nvml.library import Unavailable
+from sightline.nvml.summary import energy
 from support import fakes
 
 
@@ -71,9 +74,9 @@ def test_the_monitor_on_two_scripted_gpus(libraries, tmp_path):
 
 def test_without_nvml_the_monitor_says_why(monkeypatch):
     def refuse():
-        raise nvml.Unavailable("NVML does not start: no driver")
+        raise Unavailable("NVML does not start: no driver")
 
-    monkeypatch.setattr(nvml, "connect", refuse)
+    monkeypatch.setattr(sampling, "connect", refuse)
     with sl.gpu_monitor() as m:
         pass
     assert m.summary() == {
@@ -85,7 +88,7 @@ def test_energy_has_an_error_bar_of_two_updates():
     ms = 1_000_000
     counter = [(0, 10.0), (50 * ms, 10.0), (100 * ms, 40.0), (150 * ms, 40.0), (200 * ms, 70.0)]
     power = [(0, 300.0), (100 * ms, 300.0), (200 * ms, 300.0)]
-    found = nvml.energy(counter, power)
+    found = energy(counter, power)
     assert found["energy_j"] == 60.0
     # The longest time between two changes is 100 ms: 30 J at 300 W, at both ends.
     assert found["energy_error_j"] == pytest.approx(60.0)

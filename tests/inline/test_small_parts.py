@@ -14,7 +14,6 @@ import pytest
 import sightline as sl
 from sightline.collect import plan, record
 from sightline.collect.record import several_hosts
-from sightline.importers._open import import_one
 from sightline.inline import clock, session, timing
 from sightline.inline.hook import is_launcher
 from sightline.inline.rank import chosen, identity
@@ -22,6 +21,7 @@ from sightline.inline.recorder import Recorder, now
 from sightline.model import run_folder, store
 from sightline.model.declare import ImportOptions
 from sightline.model.source import Source
+from sightline.opening.imports import import_one
 
 
 @pytest.mark.parametrize(

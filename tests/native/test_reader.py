@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import sightline
 from sightline import _native
-from sightline.algebra.compiled import columns
+from sightline.algebra.arrow import columns
 from sightline.errors import DamagedError
 from sightline.importers import kineto
 from sightline.model import parts

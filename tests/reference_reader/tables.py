@@ -11,8 +11,8 @@ from reference_reader import quality as checks
 from reference_reader import rows as r
 from reference_reader.nesting import nest
 from reference_reader.rows import Rows
-from sightline.algebra.classes import is_communication
 from sightline.model.declare import Imported, ImportOptions, Quality
+from sightline.timeline.classes import is_communication
 from sightline.units import INT64_MAX
 
 _TEXT = {

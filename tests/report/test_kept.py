@@ -12,7 +12,7 @@ import sightline
 from sightline.model.run import Run
 from sightline.report import kept
 from sightline.report.summary import summary
-from sightline.rules._own.forms import OwnRule
+from sightline.rules.custom.forms import OwnRule
 from support import traces as t
 
 EVENTS = [t.step(1, 0, 90), t.op("a", 1, 20), *(t.kernel(f"k{i}", 10 * i, 5) for i in range(8))]

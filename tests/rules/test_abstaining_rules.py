@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import sightline
-from sightline.report.summary import findings
+from sightline.rules.diagnose import findings
 from support import traces
 from synth import kineto
 from synth.families import FAMILIES

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.ranking import ranked
 from sightline.model.declare import Finding
+from sightline.rules.ranking import ranked
 from support import traces
 from support.simulated import simulated
 

@@ -8,7 +8,7 @@ import sightline
 from sightline import registry
 from sightline.model.declare import Finding
 from sightline.model.run import page
-from sightline.report.summary import findings
+from sightline.rules.diagnose import findings
 from synth import SCENARIOS, kineto
 
 

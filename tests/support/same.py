@@ -12,10 +12,10 @@ import polars as pl
 import reference_reader
 from sightline.errors import SightlineError
 from sightline.importers import kineto
-from sightline.importers._open import _stored_columns
 from sightline.model.columns import conform
 from sightline.model.declare import Imported, ImportOptions
 from sightline.model.source import Source
+from sightline.opening.imports import _stored_columns
 
 Answer = tuple[dict[str, pl.DataFrame], dict[str, Any], list[tuple[Any, ...]]]
 

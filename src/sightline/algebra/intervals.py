@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from sightline._native import partition as native_partition
-from sightline.algebra.compiled import columns, numbers
+from sightline.algebra.arrow import columns, numbers
 from sightline.algebra.latest import latest
 from sightline.algebra.lookup import take, telling
 from sightline.algebra.order import sorted_by

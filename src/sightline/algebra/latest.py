@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from sightline._native import latest as native_latest
-from sightline.algebra.compiled import columns, numbers
+from sightline.algebra.arrow import columns, numbers
 from sightline.algebra.lookup import telling
 
 

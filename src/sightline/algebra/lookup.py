@@ -8,7 +8,7 @@ import polars as pl
 
 from sightline._native import first as native_first
 from sightline._native import row_of as native_row_of
-from sightline.algebra.compiled import columns, numbers
+from sightline.algebra.arrow import columns, numbers
 from sightline.algebra.constants import constants
 from sightline.algebra.order import KEY_LIMIT
 
@@ -16,7 +16,7 @@ from sightline.algebra.order import KEY_LIMIT
 def row_of(ids: pl.Series, wanted: pl.Series) -> pl.Series:
     """For each wanted id the row of `ids` that holds it, or null; of equal ids the last row.
 
-    `ids` in rising order need no table: those of one recording count up (native/rows.cpp).
+    `ids` in rising order need no table: those of one recording count up (native/passes/rows.cpp).
     """
     if ids.is_empty() or wanted.is_empty():
         return pl.repeat(None, wanted.len(), dtype=pl.Int64, eager=True)
@@ -35,7 +35,7 @@ def first_row(
     """For each wanted row the first row of `known` with its number and the same `by`, or null.
 
     A row in which one of them is null finds nothing and is not found. Numbers of a group should
-    mostly count up, in whatever order (native/rows.cpp).
+    mostly count up, in whatever order (native/passes/rows.cpp).
     """
     if known.is_empty() or wanted.is_empty():
         return pl.repeat(None, wanted.height, dtype=pl.Int64, eager=True)

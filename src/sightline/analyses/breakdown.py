@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.classes import CLASSES, classified
 from sightline.algebra.intervals import partition
 from sightline.model.columns import RANK, duration, number, pct
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
+from sightline.timeline.classes import CLASSES, classified
 
 _PARTS = ("compute", "exposed_comm", "exposed_copy", "idle")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.comm_findings import exposed
 from sightline.model.columns import RANK, duration, number
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
+from sightline.timeline.communication import exposed
 
 ANALYSIS = Analysis(
     "comm_exposure",

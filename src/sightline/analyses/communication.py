@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.classes import COMMUNICATION, classified
-from sightline.algebra.dependencies import meetings
 from sightline.algebra.window import starting_in
 from sightline.model.columns import duration, number, pct, rate, size, text
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
+from sightline.timeline.classes import COMMUNICATION, classified
+from sightline.timeline.graph import meetings
 
 ANALYSIS = Analysis(
     "communication",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.copies import exposed
 from sightline.model.columns import RANK, duration, number, text
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
+from sightline.timeline.copies import exposed
 
 ANALYSIS = Analysis(
     "copy_exposure",

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra import path
 from sightline.model.columns import RANK, duration, join, number, text, time
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
+from sightline.timeline import path
 
 ANALYSIS = Analysis(
     "critical_path",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.dependencies import build
 from sightline.model.columns import RANK, duration, number, text, time
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
+from sightline.timeline.graph import build
 
 ANALYSIS = Analysis(
     "dependencies",

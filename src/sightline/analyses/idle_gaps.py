@@ -23,11 +23,11 @@ from sightline.algebra.intervals import covered_until, gaps
 from sightline.algebra.latest import latest
 from sightline.algebra.lookup import Texts, row_of, take
 from sightline.algebra.order import sorted_by
-from sightline.algebra.thinking import said
 from sightline.algebra.trees import open_at
 from sightline.model.columns import RANK, duration, join, number, text, time
 from sightline.model.declare import Analysis, Param
 from sightline.model.run import Run
+from sightline.timeline.host_ranges import said
 
 CAUSES = (
     "host_sync", "host_late", "data_loading", "alloc_or_load", "profiler_overhead",

@@ -26,13 +26,13 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.copies import D2H, PAGEABLE, SMALL, SMALL_BYTES, copy_rule
 from sightline.algebra.intervals import covered_until
 from sightline.algebra.lookup import row_of, take
-from sightline.algebra.thinking import compiling, said
 from sightline.model.columns import RANK, duration, join, number, text, time
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
+from sightline.timeline.copies import D2H, PAGEABLE, SMALL, SMALL_BYTES, copy_rule
+from sightline.timeline.host_ranges import compiling, said
 
 ANALYSIS = Analysis(
     "idle_rules",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.classes import COMMUNICATION, COMPUTE, COPY, classified
 from sightline.algebra.intervals import clip, covered
 from sightline.model.columns import RANK, duration, number, pct
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
+from sightline.timeline.classes import COMMUNICATION, COMPUTE, COPY, classified
 
 ANALYSIS = Analysis(
     "overlap",

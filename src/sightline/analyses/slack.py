@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.path import slack
 from sightline.model.columns import duration, number, pct, text
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
+from sightline.timeline.path import slack
 
 ANALYSIS = Analysis(
     "slack",

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.classes import COMPUTE, with_class
 from sightline.algebra.window import starting_in
 from sightline.errors import MissingDataError
 from sightline.model.columns import RANK, duration, join, number, real, text
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
+from sightline.timeline.classes import COMPUTE, with_class
 
 # Names of the SM clock: Nsight Systems' GPU metrics ("GPC Clock Frequency [MHz]"), DCGM
 # (DCGM_FI_DEV_SM_CLOCK, field 100), nvidia-smi (clocks.sm, clocks.gr).

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.classes import CLASSES, with_class
 from sightline.algebra.cover import covered_before
 from sightline.algebra.lookup import kept, row_of
 from sightline.model.columns import RANK, Column, duration, number, text, time
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
+from sightline.timeline.classes import CLASSES, with_class
 
 ANALYSIS = Analysis(
     "steps",

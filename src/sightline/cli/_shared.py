@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sightline.errors import SightlineError
     from sightline.model.run import Run
-    from sightline.rules._own.forms import OwnRule
+    from sightline.rules.custom.forms import OwnRule
 
 
 def message(error: SightlineError) -> str:
@@ -54,8 +54,8 @@ def own_rules(paths: list[str]) -> list[OwnRule]:
     """The rules of these files, all checked before anything runs."""
     if not paths:
         return []
-    from sightline.rules._own.facts import check_names
-    from sightline.rules._own.forms import load
+    from sightline.rules.custom.facts import check_names
+    from sightline.rules.custom.forms import load
 
     found = load(paths)
     for rule in found:
@@ -74,8 +74,8 @@ def add_identity(parser: argparse.ArgumentParser) -> None:
 def open_run(args: argparse.Namespace) -> Run:
     """The run that the command line asks for, with progress on a terminal's stderr."""
     from sightline.cli._progress import Progress
-    from sightline.importers._open import open_run as open_paths
     from sightline.model.declare import ImportOptions
+    from sightline.opening.run import open_run as open_paths
 
     options = ImportOptions(keep_identity=args.keep_identity)
     with Progress(sys.stderr) as progress:

@@ -18,13 +18,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from sightline.importers import _cache
+    from sightline.model.cache_folder import find_cache_folder
+    from sightline.opening import cache
     from sightline.units import format_bytes
 
     if args.action == "clear":
-        print(f"{format_bytes(_cache.clear())} freed")
+        print(f"{format_bytes(cache.clear())} freed")
         return 0
-    folder = _cache.folder()
+    folder = find_cache_folder()
     size = sum(f.stat().st_size for f in folder.rglob("*") if f.is_file()) if folder.is_dir() else 0
     print(f"{folder}\n{format_bytes(size)}")
     return 0

@@ -23,11 +23,11 @@ def run(args: argparse.Namespace) -> int:
     from sightline import registry
     from sightline.errors import RequestError
     from sightline.model.run import page
-    from sightline.rules._aliases import ALIASES
+    from sightline.rules.aliases import ALIASES
 
     for own in own_rules(args.rules):
         if own.tag == args.name.replace("_", "-"):
-            from sightline.rules._own.check import page as own_page
+            from sightline.rules.custom.check import page as own_page
 
             print(own_page(own))
             return 0

@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
 
     from sightline.errors import RequestError
     from sightline.report.finding_text import as_markdown, as_sarif, as_text, plain
-    from sightline.report.summary import findings
+    from sightline.rules.diagnose import findings
 
     form = "json" if args.json else args.format or "text"
     if form not in FORMATS:

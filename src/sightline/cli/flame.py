@@ -101,7 +101,7 @@ def _before(
     """The earlier run's stacks, scaled to the work of the later one, and how steps vary anyway."""
     from sightline.flames.build import build
     from sightline.flames.stacks import scaled_by, why
-    from sightline.importers._open import open_run as open_paths
+    from sightline.opening.run import open_run as open_paths
 
     earlier = open_paths(args.before)
     stacks = build(earlier)

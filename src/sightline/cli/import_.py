@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     import sys
     from pathlib import Path
 
-    from sightline.importers._open import save
+    from sightline.opening.save import save
 
     target = Path(args.output)
     if target.suffix != ".sightline":

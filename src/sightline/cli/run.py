@@ -331,7 +331,7 @@ def _report(folder: Path) -> None:
 
     from sightline.cli._shared import message
     from sightline.errors import SightlineError
-    from sightline.importers._open import open_run
+    from sightline.opening.run import open_run
     from sightline.report.summary import summary
     from sightline.report.terminal import WIDTH, render
 

@@ -33,8 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     import json
 
-    from sightline.algebra.whatif import chosen, parse, what_if
     from sightline.errors import RequestError
+    from sightline.timeline.whatif import chosen, parse, what_if
     from sightline.units import format_count, format_ns, format_pct
 
     wishes = [parse(text, scale=True) for text in args.scale]

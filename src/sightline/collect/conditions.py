@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sightline.inline import nvml
+from sightline.nvml.library import Unavailable, connect
 
 # Settings that change how a GPU program runs, and whose values name nobody.
 VARIABLES = (
@@ -66,8 +66,8 @@ def host(root: Path = Path("/")) -> dict[str, Any]:
 def gpus() -> list[dict[str, Any]]:
     """What is fixed of each NVIDIA GPU; an empty list where NVML is not there."""
     try:
-        library = nvml.connect()
-    except nvml.Unavailable:
+        library = connect()
+    except Unavailable:
         return []
     found = []
     for index in range(library.nvmlDeviceGetCount()):

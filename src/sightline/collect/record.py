@@ -17,10 +17,11 @@ from sightline.collect import commands, conditions, finishing
 from sightline.collect.child import Child, Ended
 from sightline.collect.plan import Plan
 from sightline.collect.watchers import Gpus, Perf, PySpy
-from sightline.inline import clock, nvml
+from sightline.inline import clock
 from sightline.inline.rank import host_mark, identity
 from sightline.inline.session import VARIABLE
 from sightline.model import run_folder
+from sightline.nvml.library import Unavailable
 from sightline.units import format_ns
 
 SITE = Path(__file__).resolve().parents[1] / "inline" / "site"
@@ -171,7 +172,7 @@ def _before(recording: Recording, child: Child) -> tuple[Perf | None, Gpus | Non
     if "nvml" in plan.backends:
         try:
             gpus = Gpus(folder / f"host-{recording.mark}.{child.pid}.nvml")
-        except (nvml.Unavailable, OSError) as error:
+        except (Unavailable, OSError) as error:
             recording.note("nvml", f"the GPUs were not sampled: {error}")
     return perf, gpus
 

@@ -151,11 +151,11 @@ def _perf_event(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
 
 
 def _nvml(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
-    from sightline.inline import nvml
+    from sightline.nvml.library import Unavailable, connect
 
     try:
-        nvml.connect()
-    except nvml.Unavailable as error:
+        connect()
+    except Unavailable as error:
         yield Missing(
             str(error),
             ("nvidia-smi                 # must work: NVML comes with the driver",

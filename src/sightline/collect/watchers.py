@@ -14,9 +14,10 @@ from pathlib import Path
 
 from sightline.collect import commands
 from sightline.collect.machine import program_of
-from sightline.inline import nvml
 from sightline.inline.recorder import Recorder
 from sightline.model.event_file import SUFFIX
+from sightline.nvml.sampling import Sampler
+from sightline.nvml.summary import summary
 
 READY_S = 5.0  # perf answers within 0.3 s; a machine in trouble must not hold the program up
 END_S = 60.0  # writing the samples of a long run
@@ -136,7 +137,7 @@ class Gpus:
 
     def __init__(self, stem: Path) -> None:
         self._files: list[Recorder] = []
-        self._sampler = nvml.Sampler(lambda index: self._open(f"{stem}-{index}{SUFFIX}"))
+        self._sampler = Sampler(lambda index: self._open(f"{stem}-{index}{SUFFIX}"))
         self._sampler.start()
 
     def _open(self, path: str) -> Recorder:
@@ -148,7 +149,7 @@ class Gpus:
         self._sampler.stop()
         for file in self._files:
             file.close()
-        return self._sampler.cost_ns, nvml.summary(self._sampler)
+        return self._sampler.cost_ns, summary(self._sampler)
 
 
 def _signals_as_usual() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.stall_classes import stall_class
 from sightline.flames.stacks import Stacks, merged
 from sightline.model.run import Run
+from sightline.model.stall_classes import stall_class
 
 # The layers of one sample below its kernel, in order.
 INSIDE = ("gpu_file", "gpu_line", "instruction", "stall_class", "stall_reason")

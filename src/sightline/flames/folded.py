@@ -1,12 +1,12 @@
-"""Folded stacks, as flamegraph.pl and others read them: see algebra/folded_text.py for the form."""
+"""Folded stacks, as flamegraph.pl and others read them: see model/folded_text.py for the form."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sightline.algebra.folded_text import frames_of, line_of, split
 from sightline.flames.layers import SIDE
 from sightline.flames.stacks import Stacks, from_paths
+from sightline.model.folded_text import frames_of, line_of, split
 
 
 def write(stacks: Stacks, weight: str) -> str:

@@ -6,10 +6,10 @@ from typing import Any
 
 import polars as pl
 
-from sightline.algebra.stack_trie import StackTrie, weights_table
 from sightline.errors import DamagedError
 from sightline.model.declare import Imported, Quality
 from sightline.model.source import Source, read_intact
+from sightline.model.stack_trie import StackTrie, weights_table
 from sightline.units import INT64_MAX
 
 MAX_TEXT_BYTES = 4 << 30  # these formats are read whole; larger ones are not what profilers write

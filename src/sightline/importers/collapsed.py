@@ -5,11 +5,11 @@ Format: brendangregg/FlameGraph, stackcollapse-*.pl; frames with `_[k] _[G] _[g]
 
 from __future__ import annotations
 
-from sightline.algebra.folded_text import frames_of, split
-from sightline.algebra.stack_trie import Frame, StackTrie
 from sightline.importers._stacks import bad_lines, finished, read_text
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality
+from sightline.model.folded_text import frames_of, split
 from sightline.model.source import Source
+from sightline.model.stack_trie import Frame, StackTrie
 
 IMPORTER = Importer(
     name="collapsed",

@@ -15,11 +15,11 @@ stream is read directly, since the converter that ships with iaprof loses most o
 
 from __future__ import annotations
 
-from sightline.algebra.stack_trie import Frame, StackTrie
-from sightline.algebra.stall_classes import stall_class
 from sightline.importers._stacks import bad_lines, finished, read_text
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality
 from sightline.model.source import Source
+from sightline.model.stack_trie import Frame, StackTrie
+from sightline.model.stall_classes import stall_class
 
 IMPORTER = Importer(
     name="iaprof",

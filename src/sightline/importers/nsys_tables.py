@@ -16,7 +16,7 @@ import polars as pl
 
 from sightline import registry
 from sightline.errors import DamagedError
-from sightline.importers import _cache
+from sightline.model.cache_folder import find_cache_folder
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality
 from sightline.model.source import Source
 
@@ -37,9 +37,9 @@ _ROWS = 100_000  # rows at a time, so that memory stays bounded
 
 def read(source: Source, options: ImportOptions) -> Imported:
     """Read all tables. Raises DamagedError where the folder holds none that can be read."""
-    _cache.folder().mkdir(parents=True, exist_ok=True)
+    find_cache_folder().mkdir(parents=True, exist_ok=True)
     quality: list[Quality] = []
-    with tempfile.TemporaryDirectory(prefix="nsys-", dir=_cache.folder()) as scratch:
+    with tempfile.TemporaryDirectory(prefix="nsys-", dir=find_cache_folder()) as scratch:
         target = Path(scratch) / "tables.sqlite"
         if not _convert(source, target, quality):
             raise DamagedError(f"cannot read {source.given}", why="none of its tables can be read")

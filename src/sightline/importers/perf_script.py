@@ -11,11 +11,11 @@ from decimal import Decimal
 
 import polars as pl
 
-from sightline.algebra.stack_trie import Frame, StackTrie
 from sightline.errors import DamagedError
 from sightline.importers._stacks import bad_lines, read_text
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality
 from sightline.model.source import Source
+from sightline.model.stack_trie import Frame, StackTrie
 
 IMPORTER = Importer(
     name="perf_script",

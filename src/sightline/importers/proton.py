@@ -9,11 +9,11 @@ import json
 import re
 from typing import Any
 
-from sightline.algebra.stack_trie import Frame, StackTrie
 from sightline.errors import DamagedError
 from sightline.importers._stacks import finished, read_text
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality
 from sightline.model.source import Source
+from sightline.model.stack_trie import Frame, StackTrie
 
 IMPORTER = Importer(
     name="proton",

@@ -13,12 +13,12 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from sightline.algebra.stack_trie import Frame, StackTrie
-from sightline.algebra.stall_classes import plain, stall_class
 from sightline.errors import DamagedError
 from sightline.importers._stacks import bad_lines, finished, read_text
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality
 from sightline.model.source import Source
+from sightline.model.stack_trie import Frame, StackTrie
+from sightline.model.stall_classes import plain, stall_class
 
 IMPORTER = Importer(
     name="rocprof_pc",

@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from sightline.algebra.host_tree import with_tree
+from sightline.algebra.nesting import with_tree
 from sightline.errors import DamagedError
 from sightline.model import event_file as f
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality

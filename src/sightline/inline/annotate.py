@@ -14,7 +14,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from sightline.inline import session
-from sightline.inline.markers import Leave, others
+from sightline.inline.markers import others
+from sightline.inline.nvtx import Leave
 from sightline.inline.recorder import Recorder, end, now
 from sightline.inline.session import state
 from sightline.model import event_file as f

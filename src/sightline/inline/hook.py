@@ -42,8 +42,14 @@ def install() -> None:
         state.on = False
     if state.plan.get("traced"):
         _allow_tracing()
-    if state.on and state.plan.get("torch") and "torch" not in sys.modules:
+    if not state.on or not state.plan.get("torch"):
+        return
+    if "torch" not in sys.modules:
         sys.meta_path.insert(0, _Watcher())
+        return
+    from sightline.inline.torch_profiler import at_step
+
+    state.at_step = at_step
 
 
 def _allow_tracing() -> None:

@@ -36,8 +36,8 @@ class State:
     """One per process. `on` is what every call of the API looks at first."""
 
     __slots__ = (
-        "began", "covered", "folder", "listens", "nsys", "nvtx", "on", "plan", "recorder", "step",
-        "torch",
+        "at_step", "began", "covered", "folder", "listens", "nsys", "nvtx", "on", "plan",
+        "recorder", "step", "torch",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -49,6 +49,7 @@ class State:
         self.torch: Any = None  # the running inline.torch_profiler.Session
         self.listens: Callable[[], bool] = torch_listens
         self.step: Any = None  # inline.step.Steps
+        self.at_step: Callable[[int], None] | None = None  # asked with the steps that have ended
         self.began = now()  # where the first step begins
         self.nvtx = False
         self.nsys = False  # nsys records the ranges that go to NVTX
@@ -122,9 +123,9 @@ def _open(name: str) -> Recorder | None:
 def covered_by_nsys() -> Recorder | None:
     """The event file of ranges that nsys records too: it counts where the report never came."""
     if state.covered is None and state.folder is not None:
-        from sightline.inline.markers import vendor
+        from sightline.inline.nvtx import find_push_pop
 
-        if vendor() is None:  # nothing hands them to nsys
+        if find_push_pop() is None:  # nothing hands them to nsys
             state.nsys = False
         else:
             state.covered = _open(f"{stem()}.nsys{SUFFIX}")
@@ -202,7 +203,7 @@ def end() -> None:
     """End the run that this process began itself."""
     finish()
     state.on, state.folder, state.plan = False, None, {}
-    state.recorder = state.step = None
+    state.recorder = state.step = state.at_step = None
 
 
 def _late_rank(file: Recorder) -> None:

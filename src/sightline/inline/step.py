@@ -92,10 +92,8 @@ def own_steps() -> Steps:
 
 def follow(count: int) -> None:
     """Let the torch profiler start or stop, now that `count` steps have ended."""
-    if state.plan.get("torch"):
-        from sightline.inline import torch_profiler
-
-        torch_profiler.at_step(count)
+    if state.at_step is not None:
+        state.at_step(count)
 
 
 def step() -> None:

@@ -118,10 +118,11 @@ class profile:  # used as a function, a context manager and a decorator
             return
         self.folder = folder
         session.start({"folder": str(folder), "torch": self._torch})
+        from sightline.inline import torch_profiler
+
+        session.state.at_step = torch_profiler.at_step
         torch = sys.modules.get("torch")
         if torch is not None:
-            from sightline.inline import torch_profiler
-
             torch_profiler.at_import(torch, here=True)
 
     def __exit__(self, *_: object) -> None:

@@ -129,6 +129,7 @@ def at_import(torch: Any, *, here: bool = False) -> None:
     options = state.plan.get("torch")
     if not state.on or not options:
         return
+    state.at_step = at_step
     state.began = now()
     if not here or options.get("steps"):
         _hook_optimizers()

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sightline.algebra.gains import NOTABLE_PCT
-from sightline.algebra.ranking import is_of_kernels
 from sightline.model.declare import Finding
 from sightline.model.run import Run
+from sightline.rules.finding import NOTABLE_PCT
+from sightline.rules.ranking import is_of_kernels
 from sightline.text import printable
 from sightline.units import format_ns, format_pct
 

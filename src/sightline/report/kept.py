@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 import sightline
 from sightline import registry
-from sightline.importers import _cache
+from sightline.model.cache_folder import find_cache_folder
 from sightline.model.run import Run
 from sightline.report.summary import summary
 
 if TYPE_CHECKING:
-    from sightline.rules._own.forms import OwnRule
+    from sightline.rules.custom.forms import OwnRule
 
 MIN_ROWS = 100_000  # of fewer, the answer is made about as soon as it is found
 
@@ -33,7 +33,7 @@ def kept_summary(run: Run, own: Sequence[OwnRule] = ()) -> dict[str, Any]:
     rows = run.rows("device_ops") + run.rows("host_ops")
     if own or rows < MIN_ROWS or registry.has_outsiders():
         return summary(run, own)
-    path = _cache.folder() / "answers" / f"{identity(run)}.json"
+    path = find_cache_folder() / "answers" / f"{identity(run)}.json"
     with contextlib.suppress(OSError, ValueError):
         kept: dict[str, Any] = json.loads(path.read_bytes())
         os.utime(path.parent)

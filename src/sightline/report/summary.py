@@ -2,67 +2,26 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from sightline import registry
-from sightline.algebra.ranking import ranked
-from sightline.errors import MissingDataError
-from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.report.functions import hot_functions
 from sightline.report.kernels import kernel_report, kernel_rows
 from sightline.report.marks import marks
 from sightline.report.memory import memory
+from sightline.rules.diagnose import findings
 from sightline.text import kernel_name
 
 if TYPE_CHECKING:
-    from sightline.rules._own.forms import OwnRule
+    from sightline.rules.custom.forms import OwnRule
 
 SCHEMA = "sightline-report/1"
 TOP_KERNELS = 10
-_AT_ONCE = 4  # rules: each takes memory of its own
-_AWAITED = ("dependencies", "idle_rules")  # what several rules need, and takes longest
 _SEVERITY = {"error": 0, "warning": 1, "info": 2}
-
-
-def findings(run: Run, own: Sequence[OwnRule] = (), *, vendor: bool = False) -> list[Finding]:
-    """All rules' findings: merged, the largest gain first, notes and abstentions last.
-
-    `own` are rules that a person wrote (`sightline.rules._own.forms.load`); `vendor` asks the
-    rules of `nsys analyze`, too.
-    """
-    # Polars leaves a core idle where a query is small, so rules are asked side by side. What two
-    # of them ask of the run is computed once (model.run); where all would wait for it, it is begun
-    # first, before the rules are even loaded.
-    with ThreadPoolExecutor(min(os.cpu_count() or 1, _AT_ONCE)) as pool:
-        for analysis in _AWAITED:
-            pool.submit(run.ask, analysis)  # a rule that needs it meets the same error, if any
-        asked = [m for _, m in registry.members("rules") if vendor or not m.RULE.vendor]
-        found = [f for answers in pool.map(partial(_check, run), asked) for f in answers]
-    if own:
-        from sightline.rules._own.check import check
-
-        found += check(run, own)
-    return ranked(found, run.ask("quality_gate"))
-
-
-def _check(run: Run, module: Any) -> list[Finding]:
-    """One rule's findings; where the recording lacks what it needs, that it was not judged."""
-    rule: Rule = module.RULE
-    try:
-        return list(module.check(run))
-    except MissingDataError as missing:
-        return [
-            Finding(rule.name, rule.title, "info", "not judged", abstained=True,
-                    reason=missing.sentence())
-        ]  # fmt: skip
 
 
 def summary(run: Run, own: Sequence[OwnRule] = ()) -> dict[str, Any]:

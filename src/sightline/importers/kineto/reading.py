@@ -15,8 +15,8 @@ from typing import Any
 
 from sightline._native import Trace
 from sightline.errors import DamagedError, InputError
-from sightline.importers import _cache
 from sightline.importers.kineto.strict import strict
+from sightline.model.cache_folder import find_cache_folder
 from sightline.model.declare import Quality
 from sightline.model.source import Source
 
@@ -239,6 +239,6 @@ class Reading:
 
 def _scratch() -> Path:
     """A folder for columns that outgrow memory; the files in it have no name."""
-    folder = _cache.folder()
+    folder = find_cache_folder()
     folder.mkdir(parents=True, exist_ok=True)
     return folder

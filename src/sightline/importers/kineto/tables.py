@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from sightline.algebra.classes import is_communication
-from sightline.algebra.compiled import columns
+from sightline.algebra.arrow import columns
 from sightline.importers.kineto import quality as checks
 from sightline.model import parts
 from sightline.model.declare import Imported, ImportOptions, Quality
+from sightline.timeline.classes import is_communication
 from sightline.units import INT64_MAX
 
 if TYPE_CHECKING:

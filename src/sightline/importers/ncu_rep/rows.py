@@ -7,11 +7,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from sightline.algebra.stall_classes import stall_class
 from sightline.importers._ncu import MetricRows, Value
 from sightline.importers.ncu_rep.blocks import Report
 from sightline.importers.ncu_rep.code import Code, Place, disagrees
 from sightline.importers.ncu_rep.metrics import add_metrics
+from sightline.model.stall_classes import stall_class
 from sightline.units import INT64_MAX
 
 _SEVERITY = {0: "none", 1: "ok", 2: "warning", 3: "error", 4: "optimization"}

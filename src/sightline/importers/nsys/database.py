@@ -15,7 +15,7 @@ from urllib.parse import quote
 import polars as pl
 
 from sightline._native import Batch, integers
-from sightline.algebra import compiled
+from sightline.algebra import arrow as compiled
 from sightline.algebra.lookup import row_of
 from sightline.errors import DamagedError
 

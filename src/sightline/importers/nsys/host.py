@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.host_tree import with_tree
+from sightline.algebra.nesting import with_tree
 from sightline.importers.nsys import chain_shift, codes, nvtx
 from sightline.importers.nsys.codes import (
     complete,

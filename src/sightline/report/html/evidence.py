@@ -6,10 +6,10 @@ from typing import Any
 
 import polars as pl
 
-from sightline.algebra.classes import is_communication
 from sightline.algebra.intervals import covered_until
 from sightline.errors import MissingDataError
 from sightline.model.run import Run
+from sightline.timeline.classes import is_communication
 
 BUCKETS = 60
 MAX_RANGES = 200

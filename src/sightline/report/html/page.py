@@ -26,7 +26,7 @@ from sightline.report.kept import kept_summary
 from sightline.text import printable
 
 if TYPE_CHECKING:
-    from sightline.rules._own.forms import OwnRule
+    from sightline.rules.custom.forms import OwnRule
 
 SCHEMA = "sightline-page/1"
 # Polars keeps all cores busy where it can; two threads fill what its single-core parts leave.

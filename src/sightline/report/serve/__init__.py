@@ -8,9 +8,10 @@ import tempfile
 from pathlib import Path
 
 from sightline.errors import StoreError
-from sightline.importers import _cache
+from sightline.model.cache_folder import find_cache_folder
 from sightline.model.run import Run
 from sightline.model.store import put_in_place
+from sightline.opening import cache
 from sightline.report.kept import identity
 from sightline.report.serve.build import Say, build
 from sightline.report.serve.index import Index
@@ -26,21 +27,21 @@ def prepared(run: Run, say: Say = lambda _: None) -> Index:
     Where nothing can be written to the cache it is made in the folder for temporary files (TMPDIR),
     and removed as soon as its files are mapped: nothing is left, however the process ends.
     """
-    entry = _cache.folder() / f"serve-{identity(run)}"
+    entry = find_cache_folder() / f"serve-{identity(run)}"
     with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
         index = Index.read(entry)
-        _cache.touch(entry)
+        cache.touch(entry)
         return index
     try:
-        _cache.folder().mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=".serve-", dir=_cache.folder()))
+        find_cache_folder().mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix=".serve-", dir=find_cache_folder()))
     except OSError:
         folder = Path(tempfile.mkdtemp(prefix="sightline-serve-"))
-    _cache.touch(folder)
+    cache.touch(folder)
     try:
         index = build(run, folder, say)
         _ = index.columns
-        if folder.parent == _cache.folder():
+        if folder.parent == find_cache_folder():
             index.write()
             _keep(folder, entry)
     except OSError as error:
@@ -58,8 +59,8 @@ def _keep(folder: Path, entry: Path) -> None:
     """The folder as an entry of the cache, unless another server is about to do the same."""
     with contextlib.suppress(OSError):
         put_in_place(folder, entry)
-        _cache.touch(entry)
-        _cache.trim()
+        cache.touch(entry)
+        cache.trim()
 
 
 def serve(run: Run, host: str = LOOPBACK, port: int = 0, say: Say = lambda _: None) -> Server:

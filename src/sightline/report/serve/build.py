@@ -10,7 +10,6 @@ from typing import Any
 
 import polars as pl
 
-from sightline.algebra.classes import with_class
 from sightline.algebra.intervals import merge
 from sightline.algebra.lanes import in_lanes
 from sightline.model.run import Run
@@ -28,6 +27,7 @@ from sightline.report.html.timeline.tracks import (
 from sightline.report.serve.columns import Writer
 from sightline.report.serve.index import COLUMNS, COVER, Cover, Index, Lane
 from sightline.text import printable
+from sightline.timeline.classes import with_class
 
 # Rows that are in memory at once: about 300 MB with the copies that sorting makes.
 PART = 4_000_000

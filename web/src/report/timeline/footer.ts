@@ -4,7 +4,8 @@ import { amount, count, moment, percent } from "../../shared/format";
 import type { TimelineBlock } from "../data";
 import { copyButton, h } from "../dom";
 import type { Breakdown } from "./breakdown";
-import type { Ev, Facts } from "./source";
+import type { Ev } from "./model";
+import type { Facts } from "./source";
 
 export interface Jumps {
   select(event: Ev): void;

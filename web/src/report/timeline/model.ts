@@ -3,7 +3,11 @@
 
 import { type Entry, column } from "../columns";
 import type { TimelineBlock } from "../data";
-import type { Ev } from "./source";
+
+/** One event, or a mark of several that stand together. `id` is its place among all events. */
+export interface Ev {
+  id: number; lane: number; start: number; end: number; name: number; cls: number; count: number; busy: number;
+}
 
 export interface Lane { track: number; lane: number; from: number; to: number }
 

@@ -3,8 +3,7 @@
 import { amount } from "../../shared/format";
 import type { LinesBlock } from "../data";
 import type { Layout, Row } from "./layout";
-import { COLUMN, type Model } from "./model";
-import type { Ev } from "./source";
+import { COLUMN, type Ev, type Model } from "./model";
 import type { Theme } from "./theme";
 
 export const RULER = 24;

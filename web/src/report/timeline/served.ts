@@ -2,8 +2,8 @@
 
 import type { TimelineBlock } from "../data";
 import type { Breakdown } from "./breakdown";
-import { COLUMN, Model } from "./model";
-import { type Ev, type Facts, type Instances, type Source, type Wanted, named } from "./source";
+import { COLUMN, type Ev, Model } from "./model";
+import { type Facts, type Instances, type Source, type Wanted, named } from "./source";
 
 /** An answer of the server, or an error with what it says. */
 export async function ask(path: string, query: Record<string, string | number> = {}, signal?: AbortSignal): Promise<Response> {

@@ -3,12 +3,7 @@
 
 import type { TimelineBlock } from "../data";
 import { type Breakdown, breakdown } from "./breakdown";
-import { Model } from "./model";
-
-/** One event, or a mark of several that stand together. `id` is its place among all events. */
-export interface Ev {
-  id: number; lane: number; start: number; end: number; name: number; cls: number; count: number; busy: number;
-}
+import { type Ev, Model } from "./model";
 
 /** `details` is a line a fact; `around` are the ranges around it on its thread, the innermost first. */
 export interface Facts { details: string; call: Ev | null; launched: Ev[]; around: Ev[] }

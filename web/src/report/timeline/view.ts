@@ -8,10 +8,10 @@ import { details, help, rangeBreakdown } from "./footer";
 import { type Hit, hitAt, tipText } from "./hit";
 import { Layout, type Row } from "./layout";
 import { Minimap } from "./minimap";
-import { FULL_ZOOM, type Model } from "./model";
+import { type Ev, FULL_ZOOM, type Model } from "./model";
 import { RULER, TOP, paint } from "./paint";
 import { type Surface, listen } from "./pointer";
-import type { Ev, Facts, Source, Wanted } from "./source";
+import type { Facts, Source, Wanted } from "./source";
 import { type Theme, theme } from "./theme";
 import { type Bar, toolbar } from "./toolbar";
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import polars as pl
 
 from sightline import registry
-from sightline.algebra.classes import is_communication
 from sightline.errors import MissingDataError
 from sightline.report.html import blocks
 from sightline.report.html.declare import Block, Panel, View
+from sightline.timeline.classes import is_communication
 
 PANEL = Panel("communication", "Communication", 80)
 

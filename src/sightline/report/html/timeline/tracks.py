@@ -7,7 +7,6 @@ from typing import Any
 
 import polars as pl
 
-from sightline.algebra.classes import with_class
 from sightline.algebra.lanes import in_lanes, thinned
 from sightline.algebra.lookup import numbered, places
 from sightline.flames.names import readable
@@ -15,6 +14,7 @@ from sightline.model.run import Run
 from sightline.model.store import ID_SHIFT
 from sightline.report.html.timeline.details import device_details, host_details
 from sightline.text import printable
+from sightline.timeline.classes import with_class
 
 # A page of so many events stays under 10 MB (tests/web/test_report_size.py measures it); beyond it
 # short neighbours become marks that say how many they are.

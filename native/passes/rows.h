@@ -1,0 +1,24 @@
+// Rows found by their ids, and by their group and time (algebra/lookup.py, algebra/latest.py).
+#pragma once
+
+#include "columns/arrow.h"
+#include "columns/keys.h"
+
+namespace sightline {
+
+// For each wanted id the row of `ids` that holds it, of equal ones the last, or null. `ids` are in
+// rising order.
+Batch row_of(const Keys& ids, const Keys& wanted);
+
+// For each wanted row the first one of `known` with the same number, the last column, in the same
+// group, the columns before it; or null.
+Batch first(const Keys& known, const Keys& wanted);
+
+// For each query the row of `events` that came last in its group by its moment, or null.
+//
+// The last column of a query is its moment, those before it are its group; an event has the same
+// and after them what decides between those of one moment, then its place does. What has no group
+// or no moment is found by none and finds none.
+Batch latest(const Keys& events, const Keys& queries);
+
+}  // namespace sightline

@@ -1,0 +1,20 @@
+// Ranges of CPU threads as trees (algebra/nesting.py).
+#pragma once
+
+#include <cstddef>
+
+#include "columns/arrow.h"
+#include "columns/keys.h"
+
+namespace sightline {
+
+// Ranges have `width` columns that tell threads apart, then start and end, and maybe one that says
+// which of the ranges that start and end together is the outer one: the lower, then the one that
+// comes first.
+//
+// Of each range in preorder: `row`, where it was, which is left out if all are in that order; and
+// parent_id, depth and subtree_end_id (one past the last descendant), which are left out if no two
+// ranges of a thread overlap. Throws std::length_error for more than 2^32 - 1 ranges.
+Batch trees(const Keys& ranges, size_t width);
+
+}  // namespace sightline

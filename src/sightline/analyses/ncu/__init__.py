@@ -1,0 +1,5 @@
+"""Questions about kernels that Nsight Compute profiled."""
+
+from sightline.registry import Family
+
+FAMILY = Family("ncu", "Profiled kernels")

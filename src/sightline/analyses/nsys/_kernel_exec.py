@@ -1,0 +1,35 @@
+"""The three phases of a kernel: the launching call, the wait in the queue, the run."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sightline.analyses.nsys._shared import api_name, device_rows, session_time, with_kernel_name
+from sightline.model.run import Run
+
+QUEUE_NOTE = (
+    "Queue time runs from the end of the launch call to the start of the kernel; a kernel that "
+    "starts before its call returns has none."
+)
+
+
+def phases(run: Run, names: str, nvtx_name: int) -> pl.DataFrame:
+    """Kernels with their launch call: api, api_ns, queue_ns (or null), ns, total_ns, kernel.
+
+    Times are the session's. Kernels without a recorded launch call are left out.
+    """
+    calls = run.table("host_ops").select(
+        api_name().alias("api"), launch_id="host_op_id", api_pid="pid", tid="tid",
+        api_start="start_ns", api_end="end_ns",
+    )  # fmt: skip
+    wait = pl.col("start_ns") - pl.col("api_end")
+    frame = (
+        with_kernel_name(run, device_rows(run, "kernel"), names, nvtx_name)
+        .join(calls, on="launch_id")
+        .with_columns(
+            api_ns=pl.col("api_end") - pl.col("api_start"),
+            queue_ns=pl.when(wait >= 0).then(wait),
+            total_ns=pl.max_horizontal("api_end", "end_ns") - pl.col("api_start"),
+        )
+    )
+    return session_time(frame, run, "start_ns", "api_start", "api_end")

@@ -1,0 +1,60 @@
+"""Every CUDA API call in order of start: nsys calls it cuda_api_trace."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sightline.analyses.nsys._shared import (
+    API_HINT,
+    api_name,
+    host_rows,
+    name_column,
+    recorded,
+    session_time,
+)
+from sightline.model.columns import number, text
+from sightline.model.declare import Analysis
+from sightline.model.run import Run
+
+ANALYSIS = Analysis(
+    "cuda_api_trace",
+    "Which CUDA API calls were made, one after the other? (as nsys stats)",
+    (
+        number("Start (ns)", "start, since the session began", "ns"),
+        number("Duration (ns)", "duration", "ns"),
+        name_column("Name", "API function"),
+        number("Result", "return value"),
+        number("CorrID", "number that ties it to its GPU work"),
+        number("Pid", "process"),
+        number("Tid", "thread"),
+        number("T-Pri", "scheduling priority of the thread"),
+        text("Thread Name", "name of the thread"),
+    ),
+    needs=("host_ops",),
+)
+
+
+def run(run: Run) -> pl.DataFrame:
+    """One row per call, in order of start."""
+    threads = run.table("threads").select("rank", "pid", "tid", "thread_name", "priority")
+    calls = recorded(
+        host_rows(run, "runtime", "driver"), "cuda_api_trace", "CUDA API calls", API_HINT
+    )
+    calls = session_time(calls, run, "start_ns").join(
+        threads.unique(["rank", "pid", "tid"]),
+        on=["rank", "pid", "tid"],
+        how="left",
+        nulls_equal=True,
+        maintain_order="left",
+    )
+    return calls.sort("start_ns", "host_op_id").select(
+        pl.col("start_ns").alias("Start (ns)"),
+        pl.col("ns").alias("Duration (ns)"),
+        api_name().alias("Name"),
+        pl.col("return_value").alias("Result"),
+        pl.col("correlation_id").alias("CorrID"),
+        pl.col("pid").alias("Pid"),
+        pl.col("tid").alias("Tid"),
+        pl.col("priority").alias("T-Pri"),
+        pl.col("thread_name").alias("Thread Name"),
+    )

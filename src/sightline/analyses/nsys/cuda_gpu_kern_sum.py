@@ -1,0 +1,35 @@
+"""Kernels by name: the report that nsys calls cuda_gpu_kern_sum."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sightline.analyses.nsys._shared import (
+    NAMES,
+    NVTX_NAME,
+    OVERLAP_NOTE,
+    SHARE_NOTE,
+    device_rows,
+    name_column,
+    summed,
+    time_sum,
+    with_kernel_name,
+)
+from sightline.model.declare import Analysis
+from sightline.model.run import Run
+
+ANALYSIS = Analysis(
+    "cuda_gpu_kern_sum",
+    "How long did each kernel run in all? (as nsys stats)",
+    time_sum("Instances", name_column("Name", "kernel")),
+    needs=("device_ops",),
+    params=(NAMES, NVTX_NAME),
+    notes=(SHARE_NOTE, OVERLAP_NOTE),
+)
+
+
+def run(run: Run, *, names: str = "demangled", nvtx_name: int = 0) -> pl.DataFrame:
+    """One row per name, largest total first."""
+    kernels = with_kernel_name(run, device_rows(run, "kernel"), names, nvtx_name)
+    kernels = kernels.rename({"kernel": "Name"})
+    return summed(kernels, "Instances", ["Name"])

@@ -1,0 +1,54 @@
+"""Copies and fills by their size: nsys calls it cuda_gpu_mem_size_sum."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sightline.analyses.nsys._shared import (
+    API_HINT,
+    MB,
+    device_rows,
+    name_column,
+    operation,
+    recorded,
+    statistics,
+)
+from sightline.model.columns import number, real
+from sightline.model.declare import Analysis
+from sightline.model.run import Run
+
+_SIZES = ("Total", "Avg", "Med", "Min", "Max", "StdDev")
+
+ANALYSIS = Analysis(
+    "cuda_gpu_mem_size_sum",
+    "How much did copies and fills move in all? (as nsys stats)",
+    (
+        real("Total (MB)", "sum of the sizes", "MB"),
+        number("Count", "how many"),
+        real("Avg (MB)", "mean size", "MB"),
+        real("Med (MB)", "median size", "MB"),
+        real("Min (MB)", "smallest", "MB"),
+        real("Max (MB)", "largest", "MB"),
+        real("StdDev (MB)", "standard deviation of the sample; 0 for a single one", "MB"),
+        name_column("Operation", "direction of the copy, or fill"),
+    ),
+    needs=("device_ops",),
+    notes=("A megabyte is 10⁶ bytes.",),
+)
+
+
+def run(run: Run) -> pl.DataFrame:
+    """One row per operation, largest total first."""
+    return (
+        recorded(
+            device_rows(run, "memcpy", "memset"),
+            "cuda_gpu_mem_size_sum",
+            "copies and no fills",
+            API_HINT,
+        )
+        .group_by(operation().alias("Operation"))
+        .agg(*statistics("bytes", ""), Count=pl.len())
+        .sort("Total", "Operation", descending=[True, False])
+        .with_columns(pl.col(_SIZES) / MB)
+        .rename({name: f"{name} (MB)" for name in _SIZES})
+    )

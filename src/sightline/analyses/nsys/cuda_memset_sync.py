@@ -1,0 +1,31 @@
+"""Fills that block the host: a rule of nsys analyze."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sightline.analyses.nsys._expert import FILLS, called, listed
+from sightline.analyses.nsys._shared import ROWS
+from sightline.model.declare import Analysis
+from sightline.model.run import Run
+
+ANALYSIS = Analysis(
+    "cuda_memset_sync",
+    "Which fills blocked the host? (as nsys analyze)",
+    FILLS,
+    needs=("device_ops", "host_ops"),
+    params=(ROWS,),
+    notes=("Only fills of pinned and managed memory block.",),
+)
+
+
+def run(run: Run, *, rows: int = 50) -> pl.DataFrame:
+    """One row per operation, longest first."""
+    ops = called(run, "memset")
+    name = pl.col("api")
+    found = ops.filter(
+        name.str.contains(r"^cu(?:da)?Memset")
+        & ~name.str.contains("Async")
+        & pl.col("dst_kind").is_in(["pinned", "managed"])
+    )
+    return listed(found, FILLS, rows)

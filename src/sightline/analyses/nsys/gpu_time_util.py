@@ -1,0 +1,111 @@
+"""Parts of the run in which the GPU had little to do: a rule of nsys analyze."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sightline.analyses.nsys._expert import PLACE, placed
+from sightline.analyses.nsys._shared import ROWS, limited, session_time
+from sightline.model.columns import number, pct
+from sightline.model.declare import Analysis, Param
+from sightline.model.run import Run
+
+_BY = ["rank", "pid", "device_id"]
+
+ANALYSIS = Analysis(
+    "gpu_time_util",
+    "In which parts of the run was the GPU hardly used? (as nsys analyze)",
+    (
+        pct("In-Use (%)", "time of the operations in the part, % of its length"),
+        number("Duration (ns)", "length of the part", "ns"),
+        number("Start (ns)", "start, since the session began", "ns"),
+        *PLACE,
+    ),
+    needs=("device_ops",),
+    # The rule's own defaults: docs of nsys analyze, "GPU Time Utilization".
+    params=(
+        ROWS,
+        Param("threshold", 50, "parts used less than this are listed", "%"),
+        Param("chunks", 30, "equal parts that the run of each process and device is cut into"),
+    ),
+    notes=(
+        "Operations at the same time are each counted, so a part can exceed 100 %.",
+        "Neighbouring parts below the threshold are joined.",
+    ),
+)
+
+
+def run(run: Run, *, rows: int = 50, threshold: int = 50, chunks: int = 30) -> pl.DataFrame:
+    """One row per part, least used first."""
+    ops, windows = placed(run)
+    parts = _parts(windows, chunks)
+    used = _used(ops, windows, parts, chunks)
+    low = (
+        parts.join(used, on=[*_BY, "part"], how="left")
+        .with_columns(pl.col("used").fill_null(0), length=pl.col("to") - pl.col("from"))
+        .filter((pl.col("length") > 0) & (100 * pl.col("used") < threshold * pl.col("length")))
+        .sort(*_BY, "part")
+        # Neighbours have the same difference between their number and their place in the list.
+        .with_columns(group=pl.col("part") - pl.int_range(pl.len()).over(_BY))
+        .group_by(*_BY, "group", maintain_order=True)
+        .agg(
+            pl.col("recording_id", "context_id").first(),
+            pl.col("from").min(),
+            pl.col("to").max(),
+            pl.col("used").sum(),
+        )
+        .with_columns(share=100 * pl.col("used") / (pl.col("to") - pl.col("from")))
+    )
+    ordered = session_time(low.with_columns(length=pl.col("to") - pl.col("from")), run, "from")
+    return limited(ordered.sort("share", "from", *_BY), rows).select(
+        pl.col("share").alias("In-Use (%)"),
+        pl.col("length").alias("Duration (ns)"),
+        pl.col("from").alias("Start (ns)"),
+        pl.when(pl.col("pid") >= 0).then("pid").alias("PID"),
+        pl.col("device_id").alias("Device ID"),
+        pl.col("context_id").alias("Context ID"),
+    )
+
+
+def _parts(windows: pl.DataFrame, chunks: int) -> pl.DataFrame:
+    """The windows cut into parts that differ by no more than 1 ns."""
+    whole = pl.col("window_end_ns") - pl.col("window_start_ns")
+    return (
+        windows.with_columns(part=pl.int_ranges(0, chunks))
+        .explode("part")
+        .with_columns(
+            (pl.col("window_start_ns") + whole * pl.col("part") // chunks).alias("from"),
+            (pl.col("window_start_ns") + whole * (pl.col("part") + 1) // chunks).alias("to"),
+        )
+        .select(*_BY, "recording_id", "context_id", "part", "from", "to")
+    )
+
+
+def _used(
+    ops: pl.DataFrame, windows: pl.DataFrame, parts: pl.DataFrame, chunks: int
+) -> pl.DataFrame:
+    """Time of the operations in each part."""
+    whole = pl.col("window_end_ns") - pl.col("window_start_ns")
+
+    def part_of(time: str) -> pl.Expr:
+        # One to the left as well: the parts' edges are rounded down.
+        return (pl.col(time) - pl.col("window_start_ns")) * chunks // pl.max_horizontal(whole, 1)
+
+    touching = (
+        ops.select(*_BY, "start_ns", "end_ns")
+        .join(windows.select(*_BY, "window_start_ns", "window_end_ns"), on=_BY)
+        .with_columns(
+            part=pl.int_ranges(
+                (part_of("start_ns") - 1).clip(0), (part_of("end_ns") + 2).clip(upper_bound=chunks)
+            )
+        )
+        .explode("part")
+        .join(parts.select(*_BY, "part", "from", "to"), on=[*_BY, "part"])
+    )
+    inside = pl.min_horizontal("end_ns", "to") - pl.max_horizontal("start_ns", "from")
+    return (
+        touching.with_columns(inside=inside)
+        .filter(pl.col("inside") > 0)
+        .group_by(*_BY, "part")
+        .agg(used=pl.col("inside").sum())
+    )

@@ -1,0 +1,38 @@
+"""MPI calls by name: nsys calls it mpi_event_sum."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sightline.analyses.nsys._shared import (
+    MPI_SOURCES,
+    SHARE_NOTE,
+    host_rows,
+    name_column,
+    summed,
+    time_sum,
+)
+from sightline.model.columns import text
+from sightline.model.declare import Analysis
+from sightline.model.run import Run
+
+ANALYSIS = Analysis(
+    "mpi_event_sum",
+    "How long did the MPI calls take in all? (as nsys stats)",
+    time_sum(
+        "Instances",
+        text("Source", "p2p, collectives, startwait or other"),
+        name_column("Name", "MPI function"),
+    ),
+    needs=("mpi_events",),
+    notes=(SHARE_NOTE,),
+)
+
+
+def run(run: Run) -> pl.DataFrame:
+    """One row per function, largest total first."""
+    kinds = run.table("mpi_events").select(
+        "host_op_id", pl.col("kind").replace_strict(MPI_SOURCES, default=None).alias("Source")
+    )
+    calls = host_rows(run, "mpi").join(kinds, on="host_op_id", how="left")
+    return summed(calls.with_columns(Name="name"), "Instances", ["Source", "Name"])

@@ -1,0 +1,56 @@
+"""Every MPI call: nsys calls it mpi_event_trace."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sightline.analyses.nsys._shared import host_rows, name_column, session_time
+from sightline.model.columns import number
+from sightline.model.declare import Analysis
+from sightline.model.run import Run
+
+ANALYSIS = Analysis(
+    "mpi_event_trace",
+    "Which MPI calls were made, one after the other? (as nsys stats)",
+    (
+        number("Start (ns)", "start, since the session began", "ns"),
+        number("End (ns)", "end", "ns"),
+        number("Duration (ns)", "duration", "ns"),
+        name_column("Event", "MPI function"),
+        number("Pid", "process"),
+        number("Tid", "thread"),
+        number("Tag", "message tag"),
+        number("Rank", "rank of the caller"),
+        number("PeerRank", "rank at the other end"),
+        number("RootRank", "root of a collective"),
+        number("Size (B)", "size of a message", "bytes"),
+        number("CollSendSize (B)", "sent in a collective", "bytes"),
+        number("CollRecvSize (B)", "received in a collective", "bytes"),
+    ),
+    needs=("mpi_events",),
+)
+
+
+def run(run: Run) -> pl.DataFrame:
+    """One row per call, in order of start."""
+    parameters = run.table("mpi_events").drop("rank", "recording_id")
+    calls = host_rows(run, "mpi").join(parameters, on="host_op_id", how="left")
+    return (
+        session_time(calls, run, "start_ns", "end_ns")
+        .sort("start_ns", "host_op_id")
+        .select(
+            pl.col("start_ns").alias("Start (ns)"),
+            pl.col("end_ns").alias("End (ns)"),
+            pl.col("ns").alias("Duration (ns)"),
+            pl.col("name").alias("Event"),
+            pl.col("pid").alias("Pid"),
+            pl.col("tid").alias("Tid"),
+            pl.col("tag").alias("Tag"),
+            pl.col("mpi_rank").alias("Rank"),
+            pl.col("peer").alias("PeerRank"),
+            pl.col("root").alias("RootRank"),
+            pl.col("bytes").alias("Size (B)"),
+            pl.col("bytes_sent").alias("CollSendSize (B)"),
+            pl.col("bytes_received").alias("CollRecvSize (B)"),
+        )
+    )

@@ -1,0 +1,1 @@
+"""GPUs through NVML, NVIDIA's management library: what `run`, the in-code API and `doctor` read."""

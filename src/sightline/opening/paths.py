@@ -1,0 +1,82 @@
+"""Files and stores for what a person typed: paths, folders, globs."""
+
+from __future__ import annotations
+
+import glob
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from sightline.errors import InputError
+from sightline.model.run_folder import is_recorded
+from sightline.model.source import Source
+from sightline.model.store import is_store
+from sightline.opening.recognise import all_importers, matching_importers
+
+
+def expand(paths: Sequence[str]) -> list[str]:
+    """Files and stores for what a person typed; a folder gives the recordings in it."""
+    found: list[str] = []
+    for given in paths:
+        path = Path(given)
+        if is_store(path) or path.is_file() or is_recorded(path):
+            found.append(given)
+        elif path.is_dir():
+            is_one = matching_importers(Source(path, given), "strong")
+            found += [given] if is_one else _in_folder(path, given)
+        elif path.exists():
+            raise InputError(f"cannot read {given}", why="it is neither a file nor a folder")
+        elif glob.has_magic(given):
+            matches = sorted(glob.glob(given, recursive=True))
+            if not matches:
+                raise InputError(f"no file matches {given}")
+            found += expand(matches)
+        else:
+            raise InputError(
+                f"cannot read {given}",
+                why="there is no such file",
+                hint="Give the path of a recording, a folder of recordings, or a .sightline store.",
+            )
+    seen: dict[Path, str] = {}
+    for given in found:
+        seen.setdefault(Path(given).resolve(), given)
+    return list(seen.values())
+
+
+def _in_folder(folder: Path, given: str) -> list[str]:
+    """Recordings in a folder, sorted so that rank 10 follows rank 9.
+
+    Files with a known ending whose content some importer is sure of; endings such as .json and
+    .csv are everybody's. Where it is sure of none, all with a known ending, so that the error
+    says what is wrong with them.
+    """
+    suffixes = tuple(s for importer in all_importers() for s in importer.suffixes)
+    try:
+        entries = sorted(folder.rglob("*"), key=lambda p: _natural(str(p)))
+    except OSError as error:
+        raise InputError(f"cannot read {given}", why=(error.strerror or "").lower()) from error
+    stores = [p for p in entries if is_store(p) or is_recorded(p)]
+    inside = {p for s in stores for p in [s, *s.rglob("*")]}
+    files = [
+        p for p in entries
+        if p.is_file() and p.name.lower().endswith(suffixes) and p not in inside
+    ]  # fmt: skip
+    # A report whose export lies beside it is the same recording.
+    exported = {p.with_suffix("") for p in files if p.suffix == ".sqlite"}
+    reports = (".nsys-rep", ".qdrep")
+    files = [p for p in files if p.suffix not in reports or p.with_suffix("") not in exported]
+    sure = [p for p in files if matching_importers(Source(p, str(p)), "strong")]
+    recordings = [str(p) for p in [*stores, *(sure or (files if not stores else []))]]
+    if not recordings:
+        raise InputError(
+            f"there are no recordings in {given}",
+            why=f"no file in it ends in {', '.join(sorted(set(suffixes)))}"
+            if entries
+            else "it is empty",
+            hint="Name the file itself if its ending is unusual.",
+        )
+    return recordings
+
+
+def _natural(text: str) -> list[tuple[int, str]]:
+    return [(int(p), "") if p.isdecimal() else (-1, p) for p in re.split(r"(\d+)", text)]

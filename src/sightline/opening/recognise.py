@@ -1,0 +1,53 @@
+"""Which importer reads a file: by its content, not by its name."""
+
+from __future__ import annotations
+
+import re
+
+from sightline import registry
+from sightline.errors import DamagedError, UnknownFormatError
+from sightline.model.declare import Importer
+from sightline.model.source import Source
+from sightline.opening.foreign import foreign
+
+
+def all_importers() -> list[Importer]:
+    """What each registered importer declares."""
+    return [module.IMPORTER for _, module in registry.members("importers")]
+
+
+def matching_importers(source: Source, strength: str, head: bytes | None = None) -> list[Importer]:
+    """The importers with a pattern of this strength in the file's head."""
+    head = source.head() if head is None else head
+    return [
+        importer
+        for importer in all_importers()
+        if any(re.search(p, head, re.DOTALL) for p in getattr(importer, strength))
+    ]
+
+
+_LISTED = "sightline formats  lists what can be read, and how it is recognised."
+
+
+def recognise(source: Source) -> Importer:
+    """The importer for a file, by its content. Raises UnknownFormatError, or InputError."""
+    head = source.head()
+    for strength in ("strong", "weak"):
+        matching = matching_importers(source, strength, head)
+        if strength == "weak" and (other := foreign(head)) is not None:
+            raise UnknownFormatError(f"cannot read {source.given}", why=other.what,
+                                     hint=other.hint or _LISTED)  # fmt: skip
+        if len(matching) == 1:
+            return matching[0]
+        if matching:
+            raise UnknownFormatError(
+                f"cannot tell what {source.given} is",
+                why="it looks like " + " and like ".join(i.label for i in matching),
+                hint=_LISTED,
+            )
+    if not head:
+        why = "it is empty" if source.size == 0 else "nothing could be decompressed from it"
+        raise DamagedError(f"cannot read {source.given}", why=why)
+    raise UnknownFormatError(
+        f"cannot read {source.given}", why="its content is of no known format", hint=_LISTED
+    )

@@ -1,0 +1,34 @@
+"""A run written to a store of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from sightline import registry
+from sightline.model.columns import Table
+from sightline.model.run import Run
+from sightline.model.store import Tables, write_store
+
+
+def save(run: Run, target: Path) -> None:
+    """Write a run to a store of its own. Raises StoreError."""
+    from sightline import __version__
+
+    names = registry.names("model.tables")
+
+    def recordings() -> Iterable[tuple[int, dict[str, Any], Tables]]:
+        for part in run.parts:
+            tables: Tables = {}
+            for name in names:
+                declared: Table = registry.load("model.tables", name).TABLE
+                frame = part.scan(declared)
+                if frame is not None:
+                    # Ids of the run are those of the new store, where the numbers are the same.
+                    tables[name] = frame.drop("rank").collect()
+            here = ("rows", "own_rank", "constants")
+            facts = {k: v for k, v in part.facts.items() if k not in here}
+            yield part.rank, facts, tables
+
+    write_store(target, recordings(), sightline_version=__version__)

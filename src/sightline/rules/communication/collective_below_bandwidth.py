@@ -1,0 +1,124 @@
+"""Some collectives transfer far slower than their own group does at the same size.
+
+Symptom
+    Collectives of one kind, size and group take unequal time, after all ranks have come.
+
+Why it hurts
+    The ranks wait for the link. A transfer far below what the same ranks reach at other times means
+    that something shares the link or holds up the communication kernels.
+
+Evidence
+    Bus bandwidth as nccl-tests defines it: size over transfer time, times 2(n-1)/n for all-reduce,
+    (n-1)/n for all-gather, reduce-scatter and all-to-all, 1 for others. Transfer time runs from the
+    last rank's start to the end, so waiting for a late rank is no part of it. Compared with the
+    best tenth of the same group, kind and power of two of size, of at least five instances. The
+    gain is a replay in which the slow ones are as fast as those.
+    The link's own peak is in no recording: a group that is slow throughout is not seen.
+
+Threshold
+    An instance is slow below half of its group's best (ours, so that usual spread is none); their
+    excess costs over 5 % of the window (TraceLens agent, 2026-08: exposed communication).
+
+Fix
+    Look at what runs beside the slow ones: copies over the same PCIe switch, other jobs on the
+    network, kernels that leave no SM to the communication (NCCL_MIN_CTAS, priority of its stream);
+    NCCL_DEBUG=INFO says which transport and channels a group uses.
+
+False positives
+    Kernels beside the collective that need it to be slow; clocks of ranks that disagree by less
+    than a transfer.
+
+References
+    NVIDIA/nccl-tests, doc/PERFORMANCE.md (bus bandwidth).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from sightline.algebra.scalars import largest, total
+from sightline.model.declare import Finding, Rule
+from sightline.model.run import Run
+from sightline.rules.finding import MAX_ROWS, NOTABLE_PCT, abstain, finding
+from sightline.timeline.communication import members
+from sightline.timeline.gains import window_ns
+from sightline.timeline.replay import is_op, scaled
+from sightline.units import format_bytes, format_count, format_ns, format_pct
+
+RULE = Rule("collective-below-bandwidth", "Collectives are slower than their group can be")
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """At most one finding over all devices."""
+    if not run.rows("device_ops") or not total(run.ask("breakdown"), "exposed_comm_ns"):
+        return
+    parts = run.ask("comm_exposure")
+    comm = members(run)
+    slow = comm.filter(pl.col("part") == "slow")
+    if slow.is_empty():
+        yield from _not_judged(run, comm, parts)
+        return
+    length = pl.col("end_ns") - pl.col("last")
+    excess = slow.select((length * (1 - pl.col("factor"))).sum() / length.sum()).item()
+    cost = round(total(parts, "slow_ns") * excess)
+    pct = 100 * cost / window_ns(run)
+    if pct < NOTABLE_PCT:
+        return
+    factors = slow.select(ref_id="device_op_id", factor="factor")
+
+    def without(nodes: pl.DataFrame) -> pl.DataFrame:
+        factor = (
+            nodes.select("ref_id")
+            .join(factors, on="ref_id", how="left", maintain_order="left")
+            .get_column("factor")
+        )
+        return scaled(nodes, pl.select(pl.when(is_op(nodes)).then(factor)).to_series())
+
+    each = slow.unique("meeting", keep="first", maintain_order=True)
+    yield finding(
+        run,
+        RULE,
+        f"{format_pct(pct)} of the window is what {format_count(each.height)} collectives take "
+        "longer than the same group needs for the same size at its best.",
+        cost_ns=cost,
+        change=without,
+        bound_ns=round(largest(parts, "slow_ns") * excess),
+        evidence=[_line(row) for row in each.sort("factor", "start_ns").head(3).to_dicts()],
+        rows=slow.head(MAX_ROWS)
+        .select("device_op_id", "rank", "device_id", "start_ns", "end_ns", "name")
+        .to_dicts(),
+        where={"ranks": slow.get_column("rank").unique().sort().to_list()},
+        cause="the recording shows the slow transfers, not what shares their link",
+        fix="look at what runs beside them (copies, other jobs, kernels that hold all SMs); "
+        "NCCL_DEBUG=INFO names the transport",
+        verify="sightline stats comm_exposure AFTER: slow_ns "
+        f"(now {format_ns(largest(parts, 'slow_ns'))} at most)",
+        sources=("NVIDIA/nccl-tests: bus bandwidth",),
+        confidence="medium",
+    )
+
+
+def _line(row: dict[str, object]) -> str:
+    """'allreduce of 8.39 MB over 3 ranks: 13.1 GB/s, at best 392 GB/s'."""
+    return (
+        f"{row['op']} of {format_bytes(row['size'])} over {row['group_size']} ranks: bus bandwidth "  # type: ignore[arg-type]
+        f"{row['bus']:.1f} GB/s, at best {row['best']:.1f} GB/s"
+    )
+
+
+def _not_judged(run: Run, comm: pl.DataFrame, parts: pl.DataFrame) -> Iterator[Finding]:
+    """Where transfers matter, and the recording lacks what a bandwidth is made of."""
+    if 100 * total(parts, "transfer_ns") < NOTABLE_PCT * window_ns(run):
+        return
+    if comm.get_column("size").null_count() == comm.height:
+        yield abstain(
+            RULE, "sizes and groups of collectives are not recorded with them, as newer versions "
+            "of PyTorch's profiler do"
+        )  # fmt: skip
+    elif comm.get_column("meeting").null_count() == comm.height:
+        yield abstain(
+            RULE, "waiting and transfer cannot be told apart in one rank's recording: open those "
+            "of all ranks together"
+        )  # fmt: skip

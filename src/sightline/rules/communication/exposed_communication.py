@@ -1,0 +1,176 @@
+"""Communication runs while no compute does.
+
+Symptom
+    Collective kernels (NCCL, RCCL, oneCCL, NVSHMEM) that nothing hides.
+
+Why it hurts
+    While a device only communicates, its arithmetic units do nothing. Much of that time is often
+    not transfer but waiting: a collective kernel runs from this rank's arrival on, so a rank that
+    arrives early pays for one that arrives late.
+
+Evidence
+    Exposed communication per rank (`sightline stats breakdown`, `overlap`). With several ranks:
+    those that spend clearly less time in communication arrive last, and the others wait for them.
+    Where collectives could be matched across ranks, waiting is left to straggler-rank and
+    imbalance, small collectives and pipelines to their rules. The gain is a replay in which
+    transfers take no time once all ranks have come: the most that hiding them can give.
+
+Threshold
+    Over 5 % of the window (TraceLens agent, 2026-08). A rank counts as late where its share of
+    communication lies more than 10 points under the next one's.
+
+Fix
+    If some ranks are late: make them faster first (their own idle and compute say what they do).
+    Else overlap: smaller buckets earlier (DDP bucket_cap_mb), prefetch (FSDP backward_prefetch),
+    or less to send (gradient accumulation, compression, other parallel layout).
+
+False positives
+    Ranks of different roles (pipeline stages, parameter servers) need not communicate alike.
+
+References
+    TraceLens NcclAnalyser (AMD-AGI/TraceLens, 2026-08); NVIDIA/nccl-tests doc/PERFORMANCE.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from sightline.algebra.scalars import largest, mean, span, total
+from sightline.model.declare import Finding, Rule
+from sightline.model.run import Run
+from sightline.rules.finding import MAX_ROWS, NOTABLE_PCT, finding
+from sightline.timeline.communication import members, no_transfer
+from sightline.timeline.gains import window_ns
+from sightline.units import format_ns, format_pct
+
+RULE = Rule("exposed-communication", "Communication is not hidden behind compute")
+
+LATE_POINTS = 10.0
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """At most one finding over all devices."""
+    if not run.rows("device_ops"):
+        return
+    overlap = run.ask("overlap").drop("exposed_comm_ns", "compute_ns")
+    rows = run.ask("breakdown").join(overlap, on=["rank", "device_id"])
+    if not total(rows, "exposed_comm_ns"):
+        return
+    parts = run.ask("comm_exposure")
+    cost = total(parts, "transfer_ns")
+    pct = 100 * cost / window_ns(run)
+    if pct < NOTABLE_PCT:
+        return
+    hidden = 100 * total(rows, "comm_overlap_ns") / max(total(rows, "comm_ns"), 1)
+    summary = (
+        f"{format_pct(pct)} of the window is communication with no compute beside it; "
+        f"{format_pct(hidden)} of all communication is hidden."
+    )
+    apart = ", apart from waiting for late ranks" if total(parts, "waiting_ns") > 0 else ""
+    evidence = [
+        f"{format_ns(total(rows, 'comm_ns'))} of communication on {rows.height} device"
+        f"{'s' * (rows.height != 1)}, {format_ns(cost)} of it exposed{apart}"
+    ]
+    # Where the ranks could be matched, waiting is known and is another rule's.
+    matched = total(parts, "waiting_ns") > 0
+    late = [] if matched else late_ranks(rows)
+    fix = (
+        "start communication earlier and in smaller buckets (DDP bucket_cap_mb, FSDP "
+        "backward_prefetch), or send less"
+    )
+    cause = "transfers that nothing hides"
+    if late:
+        others = rows.filter(~pl.col("rank").is_in(late))
+        own = rows.filter(pl.col("rank").is_in(late))
+        said, more = _late(late, own, others)
+        summary, evidence = summary + said, evidence + more
+        fix = f"make {_names(late)} faster first: {_why(own, others, len(late))}"
+        cause = "some ranks arrive late, and the others wait inside the collective"
+    if not run.rows("collectives"):
+        evidence.append("not known: sizes and groups of the collectives (none recorded)")
+    comm = members(run).filter(pl.col("part") == "transfer")
+    ids = comm.get_column("device_op_id")
+    yield finding(
+        run,
+        RULE,
+        summary,
+        cost_ns=cost,
+        change=lambda nodes: no_transfer(nodes, ids),
+        bound_ns=largest(parts, "transfer_ns"),
+        evidence=evidence,
+        rows=_longest(comm),
+        where={"late_ranks": late, "ranks": rows.get_column("rank").unique().sort().to_list()},
+        cause=cause,
+        fix=fix,
+        verify="sightline stats overlap AFTER: exposed_comm_ns "
+        f"(now {format_ns(largest(rows, 'exposed_comm_ns'))} at most)",
+        sources=("TraceLens agent: exposed communication above 5 %",),
+        confidence="medium",
+    )
+
+
+def _late(late: list[int], own: pl.DataFrame, others: pl.DataFrame) -> tuple[str, list[str]]:
+    """What is said of late ranks, and the figures behind it."""
+    low, high = _range(own, "exposed_comm_pct"), _range(others, "exposed_comm_pct")
+    said = (
+        f" {_ranks(late)} least time in communication ({low}, the others {high}): "
+        + ("it arrives" if len(late) == 1 else "they arrive")
+        + " last, and the others wait."
+    )
+    return said, [
+        f"{part}: {_range(own, f'{part}_pct')} there, {_range(others, f'{part}_pct')} elsewhere"
+        for part in ("compute", "idle")
+    ]
+
+
+def _longest(comm: pl.DataFrame) -> list[dict[str, object]]:
+    """The longest communication kernels, to look up."""
+    return (
+        comm.with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
+        .sort("ns", "device_op_id", descending=[True, False])
+        .head(MAX_ROWS)
+        .select("device_op_id", "rank", "device_id", "stream_id", "start_ns", "end_ns", "name")
+        .to_dicts()
+    )
+
+
+def late_ranks(rows: pl.DataFrame) -> list[int]:
+    """Ranks with clearly less communication: below the widest gap in the lower half, if wide."""
+    shares = (
+        rows.group_by("rank").agg(pct=pl.col("exposed_comm_pct").mean()).sort("pct", "rank").rows()
+    )
+    if len(shares) < 2:
+        return []
+    half = max(1, len(shares) // 2)
+    jump, at = max((shares[i][1] - shares[i - 1][1], i) for i in range(1, half + 1))
+    return sorted(rank for rank, _ in shares[:at]) if jump > LATE_POINTS else []
+
+
+def _why(own: pl.DataFrame, others: pl.DataFrame, count: int) -> str:
+    """What the late ranks do with the time in which the others wait."""
+    more_idle = mean(own, "idle_ns") - mean(others, "idle_ns")
+    more_compute = mean(own, "compute_ns") - mean(others, "compute_ns")
+    if more_idle <= more_compute:
+        return "more compute runs there, so balance the work"
+    if count == 1:
+        return "its GPU idles more, so it is the host there, not the kernels"
+    return "their GPUs idle more, so it is the host there, not the kernels"
+
+
+def _range(rows: pl.DataFrame, column: str) -> str:
+    first, last = map(format_pct, span(rows, column))
+    return first if first == last else f"{first} to {last}"
+
+
+def _names(ranks: list[int]) -> str:
+    texts = [str(r) for r in ranks]
+    if len(texts) == 1:
+        return f"rank {texts[0]}"
+    return f"ranks {', '.join(texts[:-1])} and {texts[-1]}"
+
+
+def _ranks(ranks: list[int]) -> str:
+    names = _names(ranks).capitalize()
+    return f"{names} spends" if len(ranks) == 1 else f"{names} spend"

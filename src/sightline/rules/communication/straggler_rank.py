@@ -1,0 +1,76 @@
+"""Ranks come late to collectives because their device was fed late, and the others wait for them.
+
+Symptom
+    Communication kernels that run for long on all ranks but one or a few.
+
+Why it hurts
+    A collective ends when the last rank has come: every rank runs at the pace of the slowest.
+
+Evidence
+    Collectives matched across ranks by group and order: how long each rank's kernel was there
+    before the last one's, and who came last (`sightline stats comm_exposure`). Waiting that
+    compute hides is not counted. The late ranks idle more than the others and do not compute
+    more (else imbalance speaks). The gain is a replay in which the pauses of the late ranks'
+    hosts beside their idle gaps are as short as usual.
+
+Threshold
+    Exposed waiting over 5 % of the window (TraceLens agent, 2026-08: exposed communication). Late
+    is who adds more than an equal share of the delay.
+
+Fix
+    Look at the late rank's own gaps: data loading, a slow node, logging on rank 0, checkpoints.
+
+False positives
+    Clocks that disagree between hosts: where a collective would end before a member starts, it
+    is not matched, but a smaller offset is not seen.
+
+References
+    TraceLens NcclAnalyser (wait and skew); HolisticTraceAnalysis, potential stragglers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from sightline.model.declare import Finding, Rule
+from sightline.model.run import Run
+from sightline.rules.communication._late import late, late_finding
+from sightline.timeline.host_ranges import in_ranges, usual_ns
+from sightline.timeline.replay import think_less
+
+RULE = Rule("straggler-rank", "One rank comes late, and the others wait")
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """At most one finding over all devices."""
+    found = late(run)
+    if found is None or found.by_work:
+        return
+    gaps = run.ask("idle_gaps").filter(pl.col("rank").is_in(found.ranks))
+
+    def without(nodes: pl.DataFrame) -> pl.DataFrame:
+        beside = in_ranges(nodes, gaps, ["rank", "device_id"]) > 0
+        cut = (nodes.get_column("prev_lag_ns").fill_null(0) - usual_ns(nodes)).clip(lower_bound=0)
+        return _earlier(think_less(nodes, cut * beside.cast(pl.Int64)), found.late_at_first)
+
+    yield late_finding(
+        run,
+        RULE,
+        found,
+        without,
+        why="which is fed late",
+        cause="the late ranks idle before the collectives: their hosts launch late",
+        fix="make the late ranks faster first: look at their own idle gaps (sightline stats "
+        "idle_rules), at logging on one rank, at a slow node",
+    )
+
+
+def _earlier(nodes: pl.DataFrame, by_rank: dict[int, int]) -> pl.DataFrame:
+    """The nodes with ranks that begin earlier: their first calls wait for nothing recorded."""
+    begins = pl.all_horizontal(pl.col("prev", "launch", "wait").is_null())
+    shift = pl.col("rank").replace_strict(by_rank, default=0, return_dtype=pl.Int64)
+    return nodes.with_columns(
+        residual_ns=pl.col("residual_ns") - pl.when(begins).then(shift).otherwise(0)
+    )

@@ -1,0 +1,144 @@
+"""What the rules about copies share: the copies that are theirs, and the finding about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from sightline.algebra.scalars import largest, total
+from sightline.algebra.window import starting_in
+from sightline.model.declare import Finding, Rule
+from sightline.model.run import Run
+from sightline.rules.finding import MAX_ROWS, NOTABLE_PCT, finding
+from sightline.rules.gaps import Claim, claim
+from sightline.timeline.classes import COMPUTE, classified
+from sightline.timeline.copies import copy_rule
+from sightline.timeline.gains import window_ns
+from sightline.timeline.replay import is_op, think_less, without_ops
+from sightline.units import format_bytes, format_count, format_ns, format_pct
+
+
+def copies_of(run: Run, rule: str) -> pl.DataFrame:
+    """The copies and fills that a rule speaks for, in the window."""
+    return starting_in(run.table("device_ops"), run.ask("windows")).filter(copy_rule() == rule)
+
+
+def copy_finding(
+    run: Run,
+    rule: Rule,
+    what: str,
+    *,
+    cause: str,
+    fix: str,
+    sources: tuple[str, ...],
+    with_host: bool = False,
+) -> Iterator[Finding]:
+    """At most one finding: exposed time of these copies, and the gaps that they left behind.
+
+    `with_host`: without the copies, what the host does before each of their calls goes too.
+    """
+    if not run.rows("device_ops"):
+        return
+    # All copies together and these gaps are a bound that costs nothing to ask.
+    if claim(run, rule.name, extra_ns=total(run.ask("breakdown"), "exposed_copy_ns")) is None:
+        return
+    per_device = run.ask("copy_exposure").filter(pl.col("rule") == rule.name)
+    alone = total(per_device, "total_ns")
+    gaps = claim(run, rule.name, extra_ns=alone)
+    if gaps is None:
+        return
+    copies = copies_of(run, rule.name)
+    if copies.is_empty():
+        return
+    worst = largest(per_device, "total_ns") + gaps.worst_ns
+    ids = copies.get_column("device_op_id")
+    beside = _same_stream_pct(run, copies)
+    yield finding(
+        run,
+        rule,
+        f"For {format_pct(100 * alone / window_ns(run))} of the window the GPU {what}, with "
+        f"nothing beside it{_behind(run, gaps)}.",
+        cost_ns=gaps.cost_ns,
+        change=lambda nodes: without_ops(_calls_apart(nodes, ids) if with_host else nodes, ids),
+        bound_ns=worst,
+        evidence=[
+            *_lines(copies),
+            f"{format_pct(beside)} of these copies run on a stream that runs kernels too",
+        ],
+        rows=_rows(copies),
+        where={
+            "ranks": copies.get_column("rank").unique().sort().to_list(),
+            "copy_kind": copies.item(0, "copy_kind"),
+            "src_kind": copies.item(0, "src_kind"),
+        },
+        cause=cause,
+        fix=fix,
+        verify=f"sightline stats breakdown AFTER: exposed_copy_pct under {NOTABLE_PCT:.0f}",
+        sources=sources,
+    )
+
+
+def _calls_apart(nodes: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
+    """The nodes with no time between these copies' calls and the calls before them."""
+    mine = is_op(nodes) & nodes.get_column("ref_id").is_in(ids.implode())
+    calls = nodes.filter(mine).get_column("launch").drop_nulls()
+    whole = nodes.get_column("node").is_in(calls.implode())
+    return think_less(nodes, nodes.get_column("prev_lag_ns").fill_null(0) * whole.cast(pl.Int64))
+
+
+def _behind(run: Run, gaps: Claim) -> str:
+    """The idle time that the host's wait for these copies leaves."""
+    idle = int(gaps.gaps.get_column("duration_ns").sum())
+    pct = 100 * idle / window_ns(run)
+    return f", and idles for {format_pct(pct)} more because the host waited" if pct >= 1 else ""
+
+
+def _same_stream_pct(run: Run, copies: pl.DataFrame) -> float:
+    """How many of the copies share their stream with kernels: those can never overlap them."""
+    lane = ["rank", "device_id", "stream_id"]
+    kernels = classified(run).filter(pl.col("class_") == COMPUTE)
+    shared = copies.join(kernels.select(lane).unique(), on=lane, how="semi", nulls_equal=True)
+    return 100 * shared.height / max(copies.height, 1)
+
+
+def _lines(copies: pl.DataFrame) -> list[str]:
+    """'904 × memcpy HtoD pinned → device, 25.48 GB in 920 ms (27.7 GB/s)', the largest first."""
+    length = pl.col("end_ns") - pl.col("start_ns")
+    groups = (
+        copies.group_by("kind", "copy_kind", "src_kind", "dst_kind")
+        .agg(n=pl.len(), ns=length.sum(), size=pl.col("bytes").sum())
+        .sort(
+            "ns", "n", "kind", "copy_kind", "src_kind", descending=[True, True, False, False, False]
+        )
+    )
+    lines = []
+    for row in groups.head(3).iter_rows(named=True):
+        words = [f"{format_count(row['n'])} × {row['kind']}", row["copy_kind"] or ""]
+        if row["src_kind"]:
+            words.append(f"{row['src_kind']} → {row['dst_kind']}")
+        text = " ".join(w for w in words if w)
+        speed = f" ({row['size'] / row['ns']:.1f} GB/s)" if row["size"] and row["ns"] else ""
+        amount = f"{format_bytes(row['size'])} in " if row["size"] else ""
+        lines.append(f"{text}, {amount}{format_ns(row['ns'])}{speed}")
+    return lines
+
+
+def _rows(copies: pl.DataFrame) -> list[dict[str, object]]:
+    """The longest of them."""
+    return (
+        copies.with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
+        .sort("ns", "start_ns", descending=[True, False])
+        .head(MAX_ROWS)
+        .select(
+            "device_op_id",
+            "rank",
+            "device_id",
+            "stream_id",
+            "start_ns",
+            "end_ns",
+            "bytes",
+            "launch_id",
+        )
+        .to_dicts()
+    )

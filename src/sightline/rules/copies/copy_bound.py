@@ -1,0 +1,48 @@
+"""Copies within a device or between devices run while nothing else does.
+
+Symptom
+    Copies that are neither from nor to the host, with no kernel beside them.
+
+Why it hurts
+    A copy within the device reads and writes memory and computes nothing; one between devices is
+    limited by the link.
+
+Evidence
+    Time in which only such copies run (`sightline stats breakdown`, `memcpy`). The gain is a
+    replay without them.
+
+Threshold
+    Over 5 % of the window (TraceLens agent, 2026-08: copies flagged above 5 % of the time).
+
+Fix
+    Write in place, keep one layout, drop .contiguous() and .clone().
+
+False positives
+    Snapshots on purpose.
+
+References
+    TraceLens agent (AMD-AGI/TraceLens, 2026-08).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sightline.model.declare import Finding, Rule
+from sightline.model.run import Run
+from sightline.rules.copies._shared import copy_finding
+
+RULE = Rule("copy-bound", "Copies within or between devices are not hidden")
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """At most one finding over all devices."""
+    yield from copy_finding(
+        run,
+        RULE,
+        "copies within or between devices",
+        cause="tensors are cloned, made contiguous or moved between devices",
+        fix="avoid the copy: write in place, keep one layout, drop .contiguous() and .clone(); "
+        "between devices, overlap it with compute on a side stream",
+        sources=("TraceLens agent: copies above 5 % of the time",),
+    )

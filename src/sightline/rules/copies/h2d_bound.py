@@ -1,0 +1,50 @@
+"""Copies from host to device run while neither compute nor communication does.
+
+Symptom
+    The device copies from the host, and nothing runs beside it.
+
+Why it hurts
+    A copy over PCIe moves some tens of GB/s, device memory thousands: data that is sent again and
+    again costs a hundred times what it costs to keep it.
+
+Evidence
+    Time in which only such copies run (`sightline stats breakdown`, `memcpy`); whether they share
+    a stream with kernels, in which case they can never overlap them. Copies from pageable memory
+    and small ones have rules of their own. The gain is a replay without these copies.
+
+Threshold
+    Over 5 % of the window (TraceLens agent, 2026-08: copies flagged above 5 % of the time).
+
+Fix
+    Keep the data on the device. Else overlap: pinned memory, a side stream, the next batch while
+    this one is worked on.
+
+False positives
+    Loading weights once at start: choose the window with --window.
+
+References
+    NVIDIA, CUDA C++ Best Practices Guide, "Data Transfer Between Host and Device".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sightline.model.declare import Finding, Rule
+from sightline.model.run import Run
+from sightline.rules.copies._shared import copy_finding
+
+RULE = Rule("h2d-bound", "Copies to the device are not hidden")
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """At most one finding over all devices."""
+    yield from copy_finding(
+        run,
+        RULE,
+        "copies from the host",
+        cause="the device needs the data before it can go on, and nothing else runs beside it",
+        fix="keep the data (weights, caches) on the GPU; else copy the next batch ahead from "
+        "pinned memory on a side stream: pin_memory=True, .to(device, non_blocking=True)",
+        sources=("CUDA C++ Best Practices Guide: Data Transfer Between Host and Device",),
+    )

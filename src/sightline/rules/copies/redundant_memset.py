@@ -1,0 +1,48 @@
+"""Memory is filled while nothing else runs.
+
+Symptom
+    Fills take a notable part of the window by themselves.
+
+Why it hurts
+    A buffer that is cleared and then overwritten is written twice; gradients that are zeroed are
+    read and added to instead of being written.
+
+Evidence
+    Time in which only fills run. The gain is a replay without them. Whether a fill is needed the
+    recording cannot tell: hence an upper bound.
+
+Threshold
+    Over 5 % of the window (TraceLens agent, 2026-08: its threshold for copies).
+
+Fix
+    torch.empty where everything is overwritten; optimizer.zero_grad(set_to_none=True).
+
+False positives
+    Fills that the algorithm needs, such as accumulators.
+
+References
+    PyTorch Performance Tuning Guide, "Use parameter.grad = None instead of model.zero_grad()".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sightline.model.declare import Finding, Rule
+from sightline.model.run import Run
+from sightline.rules.copies._shared import copy_finding
+
+RULE = Rule("redundant-memset", "Memory is filled while nothing else runs")
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """At most one finding over all devices."""
+    yield from copy_finding(
+        run,
+        RULE,
+        "fills memory",
+        cause="buffers are cleared that are often overwritten anyway",
+        fix="use torch.empty instead of torch.zeros where everything is overwritten, and "
+        "optimizer.zero_grad(set_to_none=True)",
+        sources=("PyTorch Performance Tuning Guide: use parameter.grad = None",),
+    )

@@ -1,0 +1,84 @@
+"""What the three rules about clocks share: kernels at a low clock of one cause, as one finding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from sightline.algebra.scalars import largest, mean, total
+from sightline.errors import MissingDataError
+from sightline.model.declare import Finding, Rule
+from sightline.model.run import Run
+from sightline.rules.finding import MAX_ROWS, NOTABLE_PCT, finding
+from sightline.timeline.gains import window_ns
+from sightline.timeline.replay import is_op, scaled
+from sightline.units import format_count, format_pct
+
+
+def slowed(run: Run) -> pl.DataFrame | None:
+    """The answer of `slow_clocks`, or None where the clock was not recorded."""
+    if not run.rows("device_ops"):
+        return None
+    try:
+        return run.ask("slow_clocks")
+    except MissingDataError:
+        return None
+
+
+def clock_finding(
+    run: Run, rule: Rule, what: str, *, cause: str, fix: str, sources: tuple[str, ...]
+) -> Iterator[Finding]:
+    """At most one finding: kernels that ran slower for this cause. The gain is a replay."""
+    found = slowed(run)
+    if found is None:
+        return
+    mine = found.filter(pl.col("cause") == rule.name)
+    cost = total(mine, "lost_ns")
+    pct = 100 * cost / window_ns(run)
+    if mine.is_empty() or pct < NOTABLE_PCT:
+        return
+    factors = mine.select(ref_id="device_op_id", factor=pl.col("clock_mhz") / pl.col("best_mhz"))
+
+    def without(nodes: pl.DataFrame) -> pl.DataFrame:
+        factor = (
+            nodes.select("ref_id")
+            .join(factors, on="ref_id", how="left", maintain_order="left")
+            .get_column("factor")
+        )
+        return scaled(nodes, pl.select(pl.when(is_op(nodes)).then(factor)).to_series())
+
+    per_device = mine.group_by("rank", "device_id").agg(pl.col("lost_ns").sum())
+    yield finding(
+        run,
+        rule,
+        f"{format_pct(pct)} of the window is what kernels take longer because {what}.",
+        cost_ns=cost,
+        change=without,
+        bound_ns=largest(per_device, "lost_ns"),
+        evidence=[
+            f"{format_count(mine.height)} kernels at {mean(mine, 'clock_mhz'):.0f} MHz on average, "
+            f"against {mean(mine, 'best_mhz'):.0f} MHz",
+            *_reasons(mine),
+        ],
+        rows=mine.sort("lost_ns", "device_op_id", descending=[True, False])
+        .head(MAX_ROWS)
+        .to_dicts(),
+        where={
+            "ranks": mine.get_column("rank").unique().sort().to_list(),
+            "devices": mine.get_column("device_id").unique().sort().to_list(),
+        },
+        cause=cause,
+        fix=fix,
+        verify="sightline stats slow_clocks AFTER: no kernel of this cause",
+        sources=sources,
+        confidence="medium",
+    )
+
+
+def _reasons(mine: pl.DataFrame) -> list[str]:
+    """The bits that were set, or that none are known."""
+    seen = sorted({r for r in mine.get_column("reasons") if r})
+    if not seen:
+        return ["why is not recorded: the counters hold no clock event reasons"]
+    return ["clock event reasons " + ", ".join(f"0x{r:x}" for r in seen)]

@@ -1,0 +1,53 @@
+"""Kernels run at a lower clock because the device is at its power limit.
+
+Symptom
+    Power close to the limit, a clock below the highest, and "SW Power Cap" among the reasons.
+
+Why it hurts
+    The device lowers its clock until it draws no more than it may; everything limited by
+    arithmetic takes as much longer.
+
+Evidence
+    As clock-throttled, for kernels beside which NVML's clock event reasons had the bit of the
+    software power cap (4) or of an external power brake (80, hexadecimal). The gain is a replay at
+    the device's best clock.
+
+Threshold
+    A clock under 95 % of the reference (ours), at a cost of over 5 % of the window (TraceLens
+    agent, 2026-08: its threshold for copies).
+
+Fix
+    Raise the limit where the machine allows it (nvidia-smi -pl WATTS, nvidia-smi -q -d POWER shows
+    the range); else draw less for the same work: lower precision, fewer wasted reads, sparsity of
+    operands. A brake is the machine's power supply: tell its operator.
+
+False positives
+    A limit that was set on purpose, for energy or for cooling. Dense tensor-core kernels reach the
+    limit of most devices: then this is the device's real peak, and the gain is not to be had.
+
+References
+    NVIDIA NVML API Reference, nvmlClocksEventReasonSwPowerCap, HwPowerBrakeSlowdown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sightline.model.declare import Finding, Rule
+from sightline.model.run import Run
+from sightline.rules.devices._shared import clock_finding
+
+RULE = Rule("power-capped", "The power limit lowers the clock")
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """At most one finding over all devices; clock-throttled abstains for it."""
+    yield from clock_finding(
+        run,
+        RULE,
+        "the power limit holds the clock down",
+        cause="the device draws as much as it may",
+        fix="raise the limit (nvidia-smi -pl) where the machine allows it, or draw less: lower "
+        "precision, fewer wasted reads",
+        sources=("NVML API Reference: nvmlClocksEventReasonSwPowerCap",),
+    )

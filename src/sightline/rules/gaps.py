@@ -1,0 +1,88 @@
+"""What the rules about idle time share: the gaps that are theirs, as evidence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from sightline.model.run import Run
+from sightline.rules.finding import MAX_ROWS, NOTABLE_PCT
+from sightline.timeline.gains import window_ns
+from sightline.units import format_count, format_ns
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The gaps that one rule speaks for."""
+
+    gaps: pl.DataFrame
+    cost_ns: int
+    pct: float
+
+    @property
+    def worst_ns(self) -> int:
+        """The most on one device."""
+        per = self.gaps.group_by("rank", "device_id").agg(pl.col("duration_ns").sum())
+        value = per.get_column("duration_ns").max()
+        return value if isinstance(value, int) else 0
+
+    @property
+    def evidence(self) -> list[str]:
+        """How many gaps, how long, and what the host was in."""
+        longest = self.gaps.get_column("duration_ns").max()
+        lines = [
+            f"{format_count(self.gaps.height)} gaps, {format_ns(self.cost_ns)} in all, the longest "
+            f"{format_ns(longest)}"  # type: ignore[arg-type]
+        ]
+        lines += [
+            "the host was mostly in no range that was recorded"
+            if host is None
+            else f"the host was mostly in  {host}"
+            for host in self._host_op_of_half
+        ]
+        return lines
+
+    @property
+    def host_op(self) -> str | None:
+        """The host range that takes more than half of the time, if one does."""
+        found = self._host_op_of_half
+        return found[0] if found else None
+
+    @property
+    def _host_op_of_half(self) -> list[str | None]:
+        each = self.gaps.group_by("host_op").agg(pl.col("duration_ns").sum())
+        whole = pl.col("duration_ns").sum()
+        return each.filter(2 * pl.col("duration_ns") > whole).get_column("host_op").to_list()
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The longest gaps, with the ids of what is around them."""
+        longest = self.gaps.top_k(
+            MAX_ROWS, by=["duration_ns", "start_ns"], reverse=[False, True]
+        ).sort("duration_ns", "start_ns", descending=[True, False])
+        return longest.select(
+            "rank", "device_id", "start_ns", "end_ns", "before_id", "after_id", "launch_id",
+            "host_op",
+        ).to_dicts()  # fmt: skip
+
+    def where(self, cause: str) -> dict[str, Any]:
+        """Ranks, and the longest gaps as time ranges."""
+        return {
+            "cause": cause,
+            "ranks": self.gaps.get_column("rank").unique().sort().to_list(),
+            "time_ranges": [[r["start_ns"], r["end_ns"]] for r in self.rows],
+        }
+
+
+def claim(
+    run: Run, rule: str, *, extra_ns: int = 0, least_pct: float = NOTABLE_PCT
+) -> Claim | None:
+    """The gaps of a rule, or None where they (with `extra_ns`) take too little of the window."""
+    if not run.rows("device_ops"):
+        return None
+    gaps = run.ask("idle_rules").filter(pl.col("rule") == rule)
+    cost = int(gaps.get_column("duration_ns").sum()) + extra_ns
+    pct = 100 * cost / window_ns(run)
+    return Claim(gaps, cost, pct) if pct >= least_pct and cost else None

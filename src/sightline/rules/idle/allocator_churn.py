@@ -1,0 +1,86 @@
+"""Device memory is allocated and freed inside the step.
+
+Symptom
+    cudaMalloc and cudaFree between kernels, and the device idle meanwhile.
+
+Why it hurts
+    An allocation takes the driver's lock and often milliseconds; a free waits for the whole
+    device first, so it synchronises as well (an implicit synchronisation).
+
+Evidence
+    Gaps of which allocation calls of the launching thread take more than half. The gain is a
+    replay in which these calls take no time and wait for nothing.
+
+Threshold
+    Over 5 % of the window (TraceLens agent, 2026-08).
+
+Fix
+    Allocate before the step and reuse; keep shapes steady; PYTORCH_CUDA_ALLOC_CONF=
+    expandable_segments:True, a memory limit that leaves the caching allocator room (its retries
+    free everything), cudaMallocAsync or a pool in C++.
+
+False positives
+    Warm-up, in which the caching allocator grows: choose --window steady.
+
+References
+    CUDA C++ Programming Guide, "Implicit Synchronization"; PyTorch notes, "CUDA semantics:
+    memory management".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from sightline.model.declare import Finding, Rule
+from sightline.model.run import Run
+from sightline.rules.finding import finding
+from sightline.rules.gaps import claim
+from sightline.timeline.replay import calls_free
+from sightline.timeline.waits import ALLOCATING
+from sightline.units import format_count, format_ns, format_pct
+
+RULE = Rule("allocator-churn", "Memory is allocated and freed inside the step")
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """At most one finding over all devices."""
+    mine = claim(run, RULE.name)
+    if mine is None:
+        return
+    calls = (
+        run.table("host_ops")
+        .filter(pl.col("layer").is_in(["runtime", "driver"]))
+        .filter(pl.col("name").str.contains(ALLOCATING))
+        .group_by("name")
+        .agg(n=pl.len(), ns=(pl.col("end_ns") - pl.col("start_ns")).sum())
+        .sort("ns", "name", descending=[True, False])
+    )  # fmt: skip
+
+    def without(nodes: pl.DataFrame) -> pl.DataFrame:
+        return calls_free(nodes, nodes.get_column("name").str.contains(ALLOCATING))
+
+    yield finding(
+        run,
+        RULE,
+        f"For {format_pct(mine.pct)} of the window the GPU waits while the host allocates or "
+        "frees memory.",
+        cost_ns=mine.cost_ns,
+        change=without,
+        bound_ns=mine.worst_ns,
+        evidence=[
+            *mine.evidence[:1],
+            *(
+                f"{format_count(n)} × {name}, {format_ns(ns)}"
+                for name, n, ns in calls.head(3).rows()
+            ),
+        ],
+        rows=mine.rows,
+        where=mine.where("alloc_or_load"),
+        cause="calls to the driver's allocator inside the step; a free waits for the device first",
+        fix="allocate once before the step, warm up before measuring; "
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True against churn",
+        verify="sightline stats idle AFTER: total_ns of alloc_or_load",
+        sources=("CUDA C++ Programming Guide: Implicit Synchronization",),
+    )

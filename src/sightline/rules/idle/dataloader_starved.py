@@ -1,0 +1,86 @@
+"""The device waits for the next batch.
+
+Symptom
+    A long gap at the start of each step, while the launching thread is inside the data loader.
+
+Why it hurts
+    The program runs at the speed of reading, decoding and collating on the CPU; a faster device
+    changes nothing.
+
+Evidence
+    Gaps whose launch came late because its thread was inside a range called DataLoader for most
+    of the gap (`sightline stats idle_rules`, rule dataloader-starved). The gain is a replay in
+    which the loader takes no time.
+
+Threshold
+    Over 10 % of the window (XProf: a step is input-bound where infeed is at or above 10 %).
+
+Fix
+    DataLoader(num_workers=..., pin_memory=True, persistent_workers=True, prefetch_factor=...);
+    move decoding and augmentation out of __getitem__, or to the GPU.
+
+False positives
+    A first batch while workers start; choose the window with --window steady. A loader that
+    itself waits for the GPU (a transform on the device) is a synchronisation, not loading.
+
+References
+    XProf overview page (openxla/xprof); PyTorch Performance Tuning Guide, "Enable asynchronous
+    data loading and augmentation".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from sightline.model.declare import Finding, Rule
+from sightline.model.run import Run
+from sightline.rules.finding import abstain, finding
+from sightline.rules.gaps import claim
+from sightline.timeline.host_ranges import loading
+from sightline.timeline.replay import think_less
+from sightline.units import format_pct
+
+RULE = Rule("dataloader-starved", "The device waits for the next batch")
+
+LOADING_PCT = 10.0
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """At most one finding over all devices."""
+    if not run.rows("device_ops"):
+        return
+    if not run.rows("host_ops"):
+        yield abstain(RULE, "no CPU activity was recorded: record it too")
+        return
+    mine = claim(run, RULE.name, least_pct=LOADING_PCT)
+    if mine is None:
+        return
+
+    def without(nodes: pl.DataFrame) -> pl.DataFrame:
+        return think_less(nodes, loading(nodes, run.table("host_ops")))
+
+    yield finding(
+        run,
+        RULE,
+        f"For {format_pct(mine.pct)} of the window the GPU waits for the next batch: the "
+        "launching thread is inside the DataLoader.",
+        cost_ns=mine.cost_ns,
+        change=without,
+        bound_ns=mine.worst_ns,
+        evidence=mine.evidence,
+        rows=mine.rows,
+        where=mine.where("data_loading"),
+        cause="loading a batch takes longer than the device works on one"
+        + ("; it runs in the training process itself" if _in_process(mine.host_op) else ""),
+        fix="raise num_workers, set pin_memory=True and persistent_workers=True, prefetch to the "
+        "GPU on a side stream, or move decoding out of __getitem__",
+        verify="sightline stats idle AFTER: total_ns of data_loading",
+        sources=("XProf overview page: input-bound at or above 10 %",),
+    )
+
+
+def _in_process(host_op: str | None) -> bool:
+    """Whether the loader's own name says that it has no workers."""
+    return host_op is not None and "SingleProcess" in host_op

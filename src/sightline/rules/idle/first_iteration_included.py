@@ -1,0 +1,75 @@
+"""The window holds the first iteration, which is not like the others.
+
+Symptom
+    The first marked step is much longer than the ones after it, and the device idles in it.
+
+Why it hurts
+    It hurts the measurement, not the program: lazy initialisation, autotuning, compilation and
+    cold caches happen once, but shares over the whole window count them as if each step had them.
+
+Evidence
+    Late launches of which most lie in the first of three or more marked steps. The gain is what
+    leaving them out changes in this window, by a replay without these pauses.
+
+Threshold
+    Over 5 % of the window, and more than half of all late-launch time of the rank (ours: below
+    that, the later steps have the same problem, and host-late speaks).
+
+Fix
+    None in the program. Look at --window steady, and record after warm-up:
+    torch.profiler.schedule(wait=1, warmup=1, active=3).
+
+False positives
+    A program that runs for one step only, such as a cold start that matters.
+
+References
+    PyTorch profiler, torch.profiler.schedule (warm-up steps); HolisticTraceAnalysis drops steps
+    at the edges for the same reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from sightline.model.declare import Finding, Rule
+from sightline.model.run import Run
+from sightline.rules.finding import finding
+from sightline.rules.gaps import claim
+from sightline.timeline.host_ranges import in_ranges, usual_ns
+from sightline.timeline.replay import think_less
+from sightline.units import format_pct
+
+RULE = Rule("first-iteration-included", "The window holds the first iteration")
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """At most one finding over all devices."""
+    mine = claim(run, RULE.name)
+    if mine is None:
+        return
+
+    def without(nodes: pl.DataFrame) -> pl.DataFrame:
+        usual = usual_ns(nodes)
+        beside = in_ranges(nodes, mine.gaps, ["rank", "device_id"]) > 0
+        cut = (nodes.get_column("prev_lag_ns").fill_null(0) - usual).clip(lower_bound=0)
+        return think_less(nodes, cut * beside.cast(pl.Int64))
+
+    yield finding(
+        run,
+        RULE,
+        f"{format_pct(mine.pct)} of the window is idle time of the first step alone: shares over "
+        "this window are not those of a usual step.",
+        cost_ns=mine.cost_ns,
+        change=without,
+        bound_ns=mine.worst_ns,
+        evidence=mine.evidence,
+        rows=mine.rows,
+        where=mine.where("host_late"),
+        cause="initialisation, autotuning or compilation on first use",
+        fix="ask about the later steps:  --window steady;  record after warm-up",
+        verify="sightline report AFTER --window steady",
+        confidence="medium",
+        sources=("PyTorch profiler: schedule(wait, warmup, active)",),
+    )

@@ -1,0 +1,104 @@
+"""The device has nothing to do, for a reason that no other rule speaks for.
+
+Symptom
+    Gaps on the device's timeline in which no kernel and no copy runs.
+
+Why it hurts
+    Idle time is paid for and does nothing; it is often the cheapest time to win back.
+
+Evidence
+    Idle time by cause (`sightline stats idle`): each gap is traced to why the operation that
+    ends it did not start earlier (`sightline stats idle_gaps`).
+
+Threshold
+    A cause that takes over 5 % of the window, where idle is over 15 % of it in all (TraceLens
+    agent, 2026-08: idle flagged above 15 %).
+
+Fix
+    By cause. Loading, synchronisation, allocation, late and slow launches have rules of their own
+    (`sightline stats idle_rules` says which rule speaks for each gap).
+
+False positives
+    A window that holds warm-up, checkpoints or evaluation; choose one with --window.
+
+References
+    TraceLens analysis agent (AMD-AGI/TraceLens, 2026-08).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from sightline.algebra.scalars import total
+from sightline.model.declare import Finding, Rule
+from sightline.model.run import Run
+from sightline.rules.finding import NOTABLE_PCT, finding
+from sightline.rules.gaps import Claim
+from sightline.timeline.gains import window_ns
+from sightline.units import format_pct
+
+RULE = Rule("gpu-idle", "The device waits")
+
+IDLE_PCT = 15.0
+
+# cause: what happens, what to change. The causes that are not here have rules of their own.
+_ADVICE = {
+    "launch_latency": (
+        "a launch was on its way to an idle GPU",
+        "queue work earlier: launch before synchronising, or use CUDA graphs",
+    ),
+    "dependency_wait": (
+        "queued work waited for an event of another stream or device",
+        "look at the event waits of the stream; overlap independent work",
+    ),
+    "in_graph": (
+        "nodes of one graph leave gaps between them",
+        "let independent nodes run side by side when capturing, or fuse small nodes",
+    ),
+    "micro_gap": (
+        "many short gaps between queued kernels",
+        "fuse small kernels (torch.compile) or capture a graph",
+    ),
+    "unknown": (
+        "the recording does not say why",
+        "record CPU activity too, from before the work is launched",
+    ),
+}
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """One finding per cause, over all devices."""
+    if not run.rows("device_ops"):
+        return
+    breakdown = run.ask("breakdown")
+    idle_pct = 100 * total(breakdown, "idle_ns") / window_ns(run)
+    if idle_pct <= IDLE_PCT:
+        return
+    gaps = run.ask("idle_rules").filter(pl.col("rule") == RULE.name)
+    for (cause,), mine in gaps.group_by("cause", maintain_order=True):
+        cost = int(mine.get_column("duration_ns").sum())
+        pct = 100 * cost / window_ns(run)
+        if pct > NOTABLE_PCT:
+            yield _finding(run, str(cause), Claim(mine, cost, pct))
+
+
+def _finding(run: Run, cause: str, mine: Claim) -> Finding:
+    happens, fix = _ADVICE[cause]
+    return finding(
+        run,
+        RULE,
+        f"For {format_pct(mine.pct)} of the window {happens}.",
+        cost_ns=mine.cost_ns,
+        change=None,
+        bound_ns=mine.worst_ns,
+        evidence=mine.evidence,
+        rows=mine.rows,
+        where=mine.where(cause),
+        title=f"{RULE.name}: {cause.replace('_', ' ')}",
+        fix=fix,
+        verify=f"sightline stats idle AFTER: total_ns of {cause}",
+        confidence="low" if cause == "unknown" else "high" if mine.gaps.height >= 5 else "medium",
+        sources=("TraceLens agent: idle above 15 %",),
+    )

@@ -1,0 +1,83 @@
+"""The host is busy with something else, and launches the next work late.
+
+Symptom
+    Gaps that end with a launch that came late, while the launches around it come fast enough.
+
+Why it hurts
+    The device waits for one thread. What that thread does instead (Python, garbage collection,
+    logging, locks, file access) is paid at the price of the device.
+
+Evidence
+    Gaps whose launch call began after the device had run dry, with no wait, loader or allocation
+    on its thread that explains it; what the thread was in stands in `host_op`. The gain is a
+    replay in which the long pauses between calls beside these gaps are as short as the usual one.
+
+Threshold
+    Over 5 % of the window (TraceLens agent, 2026-08). Not spoken where the device is launch-bound
+    (that rule speaks) or where most of it lies in the first step (first-iteration-included).
+
+Fix
+    Move the work to another thread or process or out of the step: logging every n steps, metrics
+    on the device, gc.freeze() or gc.disable() around steps, checkpoints asynchronously.
+
+False positives
+    Evaluation, checkpoints and profiling code inside the window; the profiler's own cost per
+    range, which is highest with Python stacks.
+
+References
+    HolisticTraceAnalysis, idle time breakdown (host_wait); PyTorch Performance Tuning Guide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from sightline.model.declare import Finding, Rule
+from sightline.model.run import Run
+from sightline.rules.finding import finding
+from sightline.rules.gaps import claim
+from sightline.timeline.host_ranges import in_ranges, usual_ns
+from sightline.timeline.replay import think_less
+from sightline.units import format_pct
+
+RULE = Rule("host-late", "The host launches late")
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """At most one finding over all devices."""
+    mine = claim(run, RULE.name)
+    if mine is None:
+        return
+
+    def without(nodes: pl.DataFrame) -> pl.DataFrame:
+        usual = usual_ns(nodes)
+        beside = in_ranges(nodes, mine.gaps, ["rank", "device_id"]) > 0
+        long = nodes.get_column("prev_lag_ns") > usual
+        cut = pl.select(
+            pl.when(beside & long.fill_null(value=False))
+            .then(nodes.get_column("prev_lag_ns") - usual)
+            .otherwise(0)
+        ).to_series()
+        return think_less(nodes, cut)
+
+    yield finding(
+        run,
+        RULE,
+        f"For {format_pct(mine.pct)} of the window the GPU waits for work that the host launches "
+        "late: its thread was busy with something else.",
+        cost_ns=mine.cost_ns,
+        change=without,
+        bound_ns=mine.worst_ns,
+        evidence=mine.evidence,
+        rows=mine.rows,
+        where={**mine.where("host_late"), "op": mine.host_op},
+        cause="the recording shows no wait, loading or allocation there: the thread computed, or "
+        "did not run",
+        fix="look at what the host was in (host_op of sightline stats idle_rules), move it to "
+        "another thread or process, or out of the step",
+        verify="sightline stats idle AFTER: total_ns of host_late",
+        confidence="medium",
+        sources=("HolisticTraceAnalysis: host_wait",),
+    )

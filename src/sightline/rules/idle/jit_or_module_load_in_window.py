@@ -1,0 +1,67 @@
+"""Code is loaded or compiled inside the window.
+
+Symptom
+    cuModuleLoad, cuLibraryLoad or link calls between kernels, and the device idle meanwhile.
+
+Why it hurts
+    The first use of a kernel loads its module (CUDA loads lazily since 11.7), JIT compilation
+    even compiles it. It happens once, but in the middle of what is measured or served.
+
+Evidence
+    Gaps of which loading calls of the launching thread, or a compiler for once, take more than
+    half. The gain is a replay in which these take no time. Compilers that run again and again
+    are the matter of recompilation.
+
+Threshold
+    Over 5 % of the window (TraceLens agent, 2026-08).
+
+Fix
+    Warm up with every shape before measuring; CUDA_MODULE_LOADING=EAGER for servers; ship SASS for
+    the device at hand so that PTX is not compiled; keep the Triton and Inductor caches.
+
+False positives
+    A recording of start-up on purpose.
+
+References
+    CUDA C++ Programming Guide, "Lazy Loading".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sightline.model.declare import Finding, Rule
+from sightline.model.run import Run
+from sightline.rules.finding import finding
+from sightline.rules.gaps import claim
+from sightline.timeline.host_ranges import compiling, not_compiling
+from sightline.units import format_pct
+
+RULE = Rule("jit-or-module-load-in-window", "Code is loaded or compiled inside the window")
+
+_LOADS = r"ModuleLoad|ModuleUnload|LibraryLoad|LinkCreate|LinkComplete|ModuleGetFunction"
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """At most one finding over all devices."""
+    mine = claim(run, RULE.name)
+    if mine is None:
+        return
+    ranges = compiling(run)
+
+    yield finding(
+        run,
+        RULE,
+        f"For {format_pct(mine.pct)} of the window the GPU waits while the host loads or compiles "
+        "code.",
+        cost_ns=mine.cost_ns,
+        change=lambda nodes: not_compiling(nodes, ranges, mine.gaps, _LOADS),
+        bound_ns=mine.worst_ns,
+        evidence=mine.evidence,
+        rows=mine.rows,
+        where=mine.where("alloc_or_load"),
+        cause="kernels are used for the first time inside the window",
+        fix="warm up with every shape before measuring; CUDA_MODULE_LOADING=EAGER for servers",
+        verify="sightline stats idle AFTER: total_ns of alloc_or_load",
+        sources=("CUDA C++ Programming Guide: Lazy Loading",),
+    )

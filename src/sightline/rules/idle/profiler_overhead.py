@@ -1,0 +1,68 @@
+"""The profiler itself makes the device wait.
+
+Symptom
+    Gaps in which the profiler's own ranges (buffer flushes, instrumentation) take most of the
+    time.
+
+Why it hurts
+    It does not hurt the program, only what is measured of it: without the profiler the gaps are
+    not there.
+
+Evidence
+    Gaps of which more than half is covered by ranges of the layer `overhead`.
+
+Threshold
+    Over 5 % of the window (TraceLens agent, 2026-08).
+
+Fix
+    Record fewer steps, without stacks and shapes; flush between steps, not inside.
+
+False positives
+    None known: what a profiler reports as its own is its own.
+
+References
+    CUPTI, CUpti_ActivityOverhead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from sightline.model.declare import Finding, Rule
+from sightline.model.run import Run
+from sightline.rules.finding import finding
+from sightline.rules.gaps import claim
+from sightline.timeline.host_ranges import in_ranges
+from sightline.timeline.replay import think_less
+from sightline.units import format_pct
+
+RULE = Rule("profiler-overhead", "The profiler makes the device wait")
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """At most one finding over all devices."""
+    mine = claim(run, RULE.name)
+    if mine is None:
+        return
+
+    def without(nodes: pl.DataFrame) -> pl.DataFrame:
+        overhead = run.table("host_ops").filter(pl.col("layer") == "overhead")
+        return think_less(nodes, in_ranges(nodes, overhead, ["rank"]))
+
+    yield finding(
+        run,
+        RULE,
+        f"For {format_pct(mine.pct)} of the window the GPU waits for the profiler.",
+        cost_ns=mine.cost_ns,
+        change=without,
+        bound_ns=mine.worst_ns,
+        evidence=mine.evidence,
+        rows=mine.rows,
+        where=mine.where("profiler_overhead"),
+        cause="the profiler flushes its buffers or instruments code inside the window",
+        fix="record fewer steps or without stacks; do not optimise this away",
+        verify="sightline stats idle AFTER: total_ns of profiler_overhead",
+        sources=("CUPTI: CUpti_ActivityOverhead",),
+    )

@@ -1,0 +1,120 @@
+"""Launch calls wait for room in a stream's queue, and other work is launched late for it.
+
+Symptom
+    Launch calls that take as long as a kernel instead of a few µs, on a stream with about a
+    thousand operations pending; another stream or device runs dry meanwhile.
+
+Why it hurts
+    A full queue stops the thread. As such it is a good sign: the host is far ahead, the device
+    limits. It costs where the same thread also feeds another stream or device, or has other
+    work to do: that waits behind the full queue.
+
+Evidence
+    Launch calls longer than twice the usual one, with a thousand operations of their stream not
+    yet started (`sightline stats dependencies`: kind finish with a launch edge); Nsight Systems
+    also records "Command buffer full". The gain is a replay in which these calls return at once.
+
+Threshold
+    A queue takes 1022 to 1024 operations (HolisticTraceAnalysis, queue length: launches block from
+    1024 on). Spoken where the replay gains over 5 % of the window; a remark where calls block for
+    over 5 % of it and nothing is gained.
+
+Fix
+    Launch the other stream's or device's work first, or from a thread of its own; capture the
+    burst as one CUDA graph, which is one entry in the queue.
+
+False positives
+    A program with one stream: a full queue is how it should be, and the rule only remarks on it.
+
+References
+    HolisticTraceAnalysis, "Queue length analysis"; CUPTI, CUpti_ActivityOverheadKind
+    (COMMAND_BUFFER_FULL).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import polars as pl
+
+from sightline.algebra.scalars import total
+from sightline.model.declare import Finding, Rule
+from sightline.model.run import Run
+from sightline.rules.finding import MAX_ROWS, NOTABLE_PCT, finding
+from sightline.timeline.gains import gain as replayed
+from sightline.timeline.gains import window_ns
+from sightline.timeline.replay import is_finish, without_waits
+from sightline.units import format_count, format_ns, format_pct
+
+RULE = Rule("queue-full", "Launch calls wait for room in the queue")
+# A queue of that length is what can block: fewer operations on a device need no look.
+_LEAST = 1_000
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """At most one finding over all devices."""
+    if run.rows("device_ops") < _LEAST or not run.rows("host_ops"):
+        return
+    blocked = _blocked(run)
+    waited = total(blocked, "ns")
+    # No replay can gain more than the threads waited.
+    if 100 * waited < NOTABLE_PCT * window_ns(run):
+        return
+
+    def without(nodes: pl.DataFrame) -> pl.DataFrame:
+        return without_waits(nodes, _full(nodes))
+
+    gained = replayed(run, without).ns
+    some = f"{format_count(blocked.height)} launch calls, {format_ns(waited)} in all"
+    buffers = run.scan("host_ops").filter(
+        pl.col("layer") == "overhead",
+        pl.coalesce("category", "name").str.contains("(?i)command buffer full"),
+    )
+    seen = buffers.select(pl.len()).collect().item()
+    found = finding(
+        run,
+        RULE,
+        f"Launch calls wait for room in a full queue ({some}); "
+        + (
+            f"work of other streams or devices is launched up to {format_ns(gained)} late for it."
+            if gained
+            else "the device limits, and nothing is lost by it."
+        ),
+        cost_ns=gained,
+        change=None,
+        bound_ns=gained,
+        evidence=[
+            f"the calls block for {format_pct(100 * waited / window_ns(run))} of the window",
+            *([f"{format_count(seen)} × command buffer full, as recorded"] if seen else []),
+        ],
+        rows=blocked.head(MAX_ROWS).to_dicts(),
+        where={"ranks": blocked.get_column("rank").unique().sort().to_list()},
+        cause="one thread feeds a stream faster than its device works it off",
+        fix="launch the other stream's or device's work first or from its own thread, or capture "
+        "the burst as one CUDA graph",
+        verify="sightline findings AFTER: no queue-full above info",
+        sources=("HolisticTraceAnalysis: a queue blocks at 1024 operations",),
+        confidence="medium",
+    )
+    yield replace(found, method="replay of the dependency graph without it")
+
+
+def _full(nodes: pl.DataFrame) -> pl.Series:
+    """Which nodes are returns of launch calls that waited for room."""
+    return is_finish(nodes) & nodes.get_column("launch").is_not_null()
+
+
+def _blocked(run: Run) -> pl.DataFrame:
+    """The calls that waited: the longest first."""
+    nodes = run.ask("dependencies")
+    calls = nodes.filter(_full(nodes))
+    begin = nodes.get_column("start_ns").gather(calls.get_column("prev"))
+    return (
+        calls.with_columns(call_ns=begin)
+        .select(
+            "rank", "device_id", launch_id="ref_id", start_ns="call_ns", end_ns="end_ns",
+            ns=pl.col("end_ns") - pl.col("call_ns"),
+        )
+        .sort("ns", "start_ns", descending=[True, False])
+    )  # fmt: skip

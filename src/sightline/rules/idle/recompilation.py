@@ -1,0 +1,86 @@
+"""The program compiles again while it runs: graphs, kernels or PTX, in steps that should be steady.
+
+Symptom
+    Ranges of torch.compile, Triton, NVRTC or the driver's JIT compiler between steps, again and
+    again, with the device idle meanwhile.
+
+Why it hurts
+    A compilation takes from milliseconds to minutes, and the device has nothing to do. Dynamo
+    compiles anew whenever a guard fails: another shape, another Python value, another module.
+
+Evidence
+    Idle gaps of which a compiler on the launching thread takes more than half, in marked steps
+    after the first: ranges of Dynamo and Inductor ((dynamo_timed), CompileId,
+    torch/_dynamo/convert_frame, torch/_inductor/compile_fx), of Triton (compiler.compile) and
+    nvFuser, calls of NVRTC, and the driver's JIT as Nsight Systems records it. The gain is a replay
+    without this time.
+
+Threshold
+    Over 5 % of the window (TraceLens agent, 2026-08: its threshold for copies and communication;
+    idle is the same loss), in two gaps or more: once may be warm-up, and is left to
+    jit-or-module-load-in-window.
+
+Fix
+    Run with TORCH_LOGS=recompiles, which names the guard that failed. Mark what changes as dynamic
+    (torch._dynamo.mark_dynamic, dynamic=True), pad to few shapes, keep Python values out of the
+    compiled function; keep the caches of Inductor and Triton between runs.
+
+False positives
+    A recording that covers warm-up of several shapes on purpose: choose a later --window.
+
+References
+    PyTorch documentation, "Dealing with Recompilations" (torch.compile troubleshooting);
+    NVIDIA Nsight Systems User Guide, "CUDA overhead" (Driver JIT compiler).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from sightline.model.declare import Finding, Rule
+from sightline.model.run import Run
+from sightline.rules.finding import finding
+from sightline.rules.gaps import claim
+from sightline.timeline.host_ranges import COMPILING, compiling, not_compiling
+from sightline.units import format_count, format_ns, format_pct
+
+RULE = Rule("recompilation", "The program compiles again in steady state")
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """At most one finding over all devices."""
+    mine = claim(run, RULE.name)
+    if mine is None:
+        return
+    ranges = compiling(run)
+
+    yield finding(
+        run,
+        RULE,
+        f"For {format_pct(mine.pct)} of the window the GPU waits while the host compiles: "
+        f"{format_count(mine.gaps.height)} times.",
+        cost_ns=mine.cost_ns,
+        change=lambda nodes: not_compiling(nodes, ranges, mine.gaps, COMPILING),
+        bound_ns=mine.worst_ns,
+        evidence=[mine.evidence[0], *_what(ranges)],
+        rows=mine.rows,
+        where=mine.where("compilation"),
+        cause="a guard failed or a shape was new: the recording shows that it compiles, not why",
+        fix="TORCH_LOGS=recompiles names the reason; then mark_dynamic, pad to few shapes, or keep "
+        "changing Python values out of the compiled function",
+        verify="sightline stats idle_rules AFTER: no gap of rule recompilation",
+        sources=("PyTorch: Dealing with Recompilations",),
+    )
+
+
+def _what(ranges: pl.DataFrame) -> list[str]:
+    """The compilers' ranges by name, the longest first."""
+    top = (
+        ranges.group_by("name")
+        .agg(n=pl.len(), ns=(pl.col("end_ns") - pl.col("start_ns")).sum())
+        .sort("ns", "name", descending=[True, False])
+        .head(3)
+    )
+    return [f"{format_count(n)} × {name}, {format_ns(ns)}" for name, n, ns in top.rows()]

@@ -1,0 +1,110 @@
+"""The host waits for the device inside the step, so that nothing is queued when it is done.
+
+Symptom
+    After each synchronising call the device runs dry until the host has launched again.
+
+Why it hurts
+    Launches are asynchronous so that the host can prepare the next operations while the device
+    works. A wait throws that lead away; the gap behind it lasts until new work has arrived.
+
+Evidence
+    Gaps at whose start the launching thread was inside a call that returns only when the device,
+    a stream or an event is done. The gain is a replay in which these calls do not wait, and the
+    small copies that they read are not made.
+
+Threshold
+    Over 5 % of the window (TraceLens agent, 2026-08, its threshold for exposed copies; idle is
+    the same loss).
+
+Fix
+    Remove .item(), .cpu(), .numpy(), print(loss), `if tensor:`, torch.cuda.synchronize() from the
+    step; collect values on the device and read them once per many steps, with non_blocking=True.
+
+False positives
+    A wait that the algorithm needs (a data-dependent shape, sampling the next token); a benchmark
+    that synchronises to measure.
+
+References
+    PyTorch Performance Tuning Guide, "Avoid unnecessary CPU-GPU synchronization";
+    CUDA Runtime API, "API synchronization behavior".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from sightline.model.declare import Finding, Rule
+from sightline.model.run import Run
+from sightline.rules.finding import finding
+from sightline.rules.gaps import claim
+from sightline.timeline.copies import SMALL_BYTES
+from sightline.timeline.replay import is_finish, without_ops, without_waits
+from sightline.timeline.waits import ALLOCATING
+from sightline.units import format_count, format_pct
+
+RULE = Rule("sync-in-step", "The host waits for the device inside the step")
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """At most one finding over all devices."""
+    mine = claim(run, RULE.name)
+    if mine is None:
+        return
+    read_back = _read_back(run)
+
+    def without(nodes: pl.DataFrame) -> pl.DataFrame:
+        allocates = nodes.get_column("name").str.contains(ALLOCATING)
+        return without_waits(without_ops(nodes, read_back), is_finish(nodes) & ~allocates)
+
+    callers = _callers(run)
+    yield finding(
+        run,
+        RULE,
+        f"For {format_pct(mine.pct)} of the window the GPU has nothing queued, because the host "
+        "had waited for it.",
+        cost_ns=mine.cost_ns,
+        change=without,
+        bound_ns=mine.worst_ns,
+        evidence=[*mine.evidence[:1], *callers],
+        rows=mine.rows,
+        where=mine.where("host_sync"),
+        cause="values are read back or the device is waited for inside the step"
+        if read_back.len()
+        else "the device is waited for inside the step",
+        fix="take .item(), .cpu(), print(loss) and synchronize() out of the step; read values back "
+        "one step later, with non_blocking=True",
+        verify="sightline stats idle AFTER: total_ns of host_sync",
+        sources=("PyTorch Performance Tuning Guide", "CUDA Runtime API"),
+    )
+
+
+def _read_back(run: Run) -> pl.Series:
+    """The small copies to the host: values, not results."""
+    return (
+        run.table("device_ops")
+        .filter((pl.col("copy_kind") == "DtoH") & (pl.col("bytes") <= SMALL_BYTES))
+        .get_column("device_op_id")
+    )
+
+
+def _callers(run: Run) -> list[str]:
+    """The calls that wait, and the operators that make most of them."""
+    waits = run.ask("dependencies").filter(
+        (pl.col("kind") == "finish") & pl.col("wait").is_not_null()
+    )
+    host = run.table("host_ops")
+    around = (
+        host.join(waits.select(host_op_id="ref_id"), on="host_op_id", how="semi")
+        .select("name", parent="parent_id")
+        .join(host.select(parent="host_op_id", inside="name"), on="parent", how="left")
+        .group_by("name", "inside")
+        .agg(n=pl.len())
+        .sort("n", "name", "inside", descending=[True, False, False])
+    )
+    return [
+        f"{format_count(row['n'])} × {row['name']}"
+        + (f"  in  {row['inside']}" if row["inside"] else "")
+        for row in around.head(3).iter_rows(named=True)
+    ]

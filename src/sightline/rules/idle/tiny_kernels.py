@@ -1,0 +1,78 @@
+"""Kernels so short that the gaps between them count.
+
+Symptom
+    Queued kernels of a few µs, with a gap of about a µs between each two.
+
+Why it hurts
+    Starting a kernel costs the device itself about a µs, graph or not; at 3 µs a kernel that is
+    a fifth of the time.
+
+Evidence
+    Gaps between nodes of one graph, or under 5 µs between queued kernels, on a device whose
+    median kernel is short. The gain is a replay without these gaps: what fusion gives even if the
+    work itself gets no faster.
+
+Threshold
+    The gaps are over 5 % of the window, and the median kernel is under 10 µs (TraceLens agent,
+    2026-08: short kernels).
+
+Fix
+    Fuse: torch.compile, foreach and fused optimizers, larger batches, a persistent kernel.
+
+False positives
+    None known: the gaps are there, whether fusing is worth the work is another question.
+
+References
+    NVIDIA, "Getting Started with CUDA Graphs" (2019): 2.9 µs kernels, 3.4 µs each in a graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from sightline.algebra.scalars import total
+from sightline.model.declare import Finding, Rule
+from sightline.model.run import Run
+from sightline.rules.finding import finding
+from sightline.rules.gaps import claim
+from sightline.timeline.replay import is_op
+from sightline.units import format_count, format_pct
+
+RULE = Rule("tiny-kernels", "Kernels are so short that the gaps between them count")
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """At most one finding over all devices."""
+    mine = claim(run, RULE.name)
+    if mine is None:
+        return
+    after = mine.gaps.get_column("after_id")
+
+    def without(nodes: pl.DataFrame) -> pl.DataFrame:
+        ends_gap = is_op(nodes) & nodes.get_column("ref_id").is_in(after.implode())
+        return nodes.with_columns(
+            pl.when(ends_gap).then(0).otherwise(pl.col(lag)).alias(lag)
+            for lag in ("prev_lag_ns", "residual_ns")
+        )
+
+    yield finding(
+        run,
+        RULE,
+        f"{format_pct(mine.pct)} of the window is gaps between queued kernels that are hardly "
+        "longer than the gaps.",
+        cost_ns=mine.cost_ns,
+        change=without,
+        bound_ns=mine.worst_ns,
+        evidence=[
+            *mine.evidence[:1],
+            f"{format_count(total(run.ask('kernels'), 'instances'))} kernels",
+        ],
+        rows=mine.rows,
+        where=mine.where("micro_gap"),
+        cause="the work is cut into kernels of a few µs",
+        fix="fuse them: torch.compile, foreach and fused optimizers, or larger batches",
+        verify="sightline stats idle AFTER: total_ns of in_graph and micro_gap",
+        sources=("TraceLens agent: short kernels below 10 µs",),
+    )

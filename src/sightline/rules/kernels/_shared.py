@@ -1,0 +1,173 @@
+"""What the rules about kernels share: kernels that could be shorter or absent, as one finding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from sightline.algebra.lookup import kept, named, row_of
+from sightline.algebra.order import sorted_by
+from sightline.algebra.scalars import largest
+from sightline.algebra.trees import nearest_ancestor
+from sightline.algebra.window import starting_in
+from sightline.model.declare import Finding, Rule
+from sightline.model.run import Run
+from sightline.rules.finding import MAX_ROWS, NOTABLE_PCT, finding
+from sightline.text import kernel_name
+from sightline.timeline.gains import window_ns
+from sightline.timeline.replay import is_op, scaled, without_ops
+from sightline.units import format_count, format_ns, format_pct
+
+_COLUMNS = (
+    "device_op_id", "rank", "device_id", "stream_id", "name", "start_ns", "end_ns", "launch_id",
+    *(f"{what}_{axis}" for what in ("grid", "block") for axis in "xyz"),
+)  # fmt: skip
+LENGTH = pl.col("end_ns") - pl.col("start_ns")
+# Names that PyTorch's pointwise kernels have, eager and compiled (ATen/native/cuda; Inductor names
+# its pointwise kernels triton_poi_*).
+POINTWISE = r"elementwise_kernel|triton_poi_"
+GEMM = r"(?i)gemm|gemv|cutlass.*(?:mma|wgmma)|cublas|xmma|bmm|matmul|cijk"
+SOFTMAX = r"(?i)softmax"
+
+
+def some_named(run: Run, pattern: str) -> bool:
+    """Whether any kernel's name matches: asked of the names, of which there are few."""
+    return bool(run.ask("kernels").get_column("name").str.contains(pattern).any())
+
+
+def kernels_of(run: Run, pattern: str | None = None) -> pl.DataFrame:
+    """The window's kernels (of matching names) in order of stream and start, with `length` (ns)."""
+    kernels = run.once(_kernels)
+    return kernels if pattern is None else kernels.filter(named(kernels, pattern))
+
+
+def _kernels(run: Run) -> pl.DataFrame:
+    ops = run.table("device_ops")
+    ops = kept(ops.select(_COLUMNS), ops.get_column("kind") == "kernel")
+    inside = starting_in(ops, run.ask("windows"))
+    lane = ("rank", "device_id", "stream_id")
+    return sorted_by(inside, lane, ("start_ns", "device_op_id")).with_columns(length=LENGTH)
+
+
+def with_shapes(run: Run, kernels: pl.DataFrame) -> pl.DataFrame:
+    """Kernels with `shapes`: the input shapes of the operator that launched them, if recorded."""
+    host = run.table("host_ops")
+    ids, shapes = host.get_column("host_op_id"), host.get_column("input_shapes")
+    if shapes.null_count() == shapes.len():
+        return kernels.with_columns(shapes=pl.lit(None, pl.String))
+    known = ids.filter(shapes.is_not_null())
+    owner = nearest_ancestor(host, kernels.get_column("launch_id"), known)
+    return kernels.with_columns(owner=owner, shapes=shapes.gather(row_of(ids, owner)))
+
+
+def kernel_finding(
+    run: Run,
+    rule: Rule,
+    shorter: pl.DataFrame,
+    summary: str,
+    *,
+    cause: str,
+    fix: str,
+    verify: str = "sightline stats kernels AFTER: total_ns of these kernels",
+    sources: Sequence[str],
+    extra: Sequence[str] = (),
+    confidence: str = "medium",
+) -> Finding | None:
+    """The finding that some kernels could be shorter, or None where that is worth too little.
+
+    `shorter` has the rows of `kernels_of` that are meant and `factor`, what of each one's length
+    remains (0: the kernel is gone). `summary` may use {share}.
+    """
+    shorter = _not_launch_bound(run, shorter)
+    if shorter.is_empty():
+        return None
+    lost = shorter.with_columns(lost=(pl.col("length") * (1 - pl.col("factor"))).round())
+    cost = int(lost.get_column("lost").sum())
+    pct = 100 * cost / window_ns(run)
+    if pct < NOTABLE_PCT:
+        return None
+    worst = largest(
+        lost.group_by("rank", "device_id").agg(pl.col("lost").sum().cast(pl.Int64)), "lost"
+    )
+    gone = shorter.filter(pl.col("factor") == 0).get_column("device_op_id")
+    factors = shorter.filter(pl.col("factor") > 0).select(ref_id="device_op_id", factor="factor")
+
+    def without(nodes: pl.DataFrame) -> pl.DataFrame:
+        fewer = without_ops(nodes, gone)
+        if factors.is_empty():
+            return fewer
+        factor = (
+            nodes.select("ref_id")
+            .join(factors, on="ref_id", how="left", maintain_order="left")
+            .get_column("factor")
+        )
+        return scaled(fewer, pl.select(pl.when(is_op(nodes)).then(factor)).to_series())
+
+    return finding(
+        run,
+        rule,
+        summary.format(share=format_pct(pct)),
+        cost_ns=cost,
+        change=without,
+        bound_ns=worst,
+        evidence=[*_lines(shorter), *extra],
+        rows=_rows(shorter),
+        where=_where(shorter),
+        cause=cause,
+        fix=fix,
+        verify=verify,
+        sources=sources,
+        confidence=confidence,
+    )
+
+
+def _not_launch_bound(run: Run, kernels: pl.DataFrame) -> pl.DataFrame:
+    """Without devices that wait for launches: a shorter kernel gains nothing there."""
+    if not run.rows("host_ops"):
+        return kernels
+    bound = run.ask("launch_pressure").filter("launch_bound")
+    return kernels.join(bound, on=["rank", "device_id"], how="anti")
+
+
+def _groups(shorter: pl.DataFrame) -> pl.DataFrame:
+    return (
+        shorter.group_by("name")
+        .agg(n=pl.len(), ns=pl.col("length").sum())
+        .sort("ns", "name", descending=[True, False])
+    )
+
+
+def _lines(shorter: pl.DataFrame) -> list[str]:
+    """'40 × name, 3.2 ms', the most expensive first."""
+    return [
+        f"{format_count(n)} × {kernel_name(name)}, {format_ns(ns)}"
+        for name, n, ns in _groups(shorter).head(3).rows()
+    ]
+
+
+def _where(shorter: pl.DataFrame) -> dict[str, Any]:
+    return {
+        "kernel": _groups(shorter).item(0, "name"),
+        "ranks": shorter.get_column("rank").unique().sort().to_list(),
+        "stream_id": shorter.item(0, "stream_id"),
+    }
+
+
+def _rows(shorter: pl.DataFrame) -> list[dict[str, Any]]:
+    return (
+        shorter.sort("length", "device_op_id", descending=[True, False])
+        .head(MAX_ROWS)
+        .select(
+            "device_op_id",
+            "rank",
+            "device_id",
+            "stream_id",
+            "start_ns",
+            "end_ns",
+            "name",
+            "launch_id",
+        )
+        .to_dicts()
+    )

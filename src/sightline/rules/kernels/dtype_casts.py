@@ -1,0 +1,65 @@
+"""Tensors are cast between types by kernels of their own.
+
+Symptom
+    Pointwise copy kernels launched from aten::_to_copy.
+
+Why it hurts
+    A cast reads and writes the whole tensor and computes nothing. Weights that are cast in each
+    step are cast again and again.
+
+Evidence
+    Kernels whose launch lies inside aten::_to_copy (`host_ops`), device copies not counted. The
+    gain is a replay without them.
+
+Threshold
+    Over 5 % of the window (TraceLens agent, 2026-08: its threshold for copies).
+
+Fix
+    Keep weights in the type that they are used in (model.to(torch.bfloat16)), let autocast keep
+    its cache of cast weights, or torch.compile, which fuses casts into their neighbours.
+
+False positives
+    Mixed precision with fp32 master weights casts once per step on purpose; a change of device
+    or layout by .to() is no cast, and is a copy of the device's own.
+
+References
+    PyTorch, Automatic Mixed Precision (cache_enabled).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from sightline.algebra.trees import nearest_ancestor
+from sightline.model.declare import Finding, Rule
+from sightline.model.run import Run
+from sightline.rules.kernels._shared import kernel_finding, kernels_of
+
+RULE = Rule("dtype-casts", "Tensors are cast between types")
+_CAST = "aten::_to_copy"
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """At most one finding over all devices."""
+    if not run.rows("device_ops"):
+        return
+    host = run.table("host_ops")
+    casts = host.filter(pl.col("name") == _CAST)
+    if casts.is_empty():
+        return
+    kernels = kernels_of(run).drop_nulls("launch_id")
+    inside = nearest_ancestor(host, kernels.get_column("launch_id"), casts.get_column("host_op_id"))
+    found = kernel_finding(
+        run,
+        RULE,
+        kernels.filter(inside.is_not_null()).with_columns(factor=pl.lit(0.0)),
+        "{share} of the window casts tensors from one type to another.",
+        cause="tensors are kept in another type than they are used in",
+        fix="keep weights in the type that they are used in (model.to(torch.bfloat16)), or "
+        "torch.compile, which fuses casts into their neighbours",
+        sources=("PyTorch: Automatic Mixed Precision",),
+    )
+    if found:
+        yield found

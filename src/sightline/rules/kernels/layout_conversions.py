@@ -1,0 +1,55 @@
+"""Tensors are converted between memory layouts (NCHW and NHWC) around other kernels.
+
+Symptom
+    Kernels named nchwToNhwc or nhwcToNchw beside convolutions.
+
+Why it hurts
+    Tensor cores want channels last; cuDNN converts on the way in and out, each time through
+    memory.
+
+Evidence
+    Kernel names of cuDNN's conversions. The gain is a replay without them.
+
+Threshold
+    Over 5 % of the window (TraceLens agent, 2026-08: its threshold for copies).
+
+Fix
+    model.to(memory_format=torch.channels_last), and the inputs too.
+
+False positives
+    None known.
+
+References
+    PyTorch, "Channels Last Memory Format"; NVIDIA, Convolutional Layers User's Guide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from sightline.model.declare import Finding, Rule
+from sightline.model.run import Run
+from sightline.rules.kernels._shared import kernel_finding, kernels_of
+
+RULE = Rule("layout-conversions", "Tensors are converted between memory layouts")
+_CONVERSION = r"(?i)nchwtonhwc|nhwctonchw"
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """At most one finding over all devices."""
+    if not run.rows("device_ops"):
+        return
+    found = kernel_finding(
+        run,
+        RULE,
+        kernels_of(run, _CONVERSION).with_columns(factor=pl.lit(0.0)),
+        "{share} of the window converts tensors between NCHW and NHWC.",
+        cause="the model keeps channels first, and its convolutions want channels last",
+        fix="model.to(memory_format=torch.channels_last), and the inputs too",
+        sources=("PyTorch: Channels Last Memory Format",),
+        confidence="high",
+    )
+    if found:
+        yield found

@@ -1,0 +1,80 @@
+"""Pointwise kernels follow each other on one stream, each reading and writing all of its data.
+
+Symptom
+    Two or more elementwise kernels in a row, with the same grid.
+
+Why it hurts
+    A pointwise kernel is limited by memory: in a chain each one writes what the next one reads
+    again. Fused, the data passes through once.
+
+Evidence
+    Runs of kernels with pointwise names (elementwise_kernel, triton_poi_) and equal grid and block
+    that follow each other directly on a stream. Of each run the longest stays (one pass over the
+    data); the gain is a replay without the others: an upper bound, since a fused kernel may read
+    more inputs than the longest of them.
+
+Threshold
+    What the others take is over 5 % of the window (TraceLens agent, 2026-08: its threshold for
+    copies, which pointwise kernels are in effect).
+
+Fix
+    torch.compile (Inductor fuses pointwise operations), a fused library operation (bias + GELU,
+    fused optimizer: fused=True, foreach=True), or a Triton kernel.
+
+False positives
+    Kernels of equal size on different data cannot be fused into one pass: foreach variants help
+    against their number only.
+
+References
+    PyTorch Performance Tuning Guide, "Fuse operations".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from sightline.algebra.lookup import named
+from sightline.model.declare import Finding, Rule
+from sightline.model.run import Run
+from sightline.rules.kernels._shared import POINTWISE, kernel_finding, kernels_of, some_named
+from sightline.units import format_count
+
+RULE = Rule("unfused-elementwise-chain", "Pointwise kernels run one after the other")
+_SHAPE = ["grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"]
+_LANE = ["rank", "device_id", "stream_id"]
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """At most one finding over all devices."""
+    if not run.rows("device_ops") or not some_named(run, POINTWISE):
+        return
+    kernels = kernels_of(run)
+    chains = (
+        kernels.with_columns(pointwise=named(kernels, POINTWISE))
+        # A new link begins where the stream, the kind or the shape of the kernel changes.
+        .with_columns(chain=pl.struct(*_LANE, "pointwise", *_SHAPE).rle_id())
+        .filter("pointwise", pl.len().over("chain") > 1)
+        .with_columns(
+            kept=pl.int_range(pl.len()).over("chain") == pl.col("length").arg_max().over("chain")
+        )
+    )
+    number = chains.get_column("chain").n_unique()
+    found = kernel_finding(
+        run,
+        RULE,
+        chains.filter(~pl.col("kept")).with_columns(factor=pl.lit(0.0)),
+        "{share} of the window is pointwise kernels that a fused kernel would make unnecessary.",
+        cause="each pointwise operation is a kernel of its own, and memory is read and written "
+        "each time",
+        fix="torch.compile the module, or use the fused operation (fused=True for optimizers)",
+        extra=[f"{format_count(number)} chains of {_mean(chains):.1f} kernels on average"],
+        sources=("PyTorch Performance Tuning Guide: Fuse operations",),
+    )
+    if found:
+        yield found
+
+
+def _mean(chains: pl.DataFrame) -> float:
+    return chains.height / max(chains.get_column("chain").n_unique(), 1)

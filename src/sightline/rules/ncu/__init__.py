@@ -1,0 +1,5 @@
+"""What bounds a kernel that Nsight Compute profiled."""
+
+from sightline.registry import Family
+
+FAMILY = Family("ncu", "Profiled kernels")

@@ -1,0 +1,100 @@
+"""Loads or stores use only part of the sectors that they move.
+
+Symptom
+    An access moves 32-byte sectors and uses few bytes of each.
+
+Why it hurts
+    The rest of each sector takes bandwidth at every level that the access reaches.
+
+Evidence
+    Bytes used per sector of global and local loads and stores, and the hit rates that decide how
+    far the accesses reach (`sightline stats memory_hierarchy`).
+
+Threshold
+    Fewer bytes per sector than the 32 that it has (Nsight Compute 2024.1, rule
+    MemoryCacheAccessPattern); here from a fifth on, below which little is to be won. Estimate:
+    (1 − bytes / 32) × share of the accesses that reach the level, local, weighed with the
+    throughput of the level; the level where that is most counts.
+
+Fix
+    Let neighbouring threads access neighbouring addresses; pack structures; use shared memory to
+    change the order.
+
+False positives
+    Tables that are read at random and fit the cache.
+
+References
+    CUDA C++ Best Practices Guide 12.9, "Coalesced Access to Global Memory".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sightline.model.declare import Finding, Rule
+from sightline.model.run import Run
+from sightline.rules.ncu._shared import Case, Hit, cases, findings
+from sightline.units import format_pct
+
+RULE = Rule("ncu-access-pattern", "Sectors are used in part")
+SECTOR = 32.0
+UNUSED = 0.2
+_BYTES = "smsp__sass_average_data_bytes_per_sector_mem_{}_op_{}.ratio"
+_ACCESSES = {
+    (space, op): f"{space} {word}"
+    for space in ("global", "local")
+    for op, word in (("ld", "loads"), ("st", "stores"))
+}
+_HIT_L1 = "l1tex__t_sector_hit_rate.pct"
+_HIT_L2 = "lts__t_sector_hit_rate.pct"
+_LEVELS = (
+    ("L1", "l1tex__throughput.avg.pct_of_peak_sustained_active"),
+    ("L2", "lts__throughput.avg.pct_of_peak_sustained_elapsed"),
+    ("device memory", "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"),
+)
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """One finding per kernel name and kind of access."""
+    looked = [_BYTES.format(space, op) for space, op in _ACCESSES]
+    if not cases(run, looked, "--section MemoryWorkloadAnalysis_Tables"):
+        return
+    every = cases(run, (*looked, _HIT_L1, _HIT_L2, *(m for _, m in _LEVELS)), "")
+    hits = [
+        hit
+        for case in every
+        for (space, op), word in _ACCESSES.items()
+        if (hit := _hit(case, case.get(_BYTES.format(space, op)), word)) is not None
+    ]
+    yield from findings(
+        RULE,
+        hits,
+        every,
+        lambda h: f"{h.evidence}.",
+        "let neighbouring threads access neighbouring addresses, pack structures, or reorder "
+        "through shared memory",
+        "sightline stats memory_hierarchy AFTER: fewer sectors per request",
+    )
+
+
+def _hit(case: Case, used: float | None, word: str) -> Hit | None:
+    # No accesses of a kind read as 0 bytes per sector.
+    if not used or 1 - used / SECTOR < UNUSED:
+        return None
+    reach, best = 1.0, None
+    misses = (1.0, _miss(case, _HIT_L1), _miss(case, _HIT_L2))
+    for (level, throughput), miss in zip(_LEVELS, misses, strict=True):
+        reach *= miss
+        share = 100 * (1 - used / SECTOR) * reach
+        weight = case.get(throughput)
+        evidence = f"{word} use {used:.1f} of the 32 bytes of a sector, most felt in {level}"
+        hit = Hit(case, share, weight if weight is not None else 100.0, evidence, word)
+        if weight is not None and (best is None or hit.gain_pct > best.gain_pct):
+            best = hit
+    unused = format_pct(100 * (1 - used / SECTOR))
+    return best or Hit(case, 100 * (1 - used / SECTOR), 100.0, f"{unused} of {word}", word)
+
+
+def _miss(case: Case, metric: str) -> float:
+    rate = case.get(metric)
+    return 1.0 if rate is None else max(0.0, 1 - rate / 100)

@@ -1,0 +1,60 @@
+"""The kernel moves data as fast as the device memory can: it is at its limit already.
+
+Symptom
+    Device memory throughput of 80 % of peak or more.
+
+Why it hurts
+    It does not: this kernel cannot run much faster as it is. Whoever tunes its arithmetic, its
+    occupancy or its block size will see no change.
+
+Evidence
+    Throughput of the device memory (DRAM), % of its peak.
+
+Threshold
+    80 % (Nsight Compute 2024.1, rule SOLBottleneck: from there on a unit is called well used, and
+    further gain needs less work on it).
+
+Fix
+    Move less: fuse the kernel with its neighbours so that data passes once, keep what is read again
+    in registers, shared memory or L2, store in a narrower type.
+
+False positives
+    Data that is fetched and not used (see ncu-uncoalesced-global): there the limit is reached by
+    waste.
+
+References
+    Williams, Waterman, Patterson, "Roofline" (2009); Nsight Compute, Kernel Profiling Guide,
+    "Speed Of Light".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sightline.model.declare import Finding, Rule
+from sightline.model.run import Run
+from sightline.rules.ncu._shared import Hit, cases, findings
+from sightline.units import format_pct
+
+RULE = Rule("ncu-memory-limit", "The device memory is the limit")
+LIMIT_PCT = 80.0
+_DRAM = ("gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
+         "dram__throughput.avg.pct_of_peak_sustained_elapsed")  # fmt: skip
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """One note per kernel name: what it would gain is nothing."""
+    every = cases(run, _DRAM, "--section SpeedOfLight")
+    # No estimate: at the limit there is nothing left but to move less.
+    hits = [
+        Hit(case, 0.0, 0.0, f"device memory at {format_pct(used)} of its peak")
+        for case in every
+        if (used := case.get(*_DRAM)) is not None and used >= LIMIT_PCT
+    ]
+    yield from findings(
+        RULE, hits, every,
+        lambda h: f"{h.evidence}: the kernel is at its limit already.",
+        "move less data: fuse it with its neighbours, keep what is read again on the chip, store "
+        "in a narrower type",
+        "sightline stats memory_hierarchy AFTER: fewer bytes of device memory",
+    )  # fmt: skip

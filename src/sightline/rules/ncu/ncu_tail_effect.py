@@ -1,0 +1,68 @@
+"""The last, partial wave of blocks leaves much of the device empty.
+
+Symptom
+    The grid is a little more than a whole number of waves.
+
+Why it hurts
+    The last wave takes as long as the others and fills only part of the device.
+
+Evidence
+    Waves and the blocks of the last one (`sightline stats launch_shape`).
+
+Threshold
+    At least one whole wave, a partial last one, 1 / (whole waves + 1) ≥ 20 %, and achieved
+    occupancy under 80 % of the theoretical, where it was measured (Nsight Compute 2024.1, rule
+    LaunchConfiguration). Estimate: 1 / (whole waves + 1), global.
+
+Fix
+    Choose grid or block size so that the grid is a whole number of waves, or use a persistent
+    kernel whose blocks fetch their work.
+
+False positives
+    Blocks of very different length: then waves are not in step and the tail is hidden.
+
+References
+    Nsight Compute, Kernel Profiling Guide, "Launch Statistics".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sightline.model.declare import Finding, Rule
+from sightline.model.run import Run
+from sightline.roofline.launch import METRICS, blocks_of, limits_and_launch
+from sightline.roofline.occupancy import occupancy
+from sightline.rules.ncu._shared import Case, Hit, cases, findings
+
+RULE = Rule("ncu-tail-effect", "The last wave is nearly empty")
+TAIL_SHARE = 0.2
+ACHIEVED_SHARE = 0.8
+_ACHIEVED = "sm__warps_active.avg.pct_of_peak_sustained_active"
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """One finding per kernel name."""
+    every = cases(run, (*METRICS, _ACHIEVED), "--section LaunchStats --section Occupancy")
+    yield from findings(
+        RULE, [h for c in every if (h := _hit(c)) is not None], every,
+        lambda h: f"{h.evidence}: the last turn is paid for and does little.",
+        "choose grid or block size so that the waves are whole, or use a persistent kernel",
+        "sightline stats launch_shape AFTER: tail_idle_pct near 0",
+    )  # fmt: skip
+
+
+def _hit(case: Case) -> Hit | None:
+    known, blocks, sms = (
+        limits_and_launch(case.facts), blocks_of(case.facts), case.facts.device.get("sm_count")
+    )  # fmt: skip
+    if known is None or not blocks or not sms:
+        return None
+    fit = occupancy(*known)
+    whole, tail = divmod(blocks, max(1, sms * fit.active_blocks))
+    achieved = case.get(_ACHIEVED)
+    busy = achieved is not None and achieved >= ACHIEVED_SHARE * fit.pct
+    if not tail or whole < 1 or 1 / (whole + 1) < TAIL_SHARE or busy:
+        return None
+    share = 100 / (whole + 1)
+    return Hit(case, share, None, f"{whole} whole waves and one of {tail} blocks")

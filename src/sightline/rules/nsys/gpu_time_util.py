@@ -1,0 +1,51 @@
+"""The GPU has little to do in parts of the run, as nsys analyze lists them.
+
+Symptom
+    Phases in which kernels and copies cover less than half of the time.
+
+Why it hurts
+    The device is paid for and mostly waits.
+
+Evidence
+    The run of each process and device in 30 parts: those in use for less than 50 % of their
+    length, neighbours joined (`sightline stats gpu_time_util`). The cost is what is missing to
+    100 %.
+
+Threshold
+    50 % of 30 parts: the vendor's own defaults. A warning from 5 % of the window (TraceLens
+    agent, 2026-08), else a note.
+
+Fix
+    See what the host did meanwhile: gpu-idle, launch-bound and host-late name it.
+
+False positives
+    Phases that need no GPU.
+
+References
+    NVIDIA Nsight Systems User Guide, "Expert Systems Analysis" (gpu_time_util). Asked with
+    --vendor only: the rules of sightline say what it costs the device: gpu-idle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from sightline.model.declare import Finding, Rule
+from sightline.model.run import Run
+from sightline.rules.nsys._shared import vendor_finding
+
+RULE = Rule("gpu-time-util", "The GPU has little to do in parts of the run", vendor=True)
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """At most one finding over all devices."""
+    yield from vendor_finding(
+        run,
+        RULE,
+        "gpu_time_util",
+        "Parts of the run with less than 50 % use",
+        fix="see what the host did meanwhile (sightline findings without --vendor names it)",
+        lost=pl.col("Duration (ns)") * (1 - pl.col("In-Use (%)") / 100),
+    )

@@ -1,0 +1,154 @@
+"""What the rules about communication share: exposed time split into waiting and transfer."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sightline.algebra.intervals import clip, covered_until, partition
+from sightline.algebra.lookup import named
+from sightline.algebra.trees import nearest_ancestor
+from sightline.model.run import Run
+from sightline.timeline.classes import COMMUNICATION, COMPUTE, classified
+from sightline.timeline.graph import meetings
+from sightline.timeline.replay import is_op, scaled
+
+_BY = ["rank", "device_id"]
+# Send and receive are one kernel in NCCL and RCCL, and an all-to-all runs the same one: who asked
+# for it tells them apart (PyTorch's operators and the annotations of its process groups).
+SEND_RECV = r"(?i)sendrecv|send_recv"
+_ASKED = r"(?i)^(?:c10d::|nccl:)(?:send|recv)|isend|irecv"
+# DDP's first bucket is 1 MiB, later ones 25 MiB (torch.nn.parallel.DistributedDataParallel): below
+# the smaller of the two a collective is not worth its start.
+SMALL_BYTES = 1 << 20
+
+
+PARTS = ("pipeline", "small", "slow", "transfer", "waiting")
+# A transfer is slow below half of its group's best tenth, of five like ones or more (ours, as
+# slow-variant's twice the median: so that usual spread is none).
+_LIKE, _SLOW_RATIO = 5, 0.5
+
+
+def members(run: Run) -> pl.DataFrame:
+    """Communication kernels with `part`, and `meeting` and the `last` start of it where known.
+
+    Of slow ones, `factor` is what would remain of the transfer at the group's own best bandwidth.
+    """
+    return run.once(_members)
+
+
+def _members(run: Run) -> pl.DataFrame:
+    ops = classified(run)
+    comm = ops.filter(pl.col("class_") == COMMUNICATION)
+    known = (
+        run.table("collectives")
+        .unique("device_op_id")
+        .select(
+            "device_op_id", "op", "group", "group_size",
+            size=pl.max_horizontal("bytes_in", "bytes_out"),
+        )
+    )  # fmt: skip
+    comm = comm.join(known, on="device_op_id", how="left")
+    met = meetings(ops, run.table("collectives")).drop("meeting_lag_ns")
+    comm = comm.join(met, on="device_op_id", how="left").with_columns(
+        last=pl.when(pl.col("meeting").is_not_null())
+        .then(pl.col("start_ns").max().over("meeting"))
+        .otherwise("start_ns")
+    )
+    comm = comm.with_columns(
+        part=pl.when(
+            pl.lit(_asked_to_send(comm, run.table("host_ops")))
+            | pl.col("op").is_in(["send", "recv"]).fill_null(value=False)
+        )
+        .then(pl.lit("pipeline"))
+        .when(pl.col("size") <= SMALL_BYTES)
+        .then(pl.lit("small"))
+        .otherwise(pl.lit("transfer"))
+    )
+    return comm.join(_slow(comm), on="meeting", how="left", maintain_order="left").with_columns(
+        part=pl.when((pl.col("part") == "transfer") & pl.col("factor").is_not_null())
+        .then(pl.lit("slow"))
+        .otherwise("part")
+    )
+
+
+def _slow(comm: pl.DataFrame) -> pl.DataFrame:
+    """Matched collectives far below their group's best: `bus` and `best` GB/s, and `factor`."""
+    n = pl.col("group_size")
+    share = (
+        pl.when(pl.col("op").str.contains("(?i)all_?reduce"))
+        .then(2 * (n - 1) / n)
+        .when(pl.col("op").str.contains("(?i)gather|scatter|all_?to_?all"))
+        .then((n - 1) / n)
+        .otherwise(1.0)
+    )  # nccl-tests, doc/PERFORMANCE.md
+    like = ["group", "op", "group_size", "power"]
+    return (
+        comm.filter(pl.col("part") == "transfer", pl.col("size") > 0)
+        .drop_nulls(["meeting", "group_size"])
+        .group_by("meeting")
+        .agg(
+            pl.col("group", "op", "group_size").first(), pl.col("size").max(),
+            ns=(pl.col("end_ns") - pl.col("last")).min(),
+        )
+        .filter(pl.col("ns") > 0)
+        .with_columns(bus=pl.col("size") * share / pl.col("ns"),
+                      power=pl.col("size").log(2).floor())
+        .with_columns(best=pl.col("bus").quantile(0.9, "lower").over(like),
+                      alike=pl.len().over(like))
+        .filter(pl.col("alike") >= _LIKE, pl.col("bus") < _SLOW_RATIO * pl.col("best"))
+        .select("meeting", "bus", "best", factor=pl.col("bus") / pl.col("best"))
+    )  # fmt: skip
+
+
+def _asked_to_send(comm: pl.DataFrame, host: pl.DataFrame) -> pl.Series:
+    """Which send-and-receive kernels were launched from a send or a receive."""
+    kernels = named(comm, SEND_RECV)
+    if not kernels.any():
+        return kernels
+    asked = host.get_column("host_op_id").filter(named(host, _ASKED))
+    if asked.is_empty():
+        return pl.repeat(value=False, n=comm.height, eager=True)
+    owner = nearest_ancestor(host, comm.get_column("launch_id"), asked)
+    return kernels & owner.is_not_null()
+
+
+def exposed(run: Run) -> pl.DataFrame:
+    """Exposed communication per rank and device, each moment in one of PARTS, ns.
+
+    waiting: this rank's kernel is there, but not every rank's yet (only where ranks were matched);
+    pipeline: send and receive; small: collectives of up to 1 MiB; slow: those far below their
+    group's own best bandwidth; transfer: all else.
+    """
+    ops = classified(run)
+    comm = members(run)
+    late = (pl.col("part") != "pipeline") & (pl.col("last") > pl.col("start_ns"))
+    pieces = pl.concat(
+        [
+            ops.filter(pl.col("class_") == COMPUTE).select(*_BY, "start_ns", "end_ns",
+                                                           class_=pl.lit(COMPUTE)),
+            comm.filter(late).select(*_BY, "start_ns", end_ns="last", class_=pl.lit("waiting")),
+            comm.select(*_BY, start_ns=pl.when(late).then("last").otherwise("start_ns"),
+                        end_ns="end_ns", class_="part"),
+        ]
+    )  # fmt: skip
+    windows = run.ask("windows")
+    parts = partition(clip(pieces, windows, _BY), windows, _BY, (COMPUTE, *PARTS))
+    return parts.select(*_BY, "window_ns", *(f"{part}_ns" for part in PARTS))
+
+
+def no_transfer(nodes: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
+    """The nodes with these communication kernels as short as waiting for each other allows."""
+    mine = is_op(nodes) & nodes.get_column("ref_id").is_in(ids.implode())
+    return scaled(nodes, pl.select(pl.when(mine).then(0.0)).to_series())
+
+
+def communication_beside(kernels: pl.DataFrame, run: Run) -> pl.Series:
+    """Whether communication ran on the device for at least half of each kernel."""
+    ops = classified(run)
+    comm = ops.filter(pl.col("class_") == COMMUNICATION)
+    if comm.is_empty() or kernels.is_empty():
+        return pl.repeat(value=False, n=kernels.height, eager=True)
+    beside = covered_until(kernels, "end_ns", comm, _BY) - covered_until(
+        kernels, "start_ns", comm, _BY
+    )
+    return 2 * beside >= (kernels.get_column("end_ns") - kernels.get_column("start_ns"))

@@ -1,0 +1,295 @@
+"""What each event of a run waited for: the graph that a replay goes through.
+
+Nodes are host calls, ends of host calls that wait ("finish"), and device operations. Each starts
+at the latest of up to three moments, plus what the recording leaves unexplained (`residual_ns`):
+
+prev    host: the call of this device's threads that ended last; device: the operation before it
+        on its stream; finish: the begin of its own call
+launch  device: the begin of its launch call; finish: the start of the operation that made room
+        in a full queue
+wait    finish: the operation that the call waits for; device: the operation of another stream
+        that it was told to wait for
+
+A lag is what usually lies between the two (launch latency, gap on a stream, return of a wait), but
+never more than was recorded, so that a replay without a change gives the recording to the ns.
+
+What is assumed, since recordings do not say it: threads of one process that launch on one device
+hand over to each other (as PyTorch's autograd does); an operation that is launched right behind a
+cudaStreamWaitEvent waits for what ended last on other streams before it started.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sightline._native import edges as native_edges
+from sightline.algebra.arrow import columns, numbers
+from sightline.algebra.intervals import one_group
+from sightline.algebra.latest import latest
+from sightline.algebra.lookup import named, numbered, row_of, take, telling
+from sightline.algebra.order import sorted_by
+from sightline.model.store import ID_SHIFT
+from sightline.timeline.waits import BEGIN, FINISH, LANE, OP, THREAD, finishes
+
+# Where a recording's own events do not tell. Launch: see idle_gaps. Stream gap and wait: NVIDIA,
+# "Getting Started with CUDA Graphs" (2019): 1 to 4 µs between kernels of one stream.
+LAUNCH_NS, GAP_NS, WAIT_NS = 10_000, 1_000, 2_000
+
+_EVENT_WAIT = r"StreamWaitEvent"
+
+# A node's uid is four times its row's id and its kind; ids of recording k start at k << ID_SHIFT.
+_RECORDING = 4 << ID_SHIFT
+EDGES = ("prev", "launch", "wait")
+
+
+def build(
+    device_ops: pl.DataFrame, host_ops: pl.DataFrame, collectives: pl.DataFrame
+) -> pl.DataFrame:
+    """The nodes in an order in which everything comes after what it waits for."""
+    ops = device_ops.select(
+        "device_op_id", *LANE, "kind", "name", "start_ns", "end_ns", "launch_id"
+    )
+    calls = _calls(host_ops, ops)
+    ops = _with_launch(ops, calls, host_ops)
+    waits = finishes(calls, ops)
+    nodes = pl.concat(
+        [_host_nodes(calls, waits), _finish_nodes(waits), _op_nodes(ops, calls, collectives)],
+        how="diagonal",
+        rechunk=True,
+    )
+    return _ordered(nodes)
+
+
+def _calls(host_ops: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
+    """The outermost API calls of the threads that launch, each with its thread's device.
+
+    In order of thread and time.
+    """
+    api = (
+        host_ops.select("host_op_id", *THREAD, "name", "start_ns", "end_ns", "layer")
+        .filter(pl.col("layer").is_in(["runtime", "driver"]))
+        .drop("layer")
+    )
+    launches = row_of(api.get_column("host_op_id"), ops.get_column("launch_id"))
+    home = (
+        take(api.select(THREAD), launches)
+        .with_columns(ops.get_column("device_id"))
+        .filter(launches.is_not_null())
+        .group_by(*THREAD, "device_id")
+        .agg(n=pl.len())
+        .sort("n", "device_id", descending=[True, False])
+        .unique(THREAD, keep="first", maintain_order=True)
+        .drop("n")
+    )
+    reach = pl.col("end_ns").cum_max().shift(1)
+    if home.height == 1 and one_group(api, THREAD):
+        device = home.item(0, "device_id")
+        api = api.with_columns(device_id=pl.lit(device, pl.Int64)).sort("start_ns", "host_op_id")
+    else:
+        on = telling(THREAD, api, home)
+        api = api.join(
+            home.select(*on, "device_id"), on=on, nulls_equal=True, maintain_order="left"
+        )
+        api = sorted_by(api, THREAD, ("start_ns", "host_op_id"))
+        reach = reach.over(telling(THREAD, api))
+    return api.filter((pl.col("start_ns") >= reach).fill_null(value=True))
+
+
+def _with_launch(ops: pl.DataFrame, calls: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
+    """Operations with their outermost call's begin and end, previous operation and gap."""
+    span = ["host_op_id", "start_ns", "end_ns"]
+    own = row_of(calls.get_column("host_op_id"), ops.get_column("launch_id"))
+    within = own.is_null() & ops.get_column("launch_id").is_not_null()
+    if within.any():  # launches inside another call: that one is what the thread was in
+        inner = (
+            take(
+                host.select(*THREAD, t="start_ns"),
+                row_of(host.get_column("host_op_id"), ops.get_column("launch_id")),
+            )
+            .with_columns(row=pl.int_range(pl.len()))
+            .filter(within)
+        )
+        outer = latest(inner, "t", calls, "start_ns", THREAD)
+        own = own.scatter(inner.get_column("row"), outer)
+    found = take(calls.select(span), own).rename(
+        {"host_op_id": "call_id", "start_ns": "call_ns", "end_ns": "call_end_ns"}
+    )
+    by_time = ("start_ns", "end_ns", "device_op_id")
+    ops = sorted_by(ops.hstack(found), (), by_time)
+    stream, _ = numbered(ops, LANE)
+    before = _row_before(stream)
+    names = {"end_ns": "prev_end_ns", "device_op_id": "prev_id", "call_id": "prev_call"}
+    previous = take(ops.select(*names), before).rename(names)
+    return ops.hstack(previous).with_columns(first=pl.col("call_id").is_first_distinct())
+
+
+def _row_before(group: pl.Series) -> pl.Series:
+    """For each row the one before it that has the same value, or null."""
+    rows = group.alias("group").to_frame().with_columns(row=pl.int_range(pl.len()))
+    return rows.select(pl.col("row").shift(1).over("group")).to_series()
+
+
+def _host_nodes(calls: pl.DataFrame, finishes: pl.DataFrame) -> pl.DataFrame:
+    """The begin of every call, behind the call that ended last on its device's threads."""
+    waits = finishes.select("host_op_id").unique().with_columns(split=pl.lit(value=True))
+    calls = calls.join(waits, on="host_op_id", how="left").with_columns(
+        pl.col("split").fill_null(value=False)
+    )
+    chain = ["rank", "pid", "device_id"]
+    ended = calls.select(
+        *chain,
+        # A call of no length must not come before itself.
+        t=pl.max_horizontal("end_ns", pl.col("start_ns") + 1),
+        prev_end="end_ns",
+        prev_uid=pl.col("host_op_id") * 4 + pl.when("split").then(FINISH).otherwise(BEGIN),
+    )
+    before = latest(calls, "start_ns", ended, "t", chain, ties=["prev_uid"])
+    return (
+        calls.hstack(take(ended.select("prev_end", "prev_uid"), before))
+        .select(
+            *THREAD, "device_id", "name", "start_ns",
+            kind=pl.lit("call"),
+            ref_id="host_op_id",
+            uid=pl.col("host_op_id") * 4 + BEGIN,
+            end_ns=pl.when("split").then("start_ns").otherwise("end_ns"),
+            prev_uid="prev_uid",
+            prev_lag_ns=pl.col("start_ns") - pl.col("prev_end"),
+            turn=pl.lit(2, pl.Int8),
+        )
+    )  # fmt: skip
+
+
+def _finish_nodes(finishes: pl.DataFrame) -> pl.DataFrame:
+    """The return of a call that waits."""
+    return finishes.unique("host_op_id", keep="last").select(
+        *THREAD, "device_id", "name",
+        kind=pl.lit("finish"),
+        ref_id="host_op_id",
+        uid=pl.col("host_op_id") * 4 + FINISH,
+        # An allocation that waited works on after the wait: that work is the node's length.
+        start_ns=pl.col("end_ns") - pl.col("tail_ns"),
+        end_ns="end_ns",
+        prev_uid=pl.col("host_op_id") * 4 + BEGIN,
+        prev_lag_ns=pl.col("own_ns") - pl.min_horizontal("own_ns", "tail_ns"),
+        launch_uid=pl.when("by_start").then("target_uid"),
+        launch_lag_ns=pl.when("by_start").then("lag_ns"),
+        wait_uid=pl.when(~pl.col("by_start")).then("target_uid"),
+        wait_lag_ns=pl.when(~pl.col("by_start")).then(pl.col("lag_ns") - pl.col("tail_ns")),
+        turn=pl.lit(1, pl.Int8),
+    )  # fmt: skip
+
+
+def _op_nodes(ops: pl.DataFrame, calls: pl.DataFrame, collectives: pl.DataFrame) -> pl.DataFrame:
+    """Device operations, behind their stream, their launch and their event."""
+    gap, delay = pl.col("start_ns") - pl.col("prev_end_ns"), pl.col("start_ns") - pl.col("call_ns")
+    queued = ops.filter((pl.col("call_end_ns") < pl.col("prev_end_ns")) & (gap >= 0))
+    gap_ns = int(queued.select(gap.quantile(0.1, "lower")).item() or GAP_NS)
+    idle = ops.filter("first", (pl.col("call_ns") >= pl.col("prev_end_ns")) & (delay > 0))
+    latency = idle.group_by("kind").agg(latency_ns=delay.quantile(0.1, "lower").cast(pl.Int64))
+    ops = ops.join(latency, on="kind", how="left").with_columns(
+        pl.min_horizontal(pl.col("latency_ns").fill_null(LAUNCH_NS), LAUNCH_NS)
+    )
+    ops = ops.join(_events(ops, calls), on="device_op_id", how="left")
+    ops = ops.join(meetings(ops, collectives), on="device_op_id", how="left")
+    same_graph = (pl.col("call_id") == pl.col("prev_call")).fill_null(value=False)
+    return ops.select(
+        "rank", "device_id", "stream_id", "name", "start_ns", "end_ns",
+        kind="kind", ref_id="device_op_id", uid=pl.col("device_op_id") * 4 + OP,
+        prev_uid=pl.col("prev_id") * 4 + OP,
+        prev_lag_ns=pl.when(same_graph).then(gap).otherwise(pl.min_horizontal(gap, gap_ns)),
+        launch_uid=pl.col("call_id") * 4 + BEGIN,
+        launch_lag_ns=pl.min_horizontal(delay, "latency_ns"),
+        wait_uid=pl.col("event_id") * 4 + OP,
+        wait_lag_ns=pl.min_horizontal(pl.col("start_ns") - pl.col("event_end"), WAIT_NS),
+        meeting="meeting", meeting_lag_ns="meeting_lag_ns",
+        turn=pl.lit(0, pl.Int8),
+    )  # fmt: skip
+
+
+def _events(ops: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
+    """For operations launched right behind an event wait: what they waited for."""
+    waits = named(calls, _EVENT_WAIT)
+    if not waits.any():
+        return pl.DataFrame(
+            schema=dict.fromkeys(("device_op_id", "event_id", "event_end"), pl.Int64)
+        )
+    same = pl.all_horizontal(pl.col(c).eq_missing(pl.col(c).shift(1)) for c in THREAD)
+    behind = waits.shift(1, fill_value=False) & calls.select(same).to_series()
+    launched = calls.filter(behind).select(call_id="host_op_id")
+    told = ops.join(launched, on="call_id", how="semi")
+    before = ops.select("rank", t="end_ns", other="stream_id", other_device="device_id",
+                        event_id="device_op_id", event_end="end_ns").sort("t")  # fmt: skip
+    at = latest(told, "start_ns", before, "t", ["rank"])
+    earlier = _row_before(before.get_column("rank"))
+    # The one that ended last is mostly of the own stream: look a few places further back.
+    found = []
+    for _ in range(4):
+        found.append(
+            told.hstack(take(before.drop("rank", "t"), at))
+            .filter(
+                (pl.col("other") != pl.col("stream_id"))
+                | (pl.col("other_device") != pl.col("device_id"))
+            )
+            .select("device_op_id", "event_id", "event_end")
+        )
+        at = earlier.gather(at)
+    return pl.concat(found).unique("device_op_id", keep="first", maintain_order=True)
+
+
+def meetings(ops: pl.DataFrame, collectives: pl.DataFrame) -> pl.DataFrame:
+    """Which operations of different ranks are one collective, where clocks allow to say so.
+
+    Matched by process group and order in it. A collective ends at `meeting_lag_ns` after the last
+    of its members has started; where one ended before another started, the clocks disagree or the
+    match is wrong, and nothing is concluded.
+    """
+    schema = {"device_op_id": pl.Int64, "meeting": pl.Int64, "meeting_lag_ns": pl.Int64}
+    if collectives.is_empty() or collectives.get_column("rank").n_unique() < 2:
+        return pl.DataFrame(schema=schema)
+    members = (
+        ops.select("device_op_id", "start_ns", "end_ns")
+        .join(
+            collectives.unique("device_op_id").select("device_op_id", "rank", "group", "op",
+                                                      "group_size"),
+            on="device_op_id",
+        )
+        .sort("start_ns", "device_op_id")
+        .with_columns(nth=pl.int_range(pl.len()).over("rank", "group", "op"))
+    )  # fmt: skip
+    key = ["group", "op", "nth"]
+    last, first_end = pl.col("start_ns").max(), pl.col("end_ns").min()
+    whole = members.group_by(key).agg(
+        pl.col("device_op_id", "end_ns"),
+        n=pl.len(), ranks=pl.col("rank").n_unique(), size=pl.col("group_size").max(),
+        last=last, fits=last < first_end,
+    )  # fmt: skip
+    whole = whole.filter(
+        "fits", (pl.col("n") == pl.col("ranks")) & (pl.col("n") > 1),
+        (pl.col("n") == pl.col("size")).fill_null(value=True),
+    ).sort("last", *key)  # fmt: skip
+    return (
+        whole.with_row_index("meeting")
+        .explode("device_op_id", "end_ns", empty_as_null=True, keep_nulls=True)
+        .select(
+            "device_op_id",
+            pl.col("meeting").cast(pl.Int64),
+            meeting_lag_ns=pl.col("end_ns") - pl.col("last"),
+        )
+    )
+
+
+def _ordered(nodes: pl.DataFrame) -> pl.DataFrame:
+    """Nodes numbered in order, edges as such numbers, and the residual that each one needs."""
+    moment = pl.when(pl.col("kind") == "finish").then("end_ns").otherwise("start_ns")
+    given = nodes.select(
+        moment.alias("moment"), "turn", "uid",
+        *(c for e in EDGES for c in (f"{e}_uid", f"{e}_lag_ns")), "start_ns", "end_ns",
+    )  # fmt: skip
+    edges = columns(native_edges(numbers(given), _RECORDING))
+    nodes = nodes.drop("turn", "uid", *(f"{e}_uid" for e in EDGES))
+    nodes = nodes[edges.get_column("row")].hstack(edges.drop("row")).with_row_index("node")
+    return nodes.select(
+        pl.col("node").cast(pl.Int64), "kind", "rank", "device_id", "stream_id", "pid", "tid",
+        "name", "ref_id", "start_ns", "end_ns", *(c for e in EDGES for c in (e, f"{e}_lag_ns")),
+        "residual_ns", "meeting", "meeting_lag_ns",
+    )  # fmt: skip

@@ -1,0 +1,85 @@
+"""What the launching threads did between their calls: how much of it lies in given ranges."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sightline.algebra.intervals import covered_until
+from sightline.algebra.lookup import Texts, named
+from sightline.model.run import Run
+from sightline.timeline.replay import calls_free, think_less
+
+_THREAD = ["rank", "pid", "tid"]
+# PyTorch's own name of the wait for a batch, and what people call theirs.
+LOADING = r"(?i)dataloader"
+
+
+def in_ranges(nodes: pl.DataFrame, ranges: pl.DataFrame, by: list[str]) -> pl.Series:
+    """For each node, how much of the time since the call before it lies in the ranges, ns."""
+    if ranges.is_empty():
+        return pl.repeat(0, nodes.height, dtype=pl.Int64, eager=True)
+    spans = nodes.select(
+        *by, until="start_ns", since=pl.col("start_ns") - pl.col("prev_lag_ns").fill_null(0)
+    )
+    found = covered_until(spans, "until", ranges, by) - covered_until(spans, "since", ranges, by)
+    return found.clip(lower_bound=0)
+
+
+def loading(nodes: pl.DataFrame, host: pl.DataFrame) -> pl.Series:
+    """How much of the time before each call its thread spent in a data loader, ns."""
+    ranges = host.filter(named(host, LOADING)).filter(~pl.col("layer").is_in(["runtime", "driver"]))
+    return in_ranges(nodes, ranges, _THREAD)
+
+
+def usual_ns(nodes: pl.DataFrame) -> int:
+    """The median time between two calls."""
+    value = nodes.filter(pl.col("kind") == "call").get_column("prev_lag_ns").median()
+    return int(value) if isinstance(value, int | float) else 0
+
+
+# Compilers as recordings name them: torch._dynamo.utils.dynamo_timed wraps each phase in a range
+# "NAME (dynamo_timed)"; Python stacks name the two entry points; "CompileId" is newer PyTorch's
+# range around one compilation; NVRTC's call; Triton's compile as a Python function; nvFuser's NVTX
+# range; and CUPTI's records of the driver's JIT, as Nsight Systems and Kineto name them.
+COMPILING = (
+    r"\(dynamo_timed\)|^CompileId|torch/_dynamo/convert_frame\.py|torch/_inductor/compile_fx\.py"
+    r"|^nvrtcCompileProgram|^FusionKernelRuntime::compileFusion"
+    r"|triton/compiler/compiler\.py\(\d+\): compile"
+    r"|^(?i:driver (?:jit )?compiler)"
+)
+
+
+def compiling(run: Run) -> pl.DataFrame:
+    """The ranges in which a thread compiled: rank, pid, tid, name, start_ns, end_ns."""
+    ranges, names = said(run)
+    return ranges.filter(names.matching(COMPILING)).select(
+        "rank", "pid", "tid", "name", "start_ns", "end_ns"
+    )
+
+
+def not_compiling(
+    nodes: pl.DataFrame, ranges: pl.DataFrame, gaps: pl.DataFrame, calls: str
+) -> pl.DataFrame:
+    """The nodes where compilers (`ranges`) beside these gaps take no time, nor calls so named."""
+    beside = in_ranges(nodes, gaps, ["rank", "device_id"]) > 0
+    thought = in_ranges(nodes, ranges, _THREAD) * beside.cast(pl.Int64)
+    return think_less(calls_free(nodes, named(nodes, calls)), thought)
+
+
+def said(run: Run) -> tuple[pl.DataFrame, Texts]:
+    """Ranges by what they are, and their names.
+
+    A cost that the driver reports of itself goes by its kind.
+    """
+    return run.once(_said)
+
+
+def _said(run: Run) -> tuple[pl.DataFrame, Texts]:
+    host = run.table("host_ops")
+    columns = ["host_op_id", "parent_id", *_THREAD, "layer", "start_ns", "end_ns"]
+    is_cost = pl.col("layer") == "overhead"
+    name = pl.col("name")
+    if host.select(is_cost.any()).item():
+        name = pl.when(is_cost).then(pl.coalesce("category", "name")).otherwise("name")
+    ranges = host.select(*columns, name=name)
+    return ranges, Texts(ranges.get_column("name"))

@@ -1,0 +1,158 @@
+"""The critical path through a dependency graph, and how much slack everything else has.
+
+Going back from the last end: a node began when it did because of one of the things that it waited
+for (the latest); the path follows that one. The time between the two is an edge of the path.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sightline.timeline.classes import is_communication
+
+_INFINITE = 2**62
+
+# What an edge into a node means, by the node's kind and the edge.
+HOST, LAUNCH, GAP, EVENT, RETURN, UNEXPLAINED = (
+    "host, between calls", "launch latency", "gap on the stream", "event wait", "return of a wait",
+    "not explained",
+)  # fmt: skip
+CALL, COMPUTE, COMM, COPY = "host, in a call", "compute", "communication", "copy or fill"
+
+
+def critical_path(nodes: pl.DataFrame, begin_ns: int, end_ns: int) -> pl.DataFrame:
+    """Pieces of the path in order of time: start_ns, end_ns, part, node. They leave no hole.
+
+    The path is cut to `begin_ns` .. `end_ns`; where nothing recorded leads further back, the rest
+    is 'not explained'.
+    """
+    columns = _lists(nodes)
+    start = columns["start_ns"]
+    last_of = _meeting_ends(nodes)
+    inside = nodes.filter(
+        ~pl.col("kind").is_in(["call", "finish"]), pl.col("end_ns") == end_ns,
+        pl.col("start_ns") >= begin_ns,
+    )  # fmt: skip
+    pieces: list[tuple[int, int, str, int]] = []
+    if inside.is_empty():
+        return _frame(pieces)
+    node = int(inside.item(0, "node"))
+    reach = end_ns  # everything from here on is explained
+    while reach > begin_ns:
+        kind = columns["kind"][node]
+        meeting = columns["meeting"][node]
+        first = last_of.get(meeting, node) if meeting is not None else node
+        if first != node:  # a collective: it ended because its last member had come
+            pieces.append((start[first], reach, COMM, node))
+            reach, node = start[first], first
+            continue
+        part = _own_part(kind, columns["comm"][node])
+        if reach > start[node]:
+            pieces.append((start[node], reach, part, node))
+        reach = start[node]
+        before, at, edge = _binding(columns, node)
+        if before is None:
+            break
+        residual = columns["residual_ns"][node]
+        if residual:
+            pieces.append((reach - residual, reach, UNEXPLAINED, node))
+        reach -= residual
+        if reach > at:
+            pieces.append((at, reach, _edge_part(kind, edge), node))
+        # A launch leads back to its call's begin, which is where the path then goes on.
+        # Operations of one stream may overlap: then the path follows the earlier one from here.
+        reach, node = min(at, reach), before
+    if reach > begin_ns:
+        pieces.append((begin_ns, reach, UNEXPLAINED, node))
+    return _frame(pieces, begin_ns)
+
+
+def _frame(pieces: list[tuple[int, int, str, int]], begin_ns: int = 0) -> pl.DataFrame:
+    frame = pl.DataFrame(
+        pieces[::-1],
+        schema={"start_ns": pl.Int64, "end_ns": pl.Int64, "part": pl.String, "node": pl.Int64},
+        orient="row",
+    )
+    cut = frame.with_columns(pl.max_horizontal("start_ns", pl.lit(begin_ns, pl.Int64)))
+    return cut.filter(pl.col("end_ns") > pl.col("start_ns"))
+
+
+def _lists(nodes: pl.DataFrame) -> dict[str, list]:  # type: ignore[type-arg]
+    wanted = nodes.select(
+        "kind", "start_ns", "end_ns", "prev", "prev_lag_ns", "launch", "launch_lag_ns", "wait",
+        "wait_lag_ns", "residual_ns", "meeting", comm=is_communication(pl.col("name")),
+    )  # fmt: skip
+    return {c.name: c.to_list() for c in wanted.get_columns()}
+
+
+def _meeting_ends(nodes: pl.DataFrame) -> dict[int, int]:
+    """For each collective the member that came last."""
+    last = (
+        nodes.drop_nulls("meeting")
+        .sort("start_ns", "node")
+        .unique("meeting", keep="last", maintain_order=True)
+    )
+    return dict(last.select("meeting", "node").iter_rows())
+
+
+def _binding(c: dict[str, list], node: int) -> tuple[int | None, int, str]:  # type: ignore[type-arg]
+    """What a node waited for longest, the moment of that, and which edge it is."""
+    found: tuple[int, int, int, str] | None = None
+    for edge, times in (("wait", "end_ns"), ("launch", "start_ns"), ("prev", "end_ns")):
+        before = c[edge][node]
+        if before is None:
+            continue
+        at = c[times][before]
+        arrives = at + c[f"{edge}_lag_ns"][node]
+        if found is None or arrives > found[0]:
+            found = (arrives, before, at, edge)
+    return (None, 0, "") if found is None else found[1:]
+
+
+def _own_part(kind: str, comm: bool) -> str:
+    if kind in ("call", "finish"):
+        return CALL
+    if kind in ("memcpy", "memset"):
+        return COPY
+    return COMM if comm else COMPUTE
+
+
+def _edge_part(kind: str, edge: str) -> str:
+    if kind == "call":
+        return HOST
+    if kind == "finish":
+        return CALL if edge == "prev" else RETURN
+    return {"prev": GAP, "launch": LAUNCH, "wait": EVENT}[edge]
+
+
+def slack(nodes: pl.DataFrame) -> pl.Series:
+    """How many ns later each node could end without making the end of the run later."""
+    c = _lists(nodes)
+    n = nodes.height
+    end, start, residual = c["end_ns"], c["start_ns"], c["residual_ns"]
+    is_op = (~nodes.get_column("kind").is_in(["call", "finish"])).to_list()
+    last = max((e for e, op in zip(end, is_op, strict=True) if op), default=0)
+    late = [last - e if op else _INFINITE for e, op in zip(end, is_op, strict=True)]
+    members = dict(
+        nodes.drop_nulls("meeting")
+        .group_by("meeting")
+        .agg("node", pl.col("start_ns").max())
+        .rows_by_key("meeting", unique=True)
+    )
+    spare_of: dict[int, int] = {}
+    for i in range(n - 1, -1, -1):
+        due = start[i] - residual[i] + late[i]  # the latest moment for what it waits for
+        meeting = c["meeting"][i]
+        if meeting is not None:
+            # What follows any member has been seen by now: all end when the last has come.
+            together, latest = members[meeting]
+            if meeting not in spare_of:
+                spare_of[meeting] = min(late[m] for m in together)
+            due = latest - residual[i] + spare_of[meeting]
+        for edge, times in (("prev", end), ("launch", start), ("wait", end)):
+            before = c[edge][i]
+            if before is not None:
+                spare = due - times[before] - c[f"{edge}_lag_ns"][i]
+                if spare < late[before]:
+                    late[before] = spare
+    return pl.Series("slack_ns", [None if v >= _INFINITE // 2 else v for v in late], pl.Int64)

@@ -1,0 +1,141 @@
+"""Replays a run's dependency graph with some of its work changed: the engine of all gains.
+
+`dependencies` gives the nodes; a change is another version of the same rows (a length, a lag, an
+edge taken away). One pass in order gives every node's new start and end; an unchanged graph gives
+the recording to the nanosecond.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from sightline._native import replay as native_replay
+from sightline.algebra.arrow import columns, numbers
+
+
+@dataclass(frozen=True)
+class Times:
+    """New start and end of every node, ns, in order of the nodes."""
+
+    start: pl.Series
+    end: pl.Series
+
+
+def replay(nodes: pl.DataFrame) -> Times:
+    """The times that follow from the nodes' edges, lags and lengths."""
+    n = nodes.height
+    # Edges that are not there lead to node n, which never happens; what starts at a recorded
+    # moment follows node n + 1, at time 0.
+    free = pl.all_horizontal(pl.col("prev", "launch", "wait").is_null())
+    # What comes on top of the latest of three moments may as well come on top of each.
+    extra = pl.col("residual_ns")
+    given = nodes.select(
+        prev=pl.when(free).then(n + 1).otherwise(pl.col("prev").fill_null(n)),
+        prev_lag=extra + pl.when(free).then(0).otherwise(pl.col("prev_lag_ns").fill_null(0)),
+        launch=pl.col("launch").fill_null(n),
+        launch_lag=extra + pl.col("launch_lag_ns").fill_null(0),
+        wait=pl.col("wait").fill_null(n),
+        wait_lag=extra + pl.col("wait_lag_ns").fill_null(0),
+        length=pl.col("end_ns") - pl.col("start_ns"),
+        meeting=pl.col("meeting").fill_null(-1),
+        meeting_lag=pl.col("meeting_lag_ns").fill_null(0),
+    )
+    return Times(*columns(native_replay(numbers(given))).get_columns())
+
+
+def span_ns(nodes: pl.DataFrame, times: Times, inside: pl.Series) -> int:
+    """From the first start to the last end of the operations that count, of the slowest device."""
+    spans = (
+        nodes.select("rank", "device_id")
+        .with_columns(start=times.start, end=times.end)
+        .filter(inside)
+        .group_by("rank", "device_id")
+        .agg(span=pl.col("end").max() - pl.col("start").min())
+        .get_column("span")
+    )
+    return int(spans.max() or 0)  # type: ignore[arg-type]
+
+
+def is_op(nodes: pl.DataFrame) -> pl.Series:
+    """Which nodes are device operations."""
+    return ~nodes.get_column("kind").is_in(["call", "finish"])
+
+
+def without_ops(nodes: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
+    """The nodes with some device operations, their calls, and the waits for them gone."""
+    gone = is_op(nodes) & nodes.get_column("ref_id").is_in(ids.implode())
+    # A call that launches something else too stays.
+    calls = nodes.filter(gone).get_column("launch").drop_nulls().unique()
+    kept = nodes.filter(is_op(nodes) & ~gone).get_column("launch").drop_nulls().unique()
+    calls = calls.filter(~calls.is_in(kept.implode()))
+    call_ids = nodes.get_column("ref_id").gather(calls)
+    is_host = ~is_op(nodes)
+    own = is_host & nodes.get_column("ref_id").is_in(call_ids.implode())
+    targets = nodes.filter(gone).get_column("node")
+    waits = (nodes.get_column("kind") == "finish") & nodes.get_column("wait").is_in(
+        targets.implode()
+    ).fill_null(value=False)
+    nothing = gone | own | waits
+    return _emptied(nodes, nothing, cut_lags=gone | waits | (own & is_finish(nodes)), unwait=waits)
+
+
+def without_waits(nodes: pl.DataFrame, finishes: pl.Series) -> pl.DataFrame:
+    """The nodes where some calls (by mask over their return) wait no longer and cost nothing."""
+    return _emptied(nodes, finishes, cut_lags=finishes, unwait=finishes)
+
+
+def is_finish(nodes: pl.DataFrame) -> pl.Series:
+    """Which nodes are returns of calls that wait."""
+    return nodes.get_column("kind") == "finish"
+
+
+def _emptied(
+    nodes: pl.DataFrame, nothing: pl.Series, *, cut_lags: pl.Series, unwait: pl.Series
+) -> pl.DataFrame:
+    """Nodes of no length; where asked without lags of their own, and without waits."""
+    return nodes.with_columns(
+        end_ns=pl.when(nothing).then("start_ns").otherwise("end_ns"),
+        meeting=pl.when(nothing).then(None).otherwise("meeting"),
+        prev_lag_ns=pl.when(cut_lags & pl.col("prev").is_not_null())
+        .then(0)
+        .otherwise("prev_lag_ns"),
+        launch_lag_ns=pl.when(cut_lags).then(0).otherwise("launch_lag_ns"),
+        residual_ns=pl.when(cut_lags & pl.any_horizontal(pl.col("prev", "launch").is_not_null()))
+        .then(0)
+        .otherwise("residual_ns"),
+        wait=pl.when(unwait).then(None).otherwise("wait"),
+        launch=pl.when(unwait & (pl.col("kind") == "finish")).then(None).otherwise("launch"),
+    )
+
+
+def scaled(nodes: pl.DataFrame, factor: pl.Series) -> pl.DataFrame:
+    """The nodes with each length (and transfer) times its factor, where that is not null."""
+    length = pl.col("end_ns") - pl.col("start_ns")
+    by = pl.lit(factor).fill_null(1.0)
+    changed = pl.lit(factor).is_not_null()
+    return nodes.with_columns(
+        end_ns=pl.when(changed)
+        .then(pl.col("start_ns") + (length * by).round().cast(pl.Int64))
+        .otherwise("end_ns"),
+        meeting_lag_ns=pl.when(changed)
+        .then((pl.col("meeting_lag_ns") * by).round().cast(pl.Int64))
+        .otherwise("meeting_lag_ns"),
+    )
+
+
+def think_less(nodes: pl.DataFrame, cut: pl.Series) -> pl.DataFrame:
+    """The nodes with so many ns less between a call and the one before it."""
+    less = pl.min_horizontal(pl.lit(cut), pl.col("prev_lag_ns"))
+    return nodes.with_columns(
+        prev_lag_ns=pl.when(pl.col("kind") == "call")
+        .then(pl.col("prev_lag_ns") - less.fill_null(0))
+        .otherwise("prev_lag_ns")
+    )
+
+
+def calls_free(nodes: pl.DataFrame, which: pl.Series) -> pl.DataFrame:
+    """The nodes with some host calls (by mask) that cost nothing and wait for nothing."""
+    mine = ~is_op(nodes) & which
+    return _emptied(nodes, mine, cut_lags=mine & is_finish(nodes), unwait=mine & is_finish(nodes))
