@@ -60,8 +60,10 @@ def main() -> None:
     for name in ("ranges", "steps", "marks"):
         least, usual = (on[name][i] - on["empty"][i] for i in (0, 1))
         free, free_usual = (off[name][i] - off["empty"][i] for i in (0, 1))
-        print(f"{name:<8}{free:>8.0f} ({free_usual:.0f}) ns{least:>12.0f} ({usual:.0f}) ns"
-              f"{least / max(free, 1):>8.1f}")  # fmt: skip
+        print(
+            f"{name:<8}{free:>8.0f} ({free_usual:.0f}) ns{least:>12.0f} ({usual:.0f}) ns"
+            f"{least / max(free, 1):>8.1f}"
+        )
 
 
 if __name__ == "__main__":

@@ -27,9 +27,15 @@ from pathlib import Path
 
 PID, THREADS = (1 << 48) | (4242 << 24), (4242, 4243)
 API = (
-    "start", "end", "eventClass", "globalTid", "correlationId", "nameId", "returnValue",
+    "start",
+    "end",
+    "eventClass",
+    "globalTid",
+    "correlationId",
+    "nameId",
+    "returnValue",
     "callchainId",
-)  # fmt: skip
+)
 KERNEL = (
     "start", "end", "deviceId", "contextId", "greenContextId", "streamId", "correlationId",
     "globalPid", "demangledName", "shortName", "mangledName", "launchType", "cacheConfig",
@@ -70,8 +76,10 @@ def write(path: Path, rows: int) -> None:
     db = sqlite3.connect(path)
     db.execute("PRAGMA journal_mode = OFF")
     db.execute("PRAGMA synchronous = OFF")
-    quoted = {"k": ", ".join(f'"{c}" INTEGER' for c in KERNEL),
-              "a": ", ".join(f'"{c}" INTEGER' for c in API)}  # fmt: skip
+    quoted = {
+        "k": ", ".join(f'"{c}" INTEGER' for c in KERNEL),
+        "a": ", ".join(f'"{c}" INTEGER' for c in API),
+    }
     db.execute(f"CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL ({quoted['k']})")
     db.execute(f"CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME ({quoted['a']})")
     db.execute("CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT)")
@@ -81,9 +89,11 @@ def write(path: Path, rows: int) -> None:
     db.execute("INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (1700000000000000000)")
     db.executemany(
         "INSERT INTO StringIds VALUES (?, ?)",
-        ((i, f"void library::kernel_{i}<float, (int){i}>(float const*, float*, int)")
-         for i in range(400)),
-    )  # fmt: skip
+        (
+            (i, f"void library::kernel_{i}<float, (int){i}>(float const*, float*, int)")
+            for i in range(400)
+        ),
+    )
     for table, columns, values in (
         ("KERNEL", KERNEL, kernels(rows // 3)),
         ("RUNTIME", API, calls(rows - rows // 3)),
@@ -136,8 +146,10 @@ def measured(what: str, path: Path, cache: Path) -> tuple[float, ...]:
         # Modules are compiled once, as those of an installed program are.
         env={k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
         | {"SIGHTLINE_CACHE": str(cache)},
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return tuple(map(float, done.stdout.split()))
 
 
@@ -163,8 +175,10 @@ def main() -> None:
             every = [measured(what, path, Path(scratch) / "cache") for _ in range(runs)]
             for rows, seconds, cpu, peak, load in every:
                 speed = f"{rows / seconds / 1e6:6.2f} M rows/s  {size / seconds:6.1f} MB/s"
-                print(f"{what:6}{seconds:7.2f} s {speed} {cpu:6.2f} CPU s  peak {peak:,.0f} MB"
-                      f"  (modules {load:.2f} s)")  # fmt: skip
+                print(
+                    f"{what:6}{seconds:7.2f} s {speed} {cpu:6.2f} CPU s  peak {peak:,.0f} MB"
+                    f"  (modules {load:.2f} s)"
+                )
             times[what] = statistics.median(seconds for _, seconds, *_ in every)
         middle = args.rows / times["ours"] / 1e6
         print(f"median {middle:.2f} M rows/s, {times['floor'] / times['ours']:.2f} times the floor")

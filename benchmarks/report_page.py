@@ -83,8 +83,9 @@ def command(store: str, target: Path) -> tuple[float, float, float]:
         [sys.executable, "-m", "sightline.cli.main", "report", store, "-o", str(target)],
         # A cache of its own: an answer that is kept from the time before would be taken.
         env={**os.environ, "SIGHTLINE_CACHE": tempfile.mkdtemp(dir=target.parent)},
-        check=True, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        check=True,
+        stderr=subprocess.DEVNULL,
+    )
     wall = time.perf_counter() - began
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     work = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
@@ -126,11 +127,15 @@ def main() -> int:
     rules = [p["rules and what they ask"][1] for p in parts]
     share = 100 * median(r / s for r, s in zip(rules, sums, strict=True))
     walls = median(sum(v[0] for v in p.values()) for p in parts)
-    print(f"{'all stages, one after another':34}{walls:8.2f}{median(sums):8.2f}   "
-          f"rules {share:.0f} % of it")  # fmt: skip
+    print(
+        f"{'all stages, one after another':34}{walls:8.2f}{median(sums):8.2f}   "
+        f"rules {share:.0f} % of it"
+    )
     wall, work, memory = (median(w[i] for w in whole) for i in range(3))
-    print(f"{'sightline report -o page.html':34}{wall:8.2f}{work:8.2f}   {memory:,.0f} MB at most, "
-          f"page {size / 1e6:.2f} MB")  # fmt: skip
+    print(
+        f"{'sightline report -o page.html':34}{wall:8.2f}{work:8.2f}   {memory:,.0f} MB at most, "
+        f"page {size / 1e6:.2f} MB"
+    )
     return 0
 
 

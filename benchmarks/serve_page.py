@@ -104,8 +104,10 @@ def measure(store: Path) -> None:
     began = time.perf_counter()
     server = subprocess.Popen(
         [sys.executable, "-m", "sightline.cli.main", "serve", str(store)],
-        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
     try:
         assert server.stdout is not None
         url = server.stdout.readline().strip()
@@ -135,20 +137,28 @@ def measure(store: Path) -> None:
             show(f"rows and range, {share:g} of the run shown", found)
         places = [rng.randrange(events) for _ in range(TIMES)]
         show("details of an event", [timed(url, f"facts?id={p}") for p in places])
-        show("next of a name", [
-            timed(url, f"next?at={rng.randrange(length)}&after=-1&name={rng.randrange(kinds)}")
-            for _ in range(TIMES)
-        ])  # fmt: skip
-        show("breakdown, 1 % of the run", [
-            timed(url, f"breakdown?from={a}&to={a + length // 100}")
-            for a in [rng.randrange(length) for _ in range(5)]
-        ])  # fmt: skip
+        show(
+            "next of a name",
+            [
+                timed(url, f"next?at={rng.randrange(length)}&after=-1&name={rng.randrange(kinds)}")
+                for _ in range(TIMES)
+            ],
+        )
+        show(
+            "breakdown, 1 % of the run",
+            [
+                timed(url, f"breakdown?from={a}&to={a + length // 100}")
+                for a in [rng.randrange(length) for _ in range(5)]
+            ],
+        )
         show("breakdown, all of the run", [timed(url, f"breakdown?from=0&to={length}")])
         name = urllib.parse.quote(block["names"][0])
         show("instances of a kernel", [timed(url, f"instances?name={name}")])
         now = memory(server.pid)
-        print(f"memory now {now['RssAnon']:,.0f} MB own, {now['RssFile']:,.0f} MB mapped file "
-              f"pages; {now['VmHWM']:,.0f} MB at most")  # fmt: skip
+        print(
+            f"memory now {now['RssAnon']:,.0f} MB own, {now['RssFile']:,.0f} MB mapped file "
+            f"pages; {now['VmHWM']:,.0f} MB at most"
+        )
     finally:
         server.terminate()
         server.wait()

@@ -11,7 +11,7 @@ db.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b INTEGER, text TEXT, c INTEG
 db.executemany(
     "INSERT INTO t VALUES (?, ?, ?, ?)",
     # A tree of three levels; some rows go on in overflow pages.
-    ((3 * i, (-1) ** i * 7**(i % 23), "x" * (i % 97 * (i % 13)), i or None) for i in range(600)),
-)  # fmt: skip
+    ((3 * i, (-1) ** i * 7 ** (i % 23), "x" * (i % 97 * (i % 13)), i or None) for i in range(600)),
+)
 db.commit()
 db.close()

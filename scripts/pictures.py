@@ -22,14 +22,19 @@ LIMIT_BYTES = 300_000
 # Name, theme, panel, and what is done there before the picture is taken.
 PICTURES = (
     ("report-light", "light", "summary", ""),
-    ("report-dark", "dark", "timeline", """async () => {
+    (
+        "report-dark",
+        "dark",
+        "timeline",
+        """async () => {
         const t = sightline.timeline;
         t.showMark(t.block.marks[0], t.block.marks[0].ranges[1]);
         const at = [...t.model.link].findIndex((v, i) => v > 0 && t.model.start[i] > t.shown[0]
             && t.model.fullName(i).includes("gemm"));
         await t.select(at, false);
-    }"""),
-)  # fmt: skip
+    }""",
+    ),
+)
 
 
 def main() -> int:
@@ -46,10 +51,18 @@ def main() -> int:
         page_file = Path(folder) / "report.html"
         # From its own folder, so that the page names the file and no path.
         subprocess.run(
-            [sys.executable, "-m", "sightline.cli.main", "report", RECORDING.name,
-             "-o", str(page_file)],
-            check=True, cwd=RECORDING.parent,
-        )  # fmt: skip
+            [
+                sys.executable,
+                "-m",
+                "sightline.cli.main",
+                "report",
+                RECORDING.name,
+                "-o",
+                str(page_file),
+            ],
+            check=True,
+            cwd=RECORDING.parent,
+        )
         browser = driver.chromium.launch(executable_path=chromium, args=FLAGS)
         for name, theme, panel, act in PICTURES:
             page = browser.new_page(viewport=SIZE, color_scheme=theme, reduced_motion="reduce")

@@ -25,18 +25,26 @@ from support.simulated import files_of, simulated
 
 REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference.md"
 FUNCTIONS = {
-    "importers": "read", "analyses": "run", "rules": "check", "model.tables": None,
-    "exporters": "write", "report.html.panels": "data",
-}  # fmt: skip
+    "importers": "read",
+    "analyses": "run",
+    "rules": "check",
+    "model.tables": None,
+    "exporters": "write",
+    "report.html.panels": "data",
+}
 MEMBERS = [(kind, name) for kind in registry.KINDS for name in registry.names(kind)]
 ANALYSES = list(registry.names("analyses"))
 RULES = list(registry.names("rules"))
 TABLES = list(registry.names("model.tables"))
 RUNS = ["random_program", "exposed_communication", "cpu_only"]
 UNITS = {
-    "_ns": "ns", "_bytes": "bytes", "_pct": "%", "_hz": "Hz", "_bytes_per_s": "bytes/s",
+    "_ns": "ns",
+    "_bytes": "bytes",
+    "_pct": "%",
+    "_hz": "Hz",
+    "_bytes_per_s": "bytes/s",
     "gb_per_s": "GB/s",
-}  # fmt: skip
+}
 
 
 def declared(name: str) -> Analysis:
@@ -97,9 +105,10 @@ def test_every_column_has_the_unit_that_its_name_says() -> None:
         (name, column.unit)
         for name, column in columns()
         for ending, unit in UNITS.items()
-        if column.name.endswith(ending) and column.unit != unit
+        if column.name.endswith(ending)
+        and column.unit != unit
         and not (ending == "_bytes" and column.name.endswith("_bytes_per_s"))
-    ]  # fmt: skip
+    ]
     assert wrong == []
 
 

@@ -13,18 +13,29 @@ from sightline.text import fit, kernel_name
     ("name", "short"),
     [
         ("ampere_sgemm_32x128_tn", "ampere_sgemm_32x128_tn"),
-        ("ncclDevKernel_AllReduce_Sum_f16_RING_LL(ncclDevComm*, unsigned long)",
-         "ncclDevKernel_AllReduce_Sum_f16_RING_LL"),
-        ("void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>, "
-         "at::detail::Array<char*, 3> >(int, at::native::AddFunctor<float>)",
-         "vectorized_elementwise_kernel<AddFunctor>"),
-        ("void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<float, float>(int)",
-         "vectorized_layer_norm_kernel"),
-        ("void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_64x64_32x6_tn_align8>"
-         "(T1::Params)", "cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_64x64_32x6_tn_align8"),
+        (
+            "ncclDevKernel_AllReduce_Sum_f16_RING_LL(ncclDevComm*, unsigned long)",
+            "ncclDevKernel_AllReduce_Sum_f16_RING_LL",
+        ),
+        (
+            "void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>, "
+            "at::detail::Array<char*, 3> >(int, at::native::AddFunctor<float>)",
+            "vectorized_elementwise_kernel<AddFunctor>",
+        ),
+        (
+            "void at::native::(anonymous namespace)::"
+            "vectorized_layer_norm_kernel<float, float>(int)",
+            "vectorized_layer_norm_kernel",
+        ),
+        (
+            "void cutlass::Kernel2<"
+            "cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_64x64_32x6_tn_align8>"
+            "(T1::Params)",
+            "cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_64x64_32x6_tn_align8",
+        ),
         ("", ""),
     ],
-)  # fmt: skip
+)
 def test_kernel_name(name, short):
     assert kernel_name(name) == short
 

@@ -65,10 +65,15 @@ __all__ = [
 
 # Where each part of the in-code API is; loaded when it is first used.
 _INLINE = {
-    "annotate": "annotate", "mark": "annotate", "step": "step", "capture": "capture",
-    "checkpoint": "memory", "memory_history": "memory", "gpu_monitor": "gpu_monitor",
+    "annotate": "annotate",
+    "mark": "annotate",
+    "step": "step",
+    "capture": "capture",
+    "checkpoint": "memory",
+    "memory_history": "memory",
+    "gpu_monitor": "gpu_monitor",
     "profile": "timing",
-}  # fmt: skip
+}
 
 
 def open(*paths: str, keep_identity: bool = False) -> Run:

@@ -161,9 +161,7 @@ def test_depth_counts_who_entered_and_has_not_left(rows: list[Interval]) -> None
     got = depth_at(frame(rows), BY, "start_ns", "end_ns").to_list()
     want = []
     for i, (g, start, _) in enumerate(rows):
-        others = [
-            (j, s, e) for j, (h, s, e) in enumerate(rows) if h == g and j != i
-        ]  # fmt: skip
+        others = [(j, s, e) for j, (h, s, e) in enumerate(rows) if h == g and j != i]
         want.append(sum(e > start and (s < start or (s == start and j < i)) for j, s, e in others))
     assert got == want
 

@@ -21,8 +21,14 @@ def frame(rows, columns):
 @given(queries, events, st.integers(0, 2))
 def test_the_last_event_of_the_group_is_found(asked, known, width):
     by = ["a", "b"][:width]
-    found = latest(frame(asked, ["a", "b", "at"]), "at", frame(known, ["a", "b", "t", "tie"]),
-                   "t", by, ties=["tie"])  # fmt: skip
+    found = latest(
+        frame(asked, ["a", "b", "at"]),
+        "at",
+        frame(known, ["a", "b", "t", "tie"]),
+        "t",
+        by,
+        ties=["tie"],
+    )
     assert found.to_list() == [plainly(query, known, width) for query in asked]
 
 
@@ -32,9 +38,12 @@ def plainly(query, known, width):
     before = [
         (t, tie, row)
         for row, (a, b, t, tie) in enumerate(known)
-        if None not in group and at is not None and t is not None
-        and [a, b][:width] == group and t <= at
-    ]  # fmt: skip
+        if None not in group
+        and at is not None
+        and t is not None
+        and [a, b][:width] == group
+        and t <= at
+    ]
     return max(before)[2] if before else None
 
 

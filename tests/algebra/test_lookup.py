@@ -24,14 +24,14 @@ from sightline.algebra.lookup import (
 STRETCH = 1 << 40
 ids = st.lists(
     st.tuples(st.integers(0, 3), st.integers(0, 30)).map(lambda t: t[0] * STRETCH + t[1]),
-    unique=True, max_size=20,
-)  # fmt: skip
-wanted = st.lists(
-    st.none() | st.tuples(st.integers(-1, 4), st.integers(-3, 33)).map(
-        lambda t: t[0] * STRETCH + t[1]
-    ),
+    unique=True,
     max_size=20,
-)  # fmt: skip
+)
+wanted = st.lists(
+    st.none()
+    | st.tuples(st.integers(-1, 4), st.integers(-3, 33)).map(lambda t: t[0] * STRETCH + t[1]),
+    max_size=20,
+)
 
 
 @given(ids, wanted, st.booleans())
@@ -59,11 +59,14 @@ def test_names_are_matched_and_missing_ones_are_not():
 
 ROWS = st.lists(
     st.tuples(
-        st.none() | st.integers(-1, 1), st.none() | st.sampled_from(["", "a", "b"]),
-        st.integers(0, 1), st.just(7), st.none() | st.sampled_from(["x", "y"]),
+        st.none() | st.integers(-1, 1),
+        st.none() | st.sampled_from(["", "a", "b"]),
+        st.integers(0, 1),
+        st.just(7),
+        st.none() | st.sampled_from(["x", "y"]),
     ),
     max_size=20,
-)  # fmt: skip
+)
 
 
 @given(ROWS, st.sampled_from([1 << 62, 4]))

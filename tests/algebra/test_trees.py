@@ -129,9 +129,13 @@ def test_open_at_finds_the_innermost_range(
 ) -> None:
     host = table(rows, texts)
     threads = pl.DataFrame(
-        {"rank": [0] * len(asked), "pid": [1] * len(asked),
-         "tid": [a[0] for a in asked], "t": [a[1] for a in asked]}
-    )  # fmt: skip
+        {
+            "rank": [0] * len(asked),
+            "pid": [1] * len(asked),
+            "tid": [a[0] for a in asked],
+            "t": [a[1] for a in asked],
+        }
+    )
     got = open_at(host, threads, "t").to_list()
     parent = host.get_column("parent_id").to_list()
     for (thread, t), found in zip(asked, got, strict=True):

@@ -11,10 +11,17 @@ from sightline.model.run import Run
 from support import traces
 
 
-def kernel(name: str, at: int, length: int, op: str, n_in: int, n_out: int, size: int = 4,
-           **more: object) -> traces.Event:  # fmt: skip
-    told = {"Collective name": op, "dtype": "Float", "Process Group Name": "dp",
-            "Group size": size, "In msg nelems": n_in, "Out msg nelems": n_out}  # fmt: skip
+def kernel(
+    name: str, at: int, length: int, op: str, n_in: int, n_out: int, size: int = 4, **more: object
+) -> traces.Event:
+    told = {
+        "Collective name": op,
+        "dtype": "Float",
+        "Process Group Name": "dp",
+        "Group size": size,
+        "In msg nelems": n_in,
+        "Out msg nelems": n_out,
+    }
     return traces.kernel(f"ncclDevKernel_{name}", at, length, **told, **more)
 
 
@@ -40,9 +47,11 @@ def test_bandwidths_are_those_of_nccl_tests(tmp_path: Path) -> None:
     found = asked(run)
     bus = {op: row["bus_bandwidth_gb_per_s"] for (op, size), row in found.items() if size == 4e6}
     assert bus == {
-        "allreduce": pytest.approx(60), "allgatherbase": pytest.approx(30),
-        "reducescatterbase": pytest.approx(30), "broadcast": pytest.approx(40),
-    }  # fmt: skip
+        "allreduce": pytest.approx(60),
+        "allgatherbase": pytest.approx(30),
+        "reducescatterbase": pytest.approx(30),
+        "broadcast": pytest.approx(40),
+    }
     assert all(
         row["algorithm_bandwidth_gb_per_s"] == pytest.approx(40)
         for (_, size), row in found.items()

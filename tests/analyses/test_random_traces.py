@@ -22,22 +22,36 @@ NAMES = ("gemm", "add", "ncclDevKernel_AllReduce", "Memcpy HtoD (Pinned -> Devic
 tenths = st.integers(0, 400).map(lambda n: f"{n / 10:.1f}")
 device_events = st.builds(
     lambda name, ts, dur, number, device, stream: t.kernel(
-        name, ts, dur, number, device=device, stream=stream,
+        name,
+        ts,
+        dur,
+        number,
+        device=device,
+        stream=stream,
         cat="gpu_memcpy" if "Memcpy" in name else "gpu_memset" if name == "Memset" else "kernel",
     ),
-    st.sampled_from(NAMES), tenths, st.sampled_from(["0", "0.1", "3.7", "20", "80.05"]),
-    st.integers(1, 8), st.integers(0, 1), st.integers(7, 8),
-)  # fmt: skip
+    st.sampled_from(NAMES),
+    tenths,
+    st.sampled_from(["0", "0.1", "3.7", "20", "80.05"]),
+    st.integers(1, 8),
+    st.integers(0, 1),
+    st.integers(7, 8),
+)
 host_events = st.builds(
     lambda kind, ts, dur, number: {
-        "launch": t.launch(ts, dur, number), "sync": t.call("cudaDeviceSynchronize", ts, dur),
-        "wait": t.call("cudaStreamWaitEvent", ts, dur), "alloc": t.call("cudaMalloc", ts, dur),
-        "op": t.op("aten::mm", ts, dur), "mark": t.host("user_annotation", "mark", ts, dur),
+        "launch": t.launch(ts, dur, number),
+        "sync": t.call("cudaDeviceSynchronize", ts, dur),
+        "wait": t.call("cudaStreamWaitEvent", ts, dur),
+        "alloc": t.call("cudaMalloc", ts, dur),
+        "op": t.op("aten::mm", ts, dur),
+        "mark": t.host("user_annotation", "mark", ts, dur),
         "step": t.step(number, ts, dur),
     }[kind],
     st.sampled_from(["launch"] * 4 + ["sync", "wait", "alloc", "op", "op", "mark", "step"]),
-    tenths, st.sampled_from(["0", "0.5", "5", "30"]), st.integers(1, 8),
-)  # fmt: skip
+    tenths,
+    st.sampled_from(["0", "0.5", "5", "30"]),
+    st.integers(1, 8),
+)
 
 
 @pytest.fixture(scope="module")

@@ -153,9 +153,7 @@ def test_overlap_agrees_with_the_breakdown(case: Simulated) -> None:
 def test_streams_hold_all_operations(case: Simulated) -> None:
     rows = by_device(case.run.ask("streams").to_dicts())
     for key, truth in devices(case).items():
-        ops = [
-            op for op in case.program.ranks[key[0]].ops if case.device_id(op.device) == key[1]
-        ]  # fmt: skip
+        ops = [op for op in case.program.ranks[key[0]].ops if case.device_id(op.device) == key[1]]
         assert {r["stream_id"] for r in rows[key]} == {op.stream for op in ops}
         assert sum(r["ops"] for r in rows[key]) == len(ops)
         # In the simulator the operations of one stream never overlap.

@@ -25,9 +25,14 @@ def test_json_is_a_list_the_most_important_first(trace):
 
 @pytest.mark.parametrize(
     ("gate", "code"),
-    [("warning", 1), ("critical", 1), ("dataloader-starved", 1), ("launch-bound", 0),
-     ("dataloader_starved", 1)],
-)  # fmt: skip
+    [
+        ("warning", 1),
+        ("critical", 1),
+        ("dataloader-starved", 1),
+        ("launch-bound", 0),
+        ("dataloader_starved", 1),
+    ],
+)
 def test_fail_on(trace, gate, code):
     assert sightline("findings", trace, "--fail-on", gate).code == code
 
@@ -64,9 +69,15 @@ def test_whatif(trace):
 
 @pytest.mark.parametrize(
     "words",
-    [["--scale", "kernel:x"], ["--remove", "nothing:x"], ["--remove", "kernel:no_such"],
-     ["--scale", "kernel:x=fast"], ["--remove", "kernel:("], []],
-)  # fmt: skip
+    [
+        ["--scale", "kernel:x"],
+        ["--remove", "nothing:x"],
+        ["--remove", "kernel:no_such"],
+        ["--scale", "kernel:x=fast"],
+        ["--remove", "kernel:("],
+        [],
+    ],
+)
 def test_a_wrong_wish_is_an_error(trace, words):
     assert sightline("whatif", trace, *words).code == 2
 

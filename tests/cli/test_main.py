@@ -138,8 +138,11 @@ def test_json_is_a_list_of_row_objects_and_nothing_else(trace):
     (row,) = json.loads(outcome.out)
     assert outcome.err == ""
     assert (row["window_ns"], row["compute_ns"], row["exposed_copy_ns"], row["idle_ns"]) == (
-        130_000, 100_000, 20_000, 10_000,
-    )  # fmt: skip
+        130_000,
+        100_000,
+        20_000,
+        10_000,
+    )
 
 
 def test_every_format_holds_the_same_table(trace):

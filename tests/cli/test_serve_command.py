@@ -19,8 +19,10 @@ def test_it_prints_the_address_and_answers_there(tmp_path):
     write(tmp_path, TRACE, name="t.json")
     server = subprocess.Popen(
         [sys.executable, "-m", "sightline.cli.main", "serve", str(tmp_path / "t.json")],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     try:
         url = server.stdout.readline().strip()
         assert url.startswith("http://127.0.0.1:")
@@ -38,9 +40,12 @@ def test_it_prints_the_address_and_answers_there(tmp_path):
 
 @pytest.mark.parametrize(
     ("option", "words"),
-    [(["--host", "everywhere"], "no IP address"), (["--port", "70000"], "no port 70000"),
-     (["--host", "203.0.113.1"], "cannot listen")],
-)  # fmt: skip
+    [
+        (["--host", "everywhere"], "no IP address"),
+        (["--port", "70000"], "no port 70000"),
+        (["--host", "203.0.113.1"], "cannot listen"),
+    ],
+)
 def test_a_wrong_address_is_said(tmp_path, option, words):
     trace = write(tmp_path, TRACE, name="t.json")
     outcome = sightline("serve", trace, *option)

@@ -37,8 +37,9 @@ def test_ranks_and_joins_over_several_recordings(tmp_path):
         "ORDER BY 1"
     )
     assert rows(tmp_path, query) == [
-        {"rank": 0, "name": "cudaLaunchKernel"}, {"rank": 3, "name": "cudaLaunchKernel"},
-    ]  # fmt: skip
+        {"rank": 0, "name": "cudaLaunchKernel"},
+        {"rank": 3, "name": "cudaLaunchKernel"},
+    ]
 
 
 def test_a_column_that_only_some_recordings_have(tmp_path):

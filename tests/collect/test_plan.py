@@ -20,12 +20,26 @@ from synth_ncu import Kernel, report
 from synth_nsys import Export
 
 MACHINE = {
-    "gpus": [], "nvidia_driver": None, "nsys": None, "ncu": None, "rocprofv3": None,
-    "unitrace": None, "perf": "6.1", "py_spy": "0.4.3", "torch": "2.13.0",
-    "counters_need_admin": None, "perf_event_paranoid": 2, "ptrace_scope": 1,
-}  # fmt: skip
-WITH_GPU = {**MACHINE, "gpus": ["H100"], "nsys": "2026.2", "ncu": "2026.1",
-            "counters_need_admin": False}  # fmt: skip
+    "gpus": [],
+    "nvidia_driver": None,
+    "nsys": None,
+    "ncu": None,
+    "rocprofv3": None,
+    "unitrace": None,
+    "perf": "6.1",
+    "py_spy": "0.4.3",
+    "torch": "2.13.0",
+    "counters_need_admin": None,
+    "perf_event_paranoid": 2,
+    "ptrace_scope": 1,
+}
+WITH_GPU = {
+    **MACHINE,
+    "gpus": ["H100"],
+    "nsys": "2026.2",
+    "ncu": "2026.1",
+    "counters_need_admin": False,
+}
 
 
 @pytest.mark.parametrize(
@@ -84,14 +98,31 @@ def test_the_command_line_of_ncu_changes_no_clock_unless_asked():
     base = commands.ncu(["./a.out"], Path("/r/k"), {})
     assert base[base.index("--clock-control") + 1] == "none"
     assert base[base.index("--launch-count") + 1] == "50"
-    asked = commands.ncu(["./a.out"], Path("/r/k"), {
-        "lock_clocks": True, "kernel": "gemm", "launch_skip": 10, "launch_count": 3,
-        "replay": "application", "set": "roofline", "graph": "graph", "capture": True,
-    })  # fmt: skip
+    asked = commands.ncu(
+        ["./a.out"],
+        Path("/r/k"),
+        {
+            "lock_clocks": True,
+            "kernel": "gemm",
+            "launch_skip": 10,
+            "launch_count": 3,
+            "replay": "application",
+            "set": "roofline",
+            "graph": "graph",
+            "capture": True,
+        },
+    )
     text = " ".join(asked)
-    for part in ("--clock-control base", "--kernel-name regex:gemm", "--launch-skip 10",
-                 "--launch-count 3", "--replay-mode application", "--set roofline",
-                 "--graph-profiling graph", "--profile-from-start off"):  # fmt: skip
+    for part in (
+        "--clock-control base",
+        "--kernel-name regex:gemm",
+        "--launch-skip 10",
+        "--launch-count 3",
+        "--replay-mode application",
+        "--set roofline",
+        "--graph-profiling graph",
+        "--profile-from-start off",
+    ):
         assert part in text
 
 
@@ -156,8 +187,14 @@ def test_what_was_fixed_is_said(tmp_path):
     (base / "cpu0/cpufreq/scaling_governor").write_text("performance\n")
     (base / "intel_pstate").mkdir()
     (base / "intel_pstate/no_turbo").write_text("1\n")
-    gpu = {"name": "x", "persistence": True, "power_cap_w": 500.0, "power_cap_default_w": 700.0,
-           "application_clock_mhz": 1410, "default_application_clock_mhz": 1980}  # fmt: skip
+    gpu = {
+        "name": "x",
+        "persistence": True,
+        "power_cap_w": 500.0,
+        "power_cap_default_w": 700.0,
+        "application_clock_mhz": 1410,
+        "default_application_clock_mhz": 1980,
+    }
     (note,) = conditions.notes(conditions.host(tmp_path), [gpu])
     assert "GPU 0: persistence on, power cap 500 W (default 700 W)" in note["text"]
     assert "application clock set to 1410 MHz" in note["text"]
@@ -179,9 +216,10 @@ def gpu_machine(tmp_path):
     fakes.library(tools, "libnvidia-ml.so.1", fakes.NVML)
     fakes.library(tools, "libnvToolsExt.so.1", fakes.NVTX)
     return recording.clean(
-        PATH=f"{tools}{os.pathsep}{os.environ['PATH']}", LD_LIBRARY_PATH=str(tools),
+        PATH=f"{tools}{os.pathsep}{os.environ['PATH']}",
+        LD_LIBRARY_PATH=str(tools),
         CALLS=str(tmp_path / "calls"),
-    )  # fmt: skip
+    )
 
 
 def nsys_export(folder: Path) -> Path:
@@ -216,8 +254,18 @@ sys.exit(9)
 
 def test_a_run_with_nsys_and_nvml(tmp_path, gpu_machine):
     gpu_machine |= {"LAST_OPTION": "--wait", "RECORDING": str(nsys_export(tmp_path))}
-    done = recording.run("--backend", "nsys,nvml", "-o", "r", "--", sys.executable, "-c", MARKED,
-                         cwd=tmp_path, env=gpu_machine)  # fmt: skip
+    done = recording.run(
+        "--backend",
+        "nsys,nvml",
+        "-o",
+        "r",
+        "--",
+        sys.executable,
+        "-c",
+        MARKED,
+        cwd=tmp_path,
+        env=gpu_machine,
+    )
     assert done.returncode == 9, done.stderr
     words = called(gpu_machine)
     assert words[:2] == ["nsys", "profile"]
@@ -245,8 +293,20 @@ def test_a_run_with_nsys_and_nvml(tmp_path, gpu_machine):
 
 def test_a_run_with_ncu(tmp_path, gpu_machine):
     gpu_machine |= {"LAST_OPTION": "--launch-count", "RECORDING": str(ncu_report(tmp_path))}
-    done = recording.run("--for", "kernels", "--kernel", "sgemm", "-o", "k", "--", "sh", "-c",
-                         "exit 4", cwd=tmp_path, env=gpu_machine)  # fmt: skip
+    done = recording.run(
+        "--for",
+        "kernels",
+        "--kernel",
+        "sgemm",
+        "-o",
+        "k",
+        "--",
+        "sh",
+        "-c",
+        "exit 4",
+        cwd=tmp_path,
+        env=gpu_machine,
+    )
     assert done.returncode == 4, done.stderr
     words = called(gpu_machine)
     assert words[0] == "ncu"

@@ -86,8 +86,9 @@ def test_what_is_printed_last_can_be_typed(tmp_path):
     work = tmp_path / "work"
     work.mkdir()
     mark = "import sightline as sl\nwith sl.annotate('x'): pass"
-    done = recording.run("--backend", "torch", "-o", tmp_path / "a b", "--", PY, "-c", mark,
-                         cwd=work)  # fmt: skip
+    done = recording.run(
+        "--backend", "torch", "-o", tmp_path / "a b", "--", PY, "-c", mark, cwd=work
+    )
     last = done.stderr.splitlines()[-1]
     assert last == f"Again, or more:  sightline report '{tmp_path / 'a b.sightline'}'"
 
@@ -148,8 +149,15 @@ def test_ctrl_c_in_a_terminal_reaches_the_program_once(tmp_path):
         fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
 
     words = [*recording.COMMAND, *PLAIN, "-o", "r", "--", PY, "-c", COUNTING]
-    process = subprocess.Popen(words, cwd=tmp_path, env=recording.clean(), stdin=slave,
-                               stdout=slave, stderr=slave, preexec_fn=own_terminal)  # fmt: skip
+    process = subprocess.Popen(
+        words,
+        cwd=tmp_path,
+        env=recording.clean(),
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        preexec_fn=own_terminal,
+    )
     os.close(slave)
     said = b""
     while b"ready" not in said:
@@ -184,8 +192,14 @@ def test_a_program_that_never_ends_is_ended_with_all_that_it_started(tmp_path, m
         "from sightline.cli.main import main\nsys.exit(main())"
     )
     words = ["run", *PLAIN, "--timeout", "1.5", "-o", "r", "--", PY, "-c", HANGING]
-    done = subprocess.run([PY, "-c", code, *words], cwd=tmp_path, env=recording.clean(),
-                          capture_output=True, text=True, timeout=30)  # fmt: skip
+    done = subprocess.run(
+        [PY, "-c", code, *words],
+        cwd=tmp_path,
+        env=recording.clean(),
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
     assert done.returncode == 124
     assert "ended by --timeout" in done.stderr
     time.sleep(0.1)
@@ -240,8 +254,9 @@ def test_the_users_own_sitecustomize_still_runs(tmp_path):
     own.mkdir()
     (own / "sitecustomize.py").write_text("import builtins\nbuiltins.own_ran = 1\n")
     code = "import sys; print(own_ran, sys.modules['sitecustomize'].__file__)"
-    done = recording.run(*PLAIN, "--", PY, "-c", code, cwd=tmp_path,
-                         env=recording.clean(PYTHONPATH=str(own)))  # fmt: skip
+    done = recording.run(
+        *PLAIN, "--", PY, "-c", code, cwd=tmp_path, env=recording.clean(PYTHONPATH=str(own))
+    )
     assert done.stdout.split() == ["1", str(own / "sitecustomize.py")]
 
 
@@ -253,8 +268,9 @@ def test_a_python_without_sightline_can_be_recorded(tmp_path):
         "import sightline as sl, sys\nsl.mark('here')\n"
         "try:\n    import polars\nexcept ImportError:\n    print('its own')\n"
     )
-    done = recording.run(*PLAIN, "-o", "r", "--", other / "bin" / "python", "-c", code,
-                         cwd=tmp_path)  # fmt: skip
+    done = recording.run(
+        *PLAIN, "-o", "r", "--", other / "bin" / "python", "-c", code, cwd=tmp_path
+    )
     assert done.stdout == "its own\n", done.stderr
     assert sl.open(str(tmp_path / "r.sightline")).rows("host_ops") == 1
 
@@ -263,14 +279,15 @@ def test_ranks_that_are_not_asked_for_write_nothing(tmp_path):
     code = "import sightline as sl; sl.mark('x')"
     for rank in (1, 3):
         env = recording.clean(RANK=str(rank), WORLD_SIZE="4", LOCAL_RANK=str(rank))
-        done = recording.run(*PLAIN, "-o", "job", "--ranks", "0,3", "--", PY, "-c", code,
-                             cwd=tmp_path, env=env)  # fmt: skip
+        done = recording.run(
+            *PLAIN, "-o", "job", "--ranks", "0,3", "--", PY, "-c", code, cwd=tmp_path, env=env
+        )
         assert done.returncode == 0, done.stderr
     run = sl.open(str(tmp_path / "job.sightline"))
     recordings = run.table("recordings").sort("rank")
     assert recordings.select("rank", "world_size", "rank_source").rows() == [
         (3, 4, "recording"),
-    ]  # fmt: skip
+    ]
 
 
 def test_a_choice_of_ranks_that_chose_none_is_in_the_reason(tmp_path):
@@ -302,8 +319,10 @@ def test_a_c_program_is_sampled(tmp_path):
     if shutil.which("cc") is None:
         pytest.skip("there is no C compiler")
     (tmp_path / "hot.c").write_text(HOT)
-    subprocess.run(["cc", "-O1", "-fno-omit-frame-pointer", "-o", tmp_path / "hot",
-                    tmp_path / "hot.c"], check=True)  # fmt: skip
+    subprocess.run(
+        ["cc", "-O1", "-fno-omit-frame-pointer", "-o", tmp_path / "hot", tmp_path / "hot.c"],
+        check=True,
+    )
     began = time.time_ns()
     done = recording.run("--backend", "cpu", "--", "./hot", cwd=tmp_path)
     result, cpu_ns = done.stdout.split()
@@ -348,8 +367,9 @@ def test_a_plain_python_script_is_sampled(tmp_path):
 
 
 def test_dry_run_prints_and_runs_nothing(tmp_path):
-    done = recording.run("--dry-run", "--backend", "torch", "--steps", "2:1:5", "--", "touch", "x",
-                         cwd=tmp_path)  # fmt: skip
+    done = recording.run(
+        "--dry-run", "--backend", "torch", "--steps", "2:1:5", "--", "touch", "x", cwd=tmp_path
+    )
     assert done.returncode == 0
     assert list(tmp_path.iterdir()) == []
     lines = done.stdout.splitlines()

@@ -38,9 +38,10 @@ class Behaviour:
         place.mkdir(parents=True, exist_ok=True)
         for rank in range(self.ranks):
             document = {
-                "schemaVersion": 1, "traceEvents": [traces.kernel(f"gemm{rank}", 0, 5)],
+                "schemaVersion": 1,
+                "traceEvents": [traces.kernel(f"gemm{rank}", 0, 5)],
                 "distributedInfo": {"rank": rank, "world_size": self.ranks},
-            }  # fmt: skip
+            }
             data = gzip.compress(json.dumps(document).encode())
             with (place / f"node17_{100 + rank}.rank{rank}.pt.trace.json.gz").open("wb") as file:
                 file.write(data[:20])
@@ -95,8 +96,9 @@ def test_vllm_slow_to_stop_and_late_with_its_files(serving, tmp_path, monkeypatc
     behaviour.folder.mkdir()
     old = behaviour.folder / "old.rank0.pt.trace.json"
     old.write_text('{"traceEvents": []}')  # of an earlier recording: not ours
-    outcome = sightline("run", "--server", "vllm", url, "--seconds", "0.2", "-o", "s",
-                        "--traces", behaviour.folder)  # fmt: skip
+    outcome = sightline(
+        "run", "--server", "vllm", url, "--seconds", "0.2", "-o", "s", "--traces", behaviour.folder
+    )
     assert outcome.code == 0, outcome.err
     assert [path for path, _ in behaviour.asked] == ["/start_profile", "/stop_profile"]
     folder = tmp_path / "s.sightline"
@@ -104,8 +106,9 @@ def test_vllm_slow_to_stop_and_late_with_its_files(serving, tmp_path, monkeypatc
     assert names == ["server-0.rank0.json.gz", "server-1.rank1.json.gz"]  # no host's name in it
     run = sl.open(str(folder))
     assert run.table("device_ops").sort("rank").select("rank", "name").rows() == [
-        (0, "gemm0"), (1, "gemm1"),
-    ]  # fmt: skip
+        (0, "gemm0"),
+        (1, "gemm1"),
+    ]
     assert "rank_by_order" not in run.table("quality").get_column("kind").to_list()
     assert old.exists()
     assert "gemm0" in outcome.err  # the report
@@ -128,8 +131,9 @@ def test_a_server_without_a_profiler_says_what_it_needs(serving, tmp_path, monke
     url, behaviour = serving
     behaviour.refuse.add("/start_profile")
     monkeypatch.chdir(tmp_path)
-    outcome = sightline("run", "--server", "vllm", url, "--seconds", "0.1", "-o", "s",
-                        "--traces", tmp_path)  # fmt: skip
+    outcome = sightline(
+        "run", "--server", "vllm", url, "--seconds", "0.1", "-o", "s", "--traces", tmp_path
+    )
     assert outcome.code == 2
     assert "vllm refused /start_profile: HTTP 404" in outcome.err
     assert "VLLM_TORCH_PROFILER_DIR" in outcome.err
@@ -170,6 +174,17 @@ def test_tensorrt_llm_is_told_when_it_starts(tmp_path):
     code = "import os; print(os.environ['TLLM_PROFILE_START_STOP'])"
     import sys
 
-    done = recording.run("--server", "trtllm", "-", "--steps", "90:10:25", "--no-report", "--",
-                         sys.executable, "-c", code, cwd=tmp_path)  # fmt: skip
+    done = recording.run(
+        "--server",
+        "trtllm",
+        "-",
+        "--steps",
+        "90:10:25",
+        "--no-report",
+        "--",
+        sys.executable,
+        "-c",
+        code,
+        cwd=tmp_path,
+    )
     assert done.stdout == "100-125\n"

@@ -40,8 +40,15 @@ def train(folder: Path, ranks: int, *options: str, steps: int = 6) -> Recorded:
     words = [PY, TRAIN, "--steps", steps, "--width", 32]
     if ranks > 1:
         launcher = ["-m", "torch.distributed.run", "--nproc-per-node", ranks]
-        words = [PY, *launcher, "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0",
-                 *words[1:]]  # fmt: skip
+        words = [
+            PY,
+            *launcher,
+            "--rdzv-backend",
+            "c10d",
+            "--rdzv-endpoint",
+            "localhost:0",
+            *words[1:],
+        ]
     env = recording.clean(OMP_NUM_THREADS="1", TORCHELASTIC_ERROR_FILE="")
     done = recording.run(*options, "-o", "t", "--", *words, cwd=folder, env=env)
     assert done.returncode == 0, done.stderr
@@ -131,8 +138,16 @@ def test_each_rank_has_one_trace_and_the_launcher_none(two):
 def test_the_report_shows_it_all(two, tmp_path):
     outcome = sightline("report", two.folder)
     assert outcome.code == 0
-    for text in ("t.sightline · 2 ranks", "Steps", "Marked ranges", "forward", "Checkpoints",
-                 "after the first step", "aten::addmm", "recording cost"):  # fmt: skip
+    for text in (
+        "t.sightline · 2 ranks",
+        "Steps",
+        "Marked ranges",
+        "forward",
+        "Checkpoints",
+        "after the first step",
+        "aten::addmm",
+        "recording cost",
+    ):
         assert text in outcome.out, text
     assert "no steps are marked" not in outcome.out
     assert max(map(len, outcome.out.splitlines())) <= 80
@@ -171,8 +186,13 @@ slow = pytest.mark.skipif("SIGHTLINE_SLOW" not in os.environ, reason="runs with 
 @slow
 def test_all_of_a_program_that_has_the_result_that_it_has_alone(tmp_path):
     env = recording.clean(OMP_NUM_THREADS="1")
-    plain = subprocess.run([PY, TRAIN, "--steps", "6", "--width", "32"], env=env, text=True,
-                           capture_output=True, check=True)  # fmt: skip
+    plain = subprocess.run(
+        [PY, TRAIN, "--steps", "6", "--width", "32"],
+        env=env,
+        text=True,
+        capture_output=True,
+        check=True,
+    )
     alone = train(tmp_path, 1, "--backend", "torch")
     assert json.loads(plain.stdout) == alone.done[0]
     run = sl.open(str(alone.folder))
@@ -199,8 +219,9 @@ with sl.annotate("last"):
 
 def test_the_programs_own_profiler_has_its_way_and_a_kill_leaves_the_rest(tmp_path):
     """Ours ends when theirs begins; then the process is killed, and what was marked is there."""
-    done = recording.run("--no-report", "--backend", "torch", "-o", "t", "--", PY, "-c",
-                         OWN_PROFILER, cwd=tmp_path)  # fmt: skip
+    done = recording.run(
+        "--no-report", "--backend", "torch", "-o", "t", "--", PY, "-c", OWN_PROFILER, cwd=tmp_path
+    )
     assert done.stdout == "8\n", done.stderr
     assert done.returncode == 137
     run = sl.open(str(tmp_path / "t.sightline"))
@@ -231,8 +252,18 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 def test_killed_while_the_profiler_runs_the_marks_remain(tmp_path):
     """The trace never came to be, so the marks beside it count; steps by the optimizer."""
-    done = recording.run("--no-report", "--backend", "torch", "-o", "t", "--", PY, "-c",
-                         KILLED_WHILE_PROFILING, cwd=tmp_path)  # fmt: skip
+    done = recording.run(
+        "--no-report",
+        "--backend",
+        "torch",
+        "-o",
+        "t",
+        "--",
+        PY,
+        "-c",
+        KILLED_WHILE_PROFILING,
+        cwd=tmp_path,
+    )
     assert done.returncode == 137, done.stderr
     folder = tmp_path / "t.sightline"
     assert not list(folder.glob("*.json.gz"))

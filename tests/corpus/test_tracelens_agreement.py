@@ -90,9 +90,10 @@ def in_their_scope(recording: str) -> list[sweep.Operation]:
     events = sweep.events_of(sweep.parse(TRACES / recording))
     linked = {e["id"] for e in events if e.get("ph") == "s" and e.get("cat") == "ac2g"}
     linked |= {
-        e["args"]["correlation"] for e in events if "GraphLaunch" in str(e.get("name"))
-        and e.get("cat") == "cuda_runtime"
-    }  # fmt: skip
+        e["args"]["correlation"]
+        for e in events
+        if "GraphLaunch" in str(e.get("name")) and e.get("cat") == "cuda_runtime"
+    }
     found = []
     for event in events:
         kind = sweep.class_of(event) if event.get("ph") == "X" else None

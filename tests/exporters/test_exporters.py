@@ -133,14 +133,24 @@ def test_perfetto_holds_every_slice_and_every_launch(scenario, tmp_path):
 def test_perfetto_keeps_kernels_that_overlap_on_one_stream(tmp_path):
     run = traces.opened(
         tmp_path,
-        [traces.kernel("first", 0, 100), traces.kernel("second", 50, 100),
-         traces.kernel("third", 60, 10), traces.op("a", 0, 50), traces.op("crossing", 25, 50)],
-    )  # fmt: skip
+        [
+            traces.kernel("first", 0, 100),
+            traces.kernel("second", 50, 100),
+            traces.kernel("third", 60, 10),
+            traces.op("a", 0, 50),
+            traces.op("crossing", 25, 50),
+        ],
+    )
     (path,) = perfetto.write(run, tmp_path / "t")
     found, _ = slices(path.read_bytes())
     lengths = {name: end - start for name, start, end in found}
-    assert lengths == {"first": 100_000, "second": 100_000, "third": 10_000, "a": 50_000,
-                       "crossing": 50_000}  # fmt: skip
+    assert lengths == {
+        "first": 100_000,
+        "second": 100_000,
+        "third": 10_000,
+        "a": 50_000,
+        "crossing": 50_000,
+    }
 
 
 # -- tables ---------------------------------------------------------------------------------------

@@ -104,27 +104,41 @@ def test_why_puts_the_reason_first_and_the_callers_leaf_first():
     how = from_paths(
         [
             (
-                [("python", "main"), ("python", "step"), ("op", "mm"), ("api", "cudaLaunchKernel"),
-                 ("kernel", "gemm"), ("instruction", "+0x40 LDG"), ("stall_class", "memory wait"),
-                 ("stall_reason", "long_scoreboard")],
+                [
+                    ("python", "main"),
+                    ("python", "step"),
+                    ("op", "mm"),
+                    ("api", "cudaLaunchKernel"),
+                    ("kernel", "gemm"),
+                    ("instruction", "+0x40 LDG"),
+                    ("stall_class", "memory wait"),
+                    ("stall_reason", "long_scoreboard"),
+                ],
                 "exact",
                 {"samples": 3},
             )
         ]
-    )  # fmt: skip
+    )
     (path,) = as_dict(why(how))
     assert [name for _, name in path] == [
-        "memory wait", "long_scoreboard", "+0x40 LDG", "gemm", "cudaLaunchKernel", "mm", "step",
+        "memory wait",
+        "long_scoreboard",
+        "+0x40 LDG",
+        "gemm",
+        "cudaLaunchKernel",
+        "mm",
+        "step",
         "main",
-    ]  # fmt: skip
+    ]
 
 
 def test_why_does_not_merge_equal_offsets_of_different_kernels():
     def one(kernel: str):
         return (
-            [("kernel", kernel), ("instruction", "+0x40"), ("stall_class", "sync")], "exact",
+            [("kernel", kernel), ("instruction", "+0x40"), ("stall_class", "sync")],
+            "exact",
             {"samples": 1},
-        )  # fmt: skip
+        )
 
     whole = tree(why(from_paths([one("a"), one("b")])), "samples")
     by_depth = whole.nodes.group_by("depth").len().sort("depth").rows()
@@ -194,12 +208,15 @@ def test_new_and_vanished_frames_stay_visible():
     def stacks(name: str, value: int) -> Stacks:
         return from_paths([([("op", name)], "exact", {"samples": value})])
 
-    changed = diff(union([stacks("a", 5), stacks("b", 2)]), union([stacks("a", 7), stacks("c", 1)]),
-                   "samples")  # fmt: skip
+    changed = diff(
+        union([stacks("a", 5), stacks("b", 2)]), union([stacks("a", 7), stacks("c", 1)]), "samples"
+    )
     rows = changed.nodes.join(changed.frames, on="frame_id").sort("name")
     assert rows.select("name", "before", "after", "status").rows() == [
-        ("a", 5, 7, "grown"), ("b", 2, 0, "gone"), ("c", 0, 1, "new"),
-    ]  # fmt: skip
+        ("a", 5, 7, "grown"),
+        ("b", 2, 0, "gone"),
+        ("c", 0, 1, "new"),
+    ]
 
 
 def test_a_change_within_the_noise_is_grey():

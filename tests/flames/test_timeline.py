@@ -125,9 +125,13 @@ def test_a_simulated_dataloader_takes_the_idle_time_that_it_caused(seed, tmp_pat
 def test_cpu_time_is_each_threads_recorded_time(tmp_path):
     run = traces.opened(
         tmp_path,
-        [traces.op("a", 0, 100), traces.op("b", 10, 30), traces.op("b", 50, 10),
-         traces.op("c", 200, 5)],
-    )  # fmt: skip
+        [
+            traces.op("a", 0, 100),
+            traces.op("b", 10, 30),
+            traces.op("b", 50, 10),
+            traces.op("c", 200, 5),
+        ],
+    )
     assert paths(timeline.cpu_time(run), "cpu_time_ns") == {
         "rank 0;thread 101;a": 60_000,
         "rank 0;thread 101;a;b": 40_000,
@@ -151,9 +155,13 @@ def test_a_run_gives_all_weights_it_can(tmp_path):
 @pytest.mark.corpus
 @pytest.mark.parametrize(
     "name",
-    ["h100/gaunernst_bert-small-uncased__1016001", "mi300/Qwen_Qwen1.5-0.5B-Chat__1016005",
-     "mi300/ddp_resnet18_no_pool/train_resnet18", "mi210/gpu_only_trace/gpu_only_trace"],
-)  # fmt: skip
+    [
+        "h100/gaunernst_bert-small-uncased__1016001",
+        "mi300/Qwen_Qwen1.5-0.5B-Chat__1016005",
+        "mi300/ddp_resnet18_no_pool/train_resnet18",
+        "mi210/gpu_only_trace/gpu_only_trace",
+    ],
+)
 def test_real_recordings_are_conserved(corpus, name):
     run = sightline.open(str(corpus / f"kineto/AMD-AGI__TraceLens/{name}.json.gz"))
     ops = run.table("device_ops")

@@ -60,8 +60,9 @@ def need_cuda() -> None:
 def test_torch_and_nvml(keep):
     """Kernels, steps, annotations and their device work, and the GPU's power beside them."""
     need_cuda()
-    done = recording.run("-o", "gpu-torch", "--", PY, TRAIN, "--steps", "20", "--width", "4096",
-                         cwd=keep)  # fmt: skip
+    done = recording.run(
+        "-o", "gpu-torch", "--", PY, TRAIN, "--steps", "20", "--width", "4096", cwd=keep
+    )
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout.splitlines()[-1])
     run = sl.open(str(keep / "gpu-torch.sightline"))
@@ -81,8 +82,19 @@ def test_torch_and_nvml(keep):
 def test_nsys_records_annotations_and_kernels(keep):
     need_cuda()
     need("nsys")
-    done = recording.run("--backend", "nsys", "-o", "gpu-nsys", "--", PY, TRAIN, "--steps", "5",
-                         cwd=keep, timeout=300)  # fmt: skip
+    done = recording.run(
+        "--backend",
+        "nsys",
+        "-o",
+        "gpu-nsys",
+        "--",
+        PY,
+        TRAIN,
+        "--steps",
+        "5",
+        cwd=keep,
+        timeout=300,
+    )
     assert done.returncode == 0, done.stderr
     run = sl.open(str(keep / "gpu-nsys.sightline"))
     host = run.table("host_ops")
@@ -95,8 +107,18 @@ def test_ncu_profiles_the_kernels_asked_for(keep):
     need("ncu", "nvcc")
     binary = keep / "kernels"
     subprocess.run(["nvcc", "-O3", "-lineinfo", "-o", binary, EXAMPLES / "kernels.cu"], check=True)
-    done = recording.run("--for", "kernels", "--launch-count", "4", "-o", "gpu-ncu", "--", binary,
-                         cwd=keep, timeout=300)  # fmt: skip
+    done = recording.run(
+        "--for",
+        "kernels",
+        "--launch-count",
+        "4",
+        "-o",
+        "gpu-ncu",
+        "--",
+        binary,
+        cwd=keep,
+        timeout=300,
+    )
     assert done.returncode == 0, done.stderr
     assert sl.open(str(keep / "gpu-ncu.sightline")).rows("profiled_kernels") == 4
 
@@ -105,8 +127,10 @@ def test_the_monitor_agrees_with_nvidia_smi(keep):
     with sl.gpu_monitor() as m:
         smi = subprocess.run(
             ["nvidia-smi", "--query-gpu=memory.used,power.draw", "--format=csv,noheader,nounits"],
-            capture_output=True, text=True, check=True,
-        ).stdout.splitlines()  # fmt: skip
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.splitlines()
     devices = m.summary()["devices"]
     assert len(devices) == len(smi)
     for device, line in zip(devices, smi, strict=True):

@@ -29,7 +29,7 @@ NSYS = "nsys export --type sqlite"
         (pickle.dumps({"segments": []}), "a Python pickle", "sl.memory_history()"),
         (b"hello world", "no known format", "sightline formats"),
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("command", [["report"], ["stats", "kernels"]])
 def test_what_is_no_recording_is_named(tmp_path, content, what, instead, command):
     file = tmp_path / "given"

@@ -41,11 +41,13 @@ def only(run: Run, table: str, **where: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("ts", "dur", "start_ns", "end_ns"),
     [
-        (10, 5, 10_000, 15_000), ("10.5", "0.25", 10_500, 10_750),
+        (10, 5, 10_000, 15_000),
+        ("10.5", "0.25", 10_500, 10_750),
         ("1719853884000001.234", "1.002", 1719853884000001234, 1719853884000002236),
-        ("0.0005", "0.0015", 0, 2), ("1e3", "1e0", 1_000_000, 1_001_000),
+        ("0.0005", "0.0015", 0, 2),
+        ("1e3", "1e0", 1_000_000, 1_001_000),
     ],
-)  # fmt: skip
+)
 def test_times(tmp_path: Path, ts: Any, dur: Any, start_ns: int, end_ns: int) -> None:
     row = only(opened(tmp_path, [kernel("k", ts, dur)]), "device_ops")
     assert (row["start_ns"], row["end_ns"]) == (start_ns, end_ns)
@@ -91,26 +93,50 @@ def test_times_near_the_end_of_int64(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("cat", "kind"),
     [
-        ("kernel", "kernel"), ("Kernel", "kernel"), ("concurrent_kernel", "kernel"),
-        ("gpu_memcpy", "memcpy"), ("Memcpy", "memcpy"), ("gpu_memset", "memset"),
-        ("Memset", "memset"), ("mtia_ccp_events", "kernel"),
+        ("kernel", "kernel"),
+        ("Kernel", "kernel"),
+        ("concurrent_kernel", "kernel"),
+        ("gpu_memcpy", "memcpy"),
+        ("Memcpy", "memcpy"),
+        ("gpu_memset", "memset"),
+        ("Memset", "memset"),
+        ("mtia_ccp_events", "kernel"),
     ],
-)  # fmt: skip
+)
 def test_device_categories_of_every_generation(tmp_path: Path, cat: str, kind: str) -> None:
     assert only(opened(tmp_path, [kernel("k", 1, 1, cat=cat)]), "device_ops")["kind"] == kind
 
 
 def test_kernel_arguments(tmp_path: Path) -> None:
     event = kernel(
-        "gemm", 1, 1, 77, device=3, stream=9, context=1, grid=[4, 5, 6], block=[32, 2, 1],
+        "gemm",
+        1,
+        1,
+        77,
+        device=3,
+        stream=9,
+        context=1,
+        grid=[4, 5, 6],
+        block=[32, 2, 1],
         **{"registers per thread": 96, "shared memory": 49152, "graph id": 5, "graph node id": 6},
-    )  # fmt: skip
+    )
     row = only(opened(tmp_path, [event]), "device_ops")
     want = {
-        "device_id": 3, "stream_id": 9, "context_id": 1, "correlation_id": 77,
-        "grid_x": 4, "grid_y": 5, "grid_z": 6, "block_x": 32, "block_y": 2, "block_z": 1,
-        "registers_per_thread": 96, "shared_bytes": 49152, "graph_id": 5, "graph_node_id": 6,
-    }  # fmt: skip
+        "device_id": 3,
+        "stream_id": 9,
+        "context_id": 1,
+        "correlation_id": 77,
+        "grid_x": 4,
+        "grid_y": 5,
+        "grid_z": 6,
+        "block_x": 32,
+        "block_y": 2,
+        "block_z": 1,
+        "registers_per_thread": 96,
+        "shared_bytes": 49152,
+        "graph_id": 5,
+        "graph_node_id": 6,
+    }
     assert {name: row[name] for name in want} == want
 
 
@@ -161,28 +187,45 @@ def launch_names(run: Run) -> dict[str, str | None]:
 
 
 def test_launch_by_correlation(tmp_path: Path) -> None:
-    run = opened(tmp_path, [
-        call("cudaLaunchKernel", 0, 2, 1), call("cudaMemcpyAsync", 3, 2, 2),
-        kernel("k", 10, 1, 1), copy("Memcpy", 12, 1, 8, correlation=2), kernel("x", 20, 1, 3),
-    ])  # fmt: skip
+    run = opened(
+        tmp_path,
+        [
+            call("cudaLaunchKernel", 0, 2, 1),
+            call("cudaMemcpyAsync", 3, 2, 2),
+            kernel("k", 10, 1, 1),
+            copy("Memcpy", 12, 1, 8, correlation=2),
+            kernel("x", 20, 1, 3),
+        ],
+    )
     assert launch_names(run) == {"k": "cudaLaunchKernel", "Memcpy": "cudaMemcpyAsync", "x": None}
     assert limits(run)["unmatched_launches"] == 1
 
 
 def test_driver_call_inside_a_runtime_call_with_the_same_number(tmp_path: Path) -> None:
     """The outer call is the program's own."""
-    run = opened(tmp_path, [
-        host("cuda_driver", "cuLaunchKernel", 1, 2, correlation=1),
-        call("cudaLaunchKernel", 0, 5, 1), kernel("k", 10, 1, 1),
-    ])  # fmt: skip
+    run = opened(
+        tmp_path,
+        [
+            host("cuda_driver", "cuLaunchKernel", 1, 2, correlation=1),
+            call("cudaLaunchKernel", 0, 5, 1),
+            kernel("k", 10, 1, 1),
+        ],
+    )
     assert launch_names(run) == {"k": "cudaLaunchKernel"}
 
 
 def test_launch_by_arrow_where_there_is_no_correlation(tmp_path: Path) -> None:
-    run = opened(tmp_path, [
-        call("hipLaunchKernel", 0, 2, 5), kernel("k", 10, 1), kernel("far", 30, 1),
-        flow("s", 44, (PID, TID), 0), flow("f", 44, (0, 7), 10), flow("f", 45, (0, 7), 30),
-    ])  # fmt: skip
+    run = opened(
+        tmp_path,
+        [
+            call("hipLaunchKernel", 0, 2, 5),
+            kernel("k", 10, 1),
+            kernel("far", 30, 1),
+            flow("s", 44, (PID, TID), 0),
+            flow("f", 44, (0, 7), 10),
+            flow("f", 45, (0, 7), 30),
+        ],
+    )
     assert launch_names(run) == {"k": "hipLaunchKernel", "far": None}
 
 
@@ -197,14 +240,19 @@ def test_operators_and_annotations_launch_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("cat", "name", "layer"),
     [
-        ("cpu_op", "aten::mm", "op"), ("Operator", "aten::mm", "op"),
+        ("cpu_op", "aten::mm", "op"),
+        ("Operator", "aten::mm", "op"),
         ("user_annotation", "forward", "annotation"),
-        ("user_annotation", "ProfilerStep#3", "step"), ("Operator", "ProfilerStep#3", "step"),
-        ("python_function", "train.py(3): f", "python"), ("cuda_runtime", "cudaFree", "runtime"),
-        ("Runtime", "cudaFree", "runtime"), ("cuda_driver", "cuLaunchKernel", "driver"),
-        ("overhead", "Buffer Flush", "overhead"), ("mystery", "?", "other"),
+        ("user_annotation", "ProfilerStep#3", "step"),
+        ("Operator", "ProfilerStep#3", "step"),
+        ("python_function", "train.py(3): f", "python"),
+        ("cuda_runtime", "cudaFree", "runtime"),
+        ("Runtime", "cudaFree", "runtime"),
+        ("cuda_driver", "cuLaunchKernel", "driver"),
+        ("overhead", "Buffer Flush", "overhead"),
+        ("mystery", "?", "other"),
     ],
-)  # fmt: skip
+)
 def test_host_categories_of_every_generation(
     tmp_path: Path, cat: str, name: str, layer: str
 ) -> None:
@@ -214,15 +262,24 @@ def test_host_categories_of_every_generation(
 
 
 def test_nesting_per_thread(tmp_path: Path) -> None:
-    run = opened(tmp_path, [
-        op("b", 10, 20), op("a", 0, 100), op("c", 15, 5), op("d", 40, 5),
-        host("cpu_op", "other thread", 12, 3, tid=TID + 1),
-    ])  # fmt: skip
+    run = opened(
+        tmp_path,
+        [
+            op("b", 10, 20),
+            op("a", 0, 100),
+            op("c", 15, 5),
+            op("d", 40, 5),
+            host("cpu_op", "other thread", 12, 3, tid=TID + 1),
+        ],
+    )
     rows = run.table("host_ops").select("name", "parent_id", "depth", "subtree_end_id").rows()
     assert rows == [
-        ("a", None, 0, 4), ("b", 0, 1, 3), ("c", 1, 2, 3), ("d", 0, 1, 4),
+        ("a", None, 0, 4),
+        ("b", 0, 1, 3),
+        ("c", 1, 2, 3),
+        ("d", 0, 1, 4),
         ("other thread", None, 0, 5),
-    ]  # fmt: skip
+    ]
 
 
 def test_shapes_stacks_and_python_frames(tmp_path: Path) -> None:
@@ -248,21 +305,30 @@ def forward_of(run: Run) -> dict[str, str]:
 
 
 def test_backward_operators_by_arrow(tmp_path: Path) -> None:
-    run = opened(tmp_path, [
-        op("aten::mm", 0, 5), host("cpu_op", "MmBackward0", 50, 5, tid=TID + 1),
-        flow("s", 3, (PID, TID), 0, "fwdbwd"), flow("f", 3, (PID, TID + 1), 50, "fwdbwd"),
-    ])  # fmt: skip
+    run = opened(
+        tmp_path,
+        [
+            op("aten::mm", 0, 5),
+            host("cpu_op", "MmBackward0", 50, 5, tid=TID + 1),
+            flow("s", 3, (PID, TID), 0, "fwdbwd"),
+            flow("f", 3, (PID, TID + 1), 50, "fwdbwd"),
+        ],
+    )
     assert forward_of(run) == {"MmBackward0": "aten::mm"}
 
 
 def test_backward_operators_by_sequence_number(tmp_path: Path) -> None:
     number = "Sequence number"
-    run = opened(tmp_path, [
-        op("aten::mm", 0, 5, **{number: 8}), op("aten::add", 10, 5, **{number: 9}),
-        host("cpu_op", "MmBackward0", 50, 5, tid=TID + 1, **{number: 8, "Fwd thread id": 1}),
-        host("cpu_op", "AddBackward0", 40, 5, tid=TID + 1, **{number: 9, "Fwd thread id": 1}),
-        host("cpu_op", "lone", 60, 5, tid=TID + 1, **{number: 77, "Fwd thread id": 1}),
-    ])  # fmt: skip
+    run = opened(
+        tmp_path,
+        [
+            op("aten::mm", 0, 5, **{number: 8}),
+            op("aten::add", 10, 5, **{number: 9}),
+            host("cpu_op", "MmBackward0", 50, 5, tid=TID + 1, **{number: 8, "Fwd thread id": 1}),
+            host("cpu_op", "AddBackward0", 40, 5, tid=TID + 1, **{number: 9, "Fwd thread id": 1}),
+            host("cpu_op", "lone", 60, 5, tid=TID + 1, **{number: 77, "Fwd thread id": 1}),
+        ],
+    )
     assert forward_of(run) == {"MmBackward0": "aten::mm", "AddBackward0": "aten::add"}
 
 
@@ -270,8 +336,17 @@ def test_begin_and_end_events_become_ranges(tmp_path: Path) -> None:
     def half(phase: str, ts: int, name: str = "") -> Event:
         return {"ph": phase, "ts": ts, "pid": 1, "tid": 2, "name": name}
 
-    run = opened(tmp_path, [half("B", 0, "outer"), half("B", 2, "inner"), half("E", 4),
-                            half("E", 9), half("E", 11), half("B", 20, "open")])  # fmt: skip
+    run = opened(
+        tmp_path,
+        [
+            half("B", 0, "outer"),
+            half("B", 2, "inner"),
+            half("E", 4),
+            half("E", 9),
+            half("E", 11),
+            half("B", 20, "open"),
+        ],
+    )
     rows = run.table("host_ops").select("name", "start_ns", "end_ns", "depth").rows()
     assert rows == [("outer", 0, 9_000, 0), ("inner", 2_000, 4_000, 1)]
     assert limits(run)["unmatched_begins"] == 2
@@ -281,8 +356,10 @@ def test_names_of_processes_and_threads(tmp_path: Path) -> None:
     def meta(name: str, tid: Any, text: str) -> Event:
         return {"ph": "M", "name": name, "pid": PID, "tid": tid, "args": {"name": text}}
 
-    run = opened(tmp_path, [op("a", 0, 1), meta("process_name", 0, "python"),
-                            meta("thread_name", TID, "main thread")])  # fmt: skip
+    run = opened(
+        tmp_path,
+        [op("a", 0, 1), meta("process_name", 0, "python"), meta("thread_name", TID, "main thread")],
+    )
     row = only(run, "threads")
     assert (row["pid"], row["tid"]) == (PID, TID)
     assert (row["process_name"], row["thread_name"]) == ("python", "main thread")
@@ -293,18 +370,37 @@ def test_names_of_processes_and_threads(tmp_path: Path) -> None:
 
 def test_memory_events(tmp_path: Path) -> None:
     def memory(ts: int, size: int, **args: Any) -> Event:
-        return {"ph": "i", "name": "[memory]", "pid": PID, "tid": TID, "ts": ts, "s": "t",
-                "args": {"Bytes": size, **args}}  # fmt: skip
+        return {
+            "ph": "i",
+            "name": "[memory]",
+            "pid": PID,
+            "tid": TID,
+            "ts": ts,
+            "s": "t",
+            "args": {"Bytes": size, **args},
+        }
 
-    gpu = {"Device Type": 1, "Device Id": 2, "Addr": 512, "Total Allocated": 700,
-           "Total Reserved": 900}  # fmt: skip
-    run = opened(tmp_path, [memory(1, 700, **gpu), memory(2, -700, **gpu),
-                            memory(3, 5, **{"Device Type": 0, "Device Id": -1})])  # fmt: skip
+    gpu = {
+        "Device Type": 1,
+        "Device Id": 2,
+        "Addr": 512,
+        "Total Allocated": 700,
+        "Total Reserved": 900,
+    }
+    run = opened(
+        tmp_path,
+        [
+            memory(1, 700, **gpu),
+            memory(2, -700, **gpu),
+            memory(3, 5, **{"Device Type": 0, "Device Id": -1}),
+        ],
+    )
     fields = ("time_ns", "device_id", "action", "address", "bytes", "allocated_bytes")
     assert run.table("memory_events").select(fields).rows() == [
-        (1_000, 2, "alloc", 512, 700, 700), (2_000, 2, "free", 512, 700, 700),
+        (1_000, 2, "alloc", 512, 700, 700),
+        (2_000, 2, "free", 512, 700, 700),
         (3_000, None, "alloc", None, 5, None),
-    ]  # fmt: skip
+    ]
 
 
 def test_counters(tmp_path: Path) -> None:
@@ -312,36 +408,61 @@ def test_counters(tmp_path: Path) -> None:
     event = {"ph": "C", "name": "util", "pid": 3, "ts": 7, "args": args}
     run = opened(tmp_path, [event])
     assert run.table("counters").select("metric", "device_id", "time_ns", "value").rows() == [
-        ("util: sm", 3, 7_000, 50.0), ("util: m", 3, 7_000, 1.5),
-    ]  # fmt: skip
+        ("util: sm", 3, 7_000, 50.0),
+        ("util: m", 3, 7_000, 1.5),
+    ]
 
 
 def test_syncs(tmp_path: Path) -> None:
     wait = event(
-        "cuda_sync", "Stream Wait Event", 10, 1, pid=0, tid=7, cuda_sync_kind="Stream Wait Event",
-        stream=7, correlation=5, device=0, wait_on_stream=13, wait_on_cuda_event_id=3,
+        "cuda_sync",
+        "Stream Wait Event",
+        10,
+        1,
+        pid=0,
+        tid=7,
+        cuda_sync_kind="Stream Wait Event",
+        stream=7,
+        correlation=5,
+        device=0,
+        wait_on_stream=13,
+        wait_on_cuda_event_id=3,
         wait_on_cuda_event_record_corr_id=4,
-    )  # fmt: skip
+    )
     run = opened(tmp_path, [call("cudaStreamWaitEvent", 1, 1, 5), wait])
     row = only(run, "syncs")
     want = {
-        "kind": "stream_wait_event", "stream_id": 7, "event_id": 3, "wait_on_stream_id": 13,
+        "kind": "stream_wait_event",
+        "stream_id": 7,
+        "event_id": 3,
+        "wait_on_stream_id": 13,
         "recorded_by_correlation_id": 4,
         "host_op_id": only(run, "host_ops")["host_op_id"],
-    }  # fmt: skip
+    }
     assert {name: row[name] for name in want} == want
 
 
 COLLECTIVE = {
-    "Collective name": "_allgather_base", "In msg nelems": 100, "Out msg nelems": 800,
-    "Group size": 8, "dtype": "BFloat16", "Process Group Name": "0",
-    "Process Group Description": "default_pg", "Process Group Ranks": "[0, 1, 2, 3, 4, 5, 6, 7]",
-}  # fmt: skip
+    "Collective name": "_allgather_base",
+    "In msg nelems": 100,
+    "Out msg nelems": 800,
+    "Group size": 8,
+    "dtype": "BFloat16",
+    "Process Group Name": "0",
+    "Process Group Description": "default_pg",
+    "Process Group Ranks": "[0, 1, 2, 3, 4, 5, 6, 7]",
+}
 EXPECTED_COLLECTIVE = {
-    "op": "allgatherbase", "group": "0", "group_size": 8, "group_ranks": list(range(8)),
-    "dtype": "BFloat16", "elements_in": 100, "elements_out": 800, "bytes_in": 200,
+    "op": "allgatherbase",
+    "group": "0",
+    "group_size": 8,
+    "group_ranks": list(range(8)),
+    "dtype": "BFloat16",
+    "elements_in": 100,
+    "elements_out": 800,
+    "bytes_in": 200,
     "bytes_out": 1600,
-}  # fmt: skip
+}
 
 
 def test_collective_of_a_kernel_that_carries_its_meaning(tmp_path: Path) -> None:
@@ -353,11 +474,16 @@ def test_collective_of_a_kernel_that_carries_its_meaning(tmp_path: Path) -> None
 
 
 def test_collective_inherited_from_the_operator_around_the_launch(tmp_path: Path) -> None:
-    run = opened(tmp_path, [
-        op("record_param_comms", 0, 20, **COLLECTIVE), launch(5, 2, 1),
-        kernel("ncclDevKernel_AllGather_RING_LL", 30, 5, 1),
-        launch(50, 2, 2), kernel("ncclDevKernel_Other", 60, 5, 2),
-    ])  # fmt: skip
+    run = opened(
+        tmp_path,
+        [
+            op("record_param_comms", 0, 20, **COLLECTIVE),
+            launch(5, 2, 1),
+            kernel("ncclDevKernel_AllGather_RING_LL", 30, 5, 1),
+            launch(50, 2, 2),
+            kernel("ncclDevKernel_Other", 60, 5, 2),
+        ],
+    )
     row = only(run, "collectives")
     assert {name: row[name] for name in EXPECTED_COLLECTIVE} == EXPECTED_COLLECTIVE
 
@@ -366,8 +492,15 @@ def test_collective_inherited_from_the_operator_around_the_launch(tmp_path: Path
 
 
 def test_device_properties(tmp_path: Path) -> None:
-    listed = {"id": 1, "name": "NVIDIA H100 80GB HBM3", "totalGlobalMem": 85_000_000_000,
-              "computeMajor": 9, "computeMinor": 0, "numSms": 132, "warpSize": 32}  # fmt: skip
+    listed = {
+        "id": 1,
+        "name": "NVIDIA H100 80GB HBM3",
+        "totalGlobalMem": 85_000_000_000,
+        "computeMajor": 9,
+        "computeMinor": 0,
+        "numSms": 132,
+        "warpSize": 32,
+    }
     run = opened(tmp_path, [kernel("k", 1, 1, device=4)], deviceProperties=[listed, "junk", {}])
     first, second = run.table("devices").to_dicts()
     assert (first["device_id"], first["vendor"], first["sm_count"]) == (1, "nvidia", 132)
@@ -389,12 +522,16 @@ def test_vendor_by_product_name(tmp_path: Path, name: str, vendor: str | None) -
     [
         ("t.json", {"rank": 5, "world_size": 8}, 5, "recording"),
         ("rank3.json", {"rank": 5}, 5, "recording"),
-        ("rank3.json", {}, 3, "file name"), ("job_rank-12.pt.trace.json", None, 12, "file name"),
-        ("rank_7/t.json", None, 7, "file name"), ("t.json", None, 0, "order"),
-        ("frank3.json", None, 0, "order"), ("t.json", {"rank": -1}, 0, "order"),
-        ("t.json", {"rank": "2"}, 2, "recording"), ("t.json", [], 0, "order"),
+        ("rank3.json", {}, 3, "file name"),
+        ("job_rank-12.pt.trace.json", None, 12, "file name"),
+        ("rank_7/t.json", None, 7, "file name"),
+        ("t.json", None, 0, "order"),
+        ("frank3.json", None, 0, "order"),
+        ("t.json", {"rank": -1}, 0, "order"),
+        ("t.json", {"rank": "2"}, 2, "recording"),
+        ("t.json", [], 0, "order"),
     ],
-)  # fmt: skip
+)
 def test_rank(tmp_path: Path, file: str, info: Any, rank: int, source: str) -> None:
     header = {} if info is None else {"distributedInfo": info}
     run = opened(tmp_path, [kernel("k", 1, 1)], file, **header)
@@ -407,14 +544,21 @@ def test_ranks_of_several_files(tmp_path: Path) -> None:
     """Own ranks stay; a second claim and files without a rank get the free ones, with a note."""
     claims = {"a.json": 1, "b.json": 1, "c.json": None, "d.json": 0}
     paths = [
-        write(tmp_path, [kernel(name, 1, 1)], name,
-              **({} if rank is None else {"distributedInfo": {"rank": rank}}))
+        write(
+            tmp_path,
+            [kernel(name, 1, 1)],
+            name,
+            **({} if rank is None else {"distributedInfo": {"rank": rank}}),
+        )
         for name, rank in claims.items()
-    ]  # fmt: skip
+    ]
     run = sightline.open(*map(str, paths))
     assert dict(run.table("device_ops").select("name", "rank").rows()) == {
-        "a.json": 1, "b.json": 2, "c.json": 3, "d.json": 0,
-    }  # fmt: skip
+        "a.json": 1,
+        "b.json": 2,
+        "c.json": 3,
+        "d.json": 0,
+    }
     notes = run.table("quality").filter(kind="rank_by_order").get_column("rank").to_list()
     assert notes == [2, 3]
 

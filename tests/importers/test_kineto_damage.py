@@ -164,10 +164,18 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 DOCUMENT: dict[str, Any] = {"schemaVersion": 1, **HEADER, "traceEvents": TINY}
 values = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.integers(2**62, 2**66), st.floats(), st.text(),
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.integers(2**62, 2**66),
+    st.floats(),
+    st.text(),
     st.sampled_from(["", "-1", "stream 7", "0x10", "١٢", "1e400", "\ud800", "999999999999999999"]),
-    st.lists(st.integers(), max_size=4), st.just({}), st.just([[]]), st.just({"a": {"b": 1}}),
-)  # fmt: skip
+    st.lists(st.integers(), max_size=4),
+    st.just({}),
+    st.just([[]]),
+    st.just({"a": {"b": 1}}),
+)
 
 
 @given(st.lists(st.tuples(st.sampled_from(places(DOCUMENT)), values), min_size=1, max_size=3))
@@ -206,14 +214,24 @@ def test_each_field_of_all_events_at_once(tmp_path: Path, field: str, value: Any
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "it is empty"), ("   \n", ""), ("hello world", "no known format"),
-        ("{}", "not a trace"), ('{"a": 1, "b": [1, 2]}', "not a trace"),
+        ("", "it is empty"),
+        ("   \n", ""),
+        ("hello world", "no known format"),
+        ("{}", "not a trace"),
+        ('{"a": 1, "b": [1, 2]}', "not a trace"),
         ("[1, 2, 3]", "not a trace"),
-        ('["a", "b"]', "not a trace"), ("{", ""), ('{"traceEvents": 5}', "not a trace"),
-        ('{"traceEvents": null}', "not a trace"), ("\x00" * 100, ""), ("<html></html>", ""),
-        ('{"traceEvents": {"a": 1}}', "not a trace"), ("null", ""), ("12", ""), ('"text"', ""),
+        ('["a", "b"]', "not a trace"),
+        ("{", ""),
+        ('{"traceEvents": 5}', "not a trace"),
+        ('{"traceEvents": null}', "not a trace"),
+        ("\x00" * 100, ""),
+        ("<html></html>", ""),
+        ('{"traceEvents": {"a": 1}}', "not a trace"),
+        ("null", ""),
+        ("12", ""),
+        ('"text"', ""),
     ],
-)  # fmt: skip
+)
 def test_file_that_is_no_trace(tmp_path: Path, text: str, words: str) -> None:
     outcome = asked(t.write_text(tmp_path, text))
     assert outcome.code == 2
@@ -291,9 +309,16 @@ def several(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    "words", [["."], ["*.json*"], ["rank0.json", "rank1.json.gz", "rank2.json"],
-              ["rank2.json", "."], ["rank[02].json", "rank1.json.gz"]], ids=str
-)  # fmt: skip
+    "words",
+    [
+        ["."],
+        ["*.json*"],
+        ["rank0.json", "rank1.json.gz", "rank2.json"],
+        ["rank2.json", "."],
+        ["rank[02].json", "rank1.json.gz"],
+    ],
+    ids=str,
+)
 def test_folders_globs_and_lists_give_the_same_run(several: Path, words: list[str]) -> None:
     outcome = command("stats", "breakdown", *(several / w for w in words), "--json")
     rows = json.loads(outcome.out)

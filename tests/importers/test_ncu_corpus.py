@@ -101,9 +101,11 @@ def test_totals_are_the_sums_of_their_instances(corpus):
         for metric in ("inst_executed", "smsp__pcsamp_sample_count", "thread_inst_executed_true"):
             rows = metrics.filter(metric=metric)
             whole = rows.filter(pl.col("instance_id").is_null())["value_int"].to_list()
-            parts = rows.filter(pl.col("instance_id").is_not_null()).group_by(
-                "kernel_id", maintain_order=True
-            ).agg(pl.col("value_int").sum())  # fmt: skip
+            parts = (
+                rows.filter(pl.col("instance_id").is_not_null())
+                .group_by("kernel_id", maintain_order=True)
+                .agg(pl.col("value_int").sum())
+            )
             assert parts["value_int"].to_list() == whole
 
 
@@ -140,8 +142,10 @@ def test_lines_ranges_and_stacks(corpus):
     run = report(corpus, "manual_nvtx")
     kernels = run.table("profiled_kernels")
     assert kernels["nvtx"].to_list() == [
-        "run_test / init_data", "run_test / daxpy", "run_test / check_results",
-    ]  # fmt: skip
+        "run_test / init_data",
+        "run_test / daxpy",
+        "run_test / check_results",
+    ]
     assert kernels["stack"].str.contains("cudaLaunchKernel").all()
     lines = run.table("instructions")
     assert lines["line"].null_count() == 0

@@ -11,10 +11,31 @@ import sightline
 from sightline.errors import DamagedError
 from sightline.importers.ncu_csv.units import parse_number, parse_unit, parse_value
 
-HEAD = ["ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream",
-        "Block Size", "Grid Size", "Device", "CC"]  # fmt: skip
-LONG = [*HEAD, "Section Name", "Metric Name", "Metric Unit", "Metric Value", "Rule Name",
-        "Rule Type", "Rule Description", "Estimated Speedup Type", "Estimated Speedup"]  # fmt: skip
+HEAD = [
+    "ID",
+    "Process ID",
+    "Process Name",
+    "Host Name",
+    "Kernel Name",
+    "Context",
+    "Stream",
+    "Block Size",
+    "Grid Size",
+    "Device",
+    "CC",
+]
+LONG = [
+    *HEAD,
+    "Section Name",
+    "Metric Name",
+    "Metric Unit",
+    "Metric Value",
+    "Rule Name",
+    "Rule Type",
+    "Rule Description",
+    "Estimated Speedup Type",
+    "Estimated Speedup",
+]
 
 
 def kernel(n=0, name="void k<(int)4>(float *)"):
@@ -51,18 +72,21 @@ def test_the_details_page(tmp_path):
         return [*kernel(), section, name, unit, value, "", "", "", "", ""]
 
     light = "GPU Speed Of Light Throughput"
-    run = opened(tmp_path, [
-        LONG,
-        said(light, "Duration", "usecond", "3.23"),
-        said(light, "SM Frequency", "cycle/nsecond", "1.34"),
-        said(light, "Memory Throughput", "%", "31.28"),
-        said(light, "Compute (SM) Throughput", "%", "5.94"),
-        said("Launch Statistics", "Threads", "thread", "50,176"),
-        said("Launch Statistics", "Driver Shared Memory Per Block", "Kbyte/block", "1.02"),
-        said("Memory Workload Analysis", "Memory Throughput", "Gbyte/second", "137.29"),
-        said("Occupancy", "Achieved Occupancy", "%", "n/a"),
-        [*kernel(), light, "", "", "", "SOLBottleneck", "OPT", "small grid", "global", "28.99"],
-    ])  # fmt: skip
+    run = opened(
+        tmp_path,
+        [
+            LONG,
+            said(light, "Duration", "usecond", "3.23"),
+            said(light, "SM Frequency", "cycle/nsecond", "1.34"),
+            said(light, "Memory Throughput", "%", "31.28"),
+            said(light, "Compute (SM) Throughput", "%", "5.94"),
+            said("Launch Statistics", "Threads", "thread", "50,176"),
+            said("Launch Statistics", "Driver Shared Memory Per Block", "Kbyte/block", "1.02"),
+            said("Memory Workload Analysis", "Memory Throughput", "Gbyte/second", "137.29"),
+            said("Occupancy", "Achieved Occupancy", "%", "n/a"),
+            [*kernel(), light, "", "", "", "SOLBottleneck", "OPT", "small grid", "global", "28.99"],
+        ],
+    )
     assert metrics(run) == {
         "gpu__time_duration.sum": ("ns", 3230),
         "gpc__cycles_elapsed.avg.per_second": ("1/s", 1.34e9),
@@ -76,21 +100,31 @@ def test_the_details_page(tmp_path):
     assert (row["duration_ns"], row["block_x"], row["grid_x"]) == (3230, 256, 196)
     rule = run.table("vendor_rules").to_dicts()[0]
     assert (rule["rule"], rule["severity"], rule["speedup_pct"]) == (
-        "SOLBottleneck", "optimization", 28.99,
-    )  # fmt: skip
+        "SOLBottleneck",
+        "optimization",
+        28.99,
+    )
     assert run.ask("speed_of_light")["verdict"].to_list() == ["latency"]
     assert run.table("recordings")["host"].to_list() == [None]
 
 
 def test_the_raw_page(tmp_path):
-    names = ["gpu__time_duration.sum", "launch__registers_per_thread", "dram__bytes.sum",
-             "device__attribute_multiprocessor_count", "launch__func_cache_config"]  # fmt: skip
-    run = opened(tmp_path, [
-        [*HEAD, *names],
-        [""] * len(HEAD) + ["msecond", "register/thread", "Mbyte", "", ""],
-        [*kernel(0), "1,234.5", "40", "2.5", "80", "CachePreferNone"],
-        [*kernel(1), "0.5", "40", "2.5", "80", "CachePreferNone"],
-    ])  # fmt: skip
+    names = [
+        "gpu__time_duration.sum",
+        "launch__registers_per_thread",
+        "dram__bytes.sum",
+        "device__attribute_multiprocessor_count",
+        "launch__func_cache_config",
+    ]
+    run = opened(
+        tmp_path,
+        [
+            [*HEAD, *names],
+            [""] * len(HEAD) + ["msecond", "register/thread", "Mbyte", "", ""],
+            [*kernel(0), "1,234.5", "40", "2.5", "80", "CachePreferNone"],
+            [*kernel(1), "0.5", "40", "2.5", "80", "CachePreferNone"],
+        ],
+    )
     rows = run.table("profiled_kernels")
     assert rows["duration_ns"].to_list() == [1_234_500_000, 500_000]
     assert rows["occurrence"].to_list() == [0, 1]
@@ -150,9 +184,18 @@ def test_units(text, unit, factor):
 
 @pytest.mark.parametrize(
     ("text", "number"),
-    [("1,234,567", 1_234_567), ("12.50", 12.5), ("-3", -3), ("1e3", 1000.0), ("12,34", None),
-     ("n/a", None), ("", None), (".5", 0.5), ("1.2.3", None)],
-)  # fmt: skip
+    [
+        ("1,234,567", 1_234_567),
+        ("12.50", 12.5),
+        ("-3", -3),
+        ("1e3", 1000.0),
+        ("12,34", None),
+        ("n/a", None),
+        ("", None),
+        (".5", 0.5),
+        ("1.2.3", None),
+    ],
+)
 def test_numbers(text, number):
     assert parse_number(text) == number
 
@@ -164,8 +207,10 @@ def test_instances_behind_the_value():
 
 
 def test_broken_rows_are_counted(tmp_path):
-    run = opened(tmp_path, [[*HEAD, "gpu__time_duration.sum"], [""] * 11 + ["ns"],
-                            [*kernel(), "5"], kernel(1)])  # fmt: skip
+    run = opened(
+        tmp_path,
+        [[*HEAD, "gpu__time_duration.sum"], [""] * 11 + ["ns"], [*kernel(), "5"], kernel(1)],
+    )
     assert run.rows("profiled_kernels") == 1
     assert "damaged_parts" in run.table("quality")["kind"].to_list()
 

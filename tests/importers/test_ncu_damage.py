@@ -26,10 +26,14 @@ SEVERAL = report(
     [
         Kernel(
             metrics={"gpu__time_duration.sum": 5.0, "many": (3, {n: n for n in range(40)})},
-            nvtx=("a",), stack=("f",), rules=(rule("R", "r", "S", "text", speedup=1.0),),
+            nvtx=("a",),
+            stack=("f",),
+            rules=(rule("R", "r", "S", "text", speedup=1.0),),
         )
-    ] * 3 + [Kernel(kind="graph"), Kernel(kind="range")]
-)  # fmt: skip
+    ]
+    * 3
+    + [Kernel(kind="graph"), Kernel(kind="range")]
+)
 TABLE = (
     '"ID","Process ID","Process Name","Kernel Name","Block Size","Grid Size","Device","CC",'
     '"Metric Name","Metric Unit","Metric Value"\n'

@@ -119,9 +119,11 @@ def test_samples_meet_code_and_source(tmp_path):
     run = opened(tmp_path, with_code())
     instructions = run.table("instructions").select("offset", "opcode", "file", "line").rows()
     assert instructions == [
-        (0, "LDG", "src/scale.cu", 10), (16, "FADD", "src/scale.cu", 12),
-        (32, "STG", "src/scale.cu", 12), (48, "EXIT", "src/scale.cu", 12),
-    ]  # fmt: skip
+        (0, "LDG", "src/scale.cu", 10),
+        (16, "FADD", "src/scale.cu", 12),
+        (32, "STG", "src/scale.cu", 12),
+        (48, "EXIT", "src/scale.cu", 12),
+    ]
     columns = [
         "offset",
         "line",
@@ -150,15 +152,25 @@ def test_opcodes_that_contradict_the_report_are_not_shown(tmp_path):
 
 def test_the_vendors_rules_keep_their_name(tmp_path):
     rules = (
-        rule("SOLBottleneck", "Bottleneck", "SpeedOfLight", "too small", title="Small Grid",
-             focus=("launch__waves_per_multiprocessor", 0.4), speedup=60.0, type=4),
+        rule(
+            "SOLBottleneck",
+            "Bottleneck",
+            "SpeedOfLight",
+            "too small",
+            title="Small Grid",
+            focus=("launch__waves_per_multiprocessor", 0.4),
+            speedup=60.0,
+            type=4,
+        ),
         rule("PCSamplingData", "PC sampling data", "SourceCounters"),
-    )  # fmt: skip
+    )
     rows = opened(tmp_path, report([Kernel(rules=rules)])).table("vendor_rules").to_dicts()
     assert rows[0]["source"] == "NVIDIA Nsight Compute 2024.1.0.0"
     assert (rows[0]["rule"], rows[0]["text"], rows[0]["severity"]) == (
-        "SOLBottleneck", "too small", "optimization",
-    )  # fmt: skip
+        "SOLBottleneck",
+        "too small",
+        "optimization",
+    )
     assert (rows[0]["speedup_type"], rows[0]["speedup_pct"]) == ("global", 60.0)
     assert json.loads(rows[0]["focus"])[0]["MetricName"] == "launch__waves_per_multiprocessor"
     assert (rows[1]["rule"], rows[1]["text"], rows[1]["severity"]) == ("PCSamplingData", None, None)

@@ -41,8 +41,9 @@ def small(version: str = "3.25.0") -> Export:
     e.api("cudaMemcpyAsync_v3020", 1_500, 1_900, 2)
     e.copy(1, 5_000, 9_000, 2, 4096, 1, 2)
     e.api("cuLaunchKernel", 2_000, 2_300, 3)
-    e.kernel("ncclDevKernel_AllReduce_Sum_f16_RING_LL(ncclDevKernelArgsStorage<4096>)", 9_500,
-             11_000, 3)  # fmt: skip
+    e.kernel(
+        "ncclDevKernel_AllReduce_Sum_f16_RING_LL(ncclDevKernelArgsStorage<4096>)", 9_500, 11_000, 3
+    )
     return e
 
 
@@ -58,8 +59,11 @@ def test_every_schema_gives_the_same_timeline(version: str, tmp_path: Path) -> N
     assert ops.row(0, named=True)["name"] == "void gemm<float>(int)"
     assert ops.row(0, named=True)["short_name"] == "void gemm"
     assert ops.select("copy_kind", "src_kind", "dst_kind", "bytes").row(1) == (
-        "HtoD", "pinned", "device", 4096,
-    )  # fmt: skip
+        "HtoD",
+        "pinned",
+        "device",
+        4096,
+    )
     host = run.table("host_ops")
     assert host.select("layer", "name", "tid").rows() == [
         ("runtime", "cudaLaunchKernel_v7000", 7),
@@ -68,8 +72,9 @@ def test_every_schema_gives_the_same_timeline(version: str, tmp_path: Path) -> N
     ]
     assert ops.get_column("launch_id").to_list() == host.get_column("host_op_id").to_list()
     answer = run.ask("breakdown").row(0, named=True)
-    assert [answer[f"{part}_ns"] for part in ("compute", "exposed_comm", "exposed_copy", "idle")] \
-        == [3_000, 1_500, 4_000, 500]  # fmt: skip
+    assert [
+        answer[f"{part}_ns"] for part in ("compute", "exposed_comm", "exposed_copy", "idle")
+    ] == [3_000, 1_500, 4_000, 500]
 
 
 def test_missing_is_null(tmp_path: Path) -> None:
@@ -77,8 +82,18 @@ def test_missing_is_null(tmp_path: Path) -> None:
     for column in ("cluster_x", "graph_node_id", "pdl_last_cta_ns", "green_context_id"):
         assert ops.get_column(column).null_count() == ops.height, column
     with_cluster = Export()
-    with_cluster.kernel("k", 0, 5, 1, clusterX=2, clusterY=1, clusterZ=1, greenContextId=3,
-                        qmdPreexitDone=4, graphNodeId=9)  # fmt: skip
+    with_cluster.kernel(
+        "k",
+        0,
+        5,
+        1,
+        clusterX=2,
+        clusterY=1,
+        clusterZ=1,
+        greenContextId=3,
+        qmdPreexitDone=4,
+        graphNodeId=9,
+    )
     (tmp_path / "b").mkdir()
     row = opened(with_cluster, tmp_path / "b").table("device_ops").row(0, named=True)
     assert (row["cluster_x"], row["green_context_id"], row["graph_node_id"]) == (2, 3, 9)
@@ -93,15 +108,26 @@ def test_launches_are_joined_by_process_and_number(tmp_path: Path) -> None:
     e.kernel("lost", 900, 910, 77)
     e.add("TARGET_INFO_CUDA_DEVICE", gpuId=0, cudaId=0, pid=7)
     e.add("TARGET_INFO_CUDA_DEVICE", gpuId=3, cudaId=0, pid=8)
-    e.add("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", start=1, end=2, deviceId=0, globalPid=gpid(8),
-          syncType=3)  # fmt: skip
+    e.add(
+        "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
+        start=1,
+        end=2,
+        deviceId=0,
+        globalPid=gpid(8),
+        syncType=3,
+    )
     run = opened(e, tmp_path)
     rows = (
         run.table("device_ops")
-        .join(run.table("host_ops").select(launch_id="host_op_id", of="pid"), on="launch_id",
-              how="left", maintain_order="left")
-        .select("name", "of", "device_id").rows()
-    )  # fmt: skip
+        .join(
+            run.table("host_ops").select(launch_id="host_op_id", of="pid"),
+            on="launch_id",
+            how="left",
+            maintain_order="left",
+        )
+        .select("name", "of", "device_id")
+        .rows()
+    )
     # Both processes call their GPU 0; the export says that they are two.
     assert run.table("syncs").get_column("device_id").to_list() == [3]
     assert rows == [("k7", 7, 0), ("k8", 8, 3), ("lost", None, 0)]
@@ -122,8 +148,9 @@ def test_a_driver_call_inside_a_runtime_call_is_not_the_launch(tmp_path: Path) -
     run = opened(e, tmp_path)
     assert run.table("device_ops").get_column("launch_id").to_list() == [0]
     assert run.table("host_ops").select("name", "parent_id", "depth", "subtree_end_id").rows() == [
-        ("cudaLaunchKernel", None, 0, 2), ("cuLaunchKernel", 0, 1, 2),
-    ]  # fmt: skip
+        ("cudaLaunchKernel", None, 0, 2),
+        ("cuLaunchKernel", 0, 1, 2),
+    ]
 
 
 def test_calls_that_an_old_export_has_twice(tmp_path: Path) -> None:
@@ -140,8 +167,15 @@ def test_calls_that_an_old_export_has_twice(tmp_path: Path) -> None:
 def test_nvtx(tmp_path: Path) -> None:
     e = Export()
     e.add("NVTX_EVENTS", start=0, eventType=75, text="Trainer", globalTid=gtid(7, 7), domainId=4)
-    e.add("NVTX_EVENTS", start=0, eventType=33, text="io", globalTid=gtid(7, 7), domainId=4,
-          category=9)  # fmt: skip
+    e.add(
+        "NVTX_EVENTS",
+        start=0,
+        eventType=33,
+        text="io",
+        globalTid=gtid(7, 7),
+        domainId=4,
+        category=9,
+    )
     e.range("outer", 10, 100, domainId=4, category=9, int64Value=-5)
     e.range("inner", 20, 50, registered=True)
     e.range("across", 30, 80, kind=60, endGlobalTid=gtid(7, 8))
@@ -168,13 +202,26 @@ def test_nvtx(tmp_path: Path) -> None:
 def test_graphs_recorded_whole_are_busy_not_idle(tmp_path: Path) -> None:
     e = Export()
     e.api("cudaGraphLaunch_v10000", 0, 10, 1)
-    e.add("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", start=100, end=400, deviceId=0, contextId=1,
-          streamId=7, correlationId=1, globalPid=gpid(7), graphId=3, graphExecId=4)  # fmt: skip
+    e.add(
+        "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
+        start=100,
+        end=400,
+        deviceId=0,
+        contextId=1,
+        streamId=7,
+        correlationId=1,
+        globalPid=gpid(7),
+        graphId=3,
+        graphExecId=4,
+    )
     run = opened(e, tmp_path)
     row = run.table("device_ops").row(0, named=True)
     assert (row["kind"], row["name"], row["graph_exec_id"], row["launch_id"]) == (
-        "graph", "CUDA graph 3", 4, 0,
-    )  # fmt: skip
+        "graph",
+        "CUDA graph 3",
+        4,
+        0,
+    )
     assert run.ask("breakdown").row(0, named=True)["compute_ns"] == 300
     assert "graphs_recorded_whole" in kinds(run)
 
@@ -190,8 +237,17 @@ def test_syncs_name_what_they_wait_for(tmp_path: Path) -> None:
     e = Export()
     e.api("cudaEventRecord", 0, 5, 1)
     e.api("cudaStreamWaitEvent", 10, 15, 2)
-    e.add("CUPTI_ACTIVITY_KIND_CUDA_EVENT", timestamp=0, deviceId=0, contextId=1, streamId=13,
-          correlationId=1, globalPid=gpid(7), eventId=4, eventSyncId=44)  # fmt: skip
+    e.add(
+        "CUPTI_ACTIVITY_KIND_CUDA_EVENT",
+        timestamp=0,
+        deviceId=0,
+        contextId=1,
+        streamId=13,
+        correlationId=1,
+        globalPid=gpid(7),
+        eventId=4,
+        eventSyncId=44,
+    )
     e.add(
         "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
         start=10,
@@ -205,12 +261,28 @@ def test_syncs_name_what_they_wait_for(tmp_path: Path) -> None:
         eventId=4,
         eventSyncId=44,
     )
-    e.add("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", start=20, end=25, deviceId=0, contextId=1,
-          streamId=2**32 - 1, correlationId=3, globalPid=gpid(7), syncType=4, eventId=2**32 - 1,
-          eventSyncId=2**32 - 1)  # fmt: skip
+    e.add(
+        "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
+        start=20,
+        end=25,
+        deviceId=0,
+        contextId=1,
+        streamId=2**32 - 1,
+        correlationId=3,
+        globalPid=gpid(7),
+        syncType=4,
+        eventId=2**32 - 1,
+        eventSyncId=2**32 - 1,
+    )
     run = opened(e, tmp_path)
-    columns = ["kind", "stream_id", "event_id", "wait_on_stream_id", "recorded_by_correlation_id",
-               "host_op_id"]  # fmt: skip
+    columns = [
+        "kind",
+        "stream_id",
+        "event_id",
+        "wait_on_stream_id",
+        "recorded_by_correlation_id",
+        "host_op_id",
+    ]
     assert run.table("syncs").select(columns).rows() == [
         ("stream_wait_event", 14, 4, 13, 1, 1),
         ("context", None, None, None, None, None),
@@ -223,12 +295,19 @@ def test_syncs_name_what_they_wait_for(tmp_path: Path) -> None:
 def test_overhead_says_whose_it_is(tmp_path: Path) -> None:
     e = small()
     for start, kind in ((20_000, 2), (21_000, 3), (22_000, 8)):
-        e.add("CUPTI_ACTIVITY_KIND_OVERHEAD", start=start, end=start + 10, globalTid=gtid(7, 7),
-              overheadType=kind)  # fmt: skip
+        e.add(
+            "CUPTI_ACTIVITY_KIND_OVERHEAD",
+            start=start,
+            end=start + 10,
+            globalTid=gtid(7, 7),
+            overheadType=kind,
+        )
     rows = opened(e, tmp_path).table("host_ops").filter(layer="overhead")
     assert rows.get_column("category").to_list() == [
-        "Driver JIT compiler (CUDA)", "Buffer flush (Profiler)", "Command buffer full (CUDA)",
-    ]  # fmt: skip
+        "Driver JIT compiler (CUDA)",
+        "Buffer flush (Profiler)",
+        "Command buffer full (CUDA)",
+    ]
 
 
 def test_call_chains_become_a_trie(tmp_path: Path) -> None:
@@ -237,36 +316,69 @@ def test_call_chains_become_a_trie(tmp_path: Path) -> None:
     module = e.text("/home/ada/app")
     for chain, symbols in ((1, (wait, work, main)), (2, (work, main))):
         for depth, symbol in enumerate(symbols):  # 0 is the leaf
-            e.add("SAMPLING_CALLCHAINS", id=chain, symbol=symbol, module=module, stackDepth=depth,
-                  kernelMode=int(symbol == wait))  # fmt: skip
-        e.add("COMPOSITE_EVENTS", id=chain, start=chain * 100, cpu=1, threadState=chain,
-              globalTid=gtid(7, 9), cpuCycles=chain * 1_000)  # fmt: skip
+            e.add(
+                "SAMPLING_CALLCHAINS",
+                id=chain,
+                symbol=symbol,
+                module=module,
+                stackDepth=depth,
+                kernelMode=int(symbol == wait),
+            )
+        e.add(
+            "COMPOSITE_EVENTS",
+            id=chain,
+            start=chain * 100,
+            cpu=1,
+            threadState=chain,
+            globalTid=gtid(7, 9),
+            cpuCycles=chain * 1_000,
+        )
     e.add("CUDA_CALLCHAINS", id=1, symbol=main, module=module, stackDepth=0)
     e.api("cudaMalloc", 0, 10, 1, callchainId=1)
     run = opened(e, tmp_path)
     frames, stacks = run.table("frames"), run.table("stacks")
     named = stacks.join(frames, on="frame_id").sort("stack_id")
     assert named.select("stack_id", "parent_id", "function", "depth", "layer").rows() == [
-        (0, None, "main", 0, "native"), (1, 0, "work", 1, "native"), (2, 1, "wait", 2, "os"),
-    ]  # fmt: skip
+        (0, None, "main", 0, "native"),
+        (1, 0, "work", 1, "native"),
+        (2, 1, "wait", 2, "os"),
+    ]
     assert frames.get_column("module").unique().to_list() == ["/home/…/app"]
     samples = run.table("cpu_samples").select("time_ns", "tid", "stack_id", "on_cpu", "state")
-    assert samples.rows() == [(UTC + 100, 9, 2, True, "running"),
-                              (UTC + 200, 9, 1, False, "interruptible")]  # fmt: skip
+    assert samples.rows() == [
+        (UTC + 100, 9, 2, True, "running"),
+        (UTC + 200, 9, 1, False, "interruptible"),
+    ]
     assert run.table("host_ops").get_column("stack_id").to_list() == [0]
 
 
 def test_os_calls_and_their_marks(tmp_path: Path) -> None:
     e = Export()
-    e.add("OSRT_API", start=0, end=0, eventClass=31, globalTid=gtid(7, 7),
-          nameId=e.text("OS runtime libraries profiling started"), callchainId=0)  # fmt: skip
-    e.add("OSRT_API", start=5, end=9, eventClass=27, globalTid=gtid(7, 7), nameId=e.text("poll"),
-          returnValue=1, callchainId=0)  # fmt: skip
+    e.add(
+        "OSRT_API",
+        start=0,
+        end=0,
+        eventClass=31,
+        globalTid=gtid(7, 7),
+        nameId=e.text("OS runtime libraries profiling started"),
+        callchainId=0,
+    )
+    e.add(
+        "OSRT_API",
+        start=5,
+        end=9,
+        eventClass=27,
+        globalTid=gtid(7, 7),
+        nameId=e.text("poll"),
+        returnValue=1,
+        callchainId=0,
+    )
     e.add("SCHED_EVENTS", start=6, cpu=3, isSchedIn=0, globalTid=gtid(7, 7), threadBlock=6)
     run = opened(e, tmp_path)
     assert run.table("host_ops").select("name", "range_kind", "return_value").rows() == [
-        ("OS runtime libraries profiling started", "mark", None), ("poll", None, 1),
-    ]  # fmt: skip
+        ("OS runtime libraries profiling started", "mark", None),
+        ("poll", None, 1),
+    ]
     assert run.table("sched_events").select("cpu", "switched_in", "block_reason").rows() == [
         (3, False, "mutex")
     ]
@@ -276,10 +388,28 @@ def test_os_calls_and_their_marks(tmp_path: Path) -> None:
 def test_mpi(tmp_path: Path) -> None:
     e = Export()
     e.add("MPI_RANKS", globalTid=gtid(7, 7), rank=2)
-    e.add("MPI_P2P_EVENTS", start=10, end=30, globalTid=gtid(7, 7), textId=e.text("MPI_Send"),
-          commHandle=1, tag=5, remoteRank=3, size=800)  # fmt: skip
-    e.add("MPI_COLLECTIVES_EVENTS", start=40, end=90, globalTid=gtid(7, 7),
-          textId=e.text("MPI_Bcast"), commHandle=1, rootRank=0, size=64, recvSize=0)  # fmt: skip
+    e.add(
+        "MPI_P2P_EVENTS",
+        start=10,
+        end=30,
+        globalTid=gtid(7, 7),
+        textId=e.text("MPI_Send"),
+        commHandle=1,
+        tag=5,
+        remoteRank=3,
+        size=800,
+    )
+    e.add(
+        "MPI_COLLECTIVES_EVENTS",
+        start=40,
+        end=90,
+        globalTid=gtid(7, 7),
+        textId=e.text("MPI_Bcast"),
+        commHandle=1,
+        rootRank=0,
+        size=64,
+        recvSize=0,
+    )
     run = opened(e, tmp_path)
     assert run.ask("mpi_event_trace").rows() == [
         (10, 30, 20, "MPI_Send", 7, 7, 5, 2, 3, None, 800, None, None),
@@ -287,12 +417,16 @@ def test_mpi(tmp_path: Path) -> None:
     ]
     assert run.table("recordings").get_column("rank").to_list() == [2]
     assert run.ask("mpi_event_sum").select("Source", "Name").rows() == [
-        ("collectives", "MPI_Bcast"), ("p2p", "MPI_Send"),
-    ]  # fmt: skip
+        ("collectives", "MPI_Bcast"),
+        ("p2p", "MPI_Send"),
+    ]
     assert run.ask("mpi_msg_size_sum").select(
         "Total Message Volume (B)", "Instances", "Source", "Name"
-    ).rows() == [(800, 1, "p2p", "MPI_Send"), (64, 1, "coll_send", "MPI_Bcast"),
-                 (0, 1, "coll_recv", "MPI_Bcast")]  # fmt: skip
+    ).rows() == [
+        (800, 1, "p2p", "MPI_Send"),
+        (64, 1, "coll_send", "MPI_Bcast"),
+        (0, 1, "coll_recv", "MPI_Bcast"),
+    ]
 
 
 def nccl_blob(schema: int, payload: bytes) -> bytes:
@@ -306,18 +440,28 @@ def test_nccl_payloads_become_collectives(tmp_path: Path) -> None:
     fields = {
         init: (("NCCL communicator ID", 18, 0), ("No. of ranks", 5, 8), ("Rank", 5, 12)),
         allreduce: (("NCCL communicator ID", 18, None), ("Message size [bytes]", 22, 8)),
-        send: (("NCCL communicator ID", 18, None), ("Message size [bytes]", 22, 8),
-               ("Peer rank", 5, 16)),
-    }  # fmt: skip
+        send: (
+            ("NCCL communicator ID", 18, None),
+            ("Message size [bytes]", 22, 8),
+            ("Peer rank", 5, 16),
+        ),
+    }
     for schema, entries in fields.items():
         for i, (name, kind, offset) in enumerate(entries):
-            e.add("NVTX_PAYLOAD_SCHEMA_ENTRIES", domainId=1, schemaId=schema, idx=i, type=kind,
-                  name=name, offset=offset)  # fmt: skip
+            e.add(
+                "NVTX_PAYLOAD_SCHEMA_ENTRIES",
+                domainId=1,
+                schemaId=schema,
+                idx=i,
+                type=kind,
+                name=name,
+                offset=offset,
+            )
     e.range("ncclCommInitRank", 0, 5, binaryData=nccl_blob(init, struct.pack("<Qii", 0xFE, 8, 3)))
-    e.range("ncclAllReduce", 10, 50,
-            binaryData=nccl_blob(allreduce, struct.pack("<QQ", 0xFE, 1 << 20)))  # fmt: skip
-    e.range("ncclSend", 60, 90,
-            binaryData=nccl_blob(send, struct.pack("<QQi4x", 0xFE, 4096, 5)))  # fmt: skip
+    e.range(
+        "ncclAllReduce", 10, 50, binaryData=nccl_blob(allreduce, struct.pack("<QQ", 0xFE, 1 << 20))
+    )
+    e.range("ncclSend", 60, 90, binaryData=nccl_blob(send, struct.pack("<QQi4x", 0xFE, 4096, 5)))
     for corr, start in ((1, 20), (2, 70), (3, 100)):
         e.api("cudaLaunchKernelExC_v11060", start, start + 5, corr)
         e.kernel("ncclDevKernel_x(int)", start * 10, start * 10 + 40, corr)
@@ -337,26 +481,84 @@ def test_counters_memory_and_faults(tmp_path: Path) -> None:
     e.add("GPU_METRICS", timestamp=50, typeId=0x100, metricId=5, value=73)
     e.add("TARGET_INFO_NIC_INFO", GUID=99, nicId=1, name="mlx5_0")
     e.add("NIC_ID_MAP", nicId=1, globalId=12)
-    e.add("TARGET_INFO_NETWORK_METRICS", metricsListId=1, metricsIdx=2, name="IB: Send waits",
-          unit="ticks/ms")  # fmt: skip
+    e.add(
+        "TARGET_INFO_NETWORK_METRICS",
+        metricsListId=1,
+        metricsIdx=2,
+        name="IB: Send waits",
+        unit="ticks/ms",
+    )
     for start, value in ((0, 9_000), (1_000_000, 20_000)):
-        e.add("NET_NIC_METRIC", start=start, end=start + 1_000_000, globalId=12, portId=1,
-              metricsListId=1, metricsIdx=2, value=value)  # fmt: skip
-    e.add("CUDA_GPU_MEMORY_USAGE_EVENTS", start=5, globalPid=gpid(7), deviceId=0, address=4096,
-          bytes=512, memKind=2, memoryOperationType=0, correlationId=1)  # fmt: skip
-    e.add("CUDA_GPU_MEMORY_POOL_EVENTS", start=6, globalPid=gpid(7), deviceId=0, address=1,
-          operationType=3, poolType=1, localMemoryPoolSize=100)  # fmt: skip
-    e.add("CUDA_UM_GPU_PAGE_FAULT_EVENTS", start=5, end=6, globalPid=gpid(7), deviceId=0,
-          address=0x7F9C80000000, numberOfPageFaults=3, faultAccessType=2)  # fmt: skip
-    e.add("CUDA_UM_CPU_PAGE_FAULT_EVENTS", start=7, globalPid=gpid(7), address=0x7F9C80000000,
-          CpuInstruction=e.text("fill"), module=e.text("app"))  # fmt: skip
-    e.copy(11, 12_000, 12_500, 8, 65_536, 4, 4, device=None, dstDeviceId=0,
-           virtualAddress=0x7F9C80000000, migrationCause=2)  # fmt: skip
+        e.add(
+            "NET_NIC_METRIC",
+            start=start,
+            end=start + 1_000_000,
+            globalId=12,
+            portId=1,
+            metricsListId=1,
+            metricsIdx=2,
+            value=value,
+        )
+    e.add(
+        "CUDA_GPU_MEMORY_USAGE_EVENTS",
+        start=5,
+        globalPid=gpid(7),
+        deviceId=0,
+        address=4096,
+        bytes=512,
+        memKind=2,
+        memoryOperationType=0,
+        correlationId=1,
+    )
+    e.add(
+        "CUDA_GPU_MEMORY_POOL_EVENTS",
+        start=6,
+        globalPid=gpid(7),
+        deviceId=0,
+        address=1,
+        operationType=3,
+        poolType=1,
+        localMemoryPoolSize=100,
+    )
+    e.add(
+        "CUDA_UM_GPU_PAGE_FAULT_EVENTS",
+        start=5,
+        end=6,
+        globalPid=gpid(7),
+        deviceId=0,
+        address=0x7F9C80000000,
+        numberOfPageFaults=3,
+        faultAccessType=2,
+    )
+    e.add(
+        "CUDA_UM_CPU_PAGE_FAULT_EVENTS",
+        start=7,
+        globalPid=gpid(7),
+        address=0x7F9C80000000,
+        CpuInstruction=e.text("fill"),
+        module=e.text("app"),
+    )
+    e.copy(
+        11,
+        12_000,
+        12_500,
+        8,
+        65_536,
+        4,
+        4,
+        device=None,
+        dstDeviceId=0,
+        virtualAddress=0x7F9C80000000,
+        migrationCause=2,
+    )
     run = opened(e, tmp_path)
-    assert run.table("counters").select("metric", "unit", "device_id", "source", "value").rows() \
-        == [("SMs Active [Throughput %]", "Throughput %", 0, None, 73.0),
-            ("IB: Send waits", "ticks/ms", None, "mlx5_0 port 1", 9_000.0),
-            ("IB: Send waits", "ticks/ms", None, "mlx5_0 port 1", 20_000.0)]  # fmt: skip
+    assert run.table("counters").select(
+        "metric", "unit", "device_id", "source", "value"
+    ).rows() == [
+        ("SMs Active [Throughput %]", "Throughput %", 0, None, 73.0),
+        ("IB: Send waits", "ticks/ms", None, "mlx5_0 port 1", 9_000.0),
+        ("IB: Send waits", "ticks/ms", None, "mlx5_0 port 1", 20_000.0),
+    ]
     assert run.ask("network_congestion").rows() == [
         (1_000_000, 2_000_000, 1_000_000, 20_000.0, None, "mlx5_0 port 1")
     ]
@@ -391,17 +593,31 @@ def test_metrics_may_be_reals(tmp_path: Path) -> None:
 
 def test_devices_and_threads(tmp_path: Path) -> None:
     e = small()
-    e.add("TARGET_INFO_GPU", id=0, name="NVIDIA H100", uuid="GPU-secret", smCount=132,
-          clockRate=1_980_000_000, totalMemory=80 << 30, memoryBandwidth=3_352_320_000_000,
-          computeMajor=9, computeMinor=0, threadsPerWarp=32, maxWarpsPerSm=64)  # fmt: skip
+    e.add(
+        "TARGET_INFO_GPU",
+        id=0,
+        name="NVIDIA H100",
+        uuid="GPU-secret",
+        smCount=132,
+        clockRate=1_980_000_000,
+        totalMemory=80 << 30,
+        memoryBandwidth=3_352_320_000_000,
+        computeMajor=9,
+        computeMinor=0,
+        threadsPerWarp=32,
+        maxWarpsPerSm=64,
+    )
     e.add("PROCESSES", globalPid=gpid(7), pid=7, name="python3")
     e.add("PROCESSES", globalPid=gpid(99), pid=99, name="somebody's editor")
     e.add("ThreadNames", nameId=e.text("worker"), priority=20, globalTid=gtid(7, 7))
     run = opened(e, tmp_path)
     gpu = run.table("devices").row(0, named=True)
     assert (gpu["name"], gpu["compute_capability"], gpu["max_threads_per_sm"], gpu["uuid"]) == (
-        "NVIDIA H100", "9.0", 2048, None,
-    )  # fmt: skip
+        "NVIDIA H100",
+        "9.0",
+        2048,
+        None,
+    )
     assert run.table("threads").drop("rank", "recording_id").rows() == [
         (7, 7, "python3", "worker", 20)
     ]
@@ -412,8 +628,15 @@ def test_names_of_people_and_machines_stay_out(tmp_path: Path) -> None:
     e.add("DIAGNOSTIC_EVENT", severity=3, text="cannot write /home/ada/x\nretry", timestamp=0)
     e.add("DIAGNOSTIC_EVENT", severity=1, text="ada said hello", timestamp=0)
     e.add("OSRT_FILE_ACCESS_DESCRIPTORS", fileAccessId=0, processId=7, filePath="/home/ada/data")
-    e.add("OSRT_FILE_ACCESS_EVENTS", fileAccessId=0, threadId=7, startedAt=1, endedAt=2,
-          eventType=3, bytesProcessed=10)  # fmt: skip
+    e.add(
+        "OSRT_FILE_ACCESS_EVENTS",
+        fileAccessId=0,
+        threadId=7,
+        startedAt=1,
+        endedAt=2,
+        eventType=3,
+        bytesProcessed=10,
+    )
     run = opened(e, tmp_path)
     everything = "".join(
         str(run.table(name).drop("path").rows() if name == "recordings" else run.table(name).rows())

@@ -73,10 +73,16 @@ def test_damage_anywhere(whole: Path, tmp_path: Path) -> None:
 
 
 def test_values_of_the_wrong_type(whole: Path, tmp_path: Path) -> None:
-    for column, value in (("start", "'soon'"), ("gridX", "1.5"), ("end", "NULL"),
-                          ("demangledName", "x'00ff'"), ("deviceId", "'7'"),
-                          ("start", "9e18"), ("end", "-9223372036854775808"),
-                          ("streamId", "9223372036854775807")):  # fmt: skip
+    for column, value in (
+        ("start", "'soon'"),
+        ("gridX", "1.5"),
+        ("end", "NULL"),
+        ("demangledName", "x'00ff'"),
+        ("deviceId", "'7'"),
+        ("start", "9e18"),
+        ("end", "-9223372036854775808"),
+        ("streamId", "9223372036854775807"),
+    ):
         path = tmp_path / "typed.sqlite"
         path.write_bytes(whole.read_bytes())
         db = sqlite3.connect(path)

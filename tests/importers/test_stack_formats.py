@@ -78,14 +78,20 @@ SPEEDSCOPE = {
     "shared": {"frames": [{"name": "main", "file": "a.py", "line": 3}, {"name": "work"}]},
     "profiles": [
         {
-            "type": "evented", "name": "t", "unit": "milliseconds", "startValue": 0, "endValue": 9,
+            "type": "evented",
+            "name": "t",
+            "unit": "milliseconds",
+            "startValue": 0,
+            "endValue": 9,
             "events": [
-                {"type": "O", "frame": 0, "at": 0}, {"type": "O", "frame": 1, "at": 2},
-                {"type": "C", "frame": 1, "at": 6}, {"type": "C", "frame": 0, "at": 7},
+                {"type": "O", "frame": 0, "at": 0},
+                {"type": "O", "frame": 1, "at": 2},
+                {"type": "C", "frame": 1, "at": 6},
+                {"type": "C", "frame": 0, "at": 7},
             ],
         }
     ],
-}  # fmt: skip
+}
 PREFIX = "ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_"
 ROCPROF_JSON = {
     "rocprofiler-sdk-tool": [
@@ -95,9 +101,15 @@ ROCPROF_JSON = {
             "buffer_records": {
                 "kernel_dispatch": [{"dispatch_info": {"dispatch_id": 1, "kernel_id": 3}}],
                 "pc_sample_stochastic": [
-                    {"inst_index": 0, "record": {
-                        "dispatch_id": 1, "wave_issued": 0, "pc": {"code_object_offset": 64},
-                        "snapshot": {"stall_reason": PREFIX + "WAITCNT"}}},
+                    {
+                        "inst_index": 0,
+                        "record": {
+                            "dispatch_id": 1,
+                            "wave_issued": 0,
+                            "pc": {"code_object_offset": 64},
+                            "snapshot": {"stall_reason": PREFIX + "WAITCNT"},
+                        },
+                    },
                 ],
                 "pc_sample_host_trap": [
                     {"inst_index": -1, "record": {"dispatch_id": 9}},
@@ -105,7 +117,7 @@ ROCPROF_JSON = {
             },
         }
     ]
-}  # fmt: skip
+}
 FORMATS = {
     "collapsed": "main;step;do_syscall_[k] 3\nmain;-;gemm.cl_[G];gemm_[G];mad_[g];sbid_[g] 4\n",
     "iaprof": IAPROF,
@@ -289,6 +301,12 @@ def test_other_tools_samples(corpus, file, weight, total):
 
 def test_every_layer_of_a_format_is_a_layer(tmp_path):
     for name, text in FORMATS.items():
-        for stack in stacks_of(tmp_path, text, "gpu_time_ns" if name == "proton" else (
-            "cpu_time_ns" if name == "speedscope" else "samples"), name):  # fmt: skip
+        for stack in stacks_of(
+            tmp_path,
+            text,
+            "gpu_time_ns"
+            if name == "proton"
+            else ("cpu_time_ns" if name == "speedscope" else "samples"),
+            name,
+        ):
             assert all(frame.partition(":")[0] in SIDE for frame in stack.split("|"))

@@ -14,8 +14,15 @@ ENTRY = {"action": "alloc", "addr": 4096, "size": 512, "stream": 0, "time_us": 7
 
 
 def document(*entries: object) -> str:
-    return json.dumps({"format": "sightline-torch-memory", "version": 1, "name": "b", "pid": 5,
-                       "device_traces": [[], list(entries)]})  # fmt: skip
+    return json.dumps(
+        {
+            "format": "sightline-torch-memory",
+            "version": 1,
+            "name": "b",
+            "pid": 5,
+            "device_traces": [[], list(entries)],
+        }
+    )
 
 
 def test_an_allocation_and_its_place(tmp_path):

@@ -78,9 +78,12 @@ def test_a_full_disk_loses_marks_and_nothing_else(tmp_path, limit, whole):
     """A limit on the size of files fails the same call as a full disk does."""
     folder = tmp_path / "r.sightline"
     done = subprocess.run(
-        [sys.executable, "-c", FULL, str(limit)], env=env_for(folder), capture_output=True,
-        text=True, check=True,
-    )  # fmt: skip
+        [sys.executable, "-c", FULL, str(limit)],
+        env=env_for(folder),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert done.stdout.strip() == str(sum(range(40_000)))
     if not whole:
         assert "cannot record" in done.stderr
@@ -103,9 +106,12 @@ def test_a_really_full_disk(tmp_path):
         pytest.skip("a file system can only be mounted by root")
     try:
         done = subprocess.run(
-            [sys.executable, "-c", FULL, str(1 << 30)], env=env_for(place / "r.sightline"),
-            capture_output=True, text=True, check=True,
-        )  # fmt: skip
+            [sys.executable, "-c", FULL, str(1 << 30)],
+            env=env_for(place / "r.sightline"),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         assert done.stdout.strip() == str(sum(range(40_000)))
         run = sl.open(str(place / "r.sightline"))
         assert 32_000 < run.rows("host_ops") < 32_768

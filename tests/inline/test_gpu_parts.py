@@ -80,8 +80,10 @@ def test_without_nvml_the_monitor_says_why(monkeypatch):
     with sl.gpu_monitor() as m:
         pass
     assert m.summary() == {
-        "available": False, "reason": "NVML does not start: no driver", "devices": [],
-    }  # fmt: skip
+        "available": False,
+        "reason": "NVML does not start: no driver",
+        "devices": [],
+    }
 
 
 def test_energy_has_an_error_bar_of_two_updates():
@@ -109,8 +111,15 @@ def test_annotations_and_captures_reach_the_vendors_libraries(libraries, tmp_pat
     calls = tmp_path / "calls"
     run_python(NVTX, libraries, CALLS=str(calls), NVTX_INJECTION64_PATH="/any")
     assert [line.strip() for line in calls.read_text().splitlines()] == [
-        "push outer", "push inner", "start", "push capture", "pop", "stop", "pop", "pop",
-    ]  # fmt: skip
+        "push outer",
+        "push inner",
+        "start",
+        "push capture",
+        "pop",
+        "stop",
+        "pop",
+        "pop",
+    ]
 
 
 def test_without_a_vendors_profiler_they_are_not_called(libraries, tmp_path):
@@ -152,11 +161,14 @@ def test_memory_history_and_checkpoints_of_a_gpu(libraries, tmp_path):
     run = sl.open(str(folder))
     events = run.table("memory_events").sort("time_ns")
     assert events.select("action", "address", "bytes", "device_id").rows() == [
-        ("alloc", 4096, 512, 0), ("free", 4096, 512, 0),
-    ]  # fmt: skip
+        ("alloc", 4096, 512, 0),
+        ("free", 4096, 512, 0),
+    ]
     first, second = run.table("host_ops").sort("start_ns").get_column("payload").to_list()
     assert json.loads(first) == {
-        "synchronised": True, "allocated_bytes": 512, "reserved_bytes": 2 << 20,
-    }  # fmt: skip
+        "synchronised": True,
+        "allocated_bytes": 512,
+        "reserved_bytes": 2 << 20,
+    }
     assert json.loads(second)["synchronised"] is False
     assert run.table("counters").get_column("device_id").unique().to_list() == [1]

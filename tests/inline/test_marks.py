@@ -182,8 +182,13 @@ def test_workers_of_multiprocessing_write_files_of_their_own(tmp_path):
     subprocess.run([sys.executable, "workers.py"], cwd=tmp_path, env=env, check=True)
     run = sl.open(str(folder))
     names = sorted(run.table("host_ops").get_column("name"))
-    assert names == ["all done", "worker fork 0", "worker fork 1", "worker spawn 0",
-                     "worker spawn 1"]  # fmt: skip
+    assert names == [
+        "all done",
+        "worker fork 0",
+        "worker fork 1",
+        "worker spawn 0",
+        "worker spawn 1",
+    ]
     # They end without atexit, and yet in order.
     assert "process_killed" not in run.table("quality").get_column("kind").to_list()
 

@@ -52,9 +52,16 @@ def test_the_rank_that_a_launcher_gives(variables, expected):
 
 @pytest.mark.parametrize(
     ("rank", "ranks", "every", "expected"),
-    [(None, (3,), 8, True), (0, (), 1, True), (7, (0, 7), 1, True), (6, (0, 7), 1, False),
-     (8, (), 8, True), (9, (), 8, False), (8, (9,), 8, False)],
-)  # fmt: skip
+    [
+        (None, (3,), 8, True),
+        (0, (), 1, True),
+        (7, (0, 7), 1, True),
+        (6, (0, 7), 1, False),
+        (8, (), 8, True),
+        (9, (), 8, False),
+        (8, (9,), 8, False),
+    ],
+)
 def test_which_ranks_are_recorded(rank, ranks, every, expected):
     assert chosen(rank, ranks, every) is expected
 

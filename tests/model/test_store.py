@@ -22,9 +22,12 @@ from support.command import sightline as command
 from support.simulated import files_of, simulated
 
 EVENTS = [
-    t.step(1, 0, 100), t.op("aten::mm", 1, 20), t.launch(2, 3, 7), t.kernel("gemm", 10, 5, 7),
+    t.step(1, 0, 100),
+    t.op("aten::mm", 1, 20),
+    t.launch(2, 3, 7),
+    t.kernel("gemm", 10, 5, 7),
     t.copy("Memcpy HtoD (Pinned -> Device)", 20, 5, 4096),
-]  # fmt: skip
+]
 
 
 def tables(run: Run) -> dict[str, pl.DataFrame]:
@@ -150,12 +153,20 @@ def store(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "[]", "{}", "null", '{"format": "other", "version": 1, "recordings": []}',
-     '{"format": "sightline-run", "version": 999, "recordings": []}',
-     '{"format": "sightline-run", "version": 1}',
-     '{"format": "sightline-run", "version": 1, "recordings": [{}]}',
-     '{"format": "sightline-run", "version": 1, "recordings": [5]}', "\x00\xff"],
-)  # fmt: skip
+    [
+        "",
+        "{",
+        "[]",
+        "{}",
+        "null",
+        '{"format": "other", "version": 1, "recordings": []}',
+        '{"format": "sightline-run", "version": 999, "recordings": []}',
+        '{"format": "sightline-run", "version": 1}',
+        '{"format": "sightline-run", "version": 1, "recordings": [{}]}',
+        '{"format": "sightline-run", "version": 1, "recordings": [5]}',
+        "\x00\xff",
+    ],
+)
 def test_damaged_description_is_a_store_error(store: Path, text: str) -> None:
     (store / "run.json").write_text(text, encoding="latin-1")
     with pytest.raises(StoreError):

@@ -16,8 +16,13 @@ from sightline import _native
 
 Rows = list[tuple[Any, ...]]
 
-CORNERS = [0, 1, -1] + [s * (2**b) + d for b in (7, 8, 15, 23, 31, 47, 63) for s in (1, -1)
-                        for d in (-1, 0, 1) if -(2**63) <= s * 2**b + d < 2**63]  # fmt: skip
+CORNERS = [0, 1, -1] + [
+    s * (2**b) + d
+    for b in (7, 8, 15, 23, 31, 47, 63)
+    for s in (1, -1)
+    for d in (-1, 0, 1)
+    if -(2**63) <= s * 2**b + d < 2**63
+]
 numbers = st.none() | st.sampled_from(CORNERS) | st.integers(-(2**63), 2**63 - 1)
 
 

@@ -42,10 +42,11 @@ numbers = st.builds(
     lambda sign, whole, fraction, exponent: f"{sign}{whole}{fraction}{exponent}",
     st.sampled_from(["", "-"]),
     st.integers(0, 2**64).map(str) | st.sampled_from(["0", "9223372036854775", "9223372036854776"]),
-    st.just("") | st.integers(0, 10**9).map(lambda n: f".{n}")
+    st.just("")
+    | st.integers(0, 10**9).map(lambda n: f".{n}")
     | st.sampled_from([".0005", ".0015", ".00050000001", ".807", ".8070000001", ".808"]),
     st.just("") | st.integers(-30, 30).map(lambda n: f"e{n}") | st.sampled_from(["E+3", "e-0"]),
-)  # fmt: skip
+)
 
 
 @given(numbers)
@@ -60,8 +61,14 @@ def test_times_are_those_of_the_exact_decimal(text: str) -> None:
 strings = st.text(alphabet='ab"\\{}[],:\n\u00e9', max_size=70)
 
 
-@given(st.recursive(strings, lambda s: st.lists(s, max_size=3)
-                    | st.dictionaries(strings, s, max_size=3), max_leaves=12), strings)  # fmt: skip
+@given(
+    st.recursive(
+        strings,
+        lambda s: st.lists(s, max_size=3) | st.dictionaries(strings, s, max_size=3),
+        max_leaves=12,
+    ),
+    strings,
+)
 def test_item_ends_are_found_behind_strings_and_escapes(inner: object, rest: str) -> None:
     for ascii_ in (False, True):
         item = json.dumps({"a": inner, "b": [inner]}, ensure_ascii=ascii_).encode()
@@ -150,8 +157,11 @@ def test_string_of_a_gigabyte_is_a_clear_error(tmp_path: Path, place: str) -> No
     )
     ran = subprocess.run(
         [sys.executable, "-c", code, str(path)],
-        capture_output=True, text=True, timeout=120, env={**os.environ},
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ},
+    )
     assert ran.returncode == 0, ran.stderr
     message, megabytes = ran.stdout.strip().split("\n")
     assert message.startswith("cannot read huge.json: ")

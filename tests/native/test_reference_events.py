@@ -37,9 +37,7 @@ def read(data: str | bytes) -> tuple[list[Any], Events]:
 
 def document(events: list[Any] = EVENTS, *, indent: int | None = None, ascii_: bool = False) -> str:
     tail = {"traceName": "x", "baseTimeNanoseconds": 5}
-    return json.dumps(
-        {**HEADER, "traceEvents": events, **tail}, indent=indent, ensure_ascii=ascii_
-    )  # fmt: skip
+    return json.dumps({**HEADER, "traceEvents": events, **tail}, indent=indent, ensure_ascii=ascii_)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 16, 17, 64, 1000, 1 << 20])
@@ -59,13 +57,24 @@ def test_chunks_of_any_size_give_the_same(
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("1.50", "1.50"), ("-0.001", "-0.001"), ("1e3", "1e3"), ("1.7E+15", "1.7E+15"), ("12", 12),
-        ("-7", -7), ("NaN", "NaN"), ("Infinity", "Infinity"), ("-Infinity", "-Infinity"),
-        ("1719853884000001.2345", "1719853884000001.2345"), ("null", None), ("true", True),
-        ('"12.5"', "12.5"), ('"\\u00e9\\ud83d\\ude00"', "é😀"), ('"\\ud800"', "\ud800"),
+        ("1.50", "1.50"),
+        ("-0.001", "-0.001"),
+        ("1e3", "1e3"),
+        ("1.7E+15", "1.7E+15"),
+        ("12", 12),
+        ("-7", -7),
+        ("NaN", "NaN"),
+        ("Infinity", "Infinity"),
+        ("-Infinity", "-Infinity"),
+        ("1719853884000001.2345", "1719853884000001.2345"),
+        ("null", None),
+        ("true", True),
+        ('"12.5"', "12.5"),
+        ('"\\u00e9\\ud83d\\ude00"', "é😀"),
+        ('"\\ud800"', "\ud800"),
         ('"a\tb\x01"', "a\tb\x01"),
     ],
-)  # fmt: skip
+)
 def test_values(monkeypatch: pytest.MonkeyPatch, size: int, text: str, value: Any) -> None:
     """Numbers with a point or an exponent stay text: their digits are times."""
     monkeypatch.setattr(reader, "CHUNK_BYTES", size)
@@ -149,8 +158,9 @@ def test_reading_goes_on_behind_a_damaged_event() -> None:
     texts[2] = '{"ph": "X", "name": "brok'
     found, events = read('{"traceEvents": [' + ", ".join(texts) + "]}")
     assert [e for e in found if e in good] == [good[0], good[1], good[4]] or found == [
-        *good[:2], *good[3:],
-    ]  # fmt: skip
+        *good[:2],
+        *good[3:],
+    ]
     assert [q.kind for q in events.quality] == ["damaged_events"]
 
 

@@ -79,12 +79,23 @@ category = st.sampled_from([
     '"cuda_runtime"', '"cuda_driver"', '"user_annotation"', '"python_function"', '"cuda_sync"',
     '"gpu_user_annotation"', '"Trace"', '"fwdbwd"', '"ac2g"', '"overhead"', '"mystery"', '"Kernel"',
 ])  # fmt: skip
-name = st.sampled_from([
-    '"aten::mm"', '"gemm"', '"ncclDevKernel_AllReduce"', '"Memcpy HtoD (Pinned -> Device)"',
-    '"ProfilerStep#3"', '"ProfilerStep"', '"Iteration 5"', '"Memset"', '"[memory]"',
-    '"process_name"',
-    '"thread_name"', '"copy"', '"record_param_comms"',
-])  # fmt: skip
+name = st.sampled_from(
+    [
+        '"aten::mm"',
+        '"gemm"',
+        '"ncclDevKernel_AllReduce"',
+        '"Memcpy HtoD (Pinned -> Device)"',
+        '"ProfilerStep#3"',
+        '"ProfilerStep"',
+        '"Iteration 5"',
+        '"Memset"',
+        '"[memory]"',
+        '"process_name"',
+        '"thread_name"',
+        '"copy"',
+        '"record_param_comms"',
+    ]
+)
 keys = st.sampled_from([
     "correlation", "Sequence number", "Fwd thread id", "Input Dims", "Input dims", "Input type",
     "Call stack", "Python id", "Python parent id", "Python module id", "device", "stream",
@@ -201,11 +212,17 @@ def test_begins_and_ends_across_pieces(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(reading, "PIECE_BYTES", 64)
     random = Random(1)
     halves: list[Any] = [
-        {"ph": random.choice("BBE"), "pid": random.randrange(2), "tid": 1, "ts": i // 3,
-         "name": f"n{i}", "cat": random.choice(["cpu_op", "x"]),
-         "args": {"Collective name": "c"} if i % 5 == 0 else {}}
+        {
+            "ph": random.choice("BBE"),
+            "pid": random.randrange(2),
+            "tid": 1,
+            "ts": i // 3,
+            "name": f"n{i}",
+            "cat": random.choice(["cpu_op", "x"]),
+            "args": {"Collective name": "c"} if i % 5 == 0 else {},
+        }
         for i in range(300)
-    ]  # fmt: skip
+    ]
     halves += [t.event("cpu_op", "whole", i, 3, pid=0, tid=1) for i in range(50)]
     random.shuffle(halves)
     assert differences(t.write(tmp_path, halves)) == []
@@ -218,11 +235,20 @@ def test_arrows_with_equal_numbers_and_equal_times(tmp_path: Path) -> None:
         found: list[Any] = []
         for i in range(40):
             kind, way = random.choice("sf"), random.choice(["ac2g", "fwdbwd"])
-            found.append(t.flow(kind, random.randrange(6), random.choice(place),
-                                random.randrange(12), way))  # fmt: skip
+            found.append(
+                t.flow(kind, random.randrange(6), random.choice(place), random.randrange(12), way)
+            )
             args = {"Sequence number": random.randrange(4), "Fwd thread id": random.randrange(2)}
-            found.append(t.host("cpu_op", f"op{i}", random.randrange(12), random.randrange(4),
-                                tid=t.TID + random.randrange(2), **args))  # fmt: skip
+            found.append(
+                t.host(
+                    "cpu_op",
+                    f"op{i}",
+                    random.randrange(12),
+                    random.randrange(4),
+                    tid=t.TID + random.randrange(2),
+                    **args,
+                )
+            )
             found.append(t.call("cudaLaunchKernel", random.randrange(12), 1, random.randrange(30)))
             numbers = [random.randrange(60)] if random.random() < 0.5 else []
             found.append(t.kernel(f"k{i}", random.randrange(12), 1, *numbers))

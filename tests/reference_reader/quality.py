@@ -20,43 +20,54 @@ def checks(rows: Rows, device: pl.DataFrame, host: pl.DataFrame, ambiguous: int)
     if rows.negative_durations:
         found.append(
             Quality(
-                "negative_durations", "warning",
-                "events that end before they start were left out", rows.negative_durations,
+                "negative_durations",
+                "warning",
+                "events that end before they start were left out",
+                rows.negative_durations,
                 "Update PyTorch; clocks of some driver versions run backwards.",
             )
-        )  # fmt: skip
+        )
     if rows.unmatched_begins:
         found.append(
             Quality(
-                "unmatched_begins", "warning",
-                "begin or end events without their other half were left out", rows.unmatched_begins,
+                "unmatched_begins",
+                "warning",
+                "begin or end events without their other half were left out",
+                rows.unmatched_begins,
             )
-        )  # fmt: skip
+        )
     if rows.unknown_categories:
         named = ", ".join(name for name, _ in rows.unknown_categories.most_common(5))
         found.append(
             Quality(
-                "unknown_categories", "info",
+                "unknown_categories",
+                "info",
                 f"events of categories unknown to sightline are kept as host ranges: {named}",
                 sum(rows.unknown_categories.values()),
             )
-        )  # fmt: skip
+        )
     if device.is_empty():
         found.append(
             Quality(
-                "no_device_ops", "warning", "no GPU operations were recorded: CPU side only", None,
+                "no_device_ops",
+                "warning",
+                "no GPU operations were recorded: CPU side only",
+                None,
                 "Record with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA].",
             )
-        )  # fmt: skip
+        )
     else:
         found += _device_checks(device, ambiguous)
     if host.is_empty():
         found.append(
             Quality(
-                "no_host_ops", "warning", "no CPU side was recorded: idle has no cause", None,
+                "no_host_ops",
+                "warning",
+                "no CPU side was recorded: idle has no cause",
+                None,
                 "Record with ProfilerActivity.CPU too.",
             )
-        )  # fmt: skip
+        )
     else:
         found += _host_checks(host)
     return found
@@ -65,9 +76,11 @@ def checks(rows: Rows, device: pl.DataFrame, host: pl.DataFrame, ambiguous: int)
 def without_device(count: int) -> Quality:
     """Device operations that name no device."""
     return Quality(
-        "without_device", "warning",
-        "GPU operations that name no device were counted for device 0", count,
-    )  # fmt: skip
+        "without_device",
+        "warning",
+        "GPU operations that name no device were counted for device 0",
+        count,
+    )
 
 
 def _device_checks(device: pl.DataFrame, ambiguous: int) -> list[Quality]:
@@ -76,19 +89,22 @@ def _device_checks(device: pl.DataFrame, ambiguous: int) -> list[Quality]:
     if unmatched:
         found.append(
             Quality(
-                "unmatched_launches", "info" if unmatched * 20 < device.height else "warning",
+                "unmatched_launches",
+                "info" if unmatched * 20 < device.height else "warning",
                 f"of {device.height:,} GPU operations have no launch call in the recording",
                 unmatched,
                 "Start recording before the work is launched, with CPU activity on.",
             )
-        )  # fmt: skip
+        )
     if ambiguous:
         found.append(
             Quality(
-                "ambiguous_launches", "warning",
-                "correlation ids are used by several processes; the first was taken", ambiguous,
+                "ambiguous_launches",
+                "warning",
+                "correlation ids are used by several processes; the first was taken",
+                ambiguous,
             )
-        )  # fmt: skip
+        )
     zero = device.filter(pl.col("start_ns") == pl.col("end_ns")).height
     if zero:
         found.append(Quality("zero_durations", "info", "GPU operations have no length", zero))
@@ -98,11 +114,13 @@ def _device_checks(device: pl.DataFrame, ambiguous: int) -> list[Quality]:
     if whole_us and device.height >= 10:
         found.append(
             Quality(
-                "microsecond_clock", "info",
+                "microsecond_clock",
+                "info",
                 "times are whole microseconds: short kernels and gaps are off by up to 1 µs each",
-                None, "Record with PyTorch 2.3 or newer.",
+                None,
+                "Record with PyTorch 2.3 or newer.",
             )
-        )  # fmt: skip
+        )
     return found
 
 
@@ -112,22 +130,31 @@ def _host_checks(host: pl.DataFrame) -> list[Quality]:
     if "python" not in layers and host.get_column("stack").null_count() == host.height:
         found.append(
             Quality(
-                "no_python_stacks", "info", "no Python stacks: causes are named by op, not by line",
-                None, "Record with with_stack=True.",
+                "no_python_stacks",
+                "info",
+                "no Python stacks: causes are named by op, not by line",
+                None,
+                "Record with with_stack=True.",
             )
-        )  # fmt: skip
+        )
     if "step" not in layers:
         found.append(
             Quality(
-                "no_steps", "info", "no steps are marked", None,
+                "no_steps",
+                "info",
+                "no steps are marked",
+                None,
                 "Call prof.step() once per iteration.",
             )
-        )  # fmt: skip
+        )
     elif host.filter(pl.col("layer") == "step").get_column("name").n_unique() == 1:
         found.append(
             Quality(
-                "one_step", "info", "one step only: nothing can be said on how steps vary", None,
+                "one_step",
+                "info",
+                "one step only: nothing can be said on how steps vary",
+                None,
                 "Record at least three steps after the warm-up.",
             )
-        )  # fmt: skip
+        )
     return found

@@ -58,17 +58,39 @@ DEVICE_COLUMNS = (
 )  # fmt: skip
 RANGE_COLUMNS = ("device_id", "stream_id", "name", "start_ns", "end_ns")
 SYNC_COLUMNS = (
-    "kind", "device_id", "stream_id", "event_id", "wait_on_stream_id", "correlation_id",
-    "recorded_by_correlation_id", "start_ns", "end_ns",
-)  # fmt: skip
+    "kind",
+    "device_id",
+    "stream_id",
+    "event_id",
+    "wait_on_stream_id",
+    "correlation_id",
+    "recorded_by_correlation_id",
+    "start_ns",
+    "end_ns",
+)
 COLLECTIVE_COLUMNS = (
-    "row", "op", "group", "group_description", "group_size", "group_ranks", "sequence", "dtype",
-    "elements_in", "elements_out",
-)  # fmt: skip
+    "row",
+    "op",
+    "group",
+    "group_description",
+    "group_size",
+    "group_ranks",
+    "sequence",
+    "dtype",
+    "elements_in",
+    "elements_out",
+)
 MEMORY_COLUMNS = (
-    "time_ns", "device_id", "action", "address", "bytes", "allocated_bytes", "reserved_bytes",
-    "pid", "tid",
-)  # fmt: skip
+    "time_ns",
+    "device_id",
+    "action",
+    "address",
+    "bytes",
+    "allocated_bytes",
+    "reserved_bytes",
+    "pid",
+    "tid",
+)
 COUNTER_COLUMNS = ("metric", "device_id", "time_ns", "value")
 FLOW_COLUMNS = ("kind", "flow_id", "pid", "tid", "time_ns", "is_start")
 
@@ -167,22 +189,29 @@ class Rows:
             self.device_collectives.append((len(self.device), *_collective(args)))
         self.device.append(
             (
-                pid, tid,
+                pid,
+                tid,
                 pid if device is None else device,
                 _int(args.get("context")),
                 tid if stream is None else stream,
-                kind, name, start, end,
+                kind,
+                name,
+                start,
+                end,
                 _int(args.get("correlation")),
                 _int(args.get("External id", args.get("external id"))),
-                *grid, *block,
+                *grid,
+                *block,
                 _int(args.get("registers per thread")),
                 _int(args.get("shared memory")),
                 _int(args.get("bytes")),
-                copy_kind, src, dst,
+                copy_kind,
+                src,
+                dst,
                 _int(args.get("graph id")),
                 _int(args.get("graph node id")),
             )
-        )  # fmt: skip
+        )
 
     def _host(
         self,
@@ -206,18 +235,23 @@ class Rows:
         if "Collective name" in args:
             self.host_collectives.append((place, *_collective(args)))
         self.host[place] = (
-                pid, tid, layer, name, start, end,
-                _int(args.get("correlation")),
-                _int(args.get("Sequence number")),
-                _int(args.get("Fwd thread id")),
-                _json(args.get("Input Dims", args.get("Input dims"))),
-                _json(args.get("Input type")),
-                _text_or_none(args.get("Call stack")),
-                _int(args.get("Python id")),
-                _int(args.get("Python parent id")),
-                _text_or_none(args.get("Python module id")),
-                _int(args.get("External id", args.get("external id"))),
-            )  # fmt: skip
+            pid,
+            tid,
+            layer,
+            name,
+            start,
+            end,
+            _int(args.get("correlation")),
+            _int(args.get("Sequence number")),
+            _int(args.get("Fwd thread id")),
+            _json(args.get("Input Dims", args.get("Input dims"))),
+            _json(args.get("Input type")),
+            _text_or_none(args.get("Call stack")),
+            _int(args.get("Python id")),
+            _int(args.get("Python parent id")),
+            _text_or_none(args.get("Python module id")),
+            _int(args.get("External id", args.get("external id"))),
+        )
 
     def _sync(self, args: dict[str, Any], start: int, end: int) -> None:
         kind = {

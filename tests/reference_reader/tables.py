@@ -20,8 +20,10 @@ _TEXT = {
     "src_kind", "dst_kind", "op", "group", "group_description", "dtype", "action", "metric",
 }  # fmt: skip
 _TYPES: dict[str, Any] = {
-    "group_ranks": pl.List(pl.Int64), "value": pl.Float64, "is_start": pl.Boolean
-}  # fmt: skip
+    "group_ranks": pl.List(pl.Int64),
+    "value": pl.Float64,
+    "is_start": pl.Boolean,
+}
 # Outer first where two ranges start and end together.
 _LAYER_ORDER = ("step", "annotation", "python", "op", "other", "overhead", "runtime", "driver")
 # Bytes of an element, for the dtype names of c10 (c10/core/ScalarType.h) that collectives use.
@@ -103,16 +105,17 @@ def _frame(
 def _host_ops(frame: pl.DataFrame) -> pl.DataFrame:
     """Ranges in preorder with parent, depth and end of subtree; ids count from 0."""
     order = {layer: i for i, layer in enumerate(_LAYER_ORDER)}
-    frame = (
-        frame.with_columns(
-            _order=pl.col("layer").replace_strict(order, default=len(order), return_dtype=pl.Int8),
-            _thread=pl.struct("pid", "tid").rank("dense").cast(pl.Int64),
-        )
-        .sort(
-            "_thread", "start_ns", "end_ns", "_order", "_row",
-            descending=[False, False, True, False, False],
-        )
-    )  # fmt: skip
+    frame = frame.with_columns(
+        _order=pl.col("layer").replace_strict(order, default=len(order), return_dtype=pl.Int8),
+        _thread=pl.struct("pid", "tid").rank("dense").cast(pl.Int64),
+    ).sort(
+        "_thread",
+        "start_ns",
+        "end_ns",
+        "_order",
+        "_row",
+        descending=[False, False, True, False, False],
+    )
     parent, depth, subtree_end = nest(
         frame.get_column("_thread").to_list(),
         frame.get_column("start_ns").to_list(),
@@ -302,9 +305,16 @@ def _devices(header: dict[str, Any], device: pl.DataFrame) -> pl.DataFrame:
     for number in device.get_column("device_id").unique().to_list():
         found.setdefault(number, {})
     names = (
-        "vendor", "name", "sm_count", "memory_bytes", "compute_capability", "warp_size",
-        "max_threads_per_sm", "registers_per_sm", "shared_bytes_per_sm",
-    )  # fmt: skip
+        "vendor",
+        "name",
+        "sm_count",
+        "memory_bytes",
+        "compute_capability",
+        "warp_size",
+        "max_threads_per_sm",
+        "registers_per_sm",
+        "shared_bytes_per_sm",
+    )
     texts = {"vendor", "name", "compute_capability"}
     ordered = sorted(found)
     return pl.DataFrame(
@@ -343,9 +353,12 @@ def _threads(rows: Rows, host: pl.DataFrame) -> pl.DataFrame:
             "thread_name": [rows.thread_names.get((p, t)) for p, t in used],
         },
         schema={
-            "pid": pl.Int64, "tid": pl.Int64, "process_name": pl.String, "thread_name": pl.String
+            "pid": pl.Int64,
+            "tid": pl.Int64,
+            "process_name": pl.String,
+            "thread_name": pl.String,
         },
-    )  # fmt: skip
+    )
 
 
 def _recording(

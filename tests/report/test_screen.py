@@ -18,10 +18,20 @@ from support.traces import opened
 
 def finding(**changes: Any) -> dict[str, Any]:
     return {
-        "rule": "host-late", "title": "host-late", "severity": "info", "summary": "It is late.",
-        "cost_ns": 5_000, "cost_pct": 20.0, "gain_ns": 4_000, "evidence": (), "fix": None,
-        "verify": None, "where": {}, "abstained": False, "reason": None,
-    } | changes  # fmt: skip
+        "rule": "host-late",
+        "title": "host-late",
+        "severity": "info",
+        "summary": "It is late.",
+        "cost_ns": 5_000,
+        "cost_pct": 20.0,
+        "gain_ns": 4_000,
+        "evidence": (),
+        "fix": None,
+        "verify": None,
+        "where": {},
+        "abstained": False,
+        "reason": None,
+    } | changes
 
 
 @pytest.fixture
@@ -106,21 +116,32 @@ def test_a_recording_of_stacks_shows_which_functions_ran(tmp_path):
 
 def checkpoint(**changes: Any) -> dict[str, Any]:
     return {
-        "rank": 0, "name": "c", "allocated_bytes": None, "reserved_bytes": None,
-        "process_bytes": 5, "synchronised": False,
-    } | changes  # fmt: skip
+        "rank": 0,
+        "name": "c",
+        "allocated_bytes": None,
+        "reserved_bytes": None,
+        "process_bytes": 5,
+        "synchronised": False,
+    } | changes
 
 
 def marked(**changes: Any) -> list[str]:
-    marks = {"steps": [], "ranges": [], "checkpoints": [], "counters": [],
-             "ranges_left_out": 0, "checkpoints_left_out": 0} | changes  # fmt: skip
+    marks = {
+        "steps": [],
+        "ranges": [],
+        "checkpoints": [],
+        "counters": [],
+        "ranges_left_out": 0,
+        "checkpoints_left_out": 0,
+    } | changes
     return [line.plain for block in marks_text(marks) for line in block]
 
 
 def test_marks_that_are_left_out_are_counted():
     length = {"name": "r", "instances": 1, "total_ns": 5, "mean_ns": 5}
-    lines = marked(ranges=[length], ranges_left_out=3, checkpoints=[checkpoint()],
-                   checkpoints_left_out=52)  # fmt: skip
+    lines = marked(
+        ranges=[length], ranges_left_out=3, checkpoints=[checkpoint()], checkpoints_left_out=52
+    )
     assert "… 3 more: sightline stats annotations" in lines
     assert any(line.startswith("… 52 more: sightline sql RUN") for line in lines)
     assert max(map(len, lines)) <= 80
@@ -136,10 +157,24 @@ def test_that_the_gpu_was_not_waited_for_is_said_where_there_is_one():
 
 def test_recorded_allocations_are_summed_up(tmp_path):
     def memory(ts: int, size: int, total: int) -> dict[str, Any]:
-        args = {"Device Type": 1, "Device Id": 0, "Addr": 64, "Bytes": size,
-                "Total Allocated": total, "Total Reserved": 4096}  # fmt: skip
-        return {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]",
-                "pid": 100, "tid": 101, "ts": ts, "args": args}  # fmt: skip
+        args = {
+            "Device Type": 1,
+            "Device Id": 0,
+            "Addr": 64,
+            "Bytes": size,
+            "Total Allocated": total,
+            "Total Reserved": 4096,
+        }
+        return {
+            "ph": "i",
+            "cat": "cpu_instant_event",
+            "s": "t",
+            "name": "[memory]",
+            "pid": 100,
+            "tid": 101,
+            "ts": ts,
+            "args": args,
+        }
 
     events = [memory(0, 1024, 1024), memory(1, 512, 1536), memory(2, -1024, 512)]
     trace = traces.write(tmp_path, [traces.kernel("k", 0, 5), *events])
@@ -162,14 +197,27 @@ def test_several_limits_are_a_list(tmp_path):
 
 def test_the_root_that_py_spy_gives_a_process_is_no_function(tmp_path):
     frames = [{"name": 'process 7:"python a.py"', "file": "", "line": 0}, {"name": "f"}]
-    profile = {"type": "sampled", "name": "t", "unit": "seconds", "startValue": 0, "endValue": 2,
-               "samples": [[0], [0, 1]], "weights": [2, 1]}  # fmt: skip
+    profile = {
+        "type": "sampled",
+        "name": "t",
+        "unit": "seconds",
+        "startValue": 0,
+        "endValue": 2,
+        "samples": [[0], [0, 1]],
+        "weights": [2, 1],
+    }
     file = tmp_path / "a.speedscope.json"
     schema = "https://www.speedscope.app/file-format-schema.json"
     file.write_text(
-        json.dumps({"$schema": schema, "exporter": "py-spy@0.4.1",
-                    "shared": {"frames": frames}, "profiles": [profile]})
-    )  # fmt: skip
+        json.dumps(
+            {
+                "$schema": schema,
+                "exporter": "py-spy@0.4.1",
+                "shared": {"frames": frames},
+                "profiles": [profile],
+            }
+        )
+    )
     lines = sightline("report", file).out.splitlines()
     top = next(i for i, line in enumerate(lines) if line.startswith("Top functions by CPU time"))
     assert lines[top + 1].startswith("(in no Python function)")

@@ -52,12 +52,17 @@ def scenario(name: str, folder: Path) -> tuple[object, Index]:
 def held(index: Index) -> pl.DataFrame:
     """Every event of the index, lane by lane."""
     rows = [
-        (number, lane.track, lane.level, place, *(index.columns[c][place] for c in
-         ("start", "end", "name", "class", "id")))
+        (
+            number,
+            lane.track,
+            lane.level,
+            place,
+            *(index.columns[c][place] for c in ("start", "end", "name", "class", "id")),
+        )
         for number, lane in enumerate(index.lanes)
         for a, b in lane.extents
         for place in range(a, b)
-    ]  # fmt: skip
+    ]
     names = ["lane", "track", "level", "place", "start", "end", "name", "class", "id"]
     return pl.DataFrame(rows, schema=names, orient="row")
 
@@ -66,8 +71,15 @@ def parsed(body: bytes) -> dict[str, tuple[float, ...]]:
     head, _, rest = body.partition(b"\n")
     sizes = json.loads(head)["n"]
     n, found, at = sum(sizes), {"n": tuple(sizes)}, 0
-    for name, code in (("id", "d"), ("start", "d"), ("length", "d"), ("busy", "d"), ("name", "I"),
-                       ("count", "I"), ("class", "B")):  # fmt: skip
+    for name, code in (
+        ("id", "d"),
+        ("start", "d"),
+        ("length", "d"),
+        ("busy", "d"),
+        ("name", "I"),
+        ("count", "I"),
+        ("class", "B"),
+    ):
         size = struct.calcsize(f"<{n}{code}")
         found[name] = struct.unpack(f"<{n}{code}", rest[at : at + size])
         at += size
@@ -82,8 +94,10 @@ def parsed(body: bytes) -> dict[str, tuple[float, ...]]:
 def test_every_row_is_there_once_and_lanes_do_not_overlap(run, tmp_path, part):
     index = build(run, tmp_path, part=part)
     events = held(index)
-    for table, column, on_device in (("device_ops", "device_op_id", True),
-                                     ("host_ops", "host_op_id", False)):  # fmt: skip
+    for table, column, on_device in (
+        ("device_ops", "device_op_id", True),
+        ("host_ops", "host_op_id", False),
+    ):
         mine = events.filter((pl.col("class") < 3) == on_device).sort("id")
         rows = run.table(table).sort(column)
         assert mine.get_column("id").to_list() == rows.get_column(column).to_list()
@@ -134,15 +148,20 @@ def test_too_much_at_once_is_refused(index):
 
 def test_the_breakdown_is_that_of_the_analysis(tmp_path):
     run, index = scenario("exposed_communication", tmp_path)
-    for row, span in zip(run.ask("breakdown").rows(named=True),
-                         run.ask("windows").rows(named=True), strict=True):  # fmt: skip
+    for row, span in zip(
+        run.ask("breakdown").rows(named=True), run.ask("windows").rows(named=True), strict=True
+    ):
         first, last = (span[f"window_{e}_ns"] - index.origin_ns for e in ("start", "end"))
         found = answers.breakdown(run, index, first, last)
-        own = next(d for d in found["devices"]
-                   if (d["rank"], d["device"]) == (row["rank"], row["device_id"]))  # fmt: skip
+        own = next(
+            d
+            for d in found["devices"]
+            if (d["rank"], d["device"]) == (row["rank"], row["device_id"])
+        )
         parts = [own[p] for p in ("compute", "comm", "copy", "idle")]
-        assert parts == [row[f"{p}_ns"] for p in
-                         ("compute", "exposed_comm", "exposed_copy", "idle")]  # fmt: skip
+        assert parts == [
+            row[f"{p}_ns"] for p in ("compute", "exposed_comm", "exposed_copy", "idle")
+        ]
     # Parts of a range add up to the whole.
     middle = index.length_ns // 3
     whole, left, right = (
@@ -275,9 +294,17 @@ def test_only_get_is_answered(server, method):
 
 
 @pytest.mark.parametrize(
-    "name", ["../../etc/passwd", "%2e%2e/%2e%2e/etc/passwd", "/etc/passwd", "run.json", "start",
-             "..%5c..%5cx", "window/../panel"],
-)  # fmt: skip
+    "name",
+    [
+        "../../etc/passwd",
+        "%2e%2e/%2e%2e/etc/passwd",
+        "/etc/passwd",
+        "run.json",
+        "start",
+        "..%5c..%5cx",
+        "window/../panel",
+    ],
+)
 def test_no_path_is_a_file(server, name):
     status, _, body = ask(server, base(server) + name)
     assert status == 404
@@ -286,11 +313,21 @@ def test_no_path_is_a_file(server, name):
 
 @pytest.mark.parametrize(
     "query",
-    ["window?from=0&to=9&column=nan&lanes=0", "window?from=9&to=0&column=1&lanes=0",
-     "window?from=0&to=9&column=1&lanes=99", "window?from=1_0&to=99&column=1&lanes=0",
-     "window", "event?id=-1", "event?id=999999999", "event?id=1e3", "panel?name=timeline",
-     "panel?name=..", "next?at=0&after=0&name=99999", "breakdown?from=0&to=" + "9" * 30],
-)  # fmt: skip
+    [
+        "window?from=0&to=9&column=nan&lanes=0",
+        "window?from=9&to=0&column=1&lanes=0",
+        "window?from=0&to=9&column=1&lanes=99",
+        "window?from=1_0&to=99&column=1&lanes=0",
+        "window",
+        "event?id=-1",
+        "event?id=999999999",
+        "event?id=1e3",
+        "panel?name=timeline",
+        "panel?name=..",
+        "next?at=0&after=0&name=99999",
+        "breakdown?from=0&to=" + "9" * 30,
+    ],
+)
 def test_a_wrong_question_is_an_error_in_words(server, query):
     status, _, body = ask(server, base(server) + query)
     assert status == 400, body

@@ -18,29 +18,49 @@ from sightline.roofline.terminal import draw_text
 
 def row(n=0, **more):
     base = {
-        "kernel_id": n, "name": f"void ns::kernel_{n}<float, 4>(float *)", "duration_ns": 1000 + n,
-        "precision": "fp32", "flop_per_s": 5e12, "peak_flop_per_s": 27e12,
-        "datasheet_flop_per_s": 35e12, "achievable_flop_per_s": None,
-        "datasheet_dram_bytes_per_s": 6e11, "dram_peak_bytes_per_s": 5.9e11,
-        "l2_peak_bytes_per_s": 3.2e12, "l1_peak_bytes_per_s": 1.35e13, "dram_intensity": 104.0,
-        "l2_intensity": 16.0, "l1_intensity": 15.0, "roof": "compute", "roof_flop_per_s": 27e12,
-        "of_roof_pct": 18.5, "bound": "balanced",
-    }  # fmt: skip
+        "kernel_id": n,
+        "name": f"void ns::kernel_{n}<float, 4>(float *)",
+        "duration_ns": 1000 + n,
+        "precision": "fp32",
+        "flop_per_s": 5e12,
+        "peak_flop_per_s": 27e12,
+        "datasheet_flop_per_s": 35e12,
+        "achievable_flop_per_s": None,
+        "datasheet_dram_bytes_per_s": 6e11,
+        "dram_peak_bytes_per_s": 5.9e11,
+        "l2_peak_bytes_per_s": 3.2e12,
+        "l1_peak_bytes_per_s": 1.35e13,
+        "dram_intensity": 104.0,
+        "l2_intensity": 16.0,
+        "l1_intensity": 15.0,
+        "roof": "compute",
+        "roof_flop_per_s": 27e12,
+        "of_roof_pct": 18.5,
+        "bound": "balanced",
+    }
     return base | more
 
 
 rows = st.lists(
     st.builds(
         lambda n, y, x, peak, bw, p: row(
-            n, flop_per_s=y, dram_intensity=x, peak_flop_per_s=peak, dram_peak_bytes_per_s=bw,
+            n,
+            flop_per_s=y,
+            dram_intensity=x,
+            peak_flop_per_s=peak,
+            dram_peak_bytes_per_s=bw,
             precision=p,
         ),
-        st.integers(0, 99), st.floats(1e3, 1e15), st.floats(1e-3, 1e5),
-        st.none() | st.floats(1e9, 1e16), st.none() | st.floats(1e9, 1e13),
+        st.integers(0, 99),
+        st.floats(1e3, 1e15),
+        st.floats(1e-3, 1e5),
+        st.none() | st.floats(1e9, 1e16),
+        st.none() | st.floats(1e9, 1e13),
         st.sampled_from(["fp32", "fp64", "bf16_tensor", "fp8"]),
     ),
-    min_size=1, max_size=30,
-)  # fmt: skip
+    min_size=1,
+    max_size=30,
+)
 
 
 @given(rows)
@@ -60,8 +80,15 @@ def test_every_kernel_and_ceiling_is_named():
     data = [row(0), row(1, precision="bf16_tensor", achievable_flop_per_s=2e13)]
     svg = draw_svg(make_chart(data, "NVIDIA A10G"))
     texts = re.findall(r">([^<>]+)</text>", svg)
-    for wanted in ("ns::kernel_0", "ns::kernel_1", "fp32 27 TFLOP/s", "bf16 tensor 20 TFLOP/s",
-                   "DRAM 590 GB/s", "18.5 % of compute", "balanced"):  # fmt: skip
+    for wanted in (
+        "ns::kernel_0",
+        "ns::kernel_1",
+        "fp32 27 TFLOP/s",
+        "bf16 tensor 20 TFLOP/s",
+        "DRAM 590 GB/s",
+        "18.5 % of compute",
+        "balanced",
+    ):
         assert wanted in texts
     text = draw_text(make_chart(data, "NVIDIA A10G"))
     assert "DRAM 590 GB/s" in text

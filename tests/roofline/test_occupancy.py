@@ -55,9 +55,8 @@ def test_what_fits_fits_and_one_more_does_not(launch):
             used[used.index(min(used))] += per_warp
         shared = -(-launch.shared_bytes // 128) * 128 * blocks
         return (
-            blocks <= 32 and blocks * warps <= 64
-            and max(used) <= 65_536 // 4 and shared <= 167_936
-        )  # fmt: skip
+            blocks <= 32 and blocks * warps <= 64 and max(used) <= 65_536 // 4 and shared <= 167_936
+        )
 
     assert fits(found.active_blocks)
     assert not fits(found.active_blocks + 1)

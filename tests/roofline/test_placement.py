@@ -10,10 +10,14 @@ from sightline.roofline.peaks import compute_peak, memory_peak
 from sightline.roofline.placement import place
 
 A100 = {
-    "name": "NVIDIA A100-SXM4-40GB", "vendor": "nvidia", "compute_capability": "8.0",
-    "sm_count": 108, "max_clock_hz": 1_410_000_000, "memory_bytes": 42_481_549_312,
+    "name": "NVIDIA A100-SXM4-40GB",
+    "vendor": "nvidia",
+    "compute_capability": "8.0",
+    "sm_count": 108,
+    "max_clock_hz": 1_410_000_000,
+    "memory_bytes": 42_481_549_312,
     "memory_bandwidth_bytes_per_s": 1_555_200_000_000,
-}  # fmt: skip
+}
 H100 = {"name": "NVIDIA H100 80GB HBM3", "compute_capability": "9.0", "sm_count": 132}
 SASS = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum"
 PATH = "sm__ops_path_tensor_src_"
@@ -21,9 +25,12 @@ PATH = "sm__ops_path_tensor_src_"
 
 def kernel(metrics, device=A100, opcodes=None, threads=None, ns=1000):
     return Facts(
-        {"duration_ns": ns}, {"gpu__time_duration.sum": float(ns), **metrics}, device,
-        opcodes or {}, threads or {},
-    )  # fmt: skip
+        {"duration_ns": ns},
+        {"gpu__time_duration.sum": float(ns), **metrics},
+        device,
+        opcodes or {},
+        threads or {},
+    )
 
 
 def flop(facts: Facts) -> dict[str, float]:
@@ -54,8 +61,9 @@ def test_op_path_counters_are_the_operations_themselves():
     assert flop(kernel(parts, H100)) == {"fp8_tensor": whole}
     assert flop(kernel({**parts, f"{PATH}fp8.sum": whole}, H100)) == {"fp8_tensor": whole}
     split = {
-        f"{PATH}fp8_dst_fp32_sparsity_off.sum": whole, f"{PATH}fp8_dst_fp32_sparsity_on.sum": 5.0
-    }  # fmt: skip
+        f"{PATH}fp8_dst_fp32_sparsity_off.sum": whole,
+        f"{PATH}fp8_dst_fp32_sparsity_on.sum": 5.0,
+    }
     assert flop(kernel(split, H100)) == {"fp8_tensor": whole + 5}
     assert flop(kernel({**parts, **split}, H100)) == {"fp8_tensor": whole}
 
@@ -63,13 +71,16 @@ def test_op_path_counters_are_the_operations_themselves():
 @pytest.mark.parametrize(
     ("opcode", "precision", "each"),
     [
-        ("HMMA.16816.F16", "fp16_tensor", 4096), ("HMMA.16816.F32.BF16", "bf16_tensor", 4096),
-        ("HMMA.1688.F32.TF32", "tf32_tensor", 2048), ("DMMA.884", "fp64_tensor", 512),
-        ("IMMA.16832.S8.S8", "int8_tensor", 8192), ("QMMA.16832.F32.E4M3.E4M3", "fp8_tensor", 8192),
+        ("HMMA.16816.F16", "fp16_tensor", 4096),
+        ("HMMA.16816.F32.BF16", "bf16_tensor", 4096),
+        ("HMMA.1688.F32.TF32", "tf32_tensor", 2048),
+        ("DMMA.884", "fp64_tensor", 512),
+        ("IMMA.16832.S8.S8", "int8_tensor", 8192),
+        ("QMMA.16832.F32.E4M3.E4M3", "fp8_tensor", 8192),
         ("HGMMA.64x128x16.F32", "fp16_tensor", 2 * 64 * 128 * 16),
         ("QGMMA.64x256x32.F32.E4M3.E4M3", "fp8_tensor", 2 * 64 * 256 * 32),
     ],
-)  # fmt: skip
+)
 def test_matrix_instructions_count_by_their_shape(opcode, precision, each):
     assert flop(kernel({}, opcodes={opcode: 10.0, "IMAD": 5.0})) == {precision: 10.0 * each}
 
@@ -100,9 +111,7 @@ def test_a_clock_is_measured_by_cycles_over_time_too():
 
 
 def test_memory_ceilings():
-    metrics = {
-        "dram__bytes.sum.peak_sustained": 1280.0, "dram__cycles_elapsed.avg.per_second": 1e9
-    }  # fmt: skip
+    metrics = {"dram__bytes.sum.peak_sustained": 1280.0, "dram__cycles_elapsed.avg.per_second": 1e9}
     peak = memory_peak(kernel(metrics), "dram")
     assert (peak.measured, peak.datasheet, peak.source) == (1.28e12, 1.555e12, "counters")
     assert memory_peak(kernel({}), "dram").source == "device attributes"
@@ -119,11 +128,13 @@ def test_memory_ceilings():
 )
 def test_the_lowest_roof_and_the_distance_to_it(ffma, bytes_per_s, roof, bound):
     metrics = {
-        SASS.format("ffma"): ffma, "dram__bytes.sum.per_second": bytes_per_s,
-        "sm__cycles_elapsed.avg.per_second": 1e9, "dram__cycles_elapsed.avg.per_second": 1e9,
+        SASS.format("ffma"): ffma,
+        "dram__bytes.sum.per_second": bytes_per_s,
+        "sm__cycles_elapsed.avg.per_second": 1e9,
+        "dram__cycles_elapsed.avg.per_second": 1e9,
         "sm__sass_thread_inst_executed_op_ffma_pred_on.sum.peak_sustained": 6912.0,
         "dram__bytes.sum.peak_sustained": 1280.0,
-    }  # fmt: skip
+    }
     found = place(kernel(metrics))[0]
     rate = 2 * ffma / 1e-6
     height = min(13.824e12, 1.28e12 * rate / bytes_per_s)

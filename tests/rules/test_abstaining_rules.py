@@ -34,8 +34,17 @@ def moved(pages: list[int], *, cause: int = 2) -> Export:
     export, at = Export("3.25.0"), 0
     for number, page in enumerate(pages):
         for kind in (UVM_HTOD, UVM_DTOH):
-            export.copy(kind, at, at + MS, 0, PAGE, MANAGED, DEVICE, virtualAddress=page * PAGE,
-                        migrationCause=cause)  # fmt: skip
+            export.copy(
+                kind,
+                at,
+                at + MS,
+                0,
+                PAGE,
+                MANAGED,
+                DEVICE,
+                virtualAddress=page * PAGE,
+                migrationCause=cause,
+            )
             at += MS
         export.api("cudaLaunchKernel", at - 9_000, at - 4_000, number + 1)
         export.kernel("stencil", at, at + 4 * MS, number + 1)
@@ -64,8 +73,16 @@ def test_pages_that_never_move(tmp_path):
     quiet.api("cudaLaunchKernel", 0, 5_000, 1)
     quiet.kernel("stencil", 9_000, 4 * MS, 1)
     assert "unified-memory-thrashing" not in by_rule(nsys(quiet, tmp_path))
-    quiet.add("CUDA_UM_GPU_PAGE_FAULT_EVENTS", start=9_500, end=9_900, globalPid=7 << 24,
-              deviceId=0, address=PAGE, numberOfPageFaults=3, faultAccessType=1)  # fmt: skip
+    quiet.add(
+        "CUDA_UM_GPU_PAGE_FAULT_EVENTS",
+        start=9_500,
+        end=9_900,
+        globalPid=7 << 24,
+        deviceId=0,
+        address=PAGE,
+        numberOfPageFaults=3,
+        faultAccessType=1,
+    )
     found = by_rule(nsys(quiet, tmp_path))["unified-memory-thrashing"]
     assert found.abstained
     assert "--trace=cuda" in found.reason
@@ -205,8 +222,14 @@ def test_the_drivers_compiler_is_no_cost_of_the_profiler(tmp_path):
         export.kernel(f"k{i}", at + 9_000, at + MS, i + 1)
         at += MS
         if i in (2, 4):
-            export.add("CUPTI_ACTIVITY_KIND_OVERHEAD", start=at + 1_000, end=at + MS,
-                       globalTid=gtid(7, 7), correlationId=0, overheadType=2)  # fmt: skip
+            export.add(
+                "CUPTI_ACTIVITY_KIND_OVERHEAD",
+                start=at + 1_000,
+                end=at + MS,
+                globalTid=gtid(7, 7),
+                correlationId=0,
+                overheadType=2,
+            )
             at += MS
     found = by_rule(nsys(export, tmp_path))
     assert "profiler-overhead" not in found
@@ -226,10 +249,13 @@ def test_bandwidth_without_sizes_or_without_other_ranks_is_not_judged(tmp_path):
     found = by_rule(sightline.open(str(one)))["collective-below-bandwidth"]
     assert "all ranks" in found.reason
     plain = [
-        e for i in range(20)
-        for e in (traces.launch(100 * i, 4, i + 1),
-                  traces.kernel("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", 100 * i + 6, 80, i + 1))
-    ]  # fmt: skip
+        e
+        for i in range(20)
+        for e in (
+            traces.launch(100 * i, 4, i + 1),
+            traces.kernel("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", 100 * i + 6, 80, i + 1),
+        )
+    ]
     found = by_rule(traces.opened(tmp_path / "plain", plain))["collective-below-bandwidth"]
     assert "sizes and groups" in found.reason
 

@@ -24,9 +24,11 @@ def effects(run) -> dict[str, str]:
 
 def test_largest_gain_first_notes_and_abstentions_last():
     found = [
-        finding("a", 5), finding("b", 9), finding("c", 99, "info"),
+        finding("a", 5),
+        finding("b", 9),
+        finding("c", 99, "info"),
         finding("d", None, "info", abstained=True, reason="not recorded"),
-    ]  # fmt: skip
+    ]
     assert [f.rule for f in ranked(found, QUIET)] == ["b", "a", "c", "d"]
 
 

@@ -61,7 +61,14 @@ def test_a_dominating_kernel_is_a_remark_not_an_alarm(tmp_path):
 @pytest.mark.parametrize("name", registry.names("rules"))
 def test_a_rule_carries_its_page(name):
     text = page(registry.load("rules", name))
-    order = ["Symptom", "Why it hurts", "Evidence", "Threshold", "Fix", "False positives",
-             "References"]  # fmt: skip
+    order = [
+        "Symptom",
+        "Why it hurts",
+        "Evidence",
+        "Threshold",
+        "Fix",
+        "False positives",
+        "References",
+    ]
     places = [text.index(f"\n{heading}\n") for heading in order]
     assert places == sorted(places)

@@ -13,14 +13,20 @@ from synth.families import FAMILIES
 # What a family needs that only PyTorch's profiler records: input shapes, operators, collectives'
 # sizes and groups, one file per rank.
 NOT_IN_NSYS = {
-    "slow-variant", "dtype-casts", "exposed-communication", "small-collectives", "straggler-rank",
+    "slow-variant",
+    "dtype-casts",
+    "exposed-communication",
+    "small-collectives",
+    "straggler-rank",
     "collective-below-bandwidth",
-    "imbalance", "overlap-slows-compute", "pipeline-bubble",
+    "imbalance",
+    "overlap-slows-compute",
+    "pipeline-bubble",
     # Steps are marked by names that belong to PyTorch's profiler.
     "first-iteration-included",
     # The device's name is in a table of the export that this writer does not fill.
     "no-tensor-cores",
-}  # fmt: skip
+}
 
 
 BOTH = [n for n, f in FAMILIES.items() if f.recorder == "kineto" and n not in NOT_IN_NSYS]

@@ -41,28 +41,55 @@ def nsys(program: Program, path: Path) -> Path:
             start, end = BASE + op.start_ns, BASE + op.end_ns
             if op.kind == "kernel":
                 export.kernel(
-                    op.name, start, end, op.correlation, rank.pid, op.device, op.stream,
-                    gridX=op.grid[0], blockX=op.block[0],
-                )  # fmt: skip
+                    op.name,
+                    start,
+                    end,
+                    op.correlation,
+                    rank.pid,
+                    op.device,
+                    op.stream,
+                    gridX=op.grid[0],
+                    blockX=op.block[0],
+                )
             elif op.kind == "memcpy":
                 words = op.name.replace("(", "").replace(")", "").split()
                 export.copy(
-                    DIRECTION[words[1]], start, end, op.correlation, op.bytes, MEMORY[words[2]],
-                    MEMORY[words[4]], rank.pid, op.device,
-                )  # fmt: skip
+                    DIRECTION[words[1]],
+                    start,
+                    end,
+                    op.correlation,
+                    op.bytes,
+                    MEMORY[words[2]],
+                    MEMORY[words[4]],
+                    rank.pid,
+                    op.device,
+                )
             else:
                 export.fill(start, end, op.correlation, op.bytes, pid=rank.pid)
         for m in rank.migrations:
             export.copy(
-                MIGRATION[m.kind], BASE + m.start_ns, BASE + m.end_ns, 0, m.bytes, MANAGED,
-                MEMORY["Device"], rank.pid, m.device, virtualAddress=m.address,
+                MIGRATION[m.kind],
+                BASE + m.start_ns,
+                BASE + m.end_ns,
+                0,
+                m.bytes,
+                MANAGED,
+                MEMORY["Device"],
+                rank.pid,
+                m.device,
+                virtualAddress=m.address,
                 migrationCause=PAGE_FAULT,
-            )  # fmt: skip
+            )
         for metric in sorted({s.metric for s in rank.samples}):
             number = len(metric)
             export.add("TARGET_INFO_GPU_METRICS", typeId=0, metricId=number, metricName=metric)
             for s in rank.samples:
                 if s.metric == metric:
-                    export.add("GPU_METRICS", timestamp=BASE + s.time_ns, typeId=s.device,
-                               metricId=number, value=s.value)  # fmt: skip
+                    export.add(
+                        "GPU_METRICS",
+                        timestamp=BASE + s.time_ns,
+                        typeId=s.device,
+                        metricId=number,
+                        value=s.value,
+                    )
     return export.write(path)

@@ -118,16 +118,22 @@ def program(folder: Path, name: str, text: str) -> Path:
 def nsys(folder: Path) -> Path:
     """An `nsys` that runs the program and leaves an SQLite export, as --export sqlite does."""
     text = WRAPPER.format(
-        python=sys.executable, name="nsys", version="NVIDIA Nsight Systems version 2026.2.1.210",
-        option="--output", ending=".sqlite",
-    )  # fmt: skip
+        python=sys.executable,
+        name="nsys",
+        version="NVIDIA Nsight Systems version 2026.2.1.210",
+        option="--output",
+        ending=".sqlite",
+    )
     return program(folder, "nsys", text)
 
 
 def ncu(folder: Path) -> Path:
     """An `ncu` that runs the program and leaves a report."""
     text = WRAPPER.format(
-        python=sys.executable, name="ncu", version="Version 2026.1.0.0 (build 1)",
-        option="--export", ending=".ncu-rep",
-    )  # fmt: skip
+        python=sys.executable,
+        name="ncu",
+        version="Version 2026.1.0.0 (build 1)",
+        option="--export",
+        ending=".ncu-rep",
+    )
     return program(folder, "ncu", text)

@@ -18,19 +18,31 @@ def clean(**variables: str) -> dict[str, str]:
 
 
 def run(
-    *words: str | Path, cwd: Path, env: dict[str, str] | None = None, timeout: float = 120,
+    *words: str | Path,
+    cwd: Path,
+    env: dict[str, str] | None = None,
+    timeout: float = 120,
     **options: Any,
-) -> subprocess.CompletedProcess[str]:  # fmt: skip
+) -> subprocess.CompletedProcess[str]:
     """The finished process, with its output as text."""
     return subprocess.run(
-        [*COMMAND, *map(str, words)], cwd=cwd, env=env or clean(), capture_output=True, text=True,
-        timeout=timeout, **options,
-    )  # fmt: skip
+        [*COMMAND, *map(str, words)],
+        cwd=cwd,
+        env=env or clean(),
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        **options,
+    )
 
 
 def start(*words: str | Path, cwd: Path, env: dict[str, str] | None = None) -> Any:
     """The process, with pipes for its output."""
     return subprocess.Popen(
-        [*COMMAND, *map(str, words)], cwd=cwd, env=env or clean(), stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        [*COMMAND, *map(str, words)],
+        cwd=cwd,
+        env=env or clean(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )

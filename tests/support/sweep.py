@@ -20,9 +20,15 @@ from decimal import ROUND_HALF_EVEN, Decimal
 from pathlib import Path
 from typing import Any
 
-KERNEL, COPY = {"kernel", "concurrent_kernel", "mtia_ccp_events"}, {
-    "gpu_memcpy", "gpu_memset", "memcpy", "memset",
-}  # fmt: skip
+KERNEL, COPY = (
+    {"kernel", "concurrent_kernel", "mtia_ccp_events"},
+    {
+        "gpu_memcpy",
+        "gpu_memset",
+        "memcpy",
+        "memset",
+    },
+)
 COMMUNICATION = ("nccl", "rccl", "oneccl", "nvshmem", "rocshmem")
 CLASSES = ("compute", "exposed_comm", "exposed_copy")
 

@@ -17,9 +17,15 @@ PID, TID = 100, 101
 
 def event(cat: str, name: str, ts: Any, dur: Any, *, pid: Any, tid: Any, **args: Any) -> Event:
     return {
-        "ph": "X", "cat": cat, "name": name, "pid": pid, "tid": tid, "ts": ts, "dur": dur,
+        "ph": "X",
+        "cat": cat,
+        "name": name,
+        "pid": pid,
+        "tid": tid,
+        "ts": ts,
+        "dur": dur,
         "args": args,
-    }  # fmt: skip
+    }
 
 
 def host(cat: str, name: str, ts: Any, dur: Any, *, tid: int = TID, **args: Any) -> Event:
@@ -67,9 +73,14 @@ def step(number: int, ts: Any, dur: Any) -> Event:
 
 def flow(phase: str, number: int, place: tuple[int, int], ts: Any, cat: str = "ac2g") -> Event:
     return {
-        "ph": phase, "id": number, "pid": place[0], "tid": place[1], "ts": ts, "cat": cat,
+        "ph": phase,
+        "id": number,
+        "pid": place[0],
+        "tid": place[1],
+        "ts": ts,
+        "cat": cat,
         "name": cat,
-    }  # fmt: skip
+    }
 
 
 def text_of(events: Sequence[Any], **header: Any) -> str:

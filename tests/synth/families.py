@@ -313,8 +313,9 @@ def _clocked(name: str, bits: int) -> Callable[..., Run]:
                     t.rank.samples.append(Sample(t.now_ns, t.device, metric, value))
                 for _ in range(6):
                     for op, kernel, ns in (
-                        ("aten::addmm", names.GEMM, 180_000), ("aten::gelu", names.GELU, 70_000),
-                    ):  # fmt: skip
+                        ("aten::addmm", names.GEMM, 180_000),
+                        ("aten::gelu", names.GELU, 70_000),
+                    ):
                         with t.op(op):
                             t.launch(kernel, _vary(rng, ns) * BEST_MHZ // mhz)
                 t.synchronize()
@@ -428,8 +429,9 @@ FAMILIES: dict[str, Family] = {
         "recompilation": _steps("recompilation", _compile),
         "queue-full": _full_queue,
         "h2d-bound": _steps("h2d-bound", _copy("HtoD", 32 << 20)),
-        "pageable-copies": _steps("pageable-copies", _copy("HtoD", 16 << 20, pinned=False,
-                                                           blocking=True)),
+        "pageable-copies": _steps(
+            "pageable-copies", _copy("HtoD", 16 << 20, pinned=False, blocking=True)
+        ),
         "d2h-in-step": _steps("d2h-in-step", _copy("DtoH", 32 << 20, blocking=True)),
         "many-small-copies": _steps("many-small-copies", _small_copies),
         "redundant-memset": _steps("redundant-memset", _fill),
@@ -453,7 +455,7 @@ FAMILIES: dict[str, Family] = {
         "overlap-slows-compute": _ranks("overlap-slows-compute", _contended, 2),
         "pipeline-bubble": _pipeline,
     }.items()
-}  # fmt: skip
+}
 
 
 def window_ns(run: Run) -> int:

@@ -112,17 +112,31 @@ def report(
         if k.kind != "kernel":
             names = {"graph": None, "range": None, "command list": "list"}
             return message(
-                (1, k.tid), *((4, m) for m in metrics), (10, nvtx(k)),
-                (12 if k.kind == "range" else 13, clock), (18, names[k.kind]),
-            )  # fmt: skip
+                (1, k.tid),
+                *((4, m) for m in metrics),
+                (10, nvtx(k)),
+                (12 if k.kind == "range" else 13, clock),
+                (18, names[k.kind]),
+            )
         frames = message(*((1, message((4, f))) for f in k.stack)) if k.stack else None
         return message(
-            (1, k.tid), (2, 5), (5, k.mangled), (6, k.function), (7, k.name),
-            (10, triple(k.grid)), (11, triple(k.block)), *((13, m) for m in metrics),
+            (1, k.tid),
+            (2, 5),
+            (5, k.mangled),
+            (6, k.function),
+            (7, k.name),
+            (10, triple(k.grid)),
+            (11, triple(k.block)),
+            *((13, m) for m in metrics),
             (15, None if k.source is None else message((1, k.source))),
-            *((19, r) for r in k.rules), (21, nvtx(k)), (22, 1), (23, 7), (25, clock),
-            (28, frames), *extra,
-        )  # fmt: skip
+            *((19, r) for r in k.rules),
+            (21, nvtx(k)),
+            (22, 1),
+            (23, 7),
+            (25, clock),
+            (28, frames),
+            *extra,
+        )
 
     order = ["kernel", "range", "command list", "graph"]
     sorted_kernels = sorted(kernels, key=lambda k: order.index(k.kind))
@@ -131,18 +145,34 @@ def report(
     details = message(
         (4, message((1, "Linux"), (5, "secret-host"))),
         *(
-            [(6, message((1, 0), (2, str(device["display_name"])), *((3, message(
-                (1, f"device__attribute_{n}"), (2, value(v)))) for n, v in device.items())))]
+            [
+                (
+                    6,
+                    message(
+                        (1, 0),
+                        (2, str(device["display_name"])),
+                        *(
+                            (3, message((1, f"device__attribute_{n}"), (2, value(v))))
+                            for n, v in device.items()
+                        ),
+                    ),
+                )
+            ]
             if device
             else []
         ),
         (8, message((1, "Nsight Compute Target"), (2, version))),
         (9, message((4, "TOKEN=secret"))),
-    )  # fmt: skip
+    )
     header = message(
-        (1, len(sources)), (2, counts[0]), (4, message(*((1, s) for s in strings))),
-        (5, len(payload)), (7, counts[1]), (8, counts[2]), (9, counts[3]),
-    )  # fmt: skip
+        (1, len(sources)),
+        (2, counts[0]),
+        (4, message(*((1, s) for s in strings))),
+        (5, len(payload)),
+        (7, counts[1]),
+        (8, counts[2]),
+        (9, counts[3]),
+    )
     return (
         b"NVR\0"
         + sized(message((1, 7)))

@@ -47,17 +47,31 @@ class Export:
         """Add a row; columns that the version lacks are left out when it is written."""
         self.rows.setdefault(table, []).append(values)
 
-    def api(self, name: str, start: int, end: int, corr: int, pid: int = 7, tid: int = 7,
-            **more: Any) -> None:  # fmt: skip
+    def api(
+        self, name: str, start: int, end: int, corr: int, pid: int = 7, tid: int = 7, **more: Any
+    ) -> None:
         """A CUDA API call; driver functions by their prefix."""
         self.add(
-            "CUPTI_ACTIVITY_KIND_RUNTIME", start=start, end=end,
-            globalTid=gtid(pid, tid), correlationId=corr, nameId=self.text(name),
+            "CUPTI_ACTIVITY_KIND_RUNTIME",
+            start=start,
+            end=end,
+            globalTid=gtid(pid, tid),
+            correlationId=corr,
+            nameId=self.text(name),
             **{"eventClass": 0 if name.startswith("cuda") else 1, "returnValue": 0, **more},
-        )  # fmt: skip
+        )
 
-    def kernel(self, name: str, start: int, end: int, corr: int, pid: int = 7, device: int = 0,
-               stream: int = 7, **more: Any) -> None:  # fmt: skip
+    def kernel(
+        self,
+        name: str,
+        start: int,
+        end: int,
+        corr: int,
+        pid: int = 7,
+        device: int = 0,
+        stream: int = 7,
+        **more: Any,
+    ) -> None:
         """A kernel; its short name is what stands before the first parenthesis or bracket."""
         short = name.split("(")[0].split("<")[0]
         values = {
@@ -71,31 +85,77 @@ class Export:
         }  # fmt: skip
         self.add("CUPTI_ACTIVITY_KIND_KERNEL", **{**values, **more})
 
-    def copy(self, kind: int, start: int, end: int, corr: int, size: int, src: int, dst: int,
-             pid: int = 7, device: int | None = 0, **more: Any) -> None:  # fmt: skip
+    def copy(
+        self,
+        kind: int,
+        start: int,
+        end: int,
+        corr: int,
+        size: int,
+        src: int,
+        dst: int,
+        pid: int = 7,
+        device: int | None = 0,
+        **more: Any,
+    ) -> None:
         """A copy, with the export's numbers of direction and memory kinds."""
         self.add(
-            "CUPTI_ACTIVITY_KIND_MEMCPY", start=start, end=end, deviceId=device, contextId=1,
-            streamId=7, correlationId=corr, globalPid=gpid(pid), bytes=size, copyKind=kind,
-            srcKind=src, dstKind=dst, **more,
-        )  # fmt: skip
+            "CUPTI_ACTIVITY_KIND_MEMCPY",
+            start=start,
+            end=end,
+            deviceId=device,
+            contextId=1,
+            streamId=7,
+            correlationId=corr,
+            globalPid=gpid(pid),
+            bytes=size,
+            copyKind=kind,
+            srcKind=src,
+            dstKind=dst,
+            **more,
+        )
 
-    def fill(self, start: int, end: int, corr: int, size: int, kind: int = 2, pid: int = 7,
-             **more: Any) -> None:  # fmt: skip
+    def fill(
+        self, start: int, end: int, corr: int, size: int, kind: int = 2, pid: int = 7, **more: Any
+    ) -> None:
         """A fill."""
         self.add(
-            "CUPTI_ACTIVITY_KIND_MEMSET", start=start, end=end, deviceId=0, contextId=1, streamId=7,
-            correlationId=corr, globalPid=gpid(pid), bytes=size, value=0, memKind=kind, **more,
-        )  # fmt: skip
+            "CUPTI_ACTIVITY_KIND_MEMSET",
+            start=start,
+            end=end,
+            deviceId=0,
+            contextId=1,
+            streamId=7,
+            correlationId=corr,
+            globalPid=gpid(pid),
+            bytes=size,
+            value=0,
+            memKind=kind,
+            **more,
+        )
 
-    def range(self, name: str, start: int, end: int | None, pid: int = 7, tid: int = 7,
-              kind: int = 59, registered: bool = False, **more: Any) -> None:  # fmt: skip
+    def range(
+        self,
+        name: str,
+        start: int,
+        end: int | None,
+        pid: int = 7,
+        tid: int = 7,
+        kind: int = 59,
+        registered: bool = False,
+        **more: Any,
+    ) -> None:
         """An NVTX event; its text in the row itself or registered."""
         words = {"textId": self.text(name)} if registered else {"text": name}
         self.add(
-            "NVTX_EVENTS", start=start, end=end, eventType=kind, globalTid=gtid(pid, tid),
-            **words, **{"domainId": 0, **more},
-        )  # fmt: skip
+            "NVTX_EVENTS",
+            start=start,
+            end=end,
+            eventType=kind,
+            globalTid=gtid(pid, tid),
+            **words,
+            **{"domainId": 0, **more},
+        )
 
     def write(self, path: Path) -> Path:
         """Write the database and return its path."""

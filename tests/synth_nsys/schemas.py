@@ -32,10 +32,15 @@ _MEMSET = (
 )
 _API = "start end eventClass globalTid correlationId nameId returnValue callchainId"
 _NVTX = [
-    *ints("start end eventType rangeId category color"), '"text" TEXT',
-    *ints("globalTid endGlobalTid textId domainId uint64Value int64Value"), '"doubleValue" REAL',
-    *ints("uint32Value int32Value"), '"floatValue" REAL', *ints("jsonTextId"), '"jsonText" TEXT',
-]  # fmt: skip
+    *ints("start end eventType rangeId category color"),
+    '"text" TEXT',
+    *ints("globalTid endGlobalTid textId domainId uint64Value int64Value"),
+    '"doubleValue" REAL',
+    *ints("uint32Value int32Value"),
+    '"floatValue" REAL',
+    *ints("jsonTextId"),
+    '"jsonText" TEXT',
+]
 _PAIRS = ['"name" TEXT', '"value" TEXT']
 _CHAIN = (
     "id symbol module kernelMode thumbCode unresolved specialEntry originalIP unwindMethod "
@@ -43,10 +48,13 @@ _CHAIN = (
 )
 _MPI = "start end globalTid textId commHandle tag remoteRank rootRank size recvSize requestHandle"
 _GPU = [
-    *ints("vmId id"), '"name" TEXT', '"busLocation" TEXT',
-    *ints("l2CacheSize totalMemory memoryBandwidth clockRate smCount"), '"uuid" TEXT',
+    *ints("vmId id"),
+    '"name" TEXT',
+    '"busLocation" TEXT',
+    *ints("l2CacheSize totalMemory memoryBandwidth clockRate smCount"),
+    '"uuid" TEXT',
     *ints("maxShmemPerSm maxRegistersPerSm threadsPerWarp maxWarpsPerSm computeMajor computeMinor"),
-]  # fmt: skip
+]
 
 _BASE: dict[str, list[str]] = {
     START: [*ints("utcEpochNs"), '"utcTime" TEXT', '"localTime" TEXT'],
@@ -158,8 +166,13 @@ _NEW: dict[str, list[str]] = {
     ),
 }
 # The export of 2022 wrote every table, with or without rows; newer ones only those with rows.
-_OLD_ALWAYS = ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "OSRT_API",
-               "CUPTI_ACTIVITY_KIND_MEMSET", "NVTX_EVENTS")  # fmt: skip
+_OLD_ALWAYS = (
+    "CUPTI_ACTIVITY_KIND_KERNEL",
+    "CUPTI_ACTIVITY_KIND_MEMCPY",
+    "OSRT_API",
+    "CUPTI_ACTIVITY_KIND_MEMSET",
+    "NVTX_EVENTS",
+)
 
 SCHEMAS: dict[str, dict[str, Any]] = {
     "2.9": {

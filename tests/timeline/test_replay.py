@@ -43,9 +43,7 @@ def plainly(nodes):
             (node["launch"], "start", node["launch_lag_ns"]),
             (node["wait"], "end", node["wait_lag_ns"]),
         ]
-        moments = [
-            times[to][side] + (lag or 0) for to, side, lag in edges if to is not None
-        ] or [0]  # fmt: skip
+        moments = [times[to][side] + (lag or 0) for to, side, lag in edges if to is not None] or [0]
         start = max(moments) + node["residual_ns"]
         times.append({"start": start, "end": start + node["end_ns"] - node["start_ns"]})
         if node["meeting"] is not None:
@@ -67,15 +65,34 @@ def graphs(draw):
         edge = st.none() | st.integers(0, number - 1) if number else st.none()
         meets = draw(st.none() | st.integers(0, 3))
         start = draw(NS)
-        rows.append({
-            "start_ns": start, "end_ns": start + draw(st.integers(0, 10**9)),
-            "prev": draw(edge), "prev_lag_ns": draw(NS), "launch": draw(edge),
-            "launch_lag_ns": draw(NS), "wait": draw(edge), "wait_lag_ns": draw(NS),
-            "residual_ns": draw(NS), "meeting": meets,
-            "meeting_lag_ns": None if meets is None else draw(NS),
-        })  # fmt: skip
-    names = ("start_ns", "end_ns", "prev", "prev_lag_ns", "launch", "launch_lag_ns", "wait",
-             "wait_lag_ns", "residual_ns", "meeting", "meeting_lag_ns")  # fmt: skip
+        rows.append(
+            {
+                "start_ns": start,
+                "end_ns": start + draw(st.integers(0, 10**9)),
+                "prev": draw(edge),
+                "prev_lag_ns": draw(NS),
+                "launch": draw(edge),
+                "launch_lag_ns": draw(NS),
+                "wait": draw(edge),
+                "wait_lag_ns": draw(NS),
+                "residual_ns": draw(NS),
+                "meeting": meets,
+                "meeting_lag_ns": None if meets is None else draw(NS),
+            }
+        )
+    names = (
+        "start_ns",
+        "end_ns",
+        "prev",
+        "prev_lag_ns",
+        "launch",
+        "launch_lag_ns",
+        "wait",
+        "wait_lag_ns",
+        "residual_ns",
+        "meeting",
+        "meeting_lag_ns",
+    )
     return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.Int64))
 
 

@@ -25,7 +25,7 @@ PREFS = {
     "app.update.enabled": False,
     "network.captive-portal-service.enabled": False,
     "network.connectivity-service.enabled": False,
-}  # fmt: skip
+}
 # Errors of scripts and of the content security policy, as the browser's console has them.
 ERRORS = """return Services.console.getMessageArray()
   .filter(m => m instanceof Ci.nsIScriptError && (m.sourceName || "").startsWith("file:"))
@@ -100,10 +100,22 @@ def opened(width: int = 1200, height: int = 800) -> Iterator[Firefox]:
         lines = [f'user_pref("{name}", {json.dumps(value)});' for name, value in PREFS.items()]
         (profile / "user.js").write_text("\n".join(lines))
         process = subprocess.Popen(
-            [found, "--headless", "--marionette", "--remote-allow-system-access", "--no-remote",
-             "--profile", folder, "--width", str(width), "--height", str(height)],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            [
+                found,
+                "--headless",
+                "--marionette",
+                "--remote-allow-system-access",
+                "--no-remote",
+                "--profile",
+                folder,
+                "--width",
+                str(width),
+                "--height",
+                str(height),
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         try:
             said = profile / "MarionetteActivePort"
             end = time.monotonic() + 60

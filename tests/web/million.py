@@ -39,48 +39,85 @@ def write(target: Path, events: int, seed: int = 0) -> None:
     )
     text = pl.concat_str(pl.lit("void cutlass::Kernel<gemm_"), "name", pl.lit(", float>(Params)"))
     device = frame.select(
-        device_op_id="i", device_id=pl.lit(0), context_id=pl.lit(1), stream_id="stream",
-        kind=pl.lit("kernel"), name=text,
-        start_ns=pl.col("at") + 8_000, end_ns=pl.col("at") + 8_000 + pl.col("length"),
-        correlation_id="i", launch_id=pl.col("i") * 2 + 1 + steps,
-        grid_x=pl.col("name") * 4 + 1, grid_y=pl.lit(1), grid_z=pl.lit(1),
-        block_x=pl.lit(256), block_y=pl.lit(1), block_z=pl.lit(1),
+        device_op_id="i",
+        device_id=pl.lit(0),
+        context_id=pl.lit(1),
+        stream_id="stream",
+        kind=pl.lit("kernel"),
+        name=text,
+        start_ns=pl.col("at") + 8_000,
+        end_ns=pl.col("at") + 8_000 + pl.col("length"),
+        correlation_id="i",
+        launch_id=pl.col("i") * 2 + 1 + steps,
+        grid_x=pl.col("name") * 4 + 1,
+        grid_y=pl.lit(1),
+        grid_z=pl.lit(1),
+        block_x=pl.lit(256),
+        block_y=pl.lit(1),
+        block_z=pl.lit(1),
         registers_per_thread=pl.col("name") % 200,
-    )  # fmt: skip
+    )
     op = frame.select(
-        host_op_id=pl.col("i") * 2 + steps, pid=pl.lit(1), tid=pl.lit(1), layer=pl.lit("op"),
-        name=pl.concat_str(pl.lit("aten::op_"), "name"), start_ns=pl.col("at") - 1_900,
-        end_ns="at", parent_id=pl.lit(None, pl.Int64), depth=pl.lit(1),
-        subtree_end_id=pl.col("i") * 2 + 2 + steps, correlation_id=pl.lit(None, pl.Int64),
+        host_op_id=pl.col("i") * 2 + steps,
+        pid=pl.lit(1),
+        tid=pl.lit(1),
+        layer=pl.lit("op"),
+        name=pl.concat_str(pl.lit("aten::op_"), "name"),
+        start_ns=pl.col("at") - 1_900,
+        end_ns="at",
+        parent_id=pl.lit(None, pl.Int64),
+        depth=pl.lit(1),
+        subtree_end_id=pl.col("i") * 2 + 2 + steps,
+        correlation_id=pl.lit(None, pl.Int64),
         input_shapes=pl.concat_str(pl.lit("[["), "name", pl.lit(", 64]]")),
-    )  # fmt: skip
+    )
     call = frame.select(
-        host_op_id=pl.col("i") * 2 + 1 + steps, pid=pl.lit(1), tid=pl.lit(1),
-        layer=pl.lit("runtime"), name=pl.lit("cudaLaunchKernel"), start_ns=pl.col("at") - 1_200,
-        end_ns=pl.col("at") - 100, parent_id=pl.col("i") * 2 + steps, depth=pl.lit(2),
-        subtree_end_id=pl.col("i") * 2 + 2 + steps, correlation_id="i",
+        host_op_id=pl.col("i") * 2 + 1 + steps,
+        pid=pl.lit(1),
+        tid=pl.lit(1),
+        layer=pl.lit("runtime"),
+        name=pl.lit("cudaLaunchKernel"),
+        start_ns=pl.col("at") - 1_200,
+        end_ns=pl.col("at") - 100,
+        parent_id=pl.col("i") * 2 + steps,
+        depth=pl.lit(2),
+        subtree_end_id=pl.col("i") * 2 + 2 + steps,
+        correlation_id="i",
         input_shapes=pl.lit(None, pl.String),
-    )  # fmt: skip
+    )
     first, last = int(at[0]) + start - 2_000, int(at[-1]) + start
     width = (last - first) // steps
     marks = pl.DataFrame(
         {
-            "host_op_id": range(steps), "pid": [1] * steps, "tid": [1] * steps,
-            "layer": ["step"] * steps, "name": [f"ProfilerStep#{i}" for i in range(steps)],
+            "host_op_id": range(steps),
+            "pid": [1] * steps,
+            "tid": [1] * steps,
+            "layer": ["step"] * steps,
+            "name": [f"ProfilerStep#{i}" for i in range(steps)],
             "start_ns": [first + i * width for i in range(steps)],
             "end_ns": [first + (i + 1) * width for i in range(steps)],
-            "parent_id": pl.Series([None] * steps, dtype=pl.Int64), "depth": [0] * steps,
+            "parent_id": pl.Series([None] * steps, dtype=pl.Int64),
+            "depth": [0] * steps,
             "subtree_end_id": [i + 1 for i in range(steps)],
             "correlation_id": pl.Series([None] * steps, dtype=pl.Int64),
             "input_shapes": pl.Series([None] * steps, dtype=pl.String),
         }
-    )  # fmt: skip
+    )
     host = pl.concat([marks, op, call], how="vertical_relaxed").sort("host_op_id")
     tables = {"device_ops": device, "host_ops": host}
-    facts = {"path": target.name, "format": "kineto", "tool": "simulated", "bytes": 0,
-             "importer_version": "1", "quality": []}  # fmt: skip
-    write_store(target, [(0, facts, {n: _stored(n, f) for n, f in tables.items()})],
-                sightline_version="test")  # fmt: skip
+    facts = {
+        "path": target.name,
+        "format": "kineto",
+        "tool": "simulated",
+        "bytes": 0,
+        "importer_version": "1",
+        "quality": [],
+    }
+    write_store(
+        target,
+        [(0, facts, {n: _stored(n, f) for n, f in tables.items()})],
+        sightline_version="test",
+    )
 
 
 def _stored(name: str, frame: pl.DataFrame) -> pl.DataFrame:

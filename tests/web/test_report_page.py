@@ -328,22 +328,33 @@ def test_markup_in_any_text_stays_text(opened, tmp_path):
         tmp_path,
         [
             traces.step(1, 0, 200),
-            traces.op(EVIL, 1, 90, **{"Input Dims": [[EVIL]], "Input type": [EVIL],
-                                      "Call stack": EVIL}),
+            traces.op(
+                EVIL, 1, 90, **{"Input Dims": [[EVIL]], "Input type": [EVIL], "Call stack": EVIL}
+            ),
             traces.host("user_annotation", EVIL, 2, 50),
             traces.host("python_function", f"{EVIL}(3): {EVIL}", 3, 40),
             traces.launch(5, 5, 1),
-            traces.kernel(EVIL, 20, 30, 1, **{"Collective name": EVIL, "dtype": EVIL,
-                                              "Process Group Name": EVIL}),
+            traces.kernel(
+                EVIL,
+                20,
+                30,
+                1,
+                **{"Collective name": EVIL, "dtype": EVIL, "Process Group Name": EVIL},
+            ),
             traces.kernel(huge, 60, 30, 2),
             traces.copy(f"Memcpy HtoD ({EVIL})", 100, 20, 1000),
             {"ph": "C", "name": EVIL, "pid": 0, "ts": 5, "args": {EVIL: 3}},
-            {"ph": "M", "name": "thread_name", "pid": traces.PID, "tid": traces.TID,
-             "args": {"name": EVIL}},
+            {
+                "ph": "M",
+                "name": "thread_name",
+                "pid": traces.PID,
+                "tid": traces.TID,
+                "args": {"name": EVIL},
+            },
         ],
         name="evil & 'name'.json",
         deviceProperties=[{"id": 0, "name": EVIL}],
-    )  # fmt: skip
+    )
     result = shown(opened, write(tmp_path / "r.html", trace))
     page = result.page
     for panel in panels(page):

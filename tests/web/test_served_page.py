@@ -75,7 +75,7 @@ def test_what_is_drawn_at_full_zoom_is_what_the_tables_hold(served, tmp_path):
           return all.size;
         }""",
         length,
-    )  # fmt: skip
+    )
     assert counted == sum(t.height for t in tables)
     assert errors == []
 

@@ -68,9 +68,7 @@ def _alone(rows: pl.DataFrame) -> pl.Series:
             until=pl.when(pl.col("farthest").shift(-1, fill_value=True)).then(done).backward_fill()
         )
         .select(
-            pl.when("farthest")
-            .then(pl.col("until") - done.shift(1, fill_value=0))
-            .otherwise(0)
+            pl.when("farthest").then(pl.col("until") - done.shift(1, fill_value=0)).otherwise(0)
         )
         .to_series()
-    )  # fmt: skip
+    )

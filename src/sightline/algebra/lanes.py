@@ -25,9 +25,12 @@ def in_lanes(events: pl.DataFrame) -> pl.DataFrame:
     if not keys.get_column("new").all():
         # Islands: events that hang together by overlap. Only those of more than one need a choice.
         hard = keys.select(
-            "start", "busy_until", island=pl.col("new").cum_sum(), place=pl.int_range(pl.len()),
+            "start",
+            "busy_until",
+            island=pl.col("new").cum_sum(),
+            place=pl.int_range(pl.len()),
             lone=pl.col("new") & pl.col("new").shift(-1, fill_value=True),
-        ).filter(~pl.col("lone"))  # fmt: skip
+        ).filter(~pl.col("lone"))
         asked = (hard.get_column(c).to_list() for c in ("island", "start", "busy_until"))
         sub = sub.scatter(hard.get_column("place"), pl.Series(_first_fit(*asked), dtype=pl.Int32))
     return _numbered(events, keys.select("row", "line", sub=sub), lines)
@@ -47,9 +50,10 @@ def _keyed(events: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     )
     line = used.search_sorted(code).cast(pl.Int64)
     times = events.select(
-        start="start_ns", end="end_ns",
+        start="start_ns",
+        end="end_ns",
         busy_until=pl.max_horizontal("end_ns", pl.col("start_ns") + 1),
-    )  # fmt: skip
+    )
     low, high = times.select(pl.col("start").min(), pl.col("busy_until").max()).row(0)
     span = high - low + 1
     if used.len() * span >= KEY_LIMIT:  # months of many tracks: a time's place among all of them

@@ -125,10 +125,11 @@ def telling(by: Sequence[str], *frames: pl.DataFrame) -> list[str]:
     """
     filled = [frame for frame in frames if frame.height]
     several = [
-        c for c in by
+        c
+        for c in by
         if len({f.item(0, c) for f in filled}) > 1
         or any(f.get_column(c).null_count() or not _one_value(f.get_column(c)) for f in filled)
-    ]  # fmt: skip
+    ]
     return several or list(by[:1])
 
 

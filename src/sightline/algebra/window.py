@@ -24,14 +24,15 @@ def starts_in(rows: pl.DataFrame, windows: pl.DataFrame) -> pl.Series:
         rows.select("rank", "device_id", "start_ns")
         .join(
             windows.select("rank", "device_id", "window_start_ns", "window_end_ns"),
-            on=["rank", "device_id"], how="left", maintain_order="left",
+            on=["rank", "device_id"],
+            how="left",
+            maintain_order="left",
         )
         .select(
-            pl.col("start_ns").is_between("window_start_ns", "window_end_ns")
-            .fill_null(value=False)
+            pl.col("start_ns").is_between("window_start_ns", "window_end_ns").fill_null(value=False)
         )
         .to_series()
-    )  # fmt: skip
+    )
 
 
 def host_in(host_ops: pl.DataFrame, windows: pl.DataFrame, *, whole_recording: bool) -> pl.Series:

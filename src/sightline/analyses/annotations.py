@@ -54,14 +54,18 @@ def run(run: Run) -> pl.DataFrame:
     ids = marked.get_column("host_op_id")
     around = nearest_ancestor(host, ids, ids, itself=False)
     marked = marked.select(
-        "rank", "host_op_id", "name", "layer", "start_ns",
+        "rank",
+        "host_op_id",
+        "name",
+        "layer",
+        "start_ns",
         length=pl.col("end_ns") - pl.col("start_ns"),
     ).with_columns(
         name=pl.when(pl.col("layer") == "step")
         .then(pl.col("name").str.replace(r"[#\s]*\d+\s*$", "#*"))
         .otherwise("name"),
         around=around,
-    )  # fmt: skip
+    )
     marked = marked.join(_paths(marked), on="host_op_id", maintain_order="left")
     if ops.height and run.window is not None:
         inside = host_in(marked, run.ask("windows"), whole_recording=False)

@@ -58,10 +58,18 @@ def run(run: Run) -> pl.DataFrame:
     """One row per kind, group, type and size, the largest sum of durations first."""
     ops = classified(run)
     ops = starting_in(ops.filter(pl.col("class_") == COMMUNICATION), run.ask("windows"))
-    known = run.table("collectives").unique("device_op_id").select(
-        "device_op_id", "op", "group", "group_size", "dtype",
-        bytes=pl.max_horizontal("bytes_in", "bytes_out"),
-    )  # fmt: skip
+    known = (
+        run.table("collectives")
+        .unique("device_op_id")
+        .select(
+            "device_op_id",
+            "op",
+            "group",
+            "group_size",
+            "dtype",
+            bytes=pl.max_horizontal("bytes_in", "bytes_out"),
+        )
+    )
     met = meetings(ops, run.table("collectives")).select("device_op_id", "meeting")
     rows = (
         ops.select("device_op_id", "name", ns=pl.col("end_ns") - pl.col("start_ns"))
@@ -74,14 +82,19 @@ def run(run: Run) -> pl.DataFrame:
         )
     )
     each = rows.group_by(*_KEY, "one").agg(
-        kernels=pl.len(), kernel_ns=pl.col("ns").sum(), ns=pl.col("ns").min(),
+        kernels=pl.len(),
+        kernel_ns=pl.col("ns").sum(),
+        ns=pl.col("ns").min(),
         matched=pl.col("meeting").is_not_null().all(),
-    )  # fmt: skip
+    )
     table = each.group_by(_KEY).agg(
         pl.col("kernels", "kernel_ns").sum(),
-        operations=pl.len(), mean=pl.col("ns").mean(), min_ns=pl.col("ns").min(),
-        max_ns=pl.col("ns").max(), matched=pl.col("matched").all(),
-    )  # fmt: skip
+        operations=pl.len(),
+        mean=pl.col("ns").mean(),
+        min_ns=pl.col("ns").min(),
+        max_ns=pl.col("ns").max(),
+        matched=pl.col("matched").all(),
+    )
     rate_ = pl.when(pl.col("mean") > 0).then(pl.col("bytes") / pl.col("mean"))  # bytes/ns = GB/s
     return (
         table.with_columns(algorithm_bandwidth_gb_per_s=rate_)

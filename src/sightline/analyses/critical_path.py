@@ -54,8 +54,10 @@ def run(run: Run) -> pl.DataFrame:
     is_host = pl.col("kind").is_in(["call", "finish"])
     return (
         pieces.join(
-            nodes.select("node", "kind", "rank", "device_id", "name", "ref_id"), on="node",
-            how="left", maintain_order="left",
+            nodes.select("node", "kind", "rank", "device_id", "name", "ref_id"),
+            on="node",
+            how="left",
+            maintain_order="left",
         )
         .with_columns(
             duration_ns=pl.col("end_ns") - pl.col("start_ns"),
@@ -63,4 +65,4 @@ def run(run: Run) -> pl.DataFrame:
             host_op_id=pl.when(is_host).then("ref_id"),
         )
         .select(c.name for c in ANALYSIS.columns)
-    )  # fmt: skip
+    )

@@ -30,9 +30,17 @@ from sightline.model.run import Run
 from sightline.timeline.host_ranges import said
 
 CAUSES = (
-    "host_sync", "host_late", "data_loading", "alloc_or_load", "profiler_overhead",
-    "launch_latency", "dependency_wait", "in_graph", "micro_gap", "unknown",
-)  # fmt: skip
+    "host_sync",
+    "host_late",
+    "data_loading",
+    "alloc_or_load",
+    "profiler_overhead",
+    "launch_latency",
+    "dependency_wait",
+    "in_graph",
+    "micro_gap",
+    "unknown",
+)
 
 # A gap under 5 µs between queued kernels is the hardware's own start-up time: launch overhead of
 # back-to-back kernels is 1 to 5 µs (measured figures in NVIDIA's blog "Getting Started with CUDA
@@ -161,9 +169,13 @@ def _cause(micro_ns: int) -> pl.Expr:
 def _neighbours(found: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
     """Gaps with the operation that ends each one, and the one that ended last before it."""
     after = latest(
-        found.select(*_BY, at=-pl.col("end_ns")), "at",
-        ops.select(*_BY, "device_op_id", t=-pl.col("start_ns")), "t", _BY, ties=["device_op_id"],
-    )  # fmt: skip
+        found.select(*_BY, at=-pl.col("end_ns")),
+        "at",
+        ops.select(*_BY, "device_op_id", t=-pl.col("start_ns")),
+        "t",
+        _BY,
+        ties=["device_op_id"],
+    )
     before = latest(found, "start_ns", ops, "end_ns", _BY, ties=["device_op_id"])
     return found.hstack(
         take(ops.select("launch_id", after_id="device_op_id", after="name"), after)

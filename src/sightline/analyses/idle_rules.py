@@ -89,9 +89,8 @@ def run(run: Run) -> pl.DataFrame:
     )
     length = (pl.col("end_ns") - pl.col("start_ns")).filter(pl.col("kind") == "kernel")
     median = (
-        ops.select(*_BY, "kind", "start_ns", "end_ns").group_by(_BY)
-        .agg(median_ns=length.median())
-    )  # fmt: skip
+        ops.select(*_BY, "kind", "start_ns", "end_ns").group_by(_BY).agg(median_ns=length.median())
+    )
     gaps = gaps.join(median, on=_BY, how="left")
     bound = _bound(run, ops.select(_BY).with_columns(before.get_column("copy")))
     gaps = gaps.join(bound, on=_BY, how="left").with_columns(first=_in_first_step(run, gaps))
@@ -105,7 +104,8 @@ def run(run: Run) -> pl.DataFrame:
         "allocator-churn": pl.col("cause") == "alloc_or_load",
         PAGEABLE: (pl.col("cause") == "host_sync") & (pl.col("copy") == PAGEABLE),
         D2H: (pl.col("cause") == "host_sync")
-        & (pl.col("way") == "DtoH") & (pl.col("size") > SMALL_BYTES),
+        & (pl.col("way") == "DtoH")
+        & (pl.col("size") > SMALL_BYTES),
         "sync-in-step": pl.col("cause") == "host_sync",
         SMALL: late & (pl.col("bound") == SMALL),
         "launch-bound": late & (pl.col("bound") == "launch-bound"),
@@ -113,7 +113,7 @@ def run(run: Run) -> pl.DataFrame:
         "host-late": pl.col("cause") == "host_late",
         "tiny-kernels": pl.col("cause").is_in(["in_graph", "micro_gap"])
         & (pl.col("median_ns") < TINY_NS),
-    }  # fmt: skip
+    }
     first = pl.lit(len(rules), pl.UInt8)
     for place, holds in reversed(list(enumerate(rules.values()))):
         first = pl.when(holds.fill_null(value=False)).then(pl.lit(place, pl.UInt8)).otherwise(first)
@@ -171,10 +171,13 @@ def _in_first_step(run: Run, gaps: pl.DataFrame) -> pl.Series:
     steps = host.filter(pl.col("layer") == "step")
     firsts = (
         steps.group_by("rank")
-        .agg(n=pl.len(), step_start=pl.col("start_ns").min(),
-             step_end=pl.col("end_ns").sort_by("start_ns").first())
+        .agg(
+            n=pl.len(),
+            step_start=pl.col("start_ns").min(),
+            step_end=pl.col("end_ns").sort_by("start_ns").first(),
+        )
         .filter(pl.col("n") >= 3)
-    )  # fmt: skip
+    )
     if firsts.is_empty():
         return pl.repeat(value=False, n=gaps.height, eager=True).alias("first")
     inside = (

@@ -41,8 +41,15 @@ ANALYSIS = Analysis(
 
 # Of the many columns of device_ops those that are needed: a join copies all that it is given.
 _COLUMNS = (
-    "device_op_id", "rank", "device_id", "stream_id", "name", "start_ns", "end_ns", "launch_id",
-)  # fmt: skip
+    "device_op_id",
+    "rank",
+    "device_id",
+    "stream_id",
+    "name",
+    "start_ns",
+    "end_ns",
+    "launch_id",
+)
 
 
 def run(run: Run) -> pl.DataFrame:
@@ -52,10 +59,8 @@ def run(run: Run) -> pl.DataFrame:
     ops = starting_in(run.table("device_ops").select(_COLUMNS), run.ask("windows"))
     at = row_of(host.get_column("host_op_id"), ops.get_column("launch_id"))
     launched = (
-        ops.hstack(take(calls, at))
-        .filter(at.is_not_null())
-        .sort("api_start_ns", "device_op_id")
-    )  # fmt: skip
+        ops.hstack(take(calls, at)).filter(at.is_not_null()).sort("api_start_ns", "device_op_id")
+    )
     depth = depth_at(
         # An operation that "started" before its launch (clocks apart) was never in the queue.
         launched.with_columns(leave=pl.max_horizontal("start_ns", "api_start_ns")),

@@ -35,8 +35,17 @@ ANALYSIS = Analysis(
 )
 
 # Sorting moves every column: these are all that is needed here.
-_USED = ("recording_id", "rank", "host_op_id", "parent_id", "subtree_end_id", "layer", "name",
-         "start_ns", "end_ns")  # fmt: skip
+_USED = (
+    "recording_id",
+    "rank",
+    "host_op_id",
+    "parent_id",
+    "subtree_end_id",
+    "layer",
+    "name",
+    "start_ns",
+    "end_ns",
+)
 NO_OPERATOR = "(no operator)"
 NO_LAUNCH = "(launch not recorded)"
 

@@ -66,10 +66,13 @@ def _device(run: Run) -> Iterator[Row]:
     whole = ops.filter(pl.col("kind") == "graph").height
     yield _share("zero durations", "all", empty, n, "device operations have no duration")
     yield (
-        "graphs", "lowers" if whole else "ok", "all", whole,
+        "graphs",
+        "lowers" if whole else "ok",
+        "all",
+        whole,
         f"{format_count(whole)} graph launches were recorded whole: gaps and kernels inside are "
         "not seen",
-    )  # fmt: skip
+    )
     if run.rows("host_ops"):
         lost = ops.get_column("launch_id").null_count()
         yield _share("launches", "host", lost, n, "device operations have no recorded launch")
@@ -86,9 +89,12 @@ def _host(run: Run) -> Iterator[Row]:
     overhead = run.ask("idle").filter(pl.col("cause") == "profiler_overhead")
     pct = span(overhead, "window_pct")[1]
     yield (
-        "profiler overhead", "lowers" if pct > SHARE_PCT else "ok", "all", None,
+        "profiler overhead",
+        "lowers" if pct > SHARE_PCT else "ok",
+        "all",
+        None,
         f"the profiler itself holds up the device for {format_pct(pct)} of the window",
-    )  # fmt: skip
+    )
 
 
 def _steps(run: Run) -> Iterator[Row]:

@@ -64,9 +64,14 @@ def run(run: Run) -> pl.DataFrame:
     kernels = (
         with_class(ops, run.table("collectives"))
         .filter(pl.col("class_") == COMPUTE)
-        .select("device_op_id", *_BY, "start_ns", "end_ns",
-                middle=(pl.col("start_ns") + pl.col("end_ns")) // 2)
-    )  # fmt: skip
+        .select(
+            "device_op_id",
+            *_BY,
+            "start_ns",
+            "end_ns",
+            middle=(pl.col("start_ns") + pl.col("end_ns")) // 2,
+        )
+    )
     reasons = counters.filter(pl.col("metric").str.contains(REASONS))
     found = _at(kernels, clock.with_columns(value=_MHZ), "clock_mhz")
     found = _at(found, reasons, "reasons")
@@ -79,28 +84,33 @@ def run(run: Run) -> pl.DataFrame:
         .filter(pl.col("clock_mhz") < LOW_RATIO * pl.col("best_mhz"))
         .sort(*_BY, "start_ns", "device_op_id")
         .select(
-            "device_op_id", *_BY, "clock_mhz", "best_mhz", "reasons",
-            cause=pl.when(bits.and_(POWER_BITS) != 0).then(pl.lit("power-capped"))
-            .when(bits.and_(THERMAL_BITS) != 0).then(pl.lit("thermal"))
+            "device_op_id",
+            *_BY,
+            "clock_mhz",
+            "best_mhz",
+            "reasons",
+            cause=pl.when(bits.and_(POWER_BITS) != 0)
+            .then(pl.lit("power-capped"))
+            .when(bits.and_(THERMAL_BITS) != 0)
+            .then(pl.lit("thermal"))
             .otherwise(pl.lit("clock-throttled")),
-            lost_ns=(length * (1 - pl.col("clock_mhz") / pl.col("best_mhz"))).round()
+            lost_ns=(length * (1 - pl.col("clock_mhz") / pl.col("best_mhz")))
+            .round()
             .cast(pl.Int64),
         )
-    )  # fmt: skip
+    )
 
 
 def _at(kernels: pl.DataFrame, samples: pl.DataFrame, name: str) -> pl.DataFrame:
     """The last sample before each kernel's middle."""
     values = samples.select(*_BY, pl.col("value").alias(name), t="time_ns").sort("t")
-    return kernels.sort("middle").join_asof(
-        values, left_on="middle", right_on="t", by=_BY, check_sortedness=False
-    ).drop("t")  # fmt: skip
+    return (
+        kernels.sort("middle")
+        .join_asof(values, left_on="middle", right_on="t", by=_BY, check_sortedness=False)
+        .drop("t")
+    )
 
 
 def _highest(run: Run) -> pl.DataFrame:
     """The devices' highest clocks, where the recording names them."""
-    return (
-        run.table("devices")
-        .group_by(_BY)
-        .agg(highest=pl.col("max_clock_hz").max() / 1e6)
-    )  # fmt: skip
+    return run.table("devices").group_by(_BY).agg(highest=pl.col("max_clock_hz").max() / 1e6)

@@ -88,10 +88,14 @@ def _parts(spans: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
     inside = step.filter((step >= 0) & (called < end.gather(step.clip(lower_bound=0))))
     launched = (
         spans.select(step=pl.int_range(pl.len(), dtype=pl.Int64))
-        .join(inside.alias("step").value_counts(name="n"), on="step", how="left",
-              maintain_order="left")
+        .join(
+            inside.alias("step").value_counts(name="n"),
+            on="step",
+            how="left",
+            maintain_order="left",
+        )
         .get_column("n")
-    )  # fmt: skip
+    )
     answer = {**parts, "idle_ns": until - start - taken, "launched_ops": launched}
     device = pl.lit(ops.get_column("device_id").first(), pl.Int64)
     return spans.select("rank", "start_ns", device_id=device, **answer)

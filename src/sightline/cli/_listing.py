@@ -42,7 +42,14 @@ def print_members(
             if head not in ("name", "about", "module"):
                 line = f"{head.replace('_', ' ')} {text}"
                 indent = " " * (width + 2)
-                print(textwrap.fill(line, 80, initial_indent=indent, break_on_hyphens=False,
-                                    subsequent_indent=indent + "  "))  # fmt: skip
+                print(
+                    textwrap.fill(
+                        line,
+                        80,
+                        initial_indent=indent,
+                        break_on_hyphens=False,
+                        subsequent_indent=indent + "  ",
+                    )
+                )
         print(f"{'':<{width}}  {row['module']}")
     return 0

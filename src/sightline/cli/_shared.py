@@ -18,9 +18,13 @@ def message(error: SightlineError) -> str:
     text = error.what if error.why is None else f"{error.what}: {error.why}"
     indent = " " * len("sightline: ")
     lines = textwrap.wrap(
-        text if text.endswith((".", "?")) else text + ".", 80, initial_indent="sightline: ",
-        subsequent_indent=indent, break_long_words=False, break_on_hyphens=False,
-    )  # fmt: skip
+        text if text.endswith((".", "?")) else text + ".",
+        80,
+        initial_indent="sightline: ",
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
     if error.hint is not None:
         # A hint may hold a command, which is never broken.
         lines += [indent + line for line in error.hint.splitlines()]
@@ -30,24 +34,30 @@ def message(error: SightlineError) -> str:
 def add_recordings(parser: argparse.ArgumentParser) -> None:
     """The recordings, the window, and whether names are kept."""
     parser.add_argument(
-        "recordings", nargs="+", metavar="RECORDING",
+        "recordings",
+        nargs="+",
+        metavar="RECORDING",
         help="files, folders, globs or .sightline stores, of one execution",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--window", metavar="W",
+        "--window",
+        metavar="W",
         help="steady (marked steps without the first), step:N, or a range such as 10ms..25ms; "
         "default: each device's first to last operation",
-    )  # fmt: skip
+    )
     add_identity(parser)
 
 
 def add_rules(parser: argparse.ArgumentParser) -> None:
     """--rules FILE."""
     parser.add_argument(
-        "--rules", metavar="FILE", action="append", default=[],
+        "--rules",
+        metavar="FILE",
+        action="append",
+        default=[],
         help="rules of your own: a YAML or JSON file, or a folder of them; may be given several "
         "times (docs/own-rules.md)",
-    )  # fmt: skip
+    )
 
 
 def own_rules(paths: list[str]) -> list[OwnRule]:
@@ -66,9 +76,10 @@ def own_rules(paths: list[str]) -> list[OwnRule]:
 def add_identity(parser: argparse.ArgumentParser) -> None:
     """--keep-identity."""
     parser.add_argument(
-        "--keep-identity", action="store_true",
+        "--keep-identity",
+        action="store_true",
         help="keep host and user names that a recording holds; they are left out otherwise",
-    )  # fmt: skip
+    )
 
 
 def open_run(args: argparse.Namespace) -> Run:

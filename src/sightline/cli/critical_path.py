@@ -53,13 +53,17 @@ def run(args: argparse.Namespace) -> int:
         )
     print("\nLargest on the path")
     for part, name, _, ns in _shares(pieces, ["part", "name"]).head(TOP).rows():
-        print(f"  {fit(kernel_name(name), 34):<36}{part:<22}{format_pct(100 * ns / whole):>8}"
-              f"{format_ns(ns):>12}")  # fmt: skip
+        print(
+            f"  {fit(kernel_name(name), 34):<36}{part:<22}{format_pct(100 * ns / whole):>8}"
+            f"{format_ns(ns):>12}"
+        )
     print("\nSlack: how much slower it may become before the run gets longer (median)")
     for row in run.ask("slack").head(TOP).iter_rows(named=True):
         critical = f"{format_count(row['critical'])} of {format_count(row['instances'])} critical"
-        print(f"  {fit(kernel_name(row['name']), 34):<36}{format_ns(row['median_slack_ns']):>12}"
-              f"   {critical}")  # fmt: skip
+        print(
+            f"  {fit(kernel_name(row['name']), 34):<36}{format_ns(row['median_slack_ns']):>12}"
+            f"   {critical}"
+        )
     return 0
 
 

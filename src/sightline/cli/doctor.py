@@ -15,9 +15,11 @@ HELP = "what can be recorded on this machine, and why not"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--for", dest="question", metavar="X",
+        "--for",
+        dest="question",
+        metavar="X",
         help="timeline, kernels, memory, energy, or a backend: torch, nsys, ncu, cpu, nvml",
-    )  # fmt: skip
+    )
     parser.add_argument("--json", action="store_true", help="print as data")
 
 

@@ -21,9 +21,11 @@ _TIMED = ("device_ops", "host_ops", "device_ranges", "counters")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "recordings", nargs="*", metavar="RECORDING",
+        "recordings",
+        nargs="*",
+        metavar="RECORDING",
         help="files, folders, globs or .sightline stores, of one execution",
-    )  # fmt: skip
+    )
     parser.add_argument("--to", metavar="FORMAT", help="see --list")
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="where to write; by default into the current folder"

@@ -29,16 +29,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_recordings(parser)
     add_rules(parser)
     parser.add_argument(
-        "--vendor", action="store_true",
+        "--vendor",
+        action="store_true",
         help="also what nsys analyze lists, by its names: cuda_memcpy_async, gpu_gaps, ...",
-    )  # fmt: skip
+    )
     parser.add_argument("--json", action="store_true", help="the same as --format json")
     parser.add_argument("--format", metavar="F", help="text (default), json, markdown or sarif")
     parser.add_argument(
-        "--fail-on", metavar="RULE|SEVERITY", action="append", default=[], dest="fail_on",
+        "--fail-on",
+        metavar="RULE|SEVERITY",
+        action="append",
+        default=[],
+        dest="fail_on",
         help="exit 1 if this rule speaks above info, or any does at this severity (critical, "
         "warning, info) or a higher one; may be given several times",
-    )  # fmt: skip
+    )
 
 
 def run(args: argparse.Namespace) -> int:

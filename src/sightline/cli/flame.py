@@ -29,13 +29,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_recordings(parser)
     parser.add_argument("-o", "--output", metavar="FILE", help="where to write; else folded text")
     parser.add_argument(
-        "--weight", metavar="W",
+        "--weight",
+        metavar="W",
         help="gpu_time_ns, exposed_ns, gpu_idle_ns, cpu_time_ns, samples, latency_samples, bytes",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--order", choices=["how", "why"], default="how",
+        "--order",
+        choices=["how", "why"],
+        default="how",
         help="how: from the root to the stall; why: from the reason to who called it",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--layers", metavar="L,L", help="only frames of these layers, such as op,kernel"
     )
@@ -43,13 +46,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--palette", choices=["gpu", "safe"], default="gpu", help="safe: for colour-blind people"
     )
     parser.add_argument(
-        "--before", action="append", metavar="RECORDING",
+        "--before",
+        action="append",
+        metavar="RECORDING",
         help="an earlier recording to compare with, for .html; may be given several times",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--per", choices=["step", "total"], default="step",
+        "--per",
+        choices=["step", "total"],
+        default="step",
         help="with --before, what is made equal: steps (where both mark them), or the total",
-    )  # fmt: skip
+    )
     parser.add_argument("--icicle", action="store_true", help="root at the top")
 
 

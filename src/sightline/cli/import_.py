@@ -19,9 +19,11 @@ HELP = "keep recordings as a store of Parquet files"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "recordings", nargs="+", metavar="RECORDING",
+        "recordings",
+        nargs="+",
+        metavar="RECORDING",
         help="files, folders, globs or .sightline stores, of one execution",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "-o", "--output", required=True, metavar="NAME.sightline", help="the store to write"
     )

@@ -34,9 +34,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", metavar="FILE", help="write to FILE: .html, .txt, .md or .json"
     )
     parser.add_argument(
-        "--no-html", action="store_true",
+        "--no-html",
+        action="store_true",
         help=f"do not write {DEFAULT} into the current folder, as is done on a terminal",
-    )  # fmt: skip
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -23,10 +23,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_recordings(parser)
     parser.add_argument("--port", type=int, default=0, metavar="N", help="default: any free one")
     parser.add_argument(
-        "--host", default="127.0.0.1", metavar="ADDRESS",
+        "--host",
+        default="127.0.0.1",
+        metavar="ADDRESS",
         help="IP address to listen on; any but 127.0.0.1 lets others on the network ask, who need "
         "the token and can read it on the way",
-    )  # fmt: skip
+    )
     parser.add_argument("--open", action="store_true", help="open the page in a browser")
 
 

@@ -16,19 +16,26 @@ HELP = "a question in SQL over the tables (sightline tables)"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "recordings", nargs="+", metavar="RECORDING",
+        "recordings",
+        nargs="+",
+        metavar="RECORDING",
         help="files, folders, globs or .sightline stores, of one execution",
-    )  # fmt: skip
+    )
     parser.add_argument("query", metavar="QUERY", help="one SQL statement")
     parser.add_argument(
-        "--format", default="table", metavar="F",
+        "--format",
+        default="table",
+        metavar="F",
         help="table (default), csv, json, parquet or markdown",
-    )  # fmt: skip
+    )
     parser.add_argument("--json", action="store_true", help="the same as --format json")
     parser.add_argument(
-        "--limit", type=int, default=30, metavar="N",
+        "--limit",
+        type=int,
+        default=30,
+        metavar="N",
         help="rows of --format table and markdown (default 30, 0 for all); data is never cut",
-    )  # fmt: skip
+    )
     add_identity(parser)
 
 

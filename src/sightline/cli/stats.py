@@ -19,18 +19,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("analysis", metavar="NAME", help="see: sightline analyses")
     add_recordings(parser)
     parser.add_argument(
-        "--format", default=None, metavar="F",
+        "--format",
+        default=None,
+        metavar="F",
         help="table (default), csv, json, parquet or markdown",
-    )  # fmt: skip
+    )
     parser.add_argument("--json", action="store_true", help="the same as --format json")
     parser.add_argument(
-        "--limit", type=int, default=30, metavar="N",
+        "--limit",
+        type=int,
+        default=30,
+        metavar="N",
         help="rows of --format table and markdown (default 30, 0 for all); data is never cut",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--set", action="append", default=[], metavar="PARAMETER=VALUE", dest="parameters",
+        "--set",
+        action="append",
+        default=[],
+        metavar="PARAMETER=VALUE",
+        dest="parameters",
         help="a parameter of the analysis, may be given several times",
-    )  # fmt: skip
+    )
 
 
 def run(args: argparse.Namespace) -> int:

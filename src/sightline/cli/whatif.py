@@ -20,13 +20,19 @@ HELP = "the new step time if some work were faster or gone"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_recordings(parser)
     parser.add_argument(
-        "--scale", action="append", default=[], metavar="KIND:PATTERN=FACTOR",
+        "--scale",
+        action="append",
+        default=[],
+        metavar="KIND:PATTERN=FACTOR",
         help="work takes FACTOR times as long",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--remove", action="append", default=[], metavar="KIND:PATTERN",
+        "--remove",
+        action="append",
+        default=[],
+        metavar="KIND:PATTERN",
         help="work, its launch calls and the waits for it are gone",
-    )  # fmt: skip
+    )
     parser.add_argument("--json", action="store_true", help="print as data")
 
 

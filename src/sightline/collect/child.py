@@ -18,8 +18,13 @@ GRACE_S = 10.0  # what torchrun gives its workers is 30, but a job's own limit i
 _PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
 _SI_KERNEL = 0x80  # sigaction(2): the terminal sent it, to the whole group, the program included
 _FORWARDED = (
-    signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2,
-)  # fmt: skip
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGINT,
+    signal.SIGQUIT,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+)
 NOT_FOUND, NOT_EXECUTABLE, TIMED_OUT = 127, 126, 124  # as shells and timeout(1) have it
 
 

@@ -41,12 +41,23 @@ def nsys(command: Sequence[str], output: Path, options: dict[str, Any]) -> list[
 def ncu(command: Sequence[str], output: Path, options: dict[str, Any]) -> list[str]:
     """`ncu` around a command. Clocks stay as they are unless `lock_clocks` asks for base clocks."""
     words = [
-        "ncu", "--export", str(output), "--force-overwrite", "--target-processes", "all",
-        "--set", options.get("set") or "full", "--import-source", "yes",
-        "--replay-mode", options.get("replay") or "kernel",
-        "--graph-profiling", options.get("graph") or "node",
-        "--clock-control", "base" if options.get("lock_clocks") else "none",
-    ]  # fmt: skip
+        "ncu",
+        "--export",
+        str(output),
+        "--force-overwrite",
+        "--target-processes",
+        "all",
+        "--set",
+        options.get("set") or "full",
+        "--import-source",
+        "yes",
+        "--replay-mode",
+        options.get("replay") or "kernel",
+        "--graph-profiling",
+        options.get("graph") or "node",
+        "--clock-control",
+        "base" if options.get("lock_clocks") else "none",
+    ]
     if options.get("kernel"):
         words += ["--kernel-name", f"regex:{options['kernel']}"]
     if options.get("launch_skip"):
@@ -79,17 +90,31 @@ def perf_script(data: Path) -> list[str]:
 def py_spy(program: str, pid: int | str, output: Path) -> list[str]:
     """`py-spy record` attached to a process and its children, until they end."""
     return [
-        program, "record", "--pid", str(pid), "--subprocesses", "--format", "speedscope",
-        "--output", str(output), "--rate", str(PY_SPY_HZ), "--duration", "unlimited",
+        program,
+        "record",
+        "--pid",
+        str(pid),
+        "--subprocesses",
+        "--format",
+        "speedscope",
+        "--output",
+        str(output),
+        "--rate",
+        str(PY_SPY_HZ),
+        "--duration",
+        "unlimited",
         # Stacks are read without stopping the program: one may be torn, none delays it.
         "--nonblocking",
-    ]  # fmt: skip
+    ]
 
 
 def wrapped(
-    command: Sequence[str], backends: Sequence[str], folder: Path, stem: str,
+    command: Sequence[str],
+    backends: Sequence[str],
+    folder: Path,
+    stem: str,
     options: dict[str, Any],
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     """The command with the vendor's tool around it, where one is taken."""
     if "ncu" in backends:
         return ncu(command, folder / f"{stem}.ncu", options)

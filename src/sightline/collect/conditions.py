@@ -84,15 +84,17 @@ def gpus() -> list[dict[str, Any]]:
             ask("nvmlDeviceGetEnforcedPowerLimit"),
             ask("nvmlDeviceGetPowerManagementDefaultLimit"),
         )
-        found.append({
-            "name": name.decode() if isinstance(name, bytes) else name,
-            "persistence": _yes(ask("nvmlDeviceGetPersistenceMode")),
-            "power_cap_w": None if cap is None else cap / 1e3,
-            "power_cap_default_w": None if default is None else default / 1e3,
-            "application_clock_mhz": ask("nvmlDeviceGetApplicationsClock", 1),
-            "default_application_clock_mhz": ask("nvmlDeviceGetDefaultApplicationsClock", 1),
-            "max_clock_mhz": ask("nvmlDeviceGetMaxClockInfo", 1),
-        })  # fmt: skip
+        found.append(
+            {
+                "name": name.decode() if isinstance(name, bytes) else name,
+                "persistence": _yes(ask("nvmlDeviceGetPersistenceMode")),
+                "power_cap_w": None if cap is None else cap / 1e3,
+                "power_cap_default_w": None if default is None else default / 1e3,
+                "application_clock_mhz": ask("nvmlDeviceGetApplicationsClock", 1),
+                "default_application_clock_mhz": ask("nvmlDeviceGetDefaultApplicationsClock", 1),
+                "max_clock_mhz": ask("nvmlDeviceGetMaxClockInfo", 1),
+            }
+        )
     return found
 
 

@@ -78,15 +78,19 @@ def is_python(command: Sequence[str]) -> bool:
 
 def is_launched(command: Sequence[str]) -> bool:
     """Whether a launcher stands in the command: its ranks are what is of interest."""
-    return any(Path(w).name in LAUNCHERS or w in LAUNCHERS or Path(w).name == "srun"
-               for w in command)  # fmt: skip
+    return any(
+        Path(w).name in LAUNCHERS or w in LAUNCHERS or Path(w).name == "srun" for w in command
+    )
 
 
 def make(
-    command: Sequence[str], facts: dict[str, Any], *,
-    question: str | None = None, backends: Sequence[str] = (),
+    command: Sequence[str],
+    facts: dict[str, Any],
+    *,
+    question: str | None = None,
+    backends: Sequence[str] = (),
     options: dict[str, Any] | None = None,
-) -> Plan:  # fmt: skip
+) -> Plan:
     """The plan; `facts` are machine.examine's. Raises RequestError where it cannot be done."""
     if question is not None and question not in QUESTIONS:
         raise RequestError(f"there is no question '{question}'", why=f"there are {_all(QUESTIONS)}")
@@ -114,9 +118,10 @@ def make(
     refused = [c for c in plan.choices if c.backend in backends and not c.taken]
     if refused:
         raise RequestError(
-            f"{refused[0].backend} cannot record here", why=refused[0].why,
+            f"{refused[0].backend} cannot record here",
+            why=refused[0].why,
             hint=f"What is missing, and the remedy:  sightline doctor --for {refused[0].backend}",
-        )  # fmt: skip
+        )
     if "torch" in plan.backends:
         plan.torch = _torch_options(plan)
     return plan
@@ -141,9 +146,7 @@ def _for(question: str, facts: dict[str, Any], command: Sequence[str]) -> tuple[
     return ("nsys", "nvml") if gpu and facts["nsys"] is not None else ("cpu", "nvml")
 
 
-def _judged(
-    backend: str, wanted: bool, plan: Plan, facts: dict[str, Any], asked: bool
-) -> Choice:  # fmt: skip
+def _judged(backend: str, wanted: bool, plan: Plan, facts: dict[str, Any], asked: bool) -> Choice:
     judge = {"torch": _torch, "nsys": _nsys, "ncu": _ncu, "cpu": _cpu, "nvml": _nvml}[backend]
     possible, why = judge(plan, facts, asked)
     if not wanted:

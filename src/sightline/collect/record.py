@@ -89,11 +89,15 @@ def record(recording: Recording) -> Ended:
     recording.facts = {
         "sightline": sys.modules["sightline"].__version__,
         "command": conditions.shown(plan.command),
-        "question": plan.question, "backends": plan.backends, "host_mark": recording.mark,
-        "machine": machine, "gpus": devices, "environment": conditions.environment(),
+        "question": plan.question,
+        "backends": plan.backends,
+        "host_mark": recording.mark,
+        "machine": machine,
+        "gpus": devices,
+        "environment": conditions.environment(),
         "changed": ["clocks locked to base by ncu"] if plan.options.get("lock_clocks") else [],
         "state": "running",
-    }  # fmt: skip
+    }
     server, address = _clock(recording)
     _write(recording)
     words = commands.wrapped(
@@ -146,8 +150,12 @@ def _options(plan: Plan) -> dict[str, Any]:
 
 def _write(recording: Recording) -> None:
     """Put down what is known so far. A full disk must not stop the program."""
-    document = {**recording.facts, "notes": recording.notes, "costs": recording.costs,
-                "shifts_ns": recording.shifts}  # fmt: skip
+    document = {
+        **recording.facts,
+        "notes": recording.notes,
+        "costs": recording.costs,
+        "shifts_ns": recording.shifts,
+    }
     try:
         run_folder.write_facts(recording.folder, recording.name, document)
     except OSError as error:
@@ -183,8 +191,12 @@ def _after_start(recording: Recording, child: Child) -> PySpy | None:
     if "nsys" in recording.plan.backends:
         return None
     name = f"host-{recording.mark}.{child.pid}.cpu"
-    return PySpy(child.pid, recording.folder / f"{name}.speedscope.json",
-                 recording.folder / f"{name}.log", child.watchers)  # fmt: skip
+    return PySpy(
+        child.pid,
+        recording.folder / f"{name}.speedscope.json",
+        recording.folder / f"{name}.log",
+        child.watchers,
+    )
 
 
 def _stop(recording: Recording, perf: Perf | None, spy: PySpy | None, gpus: Gpus | None) -> None:

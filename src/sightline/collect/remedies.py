@@ -55,10 +55,12 @@ def _gpu(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
     if facts["nvidia_driver"] is None:
         yield Missing(
             "no GPU was found: no driver is loaded",
-            ("sudo apt-get install cuda-drivers   # then restart; nvidia-smi must list the GPU",
-             "docker run --gpus all ...           # in a container"),
+            (
+                "sudo apt-get install cuda-drivers   # then restart; nvidia-smi must list the GPU",
+                "docker run --gpus all ...           # in a container",
+            ),
             "https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/",
-        )  # fmt: skip
+        )
     else:
         yield Missing(
             f"the driver {facts['nvidia_driver']} is loaded, but nvidia-smi lists no GPU",
@@ -81,32 +83,38 @@ def _nsys(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
     if facts["nsys"] is None:
         yield Missing(
             "nsys is not on the PATH",
-            ("sudo apt-get install nsight-systems-cli   # NVIDIA's devtools or CUDA repository",
-             'export PATH="/usr/local/cuda/bin:$PATH"   # where a CUDA toolkit has it'),
+            (
+                "sudo apt-get install nsight-systems-cli   # NVIDIA's devtools or CUDA repository",
+                'export PATH="/usr/local/cuda/bin:$PATH"   # where a CUDA toolkit has it',
+            ),
             "https://docs.nvidia.com/nsight-systems/InstallationGuide/",
-        )  # fmt: skip
+        )
 
 
 def _ncu(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
     if facts["ncu"] is None:
         yield Missing(
             "ncu is not on the PATH",
-            ("sudo apt-get install nsight-compute       # NVIDIA's CUDA repository",
-             'export PATH="/usr/local/cuda/bin:$PATH"   # where a CUDA toolkit has it'),
+            (
+                "sudo apt-get install nsight-compute       # NVIDIA's CUDA repository",
+                'export PATH="/usr/local/cuda/bin:$PATH"   # where a CUDA toolkit has it',
+            ),
             "https://docs.nvidia.com/nsight-compute/",
-        )  # fmt: skip
+        )
 
 
 def _counters(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
     if facts["counters_need_admin"] and not root:
         yield Missing(
             "the driver gives hardware counters to root only (ERR_NVGPUCTRPERM)",
-            ("echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' \\",
-             "  | sudo tee /etc/modprobe.d/nvidia-profiling.conf",
-             "sudo update-initramfs -u   # Debian, Ubuntu; dracut -f on others; then restart",
-             "docker run --cap-add=SYS_ADMIN ...   # instead, in a container"),
+            (
+                "echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' \\",
+                "  | sudo tee /etc/modprobe.d/nvidia-profiling.conf",
+                "sudo update-initramfs -u   # Debian, Ubuntu; dracut -f on others; then restart",
+                "docker run --cap-add=SYS_ADMIN ...   # instead, in a container",
+            ),
             "https://developer.nvidia.com/ERR_NVGPUCTRPERM",
-        )  # fmt: skip
+        )
 
 
 def _py_spy(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
@@ -122,10 +130,12 @@ def _perf(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
     if facts["perf"] is None:
         yield Missing(
             "perf, which samples native code, is not installed",
-            ("sudo apt-get install linux-perf               # Debian",
-             "sudo apt-get install linux-tools-$(uname -r)  # Ubuntu"),
+            (
+                "sudo apt-get install linux-perf               # Debian",
+                "sudo apt-get install linux-tools-$(uname -r)  # Ubuntu",
+            ),
             "https://perf.wiki.kernel.org",
-        )  # fmt: skip
+        )
 
 
 def _ptrace(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
@@ -133,10 +143,12 @@ def _ptrace(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
     if scope >= 2 and not root:
         yield Missing(
             f"ptrace_scope is {scope}: py-spy may not read another process",
-            ("sudo sysctl kernel.yama.ptrace_scope=1        # until the next start",
-             "docker run --cap-add=SYS_PTRACE ...           # in a container"),
+            (
+                "sudo sysctl kernel.yama.ptrace_scope=1        # until the next start",
+                "docker run --cap-add=SYS_PTRACE ...           # in a container",
+            ),
             "https://docs.kernel.org/admin-guide/LSM/Yama.html",
-        )  # fmt: skip
+        )
 
 
 def _perf_event(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
@@ -144,10 +156,12 @@ def _perf_event(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
     if facts["perf"] is not None and level is not None and level > 2 and not root:
         yield Missing(
             f"perf_event_paranoid is {level}: perf may not sample",
-            ("sudo sysctl kernel.perf_event_paranoid=1      # until the next start",
-             "echo kernel.perf_event_paranoid=1 | sudo tee /etc/sysctl.d/99-perf.conf   # always"),
+            (
+                "sudo sysctl kernel.perf_event_paranoid=1      # until the next start",
+                "echo kernel.perf_event_paranoid=1 | sudo tee /etc/sysctl.d/99-perf.conf  # always",
+            ),
             "https://docs.kernel.org/admin-guide/perf-security.html",
-        )  # fmt: skip
+        )
 
 
 def _nvml(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
@@ -158,13 +172,23 @@ def _nvml(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
     except Unavailable as error:
         yield Missing(
             str(error),
-            ("nvidia-smi                 # must work: NVML comes with the driver",
-             "pip install nvidia-ml-py   # the binding"),
+            (
+                "nvidia-smi                 # must work: NVML comes with the driver",
+                "pip install nvidia-ml-py   # the binding",
+            ),
             "https://docs.nvidia.com/deploy/nvml-api/",
-        )  # fmt: skip
+        )
 
 
 _CHECKS = {
-    "gpu": _gpu, "torch": _torch, "nsys": _nsys, "ncu": _ncu, "counters": _counters,
-    "py-spy": _py_spy, "perf": _perf, "ptrace": _ptrace, "perf_event": _perf_event, "nvml": _nvml,
-}  # fmt: skip
+    "gpu": _gpu,
+    "torch": _torch,
+    "nsys": _nsys,
+    "ncu": _ncu,
+    "counters": _counters,
+    "py-spy": _py_spy,
+    "perf": _perf,
+    "ptrace": _ptrace,
+    "perf_event": _perf_event,
+    "nvml": _nvml,
+}

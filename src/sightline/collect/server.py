@@ -40,9 +40,15 @@ Seen = dict[Path, tuple[int, int]]
 
 
 def record(
-    kind: str, url: str, folder: Path, seconds: float, traces: Path | None,
-    say: Callable[[str], None], *, files_s: float = FILES_S,
-) -> list[Path]:  # fmt: skip
+    kind: str,
+    url: str,
+    folder: Path,
+    seconds: float,
+    traces: Path | None,
+    say: Callable[[str], None],
+    *,
+    files_s: float = FILES_S,
+) -> list[Path]:
     """Profile a server for some seconds; the traces, copied into the run folder.
 
     Raises RequestError for what cannot be done, InputError where the server does not play along.
@@ -68,17 +74,30 @@ def record(
         if problem is not None:
             raise problem
         raise InputError(
-            f"{kind} has written no trace", why=f"nothing new came into {place}",
+            f"{kind} has written no trace",
+            why=f"nothing new came into {place}",
             hint=f"Name the folder that the server writes to:  --traces FOLDER  (it is its "
             f"{_FOLDER_VARIABLE[kind]}; on another machine, copy it here)",
-        )  # fmt: skip
+        )
     copies = [_copy(path, folder, number) for number, path in enumerate(found)]
-    run_folder.write_facts(folder, f"{host_mark()}-{os.getpid()}", {
-        "command": [f"--server {kind}"], "question": "timeline", "backends": [kind],
-        "host_mark": host_mark(), "state": "ended", "began_ns": told, "seconds": seconds,
-        "notes": [] if problem is None else [
-            {"kind": "server", "severity": "warning", "text": f"{problem.what}: {problem.why}"}],
-    })  # fmt: skip
+    run_folder.write_facts(
+        folder,
+        f"{host_mark()}-{os.getpid()}",
+        {
+            "command": [f"--server {kind}"],
+            "question": "timeline",
+            "backends": [kind],
+            "host_mark": host_mark(),
+            "state": "ended",
+            "began_ns": told,
+            "seconds": seconds,
+            "notes": []
+            if problem is None
+            else [
+                {"kind": "server", "severity": "warning", "text": f"{problem.what}: {problem.why}"}
+            ],
+        },
+    )
     return copies
 
 
@@ -129,8 +148,9 @@ def _post(kind: str, url: str, what: str, timeout_s: float, body: dict[str, str]
     except urllib.error.HTTPError as error:
         error.close()
         hint = f"Start the server with {_FOLDER_VARIABLE[kind]}=/folder: it has no profiler else."
-        raise InputError(f"{kind} refused /{what}", why=f"HTTP {error.code} {error.reason}",
-                         hint=hint) from error  # fmt: skip
+        raise InputError(
+            f"{kind} refused /{what}", why=f"HTTP {error.code} {error.reason}", hint=hint
+        ) from error
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", error)
         raise InputError(

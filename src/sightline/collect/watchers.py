@@ -34,10 +34,14 @@ class Perf:
         theirs, answer = os.pipe()
         with log.open("wb") as out:
             self._process = subprocess.Popen(  # noqa: S603  # fixed arguments, no shell
-                commands.perf(pid, data, (control, answer)), pass_fds=(control, answer),
-                stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
+                commands.perf(pid, data, (control, answer)),
+                pass_fds=(control, answer),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
                 preexec_fn=_signals_as_usual,
-            )  # fmt: skip
+            )
         self.pid = self._process.pid
         os.close(control)
         os.close(answer)
@@ -58,9 +62,12 @@ class Perf:
         try:
             with part.open("wb") as out:
                 done = subprocess.run(  # noqa: S603  # fixed arguments, no shell
-                    commands.perf_script(self.data), stdout=out, stderr=subprocess.DEVNULL,
-                    timeout=END_S, check=False,
-                )  # fmt: skip
+                    commands.perf_script(self.data),
+                    stdout=out,
+                    stderr=subprocess.DEVNULL,
+                    timeout=END_S,
+                    check=False,
+                )
             if done.returncode != 0 or not part.stat().st_size:
                 return "perf has no sample of the program: it slept, or ran for too short a time"
             part.replace(target)
@@ -91,10 +98,13 @@ class PySpy:
                 return
             with self._log.open("wb") as out:
                 self._process = subprocess.Popen(  # noqa: S603  # fixed arguments, no shell
-                    commands.py_spy(program, self._pid, self._output), stdin=subprocess.DEVNULL,
-                    stdout=out, stderr=out, start_new_session=True,
+                    commands.py_spy(program, self._pid, self._output),
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=out,
+                    start_new_session=True,
                     preexec_fn=_signals_as_usual,
-                )  # fmt: skip
+                )
             self._watchers.add(self._process.pid)
             began = time.monotonic()
             code = self._process.wait()

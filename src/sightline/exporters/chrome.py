@@ -29,22 +29,35 @@ EXPORTER = Exporter(
 )
 
 _CATEGORY = {
-    "op": "cpu_op", "annotation": "user_annotation", "step": "user_annotation",
-    "python": "python_function", "runtime": "cuda_runtime", "driver": "cuda_driver",
+    "op": "cpu_op",
+    "annotation": "user_annotation",
+    "step": "user_annotation",
+    "python": "python_function",
+    "runtime": "cuda_runtime",
+    "driver": "cuda_driver",
     "overhead": "overhead",
-}  # fmt: skip
+}
 _KIND = {"kernel": "kernel", "graph": "kernel", "memcpy": "gpu_memcpy", "memset": "gpu_memset"}
 _NUMBERS = {
-    "device_id": "device", "context_id": "context", "stream_id": "stream",
-    "correlation_id": "correlation", "registers_per_thread": "registers per thread",
-    "shared_bytes": "shared memory", "bytes": "bytes", "graph_id": "graph id",
+    "device_id": "device",
+    "context_id": "context",
+    "stream_id": "stream",
+    "correlation_id": "correlation",
+    "registers_per_thread": "registers per thread",
+    "shared_bytes": "shared memory",
+    "bytes": "bytes",
+    "graph_id": "graph id",
     "graph_node_id": "graph node id",
-}  # fmt: skip
+}
 _MEANING = {
-    "op": "Collective name", "group": "Process Group Name",
-    "group_description": "Process Group Description", "group_size": "Group size",
-    "dtype": "dtype", "elements_in": "In msg nelems", "elements_out": "Out msg nelems",
-}  # fmt: skip
+    "op": "Collective name",
+    "group": "Process Group Name",
+    "group_description": "Process Group Description",
+    "group_size": "Group size",
+    "dtype": "dtype",
+    "elements_in": "In msg nelems",
+    "elements_out": "Out msg nelems",
+}
 
 
 def write(run: Run, target: Path) -> list[Path]:
@@ -60,8 +73,12 @@ def write(run: Run, target: Path) -> list[Path]:
 
 
 def _file(run: Run, rank: int, name: str) -> bytes:
-    head = {"schemaVersion": 1, "displayTimeUnit": "ms", "deviceProperties": _devices(run, rank),
-            "distributedInfo": {"rank": rank}}  # fmt: skip
+    head = {
+        "schemaVersion": 1,
+        "displayTimeUnit": "ms",
+        "deviceProperties": _devices(run, rank),
+        "distributedInfo": {"rank": rank},
+    }
     lines = ",\n".join(_events(run, rank))
     text = json.dumps(head)[:-1] + ', "traceEvents": [\n' + lines + "\n]}\n"
     return gzip.compress(text.encode(), 6, mtime=0) if name.endswith(".gz") else text.encode()
@@ -69,8 +86,13 @@ def _file(run: Run, rank: int, name: str) -> bytes:
 
 def _devices(run: Run, rank: int) -> list[dict[str, Any]]:
     rows = run.table("devices").filter(pl.col("rank") == rank)
-    names = {"device_id": "id", "name": "name", "memory_bytes": "totalGlobalMem",
-             "sm_count": "numSms", "warp_size": "warpSize"}  # fmt: skip
+    names = {
+        "device_id": "id",
+        "name": "name",
+        "memory_bytes": "totalGlobalMem",
+        "sm_count": "numSms",
+        "warp_size": "warpSize",
+    }
     return [
         {there: row[here] for here, there in names.items() if row[here] is not None}
         for row in rows.iter_rows(named=True)
@@ -120,8 +142,9 @@ def _events(run: Run, rank: int) -> Iterator[str]:
         args |= meaning.get(row["device_op_id"], {})
         place = (row["device_id"], row["stream_id"] or 0, row["start_ns"])
         length = row["end_ns"] - row["start_ns"]
-        yield _line("X", _KIND.get(row["kind"], "kernel"), row["name"], *place,
-                    _complete(length, args))  # fmt: skip
+        yield _line(
+            "X", _KIND.get(row["kind"], "kernel"), row["name"], *place, _complete(length, args)
+        )
         if row["launch_id"] in calls:
             number = f',"id":{row["device_op_id"] & 0xFFFFFFFF},"bp":"e"'
             yield _line("s", "ac2g", "ac2g", *calls[row["launch_id"]], number)
@@ -131,9 +154,14 @@ def _events(run: Run, rank: int) -> Iterator[str]:
 
 def _host_args(row: dict[str, Any]) -> dict[str, Any]:
     args: dict[str, Any] = {}
-    for column, name in (("correlation_id", "correlation"), ("sequence_id", "Sequence number"),
-                         ("python_id", "Python id"), ("python_parent_id", "Python parent id"),
-                         ("module_id", "Python module id"), ("stack", "Call stack")):  # fmt: skip
+    for column, name in (
+        ("correlation_id", "correlation"),
+        ("sequence_id", "Sequence number"),
+        ("python_id", "Python id"),
+        ("python_parent_id", "Python parent id"),
+        ("module_id", "Python module id"),
+        ("stack", "Call stack"),
+    ):
         if row[column] is not None:
             args[name] = row[column]
     for column, name in (("input_shapes", "Input Dims"), ("input_types", "Input type")):
@@ -144,31 +172,49 @@ def _host_args(row: dict[str, Any]) -> dict[str, Any]:
 
 def _others(run: Run, here: pl.Expr) -> Iterator[str]:
     for row in run.table("device_ranges").filter(here).iter_rows(named=True):
-        yield _line("X", "gpu_user_annotation", row["name"], row["device_id"] or 0,
-                    row["stream_id"] or 0, row["start_ns"],
-                    _complete(row["end_ns"] - row["start_ns"], {}))  # fmt: skip
+        yield _line(
+            "X",
+            "gpu_user_annotation",
+            row["name"],
+            row["device_id"] or 0,
+            row["stream_id"] or 0,
+            row["start_ns"],
+            _complete(row["end_ns"] - row["start_ns"], {}),
+        )
     for row in run.table("counters").filter(here).iter_rows(named=True):
         if row["value"] is None:
             continue
         name, _, series = row["metric"].partition(": ")
         value = json.dumps({series or "value": row["value"]})
-        yield _line("C", "counter", name, row["device_id"] or 0, 0, row["time_ns"],
-                    f',"args":{value}')  # fmt: skip
+        yield _line(
+            "C", "counter", name, row["device_id"] or 0, 0, row["time_ns"], f',"args":{value}'
+        )
     for row in run.table("memory_events").filter(here).iter_rows(named=True):
         sign = -1 if row["action"] == "free" else 1
         args = {
             "Device Type": 0 if row["device_id"] is None else 1,
             "Device Id": -1 if row["device_id"] is None else row["device_id"],
-            "Addr": row["address"], "Bytes": sign * (row["bytes"] or 0),
-            "Total Allocated": row["allocated_bytes"], "Total Reserved": row["reserved_bytes"],
-        }  # fmt: skip
+            "Addr": row["address"],
+            "Bytes": sign * (row["bytes"] or 0),
+            "Total Allocated": row["allocated_bytes"],
+            "Total Reserved": row["reserved_bytes"],
+        }
         kept = json.dumps({k: v for k, v in args.items() if v is not None})
-        yield _line("i", "cpu_instant_event", "[memory]", row["pid"] or 0, row["tid"] or 0,
-                    row["time_ns"], f',"s":"t","args":{kept}')  # fmt: skip
+        yield _line(
+            "i",
+            "cpu_instant_event",
+            "[memory]",
+            row["pid"] or 0,
+            row["tid"] or 0,
+            row["time_ns"],
+            f',"s":"t","args":{kept}',
+        )
     named = run.table("threads").filter(here).iter_rows(named=True)
     for row in named:
-        for what, text in (("process_name", row["process_name"]),
-                           ("thread_name", row["thread_name"])):  # fmt: skip
+        for what, text in (
+            ("process_name", row["process_name"]),
+            ("thread_name", row["thread_name"]),
+        ):
             if text:
                 named_so = f',"args":{json.dumps({"name": text})}'
                 yield _line("M", "__metadata", what, row["pid"], row["tid"], 0, named_so)

@@ -36,10 +36,21 @@ _BEGIN, _END, _COUNTER = 1, 2, 4
 _CLEARED, _NEEDS = 1, 2
 _SEQUENCE = 1
 _DEVICE_ARGS = (
-    "kind", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "registers_per_thread",
-    "shared_bytes", "static_shared_bytes", "dynamic_shared_bytes", "bytes", "copy_kind",
+    "kind",
+    "grid_x",
+    "grid_y",
+    "grid_z",
+    "block_x",
+    "block_y",
+    "block_z",
+    "registers_per_thread",
+    "shared_bytes",
+    "static_shared_bytes",
+    "dynamic_shared_bytes",
+    "bytes",
+    "copy_kind",
     "correlation_id",
-)  # fmt: skip
+)
 _HOST_ARGS = ("layer", "input_shapes", "input_types", "stack", "correlation_id")
 
 

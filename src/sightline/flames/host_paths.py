@@ -52,13 +52,16 @@ def host_paths(run: Run, wanted: pl.Series) -> HostPaths:
     frame = kinds.join(ids, on=["frame_layer", "name"], maintain_order="left").get_column("frame")
     nodes, placed = _nodes(
         above.select(
-            "row", "above", "is_backward", frame=frame.gather(kind),
+            "row",
+            "above",
+            "is_backward",
+            frame=frame.gather(kind),
             root=pl.when("is_root").then(roots.get_column("root").gather(thread)),
         ),
         needed.len(),
         roots.select("root", path=pl.concat_list("a", "b")).unique("root"),
         frames,
-    )  # fmt: skip
+    )
     of = host.select("host_op_id", node=placed.gather(above.get_column("row"))).drop_nulls()
     if called:
         nodes, of = _with_call_stacks(run, nodes, of, host, frames)
@@ -124,9 +127,12 @@ def _nodes(
         node = node.scatter(level.get_column("row"), keys.search_sorted(key) + used)
         up, frame = pl.col("key") // frames.height, pl.col("key") % frames.height
         above = (
-            keys.alias("key").to_frame()
+            keys.alias("key")
+            .to_frame()
             .select(
-                up=(up // 2).cast(pl.UInt32), is_backward=up % 2 == 1, frame=frame.cast(pl.UInt32),
+                up=(up // 2).cast(pl.UInt32),
+                is_backward=up % 2 == 1,
+                frame=frame.cast(pl.UInt32),
                 node=pl.int_range(used, used + pl.len(), dtype=pl.UInt32),
             )
             .join(above.rename({"node": "up"}), on="up", maintain_order="left")
@@ -136,7 +142,7 @@ def _nodes(
                 .otherwise(pl.concat_list("path", "frame")),
                 node="node",
             )
-        )  # fmt: skip
+        )
         paths.append(above)
         used += keys.len()
         todo = todo.with_columns(up=node.gather(todo.get_column("above")))
@@ -156,7 +162,8 @@ def _with_call_stacks(
     stacks = stack_paths(run.table("stacks"), ids.select("frame_id", "id"))
     of = of.join(calls, on="host_op_id", how="left", maintain_order="left")
     pairs = (
-        of.select("node", "stack_id").unique(maintain_order=True)
+        of.select("node", "stack_id")
+        .unique(maintain_order=True)
         .join(nodes, on="node", maintain_order="left")
         .join(stacks.rename({"path": "stack"}), on="stack_id", how="left", maintain_order="left")
         .with_columns(
@@ -170,7 +177,7 @@ def _with_call_stacks(
                 )
             )
         )
-    )  # fmt: skip
+    )
     final = pairs.select("path").unique(maintain_order=True).with_row_index("new")
     pairs = pairs.join(final, on="path").select("node", "stack_id", "new")
     placed = of.join(pairs, on=["node", "stack_id"], nulls_equal=True)

@@ -65,9 +65,14 @@ def page_data(stacks: Stacks, weight: str, title: str, *, max_nodes: int) -> dic
 
 
 def _shortened(
-    stacks: Stacks, weights: list[str], title: str, notes: list[str], max_nodes: int, *,
+    stacks: Stacks,
+    weights: list[str],
+    title: str,
+    notes: list[str],
+    max_nodes: int,
+    *,
     with_before: bool,
-) -> dict[str, object]:  # fmt: skip
+) -> dict[str, object]:
     short, cut = shortened(stacks, max_nodes)
     if cut:
         notes.append(
@@ -90,9 +95,10 @@ def _template() -> str:
 def _paired(after: Stacks, before: Stacks, weights: list[str]) -> Stacks:
     """One table with the weights of both; those of `before` are called 'before:<weight>'."""
     old = before.rows.select(
-        "frames", "match",
+        "frames",
+        "match",
         *[pl.col(w).alias(f"before:{w}") for w in weights if w in before.weights],
-    )  # fmt: skip
+    )
     return union([after, Stacks(before.frames, old)])
 
 
@@ -156,8 +162,8 @@ def _trie(stacks: Stacks) -> tuple[pl.DataFrame, pl.Series]:
         used += found.height
         depth += 1
         levels.append(found.select("parent", "frame_id"))
-        rows = rows.join(
-            found.rename({"parent": "node"}), on=["node", "frame_id"]
-        ).select("row", "frames", "length", node="next")  # fmt: skip
+        rows = rows.join(found.rename({"parent": "node"}), on=["node", "frame_id"]).select(
+            "row", "frames", "length", node="next"
+        )
         leaf.append(rows.filter(pl.col("length") == depth).select("row", "node"))
     return pl.concat(levels), pl.concat(leaf).sort("row").get_column("node")

@@ -61,9 +61,11 @@ def added_up(run: Run) -> Stacks:
 def _stacks(run: Run, rows: pl.DataFrame, weights: list[str]) -> Stacks:
     """Rows with rank, stack_id, roots, root_layers, match and weights, as stacks."""
     frames = named_frames(run)
-    roots = rows.select(layer="root_layers", name="roots").filter(
-        pl.col("name").list.len() > 0
-    ).explode("layer", "name")  # fmt: skip
+    roots = (
+        rows.select(layer="root_layers", name="roots")
+        .filter(pl.col("name").list.len() > 0)
+        .explode("layer", "name")
+    )
     named = (
         pl.concat([frames.select("layer", "name"), roots])
         .unique()

@@ -61,9 +61,11 @@ def _depths(rows: pl.DataFrame, levels: list[pl.DataFrame], smallest: int) -> pl
     todo = rows.with_columns(node=pl.lit(0, pl.UInt32), length=pl.col("frames").list.len())
     cuts = []
     for depth, level in enumerate(levels):
-        todo = todo.filter(pl.col("length") > depth).with_columns(
-            frame=pl.col("frames").list.get(depth)
-        ).join(level, on=["node", "frame"])  # fmt: skip
+        todo = (
+            todo.filter(pl.col("length") > depth)
+            .with_columns(frame=pl.col("frames").list.get(depth))
+            .join(level, on=["node", "frame"])
+        )
         small = pl.col("value") < smallest
         cuts.append(todo.filter(small).select("row", "node", "frame", depth=pl.lit(depth)))
         todo = todo.filter(~small).select("row", "frames", "share", "length", node="next")

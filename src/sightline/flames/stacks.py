@@ -65,9 +65,11 @@ def from_paths(paths: Iterable[tuple[Sequence[tuple[str, str]], str, dict[str, i
             **{w: [values.get(w, 0) for _, _, values in rows] for w in weights},
         },
         schema={
-            "frames": pl.List(pl.UInt32), "match": pl.String, **dict.fromkeys(weights, pl.Int64)
+            "frames": pl.List(pl.UInt32),
+            "match": pl.String,
+            **dict.fromkeys(weights, pl.Int64),
         },
-    )  # fmt: skip
+    )
     frames_table = pl.DataFrame(
         [(i, layer, name) for i, (layer, name) in enumerate(names)],
         schema=FRAME_SCHEMA,
@@ -109,10 +111,14 @@ def union(parts: Sequence[Stacks]) -> Stacks:
 def _renumbered(part: Stacks, frames: pl.DataFrame) -> pl.DataFrame:
     new = (
         part.frames.sort("frame_id")
-        .join(frames.rename({"frame_id": "new"}), on=["layer", "name"], how="left",
-              maintain_order="left")
+        .join(
+            frames.rename({"frame_id": "new"}),
+            on=["layer", "name"],
+            how="left",
+            maintain_order="left",
+        )
         .get_column("new")
-    )  # fmt: skip
+    )
     ids = part.frames.sort("frame_id").get_column("frame_id")
     mapping = pl.DataFrame({"frames": ids, "new": new})
     long = (

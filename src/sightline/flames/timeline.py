@@ -21,9 +21,15 @@ def device_time(run: Run) -> Stacks:
     device; bytes what it copied or filled. Sums over a device equal those of its operations.
     """
     ops = run.table("device_ops").select(
-        "rank", "device_id", "stream_id", "start_ns", "end_ns", "launch_id", "bytes",
+        "rank",
+        "device_id",
+        "stream_id",
+        "start_ns",
+        "end_ns",
+        "launch_id",
+        "bytes",
         pl.col("name").cast(pl.Categorical),
-    )  # fmt: skip
+    )
     ops = starting_in(ops, run.ask("windows"))
     paths = host_paths(run, ops.get_column("launch_id"))
     # Added up by name before any list is made: few names, many operations.
@@ -44,7 +50,7 @@ def device_time(run: Run) -> Stacks:
             .then(pl.format("GPU {} stream {}", "device_id", "stream_id"))
             .otherwise(pl.format("GPU {}", "device_id")),
         )
-    )  # fmt: skip
+    )
     ends = pl.concat(
         [
             ops.select(layer=pl.lit("device"), name="device"),
@@ -85,15 +91,20 @@ def idle_time(run: Run) -> Stacks:
     rest = pl.concat(
         [
             # From the call on, a late gap is the launch's own way to the device.
-            late.select("rank", "launch_id", note=pl.lit("[launch latency]"),
-                        ns=pl.col("end_ns") - pl.col("until_ns")),
+            late.select(
+                "rank",
+                "launch_id",
+                note=pl.lit("[launch latency]"),
+                ns=pl.col("end_ns") - pl.col("until_ns"),
+            ),
             gaps.filter(pl.col("launch_late_ns").is_null()).select(
-                "rank", "launch_id",
+                "rank",
+                "launch_id",
                 note=pl.format("[{}]", pl.col("cause").str.replace_all("_", " ")),
                 ns="duration_ns",
             ),
         ]
-    ).filter(pl.col("ns") > 0)  # fmt: skip
+    ).filter(pl.col("ns") > 0)
     wanted = pl.concat([pieces.get_column("host_op_id"), rest.get_column("launch_id")])
     paths = host_paths(run, wanted)
     rows = pl.concat(
@@ -147,19 +158,22 @@ def _innermost(host: pl.DataFrame) -> pl.DataFrame:
     At a start the new range is the innermost; at an end it is the one around, if still open.
     """
     starts = host.select(*_THREAD, t="start_ns", id="host_op_id", depth="depth", order=pl.lit(1))
-    ends = host.select(*_THREAD, t="end_ns", id="parent_id", depth=pl.col("depth") - 1,
-                       order=pl.lit(0))  # fmt: skip
+    ends = host.select(
+        *_THREAD, t="end_ns", id="parent_id", depth=pl.col("depth") - 1, order=pl.lit(0)
+    )
     return (
         pl.concat([starts, ends])
         # Of ends at one moment the outermost speaks last; of starts the innermost does.
-        .with_columns(rank_in_moment=pl.when(pl.col("order") == 0).then(-pl.col("depth"))
-                      .otherwise(pl.col("depth")))
+        .with_columns(
+            rank_in_moment=pl.when(pl.col("order") == 0)
+            .then(-pl.col("depth"))
+            .otherwise(pl.col("depth"))
+        )
         .sort(*_THREAD, "t", "order", "rank_in_moment", nulls_last=True)
         .unique([*_THREAD, "t"], keep="last", maintain_order=True)
-        .select(*_THREAD, start_ns="t", end_ns=pl.col("t").shift(-1).over(_THREAD),
-                host_op_id="id")
+        .select(*_THREAD, start_ns="t", end_ns=pl.col("t").shift(-1).over(_THREAD), host_op_id="id")
         .drop_nulls("end_ns")
-    )  # fmt: skip
+    )
 
 
 def _during(late: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
@@ -170,27 +184,31 @@ def _during(late: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
         pl.col("until_ns") > pl.col("start_ns")
     )
     cut = (
-        spans.join(
-            segments.select(*_THREAD, s="start_ns", e="end_ns", host_op_id="host_op_id"),
-            on=_THREAD,
-            nulls_equal=True,
+        (
+            spans.join(
+                segments.select(*_THREAD, s="start_ns", e="end_ns", host_op_id="host_op_id"),
+                on=_THREAD,
+                nulls_equal=True,
+            )
+            if spans.height * segments.height < 10_000
+            else _overlapping(spans, segments)
         )
-        if spans.height * segments.height < 10_000
-        else _overlapping(spans, segments)
-    ).with_columns(
-        a=pl.max_horizontal("start_ns", "s"), b=pl.min_horizontal("until_ns", "e")
-    ).filter(pl.col("a") < pl.col("b"))  # fmt: skip
+        .with_columns(a=pl.max_horizontal("start_ns", "s"), b=pl.min_horizontal("until_ns", "e"))
+        .filter(pl.col("a") < pl.col("b"))
+    )
     inside = cut.select("gap", "rank", "host_op_id", ns=pl.col("b") - pl.col("a"))
     covered = inside.group_by("gap").agg(covered=pl.col("ns").sum())
     # Before the thread's first and after its last range nothing is recorded.
     outside = (
         spans.join(covered, on="gap", how="left")
         .select(
-            "gap", "rank", host_op_id=pl.lit(None, pl.Int64),
+            "gap",
+            "rank",
+            host_op_id=pl.lit(None, pl.Int64),
             ns=pl.col("until_ns") - pl.col("start_ns") - pl.col("covered").fill_null(0),
         )
         .filter(pl.col("ns") > 0)
-    )  # fmt: skip
+    )
     return pl.concat([inside, outside]).drop("gap")
 
 
@@ -206,15 +224,19 @@ def _overlapping(spans: pl.DataFrame, segments: pl.DataFrame) -> pl.DataFrame:
         spans.sort("start_ns")
         .join_asof(
             own.select(*_THREAD, "start_ns", first="place").sort("start_ns"),
-            on="start_ns", by=_THREAD, check_sortedness=False,
+            on="start_ns",
+            by=_THREAD,
+            check_sortedness=False,
         )
         .sort("until_ns")
         .join_asof(
             own.select(*_THREAD, until_ns="start_ns", last="place").sort("until_ns"),
-            on="until_ns", by=_THREAD, check_sortedness=False,
+            on="until_ns",
+            by=_THREAD,
+            check_sortedness=False,
         )
         .drop_nulls("last")
-    )  # fmt: skip
+    )
     lowest = own.group_by(_THREAD).agg(lowest=pl.col("place").min())
     runs = firsts.join(lowest, on=_THREAD, nulls_equal=True).with_columns(
         place=pl.int_ranges(pl.coalesce("first", "lowest"), pl.col("last") + 1)
@@ -275,5 +297,5 @@ def _below_paths(paths: HostPaths, rows: pl.DataFrame, ends: pl.DataFrame) -> St
             .then(pl.lit("unmatched"))
             .otherwise(pl.lit("exact")),
         )
-    )  # fmt: skip
+    )
     return merged(Stacks(frames, table))

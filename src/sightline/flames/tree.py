@@ -91,9 +91,11 @@ def pruned(whole: Tree, smallest: int) -> Tree:
     # A small node has only small nodes below it, so cutting keeps whole subtrees together.
     small = nodes.filter((pl.col("value").abs() < smallest) & (pl.col("depth") > 0))
     tops = small.join(small.select(parent="node"), on="parent", how="anti")
-    lost = tops.group_by("parent").agg(
-        pl.col("value").sum(), n=pl.len(), depth=pl.col("depth").first()
-    ).filter((pl.col("n") > 1) & (pl.col("value") != 0))  # fmt: skip
+    lost = (
+        tops.group_by("parent")
+        .agg(pl.col("value").sum(), n=pl.len(), depth=pl.col("depth").first())
+        .filter((pl.col("n") > 1) & (pl.col("value") != 0))
+    )
     if lost.is_empty():
         return whole
     gone = _below(nodes, tops.join(lost, on="parent", how="semi").get_column("node"))

@@ -35,9 +35,17 @@ IMPORTER = Importer(
 )
 
 REASONS = (
-    "active", "control", "pipestall", "send", "dist_acc", "sbid", "sync", "inst_fetch", "other",
+    "active",
+    "control",
+    "pipestall",
+    "send",
+    "dist_acc",
+    "sbid",
+    "sync",
+    "inst_fetch",
+    "other",
     "tdr",
-)  # fmt: skip
+)
 
 
 def read(source: Source, options: ImportOptions) -> Imported:
@@ -95,8 +103,10 @@ def _samples(
     for reason, count in zip(REASONS, map(int, fields[3:13]), strict=True):
         if count:
             path = [
-                *above, where, Frame("stall_class", stall_class(reason)),
+                *above,
+                where,
+                Frame("stall_class", stall_class(reason)),
                 Frame("stall_reason", reason),
-            ]  # fmt: skip
+            ]
             rows.append((trie.add(path), "samples", count, match))
     return rows

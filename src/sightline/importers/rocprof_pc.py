@@ -138,9 +138,13 @@ def _kernel_of_dispatch(tool: dict[str, Any], records: dict[str, Any]) -> dict[i
 
 
 def _path(
-    kernel: str, comment: str, instruction: str, offset: int | None, issued: str | None,
+    kernel: str,
+    comment: str,
+    instruction: str,
+    offset: int | None,
+    issued: str | None,
     reason: str | None,
-) -> Sample:  # fmt: skip
+) -> Sample:
     path = [Frame("kernel", kernel)]
     file, colon, line = comment.rpartition(":")
     if colon and line.isdecimal():

@@ -109,13 +109,17 @@ def _slots(data: bytes) -> _Read:
     is_text = pl.col("kind").is_in([f.NAME, f.FACT])
     texts, facts, bad = _texts(data, used.filter(is_text).get_column("slot").to_list())
     events = used.filter(~is_text & (pl.col("kind") <= f.VOID)).select(
-        "slot", "first", "second", "value", "kind",
+        "slot",
+        "first",
+        "second",
+        "value",
+        "kind",
         name=(pl.col("low") % _2_32).cast(pl.Int64),
         tid=(pl.col("low") // _2_32).cast(pl.Int64),
         extra=(pl.col("high") % _2_32).cast(pl.Int64),
         flags=(pl.col("high") // _2_32 % (1 << 16)).cast(pl.Int64),
         device=(pl.col("high") // (1 << 48) % 256).cast(pl.Int64),
-    )  # fmt: skip
+    )
     unknown = used.filter(pl.col("kind") > f.STATE).height
     return _Read(events.filter(pl.col("kind") != f.VOID), texts, facts, torn + bad + unknown)
 
@@ -177,10 +181,12 @@ def _host_ops(found: _Read, pid: int, offset: int, state: int) -> pl.DataFrame:
     dropped = [f.OPEN_STEP] if state == f.CLOSED else []
     rows = events.filter(pl.col("kind").is_in(kinds) & ~pl.col("kind").is_in(dropped))
     end = (
-        pl.when(pl.col("kind").is_in([f.RANGE, f.STEP])).then("second")
-        .when(pl.col("kind") == f.MARK).then("first")
+        pl.when(pl.col("kind").is_in([f.RANGE, f.STEP]))
+        .then("second")
+        .when(pl.col("kind") == f.MARK)
+        .then("first")
         .otherwise(pl.lit(last, pl.Int64))
-    )  # fmt: skip
+    )
     is_step = pl.col("kind").is_in([f.STEP, f.OPEN_STEP])
     name = pl.col("name").replace_strict(found.texts, default="?", return_dtype=pl.String)
     payload = pl.col("extra").replace_strict(found.texts, default=None, return_dtype=pl.String)
@@ -229,19 +235,30 @@ def _notes(found: _Read, state: int, error: int, lost: int, drift: int) -> list[
         import os
 
         why = os.strerror(error) if error else "unknown"
-        notes.append(Quality(
-            "events_lost", "error", f"marks were lost: the event file could not grow ({why})",
-            lost or None, "Record to a disk with room:  sightline run -o FOLDER",
-        ))  # fmt: skip
+        notes.append(
+            Quality(
+                "events_lost",
+                "error",
+                f"marks were lost: the event file could not grow ({why})",
+                lost or None,
+                "Record to a disk with room:  sightline run -o FOLDER",
+            )
+        )
     if found.broken:
-        notes.append(Quality("damaged_events", "warning", "events were not finished and left out",
-                             found.broken))  # fmt: skip
+        notes.append(
+            Quality(
+                "damaged_events", "warning", "events were not finished and left out", found.broken
+            )
+        )
     if drift > _STEPPED_NS:
-        notes.append(Quality(
-            "clock_set", "warning",
-            f"the wall clock was set by {format_ns(drift)} while the program ran; marks keep the "
-            "clock of their start",
-        ))  # fmt: skip
+        notes.append(
+            Quality(
+                "clock_set",
+                "warning",
+                f"the wall clock was set by {format_ns(drift)} while the program ran; marks keep "
+                "the clock of their start",
+            )
+        )
     for key, text in (
         ("torch_failed", "the PyTorch profiler failed"),
         ("torch_skipped", "the PyTorch profiler was not started"),

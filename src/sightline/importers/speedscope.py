@@ -68,9 +68,11 @@ def _frame(entry: dict[str, Any]) -> Frame:
     file, line = entry.get("file"), entry.get("line")
     layer = "python" if isinstance(file, str) and file.endswith((".py", ".pyx")) else "native"
     return Frame(
-        layer, str(entry["name"]), file if isinstance(file, str) else None,
+        layer,
+        str(entry["name"]),
+        file if isinstance(file, str) else None,
         line if isinstance(line, int) else None,
-    )  # fmt: skip
+    )
 
 
 def _profile(

@@ -72,10 +72,14 @@ def _row(entry: Any, device: int) -> dict[str, Any] | None:
     if at is None or size is None or size < 0 or at > INT64_MAX // 1000:
         return None
     return {
-        "time_ns": at * 1000, "device_id": device, "address": address, "bytes": size,
-        "stream_id": _int(entry.get("stream")), "action": _ACTIONS.get(str(entry.get("action"))),
+        "time_ns": at * 1000,
+        "device_id": device,
+        "address": address,
+        "bytes": size,
+        "stream_id": _int(entry.get("stream")),
+        "action": _ACTIONS.get(str(entry.get("action"))),
         "name": _place(entry.get("frames")),
-    }  # fmt: skip
+    }
 
 
 def _place(frames: Any) -> str | None:

@@ -63,7 +63,9 @@ def _row(
         if count:
             reason = column.removesuffix("[Events]").removesuffix("Stall").lower()
             path = [
-                *above, Frame("stall_class", stall_class(reason)), Frame("stall_reason", reason)
-            ]  # fmt: skip
+                *above,
+                Frame("stall_class", stall_class(reason)),
+                Frame("stall_reason", reason),
+            ]
             rows.append((trie.add(path), "samples", count, "exact"))
     return rows

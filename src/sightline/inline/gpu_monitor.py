@@ -42,6 +42,9 @@ class gpu_monitor:  # used as a context manager
             return {"available": False, "reason": self._reason, "devices": []}
         end = sampler.ended if sampler.ended > sampler.began else now()
         return {
-            "available": True, "reason": None, "seconds": (end - sampler.began) / 1e9,
-            "cost_seconds": sampler.cost_ns / 1e9, "devices": summary(sampler),
-        }  # fmt: skip
+            "available": True,
+            "reason": None,
+            "seconds": (end - sampler.began) / 1e9,
+            "cost_seconds": sampler.cost_ns / 1e9,
+            "devices": summary(sampler),
+        }

@@ -14,10 +14,20 @@ from sightline.inline.session import state
 
 # Programs that only start others: their own torch has nothing to show.
 LAUNCHERS = {
-    "torchrun", "deepspeed", "accelerate", "mpirun", "mpiexec", "horovodrun", "colossalai",
-    "torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch",
-    "accelerate.commands.accelerate_cli", "deepspeed.launcher.runner", "deepspeed.launcher.launch",
-}  # fmt: skip
+    "torchrun",
+    "deepspeed",
+    "accelerate",
+    "mpirun",
+    "mpiexec",
+    "horovodrun",
+    "colossalai",
+    "torch.distributed.run",
+    "torch.distributed.launch",
+    "accelerate.commands.launch",
+    "accelerate.commands.accelerate_cli",
+    "deepspeed.launcher.runner",
+    "deepspeed.launcher.launch",
+}
 
 
 def is_launcher(arguments: Sequence[str]) -> bool:

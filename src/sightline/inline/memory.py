@@ -113,8 +113,13 @@ def _keep(snapshot: dict[str, Any], name: str, file: Any, began: int) -> None:
     """Write the snapshot as JSON: the pickle that torch makes of it is not safe to read."""
     if state.folder is None:
         return
-    document = {"format": "sightline-torch-memory", "version": 1, "name": name, "pid": os.getpid(),
-                "device_traces": snapshot.get("device_traces", [])}  # fmt: skip
+    document = {
+        "format": "sightline-torch-memory",
+        "version": 1,
+        "name": name,
+        "pid": os.getpid(),
+        "device_traces": snapshot.get("device_traces", []),
+    }
     stem = f"{session.stem()}.memory-{began}"
     part = state.folder / f".{stem}.part"
     part.write_text(json.dumps(document, default=str), encoding="utf-8")

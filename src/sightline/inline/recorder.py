@@ -124,9 +124,16 @@ class Recorder:
         return chunk, at
 
     def put(
-        self, kind: int, name: int, first: int, second: int = 0, *,
-        extra: int = 0, flags: int = 0, device: int = f.NO_DEVICE,
-    ) -> None:  # fmt: skip
+        self,
+        kind: int,
+        name: int,
+        first: int,
+        second: int = 0,
+        *,
+        extra: int = 0,
+        flags: int = 0,
+        device: int = f.NO_DEVICE,
+    ) -> None:
         """Write one whole event."""
         chunk, at = self._slot()
         _pack(chunk, at, first, second, name, self.thread(), extra, flags, device, kind)

@@ -36,9 +36,19 @@ class State:
     """One per process. `on` is what every call of the API looks at first."""
 
     __slots__ = (
-        "at_step", "began", "covered", "folder", "listens", "nsys", "nvtx", "on", "plan",
-        "recorder", "step", "torch",
-    )  # fmt: skip
+        "at_step",
+        "began",
+        "covered",
+        "folder",
+        "listens",
+        "nsys",
+        "nvtx",
+        "on",
+        "plan",
+        "recorder",
+        "step",
+        "torch",
+    )
 
     def __init__(self) -> None:
         self.on = False
@@ -140,13 +150,16 @@ def open_covered(name: str) -> Recorder | None:
 def _first_facts(file: Recorder) -> None:
     own = identity()
     known = {
-        "rank": own.rank, "local_rank": own.local_rank, "world_size": own.world_size,
-        "launcher": own.launcher, "host_mark": host_mark(),
+        "rank": own.rank,
+        "local_rank": own.local_rank,
+        "world_size": own.world_size,
+        "launcher": own.launcher,
+        "host_mark": host_mark(),
         "sightline": sys.modules["sightline"].__version__,
         "program": Path(sys.argv[0]).name if getattr(sys, "argv", None) else None,
         "python": ".".join(map(str, sys.version_info[:3])),
         "pair_ns": pair_cost_ns(),
-    }  # fmt: skip
+    }
     file.fact(**{k: v for k, v in known.items() if v is not None})
     _finish_with_multiprocessing()
     address = state.plan.get("clock")

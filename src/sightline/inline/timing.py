@@ -86,10 +86,16 @@ class profile:  # used as a function, a context manager and a decorator
     """
 
     def __init__(
-        self, name: str | None = None, *, schedule: str | tuple[int, int, int] | None = None,
-        warmup: int | None = None, iterations: int | None = None, shapes: bool = True,
-        stacks: bool = False, memory: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        name: str | None = None,
+        *,
+        schedule: str | tuple[int, int, int] | None = None,
+        warmup: int | None = None,
+        iterations: int | None = None,
+        shapes: bool = True,
+        stacks: bool = False,
+        memory: bool = False,
+    ) -> None:
         self.name = name or "profile"
         self._calls = None if iterations is None else (warmup or 0, iterations)
         self._torch: dict[str, Any] = {"shapes": shapes, "stacks": stacks, "memory": memory}
@@ -110,8 +116,11 @@ class profile:  # used as a function, a context manager and a decorator
         folder = run_folder.free_name(Path(f"{self.name}{run_folder.FOLDER_ENDING}").absolute())
         try:
             run_folder.make(folder)
-            facts = {"command": [Path(a).name for a in sys.argv[:1]], "made_by": "sl.profile",
-                     "backends": ["torch"] if "torch" in sys.modules else []}  # fmt: skip
+            facts = {
+                "command": [Path(a).name for a in sys.argv[:1]],
+                "made_by": "sl.profile",
+                "backends": ["torch"] if "torch" in sys.modules else [],
+            }
             run_folder.write_facts(folder, f"{host_mark()}-{os.getpid()}", facts)
         except OSError as error:
             session._say(f"cannot record into {folder}: {error.strerror}")
@@ -167,8 +176,13 @@ def measure(name: str, call: Callable[[], Any], warmup: int, iterations: int) ->
         _by_events(torch, name, call, iterations) if on_gpu else _by_host(name, call, iterations)
     )
     low, high = timing.ci95_ns
-    told = {"calls": iterations, "mean_ns": round(timing.mean_ns), "clock": timing.clock,
-            "median_ns": round(timing.median_ns), "stdev_ns": round(timing.stdev_ns)}  # fmt: skip
+    told = {
+        "calls": iterations,
+        "mean_ns": round(timing.mean_ns),
+        "clock": timing.clock,
+        "median_ns": round(timing.median_ns),
+        "stdev_ns": round(timing.stdev_ns),
+    }
     if iterations > 1:
         told["ci95_ns"] = [round(low), round(high)]
     mark(f"timing: {name}", told)

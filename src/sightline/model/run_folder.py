@@ -96,8 +96,13 @@ def _member(path: Path) -> Member:
         return Member(path, found["mark"], f"{found['mark']}-{found['pid']}", rank)
     host = _HOST.match(path.name)
     device = _DEVICE.search(path.name)
-    return Member(path, None if host is None else host["mark"], None, None,
-                  None if device is None else int(device[1]))  # fmt: skip
+    return Member(
+        path,
+        None if host is None else host["mark"],
+        None,
+        None,
+        None if device is None else int(device[1]),
+    )
 
 
 def rank_in(name: str) -> int | None:

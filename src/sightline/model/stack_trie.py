@@ -39,11 +39,15 @@ class StackTrie:
         frames = pl.DataFrame(
             [(i, *frame) for frame, i in self._frames.items()],
             schema={
-                "frame_id": pl.Int64, "layer": pl.String, "function": pl.String,
-                "file": pl.String, "line": pl.Int64, "module": pl.String,
+                "frame_id": pl.Int64,
+                "layer": pl.String,
+                "function": pl.String,
+                "file": pl.String,
+                "line": pl.Int64,
+                "module": pl.String,
             },
             orient="row",
-        )  # fmt: skip
+        )
         depth: list[int] = []
         for parent, _ in self._nodes:
             depth.append(0 if parent < 0 else depth[parent] + 1)
@@ -55,10 +59,12 @@ class StackTrie:
                 "depth": depth,
             },
             schema={
-                "stack_id": pl.Int64, "parent_id": pl.Int64, "frame_id": pl.Int64,
+                "stack_id": pl.Int64,
+                "parent_id": pl.Int64,
+                "frame_id": pl.Int64,
                 "depth": pl.Int64,
             },
-        )  # fmt: skip
+        )
         return {"frames": frames, "stacks": stacks}
 
 
@@ -66,11 +72,9 @@ def weights_table(rows: Sequence[tuple[int | None, str, int, str]]) -> pl.DataFr
     """The table `stack_weights` from (stack_id, metric, value, match), equal keys added up."""
     table = pl.DataFrame(
         rows,
-        schema={
-            "stack_id": pl.Int64, "metric": pl.String, "value": pl.Int64, "match": pl.String
-        },
+        schema={"stack_id": pl.Int64, "metric": pl.String, "value": pl.Int64, "match": pl.String},
         orient="row",
-    )  # fmt: skip
+    )
     key = ["stack_id", "metric", "match"]
     return (
         table.drop_nulls("stack_id").group_by(key, maintain_order=True).agg(pl.col("value").sum())

@@ -16,17 +16,26 @@ _CLASSES = {
     "memory queue full": ("lg_throttle", "mio_throttle", "tex_throttle", "drain", "send"),
     "ALU dependency": ("wait", "alu_dependency", "dist_acc", "dist", "psdep"),
     "pipe busy": (
-        "math_pipe_throttle", "dispatch_stall", "gmma", "arbiter_win_ex_stall", "pipestall", "pipe",
+        "math_pipe_throttle",
+        "dispatch_stall",
+        "gmma",
+        "arbiter_win_ex_stall",
+        "pipestall",
+        "pipe",
     ),
     "sync": ("barrier", "membar", "barrier_wait", "sync"),
     "instruction supply": (
-        "no_instruction", "no_instructions", "imc_miss", "no_instruction_available", "inst_fetch",
+        "no_instruction",
+        "no_instructions",
+        "imc_miss",
+        "no_instruction_available",
+        "inst_fetch",
         "instrfetch",
     ),
     "not chosen": ("not_selected", "arbiter_not_win"),
     "control": ("branch_resolving", "internal_instruction", "control"),
     "other": ("sleeping", "misc", "sleep_wait", "other_wait", "other", "tdr"),
-}  # fmt: skip
+}
 
 _OF = {reason: name for name, reasons in _CLASSES.items() for reason in reasons}
 
@@ -42,8 +51,10 @@ def plain(reason: str) -> str:
     """The reason without the prefixes and endings that tools put around it."""
     text = reason.strip().lower().replace(" ", "_")
     for prefix in (
-        "rocprofiler_pc_sampling_instruction_not_issued_reason_", "smsp__pcsamp_warps_issue_",
-        "stalled_", "stall_",
-    ):  # fmt: skip
+        "rocprofiler_pc_sampling_instruction_not_issued_reason_",
+        "smsp__pcsamp_warps_issue_",
+        "stalled_",
+        "stall_",
+    ):
         text = text.removeprefix(prefix)
     return text.removesuffix("_not_issued")

@@ -95,14 +95,16 @@ class Part:
         offset = (self.recording_id - self.index) << ID_SHIFT
         stored, constants = self.columns(table), self.constants(table)
         absent = [
-            c for c in table.columns
+            c
+            for c in table.columns
             if c.name not in stored and (c.name in constants or not c.required)
-        ]  # fmt: skip
+        ]
         frame = pl.scan_parquet(path, hive_partitioning=False).with_columns(
             *(pl.lit(constants.get(c.name), c.dtype).alias(c.name) for c in absent),
             *(pl.col(c).cast(pl.String) for c, dtype in stored.items() if dtype == pl.Categorical),
-            rank=pl.lit(self.rank, pl.Int64), recording_id=pl.lit(self.recording_id, pl.Int64),
-        )  # fmt: skip
+            rank=pl.lit(self.rank, pl.Int64),
+            recording_id=pl.lit(self.recording_id, pl.Int64),
+        )
         if offset and table.ids:
             shifted = [c for c in table.ids if c != "recording_id"]
             frame = frame.with_columns(pl.col(c) + offset for c in shifted)

@@ -19,10 +19,16 @@ PERIOD_S = 0.05
 
 # Bits of nvmlDeviceGetCurrentClocksEventReasons (nvml.h, nvmlClocksEventReasons).
 REASONS = {
-    0x1: "idle", 0x2: "application clocks", 0x4: "power cap", 0x8: "hardware slowdown",
-    0x10: "sync boost", 0x20: "thermal (software)", 0x40: "thermal (hardware)",
-    0x80: "power brake", 0x100: "display clocks",
-}  # fmt: skip
+    0x1: "idle",
+    0x2: "application clocks",
+    0x4: "power cap",
+    0x8: "hardware slowdown",
+    0x10: "sync boost",
+    0x20: "thermal (software)",
+    0x40: "thermal (hardware)",
+    0x80: "power brake",
+    0x100: "display clocks",
+}
 # Those that make a busy GPU slower than it could be.
 LIMITING = 0x4 | 0x8 | 0x20 | 0x40 | 0x80
 

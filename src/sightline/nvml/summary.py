@@ -40,9 +40,11 @@ def summary(sampler: Sampler) -> list[dict[str, Any]]:
                 continue
             numbers = [v for _, v in values]
             row[metric] = {
-                "mean": sum(numbers) / len(numbers), "min": min(numbers), "max": max(numbers),
+                "mean": sum(numbers) / len(numbers),
+                "min": min(numbers),
+                "max": max(numbers),
                 "samples": len(numbers),
-            }  # fmt: skip
+            }
         row.update(
             energy(device.readings.get("energy [J]", []), device.readings.get("power [W]", []))
         )

@@ -21,14 +21,17 @@ then:                 sightline REPORT.sqlite"""
 _FOREIGN = (
     Foreign(
         rb'^\s*\{\s*"(?:type|Type)"\s*:\s*"?\w+"?\s*,\s*"(?:id|value)"\s*:',
-        "it is an Nsight Systems export as JSON lines, which is not read", _NSYS,
+        "it is an Nsight Systems export as JSON lines, which is not read",
+        _NSYS,
     ),
     Foreign(
         rb"^(?:\xef\xbb\xbf)?\"?(?:Start \(ns\)|Time \(%\)|Time\(%\))\"?,",
-        "it is a table of nsys stats, which is not read", _NSYS,
+        "it is a table of nsys stats, which is not read",
+        _NSYS,
     ),
     Foreign(
-        rb"^PERFILE2", "it is perf's binary file",
+        rb"^PERFILE2",
+        "it is perf's binary file",
         "Make it text:  perf script -i perf.data > run.perf.txt\n"
         "then:          sightline run.perf.txt",
     ),
@@ -38,11 +41,13 @@ _FOREIGN = (
         "PyTorch's profiler records AMD GPUs:  sightline run -- python train.py",
     ),
     Foreign(
-        rb"^\x80[\x02-\x05]", "it is a Python pickle, which is never opened: that can run any code",
+        rb"^\x80[\x02-\x05]",
+        "it is a Python pickle, which is never opened: that can run any code",
         "Record the memory with sl.memory_history(), or with  sightline run --for memory",
     ),
     Foreign(
-        rb"^\s*(?:<\?xml[^>]*>\s*)?(?:<!DOCTYPE svg[^>]*>\s*)?<svg", "it is a picture (SVG)",
+        rb"^\s*(?:<\?xml[^>]*>\s*)?(?:<!DOCTYPE svg[^>]*>\s*)?<svg",
+        "it is a picture (SVG)",
         "py-spy writes what is read with  --format speedscope",
     ),
     Foreign(rb'^\s*\{.{0,65000}"nbformat"\s*:\s*\d', "it is a Jupyter notebook"),
@@ -52,7 +57,7 @@ _FOREIGN = (
     Foreign(rb"^.{257}ustar", "it is a tar archive", "Unpack it, and give what is in it."),
     Foreign(rb"^(?:\x7fELF|MZ)", "it is a program", "To record it:  sightline run -- PROGRAM"),
     Foreign(rb"^\s*<(?:!DOCTYPE html|html)", "it is an HTML page"),
-)  # fmt: skip
+)
 
 
 def foreign(head: bytes) -> Foreign | None:

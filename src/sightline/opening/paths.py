@@ -58,9 +58,8 @@ def _in_folder(folder: Path, given: str) -> list[str]:
     stores = [p for p in entries if is_store(p) or is_recorded(p)]
     inside = {p for s in stores for p in [s, *s.rglob("*")]}
     files = [
-        p for p in entries
-        if p.is_file() and p.name.lower().endswith(suffixes) and p not in inside
-    ]  # fmt: skip
+        p for p in entries if p.is_file() and p.name.lower().endswith(suffixes) and p not in inside
+    ]
     # A report whose export lies beside it is the same recording.
     exported = {p.with_suffix("") for p in files if p.suffix == ".sqlite"}
     reports = (".nsys-rep", ".qdrep")

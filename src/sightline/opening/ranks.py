@@ -37,8 +37,9 @@ def compose(members: Sequence[tuple[Path, int, dict[str, Any]]]) -> Run:
     order = sorted(first.values())
     claims = [members[n][2] for n in order]
     settled, said = settle_ranks([c["own_rank"] if "own_rank" in c else c["rank"] for c in claims])
-    of_group = {groups[n]: (rank, notes)
-                for n, rank, notes in zip(order, settled, said, strict=True)}  # fmt: skip
+    of_group = {
+        groups[n]: (rank, notes) for n, rank, notes in zip(order, settled, said, strict=True)
+    }
     parts = []
     for number, (store, index, facts) in enumerate(members):
         rank, notes = of_group[groups[number]]

@@ -35,8 +35,9 @@ def recognise(source: Source) -> Importer:
     for strength in ("strong", "weak"):
         matching = matching_importers(source, strength, head)
         if strength == "weak" and (other := foreign(head)) is not None:
-            raise UnknownFormatError(f"cannot read {source.given}", why=other.what,
-                                     hint=other.hint or _LISTED)  # fmt: skip
+            raise UnknownFormatError(
+                f"cannot read {source.given}", why=other.what, hint=other.hint or _LISTED
+            )
         if len(matching) == 1:
             return matching[0]
         if matching:

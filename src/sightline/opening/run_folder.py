@@ -70,8 +70,11 @@ def _nothing_came(given: str, unread: list[Quality], told: list[dict[str, Any]])
     """Why a run folder has nothing to report on, as its recording noted it, and what would have."""
     notes = [n for facts in told for n in facts.get("notes", ()) if isinstance(n, dict)]
     why = [q.text for q in unread]
-    why += [str(n.get("text")) for n in notes
-            if n.get("severity") in ("warning", "error") or n.get("kind") in _ABSENT]  # fmt: skip
+    why += [
+        str(n.get("text"))
+        for n in notes
+        if n.get("severity") in ("warning", "error") or n.get("kind") in _ABSENT
+    ]
     sampled = any(n.get("kind") == "cpu_samples" for n in notes)
     return InputError(
         f"there is nothing to report on in {given}",
@@ -92,10 +95,16 @@ def _without_idle(
     found: Read,
 ) -> tuple[Read, list[Quality]]:
     """Without processes that have no rank and did nothing, where others have one: launchers."""
-    ranked = {m.process for m, _, facts in found
-              if m.rank is not None or facts.get("own_rank") is not None}  # fmt: skip
-    busy = {m.process for m, _, facts in found
-            if facts["rows"].get("host_ops") or facts["rows"].get("device_ops")}  # fmt: skip
+    ranked = {
+        m.process
+        for m, _, facts in found
+        if m.rank is not None or facts.get("own_rank") is not None
+    }
+    busy = {
+        m.process
+        for m, _, facts in found
+        if facts["rows"].get("host_ops") or facts["rows"].get("device_ops")
+    }
     if not ranked:
         return found, []
     idle = {m.process for m, *_ in found if m.process} - ranked - busy
@@ -174,11 +183,18 @@ def _fitting(
         if row["kind"] == "no_steps" and marks_steps:
             continue
         if row["kind"] == "no_device_ops" and not has_gpu:
-            row = {**row, "severity": "info", "remedy": None,
-                   "text": "CPU side only: no GPU was found where it ran"}  # fmt: skip
+            row = {
+                **row,
+                "severity": "info",
+                "remedy": None,
+                "text": "CPU side only: no GPU was found where it ran",
+            }
         if row["kind"] == "no_python_stacks":  # beside py-spy's stacks, which are not of the trace
-            row = {**row, "text": "PyTorch's trace has no Python stacks (--stacks records them): "
-                   "causes are named by op, not by line"}  # fmt: skip
+            row = {
+                **row,
+                "text": "PyTorch's trace has no Python stacks (--stacks records them): "
+                "causes are named by op, not by line",
+            }
         kept.append(row)
     return kept
 
@@ -194,6 +210,13 @@ def _of_the_run(told: list[dict[str, Any]], shifts: dict[str, tuple[int, int]]) 
             if isinstance(note, dict) and isinstance(note.get("text"), str):
                 severity = note.get("severity")
                 known = severity if severity in ("info", "warning", "error") else "info"
-                notes.append(Quality(str(note.get("kind", "recording")), known, note["text"], None,
-                                     note.get("remedy")))  # fmt: skip
+                notes.append(
+                    Quality(
+                        str(note.get("kind", "recording")),
+                        known,
+                        note["text"],
+                        None,
+                        note.get("remedy"),
+                    )
+                )
     return notes

@@ -78,9 +78,14 @@ def _broken(line: str, width: int) -> list[str]:
     """A line in pieces, the later ones indented as far as what they continue."""
     indent = " " * (14 if line.startswith("   ") else 3)
     return textwrap.wrap(
-        line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False,
-        replace_whitespace=False, drop_whitespace=True,
-    ) or [""]  # fmt: skip
+        line,
+        width,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+        replace_whitespace=False,
+        drop_whitespace=True,
+    ) or [""]
 
 
 def as_markdown(found: Sequence[Finding], run: Run) -> str:
@@ -152,7 +157,9 @@ def _result(item: Finding, rules: list[str], recordings: Sequence[str]) -> dict[
             {"physicalLocation": {"artifactLocation": {"uri": path}}} for path in recordings
         ],
         "properties": {
-            "cost_ns": item.cost_ns, "cost_pct": item.cost_pct, "gain_ns": item.gain_ns,
+            "cost_ns": item.cost_ns,
+            "cost_pct": item.cost_pct,
+            "gain_ns": item.gain_ns,
             "confidence": item.confidence,
         },
-    }  # fmt: skip
+    }

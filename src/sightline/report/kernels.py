@@ -126,9 +126,14 @@ def _whole_sentences(text: str) -> list[str]:
 
 def _message(text: str, max_lines: int | None = None) -> list[str]:
     return textwrap.wrap(
-        text, WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False,
-        max_lines=max_lines, placeholder=" …",
-    )  # fmt: skip
+        text,
+        WIDTH,
+        initial_indent="  ",
+        subsequent_indent="    ",
+        break_on_hyphens=False,
+        max_lines=max_lines,
+        placeholder=" …",
+    )
 
 
 def plain(message: str) -> str:

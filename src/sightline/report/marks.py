@@ -15,8 +15,14 @@ _CHECKPOINT = "checkpoint: "
 
 def marks(run: Run) -> dict[str, Any]:
     """Steps per rank, the longest annotated ranges, checkpoints in order, counters per device."""
-    found: dict[str, Any] = {"steps": [], "ranges": [], "checkpoints": [], "counters": [],
-                             "ranges_left_out": 0, "checkpoints_left_out": 0}  # fmt: skip
+    found: dict[str, Any] = {
+        "steps": [],
+        "ranges": [],
+        "checkpoints": [],
+        "counters": [],
+        "ranges_left_out": 0,
+        "checkpoints_left_out": 0,
+    }
     if "sightline_events" not in run.table("recordings").get_column("format"):
         return found  # what other tools' ranges cost stands in the analysis annotations
     found["counters"] = _counters(run)
@@ -69,12 +75,10 @@ def _checkpoints(run: Run) -> pl.DataFrame:
     """Checkpoints in order of time."""
     return (
         run.table("host_ops")
-        .filter(
-            (pl.col("range_kind") == "mark") & pl.col("name").str.starts_with(_CHECKPOINT)
-        )
+        .filter((pl.col("range_kind") == "mark") & pl.col("name").str.starts_with(_CHECKPOINT))
         .sort("start_ns", "rank")
         .select("rank", "name", "start_ns", "payload")
-    )  # fmt: skip
+    )
 
 
 def _checkpoint(row: dict[str, Any]) -> dict[str, Any]:

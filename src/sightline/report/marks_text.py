@@ -23,8 +23,11 @@ def marks_text(marks: dict[str, Any]) -> Iterator[list[Text]]:
     if marks["checkpoints"]:
         yield list(_checkpoints(marks["checkpoints"], marks["checkpoints_left_out"]))
     # A checkpoint's own samples stand in its line already.
-    counters = [c for c in marks["counters"]
-                if not c["metric"].endswith("at checkpoints") and c["unit"] != "bits"]  # fmt: skip
+    counters = [
+        c
+        for c in marks["counters"]
+        if not c["metric"].endswith("at checkpoints") and c["unit"] != "bits"
+    ]
     if counters:
         yield list(_counters(counters))
 
@@ -32,8 +35,9 @@ def marks_text(marks: dict[str, Any]) -> Iterator[list[Text]]:
 def _steps(rows: list[dict[str, Any]]) -> Iterator[Text]:
     yield Text(f"{'Steps':<24}{'n':>8}{'first':>12}{'median':>12}{'min':>12}{'max':>12}", "bold")
     for row in rows[:MAX_RANKS]:
-        times = "".join(f"{format_ns(row[k]):>12}"
-                        for k in ("first_ns", "median_ns", "min_ns", "max_ns"))  # fmt: skip
+        times = "".join(
+            f"{format_ns(row[k]):>12}" for k in ("first_ns", "median_ns", "min_ns", "max_ns")
+        )
         yield Text(f"{'rank ' + str(row['rank']):<24}{format_count(row['steps']):>8}{times}")
     if len(rows) > MAX_RANKS:
         yield Text(f"… {len(rows) - MAX_RANKS} more ranks: sightline stats steps", "dim")

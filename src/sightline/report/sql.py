@@ -14,8 +14,11 @@ from sightline.model.store import FROM_FACTS, ID_SHIFT, Part
 
 # Polars type: DuckDB's name for it, for columns that no file holds.
 _SQL_TYPES: dict[DType, str] = {
-    pl.Int64: "BIGINT", pl.Float64: "DOUBLE", pl.String: "VARCHAR", pl.Boolean: "BOOLEAN",
-}  # fmt: skip
+    pl.Int64: "BIGINT",
+    pl.Float64: "DOUBLE",
+    pl.String: "VARCHAR",
+    pl.Boolean: "BOOLEAN",
+}
 _SQL_TYPES |= {pl.List(inner): f"{name}[]" for inner, name in _SQL_TYPES.items()}
 
 

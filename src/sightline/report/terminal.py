@@ -70,8 +70,12 @@ def _head(data: dict[str, Any]) -> Iterator[Text]:
         lengths = [w["window_end_ns"] - w["window_start_ns"] for w in data["window"]]
         low, high = format_ns(min(lengths)), format_ns(max(lengths))
         span = low if low == high else f"{low} to {high}"
-        yield from _joined([f"window {span}, {data['window'][0]['window']}",
-                            _several(data["counts"]["device_ops"], "GPU operation")])  # fmt: skip
+        yield from _joined(
+            [
+                f"window {span}, {data['window'][0]['window']}",
+                _several(data["counts"]["device_ops"], "GPU operation"),
+            ]
+        )
     elif data["profiled_kernels"]:
         count = _several(data["counts"]["profiled_kernels"], "profiled kernel execution")
         yield Text(f"{count} · no timeline")
@@ -84,8 +88,11 @@ def _head(data: dict[str, Any]) -> Iterator[Text]:
         yield Text(f"no timeline · {stacks} frames of call stacks. To see them:")
         yield Text(printable(f"  sightline flame {shlex.quote(str(path))} -o flame.html"))
     else:
-        held = ", ".join(f"{format_count(n)} {name}" for name, n in data["counts"].items()
-                         if name not in ("recordings", "quality"))  # fmt: skip
+        held = ", ".join(
+            f"{format_count(n)} {name}"
+            for name, n in data["counts"].items()
+            if name not in ("recordings", "quality")
+        )
         yield from _wrapped(f"no timeline · {held}", "", "")
 
 
@@ -233,9 +240,12 @@ _UNIT = re.compile(r"(?<=\d) (?=(?:%|ns|µs|ms|s|[kMGTP]?B(?:/s)?)(?:\W|$))")
 def _wrapped(text: str, first: str, rest: str) -> Iterator[Text]:
     glued = _UNIT.sub("\0", printable(text))
     lines = textwrap.wrap(
-        glued, WIDTH, initial_indent=first, subsequent_indent=rest,
+        glued,
+        WIDTH,
+        initial_indent=first,
+        subsequent_indent=rest,
         break_on_hyphens=False,
-    )  # fmt: skip
+    )
     yield from (Text(line.replace("\0", " ")) for line in lines)
 
 

@@ -114,9 +114,16 @@ def _point(number: int, r: Row, weight: float) -> Point:
         if r[f"{level}_intensity"] and r[f"{level}_intensity"] < 10 * r["dram_intensity"]
     )
     return Point(
-        number, short_name(r["name"]), r["precision"], r["dram_intensity"], r["flop_per_s"],
-        r["roof_flop_per_s"], legend, weight, caches,
-    )  # fmt: skip
+        number,
+        short_name(r["name"]),
+        r["precision"],
+        r["dram_intensity"],
+        r["flop_per_s"],
+        r["roof_flop_per_s"],
+        legend,
+        weight,
+        caches,
+    )
 
 
 def _roofs(rows: list[Row]) -> list[Roof]:

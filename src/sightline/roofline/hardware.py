@@ -159,8 +159,9 @@ def find(name: str | None, memory_bytes: int | None = None) -> Gpu | None:
     if len(matching) > 1 and memory_bytes:
         exact = [g for g in matching if re.search(g.text("pattern") or "$^", name)]
         near = [
-            g for g in exact
+            g
+            for g in exact
             if abs((g.number("memory_bytes") or 0) - memory_bytes) < 0.2 * memory_bytes
-        ]  # fmt: skip
+        ]
         matching = near or matching
     return matching[0] if matching else None

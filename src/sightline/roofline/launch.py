@@ -8,9 +8,7 @@ from sightline.roofline.occupancy import Launch, Limits
 
 _ATTRIBUTE = "device__attribute_"
 _WARPS = f"{_ATTRIBUTE}max_warps_per_multiprocessor"
-_BLOCKS = (
-    f"{_ATTRIBUTE}max_blocks_per_multiprocessor", f"{_ATTRIBUTE}limits_max_cta_per_sm"
-)  # fmt: skip
+_BLOCKS = (f"{_ATTRIBUTE}max_blocks_per_multiprocessor", f"{_ATTRIBUTE}limits_max_cta_per_sm")
 _REGISTERS = f"{_ATTRIBUTE}max_registers_per_multiprocessor"
 _SHARED = f"{_ATTRIBUTE}max_shared_memory_per_multiprocessor"
 _SCHEDULERS = f"{_ATTRIBUTE}num_schedulers_per_multiprocessor"
@@ -18,9 +16,18 @@ _CARVEOUT = "launch__shared_mem_config_size"
 _BARRIERS = "launch__occupancy_limit_barriers"
 _LIMIT_SHARED = "launch__occupancy_limit_shared_mem"
 METRICS = (
-    _WARPS, *_BLOCKS, _REGISTERS, _SHARED, _SCHEDULERS, _CARVEOUT, _BARRIERS, _LIMIT_SHARED,
-    "launch__block_size", "launch__registers_per_thread", "launch__shared_mem_per_block",
-)  # fmt: skip
+    _WARPS,
+    *_BLOCKS,
+    _REGISTERS,
+    _SHARED,
+    _SCHEDULERS,
+    _CARVEOUT,
+    _BARRIERS,
+    _LIMIT_SHARED,
+    "launch__block_size",
+    "launch__registers_per_thread",
+    "launch__shared_mem_per_block",
+)
 
 
 def limits_and_launch(facts: Facts) -> tuple[Limits, Launch] | None:

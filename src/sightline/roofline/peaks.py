@@ -29,16 +29,29 @@ _L1_PEAK = (
 _L1_CLOCK = "l1tex__cycles_elapsed.avg.per_second"
 L1_BYTES = 128
 METRICS = (
-    CYCLES, SM_CLOCK, TIME, "gpc__cycles_elapsed.avg.per_second", *_DRAM_PEAK, *_L2_PEAK, *_L1_PEAK,
+    CYCLES,
+    SM_CLOCK,
+    TIME,
+    "gpc__cycles_elapsed.avg.per_second",
+    *_DRAM_PEAK,
+    *_L2_PEAK,
+    *_L1_PEAK,
     _L1_CLOCK,
-)  # fmt: skip
+)
 
 # Which architecture a compute capability is, where the device's name is not in the table. 8.6 and
 # 8.9 come in two kinds that differ in their tensor cores: for these only the vector units count.
 _BY_CAPABILITY = {
-    "7.0": "volta", "7.5": "turing", "8.0": "ampere", "8.6": "ampere-gaming", "8.9": "ada-gaming",
-    "9.0": "hopper", "10.0": "blackwell", "10.3": "blackwell-ultra", "12.0": "blackwell-gaming",
-}  # fmt: skip
+    "7.0": "volta",
+    "7.5": "turing",
+    "8.0": "ampere",
+    "8.6": "ampere-gaming",
+    "8.9": "ada-gaming",
+    "9.0": "hopper",
+    "10.0": "blackwell",
+    "10.3": "blackwell-ultra",
+    "12.0": "blackwell-gaming",
+}
 
 
 @dataclass(frozen=True)
@@ -90,10 +103,12 @@ def _counted_peak(facts: Facts, precision: str) -> float | None:
         return None if value is None else value * flop
     kind = precision.removesuffix("_tensor")
     values = [
-        v for n, v in facts.metrics.items()
-        if n.startswith(f"{OPS_PATH}{kind}") and n.endswith(".sum.peak_sustained")
+        v
+        for n, v in facts.metrics.items()
+        if n.startswith(f"{OPS_PATH}{kind}")
+        and n.endswith(".sum.peak_sustained")
         and "sparsity_on" not in n
-    ]  # fmt: skip
+    ]
     return max(values) if values and precision.endswith("_tensor") else None
 
 

@@ -48,9 +48,13 @@ _TOTALS = {
 }
 _DRAM_PARTS = ("dram__bytes_read.sum", "dram__bytes_write.sum")
 METRICS = (
-    *flops.METRICS, *peaks.METRICS, SM_PCT, MEMORY_PCT, *_DRAM_PARTS,
+    *flops.METRICS,
+    *peaks.METRICS,
+    SM_PCT,
+    MEMORY_PCT,
+    *_DRAM_PARTS,
     *(n for part in (_RATES, _TOTALS) for names in part.values() for n, _ in names),
-)  # fmt: skip
+)
 PREFIXES = (flops.OPS_PATH,)
 
 

@@ -13,10 +13,17 @@ _INK, _MUTED, _GRID, _PAPER = "#1f2933", "#66727f", "#e6eaee", "#ffffff"
 _MEMORY = {"dram": "#3e4c59", "l2": "#8795a3", "l1": "#b1bcc7"}
 # Muted hues that differ in lightness too.
 _HUES = {
-    "fp64": "#6b4c9a", "fp32": "#2f6f9f", "fp16": "#3a8f85", "fp64_tensor": "#8a3f7c",
-    "tf32_tensor": "#a8792a", "fp16_tensor": "#b5562b", "bf16_tensor": "#b5562b",
-    "fp8_tensor": "#9c2f3f", "int8_tensor": "#5f7f3a", "fp4_tensor": "#7a1f4f",
-}  # fmt: skip
+    "fp64": "#6b4c9a",
+    "fp32": "#2f6f9f",
+    "fp16": "#3a8f85",
+    "fp64_tensor": "#8a3f7c",
+    "tf32_tensor": "#a8792a",
+    "fp16_tensor": "#b5562b",
+    "bf16_tensor": "#b5562b",
+    "fp8_tensor": "#9c2f3f",
+    "int8_tensor": "#5f7f3a",
+    "fp4_tensor": "#7a1f4f",
+}
 _DASH = {"measured": "", "datasheet": "7 5", "achievable": "2 4"}
 # Where each column of the legend starts.
 _COLUMNS = (0, 26, 318, 404, 478, 588, 690, 818)
@@ -99,12 +106,18 @@ class _Canvas:
         middle = (_LEFT + self.right) / 2
         return [
             *parts,
-            _text(middle, self.bottom + 38, "arithmetic intensity, FLOP per byte",
-                  size=12, fill=_MUTED, anchor="middle"),
+            _text(
+                middle,
+                self.bottom + 38,
+                "arithmetic intensity, FLOP per byte",
+                size=12,
+                fill=_MUTED,
+                anchor="middle",
+            ),
             f'<g transform="translate(20 {_TOP + _PLOT / 2}) rotate(-90)">'
             + _text(0, 0, "performance, FLOP/s", size=12, fill=_MUTED, anchor="middle")
             + "</g>",
-        ]  # fmt: skip
+        ]
 
     def roof(self, roof: Roof) -> list[str]:
         return self._flat(roof) if roof.kind == "compute" else self._slanted(roof)
@@ -199,9 +212,11 @@ class _Canvas:
             *marks,
             _path(
                 f"M{self.x(p.x):.1f} {y:.1f}V{self.y(min(p.roof, self.chart.y_range[1])):.1f}",
-                colour, 1, "1 3",
-            )
-        ]  # fmt: skip
+                colour,
+                1,
+                "1 3",
+            ),
+        ]
 
     def point(self, p: Point, numbered: bool) -> list[str]:
         """A kernel: the area of its disc is its share of the time."""
@@ -224,10 +239,16 @@ def _legend(p: Point, y: float) -> list[str]:
     cells = (str(p.number), *p.legend)
     colour = _HUES.get(p.precision, _INK)
     return [
-        _text(_LEFT + at, y, _clip(cell, 38 if n == 1 else 30), size=12,
-              fill=colour if n == 0 else _INK, weight=600 if n == 0 else 400)
+        _text(
+            _LEFT + at,
+            y,
+            _clip(cell, 38 if n == 1 else 30),
+            size=12,
+            fill=colour if n == 0 else _INK,
+            weight=600 if n == 0 else 400,
+        )
         for n, (at, cell) in enumerate(zip(_COLUMNS, cells, strict=True))
-    ]  # fmt: skip
+    ]
 
 
 def _clip(text: str, length: int) -> str:

@@ -49,6 +49,12 @@ def _check(run: Run, module: Any) -> list[Finding]:
         return list(module.check(run))
     except MissingDataError as missing:
         return [
-            Finding(rule.name, rule.title, "info", "not judged", abstained=True,
-                    reason=missing.sentence())
-        ]  # fmt: skip
+            Finding(
+                rule.name,
+                rule.title,
+                "info",
+                "not judged",
+                abstained=True,
+                reason=missing.sentence(),
+            )
+        ]

@@ -63,9 +63,15 @@ class Claim:
             MAX_ROWS, by=["duration_ns", "start_ns"], reverse=[False, True]
         ).sort("duration_ns", "start_ns", descending=[True, False])
         return longest.select(
-            "rank", "device_id", "start_ns", "end_ns", "before_id", "after_id", "launch_id",
+            "rank",
+            "device_id",
+            "start_ns",
+            "end_ns",
+            "before_id",
+            "after_id",
+            "launch_id",
             "host_op",
-        ).to_dicts()  # fmt: skip
+        ).to_dicts()
 
     def where(self, cause: str) -> dict[str, Any]:
         """Ranks, and the longest gaps as time ranges."""

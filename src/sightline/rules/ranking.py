@@ -12,8 +12,14 @@ from sightline.model.declare import Finding
 _LOWER = {"high": "medium", "medium": "low", "low": "low"}
 # Who waits for a late rank, and what that rank itself is late with, are one problem.
 _LATE = ("straggler-rank", "imbalance")
-_WHY_LATE = ("host-late", "dataloader-starved", "allocator-churn", "jit-or-module-load-in-window",
-             "sync-in-step", "launch-bound")  # fmt: skip
+_WHY_LATE = (
+    "host-late",
+    "dataloader-starved",
+    "allocator-churn",
+    "jit-or-module-load-in-window",
+    "sync-in-step",
+    "launch-bound",
+)
 
 
 def ranked(found: Iterable[Finding], gate: pl.DataFrame) -> list[Finding]:
@@ -26,9 +32,13 @@ def ranked(found: Iterable[Finding], gate: pl.DataFrame) -> list[Finding]:
     return sorted(
         graded,
         key=lambda f: (
-            f.abstained, f.severity == "info", is_of_kernels(f.rule), -(f.gain_ns or 0), f.rule
+            f.abstained,
+            f.severity == "info",
+            is_of_kernels(f.rule),
+            -(f.gain_ns or 0),
+            f.rule,
         ),
-    )  # fmt: skip
+    )
 
 
 def is_of_kernels(rule: str) -> bool:
@@ -43,9 +53,10 @@ def _merged(found: list[Finding]) -> list[Finding]:
             continue
         ranks = set(main.where["late_ranks"])
         mine = [
-            f for f in found
+            f
+            for f in found
             if f.rule in _WHY_LATE and not f.abstained and set(f.where["ranks"]) <= ranks
-        ]  # fmt: skip
+        ]
         if not mine:
             continue
         why = max(mine, key=lambda f: f.gain_ns or 0)

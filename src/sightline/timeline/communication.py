@@ -43,10 +43,13 @@ def _members(run: Run) -> pl.DataFrame:
         run.table("collectives")
         .unique("device_op_id")
         .select(
-            "device_op_id", "op", "group", "group_size",
+            "device_op_id",
+            "op",
+            "group",
+            "group_size",
             size=pl.max_horizontal("bytes_in", "bytes_out"),
         )
-    )  # fmt: skip
+    )
     comm = comm.join(known, on="device_op_id", how="left")
     met = meetings(ops, run.table("collectives")).drop("meeting_lag_ns")
     comm = comm.join(met, on="device_op_id", how="left").with_columns(
@@ -87,17 +90,20 @@ def _slow(comm: pl.DataFrame) -> pl.DataFrame:
         .drop_nulls(["meeting", "group_size"])
         .group_by("meeting")
         .agg(
-            pl.col("group", "op", "group_size").first(), pl.col("size").max(),
+            pl.col("group", "op", "group_size").first(),
+            pl.col("size").max(),
             ns=(pl.col("end_ns") - pl.col("last")).min(),
         )
         .filter(pl.col("ns") > 0)
-        .with_columns(bus=pl.col("size") * share / pl.col("ns"),
-                      power=pl.col("size").log(2).floor())
-        .with_columns(best=pl.col("bus").quantile(0.9, "lower").over(like),
-                      alike=pl.len().over(like))
+        .with_columns(
+            bus=pl.col("size") * share / pl.col("ns"), power=pl.col("size").log(2).floor()
+        )
+        .with_columns(
+            best=pl.col("bus").quantile(0.9, "lower").over(like), alike=pl.len().over(like)
+        )
         .filter(pl.col("alike") >= _LIKE, pl.col("bus") < _SLOW_RATIO * pl.col("best"))
         .select("meeting", "bus", "best", factor=pl.col("bus") / pl.col("best"))
-    )  # fmt: skip
+    )
 
 
 def _asked_to_send(comm: pl.DataFrame, host: pl.DataFrame) -> pl.Series:
@@ -124,13 +130,18 @@ def exposed(run: Run) -> pl.DataFrame:
     late = (pl.col("part") != "pipeline") & (pl.col("last") > pl.col("start_ns"))
     pieces = pl.concat(
         [
-            ops.filter(pl.col("class_") == COMPUTE).select(*_BY, "start_ns", "end_ns",
-                                                           class_=pl.lit(COMPUTE)),
+            ops.filter(pl.col("class_") == COMPUTE).select(
+                *_BY, "start_ns", "end_ns", class_=pl.lit(COMPUTE)
+            ),
             comm.filter(late).select(*_BY, "start_ns", end_ns="last", class_=pl.lit("waiting")),
-            comm.select(*_BY, start_ns=pl.when(late).then("last").otherwise("start_ns"),
-                        end_ns="end_ns", class_="part"),
+            comm.select(
+                *_BY,
+                start_ns=pl.when(late).then("last").otherwise("start_ns"),
+                end_ns="end_ns",
+                class_="part",
+            ),
         ]
-    )  # fmt: skip
+    )
     windows = run.ask("windows")
     parts = partition(clip(pieces, windows, _BY), windows, _BY, (COMPUTE, *PARTS))
     return parts.select(*_BY, "window_ns", *(f"{part}_ns" for part in PARTS))

@@ -144,25 +144,27 @@ def _host_nodes(calls: pl.DataFrame, finishes: pl.DataFrame) -> pl.DataFrame:
         prev_uid=pl.col("host_op_id") * 4 + pl.when("split").then(FINISH).otherwise(BEGIN),
     )
     before = latest(calls, "start_ns", ended, "t", chain, ties=["prev_uid"])
-    return (
-        calls.hstack(take(ended.select("prev_end", "prev_uid"), before))
-        .select(
-            *THREAD, "device_id", "name", "start_ns",
-            kind=pl.lit("call"),
-            ref_id="host_op_id",
-            uid=pl.col("host_op_id") * 4 + BEGIN,
-            end_ns=pl.when("split").then("start_ns").otherwise("end_ns"),
-            prev_uid="prev_uid",
-            prev_lag_ns=pl.col("start_ns") - pl.col("prev_end"),
-            turn=pl.lit(2, pl.Int8),
-        )
-    )  # fmt: skip
+    return calls.hstack(take(ended.select("prev_end", "prev_uid"), before)).select(
+        *THREAD,
+        "device_id",
+        "name",
+        "start_ns",
+        kind=pl.lit("call"),
+        ref_id="host_op_id",
+        uid=pl.col("host_op_id") * 4 + BEGIN,
+        end_ns=pl.when("split").then("start_ns").otherwise("end_ns"),
+        prev_uid="prev_uid",
+        prev_lag_ns=pl.col("start_ns") - pl.col("prev_end"),
+        turn=pl.lit(2, pl.Int8),
+    )
 
 
 def _finish_nodes(finishes: pl.DataFrame) -> pl.DataFrame:
     """The return of a call that waits."""
     return finishes.unique("host_op_id", keep="last").select(
-        *THREAD, "device_id", "name",
+        *THREAD,
+        "device_id",
+        "name",
         kind=pl.lit("finish"),
         ref_id="host_op_id",
         uid=pl.col("host_op_id") * 4 + FINISH,
@@ -176,7 +178,7 @@ def _finish_nodes(finishes: pl.DataFrame) -> pl.DataFrame:
         wait_uid=pl.when(~pl.col("by_start")).then("target_uid"),
         wait_lag_ns=pl.when(~pl.col("by_start")).then(pl.col("lag_ns") - pl.col("tail_ns")),
         turn=pl.lit(1, pl.Int8),
-    )  # fmt: skip
+    )
 
 
 def _op_nodes(ops: pl.DataFrame, calls: pl.DataFrame, collectives: pl.DataFrame) -> pl.DataFrame:
@@ -193,17 +195,25 @@ def _op_nodes(ops: pl.DataFrame, calls: pl.DataFrame, collectives: pl.DataFrame)
     ops = ops.join(meetings(ops, collectives), on="device_op_id", how="left")
     same_graph = (pl.col("call_id") == pl.col("prev_call")).fill_null(value=False)
     return ops.select(
-        "rank", "device_id", "stream_id", "name", "start_ns", "end_ns",
-        kind="kind", ref_id="device_op_id", uid=pl.col("device_op_id") * 4 + OP,
+        "rank",
+        "device_id",
+        "stream_id",
+        "name",
+        "start_ns",
+        "end_ns",
+        kind="kind",
+        ref_id="device_op_id",
+        uid=pl.col("device_op_id") * 4 + OP,
         prev_uid=pl.col("prev_id") * 4 + OP,
         prev_lag_ns=pl.when(same_graph).then(gap).otherwise(pl.min_horizontal(gap, gap_ns)),
         launch_uid=pl.col("call_id") * 4 + BEGIN,
         launch_lag_ns=pl.min_horizontal(delay, "latency_ns"),
         wait_uid=pl.col("event_id") * 4 + OP,
         wait_lag_ns=pl.min_horizontal(pl.col("start_ns") - pl.col("event_end"), WAIT_NS),
-        meeting="meeting", meeting_lag_ns="meeting_lag_ns",
+        meeting="meeting",
+        meeting_lag_ns="meeting_lag_ns",
         turn=pl.lit(0, pl.Int8),
-    )  # fmt: skip
+    )
 
 
 def _events(ops: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
@@ -217,8 +227,14 @@ def _events(ops: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
     behind = waits.shift(1, fill_value=False) & calls.select(same).to_series()
     launched = calls.filter(behind).select(call_id="host_op_id")
     told = ops.join(launched, on="call_id", how="semi")
-    before = ops.select("rank", t="end_ns", other="stream_id", other_device="device_id",
-                        event_id="device_op_id", event_end="end_ns").sort("t")  # fmt: skip
+    before = ops.select(
+        "rank",
+        t="end_ns",
+        other="stream_id",
+        other_device="device_id",
+        event_id="device_op_id",
+        event_end="end_ns",
+    ).sort("t")
     at = latest(told, "start_ns", before, "t", ["rank"])
     earlier = _row_before(before.get_column("rank"))
     # The one that ended last is mostly of the own stream: look a few places further back.
@@ -249,24 +265,29 @@ def meetings(ops: pl.DataFrame, collectives: pl.DataFrame) -> pl.DataFrame:
     members = (
         ops.select("device_op_id", "start_ns", "end_ns")
         .join(
-            collectives.unique("device_op_id").select("device_op_id", "rank", "group", "op",
-                                                      "group_size"),
+            collectives.unique("device_op_id").select(
+                "device_op_id", "rank", "group", "op", "group_size"
+            ),
             on="device_op_id",
         )
         .sort("start_ns", "device_op_id")
         .with_columns(nth=pl.int_range(pl.len()).over("rank", "group", "op"))
-    )  # fmt: skip
+    )
     key = ["group", "op", "nth"]
     last, first_end = pl.col("start_ns").max(), pl.col("end_ns").min()
     whole = members.group_by(key).agg(
         pl.col("device_op_id", "end_ns"),
-        n=pl.len(), ranks=pl.col("rank").n_unique(), size=pl.col("group_size").max(),
-        last=last, fits=last < first_end,
-    )  # fmt: skip
+        n=pl.len(),
+        ranks=pl.col("rank").n_unique(),
+        size=pl.col("group_size").max(),
+        last=last,
+        fits=last < first_end,
+    )
     whole = whole.filter(
-        "fits", (pl.col("n") == pl.col("ranks")) & (pl.col("n") > 1),
+        "fits",
+        (pl.col("n") == pl.col("ranks")) & (pl.col("n") > 1),
         (pl.col("n") == pl.col("size")).fill_null(value=True),
-    ).sort("last", *key)  # fmt: skip
+    ).sort("last", *key)
     return (
         whole.with_row_index("meeting")
         .explode("device_op_id", "end_ns", empty_as_null=True, keep_nulls=True)
@@ -282,14 +303,30 @@ def _ordered(nodes: pl.DataFrame) -> pl.DataFrame:
     """Nodes numbered in order, edges as such numbers, and the residual that each one needs."""
     moment = pl.when(pl.col("kind") == "finish").then("end_ns").otherwise("start_ns")
     given = nodes.select(
-        moment.alias("moment"), "turn", "uid",
-        *(c for e in EDGES for c in (f"{e}_uid", f"{e}_lag_ns")), "start_ns", "end_ns",
-    )  # fmt: skip
+        moment.alias("moment"),
+        "turn",
+        "uid",
+        *(c for e in EDGES for c in (f"{e}_uid", f"{e}_lag_ns")),
+        "start_ns",
+        "end_ns",
+    )
     edges = columns(native_edges(numbers(given), _RECORDING))
     nodes = nodes.drop("turn", "uid", *(f"{e}_uid" for e in EDGES))
     nodes = nodes[edges.get_column("row")].hstack(edges.drop("row")).with_row_index("node")
     return nodes.select(
-        pl.col("node").cast(pl.Int64), "kind", "rank", "device_id", "stream_id", "pid", "tid",
-        "name", "ref_id", "start_ns", "end_ns", *(c for e in EDGES for c in (e, f"{e}_lag_ns")),
-        "residual_ns", "meeting", "meeting_lag_ns",
-    )  # fmt: skip
+        pl.col("node").cast(pl.Int64),
+        "kind",
+        "rank",
+        "device_id",
+        "stream_id",
+        "pid",
+        "tid",
+        "name",
+        "ref_id",
+        "start_ns",
+        "end_ns",
+        *(c for e in EDGES for c in (e, f"{e}_lag_ns")),
+        "residual_ns",
+        "meeting",
+        "meeting_lag_ns",
+    )

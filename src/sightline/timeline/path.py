@@ -14,9 +14,13 @@ _INFINITE = 2**62
 
 # What an edge into a node means, by the node's kind and the edge.
 HOST, LAUNCH, GAP, EVENT, RETURN, UNEXPLAINED = (
-    "host, between calls", "launch latency", "gap on the stream", "event wait", "return of a wait",
+    "host, between calls",
+    "launch latency",
+    "gap on the stream",
+    "event wait",
+    "return of a wait",
     "not explained",
-)  # fmt: skip
+)
 CALL, COMPUTE, COMM, COPY = "host, in a call", "compute", "communication", "copy or fill"
 
 
@@ -30,9 +34,10 @@ def critical_path(nodes: pl.DataFrame, begin_ns: int, end_ns: int) -> pl.DataFra
     start = columns["start_ns"]
     last_of = _meeting_ends(nodes)
     inside = nodes.filter(
-        ~pl.col("kind").is_in(["call", "finish"]), pl.col("end_ns") == end_ns,
+        ~pl.col("kind").is_in(["call", "finish"]),
+        pl.col("end_ns") == end_ns,
         pl.col("start_ns") >= begin_ns,
-    )  # fmt: skip
+    )
     pieces: list[tuple[int, int, str, int]] = []
     if inside.is_empty():
         return _frame(pieces)
@@ -79,9 +84,19 @@ def _frame(pieces: list[tuple[int, int, str, int]], begin_ns: int = 0) -> pl.Dat
 
 def _lists(nodes: pl.DataFrame) -> dict[str, list]:  # type: ignore[type-arg]
     wanted = nodes.select(
-        "kind", "start_ns", "end_ns", "prev", "prev_lag_ns", "launch", "launch_lag_ns", "wait",
-        "wait_lag_ns", "residual_ns", "meeting", comm=is_communication(pl.col("name")),
-    )  # fmt: skip
+        "kind",
+        "start_ns",
+        "end_ns",
+        "prev",
+        "prev_lag_ns",
+        "launch",
+        "launch_lag_ns",
+        "wait",
+        "wait_lag_ns",
+        "residual_ns",
+        "meeting",
+        comm=is_communication(pl.col("name")),
+    )
     return {c.name: c.to_list() for c in wanted.get_columns()}
 
 

@@ -58,7 +58,12 @@ def finishes(calls: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(
         [
             every.select(
-                "host_op_id", *THREAD, "device_id", "name", "start_ns", "end_ns",
+                "host_op_id",
+                *THREAD,
+                "device_id",
+                "name",
+                "start_ns",
+                "end_ns",
                 own_ns=pl.when(waited).then(pl.min_horizontal(cost, length)).otherwise(length),
                 target_uid=pl.col("target") * 4 + OP,
                 lag_ns=pl.when(waited).then(lag).otherwise(pl.min_horizontal(lag, usual_ns)),
@@ -68,7 +73,7 @@ def finishes(calls: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
             _full_queue(calls, ops),
         ],
         how="diagonal",
-    )  # fmt: skip
+    )
 
 
 def _awaited(blocking: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
@@ -97,11 +102,13 @@ def _awaited(blocking: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
         .hstack(take(ended.select("ended", "ended_id", "ended_call"), within))
         .with_columns(known=pl.col("latest") <= pl.col("end_ns"))
         .with_columns(
-            target=pl.when("known").then("latest_id")
-            .when(pl.col("ended_call") < pl.col("start_ns")).then("ended_id"),
+            target=pl.when("known")
+            .then("latest_id")
+            .when(pl.col("ended_call") < pl.col("start_ns"))
+            .then("ended_id"),
             target_end=pl.when("known").then("latest").otherwise("ended"),
         )
-    )  # fmt: skip
+    )
 
 
 def _full_queue(calls: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
@@ -122,14 +129,21 @@ def _full_queue(calls: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
         .sort("call_end_ns")
         .filter(pl.col("freed") > pl.col("call_ns"))
         .unique("call_id", keep="first")
-    )  # fmt: skip
+    )
     return found.join(
-        calls.select("host_op_id", *THREAD, "name"), left_on=["call_id", "rank"],
+        calls.select("host_op_id", *THREAD, "name"),
+        left_on=["call_id", "rank"],
         right_on=["host_op_id", "rank"],
     ).select(
-        *THREAD, "device_id", "name",
-        host_op_id="call_id", start_ns="call_ns", end_ns="call_end_ns",
-        own_ns=pl.lit(usual, pl.Int64), target_uid=pl.col("freed_id") * 4 + OP,
-        lag_ns=pl.col("call_end_ns") - pl.col("freed"), tail_ns=pl.lit(0, pl.Int64),
+        *THREAD,
+        "device_id",
+        "name",
+        host_op_id="call_id",
+        start_ns="call_ns",
+        end_ns="call_end_ns",
+        own_ns=pl.lit(usual, pl.Int64),
+        target_uid=pl.col("freed_id") * 4 + OP,
+        lag_ns=pl.col("call_end_ns") - pl.col("freed"),
+        tail_ns=pl.lit(0, pl.Int64),
         by_start=pl.lit(value=True),
-    )  # fmt: skip
+    )

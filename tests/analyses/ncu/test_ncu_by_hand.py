@@ -42,11 +42,16 @@ def rule_names(run: Run) -> set[str]:
 @pytest.mark.parametrize(
     ("sm", "memory", "waves", "verdict"),
     [
-        (85.0, 70.0, 4.0, "compute"), (70.0, 85.0, 4.0, "memory"), (70.0, 65.0, 4.0, "balanced"),
-        (75.0, 64.0, 4.0, "compute"), (30.0, 50.0, 4.0, "latency"), (30.0, 50.0, 0.5, "small_grid"),
-        (60.0, 20.0, 0.5, "compute"), (81.0, 80.0, 4.0, "compute"),
+        (85.0, 70.0, 4.0, "compute"),
+        (70.0, 85.0, 4.0, "memory"),
+        (70.0, 65.0, 4.0, "balanced"),
+        (75.0, 64.0, 4.0, "compute"),
+        (30.0, 50.0, 4.0, "latency"),
+        (30.0, 50.0, 0.5, "small_grid"),
+        (60.0, 20.0, 0.5, "compute"),
+        (81.0, 80.0, 4.0, "compute"),
     ],
-)  # fmt: skip
+)
 def test_verdicts(sm, memory, waves, verdict, tmp_path):
     run = run_of(tmp_path, lit(sm, memory, launch__waves_per_multiprocessor=waves))
     assert run.ask("speed_of_light")["verdict"].to_list() == [verdict]
@@ -55,9 +60,10 @@ def test_verdicts(sm, memory, waves, verdict, tmp_path):
 def test_stall_families_stay_apart(tmp_path):
     path = tmp_path / "r.ncu-rep"
     counters = {
-        RATIO.format("long_scoreboard"): 6.0, RATIO.format("selected"): 1.0,
+        RATIO.format("long_scoreboard"): 6.0,
+        RATIO.format("selected"): 1.0,
         "smsp__average_warp_latency_per_inst_issued.ratio": 8.0,
-    }  # fmt: skip
+    }
     path.write_bytes(with_code(**counters))
     run = sightline.open(str(path))
     rows = run.ask("stalls").select("family", "reason", "value", "share_pct").rows()
@@ -197,13 +203,18 @@ def test_partly_used_sectors_count_where_they_hurt_most(tmp_path):
 
 
 def test_a_busy_kernel_draws_no_alarm(tmp_path):
-    kernel = lit(92.0, 40.0, **{
-        "smsp__issue_active.avg.per_cycle_active": 0.9,
-        "smsp__thread_inst_executed_per_inst_executed.ratio": 32.0,
-        "sm__warps_active.avg.pct_of_peak_sustained_active": 99.0,
-        "launch__registers_per_thread": 32.0, "launch__block_size": 256.0,
-        "launch__shared_mem_per_block_driver": 1024.0,
-    })  # fmt: skip
+    kernel = lit(
+        92.0,
+        40.0,
+        **{
+            "smsp__issue_active.avg.per_cycle_active": 0.9,
+            "smsp__thread_inst_executed_per_inst_executed.ratio": 32.0,
+            "sm__warps_active.avg.pct_of_peak_sustained_active": 99.0,
+            "launch__registers_per_thread": 32.0,
+            "launch__block_size": 256.0,
+            "launch__shared_mem_per_block_driver": 1024.0,
+        },
+    )
     assert rule_names(run_of(tmp_path, kernel)) == set()
 
 
@@ -212,8 +223,15 @@ def test_a_rule_carries_its_page(name):
     module = registry.load("rules", name)
     text = page(module)
     assert module.RULE.name == name.replace("_", "-")
-    for heading in ("Symptom", "Why it hurts", "Evidence", "Threshold", "Fix", "False positives",
-                    "References"):  # fmt: skip
+    for heading in (
+        "Symptom",
+        "Why it hurts",
+        "Evidence",
+        "Threshold",
+        "Fix",
+        "False positives",
+        "References",
+    ):
         assert f"\n{heading}\n" in text
 
 

@@ -61,9 +61,11 @@ def test_speed_of_light_is_the_highest_of_its_parts(path):
     run = sightline.open(str(path))
     metrics = run.table("kernel_metrics")
     totals = {
-        (k, m): v for k, m, v in metrics.filter(pl.col("instance_id").is_null())
-        .select("kernel_id", "metric", "value").rows()
-    }  # fmt: skip
+        (k, m): v
+        for k, m, v in metrics.filter(pl.col("instance_id").is_null())
+        .select("kernel_id", "metric", "value")
+        .rows()
+    }
     listed = metrics.filter(pl.col("metric").str.starts_with("breakdown:"))
     for kernel, metric, parts in listed.select("kernel_id", "metric", "text").rows():
         whole = totals[kernel, metric.removeprefix("breakdown:")]
@@ -137,10 +139,15 @@ def test_excess_sectors(path):
             excess, share, total = figures(
                 r"total of (\d+) excessive \w+ \((\d+)% of the total (\d+)", text
             )
-            ours = run.ask("memory_hierarchy").filter(
-                pl.col("kernel_id") == kernel, pl.col("quantity").str.contains("beyond the ideal"),
-                pl.col("level") == ("l2" if "global" in metric else "shared"),
-            )["value"].item()  # fmt: skip
+            ours = (
+                run.ask("memory_hierarchy")
+                .filter(
+                    pl.col("kernel_id") == kernel,
+                    pl.col("quantity").str.contains("beyond the ideal"),
+                    pl.col("level") == ("l2" if "global" in metric else "shared"),
+                )["value"]
+                .item()
+            )
             assert ours == pytest.approx(100 * excess / total)
             assert round(ours) == share
 

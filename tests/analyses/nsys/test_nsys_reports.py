@@ -49,8 +49,9 @@ class Raw:
         sql = "SELECT id, label FROM ENUM_CUDA_MEMCPY_OPER"
         # Exports of 2022 have no such table.
         names = dict(self.all(sql, "ENUM_CUDA_MEMCPY_OPER")) or {
-            1: "Host-to-Device", 2: "Device-to-Host",
-        }  # fmt: skip
+            1: "Host-to-Device",
+            2: "Device-to-Host",
+        }
         found: Groups = defaultdict(list)
         table = "CUPTI_ACTIVITY_KIND_MEMCPY"
         for kind, v in self.all(f"SELECT copyKind, {value} FROM {table}", table):
@@ -89,11 +90,16 @@ def expected(groups: Groups, scale: int = 1) -> dict[tuple[Any, ...], tuple[Any,
     """Total, count, mean, median, least, largest and standard deviation of each group."""
     return {
         key: (
-            sum(v) / scale, len(v), statistics.fmean(v) / scale, statistics.median(v) / scale,
-            min(v) / scale, max(v) / scale, (statistics.stdev(v) if len(v) > 1 else 0.0) / scale,
+            sum(v) / scale,
+            len(v),
+            statistics.fmean(v) / scale,
+            statistics.median(v) / scale,
+            min(v) / scale,
+            max(v) / scale,
+            (statistics.stdev(v) if len(v) > 1 else 0.0) / scale,
         )
         for key, v in groups.items()
-    }  # fmt: skip
+    }
 
 
 def same(run: Run, report: str, groups: Groups, *, names: list[str], count: str) -> None:
@@ -137,14 +143,20 @@ def test_kernels_by_shape(export: tuple[Run, Raw]) -> None:
         for *shape, n, v in rows
         for g, b in [(shape[:3], shape[3:])]
     )
-    same(run, "cuda_gpu_kern_gb_sum", groups, names=["GridXYZ", "BlockXYZ", "Name"],
-         count="Instances")  # fmt: skip
+    same(
+        run,
+        "cuda_gpu_kern_gb_sum",
+        groups,
+        names=["GridXYZ", "BlockXYZ", "Name"],
+        count="Instances",
+    )
 
 
 def test_copies_by_time(export: tuple[Run, Raw]) -> None:
     run, raw = export
-    same(run, "cuda_gpu_mem_time_sum", raw.memory("end - start"), names=["Operation"],
-         count="Count")  # fmt: skip
+    same(
+        run, "cuda_gpu_mem_time_sum", raw.memory("end - start"), names=["Operation"], count="Count"
+    )
 
 
 def test_copies_by_size(export: tuple[Run, Raw]) -> None:
@@ -224,9 +236,15 @@ def test_launch_phases(export: tuple[Run, Raw]) -> None:
     )
     answer = run.ask("cuda_kern_exec_trace")
     got = answer.select(
-        "API Start (ns)", "API Dur (ns)", "Queue Dur (ns)", "Kernel Start (ns)", "Kernel Dur (ns)",
-        "Total Dur (ns)", "PID", "TID",
-    ).rows()  # fmt: skip
+        "API Start (ns)",
+        "API Dur (ns)",
+        "Queue Dur (ns)",
+        "Kernel Start (ns)",
+        "Kernel Dur (ns)",
+        "Total Dur (ns)",
+        "PID",
+        "TID",
+    ).rows()
     assert sorted(got, key=lambda r: (r[0], r[3])) == sorted(want, key=lambda r: (r[0], r[3]))
     assert [r[0] for r in got] == sorted(r[0] for r in got)
     summary = run.ask("cuda_kern_exec_sum")
@@ -262,9 +280,12 @@ def test_projection_of_ranges(export: tuple[Run, Raw]) -> None:
             want.append((first, last - first, start, stop - start, len(inside)))
     answer = run.ask("nvtx_gpu_proj_trace")
     got = answer.select(
-        "Projected Start (ns)", "Projected Duration (ns)", "Orig Start (ns)", "Orig Duration (ns)",
+        "Projected Start (ns)",
+        "Projected Duration (ns)",
+        "Orig Start (ns)",
+        "Orig Duration (ns)",
         "NumGPUOps",
-    ).rows()  # fmt: skip
+    ).rows()
     assert sorted(got) == sorted(want)
     summary = run.ask("nvtx_gpu_proj_sum")
     assert summary.get_column("Total GPU Ops").sum() == sum(w[4] for w in want)
@@ -287,27 +308,36 @@ def test_cloverleaf_equals_what_a_peer_read(corpus: Path) -> None:
             for r in begins
         )
 
-    calls = run.table("host_ops").filter(layer="runtime").vstack(
-        run.table("host_ops").filter(layer="driver")
-    )  # fmt: skip
+    calls = (
+        run.table("host_ops")
+        .filter(layer="runtime")
+        .vstack(run.table("host_ops").filter(layer="driver"))
+    )
     ours = sorted(
-        (r["name"], str(r["pid"]), str(r["tid"]), str(r["start_ns"] - offset),
-         str(r["end_ns"] - offset))
+        (
+            r["name"],
+            str(r["pid"]),
+            str(r["tid"]),
+            str(r["start_ns"] - offset),
+            str(r["end_ns"] - offset),
+        )
         for r in calls.iter_rows(named=True)
-    )  # fmt: skip
+    )
     theirs = peer("cloverleaf-cuda_api_trace.csv", "Name", "Process", "Thread")
     assert ours == theirs
     assert len(ours) == 3048
     kinds = {"HtoD": "CUDA_MEMCPY_KIND_HTOD", "DtoH": "CUDA_MEMCPY_KIND_DTOH"}
     gpu = sorted(
         (
-            r["short_name"] or kinds[r["copy_kind"]], str(r["stream_id"]),
+            r["short_name"] or kinds[r["copy_kind"]],
+            str(r["stream_id"]),
             "kernel" if r["kind"] == "kernel" else kinds[r["copy_kind"]],
-            "" if r["bytes"] is None else str(r["bytes"]), str(r["start_ns"] - offset),
+            "" if r["bytes"] is None else str(r["bytes"]),
+            str(r["start_ns"] - offset),
             str(r["end_ns"] - offset),
         )
         for r in run.table("device_ops").iter_rows(named=True)
-    )  # fmt: skip
+    )
     assert gpu == peer("cloverleaf_gpu_trace.csv", "Name", "streamId", "type", "bytes")
     assert len(gpu) == 1591
 

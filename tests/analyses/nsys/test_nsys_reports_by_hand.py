@@ -51,8 +51,18 @@ def test_push_pop_trace(nested: Run) -> None:
 
 def test_projection(nested: Run) -> None:
     answer = nested.ask("nvtx_gpu_proj_trace")
-    columns = ["Name", "Projected Start (ns)", "Projected Duration (ns)", "Orig Start (ns)",
-               "Style", "NumGPUOps", "Lvl", "NumChild", "RangeId", "RangeStack"]  # fmt: skip
+    columns = [
+        "Name",
+        "Projected Start (ns)",
+        "Projected Duration (ns)",
+        "Orig Start (ns)",
+        "Style",
+        "NumGPUOps",
+        "Lvl",
+        "NumChild",
+        "RangeId",
+        "RangeStack",
+    ]
     assert answer.select(columns).rows() == [
         ("app:step", 620, 1780, 0, "PushPop", 3, 0, 2, 1, ":1"),
         (":compute", 620, 1780, 400, "PushPop", 2, 1, 0, 4, ":1:4"),
@@ -64,13 +74,24 @@ def test_projection(nested: Run) -> None:
     summary = nested.ask("nvtx_gpu_proj_sum")
     assert summary.row(0, named=True)["Total Proj Time (ns)"] == 1780
     assert dict(summary.select("Range", "Total GPU Ops").rows()) == {
-        "app:step": 3, ":compute": 2, ":whole": 3, ":load": 1, ":elsewhere": 1,
-    }  # fmt: skip
+        "app:step": 3,
+        ":compute": 2,
+        ":whole": 3,
+        ":load": 1,
+        ":elsewhere": 1,
+    }
 
 
 def test_kernels_of_ranges(nested: Run) -> None:
-    columns = ["NVTX Range", "Style", "TID", "NVTX Inst", "Kern Inst", "Total Time (ns)",
-               "Kernel Name"]  # fmt: skip
+    columns = [
+        "NVTX Range",
+        "Style",
+        "TID",
+        "NVTX Inst",
+        "Kern Inst",
+        "Total Time (ns)",
+        "Kernel Name",
+    ]
     assert nested.ask("nvtx_kern_sum", names="base").select(columns).rows() == [
         (":compute", "PushPop", 7, 1, 2, 1100, "gemm"),
         (":whole", "StartEnd", 7, 1, 2, 1100, "gemm"),
@@ -80,10 +101,18 @@ def test_kernels_of_ranges(nested: Run) -> None:
 
 
 def test_launch_phases(nested: Run) -> None:
-    rows = nested.ask("cuda_kern_exec_trace").select(
-        "API Start (ns)", "Queue Start (ns)", "Queue Dur (ns)", "Total Dur (ns)", "GridXYZ",
-        "Kernel Name",
-    ).rows()  # fmt: skip
+    rows = (
+        nested.ask("cuda_kern_exec_trace")
+        .select(
+            "API Start (ns)",
+            "Queue Start (ns)",
+            "Queue Dur (ns)",
+            "Total Dur (ns)",
+            "GridXYZ",
+            "Kernel Name",
+        )
+        .rows()
+    )
     assert rows == [
         (450, 500, 900, 1950, " 128    1    1", "gemm(int)"),
         # It began before its launch call returned: no queue time.
@@ -97,10 +126,16 @@ def test_launch_phases(nested: Run) -> None:
 
 @pytest.mark.parametrize(
     ("report", "column"),
-    [("cuda_gpu_kern_sum", "Name"), ("cuda_gpu_kern_gb_sum", "Name"), ("cuda_gpu_trace", "Name"),
-     ("cuda_gpu_sum", "Operation"), ("cuda_api_gpu_sum", "Operation"),
-     ("cuda_kern_exec_sum", "Kernel Name"), ("cuda_kern_exec_trace", "Kernel Name")],
-)  # fmt: skip
+    [
+        ("cuda_gpu_kern_sum", "Name"),
+        ("cuda_gpu_kern_gb_sum", "Name"),
+        ("cuda_gpu_trace", "Name"),
+        ("cuda_gpu_sum", "Operation"),
+        ("cuda_api_gpu_sum", "Operation"),
+        ("cuda_kern_exec_sum", "Kernel Name"),
+        ("cuda_kern_exec_trace", "Kernel Name"),
+    ],
+)
 def test_kernels_under_their_innermost_range(nested: Run, report: str, column: str) -> None:
     """Of start/end ranges, which need not nest, none is innermost."""
     names = set(nested.ask(report, names="base", nvtx_name=1).get_column(column))
@@ -137,8 +172,9 @@ def slow(tmp_path: Path) -> Run:
     for i, (name, kind, size, src, dst) in enumerate(calls):
         e.api(name, i * MS, i * MS + 10, i)
         e.copy(kind, i * MS + 20, i * MS + 100 + i, i, size, src, dst)
-    for i, (name, kind) in enumerate((("cudaMemset_v3020", 1), ("cudaMemset_v3020", 2),
-                                      ("cudaMemsetAsync_v3020", 1)), start=10):  # fmt: skip
+    for i, (name, kind) in enumerate(
+        (("cudaMemset_v3020", 1), ("cudaMemset_v3020", 2), ("cudaMemsetAsync_v3020", 1)), start=10
+    ):
         e.api(name, i * MS, i * MS + 10, i)
         e.fill(i * MS + 20, i * MS + 100, i, 64, kind)
     e.api("cudaDeviceSynchronize_v3020", 20 * MS, 21 * MS, 20)
@@ -195,10 +231,20 @@ def test_rule_on_utilisation(slow: Run) -> None:
 def test_open_standards(tmp_path: Path) -> None:
     e = Export()
     for i in (1, 2):
-        e.add("CUPTI_ACTIVITY_KIND_OPENACC_OTHER", start=i * 10, end=i * 10 + i,
-              nameId=e.text("Wait@main.c:3"), globalTid=gtid(7, 7))  # fmt: skip
-    e.add("OPENMP_EVENT_KIND_PARALLEL", start=50, end=70, nameId=e.text("Parallel"),
-          globalTid=gtid(7, 7))  # fmt: skip
+        e.add(
+            "CUPTI_ACTIVITY_KIND_OPENACC_OTHER",
+            start=i * 10,
+            end=i * 10 + i,
+            nameId=e.text("Wait@main.c:3"),
+            globalTid=gtid(7, 7),
+        )
+    e.add(
+        "OPENMP_EVENT_KIND_PARALLEL",
+        start=50,
+        end=70,
+        nameId=e.text("Parallel"),
+        globalTid=gtid(7, 7),
+    )
     run = opened(e, tmp_path)
     assert run.ask("openacc_sum").select("Total Time (ns)", "Count", "Name").rows() == [
         (3, 2, "Wait@main.c:3")

@@ -53,10 +53,14 @@ COCKPIT_CASES = [
     ("highMemoryUsage", {"mem_used": metric(20.0)}, True, "30 GB (15% of 200 GB"),
     ("highMemoryUsage", {"mem_used": metric(13.0)}, False, None),  # max 19.5
     # both under alert 20; 10 / 200 = 5 %, 19 / 200 = 9.5 %
-    ("lowUtilization", {"flops_any": metric(10.0), "mem_bw": metric(19.0)}, True,
-     "10 GF/s (5% of peak) and memory bandwidth 19 GB/s (9.5% of peak)"),
+    (
+        "lowUtilization",
+        {"flops_any": metric(10.0), "mem_bw": metric(19.0)},
+        True,
+        "10 GF/s (5% of peak) and memory bandwidth 19 GB/s (9.5% of peak)",
+    ),
     ("lowUtilization", {"flops_any": metric(10.0), "mem_bw": metric(20.0)}, False, None),
-]  # fmt: skip
+]
 
 
 @pytest.mark.skipif(not COCKPIT.is_dir(), reason="needs ../shared/reference beside the checkout")
@@ -183,10 +187,18 @@ def test_statistics_are_those_of_the_values():
 
     found = facts.statistics(pl.Series([4, None, 2, 9], dtype=pl.Int64))
     assert found == {
-        "avg": 5.0, "mean": 5.0, "min": 2.0, "max": 9.0, "median": 4.0, "sum": 15.0,
-        "std": pytest.approx(13**0.5), "count": 3.0, "first": 4.0, "last": 9.0,
+        "avg": 5.0,
+        "mean": 5.0,
+        "min": 2.0,
+        "max": 9.0,
+        "median": 4.0,
+        "sum": 15.0,
+        "std": pytest.approx(13**0.5),
+        "count": 3.0,
+        "first": 4.0,
+        "last": 9.0,
         "data": (4.0, 2.0, 9.0),
-    }  # fmt: skip
+    }
     assert facts.statistics(pl.Series([None], dtype=pl.Float64)) == {"count": 0.0}
     assert facts.identifier("GPU Power Usage [W]") == "gpu_power_usage_w"
 
@@ -253,20 +265,28 @@ GOOD = 'tag: t\nname: N\nmetrics: [breakdown]\nparameters: {most: 5}\nvariables:
 @pytest.mark.parametrize(
     ("text", "line", "why"),
     [
-        ("", 1, "empty"), ("tag: t\n\trule: x", 2, "no YAML"), ("tag: t\nrule: [", 2, "no YAML"),
-        ("5", 1, "a rule is expected"), ("tag: t", 1, "no 'rule'"), ("rule: '1'", 1, "no 'tag'"),
-        ("tag: T!\nrule: '1'", 1, "'T!' is not"), ("tag: t\ntag: u\nrule: '1'", 2, "second time"),
-        ("tag: t\nrule: '1 +'", 2, "no expression"), ("tag: t\nrule: y > 1", 2, "'y' is not known"),
-        ("tag: t\nrule: 1 > 0\nruel: 1", 3, "no 'ruel'"), ("tag: &a t\nrule: *a", 2, "aliases"),
+        ("", 1, "empty"),
+        ("tag: t\n\trule: x", 2, "no YAML"),
+        ("tag: t\nrule: [", 2, "no YAML"),
+        ("5", 1, "a rule is expected"),
+        ("tag: t", 1, "no 'rule'"),
+        ("rule: '1'", 1, "no 'tag'"),
+        ("tag: T!\nrule: '1'", 1, "'T!' is not"),
+        ("tag: t\ntag: u\nrule: '1'", 2, "second time"),
+        ("tag: t\nrule: '1 +'", 2, "no expression"),
+        ("tag: t\nrule: y > 1", 2, "'y' is not known"),
+        ("tag: t\nrule: 1 > 0\nruel: 1", 3, "no 'ruel'"),
+        ("tag: &a t\nrule: *a", 2, "aliases"),
         ("tag: t\nrule: '1'\nmetrics: idle", 3, "a list"),
         ("tag: t\nparameters:\n  max: 3\nrule: '1'", 3, "means something else"),
         ("tag: t\nvariables:\n  a: b + 1\n  b: 1\nrule: a", 3, "'b' is not known"),
         ("tag: t\nrule: '1'\nseverity: bad", 3, "a severity is one of"),
         ("tag: t\nparameters: [p]\nrule: p > 1", 2, "has no value"),
         ("rules:\n- tag: t\n  rule: '1'\nmore: 1", 4, "no 'more'"),
-        ("tag: 2026-01-01\nrule: '1'", 1, "is not"), ("- " * 500, 1, "nested too deeply"),
+        ("tag: 2026-01-01\nrule: '1'", 1, "is not"),
+        ("- " * 500, 1, "nested too deeply"),
     ],
-)  # fmt: skip
+)
 def test_a_bad_file_is_an_error_with_file_line_and_reason(text, line, why, tmp_path):
     path = tmp_path / "bad.yaml"
     path.write_text(text)
@@ -278,10 +298,12 @@ def test_a_bad_file_is_an_error_with_file_line_and_reason(text, line, why, tmp_p
 
 @pytest.mark.parametrize(
     ("rule", "why"),
-    [("breakdown.idle > 1", "no column of the analysis breakdown"),
-     ("breakdown.idle_pct > 1", "does not end in a statistic"),
-     ("breakdown.idle_pct.most > 1", "does not end in a statistic")],
-)  # fmt: skip
+    [
+        ("breakdown.idle > 1", "no column of the analysis breakdown"),
+        ("breakdown.idle_pct > 1", "does not end in a statistic"),
+        ("breakdown.idle_pct.most > 1", "does not end in a statistic"),
+    ],
+)
 def test_a_wrong_column_is_an_error_before_anything_runs(rule, why, tmp_path, capsys):
     path = tmp_path / "bad.yaml"
     path.write_text(f"tag: t\nmetrics: [breakdown]\nrule: {rule}\n")
@@ -292,8 +314,10 @@ def test_a_wrong_column_is_an_error_before_anything_runs(rule, why, tmp_path, ca
 
 
 def test_a_tag_that_is_taken_is_refused(tmp_path):
-    for text, by in (("tag: launch-bound\nrule: '1'", "a rule of sightline"),
-                     ("- {tag: t, rule: '1'}\n- {tag: t, rule: '1'}", "line 1")):  # fmt: skip
+    for text, by in (
+        ("tag: launch-bound\nrule: '1'", "a rule of sightline"),
+        ("- {tag: t, rule: '1'}\n- {tag: t, rule: '1'}", "line 1"),
+    ):
         path = tmp_path / "bad.yaml"
         path.write_text(text)
         with pytest.raises(InputError, match=by):
@@ -313,13 +337,18 @@ broken = st.tuples(
 ).map(lambda t: GOOD[: t[0]] + t[2] + GOOD[t[0] + t[1] :])
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(
-        st.sampled_from(["tag", "rule", "metrics", "vars", "variables", "parameters", "trigger"]),
-        inner, max_size=5,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["tag", "rule", "metrics", "vars", "variables", "parameters", "trigger"]
+            ),
+            inner,
+            max_size=5,
+        )
     ),
     max_leaves=8,
-)  # fmt: skip
+)
 
 
 @settings(max_examples=150, deadline=None)

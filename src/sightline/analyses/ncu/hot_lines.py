@@ -60,8 +60,14 @@ def run(run: Run, top: int) -> pl.DataFrame:
         .sort("kernel_id", "total", "line", "offset", descending=[False, True, False, False])
         .filter(pl.int_range(pl.len()).over("kernel_id") < top)
         .select(
-            "kernel_id", "name", *_PLACE, "share_pct", "reason", "stall_class",
-            samples="total", reason_pct=100 * pl.col("samples") / pl.col("total"),
+            "kernel_id",
+            "name",
+            *_PLACE,
+            "share_pct",
+            "reason",
+            "stall_class",
+            samples="total",
+            reason_pct=100 * pl.col("samples") / pl.col("total"),
         )
         .collect()
-    )  # fmt: skip
+    )

@@ -39,7 +39,7 @@ _CLASSES = (
     ),
     ("uniform", r"^U"),
     ("integer", r"^(I|V|LOP|PLOP|SHF|SHL|SHR|LEA|POPC|FLO|BMSK|SGXT|XMAD|BREV|VABSDIFF)"),
-)  # fmt: skip
+)
 
 ANALYSIS = Analysis(
     "instruction_mix",

@@ -100,14 +100,19 @@ def _timeline(run: Run) -> pl.DataFrame:
         run.scan("device_ops")
         .filter(pl.col("kind") == "kernel")
         .select(
-            "rank", "device_id", "name", "start_ns", _triple("grid"), _triple("block"),
+            "rank",
+            "device_id",
+            "name",
+            "start_ns",
+            _triple("grid"),
+            _triple("block"),
             time_ns=pl.col("end_ns") - pl.col("start_ns"),
         )
         .sort("rank", "device_id", "start_ns")
         .collect()
         .pipe(_keyed)
         .with_columns(occurrence=pl.int_range(pl.len()).over("rank", "device_id", *_KEY))
-    )  # fmt: skip
+    )
 
 
 def _report(run: Run) -> pl.DataFrame:

@@ -70,12 +70,16 @@ def run(run: Run) -> pl.DataFrame:
     """One row per kernel, level and quantity that was measured."""
     rows = [
         {
-            "kernel_id": f.row["kernel_id"], "name": f.row["name"], "level": level,
-            "quantity": quantity, "value": value, "unit": unit,
+            "kernel_id": f.row["kernel_id"],
+            "name": f.row["name"],
+            "level": level,
+            "quantity": quantity,
+            "value": value,
+            "unit": unit,
         }
         for f in facts(run, _METRICS)
         for level, quantity, value, unit in _quantities(f)
-    ]  # fmt: skip
+    ]
     return pl.DataFrame(rows, schema={c.name: c.dtype for c in ANALYSIS.columns})
 
 

@@ -10,8 +10,10 @@ from sightline.model.run import Run
 from sightline.roofline.facts import facts
 from sightline.roofline.placement import BALANCED_PCT, BUSY_PCT, LATENCY_PCT, MEMORY_PCT, SM_PCT
 
-_DRAM = ("gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
-         "dram__throughput.avg.pct_of_peak_sustained_elapsed")  # fmt: skip
+_DRAM = (
+    "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
+    "dram__throughput.avg.pct_of_peak_sustained_elapsed",
+)
 _L2 = "lts__throughput.avg.pct_of_peak_sustained_elapsed"
 _L1 = "l1tex__throughput.avg.pct_of_peak_sustained_active"
 _WAVES = "launch__waves_per_multiprocessor"

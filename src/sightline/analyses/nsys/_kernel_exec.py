@@ -19,9 +19,13 @@ def phases(run: Run, names: str, nvtx_name: int) -> pl.DataFrame:
     Times are the session's. Kernels without a recorded launch call are left out.
     """
     calls = run.table("host_ops").select(
-        api_name().alias("api"), launch_id="host_op_id", api_pid="pid", tid="tid",
-        api_start="start_ns", api_end="end_ns",
-    )  # fmt: skip
+        api_name().alias("api"),
+        launch_id="host_op_id",
+        api_pid="pid",
+        tid="tid",
+        api_start="start_ns",
+        api_end="end_ns",
+    )
     wait = pl.col("start_ns") - pl.col("api_end")
     frame = (
         with_kernel_name(run, device_rows(run, "kernel"), names, nvtx_name)

@@ -40,9 +40,10 @@ def _with_trail(ranges: pl.DataFrame) -> pl.DataFrame:
     roots = ranges.filter(pl.col("up").is_null()).select(
         "host_op_id", level=pl.lit(0, pl.Int64), trail=pl.format(":{}", "number")
     )
-    found, below = [roots], ranges.filter(pl.col("up").is_not_null()).select(
-        "host_op_id", "up", "number"
-    )  # fmt: skip
+    found, below = (
+        [roots],
+        ranges.filter(pl.col("up").is_not_null()).select("host_op_id", "up", "number"),
+    )
     while below.height and found[-1].height:
         parents = found[-1].rename({"host_op_id": "up"})
         here = below.join(parents, on="up").select(
@@ -86,8 +87,9 @@ def _held_apart(run: Run, launches: pl.DataFrame, host: pl.DataFrame) -> pl.Data
         host.select(*thread, launch_id="host_op_id", call_start="start_ns", call_end="end_ns"),
         on="launch_id",
     )
-    spans = ranges.select(*(pl.col(c).alias(f"of_{c}") for c in thread), "host_op_id",
-                          "start_ns", "end_ns")  # fmt: skip
+    spans = ranges.select(
+        *(pl.col(c).alias(f"of_{c}") for c in thread), "host_op_id", "start_ns", "end_ns"
+    )
     return calls.join_where(
         spans,
         *(pl.col(c) == pl.col(f"of_{c}") for c in thread),

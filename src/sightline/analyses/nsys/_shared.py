@@ -29,14 +29,23 @@ ROWS = Param("rows", 50, "how many rows at most; 0 for all")
 
 # What nsys calls the kinds of MPI calls.
 MPI_SOURCES = {
-    "p2p": "p2p", "collective": "collectives", "start_wait": "startwait", "other": "other",
-}  # fmt: skip
+    "p2p": "p2p",
+    "collective": "collectives",
+    "start_wait": "startwait",
+    "other": "other",
+}
 
 _KINDS = {
-    "pageable": "Pageable", "pinned": "Pinned", "device": "Device", "array": "Array",
-    "managed": "Managed", "device static": "Device Static", "managed static": "Managed Static",
-    "host": "Host", "unified": "Managed",
-}  # fmt: skip
+    "pageable": "Pageable",
+    "pinned": "Pinned",
+    "device": "Device",
+    "array": "Array",
+    "managed": "Managed",
+    "device static": "Device Static",
+    "managed static": "Managed Static",
+    "host": "Host",
+    "unified": "Managed",
+}
 _DIRECTIONS = {"H": "Host", "D": "Device", "A": "Array", "P": "Peer"}
 
 

@@ -20,9 +20,13 @@ from sightline.model.declare import Analysis
 from sightline.model.run import Run
 
 _SHAPE = {
-    "GrdX": "grid_x", "GrdY": "grid_y", "GrdZ": "grid_z",
-    "BlkX": "block_x", "BlkY": "block_y", "BlkZ": "block_z",
-}  # fmt: skip
+    "GrdX": "grid_x",
+    "GrdY": "grid_y",
+    "GrdZ": "grid_z",
+    "BlkX": "block_x",
+    "BlkY": "block_y",
+    "BlkZ": "block_z",
+}
 
 ANALYSIS = Analysis(
     "cuda_gpu_trace",
@@ -58,9 +62,11 @@ def run(run: Run, *, names: str = "demangled", nvtx_name: int = 0) -> pl.DataFra
     """One row per operation, in order of start."""
     devices = run.table("devices").select("rank", "device_id", device_name="name")
     ops = session_time(device_rows(run, "kernel", "memcpy", "memset"), run, "start_ns").join(
-        devices.unique(["rank", "device_id"]), on=["rank", "device_id"], how="left",
+        devices.unique(["rank", "device_id"]),
+        on=["rank", "device_id"],
+        how="left",
         maintain_order="left",
-    )  # fmt: skip
+    )
     ops = with_kernel_name(run, ops, names, nvtx_name)
     is_kernel, is_fill = pl.col("kind") == "kernel", pl.col("kind") == "memset"
     return ops.sort("start_ns", "device_op_id").select(

@@ -17,8 +17,13 @@ _PHASES = {
     "K": ("ns", "kernel"),
 }
 _STATISTICS = ("Avg", "Med", "Min", "Max", "StdDev")
-_BY = {"PID": "api_pid", "TID": "tid", "DevId": "device_id", "API Name": "api",
-       "Kernel Name": "kernel"}  # fmt: skip
+_BY = {
+    "PID": "api_pid",
+    "TID": "tid",
+    "DevId": "device_id",
+    "API Name": "api",
+    "Kernel Name": "kernel",
+}
 
 ANALYSIS = Analysis(
     "cuda_kern_exec_sum",

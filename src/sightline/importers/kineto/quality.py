@@ -16,61 +16,74 @@ def checks(counted: Counted, facts: Facts) -> list[Quality]:
     if facts["without_device"]:
         found.append(
             Quality(
-                "without_device", "warning",
+                "without_device",
+                "warning",
                 "GPU operations that name no device were counted for device 0",
                 facts["without_device"],
             )
-        )  # fmt: skip
+        )
     if counted["not_events"]:
         found.append(
             Quality(
-                "not_events", "warning", "entries that are no events were skipped",
+                "not_events",
+                "warning",
+                "entries that are no events were skipped",
                 counted["not_events"],
             )
-        )  # fmt: skip
+        )
     if counted["negative_durations"]:
         found.append(
             Quality(
-                "negative_durations", "warning",
-                "events that end before they start were left out", counted["negative_durations"],
+                "negative_durations",
+                "warning",
+                "events that end before they start were left out",
+                counted["negative_durations"],
                 "Update PyTorch; clocks of some driver versions run backwards.",
             )
-        )  # fmt: skip
+        )
     if counted["unmatched_begins"]:
         found.append(
             Quality(
-                "unmatched_begins", "warning",
+                "unmatched_begins",
+                "warning",
                 "begin or end events without their other half were left out",
                 counted["unmatched_begins"],
             )
-        )  # fmt: skip
+        )
     unknown = counted["unknown_categories"]
     if unknown:
         # Stable: of equally frequent ones those that came first.
         named = ", ".join(name for name, _ in sorted(unknown, key=lambda u: -u[1])[:5])
         found.append(
             Quality(
-                "unknown_categories", "info",
+                "unknown_categories",
+                "info",
                 f"events of categories unknown to sightline are kept as host ranges: {named}",
                 sum(count for _, count in unknown),
             )
-        )  # fmt: skip
+        )
     if not facts["device_rows"]:
         found.append(
             Quality(
-                "no_device_ops", "warning", "no GPU operations were recorded: CPU side only", None,
+                "no_device_ops",
+                "warning",
+                "no GPU operations were recorded: CPU side only",
+                None,
                 "Record with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA].",
             )
-        )  # fmt: skip
+        )
     else:
         found += _device_checks(facts)
     if not facts["host_rows"]:
         found.append(
             Quality(
-                "no_host_ops", "warning", "no CPU side was recorded: idle has no cause", None,
+                "no_host_ops",
+                "warning",
+                "no CPU side was recorded: idle has no cause",
+                None,
                 "Record with ProfilerActivity.CPU too.",
             )
-        )  # fmt: skip
+        )
     else:
         found += _host_checks(facts)
     return found
@@ -82,20 +95,22 @@ def _device_checks(facts: Facts) -> list[Quality]:
     if unmatched:
         found.append(
             Quality(
-                "unmatched_launches", "info" if unmatched * 20 < height else "warning",
+                "unmatched_launches",
+                "info" if unmatched * 20 < height else "warning",
                 f"of {height:,} GPU operations have no launch call in the recording",
                 unmatched,
                 "Start recording before the work is launched, with CPU activity on.",
             )
-        )  # fmt: skip
+        )
     if facts["ambiguous"]:
         found.append(
             Quality(
-                "ambiguous_launches", "warning",
+                "ambiguous_launches",
+                "warning",
                 "correlation ids are used by several processes; the first was taken",
                 facts["ambiguous"],
             )
-        )  # fmt: skip
+        )
     if facts["zero_durations"]:
         found.append(
             Quality(
@@ -105,11 +120,13 @@ def _device_checks(facts: Facts) -> list[Quality]:
     if facts["whole_us"] and height >= 10:
         found.append(
             Quality(
-                "microsecond_clock", "info",
+                "microsecond_clock",
+                "info",
                 "times are whole microseconds: short kernels and gaps are off by up to 1 µs each",
-                None, "Record with PyTorch 2.3 or newer.",
+                None,
+                "Record with PyTorch 2.3 or newer.",
             )
-        )  # fmt: skip
+        )
     return found
 
 
@@ -118,22 +135,31 @@ def _host_checks(facts: Facts) -> list[Quality]:
     if not facts["has_python"] and not facts["has_stack"]:
         found.append(
             Quality(
-                "no_python_stacks", "info", "no Python stacks: causes are named by op, not by line",
-                None, "Record with with_stack=True.",
+                "no_python_stacks",
+                "info",
+                "no Python stacks: causes are named by op, not by line",
+                None,
+                "Record with with_stack=True.",
             )
-        )  # fmt: skip
+        )
     if not facts["has_steps"]:
         found.append(
             Quality(
-                "no_steps", "info", "no steps are marked", None,
+                "no_steps",
+                "info",
+                "no steps are marked",
+                None,
                 "Call prof.step() once per iteration.",
             )
-        )  # fmt: skip
+        )
     elif facts["step_names"] == 1:
         found.append(
             Quality(
-                "one_step", "info", "one step only: nothing can be said on how steps vary", None,
+                "one_step",
+                "info",
+                "one step only: nothing can be said on how steps vary",
+                None,
                 "Record at least three steps after the warm-up.",
             )
-        )  # fmt: skip
+        )
     return found

@@ -15,9 +15,14 @@ from typing import Any
 from sightline.units import INT64_MAX, microseconds_to_ns
 
 _TEXTS = (
-    "Call stack", "Python module id", "Collective name", "Process Group Name", "Process Group ID",
-    "Process Group Description", "dtype",
-)  # fmt: skip
+    "Call stack",
+    "Python module id",
+    "Collective name",
+    "Process Group Name",
+    "Process Group ID",
+    "Process Group Description",
+    "dtype",
+)
 
 
 def strict(event: Any) -> bytes | None:

@@ -199,9 +199,16 @@ def _devices(header: dict[str, Any], used: list[int]) -> pl.DataFrame:
     for number in used:
         found.setdefault(number, {})
     names = (
-        "vendor", "name", "sm_count", "memory_bytes", "compute_capability", "warp_size",
-        "max_threads_per_sm", "registers_per_sm", "shared_bytes_per_sm",
-    )  # fmt: skip
+        "vendor",
+        "name",
+        "sm_count",
+        "memory_bytes",
+        "compute_capability",
+        "warp_size",
+        "max_threads_per_sm",
+        "registers_per_sm",
+        "shared_bytes_per_sm",
+    )
     texts = {"vendor", "name", "compute_capability"}
     ordered = sorted(found)
     return pl.DataFrame(
@@ -240,9 +247,12 @@ def _threads(counted: Counted, facts: Facts) -> pl.DataFrame:
             "thread_name": [counted["thread_names"].get((p, t)) for p, t in used],
         },
         schema={
-            "pid": pl.Int64, "tid": pl.Int64, "process_name": pl.String, "thread_name": pl.String
+            "pid": pl.Int64,
+            "tid": pl.Int64,
+            "process_name": pl.String,
+            "thread_name": pl.String,
         },
-    )  # fmt: skip
+    )
 
 
 def _recording(

@@ -58,10 +58,13 @@ def read(source: Source, options: ImportOptions) -> Imported:
     if broken:
         quality.append(
             Quality(
-                "damaged_parts", "error", "rows with too few or too many columns were left out",
-                broken, "Print the table again.",
+                "damaged_parts",
+                "error",
+                "rows with too few or too many columns were left out",
+                broken,
+                "Print the table again.",
             )
-        )  # fmt: skip
+        )
     return Imported(
         tables=rows.tables(),
         recording={

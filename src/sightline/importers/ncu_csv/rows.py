@@ -176,12 +176,14 @@ class KernelRows:
         """What limits the conclusions that a table allows."""
         return [
             Quality(
-                "printed_values", "info",
+                "printed_values",
+                "info",
                 "values are as printed, rounded to two or three decimals; per-instruction values, "
-                "samples and source lines are not in a CSV", None,
+                "samples and source lines are not in a CSV",
+                None,
                 "Give the .ncu-rep report itself:  ncu -o NAME ...",
             )
-        ]  # fmt: skip
+        ]
 
 
 def _int(text: str) -> int | None:

@@ -6,15 +6,34 @@ import re
 
 _PREFIXES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 _TIMES = {
-    "nsecond": 1.0, "usecond": 1e3, "msecond": 1e6, "second": 1e9, "minute": 60e9, "hour": 3600e9,
-    "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9, "nsec": 1.0, "usec": 1e3, "msec": 1e6, "sec": 1e9,
-}  # fmt: skip
+    "nsecond": 1.0,
+    "usecond": 1e3,
+    "msecond": 1e6,
+    "second": 1e9,
+    "minute": 60e9,
+    "hour": 3600e9,
+    "ns": 1.0,
+    "us": 1e3,
+    "ms": 1e6,
+    "s": 1e9,
+    "nsec": 1.0,
+    "usec": 1e3,
+    "msec": 1e6,
+    "sec": 1e9,
+}
 # What a unit is called in the tables. Anything else keeps its own word.
 _WORDS = {
-    "byte": "bytes", "cycle": "cycles", "sector": "sectors", "request": "requests",
-    "warp": "warps", "thread": "threads", "block": "blocks", "wavefront": "wavefronts",
-    "register": "registers", "": None,
-}  # fmt: skip
+    "byte": "bytes",
+    "cycle": "cycles",
+    "sector": "sectors",
+    "request": "requests",
+    "warp": "warps",
+    "thread": "threads",
+    "block": "blocks",
+    "wavefront": "wavefronts",
+    "register": "registers",
+    "": None,
+}
 _NUMBER = re.compile(r"^[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?:[eE][-+]?\d+)?$")
 
 

@@ -23,59 +23,74 @@ def checks(report: Report, rows: Rows, code: Code, damaged: int) -> list[Quality
     if code.notes:
         found.append(
             Quality(
-                "unreadable_code", "warning",
-                f"GPU code could not be read in full: {code.notes[0]}", len(code.notes),
+                "unreadable_code",
+                "warning",
+                f"GPU code could not be read in full: {code.notes[0]}",
+                len(code.notes),
             )
-        )  # fmt: skip
+        )
     if rows.wrong_opcodes:
         named = ", ".join(sorted(rows.wrong_opcodes)[:5])
         found.append(
             Quality(
-                "unknown_encoding", "info",
+                "unknown_encoding",
+                "info",
                 f"instructions of this GPU are not decoded: counts differ for {named}",
                 sum(rows.wrong_opcodes.values()),
             )
-        )  # fmt: skip
+        )
     if not rows.kernels:
         found.append(
             Quality(
-                "no_kernels", "warning", "the report holds no profiled kernels", None,
+                "no_kernels",
+                "warning",
+                "the report holds no profiled kernels",
+                None,
                 "Check the kernel filter (-k, --launch-count) and that the program uses the GPU.",
             )
-        )  # fmt: skip
+        )
         return found
     if _SOL not in set(rows.metrics.metric):
         found.append(
             Quality(
-                "no_speed_of_light", "warning",
+                "no_speed_of_light",
+                "warning",
                 "no throughput metrics were recorded: what bounds the kernels cannot be said",
-                None, "Record with  ncu --set full  (or at least --section SpeedOfLight).",
+                None,
+                "Record with  ncu --set full  (or at least --section SpeedOfLight).",
             )
-        )  # fmt: skip
+        )
     locked = sum(bool(k["clocks_locked"]) for k in rows.kernels)
     if locked:
         found.append(
             Quality(
-                "clocks_locked", "info",
+                "clocks_locked",
+                "info",
                 "kernels ran with locked clocks and flushed caches: their durations are not "
-                "those of the program", locked,
+                "those of the program",
+                locked,
                 "Take times from a timeline recording; ncu --clock-control none --cache-control "
                 "none comes nearer to them.",
             )
-        )  # fmt: skip
+        )
     if rows.dropped_sample_bytes:
         found.append(
             Quality(
-                "dropped_samples", "warning", "bytes of warp samples were dropped",
-                rows.dropped_sample_bytes, "Record with a larger --warp-sampling-interval.",
+                "dropped_samples",
+                "warning",
+                "bytes of warp samples were dropped",
+                rows.dropped_sample_bytes,
+                "Record with a larger --warp-sampling-interval.",
             )
-        )  # fmt: skip
+        )
     if rows.unsupported:
         found.append(
             Quality(
-                "unsupported_device", "warning",
+                "unsupported_device",
+                "warning",
                 "kernels ran on a device that this version of Nsight Compute does not support",
-                rows.unsupported, "Record with a newer Nsight Compute.",
+                rows.unsupported,
+                "Record with a newer Nsight Compute.",
             )
-        )  # fmt: skip
+        )
     return found

@@ -19,9 +19,17 @@ _SPEEDUP = {0: "unknown", 1: "local", 2: "global"}
 _SAMPLED = "smsp__pcsamp_warps_issue_stalled_"
 # Instances of these metrics are settings, links or times: never code addresses.
 _NOT_CODE = (
-    "launch__", "device__", "nvlink__", "numa__", "c2clink__", "profiler__", "pmsampling:",
-    "breakdown:", "group:", "regex:",
-)  # fmt: skip
+    "launch__",
+    "device__",
+    "nvlink__",
+    "numa__",
+    "c2clink__",
+    "profiler__",
+    "pmsampling:",
+    "breakdown:",
+    "group:",
+    "regex:",
+)
 
 Row = dict[str, Any]
 
@@ -114,9 +122,11 @@ class Rows:
                 number = _int(message.get("Id"))
                 # Focus metrics and speed-ups may stand in an item of their own, with its number.
                 focus = [
-                    f for i in items for f in i.get("FocusMetrics", [])
+                    f
+                    for i in items
+                    for f in i.get("FocusMetrics", [])
                     if i is item or ("Message" not in i and _int(f.get("MessageId")) == number)
-                ]  # fmt: skip
+                ]
                 self.rules.append(
                     {
                         **base,

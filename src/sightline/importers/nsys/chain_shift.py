@@ -43,7 +43,9 @@ def moved_back(calls: pl.DataFrame, db: Database) -> tuple[pl.DataFrame, bool]:
         return calls, False
     back = ordered.select("_gtid", "start_ns", "name", moved=pl.col("id").shift(-1).over("_gtid"))
     mended = calls.join(
-        back.unique(["_gtid", "start_ns", "name"]), on=["_gtid", "start_ns", "name"], how="left",
+        back.unique(["_gtid", "start_ns", "name"]),
+        on=["_gtid", "start_ns", "name"],
+        how="left",
         maintain_order="left",
-    )  # fmt: skip
+    )
     return mended.with_columns(id="moved").drop("moved"), True

@@ -11,36 +11,69 @@ import polars as pl
 from sightline.algebra.constants import empty
 
 COPY_KINDS = {
-    1: "HtoD", 2: "DtoH", 3: "HtoA", 4: "AtoH", 5: "AtoA", 6: "AtoD", 7: "DtoA", 8: "DtoD",
-    9: "HtoH", 10: "PtoP", 11: "UVM HtoD", 12: "UVM DtoH", 13: "UVM DtoD",
-}  # fmt: skip
+    1: "HtoD",
+    2: "DtoH",
+    3: "HtoA",
+    4: "AtoH",
+    5: "AtoA",
+    6: "AtoD",
+    7: "DtoA",
+    8: "DtoD",
+    9: "HtoH",
+    10: "PtoP",
+    11: "UVM HtoD",
+    12: "UVM DtoH",
+    13: "UVM DtoD",
+}
 MEMORY_KINDS = {
-    0: "pageable", 1: "pinned", 2: "device", 3: "array", 4: "managed", 5: "device static",
+    0: "pageable",
+    1: "pinned",
+    2: "device",
+    3: "array",
+    4: "managed",
+    5: "device static",
     6: "managed static",
-}  # fmt: skip
+}
 LAUNCH_TYPES = {
-    1: "regular", 2: "cooperative single device", 3: "cooperative multi device",
-}  # fmt: skip
+    1: "regular",
+    2: "cooperative single device",
+    3: "cooperative multi device",
+}
 MIGRATION_CAUSES = {
-    1: "user prefetch", 2: "page fault", 3: "speculative prefetch", 4: "eviction",
+    1: "user prefetch",
+    2: "page fault",
+    3: "speculative prefetch",
+    4: "eviction",
     5: "access counters",
-}  # fmt: skip
+}
 ACCESS_TYPES = {1: "read", 2: "write", 3: "atomic", 4: "prefetch"}
 SYNC_KINDS = {1: "event", 2: "stream_wait_event", 3: "stream", 4: "context"}
 # CUPTI_ACTIVITY_KIND_OVERHEAD; (CUDA) is the application's own cost, (Profiler) the profiler's.
 OVERHEAD_TYPES = {
-    1: "Unknown", 2: "Driver JIT compiler (CUDA)", 3: "Buffer flush (Profiler)",
-    4: "Instrumentation (Profiler)", 5: "Resource creation/destruction (Profiler)",
-    6: "Runtime module loading (CUDA)", 7: "Lazy function loading (CUDA)",
+    1: "Unknown",
+    2: "Driver JIT compiler (CUDA)",
+    3: "Buffer flush (Profiler)",
+    4: "Instrumentation (Profiler)",
+    5: "Resource creation/destruction (Profiler)",
+    6: "Runtime module loading (CUDA)",
+    7: "Lazy function loading (CUDA)",
     8: "Command buffer full (CUDA)",
-}  # fmt: skip
+}
 PROFILER_OVERHEAD = "Profiler"  # PROFILER_OVERHEAD rows, whose types are not documented
 POOL_ACTIONS = {1: "created", 2: "destroyed", 3: "trimmed"}
 POOL_TYPES = {1: "local", 2: "imported"}
 THREAD_STATES = {
-    1: "running", 2: "interruptible", 3: "uninterruptible", 4: "stopped", 5: "terminated",
-    6: "unscheduled", 7: "waiting", 8: "OS runtime", 9: "initialized", 10: "transition",
-}  # fmt: skip
+    1: "running",
+    2: "interruptible",
+    3: "uninterruptible",
+    4: "stopped",
+    5: "terminated",
+    6: "unscheduled",
+    7: "waiting",
+    8: "OS runtime",
+    9: "initialized",
+    10: "transition",
+}
 BLOCK_REASONS = {
     2: "sigsuspend", 3: "stopped", 4: "nanosleep", 5: "interrupt", 6: "mutex",
     7: "condition variable", 8: "semaphore", 9: "join", 10: "sigwaitinfo", 12: "send",

@@ -10,9 +10,16 @@ from sightline.importers.nsys.codes import NONE_32, complete, decoded, known, le
 from sightline.importers.nsys.database import Database
 
 _SHARED = (
-    "start", "end", "deviceId", "contextId", "greenContextId", "streamId", "correlationId",
-    "globalPid", "graphNodeId",
-)  # fmt: skip
+    "start",
+    "end",
+    "deviceId",
+    "contextId",
+    "greenContextId",
+    "streamId",
+    "correlationId",
+    "globalPid",
+    "graphNodeId",
+)
 _KERNEL = (
     *_SHARED, "demangledName", "shortName", "mangledName", "launchType", "registersPerThread",
     "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ", "staticSharedMemory",
@@ -22,14 +29,30 @@ _KERNEL = (
 )  # fmt: skip
 # What is only passed on; of millions of kernels these columns would be most of the memory.
 _PASSED_ON = (
-    "registersPerThread", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ",
-    "staticSharedMemory", "dynamicSharedMemory", "localMemoryPerThread", "localMemoryTotal",
+    "registersPerThread",
+    "gridX",
+    "gridY",
+    "gridZ",
+    "blockX",
+    "blockY",
+    "blockZ",
+    "staticSharedMemory",
+    "dynamicSharedMemory",
+    "localMemoryPerThread",
+    "localMemoryTotal",
     "sharedMemoryExecuted",
-)  # fmt: skip
+)
 _MEMCPY = (
-    *_SHARED, "bytes", "copyKind", "srcKind", "dstKind", "srcDeviceId", "dstDeviceId",
-    "migrationCause", "virtualAddress",
-)  # fmt: skip
+    *_SHARED,
+    "bytes",
+    "copyKind",
+    "srcKind",
+    "dstKind",
+    "srcDeviceId",
+    "dstDeviceId",
+    "migrationCause",
+    "virtualAddress",
+)
 _RENAMED = {
     "start": "start_ns", "end": "end_ns", "contextId": "context_id", "streamId": "stream_id",
     "greenContextId": "green_context_id", "correlationId": "correlation_id",
@@ -55,9 +78,10 @@ def read(db: Database) -> pl.DataFrame:
     named = [lean(part).with_columns(pl.col("name").cast(pl.Categorical)) for part in parts]
     frame = pl.concat(named, how="diagonal") if parts else pl.DataFrame()
     frame = complete(
-        frame, ("start", "end", "deviceId", "globalPid", "correlationId", "graphNodeId"),
+        frame,
+        ("start", "end", "deviceId", "globalPid", "correlationId", "graphNodeId"),
         ("kind", "name"),
-    )  # fmt: skip
+    )
     return frame.rename({k: v for k, v in _RENAMED.items() if k in frame.columns}).rename(
         {"globalPid": "_gpid"}
     )
@@ -110,11 +134,20 @@ def _copies(db: Database) -> pl.DataFrame:
 
 # Exports before 2021 carry no such table.
 _COPY_LABELS = {
-    1: "Host-to-Device", 2: "Device-to-Host", 3: "Host-to-Array", 4: "Array-to-Host",
-    5: "Array-to-Array", 6: "Array-to-Device", 7: "Device-to-Array", 8: "Device-to-Device",
-    9: "Host-to-Host", 10: "Peer-to-Peer", 11: "Unified Host-to-Device",
-    12: "Unified Device-to-Host", 13: "Unified Device-to-Device",
-}  # fmt: skip
+    1: "Host-to-Device",
+    2: "Device-to-Host",
+    3: "Host-to-Array",
+    4: "Array-to-Host",
+    5: "Array-to-Array",
+    6: "Array-to-Device",
+    7: "Device-to-Array",
+    8: "Device-to-Device",
+    9: "Host-to-Host",
+    10: "Peer-to-Peer",
+    11: "Unified Host-to-Device",
+    12: "Unified Device-to-Host",
+    13: "Unified Device-to-Device",
+}
 
 
 def _fills(db: Database) -> pl.DataFrame:
@@ -184,18 +217,30 @@ def syncs(db: Database) -> pl.DataFrame:
     """Waits, with the stream and call that recorded the event that they wait for."""
     frame = db.ints(
         "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
-        ("start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid",
-         "syncType", "eventId", "eventSyncId"),
-    )  # fmt: skip
+        (
+            "start",
+            "end",
+            "deviceId",
+            "contextId",
+            "streamId",
+            "correlationId",
+            "globalPid",
+            "syncType",
+            "eventId",
+            "eventSyncId",
+        ),
+    )
     recorded = (
         events(db)
         .filter(pl.col("event_sync_id").is_not_null())
         .select(
-            "_gpid", "event_sync_id", wait_on_stream_id="stream_id",
+            "_gpid",
+            "event_sync_id",
+            wait_on_stream_id="stream_id",
             recorded_by_correlation_id="correlation_id",
         )
         .unique(["_gpid", "event_sync_id"], keep="first", maintain_order=True)
-    )  # fmt: skip
+    )
     return frame.select(
         kind=decoded("syncType", codes.SYNC_KINDS).fill_null("unknown"),
         _gpid="globalPid",
@@ -216,9 +261,17 @@ def events(db: Database) -> pl.DataFrame:
     # The first column decides whether there are rows; older exports have no timestamp.
     frame = db.ints(
         "CUPTI_ACTIVITY_KIND_CUDA_EVENT",
-        ("eventId", "timestamp", "deviceId", "contextId", "streamId", "correlationId", "globalPid",
-         "eventSyncId"),
-    )  # fmt: skip
+        (
+            "eventId",
+            "timestamp",
+            "deviceId",
+            "contextId",
+            "streamId",
+            "correlationId",
+            "globalPid",
+            "eventSyncId",
+        ),
+    )
     return frame.select(
         time_ns=known("timestamp", 0),
         device_id="deviceId",

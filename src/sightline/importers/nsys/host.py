@@ -19,13 +19,23 @@ from sightline.importers.nsys.database import Database
 
 # Outer first where two ranges start and end together.
 _LAYERS = (
-    "step", "annotation", "mpi", "openacc", "openmp", "library", "runtime", "driver", "os",
+    "step",
+    "annotation",
+    "mpi",
+    "openacc",
+    "openmp",
+    "library",
+    "runtime",
+    "driver",
+    "os",
     "overhead",
-)  # fmt: skip
+)
 _MPI = {
-    "MPI_P2P_EVENTS": "p2p", "MPI_COLLECTIVES_EVENTS": "collective",
-    "MPI_START_WAIT_EVENTS": "start_wait", "MPI_OTHER_EVENTS": "other",
-}  # fmt: skip
+    "MPI_P2P_EVENTS": "p2p",
+    "MPI_COLLECTIVES_EVENTS": "collective",
+    "MPI_START_WAIT_EVENTS": "start_wait",
+    "MPI_OTHER_EVENTS": "other",
+}
 _LIBRARIES = ("CUBLAS_EVENTS", "CUDNN_EVENTS", "NVVIDEO_DECODER_API", "NVVIDEO_ENCODER_API")
 # UCX: point-to-point transport below MPI and NCCL; its ranges have the form of the MPI ones.
 _UCX = ("UCP_SUBMIT_EVENTS", "UCP_PROGRESS_EVENTS", "UCP_EVENTS")
@@ -103,9 +113,17 @@ def _runtime(db: Database, chains: pl.DataFrame) -> tuple[pl.DataFrame, bool]:
     """Runtime and driver calls; whether their call chains had to be moved to their own call."""
     frame = db.ints(
         "CUPTI_ACTIVITY_KIND_RUNTIME",
-        ("start", "end", "eventClass", "globalTid", "correlationId", "nameId", "returnValue",
-         "callchainId"),
-    )  # fmt: skip
+        (
+            "start",
+            "end",
+            "eventClass",
+            "globalTid",
+            "correlationId",
+            "nameId",
+            "returnValue",
+            "callchainId",
+        ),
+    )
     frame = db.named(_without_echoes(frame), name="nameId")
     is_runtime = pl.col("eventClass") == codes.EVENT_CLASS_RUNTIME
     layer = pl.when(is_runtime).then(pl.lit("runtime")).otherwise(pl.lit("driver"))
@@ -152,9 +170,9 @@ def _with_stack(frame: pl.DataFrame, chains: pl.DataFrame) -> pl.DataFrame:
 
 def _os(db: Database, chains: pl.DataFrame) -> pl.DataFrame:
     frame = db.ints(
-        "OSRT_API", ("start", "end", "eventClass", "globalTid", "nameId", "returnValue",
-                     "callchainId"),
-    )  # fmt: skip
+        "OSRT_API",
+        ("start", "end", "eventClass", "globalTid", "nameId", "returnValue", "callchainId"),
+    )
     frame = db.named(frame, name="nameId").select(
         start_ns="start",
         end_ns="end",
@@ -212,9 +230,19 @@ def _profiler_overhead(db: Database) -> pl.DataFrame:
 
 
 _MPI_COLUMNS = (
-    "start", "end", "globalTid", "textId", "commHandle", "commUid", "tag", "remoteRank",
-    "rootRank", "size", "recvSize", "requestHandle",
-)  # fmt: skip
+    "start",
+    "end",
+    "globalTid",
+    "textId",
+    "commHandle",
+    "commUid",
+    "tag",
+    "remoteRank",
+    "rootRank",
+    "size",
+    "recvSize",
+    "requestHandle",
+)
 
 
 def _mpi(db: Database) -> pl.DataFrame:

@@ -13,9 +13,20 @@ from sightline.importers.nsys.database import Database
 
 _TABLE = "NVTX_EVENTS"
 _COLUMNS = (
-    "start", "end", "eventType", "category", "globalTid", "endGlobalTid", "textId", "domainId",
-    "uint64Value", "int64Value", "uint32Value", "int32Value", "jsonTextId",
-)  # fmt: skip
+    "start",
+    "end",
+    "eventType",
+    "category",
+    "globalTid",
+    "endGlobalTid",
+    "textId",
+    "domainId",
+    "uint64Value",
+    "int64Value",
+    "uint32Value",
+    "int32Value",
+    "jsonTextId",
+)
 _TORCH_STEP = "ProfilerStep#"  # torch.profiler's own name of a step, as emit_nvtx passes it on
 
 
@@ -92,14 +103,19 @@ def _with_names(frame: pl.DataFrame) -> pl.DataFrame:
         .select("_gpid", "domainId", "category", category_name="text")
         .unique(["_gpid", "domainId", "category"], keep="last", maintain_order=True)
     )
-    return frame.join(
-        domains, on=["_gpid", "domainId"], how="left", maintain_order="left"
-    ).join(
-        categories, on=["_gpid", "domainId", "category"], how="left", nulls_equal=True,
-        maintain_order="left",
-    ).with_columns(
-        category_name=pl.coalesce("category_name", pl.col("category").cast(pl.String))
-    )  # fmt: skip
+    return (
+        frame.join(domains, on=["_gpid", "domainId"], how="left", maintain_order="left")
+        .join(
+            categories,
+            on=["_gpid", "domainId", "category"],
+            how="left",
+            nulls_equal=True,
+            maintain_order="left",
+        )
+        .with_columns(
+            category_name=pl.coalesce("category_name", pl.col("category").cast(pl.String))
+        )
+    )
 
 
 def _with_payload(frame: pl.DataFrame, db: Database) -> pl.DataFrame:
@@ -128,19 +144,30 @@ _HEADER = struct.Struct("<IIIIQQ")
 # Types of schema entries, from nvToolsExtPayload.h: the ones that NCCL uses.
 _FIELD_TYPES = {3: "<b", 4: "<B", 5: "<i", 6: "<I", 7: "<q", 8: "<Q", 17: "<i", 18: "<Q", 22: "<Q"}
 _OPS = {
-    "ncclAllReduce": "allreduce", "ncclAllGather": "allgather",
-    "ncclReduceScatter": "reducescatter", "ncclBroadcast": "broadcast", "ncclBcast": "broadcast",
-    "ncclReduce": "reduce", "ncclSend": "send", "ncclRecv": "recv", "ncclAllToAll": "alltoall",
-    "ncclAlltoAll": "alltoall", "ncclGather": "gather", "ncclScatter": "scatter",
-}  # fmt: skip
+    "ncclAllReduce": "allreduce",
+    "ncclAllGather": "allgather",
+    "ncclReduceScatter": "reducescatter",
+    "ncclBroadcast": "broadcast",
+    "ncclBcast": "broadcast",
+    "ncclReduce": "reduce",
+    "ncclSend": "send",
+    "ncclRecv": "recv",
+    "ncclAllToAll": "alltoall",
+    "ncclAlltoAll": "alltoall",
+    "ncclGather": "gather",
+    "ncclScatter": "scatter",
+}
 
 
 def nccl_payloads(db: Database) -> pl.DataFrame:
     """What NCCL's ranges say of their operation: rowid, op, group, group_size, bytes, peer."""
     schema: dict[str, Any] = {
-        "rowid": pl.Int64, "group": pl.String, "bytes": pl.Int64, "peer": pl.Int64,
+        "rowid": pl.Int64,
+        "group": pl.String,
+        "bytes": pl.Int64,
+        "peer": pl.Int64,
         "group_size": pl.Int64,
-    }  # fmt: skip
+    }
     if not db.has(_TABLE, "binaryData") or not db.has("NVTX_PAYLOAD_SCHEMA_ENTRIES", "schemaId"):
         return pl.DataFrame(schema=schema)
     entries = db.rows("NVTX_PAYLOAD_SCHEMA_ENTRIES", ["schemaId", "type", "name", "offset"])

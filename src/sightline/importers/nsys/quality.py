@@ -21,19 +21,29 @@ def of_file(db: Database, meta: dict[str, str], *, has_clock: bool) -> list[Qual
     again = "Export it again:  nsys export --type sqlite REPORT.nsys-rep"
     if db.cut_off:
         found.append(
-            Quality("cut_off", "error", "the file is cut off: its last tables are missing", None,
-                    again)
-        )  # fmt: skip
+            Quality(
+                "cut_off", "error", "the file is cut off: its last tables are missing", None, again
+            )
+        )
     for table, why in sorted(db.lost.items()):
         found.append(
-            Quality("damaged_table", "error",
-                    f"table {table} could be read in part only ({why})", None, again)
-        )  # fmt: skip
+            Quality(
+                "damaged_table",
+                "error",
+                f"table {table} could be read in part only ({why})",
+                None,
+                again,
+            )
+        )
     for table, count in sorted(db.malformed.items()):
         found.append(
-            Quality("malformed_values", "warning",
-                    f"values of {table} that are no integers were left out", count)
-        )  # fmt: skip
+            Quality(
+                "malformed_values",
+                "warning",
+                f"values of {table} that are no integers were left out",
+                count,
+            )
+        )
     schema = target.version(meta)
     if schema is None:
         found.append(
@@ -42,29 +52,37 @@ def of_file(db: Database, meta: dict[str, str], *, has_clock: bool) -> list[Qual
     elif schema[:2] > NEWEST_KNOWN:
         found.append(
             Quality(
-                "newer_schema", "warning" if schema[0] > NEWEST_KNOWN[0] else "info",
+                "newer_schema",
+                "warning" if schema[0] > NEWEST_KNOWN[0] else "info",
                 f"the export's schema {schema[0]}.{schema[1]} is newer than "
                 f"{NEWEST_KNOWN[0]}.{NEWEST_KNOWN[1]}, the newest that this version knows: "
-                "renamed columns are read as missing", None, "Update sightline.",
+                "renamed columns are read as missing",
+                None,
+                "Update sightline.",
             )
-        )  # fmt: skip
+        )
     if has_clock:
         found.append(
             Quality(
-                "wall_clock", "info",
+                "wall_clock",
+                "info",
                 "with other files it shares only the wall clock that each session read at its "
-                "start: between machines good to about 1 ms under NTP", None,
+                "start: between machines good to about 1 ms under NTP",
+                None,
                 "Synchronise the machines' clocks (PTP), or record all ranks in one session.",
             )
-        )  # fmt: skip
+        )
     else:
         found.append(
             Quality(
-                "no_wall_clock", "warning",
+                "no_wall_clock",
+                "warning",
                 "the export does not say when the session began: its times cannot be aligned "
-                "with other files", None, "Export with a newer nsys.",
+                "with other files",
+                None,
+                "Export with a newer nsys.",
             )
-        )  # fmt: skip
+        )
     return found + _diagnostics(db)
 
 
@@ -96,45 +114,75 @@ def of_tables(
     found = _device(db, ops, host, counts, shared_devices)
     if counts["open"]:
         found.append(
-            Quality("open_ranges", "info",
-                    "NVTX ranges never ended: they are taken to end with the recording",
-                    counts["open"])
-        )  # fmt: skip
+            Quality(
+                "open_ranges",
+                "info",
+                "NVTX ranges never ended: they are taken to end with the recording",
+                counts["open"],
+            )
+        )
     if counts["shifted_chains"]:
         found.append(
-            Quality("shifted_call_chains", "warning",
-                    "each CUDA call was recorded with the call chain of the call before it; the "
-                    "chains were moved back to their own calls", None,
-                    "Record with a newer Nsight Systems.")
-        )  # fmt: skip
+            Quality(
+                "shifted_call_chains",
+                "warning",
+                "each CUDA call was recorded with the call chain of the call before it; the "
+                "chains were moved back to their own calls",
+                None,
+                "Record with a newer Nsight Systems.",
+            )
+        )
     if counts["negative"]:
         found.append(
-            Quality("negative_durations", "warning",
-                    "events that end before they start were left out", counts["negative"])
-        )  # fmt: skip
+            Quality(
+                "negative_durations",
+                "warning",
+                "events that end before they start were left out",
+                counts["negative"],
+            )
+        )
     layers = set(host.select(pl.col("layer").unique()).to_series())
     if not layers & {"runtime", "driver"}:
         found.append(
-            Quality("no_host_ops", "warning", "no CUDA API calls were recorded: idle has no cause",
-                    None, "Record with --trace=cuda,nvtx,osrt.")
-        )  # fmt: skip
+            Quality(
+                "no_host_ops",
+                "warning",
+                "no CUDA API calls were recorded: idle has no cause",
+                None,
+                "Record with --trace=cuda,nvtx,osrt.",
+            )
+        )
     if not layers & {"annotation", "step"}:
         found.append(
-            Quality("no_annotations", "info", "no NVTX ranges: time cannot be given to parts of "
-                    "the program", None,
-                    "Mark steps with torch.cuda.nvtx.range or nvtx.annotate, and record with "
-                    "--trace=cuda,nvtx.")
-        )  # fmt: skip
+            Quality(
+                "no_annotations",
+                "info",
+                "no NVTX ranges: time cannot be given to parts of the program",
+                None,
+                "Mark steps with torch.cuda.nvtx.range or nvtx.annotate, and record with "
+                "--trace=cuda,nvtx.",
+            )
+        )
     if "step" not in layers:
         found.append(
-            Quality("no_steps", "info", "no steps are marked", None,
-                    "Name an NVTX range of each iteration 'ProfilerStep#<N>'.")
-        )  # fmt: skip
+            Quality(
+                "no_steps",
+                "info",
+                "no steps are marked",
+                None,
+                "Name an NVTX range of each iteration 'ProfilerStep#<N>'.",
+            )
+        )
     if not db.count("COMPOSITE_EVENTS"):
         found.append(
-            Quality("no_cpu_samples", "info", "no CPU samples: host time has no call stacks", None,
-                    "Record with --sample=process-tree, and --python-sampling=true for Python.")
-        )  # fmt: skip
+            Quality(
+                "no_cpu_samples",
+                "info",
+                "no CPU samples: host time has no call stacks",
+                None,
+                "Record with --sample=process-tree, and --python-sampling=true for Python.",
+            )
+        )
     return found
 
 
@@ -148,33 +196,45 @@ def _device(
     found = []
     if ops.is_empty():
         found.append(
-            Quality("no_device_ops", "warning", "no GPU operations were recorded", None,
-                    "Record with --trace=cuda, and check the profiler's messages.")
-        )  # fmt: skip
+            Quality(
+                "no_device_ops",
+                "warning",
+                "no GPU operations were recorded",
+                None,
+                "Record with --trace=cuda, and check the profiler's messages.",
+            )
+        )
     if counts["without_device"]:
         found.append(
-            Quality("without_device", "warning",
-                    "GPU operations that name no device were counted for device 0",
-                    counts["without_device"])
-        )  # fmt: skip
+            Quality(
+                "without_device",
+                "warning",
+                "GPU operations that name no device were counted for device 0",
+                counts["without_device"],
+            )
+        )
     for device in shared_devices:
         found.append(
             Quality(
-                "shared_device_number", "warning",
+                "shared_device_number",
+                "warning",
                 f"several processes call a GPU their device {device}, and the export does not "
-                "say whether it is the same one: it is taken for one", None,
+                "say whether it is the same one: it is taken for one",
+                None,
                 "Export with nsys 2023.3 or newer, which writes TARGET_INFO_CUDA_DEVICE.",
             )
-        )  # fmt: skip
+        )
     unmatched = ops.get_column("launch_id").null_count()
     if unmatched:
         found.append(
             Quality(
-                "unmatched_launches", "info" if unmatched * 20 < ops.height else "warning",
-                f"of {ops.height:,} GPU operations have no launch call in the recording", unmatched,
+                "unmatched_launches",
+                "info" if unmatched * 20 < ops.height else "warning",
+                f"of {ops.height:,} GPU operations have no launch call in the recording",
+                unmatched,
                 "Start recording before the work is launched.",
             )
-        )  # fmt: skip
+        )
     zero = ops.select((pl.col("start_ns") == pl.col("end_ns")).sum()).item()
     if zero:
         found.append(Quality("zero_durations", "info", "GPU operations have no length", zero))
@@ -186,10 +246,15 @@ def _graphs(db: Database, ops: pl.DataFrame, host: pl.DataFrame) -> list[Quality
     whole = ops.select((pl.col("kind") == "graph").sum()).item()
     if whole:
         return [
-            Quality("graphs_recorded_whole", "warning",
-                    "graph launches were recorded whole: the GPU is busy in them, but with which "
-                    "kernels, and with what gaps, is not known", whole, remedy)
-        ]  # fmt: skip
+            Quality(
+                "graphs_recorded_whole",
+                "warning",
+                "graph launches were recorded whole: the GPU is busy in them, but with which "
+                "kernels, and with what gaps, is not known",
+                whole,
+                remedy,
+            )
+        ]
     names = host.get_column("name").unique()
     launching = names.filter(names.cast(pl.String).str.contains(_GRAPH_LAUNCH))
     if launching.is_empty():
@@ -200,7 +265,11 @@ def _graphs(db: Database, ops: pl.DataFrame, host: pl.DataFrame) -> list[Quality
     if launches.is_empty() or ops.get_column("graph_node_id").null_count() < ops.height:
         return []
     return [
-        Quality("graphs_not_recorded", "error",
-                "graph launches left no trace on the device: time that looks idle may be theirs",
-                launches.height, remedy)
-    ]  # fmt: skip
+        Quality(
+            "graphs_not_recorded",
+            "error",
+            "graph launches left no trace on the device: time that looks idle may be theirs",
+            launches.height,
+            remedy,
+        )
+    ]

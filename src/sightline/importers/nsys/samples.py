@@ -78,8 +78,10 @@ def _network(db: Database, *, keep_identity: bool) -> pl.DataFrame:
         )
         rows = rows.join(
             names.unique(["metricsListId", "metricsIdx"], keep="first"),
-            on=["metricsListId", "metricsIdx"], how="left", maintain_order="left",
-        ).join(cards, on="globalId", how="left", maintain_order="left")  # fmt: skip
+            on=["metricsListId", "metricsIdx"],
+            how="left",
+            maintain_order="left",
+        ).join(cards, on="globalId", how="left", maintain_order="left")
         source = pl.coalesce("card", pl.lit("NIC" if is_card else "InfiniBand switch"))
         if keep_identity:
             source = pl.concat_str(
@@ -105,10 +107,21 @@ def memory(db: Database) -> pl.DataFrame:
     table = "CUDA_GPU_MEMORY_USAGE_EVENTS"
     rows = db.ints(
         table,
-        ("start", "globalPid", "deviceId", "address", "bytes", "memKind", "memoryOperationType",
-         "correlationId", "streamId", "localMemoryPoolAddress", "localMemoryPoolUtilizedSize",
-         "localMemoryPoolSize"),
-    )  # fmt: skip
+        (
+            "start",
+            "globalPid",
+            "deviceId",
+            "address",
+            "bytes",
+            "memKind",
+            "memoryOperationType",
+            "correlationId",
+            "streamId",
+            "localMemoryPoolAddress",
+            "localMemoryPoolUtilizedSize",
+            "localMemoryPoolSize",
+        ),
+    )
     names = db.rows(table, ["name"]).get_column("name").cast(pl.String) if rows.height else None
     return rows.with_columns(
         pl.Series("name", [] if names is None else names, dtype=pl.String)
@@ -134,10 +147,20 @@ def pools(db: Database) -> pl.DataFrame:
     """Memory pools being created, trimmed, destroyed."""
     rows = db.ints(
         "CUDA_GPU_MEMORY_POOL_EVENTS",
-        ("start", "globalPid", "deviceId", "address", "operationType", "poolType", "correlationId",
-         "minBytesToKeep", "localMemoryPoolReleaseThreshold", "localMemoryPoolSize",
-         "localMemoryPoolUtilizedSize"),
-    )  # fmt: skip
+        (
+            "start",
+            "globalPid",
+            "deviceId",
+            "address",
+            "operationType",
+            "poolType",
+            "correlationId",
+            "minBytesToKeep",
+            "localMemoryPoolReleaseThreshold",
+            "localMemoryPoolSize",
+            "localMemoryPoolUtilizedSize",
+        ),
+    )
     return rows.select(
         time_ns="start",
         device_id="deviceId",
@@ -161,9 +184,16 @@ def page_faults(db: Database) -> pl.DataFrame:
     )
     gpu = db.ints(
         "CUDA_UM_GPU_PAGE_FAULT_EVENTS",
-        ("start", "end", "globalPid", "deviceId", "address", "numberOfPageFaults",
-         "faultAccessType"),
-    )  # fmt: skip
+        (
+            "start",
+            "end",
+            "globalPid",
+            "deviceId",
+            "address",
+            "numberOfPageFaults",
+            "faultAccessType",
+        ),
+    )
     cpu = db.named(cpu, function="CpuInstruction", module_name="module", file="sourceFile")
     return pl.concat(
         [
@@ -199,9 +229,18 @@ def graphs(db: Database) -> pl.DataFrame:
     for table in ("CUDA_GRAPH_EVENTS", "CUDA_GRAPH_NODE_EVENTS"):
         rows = db.ints(
             table,
-            ("start", "end", "globalTid", "nameId", "graphId", "originalGraphId", "graphExecId",
-             "graphNodeId", "originalGraphNodeId"),
-        )  # fmt: skip
+            (
+                "start",
+                "end",
+                "globalTid",
+                "nameId",
+                "graphId",
+                "originalGraphId",
+                "graphExecId",
+                "graphNodeId",
+                "originalGraphNodeId",
+            ),
+        )
         parts.append(
             db.named(rows, name="nameId").select(
                 start_ns="start",
@@ -234,7 +273,9 @@ def files(db: Database, *, keep_identity: bool) -> pl.DataFrame:
     )
     path = pl.col("path") if keep_identity else pl.lit(None, pl.String)
     return rows.join(
-        paths.unique("fileAccessId", keep="first"), on="fileAccessId", how="left",
+        paths.unique("fileAccessId", keep="first"),
+        on="fileAccessId",
+        how="left",
         maintain_order="left",
     ).select(
         start_ns="startedAt",
@@ -245,4 +286,4 @@ def files(db: Database, *, keep_identity: bool) -> pl.DataFrame:
         action=decoded("eventType", codes.FILE_ACTIONS),
         bytes="bytesProcessed",
         path=path,
-    )  # fmt: skip
+    )

@@ -64,9 +64,11 @@ def _trie(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     nodes = []
     leaves = [pl.DataFrame(schema={"table": pl.Int32, "id": pl.Int64, "stack_id": pl.Int64})]
     chain = ["table", "id"]
-    at = rows.select(*chain).unique(maintain_order=True).with_columns(
-        stack_id=pl.lit(None, pl.Int64)
-    )  # fmt: skip
+    at = (
+        rows.select(*chain)
+        .unique(maintain_order=True)
+        .with_columns(stack_id=pl.lit(None, pl.Int64))
+    )
     by_level = {key[0]: part for key, part in rows.partition_by("level", as_dict=True).items()}
     count = 0
     for level in sorted(by_level):
@@ -89,9 +91,13 @@ def _trie(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
             *chain, "stack_id"
         )
     leaves.append(at)
-    stacks = pl.concat(nodes) if nodes else pl.DataFrame(
-        schema=dict.fromkeys(("stack_id", "parent_id", "frame_id", "depth"), pl.Int64)
-    )  # fmt: skip
+    stacks = (
+        pl.concat(nodes)
+        if nodes
+        else pl.DataFrame(
+            schema=dict.fromkeys(("stack_id", "parent_id", "frame_id", "depth"), pl.Int64)
+        )
+    )
     found = pl.concat([part.cast({"table": pl.Int32}) for part in leaves])
     return stacks.select("stack_id", "parent_id", "frame_id", "depth"), found.drop_nulls("stack_id")
 

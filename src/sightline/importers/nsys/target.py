@@ -14,17 +14,32 @@ from sightline.model.declare import ImportOptions
 
 # Set by torchrun, Open MPI, MPICH, PMIx, MVAPICH and Slurm: in this order, the most specific first.
 _RANK_VARIABLES = (
-    "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID",
-)  # fmt: skip
+    "RANK",
+    "OMPI_COMM_WORLD_RANK",
+    "PMI_RANK",
+    "PMIX_RANK",
+    "MV2_COMM_WORLD_RANK",
+    "SLURM_PROCID",
+)
 _SIZE_VARIABLES = (
-    "WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_NTASKS",
-)  # fmt: skip
+    "WORLD_SIZE",
+    "OMPI_COMM_WORLD_SIZE",
+    "PMI_SIZE",
+    "MV2_COMM_WORLD_SIZE",
+    "SLURM_NTASKS",
+)
 _GPU = {
-    "name": "name", "uuid": "uuid", "sm_count": "smCount", "max_clock_hz": "clockRate",
-    "memory_bytes": "totalMemory", "memory_bandwidth_bytes_per_s": "memoryBandwidth",
-    "warp_size": "threadsPerWarp", "registers_per_sm": "maxRegistersPerSm",
-    "shared_bytes_per_sm": "maxShmemPerSm", "l2_bytes": "l2CacheSize",
-}  # fmt: skip
+    "name": "name",
+    "uuid": "uuid",
+    "sm_count": "smCount",
+    "max_clock_hz": "clockRate",
+    "memory_bytes": "totalMemory",
+    "memory_bandwidth_bytes_per_s": "memoryBandwidth",
+    "warp_size": "threadsPerWarp",
+    "registers_per_sm": "maxRegistersPerSm",
+    "shared_bytes_per_sm": "maxShmemPerSm",
+    "l2_bytes": "l2CacheSize",
+}
 _META = ("META_DATA_EXPORT", "EXPORT_META_DATA")  # the second until 2023
 
 
@@ -80,12 +95,16 @@ def devices(db: Database, ops: pl.DataFrame, *, keep_identity: bool) -> pl.DataF
     rows = db.rows("TARGET_INFO_GPU", wanted)
     numbers = [c for c in wanted if c not in ("name", "uuid")]
     rows = rows.with_columns(pl.col(numbers).cast(pl.Int64, strict=False))
-    described = rows.drop_nulls("id").unique("id", keep="first", maintain_order=True).select(
-        device_id="id",
-        **{name: pl.col(column) for name, column in _GPU.items()},
-        compute_capability=pl.format("{}.{}", "computeMajor", "computeMinor"),
-        max_threads_per_sm=pl.col("maxWarpsPerSm") * pl.col("threadsPerWarp"),
-    )  # fmt: skip
+    described = (
+        rows.drop_nulls("id")
+        .unique("id", keep="first", maintain_order=True)
+        .select(
+            device_id="id",
+            **{name: pl.col(column) for name, column in _GPU.items()},
+            compute_capability=pl.format("{}.{}", "computeMajor", "computeMinor"),
+            max_threads_per_sm=pl.col("maxWarpsPerSm") * pl.col("threadsPerWarp"),
+        )
+    )
     if not keep_identity:
         described = described.with_columns(uuid=pl.lit(None, pl.String))
     used = ops.select("device_id").unique()
@@ -114,10 +133,9 @@ def threads(db: Database, ranges: pl.DataFrame, others: list[pl.DataFrame]) -> p
     names = db.named(
         db.ints("ThreadNames", ("nameId", "globalTid", "priority")), thread_name="nameId"
     )
-    names = (
-        names.select("thread_name", "priority", pid=process("globalTid"), tid=thread("globalTid"))
-        .unique(["pid", "tid"], keep="last", maintain_order=True)
-    )  # fmt: skip
+    names = names.select(
+        "thread_name", "priority", pid=process("globalTid"), tid=thread("globalTid")
+    ).unique(["pid", "tid"], keep="last", maintain_order=True)
     return used.join(processes, on="pid", how="left", maintain_order="left").join(
         names, on=["pid", "tid"], how="left", maintain_order="left"
     )

@@ -49,9 +49,15 @@ def table(
         if c.name in frame.columns and c.name not in hide and shown.get_column(c.name).count()
     ]
     block: Block = {
-        "kind": "table", "title": title, "columns": parts, "sort": sort, "action": action,
-        "rows": shown.height, "of": frame.height, "more": more,
-    }  # fmt: skip
+        "kind": "table",
+        "title": title,
+        "columns": parts,
+        "sort": sort,
+        "action": action,
+        "rows": shown.height,
+        "of": frame.height,
+        "more": more,
+    }
     if action == "range":
         block["from"] = (shown.get_column("start_ns") - origin_ns).to_list()
         block["to"] = (shown.get_column("end_ns") - origin_ns).to_list()
@@ -61,15 +67,23 @@ def table(
 def _column(frame: pl.DataFrame, column: Column, origin_ns: int) -> dict[str, Any]:
     values = frame.get_column(column.name)
     name = column.name
-    moment = column.unit == "ns" and name in ("start_ns", "end_ns", "time_ns", "window_start_ns",
-                                              "window_end_ns")  # fmt: skip
+    moment = column.unit == "ns" and name in (
+        "start_ns",
+        "end_ns",
+        "time_ns",
+        "window_start_ns",
+        "window_end_ns",
+    )
     unit = "moment" if moment else column.unit or ""
     if name == "rank" or name.endswith("_id") or column.joins is not None:
         unit = "id"
     part: dict[str, Any] = {
-        "name": name, "label": _label(name), "doc": column.doc, "unit": unit,
+        "name": name,
+        "label": _label(name),
+        "doc": column.doc,
+        "unit": unit,
         "text": column.dtype in (pl.String, pl.Boolean),
-    }  # fmt: skip
+    }
     if column.dtype == pl.String:
         part["values"] = [None if v is None else printable(v) for v in values]
         if name in ("name", "after", "kernel"):
@@ -141,16 +155,25 @@ def lines(
         count = max(count, points.height)
         short = reduced(points)
         series.append(
-            {"label": printable(label), "t": short.get_column("t").to_list(),
-             "low": short.get_column("low").to_list(), "high": short.get_column("high").to_list()}
-        )  # fmt: skip
+            {
+                "label": printable(label),
+                "t": short.get_column("t").to_list(),
+                "low": short.get_column("low").to_list(),
+                "high": short.get_column("high").to_list(),
+            }
+        )
     note = (
         f"{count:,} values, drawn as lowest to highest of {MAX_POINTS:,} equal slices of time"
         if count > MAX_POINTS
         else ""
     )
-    return {"kind": "lines", "title": printable(title), "unit": unit, "series": series,
-            "note": note}  # fmt: skip
+    return {
+        "kind": "lines",
+        "title": printable(title),
+        "unit": unit,
+        "series": series,
+        "note": note,
+    }
 
 
 def reduced(points: pl.DataFrame) -> pl.DataFrame:

@@ -103,9 +103,14 @@ def template(
     head, rest = page.split("/*DATA*/", 1)
     middle, tail = rest.split("/*COLUMNS*/", 1)
     return b"".join(
-        [head.encode(), base64.b64encode(packed), middle.encode(), base64.b64encode(columns),
-         tail.encode()]
-    )  # fmt: skip
+        [
+            head.encode(),
+            base64.b64encode(packed),
+            middle.encode(),
+            base64.b64encode(columns),
+            tail.encode(),
+        ]
+    )
 
 
 def modules() -> list[Any]:

@@ -25,8 +25,11 @@ SLICES = 600  # of the strip that shows the whole run
 MOST_LAUNCHED = 200
 MOST_NAMES = 6
 BINS = 40
-_TABLES = {"device_ops": (DEVICE_KEY, "device_op_id"), "device_ranges": (RANGE_KEY, None),
-           "host_ops": (THREAD_KEY, "host_op_id")}  # fmt: skip
+_TABLES = {
+    "device_ops": (DEVICE_KEY, "device_op_id"),
+    "device_ranges": (RANGE_KEY, None),
+    "host_ops": (THREAD_KEY, "host_op_id"),
+}
 # Parts of the run, from a moment on, that are searched one after another for the next event.
 _REACH = (0.001, 0.02, 0.2, 1.0)
 
@@ -37,10 +40,15 @@ def event(index: Index, place: int) -> dict[str, Any]:
         raise RequestError(f"there is no event {place}")
     c = index.columns
     return {
-        "id": place, "lane": index.lane_of(place), "start": c["start"][place],
-        "end": c["end"][place], "name": c["name"][place], "cls": c["class"][place],
-        "count": 1, "busy": c["end"][place] - c["start"][place],
-    }  # fmt: skip
+        "id": place,
+        "lane": index.lane_of(place),
+        "start": c["start"][place],
+        "end": c["end"][place],
+        "name": c["name"][place],
+        "cls": c["class"][place],
+        "count": 1,
+        "busy": c["end"][place] - c["start"][place],
+    }
 
 
 def facts(run: Run, index: Index, place: int) -> dict[str, Any]:
@@ -85,8 +93,9 @@ def _host_place(run: Run, index: Index, host_op_id: int) -> int | None:
     if found.is_empty():
         return None
     *key, depth, start = found.row(0)
-    return index.find(_track(index, "host_ops", tuple(key)), depth, start - index.origin_ns,
-                      host_op_id)  # fmt: skip
+    return index.find(
+        _track(index, "host_ops", tuple(key)), depth, start - index.origin_ns, host_op_id
+    )
 
 
 def _track(index: Index, table: str, key: tuple[Any, ...]) -> int:
@@ -188,10 +197,12 @@ def instances(run: Run, index: Index, name: str) -> dict[str, Any]:
     *key, start, own, _ = row
     longest = index.find(_track(index, "device_ops", tuple(key)), 0, start - index.origin_ns, own)
     return {
-        "count": lengths.len(), "low": low, "high": high,
+        "count": lengths.len(),
+        "low": low,
+        "high": high,
         "bins": [counted.get(i, 0) for i in range(bins)],
         "longest": None if longest is None else event(index, longest),
-    }  # fmt: skip
+    }
 
 
 def bin_count(low: int, high: int) -> int:
@@ -207,15 +218,21 @@ def breakdown(run: Run, index: Index, first: int, last: int) -> dict[str, Any]:
     for at in range(0, len(covers), 3):
         parts = [index.covered(c, last) - index.covered(c, first) for c in covers[at : at + 3]]
         devices.append(
-            {"rank": covers[at].rank, "device": covers[at].device, "compute": parts[0],
-             "comm": parts[1] - parts[0], "copy": parts[2] - parts[1],
-             "idle": last - first - parts[2]}
-        )  # fmt: skip
+            {
+                "rank": covers[at].rank,
+                "device": covers[at].device,
+                "compute": parts[0],
+                "comm": parts[1] - parts[0],
+                "copy": parts[2] - parts[1],
+                "idle": last - first - parts[2],
+            }
+        )
     return {
-        "devices": devices, "exact": True,
+        "devices": devices,
+        "exact": True,
         "deviceNames": _names(run, index, "device_ops", first, last),
         "hostNames": _names(run, index, "host_ops", first, last),
-    }  # fmt: skip
+    }
 
 
 def _names(run: Run, index: Index, table: str, first: int, last: int) -> list[dict[str, Any]]:

@@ -23,7 +23,7 @@ from sightline.report.html.timeline.tracks import (
     range_tracks,
     short_label,
     thread_tracks,
-)  # fmt: skip
+)
 from sightline.report.serve.columns import Writer
 from sightline.report.serve.index import COLUMNS, COVER, Cover, Index, Lane
 from sightline.text import printable
@@ -110,12 +110,17 @@ def build(run: Run, folder: Path, say: Say = lambda _: None, part: int = PART) -
     place = {old: new for new, old in enumerate(order)}
     rows_of = sorted(lanes.items(), key=lambda item: (place[item[0][0]], item[0][1:]))
     return Index(
-        folder, origin, last - origin,
+        folder,
+        origin,
+        last - origin,
         [{k: v for k, v in tracks[i].items() if k != "order"} for i in order],
         [keys[i] for i in order],
         [Lane(place[lane.track], lane.level, lane.extents) for _, lane in rows_of],
-        names.names, names.labels, names.totals, covers,
-    )  # fmt: skip
+        names.names,
+        names.labels,
+        names.totals,
+        covers,
+    )
 
 
 class _Names:
@@ -131,9 +136,11 @@ class _Names:
     def coded(self, rows: pl.DataFrame) -> pl.DataFrame:
         """The rows with `code` for `name`, which are counted."""
         length = pl.col("end_ns") - pl.col("start_ns")
-        known = rows.group_by("name").agg(
-            n=pl.len(), ns=length.sum(), kind=pl.col("class").min()
-        ).sort("n", "name", descending=[True, False])  # fmt: skip
+        known = (
+            rows.group_by("name")
+            .agg(n=pl.len(), ns=length.sum(), kind=pl.col("class").min())
+            .sort("n", "name", descending=[True, False])
+        )
         codes = []
         for name, n, ns, kind in known.rows():
             code = self.number.setdefault(name, len(self.names))
@@ -170,9 +177,12 @@ def _rows(run: Run, kind: _Kind) -> pl.LazyFrame:
 def _counts(run: Run, kind: _Kind) -> pl.DataFrame:
     by = [*kind.key, "level"]
     return (
-        _rows(run, kind).group_by(by).agg(n=pl.len()).collect(engine="streaming")
+        _rows(run, kind)
+        .group_by(by)
+        .agg(n=pl.len())
+        .collect(engine="streaming")
         .sort(*by, nulls_last=True)
-    )  # fmt: skip
+    )
 
 
 def _parts(run: Run, kind: _Kind, counts: pl.DataFrame, part: int) -> Iterator[pl.DataFrame]:
@@ -189,9 +199,10 @@ def _parts(run: Run, kind: _Kind, counts: pl.DataFrame, part: int) -> Iterator[p
         if group and (key is None or size + key["n"] > part):
             chosen = pl.DataFrame(group, schema=counts.schema).drop("n")
             yield _ready(
-                run, kind,
+                run,
+                kind,
                 rows.join(chosen.lazy(), on=by, nulls_equal=True).collect(engine="streaming"),
-            )  # fmt: skip
+            )
             group, size = [], 0
         if key is None:
             break
@@ -227,9 +238,12 @@ def _slices(rows: pl.LazyFrame, n: int, part: int) -> list[tuple[int, int]]:
 
 
 def _put(
-    rows: pl.DataFrame, origin: int, writers: dict[str, Writer], names: _Names,
+    rows: pl.DataFrame,
+    origin: int,
+    writers: dict[str, Writer],
+    names: _Names,
     lanes: dict[tuple[int, int, int], Lane],
-) -> None:  # fmt: skip
+) -> None:
     rows = in_lanes(
         names.coded(rows).with_columns(pl.col("start_ns", "end_ns") - origin)
     ).with_columns(sub=pl.col("lane") - pl.col("lane").min().over("track", "level"))
@@ -255,9 +269,12 @@ def _covers(run: Run, origin: int, writers: dict[str, Writer], part: int) -> Ite
     if not run.rows("device_ops"):
         return
     rows = run.scan("device_ops").drop_nulls(["start_ns", "end_ns"])
-    devices = rows.group_by("rank", "device_id").agg(
-        n=pl.len(), first=pl.col("start_ns").min(), last=pl.col("start_ns").max()
-    ).collect(engine="streaming").sort("rank", "device_id")  # fmt: skip
+    devices = (
+        rows.group_by("rank", "device_id")
+        .agg(n=pl.len(), first=pl.col("start_ns").min(), last=pl.col("start_ns").max())
+        .collect(engine="streaming")
+        .sort("rank", "device_id")
+    )
     for rank, device, n, first, last in devices.rows():
         own = rows.filter(pl.col("rank") == rank, pl.col("device_id") == device)
         slices = -(-n // part)

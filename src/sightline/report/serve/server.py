@@ -49,9 +49,10 @@ class Server(ThreadingHTTPServer):
             super().__init__((host, port), _Handler)
         except OSError as error:
             raise InputError(
-                f"cannot listen on {host}, port {port}", why=error.strerror,
+                f"cannot listen on {host}, port {port}",
+                why=error.strerror,
                 hint="Choose another:  --port 0 takes any that is free.",
-            ) from error  # fmt: skip
+            ) from error
 
     @property
     def url(self) -> str:

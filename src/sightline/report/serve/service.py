@@ -30,8 +30,11 @@ BYTES_PER_EVENT = 1_400
 # Values of counters that are read to be drawn under the timeline, about 1 GB at most; more are in
 # the panel, where they fit.
 MANY_COUNTERS = 10_000_000
-_TYPES = {"json": "application/json; charset=utf-8", "bytes": "application/octet-stream",
-          "html": "text/html; charset=utf-8"}  # fmt: skip
+_TYPES = {
+    "json": "application/json; charset=utf-8",
+    "bytes": "application/octet-stream",
+    "html": "text/html; charset=utf-8",
+}
 
 Query = Mapping[str, str]
 Answer = tuple[str, bytes]  # content type, body
@@ -53,10 +56,16 @@ class Service:
     def answer(self, name: str, query: Query) -> Answer | None:
         """The answer, or None where there is no such question. Raises SightlineError."""
         known: dict[str, Callable[[Query], Answer]] = {
-            "": self._page, "window": self._window, "event": self._event, "facts": self._facts,
-            "next": self._next, "instances": self._instances, "breakdown": self._breakdown,
-            "panel": self._panel, "marks": self._marks,
-        }  # fmt: skip
+            "": self._page,
+            "window": self._window,
+            "event": self._event,
+            "facts": self._facts,
+            "next": self._next,
+            "instances": self._instances,
+            "breakdown": self._breakdown,
+            "panel": self._panel,
+            "marks": self._marks,
+        }
         return known[name](query) if name in known else None
 
     # -- the page -----------------------------------------------------------------------------
@@ -68,8 +77,12 @@ class Service:
     def _document(self) -> bytes:
         title = titled([p.facts for p in self.run.parts])
         tools = sorted({str(p.facts.get("tool") or p.facts["format"]) for p in self.run.parts})
-        about = [", ".join(tools), f"{format_count(self.index.events)} events",
-                 f"{format_ns(self.index.length_ns)} long", "from a local server"]  # fmt: skip
+        about = [
+            ", ".join(tools),
+            f"{format_count(self.index.events)} events",
+            f"{format_ns(self.index.length_ns)} long",
+            "from a local server",
+        ]
         content = {
             "schema": SCHEMA,
             "version": __version__,
@@ -90,10 +103,18 @@ class Service:
         blocks: list[Block] | None = None
         if panel.name == "timeline":
             block: Block = {
-                "kind": "timeline", **answers.listed(self.index), "columns": {}, "details": [],
-                "classes": list(CLASSES), "in_tables": self.index.events, "merged": 0,
-                "counters": self._counters(), "marks": [], "windows": [], "served": True,
-            }  # fmt: skip
+                "kind": "timeline",
+                **answers.listed(self.index),
+                "columns": {},
+                "details": [],
+                "classes": list(CLASSES),
+                "in_tables": self.index.events,
+                "merged": 0,
+                "counters": self._counters(),
+                "marks": [],
+                "windows": [],
+                "served": True,
+            }
             blocks = [block]
         return {"name": panel.name, "title": panel.title, "blocks": blocks}
 
@@ -178,9 +199,13 @@ class Service:
         direction = 1 if query.get("direction") != "-1" else -1
         with self._slow:
             found = answers.following(
-                self.run, self.index, _number(query, "at"), _number(query, "after"), wanted,
+                self.run,
+                self.index,
+                _number(query, "at"),
+                _number(query, "after"),
+                wanted,
                 direction,
-            )  # fmt: skip
+            )
         return _json(None if found is None else answers.event(self.index, found))
 
     def _instances(self, query: Query) -> Answer:

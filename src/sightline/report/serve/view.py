@@ -15,8 +15,15 @@ from sightline.errors import RequestError
 from sightline.report.serve.index import Index
 
 # Columns of an answer, little-endian, one after another.
-ANSWER = (("id", "d"), ("start", "d"), ("length", "d"), ("busy", "d"), ("name", "I"),
-          ("count", "I"), ("class", "B"))  # fmt: skip
+ANSWER = (
+    ("id", "d"),
+    ("start", "d"),
+    ("length", "d"),
+    ("busy", "d"),
+    ("name", "I"),
+    ("count", "I"),
+    ("class", "B"),
+)
 # A screen of 60 rows and 2 000 pixels has at most 60 000 marks, three times as wide as the screen;
 # more is a request that no page makes.
 MOST = 400_000
@@ -60,8 +67,15 @@ def _into(
                 f"the range has more than {most:,} events at this resolution",
                 hint="Ask for a shorter range or for wider columns.",
             )
-        row = (a, start[a], end[b - 1] - start[a], before[b] - before[a], names[a], b - a,
-               classes[a])  # fmt: skip
+        row = (
+            a,
+            start[a],
+            end[b - 1] - start[a],
+            before[b] - before[a],
+            names[a],
+            b - a,
+            classes[a],
+        )
         for append, value in zip(add, row, strict=True):
             append(value)
 

@@ -114,11 +114,13 @@ def _not_judged(run: Run, comm: pl.DataFrame, parts: pl.DataFrame) -> Iterator[F
         return
     if comm.get_column("size").null_count() == comm.height:
         yield abstain(
-            RULE, "sizes and groups of collectives are not recorded with them, as newer versions "
-            "of PyTorch's profiler do"
-        )  # fmt: skip
+            RULE,
+            "sizes and groups of collectives are not recorded with them, as newer versions "
+            "of PyTorch's profiler do",
+        )
     elif comm.get_column("meeting").null_count() == comm.height:
         yield abstain(
-            RULE, "waiting and transfer cannot be told apart in one rank's recording: open those "
-            "of all ranks together"
-        )  # fmt: skip
+            RULE,
+            "waiting and transfer cannot be told apart in one rank's recording: open those "
+            "of all ranks together",
+        )

@@ -64,9 +64,10 @@ def check(run: Run) -> Iterator[Finding]:
         faults = run.table("page_faults").filter(pl.col("side") == "gpu")
         if faults.height:
             yield abstain(
-                RULE, f"{format_count(faults.height)} page faults of the GPU, but no migrations "
-                "were recorded: nsys profile --trace=cuda"
-            )  # fmt: skip
+                RULE,
+                f"{format_count(faults.height)} page faults of the GPU, but no migrations "
+                "were recorded: nsys profile --trace=cuda",
+            )
         return
     moves = moves.filter(pl.col("migration_cause").ne_missing("user prefetch"))
     per_device = covered(moves, ["rank", "device_id"])
@@ -86,17 +87,26 @@ def check(run: Run) -> Iterator[Finding]:
         evidence=_lines(moves, again),
         rows=moves.sort("start_ns")
         .head(MAX_ROWS)
-        .select("device_op_id", "rank", "device_id", "start_ns", "end_ns", "bytes", "address",
-                "migration_cause")
+        .select(
+            "device_op_id",
+            "rank",
+            "device_id",
+            "start_ns",
+            "end_ns",
+            "bytes",
+            "address",
+            "migration_cause",
+        )
         .to_dicts(),
         where={"ranks": moves.get_column("rank").unique().sort().to_list()},
-        cause="host and device take turns on the same pages" if again.height
+        cause="host and device take turns on the same pages"
+        if again.height
         else "each page is fetched when it is first touched",
         fix="cudaMemPrefetchAsync before use, cudaMemAdvise for who reads, or cudaMalloc and "
         "copies from pinned memory",
         verify="sightline stats um_sum AFTER: sizes in both directions of an address",
         sources=("CUDA C++ Programming Guide: Unified Memory Programming",),
-    )  # fmt: skip
+    )
 
 
 def _again(moves: pl.DataFrame) -> pl.DataFrame:
@@ -112,9 +122,11 @@ def _again(moves: pl.DataFrame) -> pl.DataFrame:
 def _lines(moves: pl.DataFrame, again: pl.DataFrame) -> list[str]:
     """By direction, how much of it again, and why."""
     length = pl.col("end_ns") - pl.col("start_ns")
-    ways = moves.group_by("copy_kind").agg(
-        n=pl.len(), size=pl.col("bytes").sum(), ns=length.sum()
-    ).sort("copy_kind")  # fmt: skip
+    ways = (
+        moves.group_by("copy_kind")
+        .agg(n=pl.len(), size=pl.col("bytes").sum(), ns=length.sum())
+        .sort("copy_kind")
+    )
     lines = [
         f"{format_count(n)} × {way}, {format_bytes(size)} in {format_ns(ns)}"
         for way, n, size, ns in ways.rows()
@@ -125,9 +137,12 @@ def _lines(moves: pl.DataFrame, again: pl.DataFrame) -> list[str]:
         f"{format_count(again.height)} of {format_count(moves.height)} moves are of pages that had "
         "moved the same way before"
     )
-    causes = moves.drop_nulls("migration_cause").group_by("migration_cause").len().sort(
-        "len", "migration_cause", descending=[True, False]
-    )  # fmt: skip
+    causes = (
+        moves.drop_nulls("migration_cause")
+        .group_by("migration_cause")
+        .len()
+        .sort("len", "migration_cause", descending=[True, False])
+    )
     if causes.height:
         lines.append("; ".join(f"{format_count(n)} by {cause}" for cause, n in causes.rows()))
     return lines

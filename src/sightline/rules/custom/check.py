@@ -62,15 +62,22 @@ def check(run: Run, rules: Iterable[OwnRule]) -> list[Finding]:
 
 def _finding(run: Run, rule: OwnRule, outcome: Outcome) -> Finding | None:
     if outcome.holds is None:
-        return Finding(rule.tag, rule.name, "info", "not judged", abstained=True,
-                       reason=outcome.reason)  # fmt: skip
+        return Finding(
+            rule.tag, rule.name, "info", "not judged", abstained=True, reason=outcome.reason
+        )
     if not outcome.holds:
         return None
     try:
         cost, gain = _amount(rule.cost, outcome.names), _amount(rule.gain, outcome.names)
     except (Missing, Unfit) as error:
-        return Finding(rule.tag, rule.name, "info", "not judged", abstained=True,
-                       reason=f"{rule.at.file}, line {rule.at.line}: {error}")  # fmt: skip
+        return Finding(
+            rule.tag,
+            rule.name,
+            "info",
+            "not judged",
+            abstained=True,
+            reason=f"{rule.at.file}, line {rule.at.line}: {error}",
+        )
     pct = None
     if cost is not None and run.rows("device_ops"):
         pct = min(100 * cost / window_ns(run), 100.0)
@@ -147,8 +154,11 @@ def _printed(value: Any) -> str:
 
 def page(rule: OwnRule) -> str:
     """What `sightline explain` prints of it."""
-    lines = [rule.name, "", f"A rule of your own, in {rule.at.file}, line {rule.at.line} "
-             f"({rule.form}'s form)."]  # fmt: skip
+    lines = [
+        rule.name,
+        "",
+        f"A rule of your own, in {rule.at.file}, line {rule.at.line} ({rule.form}'s form).",
+    ]
     if rule.metrics:
         lines += ["", "Metrics", *(f"    {m}" for m in rule.metrics)]
     settings = {k: v for k, v in rule.parameters.items() if not isinstance(v, Mapping)}

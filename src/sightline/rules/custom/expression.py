@@ -265,15 +265,23 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "all": lambda x: all(_samples(x)),
 }
 _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
-    ast.Add: _on_numbers(operator.add), ast.Sub: _on_numbers(operator.sub),
-    ast.Mult: _on_numbers(operator.mul), ast.Div: _on_numbers(operator.truediv),
-    ast.FloorDiv: _on_numbers(operator.floordiv), ast.Mod: _on_numbers(operator.mod),
-    ast.Pow: _on_numbers(_power), ast.USub: _on_numbers(operator.neg),
-    ast.UAdd: _on_numbers(operator.pos), ast.Not: operator.not_,
-    ast.Eq: _equal, ast.NotEq: lambda a, b: not _equal(a, b),
-    ast.Lt: _on_numbers(operator.lt), ast.LtE: _on_numbers(operator.le),
-    ast.Gt: _on_numbers(operator.gt), ast.GtE: _on_numbers(operator.ge),
-}  # fmt: skip
+    ast.Add: _on_numbers(operator.add),
+    ast.Sub: _on_numbers(operator.sub),
+    ast.Mult: _on_numbers(operator.mul),
+    ast.Div: _on_numbers(operator.truediv),
+    ast.FloorDiv: _on_numbers(operator.floordiv),
+    ast.Mod: _on_numbers(operator.mod),
+    ast.Pow: _on_numbers(_power),
+    ast.USub: _on_numbers(operator.neg),
+    ast.UAdd: _on_numbers(operator.pos),
+    ast.Not: operator.not_,
+    ast.Eq: _equal,
+    ast.NotEq: lambda a, b: not _equal(a, b),
+    ast.Lt: _on_numbers(operator.lt),
+    ast.LtE: _on_numbers(operator.le),
+    ast.Gt: _on_numbers(operator.gt),
+    ast.GtE: _on_numbers(operator.ge),
+}
 _NODES = (ast.UnaryOp, ast.BinOp, ast.BoolOp, ast.Compare, ast.IfExp)
 
 

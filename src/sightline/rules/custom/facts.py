@@ -18,8 +18,18 @@ from sightline.model.run import Run
 from sightline.rules.custom.forms import OwnRule
 
 STATISTICS = (
-    "avg", "mean", "min", "max", "median", "std", "sum", "count", "first", "last", "data",
-)  # fmt: skip
+    "avg",
+    "mean",
+    "min",
+    "max",
+    "median",
+    "std",
+    "sum",
+    "count",
+    "first",
+    "last",
+    "data",
+)
 LIMITS = ("peak", "normal", "caution", "alert")
 # Samples that an expression sees one by one: more are thinned evenly, statistics are of all.
 MAX_SAMPLES = 10_000
@@ -126,8 +136,15 @@ def statistics(values: pl.Series) -> dict[str, Any]:
     thin = known.gather_every(max(1, -(-known.len() // MAX_SAMPLES)))
     spread: Any = known.std()
     found = {
-        "avg": mean, "mean": mean, "min": known.min(), "max": known.max(),
-        "median": known.median(), "std": spread or 0.0, "sum": known.sum(),
-        "count": float(known.len()), "first": known[0], "last": known[-1],
-    }  # fmt: skip
+        "avg": mean,
+        "mean": mean,
+        "min": known.min(),
+        "max": known.max(),
+        "median": known.median(),
+        "std": spread or 0.0,
+        "sum": known.sum(),
+        "count": float(known.len()),
+        "first": known[0],
+        "last": known[-1],
+    }
     return {**found, "data": tuple(thin.to_list())}

@@ -80,9 +80,8 @@ def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
     found = sorted(
-        f for f in path.iterdir()
-        if f.suffix in (".json", ".yaml", ".yml") and f.name not in BESIDE
-    )  # fmt: skip
+        f for f in path.iterdir() if f.suffix in (".json", ".yaml", ".yml") and f.name not in BESIDE
+    )
     if not found:
         raise InputError(f"there are no rules in {path}", why="no .json, .yaml or .yml file")
     return found

@@ -46,9 +46,10 @@ def check(run: Run) -> Iterator[Finding]:
         return
     if slowed(run) is None:
         yield abstain(
-            RULE, "no clocks were recorded (sightline run records them), so neither are "
-            "power-capped and thermal"
-        )  # fmt: skip
+            RULE,
+            "no clocks were recorded (sightline run records them), so neither are "
+            "power-capped and thermal",
+        )
         return
     yield from clock_finding(
         run,

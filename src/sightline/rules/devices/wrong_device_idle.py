@@ -72,14 +72,16 @@ def check(run: Run) -> Iterator[Finding]:
             cost_ns=0,
             change=None,
             bound_ns=0,
-            evidence=[f"{format_count(empty.height)} of {format_count(known.height)} devices that "
-                      "the recording lists have no operation"],
+            evidence=[
+                f"{format_count(empty.height)} of {format_count(known.height)} devices that "
+                "the recording lists have no operation"
+            ],
             where={"devices": empty.get_column("device_id").sort().to_list()},
             cause="the recording shows that it is unused, not whether the program could use it",
             fix="spread the work over the devices (torchrun --nproc-per-node), or leave it",
             verify="sightline stats breakdown AFTER: a row for each device",
             confidence="low",
-        )  # fmt: skip
+        )
 
 
 def _finding(run: Run, shared: pl.DataFrame, lost: int, pct: float, idle: str) -> Finding:
@@ -113,19 +115,25 @@ def _shared(ops: pl.DataFrame) -> pl.DataFrame:
     counts = ops.group_by(_DEVICE).agg(processes=pl.col("pid").n_unique())
     ops = ops.join(counts.filter(pl.col("processes") > 1), on=_DEVICE)
     if ops.is_empty():
-        return pl.DataFrame(schema={"device_id": pl.Int64, "processes": pl.Int64,
-                                    "busy_ns": pl.Int64})  # fmt: skip
+        return pl.DataFrame(
+            schema={"device_id": pl.Int64, "processes": pl.Int64, "busy_ns": pl.Int64}
+        )
     each = covered(ops, [*_DEVICE, "pid"]).group_by(_DEVICE).agg(pl.col("covered_ns").sum())
     whole = covered(ops, _DEVICE).rename({"covered_ns": "whole_ns"})
     # What the processes' own times sum to beyond their union ran at once.
     return (
         counts.join(each, on=_DEVICE)
         .join(whole, on=_DEVICE)
-        .select("device_id", pl.col("processes").cast(pl.Int64),
-                at_once=pl.col("covered_ns") - pl.col("whole_ns"))
+        .select(
+            "device_id",
+            pl.col("processes").cast(pl.Int64),
+            at_once=pl.col("covered_ns") - pl.col("whole_ns"),
+        )
         .with_columns(busy_ns=pl.col("at_once") // (pl.col("processes") - 1))
-        .drop("at_once").filter(pl.col("busy_ns") > 0).sort("device_id")
-    )  # fmt: skip
+        .drop("at_once")
+        .filter(pl.col("busy_ns") > 0)
+        .sort("device_id")
+    )
 
 
 def _several(run: Run, ops: pl.DataFrame) -> Iterator[Finding]:
@@ -136,9 +144,10 @@ def _several(run: Run, ops: pl.DataFrame) -> Iterator[Finding]:
     twice = used.group_by("device_id").len().filter(pl.col("len") > 1)
     if twice.height and isinstance(listed, int) and ranks <= listed:
         yield abstain(
-            RULE, "several ranks use the device of the same number, and one has nothing to do; "
-            "whether they are on one machine is not kept: compare hosts (--keep-identity)"
-        )  # fmt: skip
+            RULE,
+            "several ranks use the device of the same number, and one has nothing to do; "
+            "whether they are on one machine is not kept: compare hosts (--keep-identity)",
+        )
 
 
 def _devices(rows: pl.DataFrame) -> str:

@@ -56,7 +56,7 @@ def check(run: Run) -> Iterator[Finding]:
         .group_by("name")
         .agg(n=pl.len(), ns=(pl.col("end_ns") - pl.col("start_ns")).sum())
         .sort("ns", "name", descending=[True, False])
-    )  # fmt: skip
+    )
 
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
         return calls_free(nodes, nodes.get_column("name").str.contains(ALLOCATING))

@@ -113,8 +113,12 @@ def _blocked(run: Run) -> pl.DataFrame:
     return (
         calls.with_columns(call_ns=begin)
         .select(
-            "rank", "device_id", launch_id="ref_id", start_ns="call_ns", end_ns="end_ns",
+            "rank",
+            "device_id",
+            launch_id="ref_id",
+            start_ns="call_ns",
+            end_ns="end_ns",
             ns=pl.col("end_ns") - pl.col("call_ns"),
         )
         .sort("ns", "start_ns", descending=[True, False])
-    )  # fmt: skip
+    )

@@ -21,9 +21,16 @@ from sightline.timeline.replay import is_op, scaled, without_ops
 from sightline.units import format_count, format_ns, format_pct
 
 _COLUMNS = (
-    "device_op_id", "rank", "device_id", "stream_id", "name", "start_ns", "end_ns", "launch_id",
+    "device_op_id",
+    "rank",
+    "device_id",
+    "stream_id",
+    "name",
+    "start_ns",
+    "end_ns",
+    "launch_id",
     *(f"{what}_{axis}" for what in ("grid", "block") for axis in "xyz"),
-)  # fmt: skip
+)
 LENGTH = pl.col("end_ns") - pl.col("start_ns")
 # Names that PyTorch's pointwise kernels have, eager and compiled (ATen/native/cuda; Inductor names
 # its pointwise kernels triton_poi_*).

@@ -71,10 +71,13 @@ def check(run: Run) -> Iterator[Finding]:
             others=(pl.col("part") == "other").sum().over(*_LANE, "stretch"),
         )
         .filter(
-            ~is_product, pl.col("stretch") > 0, pl.col("closed"), pl.col("softmaxes") == 1,
+            ~is_product,
+            pl.col("stretch") > 0,
+            pl.col("closed"),
+            pl.col("softmaxes") == 1,
             pl.col("others") == 0,
         )
-    )  # fmt: skip
+    )
     found = kernel_finding(
         run,
         RULE,

@@ -62,8 +62,9 @@ def check(run: Run) -> Iterator[Finding]:
     mine = kernels.with_columns(owner=owner, before=before).drop_nulls("owner")
     if 100 * total(mine, "length") < NOTABLE_PCT * window_ns(run):
         return
-    earlier = nearest_ancestor(host, kernels.get_column("launch_id"),
-                               mine.get_column("before").unique().sort())  # fmt: skip
+    earlier = nearest_ancestor(
+        host, kernels.get_column("launch_id"), mine.get_column("before").unique().sort()
+    )
     firsts = kernels.with_columns(before=earlier).drop_nulls("before")
     same = mine.join(firsts.select("before", "name").unique(), on=["before", "name"], how="semi")
     pct = 100 * total(same, "length") / window_ns(run)

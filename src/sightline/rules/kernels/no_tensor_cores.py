@@ -43,9 +43,12 @@ _PLAIN = r"(?i)sgemm|simt"
 _TENSOR = r"(?i)tf32|tensorop|s1688|s16816|hmma|mma_"
 # TF32 over fp32 peak, dense, TFLOP/s as the datasheets print them.
 _RATIO = {
-    "A100": 156 / 19.5, "A30": 82 / 10.3, "H100 PCIe": 378 / 51.2, "H100": 494.7 / 66.9,
+    "A100": 156 / 19.5,
+    "A30": 82 / 10.3,
+    "H100 PCIe": 378 / 51.2,
+    "H100": 494.7 / 66.9,
     "H200": 494.7 / 66.9,
-}  # fmt: skip
+}
 
 
 def check(run: Run) -> Iterator[Finding]:

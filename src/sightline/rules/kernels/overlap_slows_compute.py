@@ -54,12 +54,15 @@ def check(run: Run) -> Iterator[Finding]:
         return
     alone = pl.col("length").filter(~pl.col("beside"))
     both = kernels.with_columns(
-        alone=alone.median().over(_SHAPE), n_alone=alone.len().over(_SHAPE),
+        alone=alone.median().over(_SHAPE),
+        n_alone=alone.len().over(_SHAPE),
         together=pl.col("length").filter("beside").median().over(_SHAPE),
     ).filter(
-        "beside", pl.col("n_alone") >= _LEAST, pl.len().over(*_SHAPE, "beside") >= _LEAST,
+        "beside",
+        pl.col("n_alone") >= _LEAST,
+        pl.len().over(*_SHAPE, "beside") >= _LEAST,
         pl.col("together") > pl.col("alone"),
-    )  # fmt: skip
+    )
     found = kernel_finding(
         run,
         RULE,

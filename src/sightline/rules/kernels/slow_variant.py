@@ -62,9 +62,10 @@ def check(run: Run) -> Iterator[Finding]:
         excess = slow.filter(pl.col("shapes").is_null()).get_column("length").sum()
         if 100 * excess > NOTABLE_PCT * window_ns(run):
             yield abstain(
-                RULE, "kernels of equal grid differ, but input shapes were not recorded: record "
-                "with record_shapes=True"
-            )  # fmt: skip
+                RULE,
+                "kernels of equal grid differ, but input shapes were not recorded: record "
+                "with record_shapes=True",
+            )
         slow = slow.drop_nulls("shapes")
     beside = communication_beside(slow, run)
     slow = slow.filter(~beside).with_columns(factor=pl.col("median") / pl.col("length"))

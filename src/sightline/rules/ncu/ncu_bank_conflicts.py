@@ -59,8 +59,10 @@ def check(run: Run) -> Iterator[Finding]:
             weight = case.get(_L1)
             hits.append(Hit(case, part, 100.0 if weight is None else weight, evidence, word))
     yield from findings(
-        RULE, hits, every,
+        RULE,
+        hits,
+        every,
         lambda h: f"{h.evidence} exist only because of bank conflicts.",
         "pad or swizzle the shared memory layout",
         "sightline stats memory_hierarchy AFTER: bank conflicts under 10 %",
-    )  # fmt: skip
+    )

@@ -49,8 +49,10 @@ def check(run: Run) -> Iterator[Finding]:
             idle = 100 * (lanes - threads) / lanes
             hits.append(Hit(case, idle, case.light, f"{threads} threads in {lanes // WARP} warps"))
     yield from findings(
-        RULE, hits, every,
+        RULE,
+        hits,
+        every,
         lambda h: f"{h.evidence}: {format_pct(h.local_pct)} of the lanes are idle.",
         "launch a multiple of 32 threads per block and mask the surplus ones",
         "sightline stats launch_shape AFTER: idle_lanes_pct is 0",
-    )  # fmt: skip
+    )

@@ -58,8 +58,10 @@ def check(run: Run) -> Iterator[Finding]:
                 )
             )
     yield from findings(
-        RULE, hits, every,
+        RULE,
+        hits,
+        every,
         lambda h: f"Of 32 threads of a warp: {h.evidence}.",
         "let the threads of a warp take the same path: group equal work, even out loop lengths",
         "sightline stats instruction_mix AFTER: threads_per_inst near 32",
-    )  # fmt: skip
+    )

@@ -61,8 +61,10 @@ def check(run: Run) -> Iterator[Finding]:
         evidence = f"{format_pct(double)} of the fp64 peak, which is {fast / slow:.0f} times lower"
         hits.append(Hit(case, 100 * (1 - slow / fast), double, evidence))
     yield from findings(
-        RULE, hits, every,
+        RULE,
+        hits,
+        every,
         lambda h: f"{h.evidence} than the fp32 peak.",
         "compute in single precision where the result allows it, and write constants with f",
         "sightline stats roofline AFTER: no row with precision fp64",
-    )  # fmt: skip
+    )

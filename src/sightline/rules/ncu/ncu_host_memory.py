@@ -61,8 +61,10 @@ def check(run: Run) -> Iterator[Finding]:
                 evidence = f"{format_pct(share)} of the misses of the L2 go to {word}"
                 hits.append(Hit(case, share, 100.0 if weight is None else weight, evidence, word))
     yield from findings(
-        RULE, hits, every,
+        RULE,
+        hits,
+        every,
         lambda h: f"{h.evidence}.",
         "copy the data to the device once, or prefetch managed memory, before the kernel runs",
         "sightline stats memory_hierarchy AFTER: misses go to device",
-    )  # fmt: skip
+    )

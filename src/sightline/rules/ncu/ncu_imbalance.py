@@ -69,8 +69,10 @@ def check(run: Run) -> Iterator[Finding]:
                 weight = None if unit in _OWN else case.get(MEMORY_PCT)
                 hits.append(Hit(case, share, weight, evidence, unit))
     yield from findings(
-        RULE, hits, every,
+        RULE,
+        hits,
+        every,
         lambda h: f"On average {h.evidence} one.",
         "even out the work of blocks, or launch more, smaller ones that fetch their work",
         "ncu --section WorkloadDistribution AFTER: average and maximum nearer to each other",
-    )  # fmt: skip
+    )

@@ -48,11 +48,13 @@ def check(run: Run) -> Iterator[Finding]:
         if issue is not None and issue < ISSUE:
             hits.append(Hit(case, min(100 * (1 - issue), case.headroom), None, _evidence(case)))
     yield from findings(
-        RULE, hits, every,
+        RULE,
+        hits,
+        every,
         lambda h: f"{h.evidence}.",
         "raise the occupancy where few warps are active, otherwise remove the top stall reason",
         "sightline stats stalls AFTER: fewer cycles per issued instruction",
-    )  # fmt: skip
+    )
 
 
 def _evidence(case: Case) -> str:

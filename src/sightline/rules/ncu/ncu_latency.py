@@ -45,20 +45,25 @@ def check(run: Run) -> Iterator[Finding]:
     waves = {r["kernel_id"]: r["waves"] for r in _shapes(run)} if every else {}
     hits = [
         Hit(
-            case, case.headroom, None,
+            case,
+            case.headroom,
+            None,
             f"SM {format_pct(case.get(SM_PCT))}, memory {format_pct(case.get(MEMORY_PCT))} of peak",
         )
         for case in every
-        if case.light is not None and case.light < LATENCY_PCT
+        if case.light is not None
+        and case.light < LATENCY_PCT
         and (waves.get(case.kernel_id) or 1.0) >= 1
-    ]  # fmt: skip
+    ]
     yield from findings(
-        RULE, hits, every,
+        RULE,
+        hits,
+        every,
         lambda h: f"{h.evidence}: the kernel waits for latency.",
         "look at its stall reasons (sightline stats stalls); more warps per SM, or more "
         "independent loads and arithmetic per thread",
         "sightline stats speed_of_light AFTER: a throughput over 60 %",
-    )  # fmt: skip
+    )
 
 
 def _shapes(run: Run) -> list[dict[str, float]]:

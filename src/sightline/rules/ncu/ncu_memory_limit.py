@@ -38,8 +38,10 @@ from sightline.units import format_pct
 
 RULE = Rule("ncu-memory-limit", "The device memory is the limit")
 LIMIT_PCT = 80.0
-_DRAM = ("gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
-         "dram__throughput.avg.pct_of_peak_sustained_elapsed")  # fmt: skip
+_DRAM = (
+    "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
+    "dram__throughput.avg.pct_of_peak_sustained_elapsed",
+)
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -52,9 +54,11 @@ def check(run: Run) -> Iterator[Finding]:
         if (used := case.get(*_DRAM)) is not None and used >= LIMIT_PCT
     ]
     yield from findings(
-        RULE, hits, every,
+        RULE,
+        hits,
+        every,
         lambda h: f"{h.evidence}: the kernel is at its limit already.",
         "move less data: fuse it with its neighbours, keep what is read again on the chip, store "
         "in a narrower type",
         "sightline stats memory_hierarchy AFTER: fewer bytes of device memory",
-    )  # fmt: skip
+    )

@@ -37,11 +37,17 @@ RULE = Rule("ncu-no-fma", "Multiply and add are not fused")
 SHARE = 0.1
 _OP = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum"
 _PIPES = {
-    "f": ("fp32", "sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_active",
-          "sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_elapsed"),
-    "d": ("fp64", "sm__pipe_fp64_cycles_active.avg.pct_of_peak_sustained_active",
-          "sm__pipe_fp64_cycles_active.avg.pct_of_peak_sustained_elapsed"),
-}  # fmt: skip
+    "f": (
+        "fp32",
+        "sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_active",
+        "sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_elapsed",
+    ),
+    "d": (
+        "fp64",
+        "sm__pipe_fp64_cycles_active.avg.pct_of_peak_sustained_active",
+        "sm__pipe_fp64_cycles_active.avg.pct_of_peak_sustained_elapsed",
+    ),
+}
 _COUNTS = [_OP.format(t + o) for t in _PIPES for o in ("add", "mul", "fma")]
 
 
@@ -54,11 +60,13 @@ def check(run: Run) -> Iterator[Finding]:
     every = cases(run, (*_COUNTS, *rates, *pipes), "")
     hits = [h for c in every for t in _PIPES if (h := _hit(c, t)) is not None]
     yield from findings(
-        RULE, hits, every,
+        RULE,
+        hits,
+        every,
         lambda h: f"{h.evidence}.",
         "write a * b + c as one expression, keep --fmad=true, or call fma()",
         "sightline stats instruction_mix AFTER: more FFMA or DFMA, fewer additions",
-    )  # fmt: skip
+    )
 
 
 def _hit(case: Case, kind: str) -> Hit | None:

@@ -60,8 +60,10 @@ def check(run: Run) -> Iterator[Finding]:
             estimate = min(100 * (allowed - achieved) / allowed, case.headroom)
             hits.append(Hit(case, estimate, None, evidence))
     yield from findings(
-        RULE, hits, every,
+        RULE,
+        hits,
+        every,
         lambda h: f"{h.evidence}.",
         "balance the work between blocks and between warps; smaller blocks; longer kernels",
         "sightline stats occupancy AFTER: achieved_pct nearer to theoretical_pct",
-    )  # fmt: skip
+    )

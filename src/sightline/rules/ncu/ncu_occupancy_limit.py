@@ -57,11 +57,13 @@ def check(run: Run) -> Iterator[Finding]:
     """One finding per kernel name."""
     every = cases(run, (*METRICS, _ISSUE), "--section Occupancy --section SchedulerStats")
     yield from findings(
-        RULE, [h for c in every if (h := _hit(c)) is not None], every,
+        RULE,
+        [h for c in every if (h := _hit(c)) is not None],
+        every,
         lambda h: f"{h.evidence}.",
         lambda h: "; ".join(_FIX[n] for n in h.subject.split(", ")),
         "sightline stats occupancy AFTER: theoretical_pct, and speed_of_light to see if it helped",
-    )  # fmt: skip
+    )
 
 
 def _hit(case: Case) -> Hit | None:

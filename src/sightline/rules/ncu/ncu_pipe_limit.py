@@ -65,11 +65,13 @@ def check(run: Run) -> Iterator[Finding]:
     )
     hits = [hit for case in every if (hit := _hit(case)) is not None]
     yield from findings(
-        RULE, hits, every,
+        RULE,
+        hits,
+        every,
         lambda h: f"{h.evidence}.",
         lambda h: _FIX.get(h.subject.removesuffix("heavy"), _OTHERS),
         "sightline stats instruction_mix AFTER: fewer instructions of this pipe",
-    )  # fmt: skip
+    )
 
 
 def _hit(case: Case) -> Hit | None:

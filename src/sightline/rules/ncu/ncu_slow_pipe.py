@@ -45,9 +45,19 @@ _SLOTS = tuple(f"sm__inst_issued.{e}" for e in _ENDINGS)
 _PIPES = {
     pipe: tuple(f"sm__inst_executed_pipe_{pipe}.{e}" for e in _ENDINGS)
     for pipe in (
-        "alu", "fma", "fp64", "fp16", "tensor", "lsu", "xu", "tex", "adu", "cbu", "uniform"
+        "alu",
+        "fma",
+        "fp64",
+        "fp16",
+        "tensor",
+        "lsu",
+        "xu",
+        "tex",
+        "adu",
+        "cbu",
+        "uniform",
     )
-}  # fmt: skip
+}
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -56,11 +66,13 @@ def check(run: Run) -> Iterator[Finding]:
     every = cases(run, (*_THROUGHPUT, *_SLOTS, *pipes), "--section ComputeWorkloadAnalysis")
     hits = [hit for case in every if (hit := _hit(case)) is not None]
     yield from findings(
-        RULE, hits, every,
+        RULE,
+        hits,
+        every,
         lambda h: f"{h.evidence}.",
         "issue fewer instructions of this pipe: another precision, another formula, a table",
         "sightline stats instruction_mix AFTER: fewer instructions of this pipe",
-    )  # fmt: skip
+    )
 
 
 def _hit(case: Case) -> Hit | None:

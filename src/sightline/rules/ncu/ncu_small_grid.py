@@ -56,8 +56,10 @@ def check(run: Run) -> Iterator[Finding]:
             evidence += f", {waves:.2f} waves"
             hits.append(Hit(case, 100 * (1 - waves), case.headroom, evidence))
     yield from findings(
-        RULE, hits, every,
+        RULE,
+        hits,
+        every,
         lambda h: f"{h.evidence}: {format_count(round(h.local_pct))} % of the device stay empty.",
         "use more, smaller blocks, or give the launch more work; run independent kernels beside it",
         "sightline stats launch_shape AFTER: idle_sms_pct is 0",
-    )  # fmt: skip
+    )

@@ -99,7 +99,7 @@ _ADVICE = {
     ),
     "not_selected": ("while other warps issue", "nothing: enough warps are ready"),
     "gmma": ("for the warp group's matrix unit", "this is the price of a busy tensor core"),
-}  # fmt: skip
+}
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -131,11 +131,13 @@ def check(run: Run) -> Iterator[Finding]:
             evidence += f"; most at {place}"
         hits.append(Hit(case, min(row["share_pct"], case.headroom), None, evidence, reason))
     yield from findings(
-        RULE, hits, every,
+        RULE,
+        hits,
+        every,
         lambda h: f"Warps wait {_advice(h)[0]}: {h.evidence}.",
         lambda h: _advice(h)[1],
         "sightline stats stalls AFTER: a smaller share of this reason",
-    )  # fmt: skip
+    )
 
 
 def _advice(hit: Hit) -> tuple[str, str]:

@@ -45,17 +45,21 @@ def check(run: Run) -> Iterator[Finding]:
     """One finding per kernel name."""
     every = cases(run, (*METRICS, _ACHIEVED), "--section LaunchStats --section Occupancy")
     yield from findings(
-        RULE, [h for c in every if (h := _hit(c)) is not None], every,
+        RULE,
+        [h for c in every if (h := _hit(c)) is not None],
+        every,
         lambda h: f"{h.evidence}: the last turn is paid for and does little.",
         "choose grid or block size so that the waves are whole, or use a persistent kernel",
         "sightline stats launch_shape AFTER: tail_idle_pct near 0",
-    )  # fmt: skip
+    )
 
 
 def _hit(case: Case) -> Hit | None:
     known, blocks, sms = (
-        limits_and_launch(case.facts), blocks_of(case.facts), case.facts.device.get("sm_count")
-    )  # fmt: skip
+        limits_and_launch(case.facts),
+        blocks_of(case.facts),
+        case.facts.device.get("sm_count"),
+    )
     if known is None or not blocks or not sms:
         return None
     fit = occupancy(*known)

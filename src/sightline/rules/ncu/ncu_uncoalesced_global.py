@@ -61,9 +61,11 @@ def check(run: Run) -> Iterator[Finding]:
         weight = case.get(_WEIGHT)
         hits.append(Hit(case, share, 100.0 if weight is None else weight, evidence))
     yield from findings(
-        RULE, hits, every,
+        RULE,
+        hits,
+        every,
         lambda h: f"{format_pct(h.local_pct)} of the sectors are needless: {h.evidence}.",
         "let neighbouring threads access neighbouring addresses; use structures of arrays; stage "
         "through shared memory",
         "sightline stats memory_hierarchy AFTER: sectors beyond the ideal",
-    )  # fmt: skip
+    )

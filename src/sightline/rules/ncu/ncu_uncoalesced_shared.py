@@ -62,8 +62,10 @@ def check(run: Run) -> Iterator[Finding]:
         weight = case.get(_WEIGHT)
         hits.append(Hit(case, share, 100.0 if weight is None else weight, evidence))
     yield from findings(
-        RULE, hits, every,
+        RULE,
+        hits,
+        every,
         lambda h: f"{format_pct(h.local_pct)} of the wavefronts are needless: {h.evidence}.",
         "change the layout or width of shared accesses so that a warp is served in one turn",
         "sightline stats memory_hierarchy AFTER: wavefronts beyond the ideal",
-    )  # fmt: skip
+    )

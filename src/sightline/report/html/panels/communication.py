@@ -56,6 +56,10 @@ def _collectives(view: View) -> Block:
     )
     columns = [c for c in meant if c.name in taken] + [c for c in ops if c.name in times]
     return blocks.table(
-        "Collectives, the longest first", rows, columns, origin_ns=view.span[0], action="range",
+        "Collectives, the longest first",
+        rows,
+        columns,
+        origin_ns=view.span[0],
+        action="range",
         more="sightline tables",
-    )  # fmt: skip
+    )

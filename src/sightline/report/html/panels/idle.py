@@ -27,9 +27,13 @@ def data(view: View) -> list[Block]:
         ),
         *(blocks.text(note) for note in causes.ANALYSIS.notes),
         blocks.table(
-            "Gaps, the longest first", frame, gaps.ANALYSIS.columns, origin_ns=view.span[0],
-            action="range", more="sightline stats idle_gaps",
+            "Gaps, the longest first",
+            frame,
+            gaps.ANALYSIS.columns,
+            origin_ns=view.span[0],
+            action="range",
+            more="sightline stats idle_gaps",
             hide=("before_id", "after_id", "launch_id", "host_op_id"),
         ),
         {"kind": "fold", "title": "What the causes mean", "text": ladder},
-    ]  # fmt: skip
+    ]

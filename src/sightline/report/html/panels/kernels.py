@@ -19,18 +19,24 @@ def data(view: View) -> list[Block]:
         found += [blocks.text(note) for note in analysis.notes]
         found.append(
             blocks.table(
-                "Kernels by name", frame, analysis.columns, sort="total_ns", action="kernel",
+                "Kernels by name",
+                frame,
+                analysis.columns,
+                sort="total_ns",
+                action="kernel",
                 more="sightline stats kernels",
             )
-        )  # fmt: skip
+        )
     if view.run.rows("profiled_kernels"):
         analysis = registry.load("analyses", "speed_of_light").ANALYSIS
         found.append(
             blocks.table(
-                "Profiled kernels", view.run.ask("speed_of_light"), analysis.columns,
+                "Profiled kernels",
+                view.run.ask("speed_of_light"),
+                analysis.columns,
                 more="sightline stats speed_of_light",
             )
-        )  # fmt: skip
+        )
     if not found:
         raise MissingDataError("no kernels", why="no device operation and no profiled kernel")
     return found

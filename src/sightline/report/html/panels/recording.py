@@ -16,14 +16,18 @@ PANEL = Panel("recording", "Recording", 1000, needs_findings=True)
 def data(view: View) -> list[Block]:
     """Tables of the run's own tables `recordings`, `devices`, `quality`, and row counts."""
     found = []
-    for name, title in (("recordings", "Recordings"), ("devices", "Devices"),
-                        ("quality", "Quality notes")):  # fmt: skip
+    for name, title in (
+        ("recordings", "Recordings"),
+        ("devices", "Devices"),
+        ("quality", "Quality notes"),
+    ):
         frame = view.run.table(name)
         if frame.is_empty():
             continue
         columns = registry.load("model.tables", name).TABLE.columns
-        found.append(blocks.table(title, frame, columns, origin_ns=view.span[0],
-                                  hide=("recording_id",)))  # fmt: skip
+        found.append(
+            blocks.table(title, frame, columns, origin_ns=view.span[0], hide=("recording_id",))
+        )
     counts = pl.DataFrame(
         {"table": view.run.present(), "rows": [view.run.rows(t) for t in view.run.present()]}
     )
@@ -32,9 +36,12 @@ def data(view: View) -> list[Block]:
     found.append(blocks.table("Tables", counts, _COUNTS))
     if view.absent:
         found.append(
-            {"kind": "list", "title": "Panels that are absent",
-             "items": [f"{title}: {printable(why)}" for title, why in view.absent]}
-        )  # fmt: skip
+            {
+                "kind": "list",
+                "title": "Panels that are absent",
+                "items": [f"{title}: {printable(why)}" for title, why in view.absent],
+            }
+        )
     found.append(
         blocks.text(f"Made by sightline {__version__}. Times are counted from the first event.")
     )

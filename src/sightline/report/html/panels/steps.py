@@ -37,8 +37,12 @@ def data(view: View) -> list[Block]:
     found += [blocks.text(note) for note in analysis.notes]
     found.append(
         blocks.table(
-            "Steps", frame, analysis.columns, origin_ns=view.span[0], action="range",
+            "Steps",
+            frame,
+            analysis.columns,
+            origin_ns=view.span[0],
+            action="range",
             more="sightline stats steps",
         )
-    )  # fmt: skip
+    )
     return found

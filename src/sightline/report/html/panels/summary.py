@@ -36,11 +36,14 @@ def data(view: View) -> list[Block]:
         )
     limits = [_limit(row) for row in report["limits"]]
     limits += [
-        {"severity": "info", "text": f"Not judged: {printable(f['rule'])}.",
-         "remedy": printable(f["reason"] or "")}
+        {
+            "severity": "info",
+            "text": f"Not judged: {printable(f['rule'])}.",
+            "remedy": printable(f["reason"] or ""),
+        }
         for f in report["findings"]
         if f["abstained"]
-    ]  # fmt: skip
+    ]
     found.append({"kind": "limits", "title": "What limits the conclusions", "rows": limits})
     return found
 

@@ -61,7 +61,11 @@ def _windows(view: View) -> list[dict[str, Any]]:
     if not view.has_device:
         return []
     return [
-        {"rank": r["rank"], "device": r["device_id"],
-         "start": r["window_start_ns"] - view.span[0], "end": r["window_end_ns"] - view.span[0]}
+        {
+            "rank": r["rank"],
+            "device": r["device_id"],
+            "start": r["window_start_ns"] - view.span[0],
+            "end": r["window_end_ns"] - view.span[0],
+        }
         for r in view.summary["window"]
-    ]  # fmt: skip
+    ]

@@ -13,10 +13,22 @@ from sightline.units import format_bytes, format_count
 # All details together, before packing. What is more is left out from the last field on.
 MAX_BYTES = 6_000_000
 DEVICE_FIELDS = (
-    "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "cluster_x",
-    "registers_per_thread", "static_shared_bytes", "dynamic_shared_bytes", "bytes", "copy_kind",
-    "src_kind", "dst_kind", "graph_id",
-)  # fmt: skip
+    "grid_x",
+    "grid_y",
+    "grid_z",
+    "block_x",
+    "block_y",
+    "block_z",
+    "cluster_x",
+    "registers_per_thread",
+    "static_shared_bytes",
+    "dynamic_shared_bytes",
+    "bytes",
+    "copy_kind",
+    "src_kind",
+    "dst_kind",
+    "graph_id",
+)
 # In order of worth: what does not fit is left out from the end.
 HOST_FIELDS = ("input_shapes", "input_types", "domain", "category", "payload", "stack")
 _HOST_LABELS = {"input_shapes": "shapes", "input_types": "types", "stack": "stack"}
@@ -61,12 +73,17 @@ def device_text(row: dict[str, object]) -> str:
         sides = [row.get(f"{label}_{axis}") for axis in "xyz"]
         if sides[0] is not None:
             lines.append(f"{label}: " + " × ".join(str(1 if s is None else s) for s in sides))
-    for name, label in (("cluster_x", "cluster x"), ("registers_per_thread", "registers"),
-                        ("graph_id", "graph")):  # fmt: skip
+    for name, label in (
+        ("cluster_x", "cluster x"),
+        ("registers_per_thread", "registers"),
+        ("graph_id", "graph"),
+    ):
         if (value := row.get(name)) is not None:
             lines.append(f"{label}: {value}")
-    for name, label in (("static_shared_bytes", "static shared"),
-                        ("dynamic_shared_bytes", "dynamic shared")):  # fmt: skip
+    for name, label in (
+        ("static_shared_bytes", "static shared"),
+        ("dynamic_shared_bytes", "dynamic shared"),
+    ):
         if isinstance(value := row.get(name), int):
             lines.append(f"{label}: {format_bytes(value)}")
     if isinstance(value := row.get("bytes"), int):

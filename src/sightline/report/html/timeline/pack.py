@@ -40,8 +40,13 @@ class Packed:
         numbers = numbers.cast(_TYPES[width])  # smaller numbers are divided faster
         planes = b"".join(_plane(numbers, weight) for weight in range(width))
         packed = zlib.compress(planes, LEVEL)
-        entry = {"at": len(self.body), "bytes": len(packed), "n": numbers.len(), "width": width,
-                 "delta": delta}  # fmt: skip
+        entry = {
+            "at": len(self.body),
+            "bytes": len(packed),
+            "n": numbers.len(),
+            "width": width,
+            "delta": delta,
+        }
         self.body += packed
         return entry
 

@@ -21,8 +21,18 @@ from sightline.timeline.classes import with_class
 MAX_EVENTS = 1_200_000
 
 # Colours of the page, by number.
-CLASSES = ("compute", "communication", "copy", "op", "annotation", "step", "api", "python",
-           "device range", "other")  # fmt: skip
+CLASSES = (
+    "compute",
+    "communication",
+    "copy",
+    "op",
+    "annotation",
+    "step",
+    "api",
+    "python",
+    "device range",
+    "other",
+)
 DEVICE_CLASS = {"compute": 0, "exposed_comm": 1, "exposed_copy": 2}
 HOST_CLASS = {"op": 3, "annotation": 4, "step": 5, "runtime": 6, "driver": 6, "python": 7}
 # What tells the rows of each kind apart.
@@ -99,12 +109,18 @@ def _device(run: Run, texts: list[str]) -> tuple[pl.DataFrame, list[dict[str, An
     texts[:] = known
     return (
         classed.select(
-            track, pl.lit(0, pl.Int64).alias("level"), "start_ns", "end_ns", _NAME,
+            track,
+            pl.lit(0, pl.Int64).alias("level"),
+            "start_ns",
+            "end_ns",
+            _NAME,
             pl.col("class_").replace_strict(DEVICE_CLASS, return_dtype=pl.Int64).alias("class"),
-            detail=detail.cast(pl.Int64), id="device_op_id", link="launch_id",
+            detail=detail.cast(pl.Int64),
+            id="device_op_id",
+            link="launch_id",
         ).select(_COLUMNS),
         device_tracks(keys),
-    )  # fmt: skip
+    )
 
 
 def device_tracks(keys: pl.DataFrame) -> list[dict[str, Any]]:
@@ -116,12 +132,21 @@ def device_tracks(keys: pl.DataFrame) -> list[dict[str, Any]]:
         stream = "no stream" if key["stream_id"] is None else f"stream {key['stream_id']}"
         tracks.append(
             {
-                "rank": key["rank"], "device": key["device_id"], "kind": "stream",
-                "group": f"rank {key['rank']} · GPU {key['device_id']}", "label": stream + context,
-                "order": (key["rank"], 0, key["device_id"], 1, _n(key["stream_id"]),
-                          _n(key["context_id"])),
+                "rank": key["rank"],
+                "device": key["device_id"],
+                "kind": "stream",
+                "group": f"rank {key['rank']} · GPU {key['device_id']}",
+                "label": stream + context,
+                "order": (
+                    key["rank"],
+                    0,
+                    key["device_id"],
+                    1,
+                    _n(key["stream_id"]),
+                    _n(key["context_id"]),
+                ),
             }
-        )  # fmt: skip
+        )
     return tracks
 
 
@@ -138,24 +163,33 @@ def _ranges(run: Run) -> tuple[pl.DataFrame, list[dict[str, Any]]]:
     none = pl.lit(None, pl.Int64)
     return (
         ranges.select(
-            track, _NAME, level=zero, start_ns="start_ns", end_ns="end_ns",
-            detail=zero, id=none, link=none, **{"class": pl.lit(8, pl.Int64)},
+            track,
+            _NAME,
+            level=zero,
+            start_ns="start_ns",
+            end_ns="end_ns",
+            detail=zero,
+            id=none,
+            link=none,
+            **{"class": pl.lit(8, pl.Int64)},
         ).select(_COLUMNS),
         range_tracks(keys),
-    )  # fmt: skip
+    )
 
 
 def range_tracks(keys: pl.DataFrame) -> list[dict[str, Any]]:
     """A row of the page for each of RANGE_KEY."""
     return [
         {
-            "rank": key["rank"], "device": key["device_id"], "kind": "ranges",
+            "rank": key["rank"],
+            "device": key["device_id"],
+            "kind": "ranges",
             "group": f"rank {key['rank']} · GPU {key['device_id']}",
             "label": f"annotations on stream {key['stream_id']}",
             "order": (key["rank"], 0, _n(key["device_id"]), 0, _n(key["stream_id"]), 0),
         }
         for key in keys.iter_rows(named=True)
-    ]  # fmt: skip
+    ]
 
 
 def _host(
@@ -173,14 +207,21 @@ def _host(
     texts += known[1:]
     return (
         ops.select(
-            track, pl.col("depth").fill_null(0).alias("level"), "start_ns", "end_ns", _NAME,
-            pl.col("layer").cast(pl.Categorical)
-            .replace_strict(HOST_CLASS, default=9, return_dtype=pl.Int64).alias("class"),
+            track,
+            pl.col("depth").fill_null(0).alias("level"),
+            "start_ns",
+            "end_ns",
+            _NAME,
+            pl.col("layer")
+            .cast(pl.Categorical)
+            .replace_strict(HOST_CLASS, default=9, return_dtype=pl.Int64)
+            .alias("class"),
             detail=pl.when(detail > 0).then(detail.cast(pl.Int64) + at).otherwise(0),
-            id="host_op_id", link=pl.lit(None, pl.Int64),
+            id="host_op_id",
+            link=pl.lit(None, pl.Int64),
         ).select(_COLUMNS),
         thread_tracks(keys, run.table("threads")),
-    )  # fmt: skip
+    )
 
 
 def thread_tracks(keys: pl.DataFrame, threads: pl.DataFrame) -> list[dict[str, Any]]:
@@ -196,11 +237,14 @@ def thread_tracks(keys: pl.DataFrame, threads: pl.DataFrame) -> list[dict[str, A
             label = f"{name} {key['tid']}"
         tracks.append(
             {
-                "rank": key["rank"], "device": None, "kind": "thread",
-                "group": f"rank {key['rank']} · CPU", "label": printable(label),
+                "rank": key["rank"],
+                "device": None,
+                "kind": "thread",
+                "group": f"rank {key['rank']} · CPU",
+                "label": printable(label),
                 "order": (key["rank"], 1, -key["n"], _n(key["pid"]), _n(key["tid"]), 0),
             }
-        )  # fmt: skip
+        )
     return tracks
 
 
