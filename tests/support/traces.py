@@ -62,6 +62,34 @@ def kernel(
     )
 
 
+def launched(called: int, work: Event, api: str = "cudaLaunchKernel", dur: Any = 5) -> list[Event]:
+    """A device event and the call that launched it, which begins at `called`."""
+    number = 1_000_000 + called  # of all calls, only this one begins then
+    linked = {**work, "args": {**work["args"], "correlation": number}}
+    return [call(api, called, dur, number), linked]
+
+
+def collective(
+    ts: Any,
+    dur: Any,
+    op: str = "allreduce",
+    *,
+    floats: int = 1_000_000,
+    ranks: int = 2,
+    **more: Any,
+) -> Event:
+    """A kernel of NCCL as recordings since 2024 have it: with its size and group."""
+    told = {
+        "Collective name": op,
+        "dtype": "Float",
+        "Process Group Name": "dp",
+        "Group size": ranks,
+        "In msg nelems": floats,
+        "Out msg nelems": floats,
+    }
+    return kernel(f"ncclDevKernel_{op}", ts, dur, **told, **more)
+
+
 def copy(name: str, ts: Any, dur: Any, size: int | None, **args: Any) -> Event:
     known = {} if size is None else {"bytes": size}
     return kernel(name, ts, dur, cat="gpu_memcpy", **known, **args)
@@ -101,8 +129,19 @@ def write_text(folder: Path, text: str | bytes, name: str = "trace.json") -> Pat
 
 
 def opened(folder: Path, events: Sequence[Any], name: str = "trace.json", **header: Any) -> Run:
-    """The run that the tool makes of a trace with these events."""
-    return sightline.open(str(write(folder, events, name, **header)))
+    """The run that the tool makes of a trace with these events, or lists of events."""
+    flat = [e for item in events for e in (item if isinstance(item, list) else [item])]
+    return sightline.open(str(write(folder, flat, name, **header)))
+
+
+def opened_ranks(folder: Path, *ranks: Sequence[Any]) -> Run:
+    """The run of several recordings, one of each rank."""
+    files = []
+    for rank, events in enumerate(ranks):
+        flat = [e for item in events for e in (item if isinstance(item, list) else [item])]
+        told = {"rank": rank, "world_size": len(ranks)}
+        files.append(write(folder, flat, f"rank{rank}.json", distributedInfo=told))
+    return sightline.open(*map(str, files))
 
 
 def limits(run: Run) -> dict[str, int | None]:

@@ -1,0 +1,64 @@
+"""small-collectives: exposed collectives of at most 1 MiB."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sightline.model.run import Run
+from support.rules import assert_silent, assert_speaks
+from support.traces import collective, kernel, launched, opened
+
+RULE = "small-collectives"
+
+
+def between(folder: Path, length: int, floats: int) -> Run:
+    """A window of 1,000 µs: kernel, collective of `length`, kernel, all queued."""
+    return opened(
+        folder,
+        [
+            launched(0, kernel("a", 10, 490)),
+            launched(20, collective(500, length, floats=floats)),
+            launched(40, kernel("b", 500 + length, 510 - length)),
+        ],
+    )
+
+
+def test_a_collective_of_4_kb(tmp_path: Path) -> None:
+    assert_speaks(
+        between(tmp_path, 400, 1_000),
+        RULE,
+        cost_ns=400_000,
+        gain_ns=400_000,
+        evidence=["400.0 µs", "4.000 kB"],
+        fix="bucket",
+        severity="critical",
+    )
+
+
+def test_1_mib_is_small_and_one_number_more_is_not(tmp_path: Path) -> None:
+    assert_silent(between(tmp_path / "a", 400, (1 << 18) + 1), RULE)
+    assert_speaks(
+        between(tmp_path / "b", 400, 1 << 18),
+        RULE,
+        cost_ns=400_000,
+        gain_ns=400_000,
+        evidence=["1.049 MB"],
+        fix="bucket",
+    )
+
+
+def test_under_5_percent_of_the_window(tmp_path: Path) -> None:
+    assert_silent(between(tmp_path / "a", 49, 1_000), RULE)
+    assert_speaks(
+        between(tmp_path / "b", 50, 1_000),
+        RULE,
+        cost_ns=50_000,
+        gain_ns=50_000,
+        evidence=["50.00 µs"],
+        fix="bucket",
+    )
+
+
+def test_without_sizes_nothing_is_small(tmp_path: Path) -> None:
+    run = opened(tmp_path, [kernel("a", 10, 490), kernel("ncclDevKernel_AllReduce", 500, 400)])
+    assert_silent(run, RULE)

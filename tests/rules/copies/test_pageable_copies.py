@@ -1,0 +1,62 @@
+"""pageable-copies: copies from pageable host memory, which block the host too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from support.copies import exposed_for, hidden_for, transfer
+from support.rules import assert_silent, assert_speaks
+from support.traces import kernel, launched, opened
+
+RULE, NAME = "pageable-copies", "Memcpy HtoD (Pageable -> Device)"
+
+
+def test_400_of_1000_us(tmp_path: Path) -> None:
+    assert_speaks(
+        exposed_for(tmp_path, 400, NAME),
+        RULE,
+        cost_ns=400_000,
+        gain_ns=400_000,
+        evidence=["1 × memcpy HtoD pageable → device, 1.000 MB in 400.0 µs (2.5 GB/s)", "100"],
+        fix="pin_memory=True",
+        severity="critical",
+        confidence="high",
+    )
+
+
+def test_under_5_percent_of_the_window(tmp_path: Path) -> None:
+    assert_silent(exposed_for(tmp_path / "a", 49, NAME), RULE)
+    assert_speaks(
+        exposed_for(tmp_path / "b", 50, NAME),
+        RULE,
+        cost_ns=50_000,
+        gain_ns=50_000,
+        evidence=["50.00 µs"],
+        fix="pin_memory=True",
+        severity="warning",
+    )
+
+
+def test_hidden_behind_a_kernel(tmp_path: Path) -> None:
+    assert_silent(hidden_for(tmp_path, 400, NAME), RULE)
+
+
+def test_the_call_that_blocks_leaves_a_gap(tmp_path: Path) -> None:
+    """The call returns at 325, 5 µs after the copy's end; the next kernel starts at 340.
+
+    Exposed for 200 µs, idle for 20 behind it. Without the copy kernel b follows kernel a after
+    1 µs, at 111 instead of 340.
+    """
+    run = opened(
+        tmp_path,
+        [
+            launched(0, kernel("a", 10, 100)),
+            launched(20, transfer(NAME, 120, 200), api="cudaMemcpyAsync", dur=305),
+            launched(330, kernel("b", 340, 100)),
+        ],
+    )
+    assert_speaks(run, RULE, cost_ns=220_000, gain_ns=229_000, evidence=["200.0 µs"], fix="pin")
+
+
+def test_pinned_memory(tmp_path: Path) -> None:
+    assert_silent(exposed_for(tmp_path, 400, "Memcpy HtoD (Pinned -> Device)"), RULE)

@@ -1,0 +1,69 @@
+"""allocator-churn: cudaMalloc between two kernels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sightline.model.run import Run
+from support.rules import assert_silent, assert_speaks
+from support.traces import call, kernel, launched, opened
+
+
+def test_an_allocation_between_two_kernels(tmp_path: Path) -> None:
+    """The device is idle in [110, 940); cudaMalloc takes 800 of these 830 µs.
+
+    Free of cost, it is called at 120 and returns; the launch follows 10 µs later, and the kernel
+    10 µs after that, at 140 instead of 940.
+    """
+    run = opened(
+        tmp_path,
+        [
+            launched(0, kernel("a", 10, 100)),
+            call("cudaMalloc", 120, 800),
+            launched(930, kernel("b", 940, 60)),
+        ],
+    )
+    assert_speaks(
+        run,
+        "allocator-churn",
+        cost_ns=830_000,
+        gain_ns=800_000,
+        evidence=["830.0 µs in all", "1 × cudaMalloc, 800.0 µs"],
+        fix="expandable_segments:True",
+        severity="critical",
+    )
+
+
+def allocating(folder: Path, idle: int, api: str = "cudaFree") -> Run:
+    """Two kernels in a window of 1,000 µs, idle for `idle` between them, in a call."""
+    return opened(
+        folder,
+        [
+            launched(0, kernel("a", 10, 500)),
+            call(api, 512, idle - 10),
+            launched(505 + idle, kernel("b", 510 + idle, 500 - idle)),
+        ],
+    )
+
+
+def test_under_5_percent_of_the_window(tmp_path: Path) -> None:
+    assert_silent(allocating(tmp_path, 49), "allocator-churn")
+
+
+def test_from_5_percent_of_the_window_on(tmp_path: Path) -> None:
+    assert_speaks(
+        allocating(tmp_path, 50),
+        "allocator-churn",
+        cost_ns=50_000,
+        gain_ns=40_000,
+        evidence=["1 × cudaFree, 40.00 µs"],
+        fix="allocate once",
+    )
+
+
+@pytest.mark.parametrize("api", ["cudaMallocAsync", "cudaEventQuery"])
+def test_calls_that_do_not_stop_the_host(tmp_path: Path, api: str) -> None:
+    """An allocation that is ordered on the stream returns at once, as other calls do."""
+    assert_silent(allocating(tmp_path, 400, api), "allocator-churn")

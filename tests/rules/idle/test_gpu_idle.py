@@ -1,0 +1,91 @@
+"""gpu-idle: the idle time that no other rule speaks for, by its cause."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sightline.model.run import Run
+from support.rules import answers, assert_silent, assert_speaks
+from support.traces import call, kernel, launched, opened
+
+BEFORE = launched(-20, kernel("before", 0, 100))
+AFTER = kernel("after", 1_000, 50)
+
+
+@pytest.mark.parametrize(
+    ("cause", "after", "fix", "confidence"),
+    [
+        ("unknown", [AFTER], "record CPU activity", "low"),
+        ("launch_latency", launched(40, AFTER, dur=958), "CUDA graphs", "medium"),
+        (
+            "dependency_wait",
+            [call("cudaStreamWaitEvent", 10, 2), *launched(20, AFTER, dur=4)],
+            "overlap independent work",
+            "medium",
+        ),
+    ],
+)
+def test_900_idle_microseconds(
+    tmp_path: Path, cause: str, after: list[Any], fix: str, confidence: str
+) -> None:
+    """[0, 100) and [1000, 1050): what lies between is the bound on the gain."""
+    found = assert_speaks(
+        opened(tmp_path, [BEFORE, *after]),
+        "gpu-idle",
+        cost_ns=900_000,
+        gain_ns=900_000,
+        evidence=["900.0 µs in all"],
+        fix=fix,
+        severity="critical",
+        confidence=confidence,
+        title=f"gpu-idle: {cause.replace('_', ' ')}",
+    )
+    assert found.where["time_ranges"] == [[100_000, 1_000_000]]
+
+
+@pytest.mark.parametrize(
+    ("cause", "calls", "fix"),
+    [
+        ("in_graph", [call("cudaGraphLaunch", 0, 5, 1)], "side by side when capturing"),
+        ("micro_gap", [call("cudaLaunchKernel", 2 * n, 1, n) for n in range(1, 7)], "capture a"),
+    ],
+)
+def test_gaps_between_kernels_that_are_not_short(
+    tmp_path: Path, cause: str, calls: list[Any], fix: str
+) -> None:
+    """Six kernels of 20 µs, 4 µs apart: 20 of 140 µs; and one that only lengthens the window."""
+    number = (lambda n: 1) if cause == "in_graph" else (lambda n: n)
+    kernels = [kernel("k", 24 * n, 20, number(n)) for n in range(1, 7)]
+    # 30 µs without a recorded launch bring all idle time over 15 % of the window.
+    run = opened(tmp_path, [*calls, *kernels, kernel("stray", 194, 1)])
+    found = {f.title: f for f in answers(run, "gpu-idle")}
+    mine = found[f"gpu-idle: {cause.replace('_', ' ')}"]
+    assert (mine.cost_ns, mine.gain_ns, mine.confidence) == (20_000, 20_000, "high")
+    assert "20.00 µs in all" in mine.evidence[0]
+    assert fix in mine.fix
+    assert found["gpu-idle: unknown"].cost_ns == 30_000
+
+
+def idle_for(folder: Path, idle: int) -> Run:
+    """A window of 1,000 µs."""
+    return opened(folder, [kernel("a", 0, 500), kernel("b", 500 + idle, 500 - idle)])
+
+
+def test_up_to_15_percent_of_the_window(tmp_path: Path) -> None:
+    assert_silent(idle_for(tmp_path / "a", 150), "gpu-idle")
+    assert_speaks(
+        idle_for(tmp_path / "b", 151),
+        "gpu-idle",
+        cost_ns=151_000,
+        gain_ns=151_000,
+        evidence=["151.0 µs in all"],
+        fix="record CPU activity",
+        severity="warning",
+    )
+
+
+def test_a_recording_without_a_device(tmp_path: Path) -> None:
+    assert_silent(opened(tmp_path, [call("cudaMalloc", 0, 5)]), "gpu-idle")

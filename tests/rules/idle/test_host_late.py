@@ -1,0 +1,91 @@
+"""host-late: the launching thread is busy with something else, once in a while."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sightline.model.run import Run
+from support.rules import assert_silent, assert_speaks
+from support.traces import Event, kernel, launched, op, opened
+
+
+def paused(folder: Path, idle: int, *host: Event) -> Run:
+    """A window of 1,000 µs, idle for `idle` after its first 500 for a call that comes late."""
+    return opened(
+        folder,
+        [
+            launched(0, kernel("a", 10, 500)),
+            *host,
+            launched(500 + idle, kernel("b", 510 + idle, 10)),
+            launched(515 + idle, kernel("c", 520 + idle, 480 - idle)),
+        ],
+    )
+
+
+def test_a_pause_that_the_host_spent_in_json(tmp_path: Path) -> None:
+    """Idle in [510, 910). Between calls pass 895, 10 and 10 µs; of the 895 the usual 10 are left,
+    so that kernel b waits only for kernel a, and follows it after 1 µs.
+    """
+    run = opened(
+        tmp_path,
+        [
+            launched(0, kernel("a", 10, 500)),
+            op("json.dumps", 500, 390),
+            launched(900, kernel("b", 910, 10)),
+            launched(915, kernel("c", 920, 40)),
+            launched(930, kernel("d", 960, 50)),
+        ],
+    )
+    found = assert_speaks(
+        run,
+        "host-late",
+        cost_ns=400_000,
+        gain_ns=399_000,
+        evidence=["400.0 µs in all", "json.dumps"],
+        fix="host_op",
+    )
+    assert found.where["op"] == "json.dumps"
+    assert found.where["time_ranges"] == [[510_000, 910_000]]
+
+
+def test_nothing_is_known_of_the_host(tmp_path: Path) -> None:
+    found = assert_speaks(
+        paused(tmp_path, 100),
+        "host-late",
+        cost_ns=100_000,
+        gain_ns=99_000,
+        evidence=["100.0 µs in all", "no range that was recorded"],
+        fix="host_op",
+    )
+    assert found.where["op"] is None
+
+
+def test_under_5_percent_of_the_window(tmp_path: Path) -> None:
+    assert_silent(paused(tmp_path / "a", 49), "host-late")
+    assert_speaks(
+        paused(tmp_path / "b", 50),
+        "host-late",
+        cost_ns=50_000,
+        gain_ns=49_000,
+        evidence=["50.00 µs in all"],
+        fix="host_op",
+    )
+
+
+def test_a_few_long_pauses_are_no_pace_of_launching(tmp_path: Path) -> None:
+    """40 short kernels, launched one by one, and three pauses of 100 ms between them."""
+    events, at = [], 0
+    for i in range(40):
+        events.append(launched(at, kernel("k", at + 9, 10)))
+        at += 100_000 if i in (10, 20, 30) else 50
+    run = opened(tmp_path, events)
+    assert_silent(run, "launch-bound")
+    # Idle: three times 99,990 µs and 36 times 40. Of each pause the usual 45 µs stay.
+    assert_speaks(
+        run,
+        "host-late",
+        cost_ns=3 * 99_990_000 + 36 * 40_000,
+        gain_ns=3 * 99_950_000,
+        evidence=["39 gaps", "no range that was recorded"],
+        fix="host_op",
+    )

@@ -1,0 +1,71 @@
+"""jit-or-module-load-in-window: the first use of a kernel loads or compiles it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sightline.model.run import Run
+from support.rules import assert_silent, assert_speaks
+from support.traces import Event, host, kernel, launched, op, opened
+
+LOAD = host("cuda_driver", "cuModuleLoadData", 120, 760)
+RULE = "jit-or-module-load-in-window"
+
+
+def first_use(folder: Path, busy: Event) -> Run:
+    """Idle in [110, 910), of which the host is busy in [120, 880)."""
+    return opened(
+        folder,
+        [
+            launched(0, kernel("a", 10, 100)),
+            busy,
+            launched(900, kernel("b", 910, 100)),
+            launched(920, kernel("c", 1010, 100)),
+            launched(940, kernel("d", 1110, 100)),
+        ],
+    )
+
+
+@pytest.mark.parametrize(
+    "busy",
+    [LOAD, op("torch/_inductor/compile_fx.py(1): compile", 120, 760)],
+    ids=["load", "compile"],
+)
+def test_800_us_for_a_kernel_that_is_new(tmp_path: Path, busy: Event) -> None:
+    """Without the 760 µs the call comes at 140, and all that follows 760 µs earlier."""
+    assert_speaks(
+        first_use(tmp_path, busy),
+        RULE,
+        cost_ns=800_000,
+        gain_ns=760_000,
+        evidence=["800.0 µs in all", busy["name"]],
+        fix="warm up with every shape",
+        severity="critical",
+    )
+
+
+def test_less_than_half_of_the_gap(tmp_path: Path) -> None:
+    """400 of 800 µs are not most of it; one more is."""
+    assert_silent(first_use(tmp_path / "a", {**LOAD, "dur": 400}), RULE)
+    assert_speaks(
+        first_use(tmp_path / "b", {**LOAD, "dur": 401}),
+        RULE,
+        cost_ns=800_000,
+        gain_ns=401_000,
+        evidence=["800.0 µs in all"],
+        fix="warm up",
+    )
+
+
+def test_under_5_percent_of_the_window(tmp_path: Path) -> None:
+    run = opened(
+        tmp_path,
+        [
+            launched(0, kernel("a", 10, 500)),
+            {**LOAD, "ts": 510, "dur": 35},
+            launched(550, kernel("b", 559, 451)),
+        ],
+    )
+    assert_silent(run, RULE)
