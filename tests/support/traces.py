@@ -69,6 +69,17 @@ def launched(called: int, work: Event, api: str = "cudaLaunchKernel", dur: Any =
     return [call(api, called, dur, number), linked]
 
 
+def queued(
+    *kernels: tuple[str, Any], begin: Any = 200, called: int = 0, **place: Any
+) -> list[list[Event]]:
+    """Kernels (name, length) without a gap from `begin` on, all launched before, 10 µs apart."""
+    made, at = [], begin
+    for i, (name, length) in enumerate(kernels):
+        made.append(launched(called + 10 * i, kernel(name, at, length, **place)))
+        at += length
+    return made
+
+
 def collective(
     ts: Any,
     dur: Any,

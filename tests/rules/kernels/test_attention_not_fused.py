@@ -1,0 +1,58 @@
+"""attention-not-fused: softmax and pointwise kernels between two matrix products."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sightline.model.run import Run
+from support.rules import assert_silent, assert_speaks
+from support.traces import opened, queued
+
+RULE = "attention-not-fused"
+GEMM, SOFTMAX, SCALE = "ampere_sgemm_128", "softmax_warp_forward", "vectorized_elementwise_kernel"
+
+
+def run_of(folder: Path, *kernels: tuple[str, int]) -> Run:
+    return opened(folder, queued(*kernels))
+
+
+def test_scale_and_softmax_between_two_products(tmp_path: Path) -> None:
+    """Without 100 and 200 of 500 µs the second product follows the first."""
+    assert_speaks(
+        run_of(tmp_path, (GEMM, 100), (SCALE, 100), (SOFTMAX, 200), (GEMM, 100)),
+        RULE,
+        cost_ns=300_000,
+        gain_ns=300_000,
+        evidence=["1 × softmax_warp_forward, 200.0 µs"],
+        fix="scaled_dot_product_attention",
+        severity="critical",
+    )
+
+
+@pytest.mark.parametrize(
+    "kernels",
+    [
+        [(GEMM, 100), (SOFTMAX, 200)],
+        [(SOFTMAX, 200), (GEMM, 100)],
+        [(GEMM, 100), (SCALE, 200), (GEMM, 100)],
+        [(GEMM, 100), (SOFTMAX, 100), ("layer_norm", 10), (GEMM, 100)],
+        [(GEMM, 100), (SOFTMAX, 100), (SOFTMAX, 100), (GEMM, 100)],
+    ],
+    ids=["open end", "open begin", "no softmax", "another kernel", "two softmaxes"],
+)
+def test_other_sequences(tmp_path: Path, kernels: list[tuple[str, int]]) -> None:
+    assert_silent(run_of(tmp_path, *kernels), RULE)
+
+
+def test_under_5_percent_of_the_window(tmp_path: Path) -> None:
+    assert_silent(run_of(tmp_path / "a", (GEMM, 500), (SOFTMAX, 49), (GEMM, 451)), RULE)
+    assert_speaks(
+        run_of(tmp_path / "b", (GEMM, 500), (SOFTMAX, 50), (GEMM, 450)),
+        RULE,
+        cost_ns=50_000,
+        gain_ns=50_000,
+        evidence=["50.00 µs"],
+        fix="scaled_dot_product_attention",
+    )

@@ -1,0 +1,43 @@
+"""dominating-kernel: one kernel takes more time than all others together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.rules import assert_silent, assert_speaks
+from support.traces import call, kernel, opened, queued
+
+RULE = "dominating-kernel"
+
+
+def test_three_fifths_of_kernel_time(tmp_path: Path) -> None:
+    """A remark, without a gain: nothing says that the kernel could be shorter."""
+    found = assert_speaks(
+        opened(tmp_path, queued(("gemm", 200), ("gemm", 400), ("add", 400))),
+        RULE,
+        cost_ns=600_000,
+        gain_ns=None,
+        evidence=["gemm"],
+        fix="ncu",
+        severity="info",
+        cost_pct=60.0,
+    )
+    assert "60.0 %" in found.summary
+    assert "2 instances of 300.0 µs" in found.summary
+
+
+@pytest.mark.parametrize(
+    "kernels",
+    [
+        [kernel("gemm", 0, 499), kernel("add", 499, 301), kernel("mul", 800, 200)],
+        [kernel("gemm", 0, 600), kernel("add", 1_500, 10)],
+        [kernel("gemm", 0, 600)],
+        [kernel("ncclDevKernel_AllReduce", 0, 600), kernel("gemm", 600, 100)],
+        [call("cudaMalloc", 0, 5)],
+    ],
+    ids=["under half", "hardly any compute", "no other", "communication", "no device"],
+)
+def test_silence(tmp_path: Path, kernels: list[object]) -> None:
+    assert_silent(opened(tmp_path, kernels), RULE)

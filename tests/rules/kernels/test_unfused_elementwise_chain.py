@@ -1,0 +1,56 @@
+"""unfused-elementwise-chain: pointwise kernels of one shape right behind each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.rules import assert_silent, assert_speaks
+from support.traces import opened, queued
+
+RULE, POINTWISE = "unfused-elementwise-chain", "vectorized_elementwise_kernel"
+
+
+@pytest.mark.parametrize("name", [POINTWISE, "triton_poi_fused_add_0"])
+def test_three_in_a_row(tmp_path: Path, name: str) -> None:
+    """The longest stays: without 100 and 200 of 1,000 µs."""
+    assert_speaks(
+        opened(
+            tmp_path, queued(("gemm", 300), (name, 100), (name, 300), (name, 200), ("gemm", 100))
+        ),
+        RULE,
+        cost_ns=300_000,
+        gain_ns=300_000,
+        evidence=[f"2 × {name}, 300.0 µs", "1 chains of 3.0 kernels"],
+        fix="torch.compile",
+        severity="critical",
+    )
+
+
+def test_one_between_two_others_is_no_chain(tmp_path: Path) -> None:
+    work = queued((POINTWISE, 100), ("gemm", 100), (POINTWISE, 100))
+    assert_silent(opened(tmp_path, work), RULE)
+
+
+def test_another_shape_ends_the_chain(tmp_path: Path) -> None:
+    work = [
+        *queued((POINTWISE, 100), grid=[8, 1, 1]),
+        *queued((POINTWISE, 100), grid=[9, 1, 1], begin=300, called=100),
+    ]
+    assert_silent(opened(tmp_path, work), RULE)
+
+
+def test_under_5_percent_of_the_window(tmp_path: Path) -> None:
+    def chain(short: int) -> list[object]:
+        return queued(("gemm", 500), (POINTWISE, 100), (POINTWISE, short), ("gemm", 400 - short))
+
+    assert_silent(opened(tmp_path / "a", chain(49)), RULE)
+    assert_speaks(
+        opened(tmp_path / "b", chain(50)),
+        RULE,
+        cost_ns=50_000,
+        gain_ns=50_000,
+        evidence=["50.00 µs"],
+        fix="torch.compile",
+    )
