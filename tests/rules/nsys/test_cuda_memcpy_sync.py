@@ -1,0 +1,45 @@
+"""cuda-memcpy-sync: copies by calls that hold the host, as nsys analyze lists them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.exports import DTOD, DTOH, HTOD, ON_DEVICE, PAGEABLE, one_copy, opened
+from support.rules import assert_silent, assert_speaks
+from support.traces import call
+from support.traces import opened as opened_trace
+from synth_nsys import Export
+
+RULE = "cuda-memcpy-sync"
+
+
+def test_a_copy_of_100_ns(tmp_path: Path) -> None:
+    """100 of 1,100 ns, 9.1 %."""
+    assert_speaks(
+        opened(tmp_path, one_copy("cudaMemcpy_v3020", DTOH, 8, ON_DEVICE, PAGEABLE)),
+        RULE,
+        cost_ns=100,
+        gain_ns=None,
+        evidence=["100 ns", "dst kind Pageable"],
+        fix="cudaMemcpyAsync",
+        severity="warning",
+    )
+
+
+@pytest.mark.parametrize(
+    "export",
+    [
+        one_copy("cudaMemcpyAsync", DTOH, 8, ON_DEVICE, PAGEABLE),
+        one_copy("cudaMemcpy", HTOD, 64_000, PAGEABLE, ON_DEVICE),
+        one_copy("cudaMemcpy", DTOD, 1 << 20, ON_DEVICE, ON_DEVICE),
+    ],
+    ids=["asynchronous", "small, to the device", "within the device"],
+)
+def test_what_is_not_listed(tmp_path: Path, export: Export) -> None:
+    assert_silent(opened(tmp_path, export), RULE)
+
+
+def test_a_recording_without_a_device(tmp_path: Path) -> None:
+    assert_silent(opened_trace(tmp_path, [call("cudaMalloc", 0, 5)]), RULE)
