@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from sightline.model.run import Run
+from support import exports
 from support.rules import assert_silent, assert_speaks
 from support.traces import Event, host, kernel, launched, op, opened
+from synth_nsys import Export, gtid
 
 LOAD = host("cuda_driver", "cuModuleLoadData", 120, 760)
 RULE = "jit-or-module-load-in-window"
@@ -44,6 +46,28 @@ def test_800_us_for_a_kernel_that_is_new(tmp_path: Path, busy: Event) -> None:
         fix="warm up with every shape",
         severity="critical",
     )
+
+
+def test_the_drivers_compiler_in_an_export_of_nsight_systems(tmp_path: Path) -> None:
+    """The same, with the driver's own record of its compilation (OVERHEAD of type 2)."""
+    export = Export()
+    for i, start in enumerate((10_000, 910_000, 1_010_000, 1_110_000)):
+        called = (0, 900_000, 920_000, 940_000)[i]
+        export.api("cudaLaunchKernel", called, called + 5_000, i + 1)
+        export.kernel("k", start, start + 100_000, i + 1)
+    export.add(
+        "CUPTI_ACTIVITY_KIND_OVERHEAD",
+        start=120_000,
+        end=880_000,
+        globalTid=gtid(7, 7),
+        correlationId=0,
+        overheadType=2,
+    )
+    run = exports.opened(tmp_path, export)
+    assert_speaks(
+        run, RULE, cost_ns=800_000, gain_ns=760_000, evidence=["800.0 µs in all"], fix="warm up"
+    )
+    assert_silent(run, "profiler-overhead")
 
 
 def test_less_than_half_of_the_gap(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ RULE = "gpu-time-util"
 
 
 def test_half_of_the_run_without_work(tmp_path: Path) -> None:
-    """Idle in [600, 900) of 1,200 ms: seven of 30 parts of 40 ms are empty. The eighth, from 880 on,
-    is half in use, which is not less than half.
+    """Idle in [600, 900) of 1,200 ms: seven of 30 parts of 40 ms are empty. The eighth, from
+    880 on, is half in use, which is not less than half.
     """
     assert_speaks(
         opened(tmp_path, two_kernels((0, 600), (900, 1_200))),
