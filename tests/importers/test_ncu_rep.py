@@ -9,10 +9,10 @@ import pytest
 
 import sightline
 from sightline.errors import DamagedError
-from synth_ncu import A10, Kernel, cubin, report
-from synth_ncu.report import rule, source
-
-BASE = 0x7F0000001000
+from support.profiled import CODE as BASE
+from support.profiled import with_code
+from synth_ncu import A10, Kernel, report
+from synth_ncu.report import rule
 
 
 def opened(tmp_path, data: bytes, name: str = "r.ncu-rep", **options):
@@ -96,23 +96,6 @@ def test_ranges_command_lists_and_graphs(tmp_path):
     assert rows["kind"].to_list() == kinds
     assert rows["name"].to_list() == ["scale(float *)", None, "list", None]
     assert rows["duration_ns"].to_list() == [5, 5, 5, 5]
-
-
-def with_code(stall: str = "long_scoreboard", **more):
-    """A kernel of four instructions on two lines, sampled at two of them."""
-    binary = cubin("_Z5scalePf", [0x981, 0x221, 0x986, 0x94D], [(0, 10), (16, 12)], "scale.cu")
-    sampled = f"smsp__pcsamp_warps_issue_stalled_{stall}"
-    metrics = {
-        "launch__function_pcs": (float(BASE), {0: BASE}),
-        "inst_executed": (400, {BASE + 16 * n: 100 for n in range(4)}),
-        "smsp__pcsamp_interval_cycles": 1024.0,
-        sampled: (30, {BASE: 0, BASE + 16: 30}),
-        f"{sampled}_not_issued": (20, {BASE: 0, BASE + 16: 20}),
-        "smsp__pcsamp_warps_issue_stalled_selected": (3, {BASE: 3, BASE + 16: 0}),
-        **more,
-    }
-    kernel = Kernel(metrics=metrics, source=9)
-    return report([kernel], sources=(source(9, binary, {"_Z5scalePf": BASE}),))
 
 
 def test_samples_meet_code_and_source(tmp_path):

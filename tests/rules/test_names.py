@@ -9,7 +9,6 @@ import pytest
 from support.as_nsys import nsys
 from support.command import sightline
 from synth.families import FAMILIES
-from synth_ncu import Kernel, report
 
 # What people and other tools call the problems: the rules, and names that are part of one.
 NAMES = [
@@ -61,14 +60,3 @@ def test_a_gate_that_names_a_vendors_rule_asks_it(pageable):
     path = pageable[0]
     assert sightline("findings", path, "--fail-on", "cuda_memcpy_async").code == 1
     assert sightline("findings", path, "--fail-on", "gpu-gaps").code == 0
-
-
-@pytest.mark.parametrize(("used", "speaks"), [(79.9, False), (80.0, True)])
-def test_a_kernel_at_the_memorys_limit_is_said_to_be(used, speaks, tmp_path):
-    path = tmp_path / "r.ncu-rep"
-    dram = "dram__throughput.avg.pct_of_peak_sustained_elapsed"
-    path.write_bytes(report([Kernel(metrics={"gpu__time_duration.sum": 1000.0, dram: used})]))
-    found = json.loads(sightline("findings", path, "--json").out)
-    (limit,) = [f for f in found if f["rule"] == "ncu-memory-limit"] or [None]
-    assert (limit is not None and "limit already" in limit["summary"]) == speaks
-    assert not speaks or (limit["severity"], limit["gain_ns"]) == ("info", 0)

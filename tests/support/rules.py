@@ -28,13 +28,13 @@ def assert_speaks(
 ) -> Finding:
     """The rule makes one finding, with these numbers and these words; return it.
 
-    Each text of `evidence` stands in a line of the evidence, and `fix` in the fix: the facts are
-    fixed here, not the sentences around them. `fields` are other fields of the finding, exactly.
+    Each text of `evidence` stands in the summary or in the evidence, and `fix` in the fix: the
+    facts are fixed here, not the sentences around them. `fields` are other fields, exactly.
     """
     (found,) = answers(run, rule)
     assert not found.abstained, found.reason
     assert (found.rule, found.cost_ns, found.gain_ns) == (rule, cost_ns, gain_ns)
-    lines = "\n".join(found.evidence)
+    lines = "\n".join((found.summary, *found.evidence))
     assert [words for words in evidence if words not in lines] == [], lines
     assert fix in found.fix
     assert found.verify

@@ -6,7 +6,6 @@ import polars as pl
 import pytest
 
 import sightline
-from importers.test_ncu_rep import with_code
 from sightline import registry
 from sightline.algebra.kernel_names import plain_name
 from sightline.errors import MissingDataError, RequestError
@@ -14,6 +13,7 @@ from sightline.model.columns import conform
 from sightline.model.run import Run, page
 from sightline.report.kernels import kernel_report, plain
 from sightline.rules.diagnose import findings
+from support.profiled import with_code
 from synth_ncu import Kernel, report
 
 SM = "sm__throughput.avg.pct_of_peak_sustained_elapsed"

@@ -22,7 +22,7 @@ def test_three_in_a_row(tmp_path: Path, name: str) -> None:
         RULE,
         cost_ns=300_000,
         gain_ns=300_000,
-        evidence=[f"2 × {name}, 300.0 µs", "1 chains of 3.0 kernels"],
+        evidence=[f"2 × {name}, 300.0 µs", "3.0 kernels"],
         fix="torch.compile",
         severity="critical",
     )

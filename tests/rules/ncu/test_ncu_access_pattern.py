@@ -1,0 +1,61 @@
+"""ncu-access-pattern: loads and stores that use part of the sectors they move."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.profiled import DRAM, L1, L2, profiled
+from support.rules import assert_abstains, assert_silent, assert_speaks
+
+RULE = "ncu-access-pattern"
+USED = "smsp__sass_average_data_bytes_per_sector_mem_{}_op_{}.ratio"
+LOADS = USED.format("global", "ld")
+METRICS = {
+    LOADS: 8.0,
+    USED.format("local", "ld"): 0.0,
+    "l1tex__t_sector_hit_rate.pct": 50.0,
+    "lts__t_sector_hit_rate.pct": 50.0,
+    L1: 20.0,
+    L2: 90.0,
+    DRAM: 80.0,
+}
+
+
+def test_8_of_32_bytes(tmp_path: Path) -> None:
+    """75 % of L1 at 20 %, of half of L2 at 90 %, of a quarter of device memory at 80 %.
+
+    That is 15, 33.75 and 15 % of the kernel; the level where it is most counts.
+    """
+    assert_speaks(
+        profiled(tmp_path, METRICS),
+        RULE,
+        cost_ns=3375,
+        gain_ns=3375,
+        evidence=["Global loads use 8.0 of the 32 bytes", "L2"],
+        fix="neighbouring addresses",
+        severity="warning",
+        confidence="low",
+    )
+
+
+@pytest.mark.parametrize("change", [{LOADS: 25.7}, {LOADS: 0.0}], ids=["4 of 5 bytes", "no loads"])
+def test_silence(tmp_path: Path, change: dict[str, Any]) -> None:
+    assert_silent(profiled(tmp_path, METRICS | change), RULE)
+
+
+def test_not_recorded(tmp_path: Path) -> None:
+    assert_abstains(profiled(tmp_path, {}), RULE, "--section MemoryWorkloadAnalysis_Tables")
+
+
+def test_without_throughputs_the_level_is_not_known(tmp_path: Path) -> None:
+    assert_speaks(
+        profiled(tmp_path, {USED.format("local", "st"): 8.0}),
+        RULE,
+        cost_ns=7500,
+        gain_ns=7500,
+        evidence=["75.0 % of local stores"],
+        fix="neighbouring addresses",
+    )

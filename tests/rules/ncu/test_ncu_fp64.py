@@ -1,0 +1,50 @@
+"""ncu-fp64: double precision on a device that has little of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.profiled import profiled
+from support.rules import assert_abstains, assert_silent, assert_speaks
+
+RULE = "ncu-fp64"
+# 80 double and 5,120 single precision multiply-adds a cycle, at 1 GHz. In 10 µs these are 800,000
+# and 51,200,000.
+FMA = "smsp__sass_thread_inst_executed_op_{}fma_pred_on.sum"
+PEAK = "sm__sass_thread_inst_executed_op_{}fma_pred_on.sum.peak_sustained"
+METRICS = {
+    PEAK.format("d"): 80.0,
+    PEAK.format("f"): 5_120.0,
+    "smsp__cycles_elapsed.avg.per_second": 1e9,
+    FMA.format("d"): 400_000.0,
+}
+
+
+def test_half_of_the_fp64_peak(tmp_path: Path) -> None:
+    """A 64th of the time would do: 98.4375 % of what the pipe, half in use, is worth."""
+    assert_speaks(
+        profiled(tmp_path, METRICS),
+        RULE,
+        cost_ns=4922,
+        gain_ns=4922,
+        evidence=["50.0 % of the fp64 peak, which is 64 times lower"],
+        fix="single precision",
+        severity="warning",
+        confidence="low",
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{FMA.format("d"): 120_000.0}, {FMA.format("f"): 31_000_000.0}, {PEAK.format("f"): 639.0}],
+    ids=["15 % of the peak", "busy with fp32", "7.99 times slower"],
+)
+def test_silence(tmp_path: Path, change: dict[str, Any]) -> None:
+    assert_silent(profiled(tmp_path, METRICS | change), RULE)
+
+
+def test_not_recorded(tmp_path: Path) -> None:
+    assert_abstains(profiled(tmp_path, {}, time=None), RULE, "--section SpeedOfLight")

@@ -1,0 +1,41 @@
+"""ncu-latency: neither compute nor memory is busy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.profiled import MEMORY, SM, profiled
+from support.rules import assert_abstains, assert_silent, assert_speaks
+
+RULE = "ncu-latency"
+METRICS = {SM: 30.0, MEMORY: 20.0, "launch__waves_per_multiprocessor": 4.0}
+
+
+def test_30_percent_of_the_peak(tmp_path: Path) -> None:
+    """70 % are left to the nearer of both limits."""
+    assert_speaks(
+        profiled(tmp_path, METRICS),
+        RULE,
+        cost_ns=7000,
+        gain_ns=7000,
+        evidence=["SM 30.0 %, memory 20.0 %"],
+        fix="more warps per SM",
+        severity="warning",
+        confidence="medium",
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{MEMORY: 60.0}, {"launch__waves_per_multiprocessor": 0.9}],
+    ids=["60 %", "less than a wave"],
+)
+def test_silence(tmp_path: Path, change: dict[str, Any]) -> None:
+    assert_silent(profiled(tmp_path, METRICS | change), RULE)
+
+
+def test_not_recorded(tmp_path: Path) -> None:
+    assert_abstains(profiled(tmp_path, {}), RULE, "--section SpeedOfLight")

@@ -1,0 +1,47 @@
+"""ncu-small-grid: fewer blocks than the device could hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from support.profiled import SM, profiled
+from support.rules import assert_abstains, assert_silent, assert_speaks
+
+RULE = "ncu-small-grid"
+WAVES = "launch__waves_per_multiprocessor"
+METRICS = {SM: 30.0}
+
+
+def test_20_blocks_on_80_sms(tmp_path: Path) -> None:
+    """Three quarters of the SMs are empty."""
+    assert_speaks(
+        profiled(tmp_path, METRICS, blocks=20),
+        RULE,
+        cost_ns=7500,
+        gain_ns=7500,
+        evidence=["20 blocks on 80 SMs"],
+        fix="more, smaller blocks",
+        severity="warning",
+        confidence="medium",
+    )
+
+
+def test_not_recorded(tmp_path: Path) -> None:
+    assert_abstains(profiled(tmp_path, {}, time=None), RULE, "--section LaunchStats")
+
+
+def test_a_block_for_each_sm(tmp_path: Path) -> None:
+    assert_silent(profiled(tmp_path, METRICS, blocks=80), RULE)
+
+
+def test_less_than_a_wave(tmp_path: Path) -> None:
+    """40 % of the room are empty, of what is left to the limit: 70 %."""
+    assert_speaks(
+        profiled(tmp_path, METRICS | {WAVES: 0.6}, blocks=288),
+        RULE,
+        cost_ns=2800,
+        gain_ns=2800,
+        evidence=["288 blocks on 80 SMs, 0.60 waves"],
+        fix="more, smaller blocks",
+    )
+    assert_silent(profiled(tmp_path / "b", METRICS | {WAVES: 1.0}, blocks=480), RULE)

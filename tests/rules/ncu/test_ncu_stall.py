@@ -1,0 +1,78 @@
+"""ncu-stall: warps that wait for one thing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.profiled import ISSUE, LATENCY, SM, STALL, TIME, opened, profiled, with_code
+from support.rules import assert_abstains, assert_silent, assert_speaks
+
+RULE = "ncu-stall"
+METRICS = {LATENCY: 10.0, STALL.format("barrier"): 4.0, ISSUE: 0.3, SM: 30.0}
+
+
+def test_four_of_ten_cycles_at_a_barrier(tmp_path: Path) -> None:
+    """40 % of the time, with 70 % left to the limit."""
+    assert_speaks(
+        profiled(tmp_path, METRICS),
+        RULE,
+        cost_ns=4000,
+        gain_ns=4000,
+        evidence=["barrier: 4.0 of 10.0 cycles", "40.0 %"],
+        fix="before the barrier",
+        severity="warning",
+        confidence="medium",
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {STALL.format("barrier"): 3.0},
+        {ISSUE: 0.8},
+        {STALL.format("barrier"): 0.0, STALL.format("not_selected"): 5.0},
+    ],
+    ids=["30 %", "busy schedulers", "ready warps"],
+)
+def test_silence(tmp_path: Path, change: dict[str, Any]) -> None:
+    assert_silent(profiled(tmp_path, METRICS | change), RULE)
+
+
+def test_not_recorded(tmp_path: Path) -> None:
+    assert_abstains(profiled(tmp_path, {}), RULE, "--section WarpStateStats")
+
+
+def test_without_issue_slots_it_is_not_judged(tmp_path: Path) -> None:
+    metrics = {name: value for name, value in METRICS.items() if name != ISSUE}
+    assert_abstains(profiled(tmp_path, metrics), RULE, "--section SchedulerStats")
+
+
+def test_a_reason_that_is_not_known(tmp_path: Path) -> None:
+    metrics = {LATENCY: 10.0, STALL.format("of_tomorrow"): 4.0, ISSUE: 0.3}
+    assert_speaks(
+        profiled(tmp_path, metrics),
+        RULE,
+        cost_ns=4000,
+        gain_ns=4000,
+        evidence=["of_tomorrow: 4.0 of 10.0 cycles"],
+        fix="Kernel Profiling Guide",
+    )
+
+
+@pytest.mark.parametrize(
+    ("lines", "place"), [(True, "src/scale.cu:12 (90.9 %"), (False, "FADD at byte 16 (90.9 %")]
+)
+def test_where_it_waits(tmp_path: Path, lines: bool, place: str) -> None:
+    """30 of 33 samples are at the second instruction, all of them for one reason."""
+    measured = {LATENCY: 10.0, STALL.format("long_scoreboard"): 4.0, ISSUE: 0.3, TIME: 10_000.0}
+    assert_speaks(
+        opened(tmp_path, with_code(lines=lines, **measured)),
+        RULE,
+        cost_ns=4000,
+        gain_ns=4000,
+        evidence=[f"most at {place} of the samples)"],
+        fix="coalesce the loads",
+    )

@@ -1,0 +1,60 @@
+"""ncu-tail-effect: a last wave that is partly empty."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.profiled import FULL_SM, profiled
+from support.rules import assert_abstains, assert_silent, assert_speaks
+
+RULE = "ncu-tail-effect"
+ACHIEVED = "sm__warps_active.avg.pct_of_peak_sustained_active"
+METRICS = FULL_SM
+
+
+def test_a_wave_and_a_tenth(tmp_path: Path) -> None:
+    """480 blocks are a wave. The second one, of 48, takes as long: half of the time."""
+    assert_speaks(
+        profiled(tmp_path, METRICS, blocks=528),
+        RULE,
+        cost_ns=5000,
+        gain_ns=5000,
+        evidence=["48 blocks"],
+        fix="whole",
+        severity="warning",
+        confidence="medium",
+    )
+
+
+@pytest.mark.parametrize("change", [{ACHIEVED: 80.0}], ids=["busy all the same"])
+def test_silence(tmp_path: Path, change: dict[str, Any]) -> None:
+    assert_silent(profiled(tmp_path, METRICS | change, blocks=528), RULE)
+
+
+def test_not_recorded(tmp_path: Path) -> None:
+    assert_abstains(profiled(tmp_path, {}), RULE, "--section LaunchStats")
+
+
+@pytest.mark.parametrize("blocks", [479, 480, 5 * 480 + 48])
+def test_waves_that_are_whole_or_many(tmp_path: Path, blocks: int) -> None:
+    assert_silent(profiled(tmp_path, METRICS, blocks=blocks), RULE)
+
+
+def test_four_waves_and_a_tenth(tmp_path: Path) -> None:
+    """The last of five: 20 %."""
+    assert_speaks(
+        profiled(tmp_path, METRICS | {ACHIEVED: 79.9}, blocks=4 * 480 + 48),
+        RULE,
+        cost_ns=2000,
+        gain_ns=2000,
+        evidence=["48 blocks"],
+        fix="whole",
+    )
+
+
+def test_without_registers_a_wave_is_not_known(tmp_path: Path) -> None:
+    metrics = {ACHIEVED: 50.0, "launch__block_size": 256.0}
+    assert_silent(profiled(tmp_path, metrics, blocks=528), RULE)

@@ -1,0 +1,86 @@
+"""ncu-uncoalesced-global: sectors of global accesses beyond the ideal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.profiled import CODE, L2, TIME, opened, profiled, with_code
+from support.rules import assert_abstains, assert_silent, assert_speaks
+
+RULE = "ncu-uncoalesced-global"
+ALL = "memory_l2_theoretical_sectors_global"
+IDEAL = f"{ALL}_ideal"
+METRICS = {ALL: 100.0, IDEAL: 60.0, L2: 50.0}
+
+
+def test_40_of_100_sectors(tmp_path: Path) -> None:
+    """40 % of a unit that is half in use."""
+    assert_speaks(
+        profiled(tmp_path, METRICS),
+        RULE,
+        cost_ns=2000,
+        gain_ns=2000,
+        evidence=["40.0 % of the sectors", "40 of 100 sectors"],
+        fix="neighbouring addresses",
+        severity="warning",
+        confidence="low",
+    )
+
+
+@pytest.mark.parametrize("change", [{IDEAL: 96.0}, {ALL: 0.0, IDEAL: 0.0}], ids=["4 %", "none"])
+def test_silence(tmp_path: Path, change: dict[str, Any]) -> None:
+    assert_silent(profiled(tmp_path, METRICS | change), RULE)
+
+
+def test_not_recorded(tmp_path: Path) -> None:
+    assert_abstains(profiled(tmp_path, {}), RULE, "--section SourceCounters")
+
+
+def test_from_5_percent_on_without_throughputs(tmp_path: Path) -> None:
+    assert_speaks(
+        profiled(tmp_path, {ALL: 100.0, IDEAL: 95.0}),
+        RULE,
+        cost_ns=500,
+        gain_ns=500,
+        evidence=["5 of 100 sectors"],
+        fix="neighbouring addresses",
+    )
+
+
+@pytest.mark.parametrize(
+    ("lines", "place"), [(True, "src/scale.cu:12"), (False, "FADD at byte 16")]
+)
+def test_where_most_of_them_are(tmp_path: Path, lines: bool, place: str) -> None:
+    """The first instruction moves 50 for 40, the second 50 for 20."""
+    metrics = {
+        ALL: (100.0, {CODE: 50.0, CODE + 16: 50.0}),
+        IDEAL: (60.0, {CODE: 40.0, CODE + 16: 20.0}),
+        TIME: 10_000.0,
+    }
+    assert_speaks(
+        opened(tmp_path, with_code(lines=lines, **metrics)),
+        RULE,
+        cost_ns=4000,
+        gain_ns=4000,
+        evidence=[f"most by {place}"],
+        fix="neighbouring addresses",
+    )
+
+
+def test_of_instructions_with_as_much_the_first_in_the_code(tmp_path: Path) -> None:
+    metrics = {
+        ALL: (100.0, {CODE + 16: 50.0, CODE: 50.0}),
+        IDEAL: (60.0, {CODE + 16: 30.0, CODE: 30.0}),
+        TIME: 10_000.0,
+    }
+    assert_speaks(
+        opened(tmp_path, with_code(lines=False, **metrics)),
+        RULE,
+        cost_ns=4000,
+        gain_ns=4000,
+        evidence=["most by LDG at byte 0"],
+        fix="neighbouring addresses",
+    )
