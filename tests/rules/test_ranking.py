@@ -1,4 +1,4 @@
-"""The data-quality gate, and what becomes of findings on the way to the list."""
+"""What becomes of findings on the way to the list."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import polars as pl
 
 from sightline.model.declare import Finding
 from sightline.rules.ranking import ranked
-from support import traces
-from support.simulated import simulated
 
 QUIET = pl.DataFrame(
     {"check": ["importer"], "effect": ["ok"], "concerns": ["all"], "count": [0], "text": ["fine"]}
@@ -16,10 +14,6 @@ QUIET = pl.DataFrame(
 
 def finding(rule: str, gain: int | None, severity: str = "warning", **more) -> Finding:
     return Finding(rule, rule, severity, "said", gain_ns=gain, confidence="high", **more)
-
-
-def effects(run) -> dict[str, str]:
-    return dict(run.ask("quality_gate").select("check", "effect").rows())
 
 
 def test_largest_gain_first_notes_and_abstentions_last():
@@ -53,35 +47,3 @@ def test_what_a_late_rank_is_late_with_is_merged_into_it():
     assert merged.fix == "on these ranks: log less"
     assert any("host-late there" in line for line in merged.evidence)
     assert len(ranked([late, other], QUIET)) == 2
-
-
-def test_a_clean_recording_passes_the_gate():
-    assert set(effects(simulated("healthy").run).values()) == {"ok"}
-
-
-def test_what_the_gate_sees(tmp_path):
-    whole = [traces.kernel("k", 10 * i, 0) for i in range(20)]
-    seen = effects(traces.opened(tmp_path / "a", whole))
-    assert seen["zero durations"] == "lowers"
-    assert seen["host"] == "blocks"
-    early = [
-        e
-        for i in range(20)
-        for e in (traces.launch(10 * i + 5, 2, i), traces.kernel("k", 10 * i, 3, i))
-    ]
-    seen = effects(traces.opened(tmp_path / "b", [*early, traces.step(1, 0, 300)]))
-    assert seen["clocks"] == "lowers"
-    assert seen["steps"] == "lowers"
-
-
-def test_every_gap_belongs_to_one_rule_and_every_copy_to_one():
-    for scenario in ("random_program", "h2d_bound", "straggler"):
-        run = simulated(scenario).run
-        gaps = run.ask("idle_rules")
-        assert gaps.get_column("duration_ns").sum() == run.ask("breakdown")["idle_ns"].sum()
-        copies = run.ask("copy_exposure").get_column("total_ns").sum()
-        assert copies == run.ask("breakdown").get_column("exposed_copy_ns").sum()
-        comm = run.ask("comm_exposure")
-        parts = ["pipeline_ns", "small_ns", "slow_ns", "transfer_ns", "waiting_ns"]
-        whole = run.ask("breakdown").get_column("exposed_comm_ns")
-        assert comm.select(pl.sum_horizontal(parts)).to_series().to_list() == whole.to_list()

@@ -1,0 +1,42 @@
+"""annotations: device time of what was launched in a range."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from support.ask import rows
+from support.traces import host, kernel, launch, opened
+
+
+def test_annotations_get_what_was_launched_in_them(tmp_path: Path) -> None:
+    """forward [0, 50) holds attention [10, 30); kernels of attention overlap on two streams."""
+    run = opened(
+        tmp_path,
+        [
+            host("user_annotation", "forward", 0, 50),
+            host("user_annotation", "attention", 10, 20),
+            launch(12, 2, 1),
+            launch(16, 2, 2),
+            launch(40, 2, 3),
+            launch(60, 2, 4),
+            kernel("a", 100, 20, 1),
+            kernel("b", 110, 20, 2, stream=8),
+            kernel("c", 150, 5, 3),
+            kernel("d", 200, 5, 4),
+        ],
+    )
+    assert rows(
+        run,
+        "annotations",
+        "path",
+        "depth",
+        "instances",
+        "host_ns",
+        "device_ops",
+        "device_ns",
+        "device_busy_ns",
+        "projected_ns",
+    ) == [
+        ("forward", 0, 1, 50_000, 3, 45_000, 35_000, 55_000),
+        ("forward / attention", 1, 1, 20_000, 2, 40_000, 30_000, 30_000),
+    ]

@@ -1,0 +1,64 @@
+"""critical_path: the chain of work and waiting that leads to the window's end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from support.ask import rows
+from support.traces import call, collective, kernel, launched, opened, opened_ranks
+
+
+def pieces(run: Any) -> list[tuple[Any, ...]]:
+    return rows(run, "critical_path", "start_ns", "end_ns", "part", "name")
+
+
+def test_a_kernel_that_was_launched_late(tmp_path: Path) -> None:
+    """It waited for its launch at 200, and that for the host since the window began."""
+    run = opened(tmp_path, [launched(0, kernel("a", 10, 100)), launched(200, kernel("b", 210, 50))])
+    assert pieces(run) == [
+        (10_000, 200_000, "host, between calls", "cudaLaunchKernel"),
+        (200_000, 210_000, "launch latency", "b"),
+        (210_000, 260_000, "compute", "b"),
+    ]
+
+
+def test_a_kernel_that_was_queued(tmp_path: Path) -> None:
+    run = opened(tmp_path, [launched(0, kernel("a", 10, 100)), launched(20, kernel("b", 111, 50))])
+    assert pieces(run) == [
+        (10_000, 110_000, "compute", "a"),
+        (110_000, 111_000, "gap on the stream", "b"),
+        (111_000, 161_000, "compute", "b"),
+    ]
+
+
+def test_a_wait_of_the_host(tmp_path: Path) -> None:
+    """The call returns 5 µs after kernel a, and 10 µs later kernel b is launched."""
+    run = opened(
+        tmp_path,
+        [
+            launched(0, kernel("a", 10, 100)),
+            call("cudaDeviceSynchronize", 20, 95),
+            launched(125, kernel("b", 135, 50)),
+        ],
+    )
+    assert pieces(run) == [
+        (10_000, 110_000, "compute", "a"),
+        (110_000, 115_000, "return of a wait", "cudaDeviceSynchronize"),
+        (115_000, 125_000, "host, between calls", "cudaLaunchKernel"),
+        (125_000, 135_000, "launch latency", "b"),
+        (135_000, 185_000, "compute", "b"),
+    ]
+
+
+def test_a_collective_leads_to_the_rank_that_came_last(tmp_path: Path) -> None:
+    """Rank 1 computes until 410, and the transfer takes 100 µs from there."""
+    run = opened_ranks(
+        tmp_path,
+        [launched(0, kernel("a", 10, 100)), launched(20, collective(110, 400))],
+        [launched(0, kernel("b", 10, 400)), launched(20, collective(410, 100))],
+    )
+    assert pieces(run) == [
+        (10_000, 410_000, "compute", "b"),
+        (410_000, 510_000, "communication", "ncclDevKernel_allreduce"),
+    ]
