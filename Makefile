@@ -3,7 +3,7 @@
 VENV := .venv
 PY := $(VENV)/bin/python
 
-.PHONY: demo test check docs examples native bench fuzz gpu-check clean help
+.PHONY: demo test check coverage docs examples native bench fuzz gpu-check clean help
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -16,6 +16,9 @@ test: $(VENV)/.tests ## everything that CI runs: style, types, layers, docs, tes
 
 check: $(VENV)/.tests ## style, types, layers and docs only
 	@scripts/test --no-pytest
+
+coverage: $(VENV)/.tests ## how much of each rule and analysis their own tests run
+	@$(PY) scripts/measure_coverage.py
 
 docs: $(VENV)/.tests ## write docs/reference.md anew from the code
 	@$(PY) scripts/reference.py

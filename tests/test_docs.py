@@ -1,0 +1,125 @@
+"""The examples of README.md and docs/ do what they say: each is run, or skipped with its reason."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+
+from support.command import sightline
+from support.pages import ROOT, blocks
+
+EXAMPLES = ROOT / "examples"
+GPU, MAKES, SERVES = (
+    "needs a GPU",
+    "sets up the environment that this test runs in; scripts/test is what CI calls",
+    "serves until it is stopped: tests/cli/test_serve_command.py",
+)
+# Lines that are not run, by how they begin, and why.
+NOT_RUN = {
+    "make ": MAKES,
+    "sightline serve ": SERVES,
+    "sightline doctor --for kernels": "its exit code says whether this machine has a GPU",
+    "sightline run --for kernels": GPU,
+    "sightline run -- torchrun": "needs a launcher of several processes: tests/collect",
+    "sightline run --every": "needs a launcher on several machines",
+    "srun ": "needs Slurm",
+    "sightline run --server": "needs a model server: tests/collect/test_server.py",
+    "for p in": GPU,
+    "python examples/record.py": "needs PyTorch: tests/test_examples.py",
+    "sightline $p": "part of a loop that needs a GPU",
+    "done": "part of a loop that needs a GPU",
+    "nvcc ": GPU,
+    "ncu ": GPU,
+}
+LINES = [
+    pytest.param(line.strip(), id=f"{block.page}: {line.strip()}")
+    for block in blocks("sh")
+    for line in block.text.splitlines()
+    if line.split("#")[0].strip()
+]
+SNIPPETS = [
+    pytest.param(block.text, id=str(block))
+    for block in blocks("python")
+    if not block.page.endswith("contributing.md")  # these are run by test_newcomer.py
+]
+# Inline commands, such as `sightline stats kernels trace.json`, and those of a screen, after "$ ".
+TRANSCRIPTS = [
+    pytest.param(line, id=f"{page.name}: {line}")
+    for page in [ROOT / "docs" / "own-rules.md"]
+    for line in re.findall(r"^\$ (sightline .*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files that the examples speak of, all made of the recordings in examples/."""
+    place = tmp_path_factory.mktemp("docs")
+    one = EXAMPLES / "simulated-dataloader.json.gz"
+    for name in ("trace.json", "trace.json.gz", "before.json", "after.json"):
+        shutil.copy(one, place / name)
+    for rank in (0, 1, 2):
+        source = EXAMPLES / "simulated-straggler" / f"rank{rank}.pt.trace.json.gz"
+        shutil.copy(source, place / f"rank{rank}.json.gz")
+    for block in blocks("yaml"):
+        named = re.match(r"# (\S+\.yaml)\n", block.text)
+        assert named, f"{block}: the first line names the file"
+        (place / named[1]).write_text(block.text)
+    (place / "train.py").write_text("print('one step')\n")
+    ranks = sorted(place.glob("rank*.json.gz"))
+    assert sightline("import", *ranks, "-o", place / "job.sightline").code == 0
+    shutil.copytree(place / "job.sightline", place / "run.sightline")
+    return place
+
+
+def words_of(line: str, folder: Path) -> tuple[list[str], str | None]:
+    """The words that a shell would make of a line, and the file that it would write to."""
+    words = shlex.split(line, comments=True)
+    target = words[words.index(">") + 1] if ">" in words else None
+    words = words[: words.index(">")] if target else words
+    found = []
+    for word in words:
+        matches = sorted(p.name for p in folder.glob(word)) if "*" in word else []
+        found += matches or [word]
+    return found, target
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_shell_line(line: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for begin, reason in NOT_RUN.items():
+        if line.startswith(begin):
+            pytest.skip(reason)
+    monkeypatch.chdir(folder)
+    (program, *words), target = words_of(line, folder)
+    assert program == "sightline", "no other program is known here: run it, or say why not"
+    outcome = sightline(*words)
+    assert outcome.code == 0, outcome.err
+    if target is not None:
+        assert outcome.out
+    if "-o" in words:
+        assert (folder / words[words.index("-o") + 1]).exists()
+
+
+@pytest.mark.parametrize("line", TRANSCRIPTS)
+def test_transcript(line: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gate of CI may fail, which is an answer; anything else is a mistake in the page."""
+    monkeypatch.chdir(folder)
+    outcome = sightline(*words_of(line, folder)[0][1:])
+    assert outcome.code in (0, 1), outcome.err
+
+
+@pytest.mark.parametrize("code", SNIPPETS)
+def test_python(code: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a program of the reader would have around it is given: a loader and a model."""
+    monkeypatch.chdir(folder)
+    exec(compile(code, "example", "exec"), {"loader": [[1.0], [2.0]], "model": sum})
+
+
+def test_nothing_is_left_out_for_nothing() -> None:
+    """Every reason not to run a line belongs to a line that stands in a page."""
+    lines = [parameter.values[0] for parameter in LINES]
+    unused = [begin for begin in NOT_RUN if not any(line.startswith(begin) for line in lines)]
+    assert unused == []
