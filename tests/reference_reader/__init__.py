@@ -1,38 +1,46 @@
-"""The plain Python reader of Kineto and Chrome traces: what the compiled one is compared with.
+"""A second opinion on Kineto and Chrome traces: the plain meaning of each event, in plain Python.
 
-It was the product's own until the compiled reader came. Where the two could differ by chance (the
-order of joins with several matches, ties of ranges that a begin and an end event make) the rule
-was written down in both.
+The compiled reader is compared with it, to the nanosecond. It reads event by event, follows arrows
+and correlation ids one at a time, and shares with the product only the bytes of the file and the
+errors that say a file is no trace. What the product works out from a header or from a whole table
+(devices, facts on the recording, sizes of collectives, the words of a limit) is no matter of
+events: tests/importers states that by hand.
+
+Where the two could differ by chance (several arrows with one number, ties of ranges that a begin
+and an end event make) the rule is written down in both.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+import polars as pl
+
 from reference_reader.events import Events
+from reference_reader.limits import Limit, limits
 from reference_reader.rows import Rows
 from reference_reader.tables import build
 from sightline.errors import DamagedError
-from sightline.model.declare import Imported, ImportOptions
 from sightline.model.source import Source
 
 
-def read(source: Source, options: ImportOptions) -> Imported:
+@dataclass(frozen=True)
+class Opinion:
+    """The tables that events alone make, and the limits that they show."""
+
+    tables: dict[str, pl.DataFrame]
+    limits: list[Limit]
+
+
+def read(source: Source) -> Opinion:
     """Read a trace as far as it is intact. Raises DamagedError where it is no trace at all."""
     rows = Rows()
     with source.open() as stream:
         events = Events(stream, source.given)
         for event in events:
             rows.add(event)
-    if not events.has_events:
-        keys = ", ".join(repr(k)[:30] for k in list(events.header)[:6]) or "none"
-        raise DamagedError(
-            f"cannot read {source.given}",
-            why=f"it is JSON but not a trace: no 'traceEvents' (top-level keys: {keys})",
-            hint="sightline formats  lists what can be read.",
-        )
-    if rows.not_events and not rows.events:
-        raise DamagedError(
-            f"cannot read {source.given}",
-            why=f"it is JSON but not a trace: none of its {rows.not_events:,} items is an event",
-            hint="sightline formats  lists what can be read.",
-        )
-    return build(rows, events.header, events.quality, options)
+    if not events.has_events or (rows.not_events and not rows.events):
+        raise DamagedError("it is JSON but not a trace")
+    tables, ambiguous, nowhere = build(rows, events.header)
+    found = [(q.kind, q.count) for q in events.quality]
+    return Opinion(tables, sorted(found + limits(rows, tables, ambiguous, nowhere), key=str))

@@ -7,9 +7,11 @@ import re
 import zlib
 from collections import Counter
 from dataclasses import dataclass, field
+from decimal import ROUND_HALF_EVEN, Decimal, localcontext
 from typing import Any
 
-from sightline.units import INT64_MAX, microseconds_to_ns
+INT64_MAX = 2**63 - 1
+_DECIMAL = re.compile(r"-?[0-9]{1,18}")
 
 # Category names of Kineto's ActivityType (libkineto/src/ActivityType.cpp) and of the 2021 releases.
 DEVICE_KINDS = {
@@ -356,20 +358,23 @@ class Rows:
 
 
 def _ns(value: Any) -> int | None:
-    if isinstance(value, (int, str)) and not isinstance(value, bool):
-        return microseconds_to_ns(value)
-    return None
+    """Microseconds as nanoseconds, rounded half to even; None for what is no such number."""
+    if type(value) is not int and not isinstance(value, str):
+        return None
+    try:
+        with localcontext() as context:
+            context.prec = len(str(value)) + 10  # nothing is rounded before the one rounding
+            ns = int((Decimal(value) * 1000).to_integral_value(ROUND_HALF_EVEN))
+    except (ArithmeticError, ValueError):
+        return None
+    return ns if abs(ns) <= INT64_MAX else None
 
 
 def _int(value: Any) -> int | None:
     """An integer that fits int64, from an int or a decimal text; else None."""
     if type(value) is int:
-        return value if -INT64_MAX <= value <= INT64_MAX else None
-    if isinstance(value, str):
-        digits = value[1:] if value[:1] == "-" else value
-        if digits.isascii() and digits.isdigit() and len(digits) < 19:
-            return int(value)
-    return None
+        return value if abs(value) <= INT64_MAX else None
+    return int(value) if isinstance(value, str) and _DECIMAL.fullmatch(value) else None
 
 
 def _id(value: Any) -> int | None:

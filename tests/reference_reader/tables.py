@@ -1,19 +1,16 @@
-"""Turns a trace's rows into the declared tables: columnar from here on."""
+"""Turns a trace's rows into tables, following each launch, arrow and number on its own."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
 
-from reference_reader import quality as checks
 from reference_reader import rows as r
 from reference_reader.nesting import nest
 from reference_reader.rows import Rows
-from sightline.model.declare import Imported, ImportOptions, Quality
-from sightline.timeline.classes import is_communication
-from sightline.units import INT64_MAX
 
 _TEXT = {
     "layer", "name", "input_shapes", "input_types", "stack", "module_id", "kind", "copy_kind",
@@ -26,56 +23,37 @@ _TYPES: dict[str, Any] = {
 }
 # Outer first where two ranges start and end together.
 _LAYER_ORDER = ("step", "annotation", "python", "op", "other", "overhead", "runtime", "driver")
-# Bytes of an element, for the dtype names of c10 (c10/core/ScalarType.h) that collectives use.
-_ELEMENT_BYTES = {
-    "byte": 1, "char": 1, "bool": 1, "short": 2, "int": 4, "long": 8, "half": 2, "float": 4,
-    "double": 8, "bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1, "float8_e4m3fnuz": 1,
-    "float8_e5m2fnuz": 1, "complexfloat": 8, "complexdouble": 16,
-}  # fmt: skip
+INT64_MAX = 2**63 - 1
+_COMMUNICATION = re.compile("nccl|rccl|oneccl|nvshmem|rocshmem", re.IGNORECASE)
+_NO_TRANSFER = ("wait", "init", "barrier_wait")
 
 
-def build(
-    rows: Rows,
-    header: dict[str, Any],
-    notes: list[Quality],
-    options: ImportOptions,
-) -> Imported:
-    """The tables of one trace, with ids from 0, and the facts on the recording."""
-    base = _base_ns(header)
-    quality = list(notes)
+def build(rows: Rows, header: dict[str, Any]) -> tuple[dict[str, pl.DataFrame], int, int]:
+    """The tables of one trace, with ids from 0.
+
+    And how many operations have a launch number that calls of several processes share, and how
+    many name no device.
+    """
+    base = header.get("baseTimeNanoseconds", 0)
+    if type(base) is not int or base < 0 or base >= INT64_MAX // 2:
+        base = 0
     host = _host_ops(_frame(rows.host, r.HOST_COLUMNS, base, numbered=True))
     device = _frame(rows.device, r.DEVICE_COLUMNS, base, numbered=True)
-    no_device = device.get_column("device_id").null_count()
-    if no_device:
-        quality.append(checks.without_device(no_device))
-        device = device.with_columns(pl.col("device_id").fill_null(0))
+    nowhere = device.get_column("device_id").null_count()
+    device = device.with_columns(pl.col("device_id").fill_null(0))
     flows = _frame(rows.flows, r.FLOW_COLUMNS, base)
     device, ambiguous = _with_launches(device, host, flows)
-    host_collectives = _frame(rows.host_collectives, r.COLLECTIVE_COLUMNS, base)
-    collectives = _collectives(
-        device, _frame(rows.device_collectives, r.COLLECTIVE_COLUMNS, base), host, host_collectives
-    )
-    syncs = _with_host_op(_frame(rows.syncs, r.SYNC_COLUMNS, base), host)
-    quality += checks.checks(rows, device, host, ambiguous)
-    host = _with_forward(host, flows)
     tables = {
         "device_ops": device.drop("_row", "pid", "tid", "external_id"),
-        "host_ops": host.drop("_row", "forward_tid", "external_id"),
+        "host_ops": _with_forward(host, flows).drop("_row", "forward_tid", "external_id"),
         "device_ranges": _frame(rows.ranges, r.RANGE_COLUMNS, base),
-        "syncs": syncs,
-        "collectives": collectives,
+        "syncs": _with_host_op(_frame(rows.syncs, r.SYNC_COLUMNS, base), host),
+        "collectives": _collectives(rows, device, host),
         "memory_events": _frame(rows.memory, r.MEMORY_COLUMNS, base),
         "counters": _frame(rows.counters, r.COUNTER_COLUMNS, base),
-        "devices": _devices(header, device),
         "threads": _threads(rows, host),
     }
-    return Imported(tables, _recording(rows, header, base, host, options), quality)
-
-
-def _base_ns(header: dict[str, Any]) -> int:
-    base = header.get("baseTimeNanoseconds")
-    # Half the range, so that base plus any time of the file still fits.
-    return base if type(base) is int and 0 <= base < INT64_MAX // 2 else 0
+    return tables, ambiguous, nowhere
 
 
 def _frame(
@@ -183,13 +161,12 @@ def _with_launches(
 
 
 def _with_host_op(syncs: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
-    calls = (
-        host.filter(pl.col("layer").is_in(["runtime", "driver"]))
-        .filter(pl.col("correlation_id").is_not_null())
-        .select("correlation_id", "host_op_id")
-        .unique("correlation_id", keep="first", maintain_order=True)
-    )
-    return syncs.join(calls, on="correlation_id", how="left", maintain_order="left")
+    calls: dict[int | None, int] = {}
+    for op in host.select("layer", "correlation_id", "host_op_id").to_dicts():
+        if op["layer"] in ("runtime", "driver") and op["correlation_id"] is not None:
+            calls.setdefault(op["correlation_id"], op["host_op_id"])
+    found = [calls.get(number) for number in syncs.get_column("correlation_id").to_list()]
+    return syncs.with_columns(pl.Series("host_op_id", found, dtype=pl.Int64))
 
 
 def _with_forward(host: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
@@ -236,111 +213,27 @@ def _with_forward(host: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _collectives(
-    device: pl.DataFrame, own: pl.DataFrame, host: pl.DataFrame, announced: pl.DataFrame
-) -> pl.DataFrame:
-    """Meaning of communication kernels: from the kernel itself, else from the op that launched it.
+def _collectives(rows: Rows, device: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
+    """Meaning of communication kernels: their own words, else those of an operator around.
 
-    The op (record_param_comms) is an ancestor of the launch call: the nearest one before it in
-    preorder whose subtree holds the call.
+    From the launch call upwards, range by range, until one was announced as a collective.
     """
-    ids = device.select(pl.col("_row").cast(pl.Int64).alias("row"), "device_op_id")
-    direct = own.join(ids, on="row").drop("row")
-    ops = (
-        announced.join(
-            host.select(pl.col("_row").cast(pl.Int64).alias("row"), "host_op_id", "subtree_end_id"),
-            on="row",
-        )
-        .drop("row")
-        .filter(~pl.col("op").is_in(["wait", "init", "barrier_wait"]))
-        .sort("host_op_id")
-    )
-    bare = (
-        device.filter((pl.col("kind") == "kernel") & is_communication(pl.col("name")))
-        .join(direct, on="device_op_id", how="anti")
-        .select("device_op_id", "launch_id")
-        .drop_nulls()
-        .sort("launch_id", "device_op_id")
-    )
-    inherited = (
-        bare.join_asof(ops, left_on="launch_id", right_on="host_op_id", check_sortedness=False)
-        .filter(pl.col("launch_id") < pl.col("subtree_end_id"))
-        .select(direct.columns)
-    )
-    element = (
-        pl.col("dtype")
-        .str.to_lowercase()
-        .replace_strict(_ELEMENT_BYTES, default=None, return_dtype=pl.Int64)
-    )
-    return (
-        pl.concat([direct, inherited])
-        .sort("device_op_id")
-        .with_columns(
-            bytes_in=pl.col("elements_in") * element, bytes_out=pl.col("elements_out") * element
-        )
-    )
-
-
-def _devices(header: dict[str, Any], device: pl.DataFrame) -> pl.DataFrame:
-    """Devices that the header describes, and those that only appear in the timeline."""
-    listed = header.get("deviceProperties")
-    found: dict[int, dict[str, Any]] = {}
-    for entry in listed if isinstance(listed, list) else []:
-        number = r._int(entry.get("id")) if isinstance(entry, dict) else None
-        if number is None:
-            continue
-        major, minor = r._int(entry.get("computeMajor")), r._int(entry.get("computeMinor"))
-        name = r._text_or_none(entry.get("name"))
-        found[number] = {
-            "vendor": _vendor(name or ""),
-            "name": name,
-            "sm_count": r._int(entry.get("numSms")),
-            "memory_bytes": r._int(entry.get("totalGlobalMem")),
-            "compute_capability": None if major is None or minor is None else f"{major}.{minor}",
-            "warp_size": r._int(entry.get("warpSize")),
-            "max_threads_per_sm": r._int(entry.get("maxThreadsPerMultiprocessor")),
-            "registers_per_sm": r._int(entry.get("regsPerMultiprocessor")),
-            "shared_bytes_per_sm": r._int(entry.get("sharedMemPerMultiprocessor")),
-        }
-    for number in device.get_column("device_id").unique().to_list():
-        found.setdefault(number, {})
-    names = (
-        "vendor",
-        "name",
-        "sm_count",
-        "memory_bytes",
-        "compute_capability",
-        "warp_size",
-        "max_threads_per_sm",
-        "registers_per_sm",
-        "shared_bytes_per_sm",
-    )
-    texts = {"vendor", "name", "compute_capability"}
-    ordered = sorted(found)
-    return pl.DataFrame(
-        [pl.Series("device_id", ordered, dtype=pl.Int64)]
-        + [
-            pl.Series(
-                n,
-                [found[d].get(n) for d in ordered],
-                dtype=pl.String if n in texts else pl.Int64,
-            )
-            for n in names
-        ]
-    )
-
-
-def _vendor(name: str) -> str | None:
-    low = name.lower()
-    for vendor, words in (
-        ("nvidia", ("nvidia", "tesla", "geforce", "quadro", "rtx")),
-        ("amd", ("amd", "radeon", "instinct")),
-        ("intel", ("intel", "data center gpu max")),
-        ("meta", ("mtia",)),
-    ):
-        if any(word in low for word in words):
-            return vendor
-    return None
+    own = {row[0]: row[1:] for row in rows.device_collectives}
+    announced = {row[0]: row[1:] for row in rows.host_collectives if row[1] not in _NO_TRANSFER}
+    above = host.get_column("parent_id").to_list()
+    place = host.get_column("_row").to_list()
+    found = []
+    for op in device.select("_row", "device_op_id", "kind", "name", "launch_id").to_dicts():
+        meaning = own.get(op["_row"])
+        at = op["launch_id"]
+        if meaning is None and op["kind"] == "kernel" and _COMMUNICATION.search(op["name"]):
+            while at is not None and place[at] not in announced:
+                at = above[at]
+            meaning = None if at is None else announced[place[at]]
+        if meaning is not None:
+            found.append((op["device_op_id"], *meaning))
+    names = ("device_op_id", *r.COLLECTIVE_COLUMNS[1:])
+    return _frame(found, names, 0)
 
 
 def _threads(rows: Rows, host: pl.DataFrame) -> pl.DataFrame:
@@ -359,34 +252,3 @@ def _threads(rows: Rows, host: pl.DataFrame) -> pl.DataFrame:
             "thread_name": pl.String,
         },
     )
-
-
-def _recording(
-    rows: Rows,
-    header: dict[str, Any],
-    base: int,
-    host: pl.DataFrame,
-    options: ImportOptions,
-) -> dict[str, Any]:
-    info = header.get("distributedInfo")
-    info = info if isinstance(info, dict) else {}
-    rank = r._int(info.get("rank"))
-    version = header.get("cuda_runtime_version", header.get("hip_runtime_version"))
-    is_torch = "schemaVersion" in header or rows.span is not None or "distributedInfo" in header
-    start, end = rows.span if rows.span is not None else (None, None)
-    return {
-        "rank": rank if rank is not None and rank >= 0 else None,
-        "tool": "PyTorch profiler" if is_torch else "Chrome trace",
-        "tool_version": None if version is None else f"runtime {version}",
-        "host": r._text_or_none(header.get("host_name")) if options.keep_identity else None,
-        "world_size": r._int(info.get("world_size")),
-        "clock_offset_ns": base,
-        "start_ns": None if start is None else start + base,
-        "end_ns": None if end is None else end + base,
-        "has_stacks": bool(
-            host.select(
-                ((pl.col("layer") == "python") | pl.col("stack").is_not_null()).any()
-            ).item()
-        ),
-        "has_shapes": bool(host.select(pl.col("input_shapes").is_not_null().any()).item()),
-    }
