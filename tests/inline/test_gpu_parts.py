@@ -1,4 +1,4 @@
-"""NVML, NVTX and capture ranges, on libraries that the tests compile."""
+"""NVTX, capture ranges and memory history, on libraries that the tests compile."""
 
 from __future__ import annotations
 
@@ -8,14 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 import sightline as sl
 from sightline.inline import session
-from sightline.nvml import sampling
-from sightline.nvml.library import Unavailable
-from sightline.nvml.summary import energy
 from support import fakes
 
 
@@ -34,68 +30,6 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
     fakes.library(folder, "libnvToolsExt.so.1", fakes.NVTX)
     fakes.library(folder, "libcudart.so.13", fakes.CUDART)
     return folder
-
-
-MONITOR = """
-import json, time, sightline as sl
-with sl.gpu_monitor(period_s=0.005) as m:
-    time.sleep(0.1)
-print(json.dumps(m.summary()))
-"""
-
-
-def test_the_monitor_on_two_scripted_gpus(libraries, tmp_path):
-    folder = tmp_path / "r.sightline"
-    folder.mkdir()
-    plan = json.dumps({"folder": str(folder)})
-    said = json.loads(run_python(MONITOR, libraries, **{session.VARIABLE: plan}))
-    assert said["available"] is True
-    first, second = said["devices"]
-    power = first["power [W]"]
-    assert (power["min"], power["max"]) == (300.0, 400.0)
-    assert power["mean"] == pytest.approx(350, abs=51 / power["samples"])  # by turns
-    assert first["SM clock [MHz]"]["mean"] == 1410
-    assert first["memory clock [MHz]"]["mean"] == 2619
-    assert first["memory used [bytes]"]["max"] == 3 << 30
-    # The script adds 5 J at every third reading.
-    steps = (power["samples"] // 3) - (1 // 3)
-    assert first["energy_j"] == pytest.approx(5.0 * steps, abs=5.0)
-    assert first["energy_error_j"] > 0
-    assert "energy_j" not in second  # it refuses the counter
-    assert second["limited_pct"] == {"power cap": 100.0}
-    assert first["limited_pct"] == {}
-    # The same samples are in the run.
-    counters = sl.open(str(folder)).table("counters")
-    own = counters.filter((pl.col("metric") == "power") & (pl.col("device_id") == 0))
-    assert own.height == power["samples"]
-    assert own.get_column("value").sum() == pytest.approx(power["mean"] * power["samples"])
-    assert own.get_column("time_ns").is_sorted()
-
-
-def test_without_nvml_the_monitor_says_why(monkeypatch):
-    def refuse():
-        raise Unavailable("NVML does not start: no driver")
-
-    monkeypatch.setattr(sampling, "connect", refuse)
-    with sl.gpu_monitor() as m:
-        pass
-    assert m.summary() == {
-        "available": False,
-        "reason": "NVML does not start: no driver",
-        "devices": [],
-    }
-
-
-def test_energy_has_an_error_bar_of_two_updates():
-    ms = 1_000_000
-    counter = [(0, 10.0), (50 * ms, 10.0), (100 * ms, 40.0), (150 * ms, 40.0), (200 * ms, 70.0)]
-    power = [(0, 300.0), (100 * ms, 300.0), (200 * ms, 300.0)]
-    found = energy(counter, power)
-    assert found["energy_j"] == 60.0
-    # The longest time between two changes is 100 ms: 30 J at 300 W, at both ends.
-    assert found["energy_error_j"] == pytest.approx(60.0)
-    assert found["energy_by_power_j"] == pytest.approx(300 * 0.2)
-    assert abs(found["energy_by_power_j"] - found["energy_j"]) <= found["energy_error_j"]
 
 
 NVTX = """

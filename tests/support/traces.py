@@ -139,19 +139,22 @@ def write_text(folder: Path, text: str | bytes, name: str = "trace.json") -> Pat
     return path
 
 
+def _flat(events: Sequence[Any]) -> list[Any]:
+    """Events, and those in lists of events. An empty list is no event either, and stays."""
+    return [e for item in events for e in (item if isinstance(item, list) and item else [item])]
+
+
 def opened(folder: Path, events: Sequence[Any], name: str = "trace.json", **header: Any) -> Run:
     """The run that the tool makes of a trace with these events, or lists of events."""
-    flat = [e for item in events for e in (item if isinstance(item, list) else [item])]
-    return sightline.open(str(write(folder, flat, name, **header)))
+    return sightline.open(str(write(folder, _flat(events), name, **header)))
 
 
 def opened_ranks(folder: Path, *ranks: Sequence[Any]) -> Run:
     """The run of several recordings, one of each rank."""
     files = []
     for rank, events in enumerate(ranks):
-        flat = [e for item in events for e in (item if isinstance(item, list) else [item])]
         told = {"rank": rank, "world_size": len(ranks)}
-        files.append(write(folder, flat, f"rank{rank}.json", distributedInfo=told))
+        files.append(write(folder, _flat(events), f"rank{rank}.json", distributedInfo=told))
     return sightline.open(*map(str, files))
 
 

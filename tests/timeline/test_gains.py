@@ -1,0 +1,22 @@
+"""What a change of the graph gains."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sightline.timeline.gains import gain
+from sightline.timeline.replay import is_op, replay, span_ns, without_ops
+from support.simulated import simulated
+
+
+def test_a_kernel_gone_shortens_by_its_length_where_nothing_else_limits():
+    made = simulated("dominating_kernel")
+    ops = made.run.table("device_ops")
+    flash = ops.filter(pl.col("name").str.contains("flash")).get_column("device_op_id")
+    nodes = made.run.ask("dependencies")
+    result = gain(made.run, lambda n: without_ops(n, flash))
+    device = ops.with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
+    gone = device.filter(pl.col("device_op_id").is_in(flash.implode())).get_column("ns").sum()
+    # Without it each also saves the gap between it and its neighbour on the stream.
+    assert gone <= result.ns <= gone + 2_000 * flash.len()
+    assert result.before_ns == span_ns(nodes, replay(nodes), is_op(nodes))
