@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import statistics
 
 import pytest
@@ -34,3 +35,11 @@ def test_the_confidence_interval_against_the_textbook():
     half = 2.262 * statistics.stdev(data) / math.sqrt(10)
     assert made.ci95_ns == pytest.approx((145 - half, 145 + half))
     assert timing.Timing("x", (5,), "host").ci95_ns == (-math.inf, math.inf)
+
+
+@pytest.mark.parametrize("text", ["1:2", "a:b:c", "1:1:0", "-1:0:1", ""])
+def test_a_schedule_that_is_none_is_refused(text):
+    with pytest.raises(ValueError, match="is no schedule"):
+        timing.steps_of(text)
+    assert timing.steps_of("2:1:5") == [2, 1, 5]
+    assert os.environ.get("SIGHTLINE_RUN") is None
