@@ -48,6 +48,29 @@ def test_a_pause_that_the_host_spent_in_json(tmp_path: Path) -> None:
     assert found.where["time_ranges"] == [[510_000, 910_000]]
 
 
+def test_a_pause_that_the_device_does_not_feel_stays(tmp_path: Path) -> None:
+    """Idle in [110, 910). The second pause, from 985 to 1500, lies beside kernel b; what it delays
+    is the last kernel, on another stream. That one comes 880 µs earlier, as all calls do.
+    """
+    run = opened(
+        tmp_path,
+        [
+            launched(0, kernel("a", 10, 100)),
+            launched(900, kernel("b", 910, 1_000)),
+            *(launched(920 + 20 * i, kernel("c", 1_910 + 10 * i, 10)) for i in range(4)),
+            launched(1_500, kernel("d", 1_510, 600, stream=8)),
+        ],
+    )
+    assert_speaks(
+        run,
+        "host-late",
+        cost_ns=800_000,
+        gain_ns=880_000,
+        evidence=["800.0 µs in all"],
+        fix="host_op",
+    )
+
+
 def test_nothing_is_known_of_the_host(tmp_path: Path) -> None:
     found = assert_speaks(
         paused(tmp_path, 100),
