@@ -11,7 +11,7 @@ from reference_reader import quality as checks
 from reference_reader import rows as r
 from reference_reader.nesting import nest
 from reference_reader.rows import Rows
-from sightline.model.declare import Imported, ImportOptions, Quality
+from sightline.model.declare import Imported, ImportOptions, Quality, Recording
 from sightline.timeline.classes import is_communication
 from sightline.units import INT64_MAX
 
@@ -69,7 +69,7 @@ def build(
         "devices": _devices(header, device),
         "threads": _threads(rows, host),
     }
-    return Imported(tables, _recording(rows, header, base, host, options), quality)
+    return Imported(tables, Recording(**_recording(rows, header, base, host, options)), quality)
 
 
 def _base_ns(header: dict[str, Any]) -> int:

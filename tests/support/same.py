@@ -35,7 +35,7 @@ def answer(reader: ModuleType, path: Path) -> Answer | None:
         (q.kind, q.severity, re.sub(r"[\d,]+", "#", q.text), q.count, q.remedy)
         for q in imported.quality
     ]
-    return tables, imported.recording, quality
+    return tables, vars(imported.recording), quality
 
 
 def differences(path: Path) -> list[str]:

@@ -16,7 +16,7 @@ from sightline.importers.ncu_rep.code import Code
 from sightline.importers.ncu_rep.rows import Rows
 from sightline.importers.ncu_rep.schema import RESULT_KINDS, SCHEMA
 from sightline.importers.ncu_rep.wire import WireError, decode
-from sightline.model.declare import Imported, Importer, ImportOptions
+from sightline.model.declare import Imported, Importer, ImportOptions, Recording
 from sightline.model.source import Source
 
 IMPORTER = Importer(
@@ -96,14 +96,12 @@ def _tool_version(report: Report) -> str | None:
     return None
 
 
-def _recording(report: Report, version: str | None, options: ImportOptions) -> dict[str, Any]:
+def _recording(report: Report, version: str | None, options: ImportOptions) -> Recording:
     host = None
     for session in report.sessions():
         host = host or session.get("TargetSystemInfo", {}).get("ComputerName")
-    return {
-        "tool": "NVIDIA Nsight Compute",
-        "tool_version": version,
-        "host": host if options.keep_identity else None,
-        "has_stacks": None,
-        "has_shapes": None,
-    }
+    return Recording(
+        tool="NVIDIA Nsight Compute",
+        tool_version=version,
+        host=host if options.keep_identity else None,
+    )

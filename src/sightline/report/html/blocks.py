@@ -67,14 +67,7 @@ def table(
 def _column(frame: pl.DataFrame, column: Column, origin_ns: int) -> dict[str, Any]:
     values = frame.get_column(column.name)
     name = column.name
-    moment = column.unit == "ns" and name in (
-        "start_ns",
-        "end_ns",
-        "time_ns",
-        "window_start_ns",
-        "window_end_ns",
-    )
-    unit = "moment" if moment else column.unit or ""
+    unit = "moment" if column.moment else column.unit or ""
     if name == "rank" or name.endswith("_id") or column.joins is not None:
         unit = "id"
     part: dict[str, Any] = {
@@ -88,7 +81,7 @@ def _column(frame: pl.DataFrame, column: Column, origin_ns: int) -> dict[str, An
         part["values"] = [None if v is None else printable(v) for v in values]
         if name in ("name", "after", "kernel"):
             part["labels"] = [None if v is None else printable(kernel_name(v)) for v in values]
-    elif moment:
+    elif column.moment:
         part["values"] = (values - origin_ns).to_list()
     elif isinstance(column.dtype, pl.List):
         part["text"] = True
