@@ -27,7 +27,7 @@ class Importer:
     suffixes: tuple[str, ...]
     version: int  # raise it when the tables change, so that cached imports are made anew
     source: str  # where the format is described
-    supersedes: tuple[str, ...] = ()  # endings of files that one of this format, beside them, is of
+    supersedes: tuple[str, ...] = ()  # endings of files that need no reading beside one of these
 
 
 @dataclass(frozen=True)
