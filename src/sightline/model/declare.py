@@ -113,13 +113,19 @@ class Analysis:
 class Rule:
     """A problem that is looked for. Its module's docstring is the rule's page.
 
-    Rules of a `vendor` list what that vendor's own tool lists; they are asked on request only,
-    since other rules say what it costs.
+    `causes` are those of `sightline.timeline.causes` that it speaks for: no other rule has them.
+    What a rule that `explains_lateness` finds on ranks that come late to collectives is taken into
+    the finding of the rule that `finds_late_ranks`: it says why, and is no second problem. Rules
+    of a `vendor` list what that vendor's own tool lists; they are asked on request only, since
+    other rules say what it costs.
     """
 
     name: str
     title: str
     vendor: bool = False
+    causes: tuple[str, ...] = ()
+    finds_late_ranks: bool = False
+    explains_lateness: bool = False
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ import polars as pl
 from sightline.algebra.scalars import largest, total
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.finding import NOTABLE_PCT, finding
+from sightline.rules.finding import NOTABLE_PCT, Advice, Evidence, Loss, make_finding
 from sightline.timeline.communication import members
 from sightline.timeline.gains import window_ns
 from sightline.timeline.replay import without_ops
@@ -63,20 +63,26 @@ def check(run: Run) -> Iterator[Finding]:
     if isinstance(size, int | float):
         evidence.append(f"median size {format_bytes(size)}")
     shown = ["device_op_id", "rank", "device_id", "start_ns", "end_ns"]
-    yield finding(
+    yield make_finding(
         run,
         RULE,
         f"{format_pct(pct)} of the window is send and receive with no compute beside it.",
-        cost_ns=cost,
-        change=lambda nodes: without_ops(nodes, ids),
-        bound_ns=largest(parts, "pipeline_ns"),
-        evidence=evidence,
-        rows=comm.head(5).select(shown).to_dicts(),
-        where={"ranks": comm.get_column("rank").unique().sort().to_list()},
-        cause="a stage has nothing to do until its neighbour has finished",
-        fix="more micro-batches, interleaved stages, or stages of equal cost",
-        verify="sightline stats comm_exposure AFTER: pipeline_ns "
-        f"(now {format_ns(largest(parts, 'pipeline_ns'))} at most)",
-        sources=("Narayanan et al. (2021): bubble (p - 1) / (m + p - 1)",),
+        Loss(
+            cost_ns=cost,
+            bound_ns=largest(parts, "pipeline_ns"),
+            change=lambda nodes: without_ops(nodes, ids),
+        ),
+        Evidence(
+            evidence,
+            rows=comm.head(5).select(shown).to_dicts(),
+            where={"ranks": comm.get_column("rank").unique().sort().to_list()},
+        ),
+        Advice(
+            fix="more micro-batches, interleaved stages, or stages of equal cost",
+            verify="sightline stats comm_exposure AFTER: pipeline_ns "
+            f"(now {format_ns(largest(parts, 'pipeline_ns'))} at most)",
+            cause="a stage has nothing to do until its neighbour has finished",
+            sources=("Narayanan et al. (2021): bubble (p - 1) / (m + p - 1)",),
+        ),
         confidence="medium",
     )

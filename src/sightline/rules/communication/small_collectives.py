@@ -37,7 +37,7 @@ import polars as pl
 from sightline.algebra.scalars import largest, total
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.finding import NOTABLE_PCT, finding
+from sightline.rules.finding import NOTABLE_PCT, Advice, Evidence, Loss, make_finding
 from sightline.timeline.communication import members, no_transfer
 from sightline.timeline.gains import window_ns
 from sightline.units import format_bytes, format_count, format_ns, format_pct
@@ -62,20 +62,26 @@ def check(run: Run) -> Iterator[Finding]:
     if isinstance(size, int | float):
         evidence.append(f"median size {format_bytes(size)}")
     shown = ["device_op_id", "rank", "device_id", "start_ns", "end_ns"]
-    yield finding(
+    yield make_finding(
         run,
         RULE,
         f"{format_pct(pct)} of the window is small collectives with no compute beside them.",
-        cost_ns=cost,
-        change=lambda nodes: no_transfer(nodes, ids),
-        bound_ns=largest(parts, "small_ns"),
-        evidence=evidence,
-        rows=comm.head(5).select(shown).to_dicts(),
-        where={"ranks": comm.get_column("rank").unique().sort().to_list()},
-        cause="each small collective pays its full latency",
-        fix="bucket or coalesce them (DDP bucket_cap_mb, ncclGroupStart and ncclGroupEnd)",
-        verify="sightline stats comm_exposure AFTER: small_ns "
-        f"(now {format_ns(largest(parts, 'small_ns'))} at most)",
-        sources=("Li et al., PyTorch Distributed (2020)",),
+        Loss(
+            cost_ns=cost,
+            bound_ns=largest(parts, "small_ns"),
+            change=lambda nodes: no_transfer(nodes, ids),
+        ),
+        Evidence(
+            evidence,
+            rows=comm.head(5).select(shown).to_dicts(),
+            where={"ranks": comm.get_column("rank").unique().sort().to_list()},
+        ),
+        Advice(
+            fix="bucket or coalesce them (DDP bucket_cap_mb, ncclGroupStart and ncclGroupEnd)",
+            verify="sightline stats comm_exposure AFTER: small_ns "
+            f"(now {format_ns(largest(parts, 'small_ns'))} at most)",
+            cause="each small collective pays its full latency",
+            sources=("Li et al., PyTorch Distributed (2020)",),
+        ),
         confidence="medium",
     )

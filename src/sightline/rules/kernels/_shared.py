@@ -14,7 +14,7 @@ from sightline.algebra.trees import nearest_ancestor
 from sightline.algebra.window import starting_in
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.finding import MAX_ROWS, NOTABLE_PCT, finding
+from sightline.rules.finding import MAX_ROWS, NOTABLE_PCT, Advice, Evidence, Loss, make_finding
 from sightline.text import kernel_name
 from sightline.timeline.gains import window_ns
 from sightline.timeline.replay import is_op, scaled, without_ops
@@ -112,20 +112,13 @@ def kernel_finding(
         )
         return scaled(fewer, pl.select(pl.when(is_op(nodes)).then(factor)).to_series())
 
-    return finding(
+    return make_finding(
         run,
         rule,
         summary.format(share=format_pct(pct)),
-        cost_ns=cost,
-        change=without,
-        bound_ns=worst,
-        evidence=[*_lines(shorter), *extra],
-        rows=_rows(shorter),
-        where=_where(shorter),
-        cause=cause,
-        fix=fix,
-        verify=verify,
-        sources=sources,
+        Loss(cost_ns=cost, bound_ns=worst, change=without),
+        Evidence([*_lines(shorter), *extra], rows=_rows(shorter), where=_where(shorter)),
+        Advice(fix=fix, verify=verify, cause=cause, sources=sources),
         confidence=confidence,
     )
 
