@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from sightline.rules.ncu._excess import worst_places
+from sightline.rules.ncu._uncoalesced import find_worst_places
 
 NO_ROW = {"rank": 0, "recording_id": 0, "kernel_id": 1, "function": "f", "file": None, "line": None}
 
@@ -31,7 +31,7 @@ def places(excess: dict[int, float], seed: int = 0) -> dict[int, str]:
     ]
     Random(seed).shuffle(values)
     run: Any = Frames(instructions=code, kernel_metrics=values)
-    return worst_places(run, "done", "needed")
+    return find_worst_places(run, "done", "needed")
 
 
 def test_the_worst() -> None:
