@@ -165,37 +165,6 @@ def test_the_devices_own_highest_clock_is_the_reference(tmp_path):
     assert any("not recorded" in line for line in found.evidence)
 
 
-# --- work that looks alike ---------------------------------------------------------------------
-
-
-def pairs(tmp_path, between: bool, shapes: str = "[[4, 4]]"):
-    """Ten pairs of aten::mm, each with one kernel; with another operator between where asked."""
-    events = []
-    for i in range(20):
-        at = 200 * i
-        dims = [[4, 4]] if shapes == "[[4, 4]]" or i % 2 else [[8, 8]]
-        if i % 2 == 0 or between:
-            events += [traces.op("aten::relu", at - 40, 10, **{"Input Dims": [[4, 4]]})]
-        events += [
-            traces.op("aten::mm", at, 20, **{"Input Dims": dims}),
-            traces.launch(at + 5, 4, i + 1),
-            traces.kernel("gemm", at + 15, 180, i + 1),
-        ]
-    return by_rule(traces.opened(tmp_path, events))
-
-
-def test_equal_operators_in_a_row_are_not_judged(tmp_path):
-    found = pairs(tmp_path, between=False)["duplicated-work"]
-    assert found.abstained
-    assert "10 operators repeat" in found.reason
-    assert "ExecutionTraceObserver" in found.reason
-
-
-@pytest.mark.parametrize(("between", "shapes"), [(True, "[[4, 4]]"), (False, "other")])
-def test_unequal_or_distant_operators_are_nothing(between, shapes, tmp_path):
-    assert "duplicated-work" not in pairs(tmp_path, between, shapes)
-
-
 # --- queues and compilers ----------------------------------------------------------------------
 
 
