@@ -32,6 +32,7 @@ from sightline.model.columns import RANK, duration, join, number, text, time
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
 from sightline.timeline import causes
+from sightline.timeline.api_calls import loads_code
 from sightline.timeline.copies import SMALL_BYTES, name_cause
 from sightline.timeline.host_ranges import compiling, said
 
@@ -54,11 +55,6 @@ ANALYSIS = Analysis(
     needs=("device_ops",),
 )
 
-# Calls, and CUPTI's overhead records as Nsight Systems and Kineto name them.
-LOADS_CODE = (
-    r"ModuleLoad|ModuleUnload|LibraryLoad|LinkCreate|LinkComplete|ModuleGetFunction"
-    r"|^(?i:runtime (?:triggered )?module loading|lazy function loading)"
-)
 # TraceLens agent, 2026-08: kernels with a mean below 10 µs are short.
 TINY_NS = 10_000
 _LOADS = (pl.col("cause") == "alloc_or_load") & (2 * pl.col("code_ns") > pl.col("duration_ns"))
@@ -76,7 +72,7 @@ def run(run: Run) -> pl.DataFrame:
     called = row_of(host.get_column("host_op_id"), gaps.get_column("launch_id"))
     gaps = gaps.hstack(take(before, at)).hstack(take(host.select("pid", "tid"), called))
     ranges, names = said(run)
-    code = ranges.filter(names.matching(LOADS_CODE)).filter(
+    code = ranges.filter(loads_code(names)).filter(
         pl.col("layer").is_in(["runtime", "driver", "overhead"])
     )
     gaps = gaps.with_columns(

@@ -33,13 +33,14 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from sightline.algebra.lookup import Texts
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import Advice, Evidence, Loss, make_finding
 from sightline.rules.gaps import claim
 from sightline.timeline import causes
+from sightline.timeline.api_calls import allocates
 from sightline.timeline.replay import calls_free
-from sightline.timeline.waits import ALLOCATING
 from sightline.units import format_count, format_ns, format_pct
 
 RULE = Rule(
@@ -55,17 +56,17 @@ def check(run: Run) -> Iterator[Finding]:
     mine = claim(run, RULE)
     if mine is None:
         return
+    host = run.table("host_ops")
     calls = (
-        run.table("host_ops")
+        host.filter(allocates(Texts(host.get_column("name"))))
         .filter(pl.col("layer").is_in(["runtime", "driver"]))
-        .filter(pl.col("name").str.contains(ALLOCATING))
         .group_by("name")
         .agg(n=pl.len(), ns=(pl.col("end_ns") - pl.col("start_ns")).sum())
         .sort("ns", "name", descending=[True, False])
     )
 
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
-        return calls_free(nodes, nodes.get_column("name").str.contains(ALLOCATING))
+        return calls_free(nodes, allocates(Texts(nodes.get_column("name"))))
 
     yield make_finding(
         run,

@@ -35,6 +35,7 @@ from sightline.model.run import Run
 from sightline.rules.finding import Advice, Evidence, Loss, make_finding
 from sightline.rules.gaps import claim
 from sightline.timeline import causes
+from sightline.timeline.api_calls import loads_code
 from sightline.timeline.host_ranges import compiling, not_compiling
 from sightline.units import format_pct
 
@@ -44,8 +45,6 @@ RULE = Rule(
     causes=(causes.CODE_LOADING,),
     explains_lateness=True,
 )
-
-_LOADS = r"ModuleLoad|ModuleUnload|LibraryLoad|LinkCreate|LinkComplete|ModuleGetFunction"
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -63,7 +62,7 @@ def check(run: Run) -> Iterator[Finding]:
         Loss(
             cost_ns=mine.cost_ns,
             bound_ns=mine.worst_ns,
-            change=lambda nodes: not_compiling(nodes, ranges, mine.gaps, _LOADS),
+            change=lambda nodes: not_compiling(nodes, ranges, mine.gaps, loads_code),
         ),
         Evidence(mine.evidence, rows=mine.rows, where=mine.where("alloc_or_load")),
         Advice(

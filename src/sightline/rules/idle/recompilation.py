@@ -44,7 +44,7 @@ from sightline.model.run import Run
 from sightline.rules.finding import Advice, Evidence, Loss, make_finding
 from sightline.rules.gaps import claim
 from sightline.timeline import causes
-from sightline.timeline.host_ranges import COMPILING, compiling, not_compiling
+from sightline.timeline.host_ranges import compiling, is_compiler, not_compiling
 from sightline.units import format_count, format_ns, format_pct
 
 RULE = Rule(
@@ -67,7 +67,7 @@ def check(run: Run) -> Iterator[Finding]:
         Loss(
             cost_ns=mine.cost_ns,
             bound_ns=mine.worst_ns,
-            change=lambda nodes: not_compiling(nodes, ranges, mine.gaps, COMPILING),
+            change=lambda nodes: not_compiling(nodes, ranges, mine.gaps, is_compiler),
         ),
         Evidence(
             [mine.evidence[0], *_what(ranges)], rows=mine.rows, where=mine.where("compilation")

@@ -35,14 +35,15 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from sightline.algebra.lookup import Texts
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import Advice, Evidence, Loss, make_finding
 from sightline.rules.gaps import claim
 from sightline.timeline import causes
+from sightline.timeline.api_calls import allocates
 from sightline.timeline.copies import SMALL_BYTES
 from sightline.timeline.replay import is_finish, without_ops, without_waits
-from sightline.timeline.waits import ALLOCATING
 from sightline.units import format_count, format_pct
 
 RULE = Rule(
@@ -61,8 +62,8 @@ def check(run: Run) -> Iterator[Finding]:
     read_back = _read_back(run)
 
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
-        allocates = nodes.get_column("name").str.contains(ALLOCATING)
-        return without_waits(without_ops(nodes, read_back), is_finish(nodes) & ~allocates)
+        waits = is_finish(nodes) & ~allocates(Texts(nodes.get_column("name")))
+        return without_waits(without_ops(nodes, read_back), waits)
 
     callers = _callers(run)
     yield make_finding(
