@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import sightline
-from sightline.rules.diagnose import findings
+from sightline import findings
 from support import traces
 from synth import kineto
 from synth.families import FAMILIES

@@ -21,7 +21,7 @@ _AT_ONCE = 4  # rules: each takes memory of its own
 _AWAITED = ("dependencies", "idle_rules")  # what several rules need, and takes longest
 
 
-def findings(run: Run, own: Sequence[OwnRule] = (), *, vendor: bool = False) -> list[Finding]:
+def diagnose_run(run: Run, own: Sequence[OwnRule] = (), *, vendor: bool = False) -> list[Finding]:
     """All rules' findings: merged, the largest gain first, notes and abstentions last.
 
     `own` are rules that a person wrote (`sightline.rules.custom.forms.load`); `vendor` asks the

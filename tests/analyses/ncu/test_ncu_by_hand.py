@@ -7,13 +7,14 @@ import pytest
 
 import sightline
 from importers.test_ncu_rep import with_code
-from sightline import registry
+from sightline import findings, registry
 from sightline.algebra.kernel_names import plain_name
 from sightline.errors import MissingDataError, RequestError
 from sightline.model.columns import conform
 from sightline.model.run import Run, page
-from sightline.report.kernels import kernel_report, plain
-from sightline.rules.diagnose import findings
+from sightline.report.kernels import remove_links
+from sightline.report.kernels_text import print_kernels
+from sightline.report.summary import summary
 from synth_ncu import Kernel, report
 
 SM = "sm__throughput.avg.pct_of_peak_sustained_elapsed"
@@ -334,7 +335,7 @@ def test_a_vendors_message_ends_with_a_sentence(tmp_path):
     first = "Every scheduler issues only every 2.7 cycles. " + "This leaves units idle. " * 4
     said = rule("Slots", "Slots", "SchedulerStats", first + "Cut " * 60 + ".", type=2)
     kernel = Kernel(name="long_" * 30, metrics={TIME: 1e9}, rules=(said,))
-    text = " ".join(kernel_report(run_of(tmp_path, kernel)).split())
+    text = " ".join("\n".join(print_kernels(summary(run_of(tmp_path, kernel)))).split())
     assert "every 2.7 cycles. This leaves units idle." in text
     assert "Cut" not in text
 
@@ -350,7 +351,7 @@ def test_the_terminal_report_fits_and_names_the_vendor(tmp_path):
         metrics={TIME: 1e9, SM: 5.0, MEMORY: 6.0},
         rules=(said,),
     )
-    text = kernel_report(run_of(tmp_path, kernel))
+    text = "\n".join(print_kernels(summary(run_of(tmp_path, kernel))))
     assert max(map(len, text.splitlines())) <= 80
     assert "NVIDIA Nsight Compute 2024.1.0.0 itself says" in text
-    assert plain("see @url:Guide:https://x.y@ and @section:A:B@") == "see Guide and B"
+    assert remove_links("see @url:Guide:https://x.y@ and @section:A:B@") == "see Guide and B"

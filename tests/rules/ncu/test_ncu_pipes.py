@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import sightline
-from sightline.rules.diagnose import findings
+from sightline import findings
 from synth_ncu import Kernel, report
 
 SM = "sm__throughput.avg.pct_of_peak_sustained_elapsed"
