@@ -17,8 +17,9 @@ test: $(VENV)/.tests ## everything that CI runs: style, types, layers, docs, tes
 check: $(VENV)/.tests ## style, types, layers and docs only
 	@scripts/test --no-pytest
 
-docs: $(VENV)/.tests ## write docs/reference.md anew from the code
+docs: $(VENV)/.tests ## write docs/reference.md and the drawing of the rooms anew from the code
 	@$(PY) scripts/reference.py
+	@$(PY) scripts/rooms.py
 
 examples: $(VENV)/.tests ## write the simulated example recordings anew
 	@$(PY) examples/make_simulated.py

@@ -33,6 +33,7 @@ from sightline.errors import (
     StoreError,
     UnknownFormatError,
 )
+from sightline.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from sightline.inline.annotate import annotate, mark
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from sightline.model.declare import Finding
     from sightline.model.run import Run
 
-__version__ = "0.1.0"
 
 __all__ = [
     "DamagedError",

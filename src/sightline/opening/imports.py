@@ -28,7 +28,7 @@ def import_one(source: Source, options: ImportOptions) -> Path:
     if is_store(entry):
         cache.touch(entry)
         return entry
-    from sightline import __version__
+    from sightline.version import __version__
 
     imported = registry.load("importers", importer.name).read(source, options)
     facts = {
