@@ -37,10 +37,9 @@ def in_lanes(events: pl.DataFrame) -> pl.DataFrame:
 
 
 def _keyed(events: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Each event's line (a level of a track), and its times as numbers beyond those of the line
+    """Each event's line, and its start, end and busy_until as numbers beyond those of lines before.
 
-    before: start, end, and until when it takes its place. The second answer is the lines, in
-    order: track and level.
+    A line is a level of a track. The second answer is the lines, in order: track and level.
     """
     levels = 1 + int(events.select(pl.col("level").max()).item())
     code = events.select(pl.col("track").cast(pl.Int64) * levels + pl.col("level")).to_series()

@@ -37,10 +37,11 @@ def table(
     hide: Sequence[str] = (),
     more: str = "",
 ) -> Block:
-    """A table that sorts and filters. `action` says what a click on a row does:
+    """A table that sorts and filters.
 
-    'kernel' shows the instances of the name, 'range' shows start_ns to end_ns in the timeline.
-    `more` is the command that prints all rows where the page holds only the first MAX_ROWS.
+    `action` says what a click on a row does: 'kernel' shows the instances of the name, 'range'
+    shows start_ns to end_ns in the timeline. `more` is the command that prints all rows where the
+    page holds only the first MAX_ROWS.
     """
     shown = frame.head(MAX_ROWS)
     parts = [
@@ -134,9 +135,9 @@ def shares(
 def lines(
     title: str, frame: pl.DataFrame, time: str, values: dict[str, str], origin_ns: int, unit: str
 ) -> Block:
-    """A plot over time: `values` is column -> label. Many points become their lowest and highest
+    """A plot over time; `values` is column -> label.
 
-    of equal slices of time, and the plot says so.
+    Many points become their lowest and highest of equal slices of time, and the plot says so.
     """
     series = []
     count = 0
