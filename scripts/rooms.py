@@ -18,13 +18,8 @@ import grimp
 ROOT = Path(__file__).resolve().parents[1]
 TARGET = ROOT / "docs" / "architecture.md"
 BEGIN, END = "<!-- drawn by scripts/rooms.py: run  make docs -->\n", "<!-- end of the drawing -->"
-GROUND = (
-    "errors",
-    "units",
-    "text",
-    "version",
-    "registry",
-)  # everybody stands on them: no arrows are drawn
+# Everybody stands on them: no arrows are drawn.
+GROUND = ("errors", "units", "text", "version", "protobuf", "registry")
 
 Graph = dict[str, set[str]]
 

@@ -168,10 +168,9 @@ def _rank(db: Database, capture: dict[str, str], ranges: pl.DataFrame) -> int | 
     if ranks:
         return ranks[0] if len(ranks) == 1 else None
     # Before there was MPI_RANKS, its injection named the main thread so.
-    marked = db.rows(
-        "NVTX_EVENTS", ["text"], f"WHERE eventType = {NVTX_THREAD_NAME} AND text LIKE 'MPI Rank %'"
-    )
-    texts = marked.get_column("text").cast(pl.String).unique().to_list()
+    names = db.rows("NVTX_EVENTS", ["text"], {"eventType": NVTX_THREAD_NAME})
+    given = names.get_column("text").cast(pl.String).unique()
+    texts = given.filter(given.str.contains("(?i)^MPI Rank ")).to_list()
     if len(texts) == 1 and texts[0][9:].isdecimal():
         return int(texts[0][9:])
     is_call = pl.col("layer").is_in(["runtime", "driver"])
