@@ -8,7 +8,7 @@ from sightline.algebra.intervals import one_group
 from sightline.algebra.latest import latest
 from sightline.algebra.lookup import Texts, take
 
-# Where a recording's own events do not tell: the return of a wait, see `dependencies`.
+# Where a recording's own events do not tell: the return of a wait, see `graph`.
 RETURN_NS = 3_000
 # HolisticTraceAnalysis: a stream takes 1022 to 1024 operations before launches block.
 QUEUE = 1_000
