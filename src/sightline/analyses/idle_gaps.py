@@ -22,7 +22,6 @@ import polars as pl
 from sightline.algebra.intervals import covered_until, gaps
 from sightline.algebra.latest import latest
 from sightline.algebra.lookup import Texts, row_of, take
-from sightline.algebra.order import sorted_by
 from sightline.algebra.trees import open_at
 from sightline.model.columns import RANK, duration, join, number, text, time
 from sightline.model.declare import Analysis, Param
@@ -240,7 +239,7 @@ def _waited(
         ]
     )
     # Of a wait and a launch at one moment the wait was the first.
-    events = sorted_by(events, _THREAD, ("start_ns", "launches"))
+    events = events.sort(*_THREAD, "start_ns", "launches", maintain_order=True)
     same = pl.all_horizontal(pl.col(c).eq_missing(pl.col(c).shift(1)) for c in _THREAD)
     after_wait = events.filter(
         "launches", same & ~pl.col("launches").shift(1, fill_value=True)

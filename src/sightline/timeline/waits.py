@@ -9,7 +9,7 @@ from sightline.algebra.latest import latest
 from sightline.algebra.lookup import Texts, take
 from sightline.timeline.api_calls import allocates, may_wait
 
-# Where a recording's own events do not tell: the return of a wait, see `dependencies`.
+# Where a recording's own events do not tell: the return of a wait, see `graph`.
 RETURN_NS = 3_000
 # HolisticTraceAnalysis: a stream takes 1022 to 1024 operations before launches block.
 QUEUE = 1_000

@@ -7,8 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from sightline.algebra.lookup import kept, named, row_of
-from sightline.algebra.order import sorted_by
+from sightline.algebra.lookup import kept, named, row_of, telling
 from sightline.algebra.scalars import largest
 from sightline.algebra.trees import nearest_ancestor
 from sightline.algebra.window import starting_in
@@ -54,8 +53,9 @@ def _kernels(run: Run) -> pl.DataFrame:
     ops = run.table("device_ops")
     ops = kept(ops.select(_COLUMNS), ops.get_column("kind") == "kernel")
     inside = starting_in(ops, run.ask("windows"))
-    lane = ("rank", "device_id", "stream_id")
-    return sorted_by(inside, lane, ("start_ns", "device_op_id")).with_columns(length=LENGTH)
+    lane = telling(("rank", "device_id", "stream_id"), inside)
+    in_order = inside.sort(*lane, "start_ns", "device_op_id", maintain_order=True)
+    return in_order.with_columns(length=LENGTH)
 
 
 def with_shapes(run: Run, kernels: pl.DataFrame) -> pl.DataFrame:
