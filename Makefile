@@ -20,8 +20,9 @@ check: $(VENV)/.tests ## style, types, layers and docs only
 coverage: $(VENV)/.tests ## how much of each rule and analysis their own tests run
 	@$(PY) scripts/measure_coverage.py
 
-docs: $(VENV)/.tests ## write docs/reference.md anew from the code
+docs: $(VENV)/.tests ## write docs/reference.md and the drawing of the rooms anew from the code
 	@$(PY) scripts/reference.py
+	@$(PY) scripts/rooms.py
 
 examples: $(VENV)/.tests ## write the simulated example recordings anew
 	@$(PY) examples/make_simulated.py

@@ -25,7 +25,7 @@ _ONE = """
 import sys, time
 import sightline
 from sightline.report.summary import summary
-from sightline.rules.diagnose import findings
+from sightline import findings
 run = sightline.open(sys.argv[1])
 wall, cpu = time.perf_counter(), time.process_time()
 (findings if sys.argv[2] == "findings" else summary)(run)

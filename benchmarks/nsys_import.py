@@ -1,12 +1,13 @@
 """How fast an Nsight Systems export becomes a store, and how much memory that takes.
 
-    python benchmarks/nsys_import.py [ROWS] [--runs RUNS] [--keep FOLDER]
+    python benchmarks/nsys_import.py [ROWS] [--runs RUNS] [--keep FOLDER] [--parquet]
 
 Writes an export of ROWS rows (default 3 million): one third kernels, two thirds API calls on two
 threads, with call chains off, as nsys does for a training run. Reads it RUNS times into a store,
 each in a process of its own, and prints rows/s, peak memory, and the same for a floor: plain
-sqlite3 that fetches the same columns and drops them. What Python takes to load modules is part of
-neither, and is printed beside them.
+sqlite3 that fetches the same columns and drops them. With --parquet the import reads the same
+tables as a folder of Parquet files, as `nsys export --type parquetdir` writes. What Python takes
+to load modules is part of neither, and is printed beside them.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+
+import polars as pl
 
 PID, THREADS = (1 << 48) | (4242 << 24), (4242, 4243)
 API = (
@@ -104,6 +107,24 @@ def write(path: Path, rows: int) -> None:
     db.close()
 
 
+def write_folder(path: Path, folder: Path) -> None:
+    """The export's tables as Parquet files, numbers as narrow as they can be."""
+    folder.mkdir()
+    db = sqlite3.connect(path)
+    for (table,) in db.execute("SELECT name FROM sqlite_master").fetchall():
+        cursor = db.execute(f"SELECT * FROM {table}")
+        columns = [c[0] for c in cursor.description]
+        kind = pl.String if "value" in columns else pl.Int64
+        schema = dict.fromkeys(columns, kind) | ({"id": pl.Int64} if "id" in columns else {})
+        parts = []
+        while rows := cursor.fetchmany(100_000):
+            parts.append(pl.DataFrame(rows, schema=schema, orient="row"))
+        whole = pl.concat(parts)
+        whole = whole.with_columns(c.shrink_dtype() for c in whole if c.dtype.is_integer())
+        whole.write_parquet(folder / f"{table}.parquet")
+    db.close()
+
+
 def floor(path: str) -> int:
     """What plain sqlite3 needs for the same columns."""
     db = sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)
@@ -159,6 +180,7 @@ def main() -> None:
     parser.add_argument("rows", nargs="?", type=int, default=3_000_000)
     parser.add_argument("--runs", type=int, default=3, help="imports; the floor is read once")
     parser.add_argument("--keep", type=Path, help="folder for the export, to use it again")
+    parser.add_argument("--parquet", action="store_true", help="import a folder of Parquet files")
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child:
@@ -168,11 +190,15 @@ def main() -> None:
         path = (args.keep or Path(scratch)) / f"bench{args.rows}.sqlite"
         if not path.exists():
             write(path, args.rows)
+        ours = path.with_suffix(".parquetdir") if args.parquet else path
+        if not ours.exists():
+            write_folder(path, ours)
         size = path.stat().st_size / 1e6
         print(f"{args.rows:,} rows, {size:,.0f} MB, {os.cpu_count()} cores")
         times = {}
         for what, runs in (("floor", 1), ("ours", args.runs)):
-            every = [measured(what, path, Path(scratch) / "cache") for _ in range(runs)]
+            given = ours if what == "ours" else path
+            every = [measured(what, given, Path(scratch) / "cache") for _ in range(runs)]
             for rows, seconds, cpu, peak, load in every:
                 speed = f"{rows / seconds / 1e6:6.2f} M rows/s  {size / seconds:6.1f} MB/s"
                 print(

@@ -46,11 +46,11 @@ def stages(store: str) -> dict[str, tuple[float, float]]:
 
     timed("start Python's modules", libraries)
     import sightline
+    from sightline import findings
     from sightline.errors import MissingDataError
     from sightline.report.html import page
     from sightline.report.html.declare import View
     from sightline.report.summary import summary
-    from sightline.rules.diagnose import findings
 
     run = timed("open, read the tables", lambda: sightline.open(store))
     for table in ("device_ops", "host_ops"):

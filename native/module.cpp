@@ -1,4 +1,4 @@
-// The Python face of the compiled reader; its types are written down in src/sightline/_native.pyi.
+// Binds the compiled readers and passes to Python as sightline._native (types: _native.pyi).
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/pair.h>
@@ -164,11 +164,11 @@ Batch edges_of(const nb::object& nodes, int64_t stretch) {
     return edges(keys, stretch);
 }
 
-Batch trees_of(const nb::object& ranges, size_t threads) {
+Batch trees_of(const nb::object& ranges, size_t width) {
     const Given given(ranges);
     const Keys keys = given.keys();
     const nb::gil_scoped_release release;
-    return trees(keys, threads);
+    return trees(keys, width);
 }
 
 Batch partition_of(const nb::object& intervals, const nb::object& windows, size_t classes) {
@@ -342,7 +342,7 @@ NB_MODULE(_native, m) {
     m.def("replay", &sightline::replay_of, "nodes"_a);
     m.def("edges", &sightline::edges_of, "nodes"_a, "stretch"_a);
     m.def("partition", &sightline::partition_of, "intervals"_a, "windows"_a, "classes"_a);
-    m.def("trees", &sightline::trees_of, "ranges"_a, "threads"_a);
+    m.def("trees", &sightline::trees_of, "ranges"_a, "width"_a);
     m.def("row_of", &sightline::row_of_ids, "ids"_a, "wanted"_a);
     m.def("first", &sightline::first_of, "known"_a, "wanted"_a);
     m.def("latest", &sightline::latest_of, "events"_a, "queries"_a);

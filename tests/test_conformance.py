@@ -21,6 +21,7 @@ from sightline.errors import MissingDataError
 from sightline.model.columns import Column
 from sightline.model.declare import Analysis, Finding, Importer, Rule
 from sightline.model.run import Run
+from sightline.timeline import causes
 from support.simulated import files_of, simulated
 
 REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference.md"
@@ -266,6 +267,18 @@ def test_findings_are_complete(name: str, scenario: str) -> None:
         assert finding.cost_pct is None or finding.cost_pct <= 100
     again: list[Any] = list(module.check(simulated(scenario).run))
     assert again == found
+
+
+def test_every_cause_belongs_to_one_rule() -> None:
+    named = [v for k, v in vars(causes).items() if k.isupper()]
+    declared = [c for _, module in registry.members("rules") for c in module.RULE.causes]
+    assert sorted(declared) == sorted(named)
+
+
+def test_every_rule_lies_in_a_family() -> None:
+    assert [n for n in RULES if registry.family_of("rules", n) is None] == []
+    families = [family.name for family in registry.families("rules")]
+    assert len(set(families)) == len(families)
 
 
 # -- the reference ------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 #include "columns/arrow.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <memory>
 #include <utility>
@@ -109,22 +108,14 @@ int get_next(ArrowArrayStream* stream, ArrowArray* out) {
     return 0;
 }
 
-}  // namespace
-
-namespace {
-
 template <typename Number>
 std::shared_ptr<BatchColumn> column_of(const char* name, const char* format,
                                        std::vector<Number> values, Number missing) {
     auto column = std::make_shared<BatchColumn>();
     column->name = name;
     column->format = format;
-    column->nulls = std::count(values.begin(), values.end(), missing);
-    if (column->nulls != 0) {
-        column->valid.assign((values.size() + 7) / 8, 0);
-        for (size_t i = 0; i < values.size(); ++i) {
-            if (values[i] != missing) column->valid[i / 8] |= static_cast<uint8_t>(1U << (i % 8));
-        }
+    for (size_t i = 0; i < values.size(); ++i) {
+        if (values[i] == missing) column->set_null(i, values.size());
     }
     auto made = std::make_shared<std::vector<Number>>(std::move(values));
     column->data = made->data();

@@ -58,6 +58,13 @@ struct BatchColumn {
     const void* data = nullptr;
     std::vector<std::shared_ptr<std::vector<char>>> texts;  // buffers of a string view
     std::vector<int64_t> text_sizes;
+
+    // Makes one of the column's `rows` rows null; it was not before.
+    void set_null(size_t row, size_t rows) {
+        if (valid.empty()) valid.assign((rows + 7) / 8, 0xff);
+        valid[row / 8] &= static_cast<uint8_t>(~(1U << (row % 8)));
+        ++nulls;
+    }
 };
 
 // A column of numbers; kNull becomes null.

@@ -1,4 +1,4 @@
-// Columns of a whole trace: in memory while they are small, in an unnamed file where they are not.
+// Columns of a whole trace: small ones in memory, large ones in an unlinked temporary file.
 #pragma once
 
 #include <cstddef>

@@ -37,8 +37,14 @@ uint32_t hash_of(std::string_view text) {
         at += 8;
         left -= 8;
     }
+    // The last eight bytes: of a longer text they overlap what was read, which costs less than a
+    // copy of a length that only shows at run time.
     uint64_t word = 0;
-    if (left != 0) std::memcpy(&word, at, left);
+    if (text.size() >= 8) {
+        std::memcpy(&word, at + left - 8, 8);
+    } else if (left != 0) {
+        std::memcpy(&word, at, left);
+    }
     return static_cast<uint32_t>(mix(state ^ word, 0xD6E8FEB86659FD93u) >> 16);
 }
 

@@ -1,4 +1,4 @@
-// Text that repeats is held once and known by its number.
+// Interns texts: each different one is stored once and has a code.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Numbers for groups: rows are of one group where some of their columns are equal.
+// Numbers the groups of rows: rows whose first columns are equal are one group.
 #pragma once
 
 #include <cstddef>
@@ -49,27 +49,29 @@ private:
         return hash ^ (hash >> 32);
     }
 
-    // Where the row's group is, or would be put.
-    size_t slot_of(const Keys& keys, size_t row) const {
+    // The first slot that is free or of which `found` says so; `value` gives the group's numbers.
+    template <typename Value, typename Found>
+    size_t probe(Value value, Found found) const {
         uint64_t hash = 0;
-        for (size_t c = 0; c < width_; ++c) hash = mixed(hash, keys.columns[c][row]);
+        for (size_t c = 0; c < width_; ++c) hash = mixed(hash, value(c));
         size_t slot = hash & (slots_.size() - 1);
-        while (slots_[slot] != kNone && !is(slots_[slot], keys, row)) {
+        while (slots_[slot] != kNone && !found(slots_[slot])) {
             slot = (slot + 1) & (slots_.size() - 1);
         }
         return slot;
     }
 
+    // Where the row's group is, or would be put.
+    size_t slot_of(const Keys& keys, size_t row) const {
+        return probe([&](size_t c) { return keys.columns[c][row]; },
+                     [&](int64_t group) { return is(group, keys, row); });
+    }
+
     void grow() {
         slots_.assign(slots_.size() * 2, kNone);
         for (int64_t group = 0; group < count_; ++group) {
-            uint64_t hash = 0;
-            for (size_t c = 0; c < width_; ++c) {
-                hash = mixed(hash, values_[static_cast<size_t>(group) * width_ + c]);
-            }
-            size_t slot = hash & (slots_.size() - 1);
-            while (slots_[slot] != kNone) slot = (slot + 1) & (slots_.size() - 1);
-            slots_[slot] = group;
+            const int64_t* own = values_.data() + static_cast<size_t>(group) * width_;
+            slots_[probe([&](size_t c) { return own[c]; }, [](int64_t) { return false; })] = group;
         }
     }
 

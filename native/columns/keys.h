@@ -1,4 +1,4 @@
-// Columns of numbers that Python gives.
+// The input of a pass: columns of integers that Python owns.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Numbers as the tables need them, read from their digits.
+// Parses integers, times and floats from their digits.
 #pragma once
 
 #include <cstdint>

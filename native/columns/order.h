@@ -1,4 +1,4 @@
-// Order and nesting: sorting without moving rows, parents, depths.
+// Sorts nearly sorted rows, and nests sorted ranges: parents, depths, subtree ends.
 #pragma once
 
 #include <algorithm>

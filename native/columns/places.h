@@ -1,4 +1,4 @@
-// Where rows are, by a number of theirs.
+// Finds a row by a number that it carries.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Where the items of a JSON array end: strings and escapes are told apart, nothing is parsed.
+// Finds where the items of a JSON array end. Tracks strings and escapes; parses nothing.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What kind of thing an event's `cat` says it is.
+// Maps an event's `cat` to a category, and a category to a host layer.
 #pragma once
 
 #include <cstdint>

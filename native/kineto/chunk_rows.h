@@ -1,4 +1,4 @@
-// The rows that one piece of a trace gives, as columns, with numbers for texts and threads.
+// The rows of one piece of a trace, as columns; texts and threads are codes.
 #pragma once
 
 #include <cstdint>

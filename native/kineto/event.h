@@ -1,4 +1,4 @@
-// One event of a trace becomes a row, or several. All that is done per event is done here.
+// Turns one event of a trace into one or several rows.
 #pragma once
 
 #include <array>

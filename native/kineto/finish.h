@@ -1,4 +1,4 @@
-// What only the whole trace can tell: order, nesting, which call launched what, forward ops.
+// Orders, nests and joins the rows of a whole trace: launches, syncs, forward ops.
 #pragma once
 
 #include <array>

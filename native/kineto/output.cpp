@@ -55,7 +55,7 @@ public:
         for (size_t i = 0; i < count_; ++i) {
             const int64_t one = value(from_ + i);
             (*made)[i] = one;
-            if (one == kNull) null_at(*column, i);
+            if (one == kNull) column->set_null(i, count_);
         }
     }
 
@@ -89,7 +89,7 @@ public:
         for (size_t i = 0; i < count_; ++i) {
             const uint32_t one = code(from_ + i);
             (*made)[i] = output_.views_[one];
-            if (one == 0) null_at(*column, i);
+            if (one == 0) column->set_null(i, count_);
         }
     }
 
@@ -122,12 +122,6 @@ private:
         column->data = values->data();
         batch.columns.push_back(column);
         return column;
-    }
-
-    void null_at(BatchColumn& column, size_t i) const {
-        if (column.valid.empty()) column.valid.assign((count_ + 7) / 8, 0xff);
-        column.valid[i / 8] &= static_cast<uint8_t>(~(1u << i % 8));
-        ++column.nulls;
     }
 
     const Output& output_;

@@ -1,4 +1,4 @@
-// The finished tables as Arrow batches of as many rows as are asked for.
+// Gives out the finished tables as Arrow batches of any number of rows.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// Reads the events of a trace: cuts the bytes into pieces, parses these on all cores, and puts the
-// rows in order. Memory is bounded by the pieces in flight, not by the file.
+// Reads the events of a trace: cuts the bytes into pieces, parses them on all cores, and collects
+// the rows in file order. What it holds besides rows is bounded by the pieces in flight.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// The bytes of a recording, decompressed on the way.
+// Reads the bytes of a recording, and decompresses them on the way.
 #pragma once
 
 #include <atomic>

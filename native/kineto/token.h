@@ -1,4 +1,4 @@
-// One JSON value as the tables see it, and the rules by which it becomes a number or a text.
+// A JSON value, and the rules by which it becomes a number or a text of a table.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The order of a dependency graph's nodes, and its edges (timeline/graph.py says why).
+// Puts the nodes of a dependency graph in order and resolves its edges (timeline/graph.py).
 #pragma once
 
 #include "columns/arrow.h"
@@ -8,7 +8,7 @@ namespace sightline {
 
 // Nodes have the columns moment, turn and uid, by which they are put in order; prev, prev_lag,
 // launch, launch_lag, wait and wait_lag, an edge being the uid of another node and a least time;
-// start and end. `stretch`: uids are many and close together from each multiple of it on.
+// start and end. `stretch`: uids are dense from each multiple of it on.
 //
 // Of each node in order: the row that it was in; prev, launch and wait as places in the order, null
 // where there is no such node before; and residual, the time from the latest of the three moments

@@ -1,4 +1,4 @@
-// Windows cut into disjoint parts by what is active in them (algebra/intervals.py).
+// Cuts windows into disjoint parts by the class that is active (algebra/intervals.py).
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// One pass over a dependency graph: when each node starts and ends (timeline/replay.py says why).
+// Computes when each node of a dependency graph starts and ends, in one pass (timeline/replay.py).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Rows found by their ids, and by their group and time (algebra/lookup.py, algebra/latest.py).
+// Finds rows by id, by number, and by group and time (algebra/lookup.py, algebra/latest.py).
 #pragma once
 
 #include "columns/arrow.h"

@@ -1,4 +1,4 @@
-// Ranges of CPU threads as trees (algebra/nesting.py).
+// Nests the ranges of CPU threads into trees (algebra/nesting.py).
 #pragma once
 
 #include <cstddef>

@@ -270,12 +270,8 @@ std::shared_ptr<BatchColumn> whole(std::vector<Span>& spans, size_t column, size
         Cells& cells = span.columns[column];
         cells.settle();
         if (!cells.has_nulls()) continue;
-        if (out->valid.empty()) out->valid.assign((rows + 7) / 8, 0xff);
         for (size_t i = 0; i < span.rows; ++i) {
-            if (!cells.is_null(i)) continue;
-            ++out->nulls;
-            const size_t row = span.first_row + i;
-            out->valid[row / 8] &= static_cast<uint8_t>(~(1u << (row % 8)));
+            if (cells.is_null(i)) out->set_null(span.first_row + i, rows);
         }
     }
     return out;

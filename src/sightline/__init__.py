@@ -3,6 +3,8 @@
     import sightline
 
     run = sightline.open("trace.json.gz")
+    sightline.findings(run)       # why it is slow, the largest gain first
+    run.report()                  # the whole first screen, as data
     run.ask("breakdown")          # a Polars frame
     run.scan("device_ops")        # a lazy frame over the recorded kernels, copies and fills
 
@@ -19,6 +21,7 @@ Everything not named here is private, or documented as extension API in docs/con
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sightline.errors import (
@@ -30,6 +33,7 @@ from sightline.errors import (
     StoreError,
     UnknownFormatError,
 )
+from sightline.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from sightline.inline.annotate import annotate, mark
@@ -38,12 +42,13 @@ if TYPE_CHECKING:
     from sightline.inline.memory import checkpoint, memory_history
     from sightline.inline.step import step
     from sightline.inline.timing import profile
+    from sightline.model.declare import Finding
     from sightline.model.run import Run
 
-__version__ = "0.1.0"
 
 __all__ = [
     "DamagedError",
+    "Finding",
     "InputError",
     "MissingDataError",
     "RequestError",
@@ -54,6 +59,7 @@ __all__ = [
     "annotate",
     "capture",
     "checkpoint",
+    "findings",
     "gpu_monitor",
     "mark",
     "memory_history",
@@ -63,16 +69,18 @@ __all__ = [
     "step",
 ]
 
-# Where each part of the in-code API is; loaded when it is first used.
-_INLINE = {
-    "annotate": "annotate",
-    "mark": "annotate",
-    "step": "step",
-    "capture": "capture",
-    "checkpoint": "memory",
-    "memory_history": "memory",
-    "gpu_monitor": "gpu_monitor",
-    "profile": "timing",
+# Where each name is; loaded when it is first used, since Polars takes 0.15 s to import.
+_PLACES = {
+    "Finding": "model.declare",
+    "Run": "model.run",
+    "annotate": "inline.annotate",
+    "mark": "inline.annotate",
+    "step": "inline.step",
+    "capture": "inline.capture",
+    "checkpoint": "inline.memory",
+    "memory_history": "inline.memory",
+    "gpu_monitor": "inline.gpu_monitor",
+    "profile": "inline.timing",
 }
 
 
@@ -88,6 +96,22 @@ def open(*paths: str, keep_identity: bool = False) -> Run:
     return open_run(paths, options=ImportOptions(keep_identity=keep_identity))
 
 
+def findings(run: Run, *, rules: Sequence[str] = (), vendor: bool = False) -> list[Finding]:
+    """Why the program is slow: what all rules find, the largest gain first, abstentions last.
+
+    `rules` are files or folders of rules of your own (docs/own-rules.md); `vendor` asks those that
+    are named after `nsys analyze`, too. Raises InputError where a rule of your own is wrong.
+    """
+    from sightline.rules.custom.facts import check_names
+    from sightline.rules.custom.forms import load
+    from sightline.rules.diagnose import diagnose_run
+
+    own = load(list(rules)) if rules else []
+    for rule in own:
+        check_names(rule)
+    return diagnose_run(run, own, vendor=vendor)
+
+
 def save(run: Run, path: str) -> None:
     """Write a run to a store: a folder of Parquet files. Raises StoreError."""
     from pathlib import Path
@@ -98,14 +122,10 @@ def save(run: Run, path: str) -> None:
 
 
 def __getattr__(name: str) -> object:
-    if name == "Run":  # Polars takes 0.15 s to import: not before it is needed
-        from sightline.model.run import Run
-
-        return Run
-    if name in _INLINE:
+    if name in _PLACES:
         import importlib
 
-        found: object = getattr(importlib.import_module(f"sightline.inline.{_INLINE[name]}"), name)
+        found: object = getattr(importlib.import_module(f"sightline.{_PLACES[name]}"), name)
         globals()[name] = found  # the next use costs no call
         return found
     raise AttributeError(f"module 'sightline' has no attribute '{name}'")

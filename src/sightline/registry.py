@@ -27,10 +27,14 @@ from sightline.errors import RequestError
 
 
 class Family(NamedTuple):
-    """A folder of members that are about one thing: its name, and its heading for a person."""
+    """A folder of members that are about one thing: its name, and its heading for a person.
+
+    What its rules cost are shares of `share_of`; findings of different wholes are not compared.
+    """
 
     name: str
     title: str
+    share_of: str = "the window"
 
 
 class Kind(NamedTuple):
@@ -83,10 +87,10 @@ def families(kind: str) -> dict[Family, ModuleType]:
     return {p.FAMILY: p for p in packages if hasattr(p, "FAMILY")}
 
 
-def family(module: ModuleType) -> Family | None:
-    """The family that a member belongs to; None for one that lies in no family."""
-    package = importlib.import_module(module.__name__.rpartition(".")[0])
-    return getattr(package, "FAMILY", None)
+def family_of(kind: str, name: str) -> Family | None:
+    """The family that a member lies in; None where it lies in none, or there is no such member."""
+    package = names(kind).get(name, "").rpartition(".")[0]
+    return getattr(importlib.import_module(package), "FAMILY", None) if package else None
 
 
 def load(kind: str, name: str) -> ModuleType:

@@ -92,8 +92,8 @@ def test_critical_path(trace):
 
 def test_lines_fit_a_terminal_and_stay_whole_elsewhere(trace):
     import sightline as package
+    from sightline import findings
     from sightline.report.finding_text import as_text
-    from sightline.rules.diagnose import findings
 
     run = package.open(str(trace))
     found = findings(run)

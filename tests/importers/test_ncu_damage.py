@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from importers.test_ncu_rep import with_code
+from support.profiled import with_code
 from sightline.errors import DamagedError
 from sightline.importers import ncu_csv, ncu_rep
-from sightline.importers.ncu_rep.metrics import _element, _two_integers
+from sightline.importers.ncu_rep.metrics import read_metric
 from sightline.model.declare import ImportOptions
 from sightline.model.source import Source
 from synth_ncu import Kernel, report
@@ -130,14 +130,17 @@ def test_every_truncation_of_a_csv(tmp_path):
         read(ncu_csv, TABLE[:cut], tmp_path)
 
 
-@given(key=st.integers(0, 2**64 - 1), value=st.integers(0, 2**64 - 1), junk=st.binary(max_size=40))
-def test_the_short_way_through_integers_is_the_long_way(key, value, junk):
-    element = message((1, message((5, key))), (2, message((4, value))))
-    assert _two_integers(element, 0, len(element)) in ((key, value), None)
-    assert _element(element, 0, len(element)) == (key, value)
-    short = _two_integers(junk, 0, len(junk))
-    if short is not None:
-        assert short == _element(junk, 0, len(junk))
+@given(
+    key=st.integers(0, 2**64 - 1),
+    value=st.integers(0, 2**64 - 1) | st.floats(allow_nan=False) | st.text(),
+    field=st.sampled_from([4, 5]),
+)
+def test_a_metric_is_read_as_written(key, value, field):
+    number = {int: field, float: 3, str: 1}[type(value)]
+    instance = message((1, message((field, key))), (2, message((number, value))))
+    data = message((1, 7), (2, message((number, value))), (3, instance), (3, message((99, 1))))
+    assert read_metric(data) == (7, value, [(key, value), (None, None)])
+    assert read_metric(b"") == (None, None, [])
 
 
 @pytest.mark.corpus

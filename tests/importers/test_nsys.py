@@ -19,6 +19,7 @@ from sightline.model.run import Run
 from sightline.model.tables import device_ops
 from sightline.report.sql import answer
 from sightline.report.summary import limits
+from support.as_folder import assert_same_run, write_folder
 from synth_nsys import Export, gpid, gtid
 
 UTC = 1_700_000_000_000_000_000
@@ -26,7 +27,12 @@ VERSIONS = ("2.9.1", "3.1.7", "3.24.14", "3.25.0")
 
 
 def opened(export: Export, folder: Path, *, keep_identity: bool = False) -> Run:
-    return sightline.open(str(export.write(folder / "e.sqlite")), keep_identity=keep_identity)
+    """The run of an export; it is the same from SQLite and from a folder of tables."""
+    path = export.write(folder / "e.sqlite")
+    run = sightline.open(str(path), keep_identity=keep_identity)
+    tables = write_folder(path, folder / f"{len(list(folder.iterdir()))}.parquetdir", "parquet")
+    assert_same_run(run, tables, keep_identity=keep_identity)
+    return run
 
 
 def kinds(run: Run) -> set[str]:
@@ -757,13 +763,13 @@ def test_what_is_no_integer_is_read_by_sqlite(tmp_path: Path) -> None:
         e.api("cudaLaunchKernel", i * 100, i * 100 + 10 + i % 3, i, returnValue=i % 2)
         e.kernel(f"k{i % 7}", i * 100 + 20, i * 100 + 80, i, gridX=None if i % 5 else i)
     path = e.write(tmp_path / "e.sqlite")
-    columns = ["start", "end", "correlationId", "gridX", "graphNodeId", "gridY", "rowid"]
+    columns = ["start", "end", "correlationId", "gridX", "graphNodeId", "gridY"]
 
     def read() -> pl.DataFrame:
-        base = database.Database(path, "e")
-        base.rowids("CUPTI_ACTIVITY_KIND_KERNEL")
+        base = database.SqliteDatabase(path, "e")
         try:
-            return base.ints("CUPTI_ACTIVITY_KIND_KERNEL", columns)
+            numbers = base.rowids("CUPTI_ACTIVITY_KIND_KERNEL").alias("rowid")
+            return base.ints("CUPTI_ACTIVITY_KIND_KERNEL", columns).with_columns(numbers)
         finally:
             base.close()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import sightline
-from sightline.rules.diagnose import findings
+from sightline import findings
 
 HTA = "kineto/facebookresearch__HolisticTraceAnalysis/trace_diff"
 H100 = "kineto/AMD-AGI__TraceLens/h100"

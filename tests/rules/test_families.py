@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 import sightline
-from sightline.rules.diagnose import findings
+from sightline import findings
 from support.as_nsys import recorded
 from synth.families import FAMILIES, window_ns
 

@@ -19,7 +19,7 @@ NAMES = [
     "redundant-memset", "tiny-kernels", "unfused-elementwise-chain", "no-tensor-cores",
     "low-occupancy", "tail-effect", "memory-bound-kernel-at-limit", "slow-variant",
     "layout-conversions", "attention-not-fused", "dtype-casts", "recompilation",
-    "graph-candidate", "duplicated-work", "exposed-communication", "straggler-rank",
+    "graph-candidate", "exposed-communication", "straggler-rank",
     "small-collectives", "collective-below-bandwidth", "imbalance", "overlap-slows-compute",
     "pipeline-bubble", "clock-throttled", "power-capped", "thermal", "wrong-device-idle",
     "cuda_memcpy_async", "cuda_memcpy_sync", "cuda_memset_sync", "cuda_api_sync", "gpu_gaps",

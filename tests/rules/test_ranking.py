@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
+from sightline import registry
 from sightline.model.declare import Finding
-from sightline.rules.ranking import ranked
+from sightline.rules.ranking import rank_findings
 
 QUIET = pl.DataFrame(
     {"check": ["importer"], "effect": ["ok"], "concerns": ["all"], "count": [0], "text": ["fine"]}
@@ -14,6 +15,10 @@ QUIET = pl.DataFrame(
 
 def finding(rule: str, gain: int | None, severity: str = "warning", **more) -> Finding:
     return Finding(rule, rule, severity, "said", gain_ns=gain, confidence="high", **more)
+
+
+def ranked(found: list[Finding], gate: pl.DataFrame) -> list[Finding]:
+    return rank_findings(found, [module.RULE for _, module in registry.members("rules")], gate)
 
 
 def test_largest_gain_first_notes_and_abstentions_last():
@@ -27,8 +32,8 @@ def test_largest_gain_first_notes_and_abstentions_last():
 
 
 def test_the_window_comes_before_profiled_kernels():
-    found = [finding("ncu-latency", 900), finding("sync-in-step", 3), finding("ncu-tail", 901)]
-    assert [f.rule for f in ranked(found, QUIET)] == ["sync-in-step", "ncu-tail", "ncu-latency"]
+    found = [finding("ncu-latency", 900), finding("sync-in-step", 3), finding("ncu-tail-effect", 901)]
+    assert [f.rule for f in ranked(found, QUIET)] == ["sync-in-step", "ncu-tail-effect", "ncu-latency"]
 
 
 def test_a_loss_lowers_confidence_and_is_named():

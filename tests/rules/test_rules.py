@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 import sightline
-from sightline import registry
+from sightline import findings, registry
 from sightline.model.declare import Finding
 from sightline.model.run import page
-from sightline.rules.diagnose import findings
 from synth import SCENARIOS, kineto
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import sightline
-from sightline.rules.diagnose import findings
+from sightline import findings
 from support.as_nsys import nsys
 from synth import kineto
 from synth.families import FAMILIES

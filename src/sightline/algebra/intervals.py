@@ -13,7 +13,6 @@ from sightline._native import partition as native_partition
 from sightline.algebra.arrow import columns, numbers
 from sightline.algebra.latest import latest
 from sightline.algebra.lookup import take, telling
-from sightline.algebra.order import sorted_by
 
 
 def clip(
@@ -60,7 +59,7 @@ def merge(frame: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     before = pl.col("_reach").shift(1)
     if not one_group(frame, by):
         reach, before = reach.over(by), before.over(by)
-        rows = sorted_by(rows, by, ("start_ns",))
+        rows = rows.sort(*telling(by, rows), "start_ns", maintain_order=True)
     elif not rows.get_column("start_ns").is_sorted():
         rows = rows.sort("start_ns")
     rows = rows.with_columns(_reach=reach).with_columns(

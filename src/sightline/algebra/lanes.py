@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.order import KEY_LIMIT, by_start
+# Keys of line and time stay below it, so that no sum of two leaves the range of int64.
+KEY_LIMIT = 2**62
 
 
 def in_lanes(events: pl.DataFrame) -> pl.DataFrame:
@@ -17,7 +18,10 @@ def in_lanes(events: pl.DataFrame) -> pl.DataFrame:
     if events.is_empty():
         return events.with_columns(lane=pl.lit(0, pl.Int32))
     keys, lines = _keyed(events)
-    keys = by_start(keys)
+    # Of events that start together the longest comes first, then the earlier row.
+    keys = keys.with_row_index("row").sort(
+        "start", "end", descending=[False, True], maintain_order=True
+    )
     # Keys of a line all lie below those of the next, so no line needs a look of its own.
     new = (pl.col("start") >= pl.col("busy_until").cum_max().shift(1)).fill_null(value=True)
     keys = keys.select("row", "line", "start", "busy_until", new=new)
@@ -37,10 +41,9 @@ def in_lanes(events: pl.DataFrame) -> pl.DataFrame:
 
 
 def _keyed(events: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Each event's line (a level of a track), and its times as numbers beyond those of the line
+    """Each event's line, and its start, end and busy_until as numbers beyond those of lines before.
 
-    before: start, end, and until when it takes its place. The second answer is the lines, in
-    order: track and level.
+    A line is a level of a track. The second answer is the lines, in order: track and level.
     """
     levels = 1 + int(events.select(pl.col("level").max()).item())
     code = events.select(pl.col("track").cast(pl.Int64) * levels + pl.col("level")).to_series()

@@ -10,7 +10,6 @@ from sightline._native import first as native_first
 from sightline._native import row_of as native_row_of
 from sightline.algebra.arrow import columns, numbers
 from sightline.algebra.constants import constants
-from sightline.algebra.order import KEY_LIMIT
 
 
 def row_of(ids: pl.Series, wanted: pl.Series) -> pl.Series:
@@ -63,59 +62,31 @@ def added_up(rows: pl.Series, values: pl.DataFrame, height: int) -> pl.DataFrame
 
     Values for no place (null) are left out.
     """
-    order = rows.arg_sort(nulls_last=True).head(rows.count())
-    if order.is_empty():
-        return values.clear(height).fill_null(0)
-    places = rows.gather(order)
-    last = (places != places.shift(-1)).fill_null(value=True)
-    sums = values[order].select(pl.all().cum_sum()).filter(last)
-    ends = places.filter(last)
+    sums = values.with_columns(_place=rows).drop_nulls("_place").group_by("_place").sum()
+    at = sums.get_column("_place")
     nothing = pl.repeat(0, height, dtype=pl.Int64, eager=True)
-    return sums.select(
-        nothing.clone().scatter(ends, (c - c.shift(1, fill_value=0)).cast(pl.Int64)).alias(c.name)
-        for c in sums.get_columns()
+    return pl.DataFrame(
+        nothing.clone().scatter(at, c.cast(pl.Int64)).alias(c.name)
+        for c in sums.drop("_place").get_columns()
     )
 
 
 def numbered(frame: pl.DataFrame, by: Sequence[str]) -> tuple[pl.Series, pl.DataFrame]:
     """Each row's number of its combination of values, and the combinations as they first appear.
 
-    Nulls are equal. Columns of one value, of which tables have many, are left out of the search,
-    and texts are looked up by a number for each different one.
+    Nulls are equal. Columns of one value, of which tables have many, are left out of the join.
     """
     vary = [c for c in by if not _one_value(frame.get_column(c))]
     if not vary:
         return pl.repeat(0, frame.height, dtype=pl.UInt32, eager=True), frame.select(by).head(1)
-    code, size = _codes(frame.get_column(vary[0]))
-    for column in vary[1:]:
-        more, more_size = _codes(frame.get_column(column))
-        if size * more_size >= KEY_LIMIT:
-            code, first = _dense(code)
-            size = first.len()
-        code, size = code.cast(pl.Int64) * more_size + more, size * more_size
-    number, first = _dense(code)
-    return number, frame.select(by)[first]
-
-
-def _codes(column: pl.Series) -> tuple[pl.Series, int]:
-    """A whole number for each different value, below the second answer."""
-    if column.dtype == pl.String:  # a dictionary is made faster than texts are joined
-        codes = (column.cast(pl.Categorical).to_physical().cast(pl.Int64) + 1).fill_null(0)
-        highest = codes.max()
-        assert isinstance(highest, int)
-        return codes, highest + 1
-    number, first = _dense(column)
-    return number, first.len()
-
-
-def _dense(values: pl.Series) -> tuple[pl.Series, pl.Series]:
-    """Each row's number of its value, in order of first appearance, and where each first stands."""
-    first = values.arg_unique().sort()
-    known = pl.DataFrame({"value": values.gather(first)}).with_row_index("number")
-    found = pl.DataFrame({"value": values}).join(
-        known, on="value", how="left", nulls_equal=True, maintain_order="left"
+    # Categories of texts join faster than the texts themselves.
+    keys = frame.select(by).with_columns(pl.col(pl.String).cast(pl.Categorical))
+    known = keys.unique(vary, keep="first", maintain_order=True).with_row_index("_number")
+    found = keys.select(vary).join(
+        known, on=vary, how="left", nulls_equal=True, maintain_order="left"
     )
-    return found.get_column("number"), first
+    known = known.select(pl.col(c).cast(frame.schema[c]) for c in by)
+    return found.get_column("_number"), known
 
 
 def telling(by: Sequence[str], *frames: pl.DataFrame) -> list[str]:
@@ -159,37 +130,3 @@ class Texts:
 def named(frame: pl.DataFrame, pattern: str, column: str = "name") -> pl.Series:
     """Which rows' text matches a pattern: asked of each different text once."""
     return Texts(frame.get_column(column)).matching(pattern)
-
-
-def places(ids: pl.Series, wanted: Sequence[pl.Series], stretch: int) -> list[pl.Series]:
-    """For each wanted id the row of `ids` that holds it, or null, where `ids` are in no order.
-
-    Ids are many and close together from each multiple of `stretch` on: one table of all of them,
-    the stretches behind one another, answers every question with one look.
-    """
-    if ids.is_empty():
-        return [pl.repeat(None, w.len(), dtype=pl.Int64, eager=True) for w in wanted]
-    part, local = ids // stretch, ids % stretch
-    sizes = pl.DataFrame({"part": part, "size": local + 1}).group_by("part").agg(pl.max("size"))
-    count = int(sizes.select(pl.max("part")).item()) + 1
-    size = pl.repeat(0, count, dtype=pl.Int64, eager=True).scatter(
-        sizes.get_column("part"), sizes.get_column("size")
-    )
-    base = size.cum_sum() - size
-    table = pl.repeat(-1, int(size.sum()), dtype=pl.Int64, eager=True).scatter(
-        base.gather(part) + local, pl.int_range(ids.len(), eager=True)
-    )
-    return [_looked_up(w, table, base, size, stretch) for w in wanted]
-
-
-def _looked_up(
-    wanted: pl.Series, table: pl.Series, base: pl.Series, size: pl.Series, stretch: int
-) -> pl.Series:
-    if wanted.null_count() == wanted.len():
-        return pl.repeat(None, wanted.len(), dtype=pl.Int64, eager=True)
-    part, local = wanted // stretch, wanted % stretch
-    part = pl.select(pl.when(part.is_between(0, size.len() - 1)).then(part)).to_series()
-    known = local < size.gather(part)
-    at = pl.select(pl.when(known).then(base.gather(part) + local)).to_series()
-    found = table.gather(at)
-    return pl.select(pl.when(found >= 0).then(found)).to_series()

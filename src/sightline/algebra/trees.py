@@ -79,9 +79,9 @@ def subtree_sum(host: pl.DataFrame, value: str) -> pl.Series:
 
 
 def is_outermost(host: pl.DataFrame, name: str) -> pl.Series:
-    """Whether no ancestor of a range has the same text in `name`: such rows add up without
+    """Whether no ancestor of a range has the same text in `name`.
 
-    counting a moment twice. `host` is in order of host_op_id.
+    Such rows add up without counting a moment twice. `host` is in order of host_op_id.
     """
     reach = pl.col("subtree_end_id").cum_max().shift(1).over("recording_id", name)
     return host.select((pl.col("host_op_id") >= reach).fill_null(value=True)).to_series()

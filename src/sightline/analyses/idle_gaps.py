@@ -22,12 +22,12 @@ import polars as pl
 from sightline.algebra.intervals import covered_until, gaps
 from sightline.algebra.latest import latest
 from sightline.algebra.lookup import Texts, row_of, take
-from sightline.algebra.order import sorted_by
 from sightline.algebra.trees import open_at
 from sightline.model.columns import RANK, duration, join, number, text, time
 from sightline.model.declare import Analysis, Param
 from sightline.model.run import Run
-from sightline.timeline.host_ranges import said
+from sightline.timeline.api_calls import allocates, is_own_cost, loads_code, may_wait
+from sightline.timeline.host_ranges import LOADING, said
 
 CAUSES = (
     "host_sync",
@@ -51,20 +51,6 @@ MICRO_NS = 5_000
 # TraceLens's three H100 recordings: medians 6.5 to 7.5 µs.
 FALLBACK_LATENCY_NS = 10_000
 
-# Calls that return only when the device, a stream or an event is done.
-_BLOCKING = r"Synchronize|StreamWaitValue|^(?:cuda|hip)Memcpy|^cuMemcpy|Memset$|MemcpyWithStream"
-_ALLOCATING = (
-    r"^(?:cuda|hip)(?:Malloc|Free|HostAlloc|HostRegister|HostUnregister|MemPool)"
-    r"|^cu(?:MemAlloc|MemFree|MemCreate|MemMap|MemUnmap|MemSetAccess|MemRelease|MemHostAlloc)"
-    r"|ModuleLoad|ModuleUnload|LibraryLoad|LinkCreate|LinkComplete|ModuleGetFunction"
-)
-# An async allocation is ordered on the stream and does not stop the host.
-_NOT_ALLOCATING = r"(?:Malloc|Free|MemAlloc|MemFree)(?:FromPool)?Async"
-_LOADING = r"(?i)dataloader"
-# Of CUPTI's overhead records these are the program's own cost, not the profiler's; as Nsight
-# Systems (SQLite Schema Reference) and Kineto (cupti_strings.cpp) name them.
-_LOADS = r"(?i)^runtime (?:triggered )?module loading|^lazy function loading"
-_PROGRAMS_OWN = _LOADS + r"|^driver (?:jit )?compiler|^command buffer full"
 _WAIT_EVENT = r"StreamWaitEvent"
 
 ANALYSIS = Analysis(
@@ -186,15 +172,11 @@ def _host_activity(
     found: pl.DataFrame, host: pl.DataFrame, ranges: pl.DataFrame, names: Texts
 ) -> pl.DataFrame:
     """What the launching thread did between the gap's start and the call, in ns per kind."""
-    name = pl.col("name").str
-    loading = ranges.filter(names.matching(_LOADING)).filter(~_IN_API)
-    allocating = ranges.filter(names.matching(_ALLOCATING)).filter(
-        _IN_API, ~name.contains(_NOT_ALLOCATING)
-    )
-    blocking = ranges.filter(names.matching(_BLOCKING)).filter(_IN_API)
-    costs = ranges.filter(pl.col("layer") == "overhead")
-    allocating = pl.concat([allocating, costs.filter(name.contains(_LOADS))])
-    overhead = costs.filter(~name.contains(_PROGRAMS_OWN))
+    loading = ranges.filter(names.matching(LOADING)).filter(~_IN_API)
+    is_cost = pl.col("layer") == "overhead"
+    allocating = ranges.filter(allocates(names) | loads_code(names)).filter(_IN_API | is_cost)
+    blocking = ranges.filter(may_wait(names)).filter(_IN_API)
+    overhead = ranges.filter(~is_own_cost(names)).filter(is_cost)
     inside = open_at(blocking.with_columns(parent_id=pl.lit(None, pl.Int64)), found, "start_ns")
     # Only of late launches it is asked what the thread was in.
     late = found.filter("is_late").select(
@@ -257,7 +239,7 @@ def _waited(
         ]
     )
     # Of a wait and a launch at one moment the wait was the first.
-    events = sorted_by(events, _THREAD, ("start_ns", "launches"))
+    events = events.sort(*_THREAD, "start_ns", "launches", maintain_order=True)
     same = pl.all_horizontal(pl.col(c).eq_missing(pl.col(c).shift(1)) for c in _THREAD)
     after_wait = events.filter(
         "launches", same & ~pl.col("launches").shift(1, fill_value=True)

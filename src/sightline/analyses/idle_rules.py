@@ -31,7 +31,9 @@ from sightline.algebra.lookup import row_of, take
 from sightline.model.columns import RANK, duration, join, number, text, time
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
-from sightline.timeline.copies import D2H, PAGEABLE, SMALL, SMALL_BYTES, copy_rule
+from sightline.timeline import causes
+from sightline.timeline.api_calls import loads_code
+from sightline.timeline.copies import SMALL_BYTES, name_cause
 from sightline.timeline.host_ranges import compiling, said
 
 ANALYSIS = Analysis(
@@ -53,11 +55,6 @@ ANALYSIS = Analysis(
     needs=("device_ops",),
 )
 
-# Calls, and CUPTI's overhead records as Nsight Systems and Kineto name them.
-LOADS_CODE = (
-    r"ModuleLoad|ModuleUnload|LibraryLoad|LinkCreate|LinkComplete|ModuleGetFunction"
-    r"|^(?i:runtime (?:triggered )?module loading|lazy function loading)"
-)
 # TraceLens agent, 2026-08: kernels with a mean below 10 µs are short.
 TINY_NS = 10_000
 _LOADS = (pl.col("cause") == "alloc_or_load") & (2 * pl.col("code_ns") > pl.col("duration_ns"))
@@ -70,12 +67,12 @@ def run(run: Run) -> pl.DataFrame:
     """One row per gap, in order of device and time."""
     gaps = run.ask("idle_gaps")
     host, ops = run.table("host_ops"), run.table("device_ops")
-    before = ops.select(copy=copy_rule(), size="bytes", way="copy_kind")
+    before = ops.select(copy=name_cause(), size="bytes", way="copy_kind")
     at = row_of(ops.get_column("device_op_id"), gaps.get_column("before_id"))
     called = row_of(host.get_column("host_op_id"), gaps.get_column("launch_id"))
     gaps = gaps.hstack(take(before, at)).hstack(take(host.select("pid", "tid"), called))
     ranges, names = said(run)
-    code = ranges.filter(names.matching(LOADS_CODE)).filter(
+    code = ranges.filter(loads_code(names)).filter(
         pl.col("layer").is_in(["runtime", "driver", "overhead"])
     )
     gaps = gaps.with_columns(
@@ -97,28 +94,28 @@ def run(run: Run) -> pl.DataFrame:
     gaps = gaps.with_columns(again=_again(run, gaps))
     late = pl.col("cause").is_in(["host_late", "launch_latency"])
     rules = {
-        "recompilation": pl.col("again"),
-        "jit-or-module-load-in-window": _COMPILES,
-        "dataloader-starved": pl.col("cause") == "data_loading",
-        "profiler-overhead": pl.col("cause") == "profiler_overhead",
-        "allocator-churn": pl.col("cause") == "alloc_or_load",
-        PAGEABLE: (pl.col("cause") == "host_sync") & (pl.col("copy") == PAGEABLE),
-        D2H: (pl.col("cause") == "host_sync")
+        causes.RECOMPILATION: pl.col("again"),
+        causes.CODE_LOADING: _COMPILES,
+        causes.DATA_LOADING: pl.col("cause") == "data_loading",
+        causes.PROFILER: pl.col("cause") == "profiler_overhead",
+        causes.ALLOCATION: pl.col("cause") == "alloc_or_load",
+        causes.PAGEABLE: (pl.col("cause") == "host_sync") & (pl.col("copy") == causes.PAGEABLE),
+        causes.DOWNLOAD: (pl.col("cause") == "host_sync")
         & (pl.col("way") == "DtoH")
         & (pl.col("size") > SMALL_BYTES),
-        "sync-in-step": pl.col("cause") == "host_sync",
-        SMALL: late & (pl.col("bound") == SMALL),
-        "launch-bound": late & (pl.col("bound") == "launch-bound"),
-        "first-iteration-included": (pl.col("cause") == "host_late") & pl.col("first"),
-        "host-late": pl.col("cause") == "host_late",
-        "tiny-kernels": pl.col("cause").is_in(["in_graph", "micro_gap"])
+        causes.SYNCHRONISATION: pl.col("cause") == "host_sync",
+        causes.SMALL: late & (pl.col("bound") == causes.SMALL),
+        causes.LAUNCHES: late & (pl.col("bound") == causes.LAUNCHES),
+        causes.FIRST_STEP: (pl.col("cause") == "host_late") & pl.col("first"),
+        causes.HOST: pl.col("cause") == "host_late",
+        causes.SHORT_KERNELS: pl.col("cause").is_in(["in_graph", "micro_gap"])
         & (pl.col("median_ns") < TINY_NS),
     }
     first = pl.lit(len(rules), pl.UInt8)
     for place, holds in reversed(list(enumerate(rules.values()))):
         first = pl.when(holds.fill_null(value=False)).then(pl.lit(place, pl.UInt8)).otherwise(first)
     # A text for each gap is made once, not for each rule.
-    rule = pl.Series([*rules, "gpu-idle"]).gather(gaps.select(first).to_series())
+    rule = pl.Series([*rules, causes.OTHER_IDLE]).gather(gaps.select(first).to_series())
     return (
         gaps.with_columns(rule=rule).sort(*_BY, "start_ns").select(c.name for c in ANALYSIS.columns)
     )
@@ -151,7 +148,9 @@ def _bound(run: Run, ops: pl.DataFrame) -> pl.DataFrame:
     """
     if not run.rows("host_ops"):
         return pl.DataFrame(schema={"rank": pl.Int64, "device_id": pl.Int64, "bound": pl.String})
-    small = ops.group_by(_BY).agg(small=(pl.col("copy") == SMALL).fill_null(value=False).mean())
+    small = ops.group_by(_BY).agg(
+        small=(pl.col("copy") == causes.SMALL).fill_null(value=False).mean()
+    )
     return (
         run.ask("launch_pressure")
         .filter("launch_bound")
@@ -159,8 +158,8 @@ def _bound(run: Run, ops: pl.DataFrame) -> pl.DataFrame:
         .select(
             *_BY,
             bound=pl.when(pl.col("small") > 0.5)
-            .then(pl.lit(SMALL))
-            .otherwise(pl.lit("launch-bound")),
+            .then(pl.lit(causes.SMALL))
+            .otherwise(pl.lit(causes.LAUNCHES)),
         )
     )
 

@@ -18,6 +18,7 @@ from sightline.errors import MissingDataError
 from sightline.model.columns import RANK, duration, join, number, real, text
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
+from sightline.timeline import causes
 from sightline.timeline.classes import COMPUTE, with_class
 
 # Names of the SM clock: Nsight Systems' GPU metrics ("GPC Clock Frequency [MHz]"), DCGM
@@ -90,10 +91,10 @@ def run(run: Run) -> pl.DataFrame:
             "best_mhz",
             "reasons",
             cause=pl.when(bits.and_(POWER_BITS) != 0)
-            .then(pl.lit("power-capped"))
+            .then(pl.lit(causes.POWER))
             .when(bits.and_(THERMAL_BITS) != 0)
-            .then(pl.lit("thermal"))
-            .otherwise(pl.lit("clock-throttled")),
+            .then(pl.lit(causes.HEAT))
+            .otherwise(pl.lit(causes.OTHER_CLOCK)),
             lost_ns=(length * (1 - pl.col("clock_mhz") / pl.col("best_mhz")))
             .round()
             .cast(pl.Int64),

@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
 
     from sightline.errors import RequestError
     from sightline.report.finding_text import as_markdown, as_sarif, as_text, plain
-    from sightline.rules.diagnose import findings
+    from sightline.rules.diagnose import diagnose_run
 
     form = "json" if args.json else args.format or "text"
     if form not in FORMATS:
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     own = own_rules(args.rules)
     gates = [_gate(word, {rule.tag for rule in own}) for word in args.fail_on]
     run = open_run(args)
-    found = findings(run, own, vendor=args.vendor or any(_of_vendor(g) for g in gates))
+    found = diagnose_run(run, own, vendor=args.vendor or any(_of_vendor(g) for g in gates))
     if form == "json":
         print(json.dumps([plain(f) for f in found], indent=1, ensure_ascii=False))
     elif form == "sarif":

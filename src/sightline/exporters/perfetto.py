@@ -5,14 +5,13 @@ stream that overlap, and host ranges that cross, get tracks of their own with th
 thread's name, which the viewer shows as one. Launches are flows from the call to the operation;
 counters are counter tracks; shapes, launch shapes and stacks are arguments.
 
-Written by hand from Perfetto's protos (protos/perfetto/trace: trace_packet.proto,
+Fields and numbers: Perfetto's protos (protos/perfetto/trace: trace_packet.proto,
 track_event/track_event.proto, track_descriptor.proto, counter_descriptor.proto,
-interned_data.proto): a dozen fields of a format that grows only by new ones.
+interned_data.proto), a dozen fields of a format that grows only by new ones.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ import polars as pl
 from sightline.algebra.lanes import in_lanes
 from sightline.exporters._exporter import Exporter, put
 from sightline.model.run import Run
+from sightline.protobuf import declare_messages
 
 EXPORTER = Exporter(
     name="perfetto",
@@ -30,6 +30,24 @@ EXPORTER = Exporter(
     loses="samples, hardware counters of kernels",
 )
 
+_MESSAGES = declare_messages(
+    """
+Trace: 1 packet []TracePacket
+TracePacket: 8 timestamp int, 10 trusted_packet_sequence_id uint, 11 track_event TrackEvent,
+    12 interned_data InternedData, 13 sequence_flags uint, 60 track_descriptor TrackDescriptor
+TrackDescriptor: 1 uuid uint, 2 name text, 5 parent_uuid uint, 8 counter CounterDescriptor
+CounterDescriptor: 6 unit_name text
+TrackEvent: 4 debug_annotations []DebugAnnotation, 9 type uint, 10 name_iid uint,
+    11 track_uuid uint, 44 double_counter_value double, 47 flow_ids []fixed64,
+    48 terminating_flow_ids []fixed64
+DebugAnnotation: 1 name_iid uint, 4 int_value int, 17 string_value_iid uint
+InternedData: 2 event_names []InternedText, 3 debug_annotation_names []InternedText,
+    29 debug_annotation_string_values []InternedText
+InternedText: 1 iid uint, 2 text text
+"""
+)
+_Trace, _InternedData = _MESSAGES["Trace"], _MESSAGES["InternedData"]
+_TrackDescriptor = _MESSAGES["TrackDescriptor"]
 # TrackEvent.Type
 _BEGIN, _END, _COUNTER = 1, 2, 4
 # TracePacket.SequenceFlags: state cleared; needs it
@@ -54,42 +72,19 @@ _DEVICE_ARGS = (
 _HOST_ARGS = ("layer", "input_shapes", "input_types", "stack", "correlation_id")
 
 
-def _varint(value: int) -> bytes:
-    value &= 0xFFFFFFFFFFFFFFFF  # negative int64 are written as two's complement
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def _number(field: int, value: int) -> bytes:
-    return _varint(field << 3) + _varint(value)
-
-
-def _bytes(field: int, value: bytes | bytearray) -> bytes:
-    return _varint(field << 3 | 2) + _varint(len(value)) + value
-
-
-def _text(field: int, value: str) -> bytes:
-    return _bytes(field, value.encode("utf-8", "replace"))
-
-
 class _Names:
     """Texts that are written once and then called by number."""
 
     def __init__(self) -> None:
-        self.known: dict[tuple[int, str], int] = {}
-        self.entries = bytearray()
+        self.known: dict[tuple[str, str], int] = {}
+        self.data = _InternedData()
 
-    def number(self, field: int, text: str) -> int:
-        """`field`: of InternedData, 2 event names, 3 names of arguments, 29 texts of arguments."""
+    def number(self, field: str, text: str) -> int:
+        """The text's number in a field of InternedData."""
         key = (field, text)
         if key not in self.known:
             self.known[key] = len(self.known) + 1
-            entry = _number(1, self.known[key]) + _text(2, text)
-            self.entries += _bytes(field, entry)
+            getattr(self.data, field).add(iid=self.known[key], text=text)
         return self.known[key]
 
 
@@ -98,19 +93,16 @@ def write(run: Run, target: Path) -> list[Path]:
     names = _Names()
     packets = [*_device(run, names), *_host(run, names), *_counters(run)]
     # Readers sort packets by time, but take texts in the order of the file: all of them first.
-    first = _packet(_number(13, _CLEARED) + _bytes(12, names.entries))
+    first = _packet(sequence_flags=_CLEARED, interned_data=names.data)
     return [put(target, b"".join([first, *packets]))]
 
 
-def _packet(content: bytes) -> bytes:
-    return _bytes(1, content + _number(10, _SEQUENCE))
-
-
-def _track(uuid: int, parent: int | None, name: str, *, extra: bytes = b"") -> bytes:
-    inside = _number(1, uuid) + _text(2, name)
-    if parent is not None:
-        inside += _number(5, parent)
-    return _packet(_bytes(60, inside + extra))
+def _packet(**fields: Any) -> bytes:
+    """A trace of one packet: traces that are written one after the other are one trace."""
+    trace = _Trace()
+    trace.packet.add(trusted_packet_sequence_id=_SEQUENCE, **fields)
+    packed: bytes = trace.SerializeToString()
+    return packed
 
 
 class _Places:
@@ -127,33 +119,42 @@ class _Places:
             parent = self.of(path[:-1], 0, out) if len(path) > 1 else None
             self.last += 1
             self.known[key] = self.last
-            out.append(_track(self.last, parent, path[-1]))
+            track = _TrackDescriptor(uuid=self.last, name=path[-1], parent_uuid=parent)
+            out.append(_packet(track_descriptor=track))
         return self.known[key]
 
 
-def _args(row: dict[str, Any], columns: Iterable[str], names: _Names) -> bytes:
-    out = b""
+def _slice(
+    row: dict[str, Any],
+    track: int,
+    columns: Iterable[str],
+    names: _Names,
+    flows: dict[str, list[int]],
+) -> tuple[bytes, bytes]:
+    """The packets of a slice's begin, with the columns as arguments, and of its end."""
+    begin, end = _Trace(), _Trace()
+    packet = begin.packet.add(
+        timestamp=row["start_ns"], trusted_packet_sequence_id=_SEQUENCE, sequence_flags=_NEEDS
+    )
+    event = packet.track_event
+    event.type, event.track_uuid = _BEGIN, track
     for column in columns:
         value = row[column]
         if value is None:
             continue
-        entry = _number(1, names.number(3, column))
-        entry += (
-            _number(4, value) if isinstance(value, int) else _number(17, names.number(29, value))
+        argument = event.debug_annotations.add(
+            name_iid=names.number("debug_annotation_names", column)
         )
-        out += _bytes(4, entry)
-    return out
-
-
-def _slice(row: dict[str, Any], track: int, extra: bytes, names: _Names) -> tuple[bytes, bytes]:
-    """The packets of a slice's begin and end."""
-    event = _number(9, _BEGIN) + _number(11, track) + _number(10, names.number(2, row["name"]))
-    begin = _number(8, row["start_ns"]) + _number(13, _NEEDS)
-    end = _bytes(11, _number(9, _END) + _number(11, track))
-    return (
-        _packet(begin + _bytes(11, event + extra)),
-        _packet(_number(8, row["end_ns"]) + end),
-    )
+        if isinstance(value, int):
+            argument.int_value = value
+        else:
+            argument.string_value_iid = names.number("debug_annotation_string_values", value)
+    event.name_iid = names.number("event_names", row["name"])
+    for field, numbers in flows.items():
+        getattr(event, field).extend(numbers)
+    packet = end.packet.add(timestamp=row["end_ns"], trusted_packet_sequence_id=_SEQUENCE)
+    packet.track_event.type, packet.track_event.track_uuid = _END, track
+    return begin.SerializeToString(), end.SerializeToString()
 
 
 def _in_order(slices: list[tuple[int, int, int, bytes, bytes]]) -> Iterator[bytes]:
@@ -172,10 +173,6 @@ def _in_order(slices: list[tuple[int, int, int, bytes, bytes]]) -> Iterator[byte
     return (m[3] for m in moments)
 
 
-def _flow(field: int, number: int) -> bytes:
-    return _varint(field << 3 | 1) + struct.pack("<Q", number & 0xFFFFFFFFFFFFFFFF)
-
-
 def _device(run: Run, names: _Names) -> Iterator[bytes]:
     ops = run.table("device_ops")
     if ops.is_empty():
@@ -190,10 +187,10 @@ def _device(run: Run, names: _Names) -> Iterator[bytes]:
         path = (f"rank {row['rank']}", f"GPU {row['device_id']}", f"stream {row['stream_id']}")
         context = row["context_id"] or 0
         track = places.of(path, row["lane"] + (context << 20), out)
-        extra = _args(row, _DEVICE_ARGS, names)
-        if row["launch_id"] is not None:
-            extra += _flow(48, row["launch_id"] + 1)
-        slices.append((row["start_ns"], row["end_ns"], 0, *_slice(row, track, extra, names)))
+        launch = row["launch_id"]
+        flows = {} if launch is None else {"terminating_flow_ids": [launch + 1]}
+        packets = _slice(row, track, _DEVICE_ARGS, names, flows)
+        slices.append((row["start_ns"], row["end_ns"], 0, *packets))
     yield from out
     yield from _in_order(slices)
 
@@ -218,12 +215,10 @@ def _host(run: Run, names: _Names) -> Iterator[bytes]:
         thread = f"thread {row['tid']}" + (f" {name}" if name else "")
         lane = lane_of.get(row["host_op_id"], -1) + 1
         track = places.of((f"rank {row['rank']}", f"process {row['pid']}", thread), lane, out)
-        extra = _args(row, _HOST_ARGS, names)
-        if row["host_op_id"] in launching:
-            extra += _flow(47, row["host_op_id"] + 1)
-        slices.append(
-            (row["start_ns"], row["end_ns"], row["depth"] or 0, *_slice(row, track, extra, names))
-        )
+        number = row["host_op_id"]
+        flows = {"flow_ids": [number + 1]} if number in launching else {}
+        packets = _slice(row, track, _HOST_ARGS, names, flows)
+        slices.append((row["start_ns"], row["end_ns"], row["depth"] or 0, *packets))
     yield from out
     yield from _in_order(slices)
 
@@ -253,8 +248,10 @@ def _counters(run: Run) -> Iterator[bytes]:
             places[key] = (1 << 40) + len(places)
             where = "" if row["device_id"] is None else f" GPU {row['device_id']}"
             title = f"{row['metric']}{where}{' ' + row['source'] if row['source'] else ''}"
-            unit = _text(6, row["unit"]) if row["unit"] else b""
-            yield _track(places[key], None, f"rank {row['rank']} {title}", extra=_bytes(8, unit))
-        value = _varint(44 << 3 | 1) + struct.pack("<d", row["value"])
-        event = _number(9, _COUNTER) + _number(11, places[key]) + value
-        yield _packet(_number(8, row["time_ns"]) + _bytes(11, event))
+            track = _TrackDescriptor(uuid=places[key], name=f"rank {row['rank']} {title}")
+            track.counter.SetInParent()
+            if row["unit"]:
+                track.counter.unit_name = row["unit"]
+            yield _packet(track_descriptor=track)
+        event = {"type": _COUNTER, "track_uuid": places[key], "double_counter_value": row["value"]}
+        yield _packet(timestamp=row["time_ns"], track_event=event)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import polars as pl
 
 from sightline.errors import DamagedError
-from sightline.model.declare import Imported, Quality
+from sightline.model.declare import Imported, Quality, Recording
 from sightline.model.source import Source, read_intact
 from sightline.model.stack_trie import StackTrie, weights_table
 from sightline.units import INT64_MAX
@@ -41,11 +39,10 @@ def finished(
     weights: list[tuple[int | None, str, int, str]],
     quality: list[Quality],
     tool: str,
-    **facts: Any,
 ) -> Imported:
     """The import of stacks with weights. Raises DamagedError where there is none."""
     kept = [w for w in weights if w[0] is not None and 0 <= w[2] <= INT64_MAX]
     if not kept:
         raise DamagedError(f"cannot read {source.given}", why=f"there is no stack in it ({tool})")
     tables: dict[str, pl.DataFrame] = {**trie.tables(), "stack_weights": weights_table(kept)}
-    return Imported(tables, {"rank": None, "tool": tool, "clock_offset_ns": 0, **facts}, quality)
+    return Imported(tables, Recording(tool=tool, clock_offset_ns=0), quality)

@@ -13,7 +13,7 @@ import polars as pl
 
 from sightline.errors import DamagedError
 from sightline.importers._stacks import bad_lines, read_text
-from sightline.model.declare import Imported, Importer, ImportOptions, Quality
+from sightline.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.model.source import Source
 from sightline.model.stack_trie import Frame, StackTrie
 
@@ -89,8 +89,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         "cpu_samples": samples.with_columns(on_cpu=pl.lit(value=True)),
         "threads": threads,
     }
-    facts = {"rank": None, "tool": "perf", "clock_offset_ns": 0}
-    return Imported(tables, facts, quality)
+    return Imported(tables, Recording(tool="perf", clock_offset_ns=0), quality)
 
 
 def _sample(

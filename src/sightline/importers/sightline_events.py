@@ -16,7 +16,7 @@ import polars as pl
 from sightline.algebra.nesting import with_tree
 from sightline.errors import DamagedError
 from sightline.model import event_file as f
-from sightline.model.declare import Imported, Importer, ImportOptions, Quality
+from sightline.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.model.source import Source, read_intact
 from sightline.units import format_count, format_ns
 
@@ -71,18 +71,18 @@ def read(source: Source, options: ImportOptions) -> Imported:
         pl.min("first"), last=pl.max_horizontal(pl.max("first"), _ends().max())
     )
     start, end = edges.row(0) if edges.height else (None, None)
-    recording = {
-        "rank": _int(facts.get("rank")),
-        "tool": "sightline",
-        "tool_version": _text(facts.get("sightline")),
-        "world_size": _int(facts.get("world_size")),
-        "clock_offset_ns": offset,
-        "clock_uncertainty_ns": apart,
-        "start_ns": None if start is None else start + offset,
-        "end_ns": None if end is None else end + offset,
-        "own": facts,
-        "layers": host.get_column("layer").unique().sort().to_list(),
-    }
+    recording = Recording(
+        tool="sightline",
+        tool_version=_text(facts.get("sightline")),
+        rank=_int(facts.get("rank")),
+        world_size=_int(facts.get("world_size")),
+        clock_offset_ns=offset,
+        clock_uncertainty_ns=apart,
+        start_ns=None if start is None else start + offset,
+        end_ns=None if end is None else end + offset,
+        own=facts,
+        layers=tuple(host.get_column("layer").unique().sort()),
+    )
     tables = {"host_ops": host, "counters": _counters(found, offset), "threads": _threads(host)}
     return Imported(tables, recording, quality)
 

@@ -13,7 +13,7 @@ import polars as pl
 
 from sightline.errors import DamagedError
 from sightline.importers._stacks import read_text
-from sightline.model.declare import Imported, Importer, ImportOptions, Quality
+from sightline.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.model.source import Source
 from sightline.units import INT64_MAX
 
@@ -60,8 +60,8 @@ def read(source: Source, options: ImportOptions) -> Imported:
     frame = pl.DataFrame(rows, schema=schema).with_columns(
         pid=pl.lit(_int(document.get("pid")), pl.Int64), memory_kind=pl.lit("device")
     )
-    facts = {"rank": None, "tool": "PyTorch memory history", "clock_offset_ns": 0}
-    return Imported({"memory_events": frame}, facts, quality)
+    recording = Recording(tool="PyTorch memory history", clock_offset_ns=0)
+    return Imported({"memory_events": frame}, recording, quality)
 
 
 def _row(entry: Any, device: int) -> dict[str, Any] | None:

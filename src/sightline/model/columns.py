@@ -28,6 +28,7 @@ class Column:
     joins: str | None = None  # "table.column" that this id points to
     is_id: bool = False
     required: bool = False  # null is not allowed
+    moment: bool = False  # a time on the run's clock, which another clock moves; no length
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,11 @@ class Table:
         """Columns whose values are unique in one recording only, until shifted."""
         return [c.name for c in self.columns if c.is_id or c.joins is not None]
 
+    @property
+    def moments(self) -> list[str]:
+        """Columns that are times on the run's clock."""
+        return [c.name for c in self.columns if c.moment]
+
 
 def ident(name: str, doc: str) -> Column:
     """The table's own key, unique in a run."""
@@ -61,7 +67,7 @@ def join(name: str, to: str, doc: str) -> Column:
 
 def time(name: str, doc: str, *, required: bool = True) -> Column:
     """A moment, in ns on the run's clock."""
-    return Column(name, pl.Int64, doc, unit="ns", required=required)
+    return Column(name, pl.Int64, doc, unit="ns", required=required, moment=True)
 
 
 def duration(name: str, doc: str) -> Column:

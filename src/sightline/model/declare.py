@@ -27,18 +27,42 @@ class Importer:
     suffixes: tuple[str, ...]
     version: int  # raise it when the tables change, so that cached imports are made anew
     source: str  # where the format is described
+    supersedes: tuple[str, ...] = ()  # endings of files that need no reading beside one of these
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What an importer knows of a file as a whole: most of its row in `recordings`."""
+
+    tool: str
+    tool_version: str | None = None
+    rank: int | None = None
+    world_size: int | None = None
+    host: str | None = None  # only where the options say that identities are kept
+    clock_offset_ns: int | None = None
+    clock_uncertainty_ns: int | None = None
+    start_ns: int | None = None
+    end_ns: int | None = None
+    has_stacks: bool | None = None
+    has_shapes: bool | None = None
+    layers: tuple[str, ...] = ()  # of host_ops, where others of the same process may have more
+    own: dict[str, Any] | None = None  # what only this format knows, and `opening` needs
+
+    def facts(self) -> dict[str, Any]:
+        """What is known, by name."""
+        return {name: value for name, value in vars(self).items() if value not in (None, ())}
 
 
 @dataclass
 class Imported:
-    """What an importer read: tables without `rank` and `recording_id`, and facts on the file.
+    """What an importer read: tables without `rank` and `recording_id`, and the file as a whole.
 
     `large` holds tables that are never in memory as a whole: they are made while they are written.
     `constants` are columns of those that have one value throughout, and are not in their rows.
     """
 
     tables: dict[str, pl.DataFrame]
-    recording: dict[str, Any]
+    recording: Recording
     quality: list[Quality] = field(default_factory=list)
     large: dict[str, pl.LazyFrame] = field(default_factory=dict)
     constants: dict[str, dict[str, int | str]] = field(default_factory=dict)
@@ -89,13 +113,19 @@ class Analysis:
 class Rule:
     """A problem that is looked for. Its module's docstring is the rule's page.
 
-    Rules of a `vendor` list what that vendor's own tool lists; they are asked on request only,
-    since other rules say what it costs.
+    `causes` are those of `sightline.timeline.causes` that it speaks for: no other rule has them.
+    What a rule that `explains_lateness` finds on ranks that come late to collectives is taken into
+    the finding of the rule that `finds_late_ranks`: it says why, and is no second problem. Rules
+    of a `vendor` list what that vendor's own tool lists; they are asked on request only, since
+    other rules say what it costs.
     """
 
     name: str
     title: str
     vendor: bool = False
+    causes: tuple[str, ...] = ()
+    finds_late_ranks: bool = False
+    explains_lateness: bool = False
 
 
 @dataclass(frozen=True)

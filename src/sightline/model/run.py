@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import textwrap
 from collections.abc import Callable
@@ -121,6 +122,16 @@ class Run:
         made: T = self._made[make]
         return made
 
+    def report(self) -> dict[str, Any]:
+        """The first screen as data: what `sightline report --json` prints, findings among it.
+
+        Times are int64 ns, sizes bytes, `_pct` 0 to 100. Raises StoreError.
+        """
+        # The report stands above the model, as analyses do: it is found by name, when asked for.
+        module = importlib.import_module("sightline.report.summary")
+        data: dict[str, Any] = module.summary(self)
+        return data
+
     def present(self) -> list[str]:
         """The tables that have rows."""
         return [name for name in registry.names("model.tables") if self.rows(name)]
@@ -128,6 +139,13 @@ class Run:
     def with_window(self, window: str | None) -> Run:
         """The same run, asked about another part of its timeline."""
         return self if window == self.window else Run(self.parts, window, self._tables)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For workers: where the run lies, and its window. What was read of it is read again."""
+        return {"parts": self.parts, "window": self.window}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
 
     @staticmethod
     def _declared(name: str) -> Table:

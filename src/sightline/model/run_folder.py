@@ -18,9 +18,7 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,21 +28,6 @@ FORMAT = "sightline-recorded"
 VERSION = 1
 ENDING = ".recorded.json"
 FOLDER_ENDING = ".sightline"
-# The process that wrote a file, as its name begins.
-_PROCESS = re.compile(r"^(?:rank(?P<rank>\d{1,6})|proc)-(?P<mark>[0-9a-f]{8})-(?P<pid>\d{1,10})")
-_DEVICE = re.compile(rf"\.nvml-(\d{{1,4}}){re.escape(SUFFIX)}$")
-_HOST = re.compile(r"^host-(?P<mark>[0-9a-f]{8})\.")
-
-
-@dataclass(frozen=True)
-class Member:
-    """One recording of a run folder."""
-
-    path: Path
-    mark: str | None  # the host
-    process: str | None  # the process; None for what was recorded of a whole host
-    rank: int | None  # as the file's name says
-    device: int | None = None  # the GPU that it is about
 
 
 def is_recorded(path: Path) -> bool:
@@ -52,63 +35,6 @@ def is_recorded(path: Path) -> bool:
     if not path.is_dir() or (path / "run.json").is_file():
         return False
     return any(path.glob(f"*{ENDING}")) or any(path.glob(f"*{SUFFIX}"))
-
-
-def members(folder: Path) -> list[Member]:
-    """The recordings to read, in order of rank: each range once."""
-    found = [_member(p) for p in sorted(folder.iterdir()) if _is_recording(p)]
-    kept = [m for m in found if not _is_covered(m.path)]
-    return sorted(kept, key=lambda m: (m.rank is None, m.rank or 0, m.path.name))
-
-
-def _is_recording(path: Path) -> bool:
-    name = path.name
-    if (
-        name.startswith(".")
-        or name.endswith((ENDING, ".part", ".log", ".html"))
-        or not path.is_file()
-    ):
-        return False
-    if name.endswith(".perf.data"):
-        return False  # what became of it is the text beside it
-    # A report of nsys whose export lies beside it is the same recording.
-    if name.endswith(".nsys-rep") and path.with_suffix(".sqlite").exists():
-        return False
-    return path.stat().st_size > 0
-
-
-def _is_covered(path: Path) -> bool:
-    """Whether the torch trace or the report of nsys exists that holds the file's ranges too."""
-    if path.name.endswith(f".nsys{SUFFIX}"):
-        mark = _PROCESS.match(path.name)
-        host = "*" if mark is None else f"host-{mark['mark']}.*nsys"
-        return any(next(path.parent.glob(f"{host}{e}"), None) for e in (".sqlite", ".nsys-rep"))
-    if not path.name.endswith(SUFFIX) or ".torch-" not in path.name:
-        return False
-    trace = path.name.removesuffix(SUFFIX)
-    return any((path.parent / f"{trace}{e}").exists() for e in (".json", ".json.gz"))
-
-
-def _member(path: Path) -> Member:
-    found = _PROCESS.match(path.name)
-    if found is not None:
-        rank = None if found["rank"] is None else int(found["rank"])
-        return Member(path, found["mark"], f"{found['mark']}-{found['pid']}", rank)
-    host = _HOST.match(path.name)
-    device = _DEVICE.search(path.name)
-    return Member(
-        path,
-        None if host is None else host["mark"],
-        None,
-        None,
-        None if device is None else int(device[1]),
-    )
-
-
-def rank_in(name: str) -> int | None:
-    """The rank that a file's name ends with, as in server-3.rank7.json."""
-    found = re.search(r"\.rank(\d{1,6})\.", name)
-    return None if found is None else int(found[1])
 
 
 def make(folder: Path, *, join: bool = False) -> None:

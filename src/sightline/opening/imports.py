@@ -12,7 +12,7 @@ import polars as pl
 from sightline import registry
 from sightline.algebra.constants import empty
 from sightline.model.cache_folder import find_cache_folder
-from sightline.model.columns import FrameT, Table, conform
+from sightline.model.columns import Column, FrameT, Table, conform
 from sightline.model.declare import ImportOptions
 from sightline.model.source import Source
 from sightline.model.store import Tables, is_store, write_store
@@ -28,11 +28,11 @@ def import_one(source: Source, options: ImportOptions) -> Path:
     if is_store(entry):
         cache.touch(entry)
         return entry
-    from sightline import __version__
+    from sightline.version import __version__
 
     imported = registry.load("importers", importer.name).read(source, options)
     facts = {
-        **imported.recording,
+        **imported.recording.facts(),
         "format": importer.name,
         "importer_version": f"{__version__}/{importer.version}",
         "bytes": source.size,
@@ -49,16 +49,14 @@ def import_one(source: Source, options: ImportOptions) -> Path:
         tables[name] = _with_values(imported.large.pop(name), tuple(columns))
     if options.clock_shift_ns:
         for name in tables:
-            tables[name] = _shifted(tables[name], options.clock_shift_ns)
-        for fact in ("clock_offset_ns", "start_ns", "end_ns"):
-            if facts.get(fact) is not None:
-                facts[fact] += options.clock_shift_ns
+            tables[name] = _shift_times(name, tables[name], options.clock_shift_ns)
+        _shift_facts(facts, options.clock_shift_ns)
     write_store(
         entry,
         [
             (
                 facts.pop("rank", None) or 0,
-                {**facts, "own_rank": imported.recording.get("rank")},
+                {**facts, "own_rank": imported.recording.rank},
                 tables,
             )
         ],
@@ -70,7 +68,7 @@ def import_one(source: Source, options: ImportOptions) -> Path:
     return entry
 
 
-def _with_values(frame: FrameT, columns: tuple[Any, ...]) -> FrameT:
+def _with_values(frame: FrameT, columns: tuple[Column, ...]) -> FrameT:
     """The declared columns without those that are null throughout, or absent."""
     if isinstance(frame, pl.LazyFrame):
         schema = frame.collect_schema()
@@ -85,14 +83,23 @@ def _with_values(frame: FrameT, columns: tuple[Any, ...]) -> FrameT:
     return conform(frame, columns).select(kept)
 
 
-# The columns that are moments, not lengths of time.
-_MOMENTS = ("start_ns", "end_ns", "time_ns", "from_ns", "pdl_last_cta_ns", "pdl_preexit_ns")
-
-
-def _shifted(frame: pl.DataFrame | pl.LazyFrame, shift_ns: int) -> pl.DataFrame | pl.LazyFrame:
+def _shift_times(
+    table: str, frame: pl.DataFrame | pl.LazyFrame, shift_ns: int
+) -> pl.DataFrame | pl.LazyFrame:
     """The table on another host's clock."""
-    moments = [n for n in frame.collect_schema().names() if n in _MOMENTS]
-    return frame.with_columns(pl.col(n) + shift_ns for n in moments)
+    present = set(frame.collect_schema().names())
+    moments = present.intersection(_declared(table).moments)
+    return frame.with_columns(pl.col(name) + shift_ns for name in moments)
+
+
+def _shift_facts(facts: dict[str, Any], shift_ns: int) -> None:
+    """What is known of the file as a whole, and columns of one value, on another host's clock."""
+    for fact in ("clock_offset_ns", "start_ns", "end_ns"):
+        if facts.get(fact) is not None:
+            facts[fact] += shift_ns
+    for table, values in facts["constants"].items():
+        for name in values.keys() & set(_declared(table).moments):
+            values[name] += shift_ns
 
 
 def _layout() -> str:
@@ -104,6 +111,10 @@ def _layout() -> str:
     return hashlib.blake2b(repr(columns).encode(), digest_size=8).hexdigest()
 
 
-def _stored_columns(table: str) -> tuple[Any, ...]:
+def _declared(table: str) -> Table:
     declared: Table = registry.load("model.tables", table).TABLE
-    return tuple(c for c in declared.columns if c.name not in ("rank", "recording_id"))
+    return declared
+
+
+def _stored_columns(table: str) -> tuple[Column, ...]:
+    return tuple(c for c in _declared(table).columns if c.name not in ("rank", "recording_id"))

@@ -11,7 +11,7 @@ from sightline.errors import InputError
 from sightline.model.run_folder import is_recorded
 from sightline.model.source import Source
 from sightline.model.store import is_store
-from sightline.opening.recognise import all_importers, matching_importers
+from sightline.opening.recognise import all_importers, drop_superseded, matching_importers
 
 
 def expand(paths: Sequence[str]) -> list[str]:
@@ -60,10 +60,7 @@ def _in_folder(folder: Path, given: str) -> list[str]:
     files = [
         p for p in entries if p.is_file() and p.name.lower().endswith(suffixes) and p not in inside
     ]
-    # A report whose export lies beside it is the same recording.
-    exported = {p.with_suffix("") for p in files if p.suffix == ".sqlite"}
-    reports = (".nsys-rep", ".qdrep")
-    files = [p for p in files if p.suffix not in reports or p.with_suffix("") not in exported]
+    files = drop_superseded(files)
     sure = [p for p in files if matching_importers(Source(p, str(p)), "strong")]
     recordings = [str(p) for p in [*stores, *(sure or (files if not stores else []))]]
     if not recordings:

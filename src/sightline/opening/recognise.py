@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from pathlib import Path
 
 from sightline import registry
 from sightline.errors import DamagedError, UnknownFormatError
@@ -14,6 +16,19 @@ from sightline.opening.foreign import foreign
 def all_importers() -> list[Importer]:
     """What each registered importer declares."""
     return [module.IMPORTER for _, module in registry.members("importers")]
+
+
+def drop_superseded(files: Sequence[Path]) -> list[Path]:
+    """The files without those that another of the same name stands for, as an export does."""
+    gone = {
+        path.with_suffix(ending)
+        for importer in all_importers()
+        if importer.supersedes
+        for path in files
+        if path.suffix in importer.suffixes
+        for ending in importer.supersedes
+    }
+    return [path for path in files if path not in gone]
 
 
 def matching_importers(source: Source, strength: str, head: bytes | None = None) -> list[Importer]:

@@ -14,8 +14,9 @@ from typing import Any
 
 from sightline.errors import InputError
 from sightline.model.declare import ImportOptions, Quality
-from sightline.model.run_folder import Member, members, rank_in, read_facts
+from sightline.model.run_folder import read_facts
 from sightline.model.store import read_facts as facts_of
+from sightline.opening.members import Member, members, rank_in
 from sightline.units import format_ns
 
 Import = Callable[[Path, ImportOptions], Path]

@@ -14,7 +14,7 @@ from sightline.model.store import Tables, write_store
 
 def save(run: Run, target: Path) -> None:
     """Write a run to a store of its own. Raises StoreError."""
-    from sightline import __version__
+    from sightline.version import __version__
 
     names = registry.names("model.tables")
 

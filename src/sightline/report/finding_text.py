@@ -10,7 +10,8 @@ from typing import Any
 from sightline.model.declare import Finding
 from sightline.model.run import Run
 from sightline.rules.finding import NOTABLE_PCT
-from sightline.rules.ranking import is_of_kernels
+from sightline.rules.ranking import OF_KERNELS
+from sightline.rules.ranking import share_of as share_of_rule
 from sightline.text import printable
 from sightline.units import format_ns, format_pct
 
@@ -51,7 +52,7 @@ def verdict(found: Sequence[Finding], run: Run) -> str:
 
 def share_of(rule: str, has_timeline: bool) -> str:
     """What a finding's cost is a share of: what a kernel profiler timed is no program's window."""
-    return "the window" if has_timeline and not is_of_kernels(rule) else "profiled kernel time"
+    return share_of_rule(rule) if has_timeline else OF_KERNELS
 
 
 def as_text(found: Sequence[Finding], run: Run, width: int | None = None) -> str:

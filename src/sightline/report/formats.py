@@ -51,11 +51,8 @@ def _cell(column: Column, value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     # Moments are long numbers on the run's clock: as they are. Lengths are for reading.
-    is_moment = column.name in ("start_ns", "end_ns", "time_ns") or column.name.endswith(
-        ("start_ns", "window_end_ns", "first_ns", "last_ns")
-    )
     if isinstance(value, int | float):
-        if column.unit == "ns" and not is_moment:
+        if column.unit == "ns" and not column.moment:
             return format_ns(value)
         if column.unit == "bytes":
             return format_bytes(value)
@@ -64,7 +61,7 @@ def _cell(column: Column, value: object) -> str:
         if isinstance(value, float):
             return f"{value:.2f}"
         is_key = column.is_id or column.joins is not None or column.name.endswith("_id")
-        return str(value) if is_key or is_moment else format_count(value)
+        return str(value) if is_key or column.moment else format_count(value)
     if isinstance(value, pl.Series):
         return " ".join(map(str, value.to_list()))
     return fit(str(value), TEXT_WIDTH)

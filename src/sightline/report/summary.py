@@ -10,10 +10,10 @@ import polars as pl
 
 from sightline.model.run import Run
 from sightline.report.functions import hot_functions
-from sightline.report.kernels import kernel_report, kernel_rows
+from sightline.report.kernels import kernel_rows, list_vendor_messages
 from sightline.report.marks import marks
 from sightline.report.memory import memory
-from sightline.rules.diagnose import findings
+from sightline.rules.diagnose import diagnose_run
 from sightline.text import kernel_name
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _SEVERITY = {"error": 0, "warning": 1, "info": 2}
 
 
 def summary(run: Run, own: Sequence[OwnRule] = ()) -> dict[str, Any]:
-    """Everything on the first screen, as plain data; `own` as in `findings`."""
+    """Everything on the first screen, as plain data; `own` as in `diagnose_run`."""
     has_device = bool(run.rows("device_ops"))
     ops = [] if has_device or not run.rows("host_ops") else _host_ops(run)
     only_stacks = not (has_device or ops or run.rows("profiled_kernels"))
@@ -36,11 +36,11 @@ def summary(run: Run, own: Sequence[OwnRule] = ()) -> dict[str, Any]:
         "window": run.ask("windows").to_dicts() if has_device else [],
         "breakdown": run.ask("breakdown").to_dicts() if has_device else [],
         "counts": {name: run.rows(name) for name in run.present()},
-        "findings": [asdict(f) for f in findings(run, own)],
+        "findings": [asdict(f) for f in diagnose_run(run, own)],
         "kernels": _kernels(run) if has_device else [],
         "idle": run.ask("idle").to_dicts() if has_device else [],
         "profiled_kernels": kernel_rows(run) if run.rows("profiled_kernels") else [],
-        "kernel_report": kernel_report(run),
+        "vendor_messages": list_vendor_messages(run),
         "ops": ops,
         "functions": hot_functions(run) if only_stacks else [],
         "marks": marks(run),

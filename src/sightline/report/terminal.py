@@ -12,6 +12,7 @@ from typing import Any
 from rich.text import Text
 
 from sightline.report.finding_text import share_of
+from sightline.report.kernels_text import print_kernels
 from sightline.report.marks_text import marks_text, memory_text
 from sightline.text import fit, printable
 from sightline.units import format_bytes, format_count, format_ns, format_pct
@@ -41,7 +42,7 @@ def render(data: dict[str, Any]) -> Text:
         list(_kernels(data)),
         *marks_text(data["marks"]),
         list(memory_text(data["memory"])),
-        [Text(line) for line in data["kernel_report"].splitlines()],
+        [Text(line) for line in print_kernels(data)],
         list(_ops(data)),
         list(_functions(data)),
         list(_limits(data)),

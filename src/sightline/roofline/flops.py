@@ -132,8 +132,11 @@ def _tensor(facts: Facts) -> list[Work]:
 
 
 def _by_op_path(facts: Facts) -> dict[str, float]:
-    """Operations by source type. A type's own counter is the sum of those with a _dst or
-    _sparsity ending, so these count only where it was not recorded."""
+    """Operations by source type.
+
+    A type's own counter is the sum of those with a _dst or _sparsity ending, so these count only
+    where it was not recorded.
+    """
     totals: dict[str, float] = {}
     parts: dict[str, float] = {}
     for metric, value in facts.metrics.items():
@@ -154,8 +157,10 @@ def _by_op_path(facts: Facts) -> dict[str, float]:
 
 
 def _by_opcode(facts: Facts) -> dict[str, float]:
-    """Operations of the matrix instructions; sparse ones are not counted, as their shape says
-    nothing of the operations that are skipped."""
+    """Operations of the matrix instructions.
+
+    Sparse ones are not counted, as their shape says nothing of the operations that are skipped.
+    """
     found: dict[str, float] = {}
     for opcode, count in facts.opcodes.items():
         match = _MATRIX.match(opcode)

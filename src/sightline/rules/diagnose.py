@@ -12,7 +12,7 @@ from sightline import registry
 from sightline.errors import MissingDataError
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.ranking import ranked
+from sightline.rules.ranking import rank_findings
 
 if TYPE_CHECKING:
     from sightline.rules.custom.forms import OwnRule
@@ -21,7 +21,7 @@ _AT_ONCE = 4  # rules: each takes memory of its own
 _AWAITED = ("dependencies", "idle_rules")  # what several rules need, and takes longest
 
 
-def findings(run: Run, own: Sequence[OwnRule] = (), *, vendor: bool = False) -> list[Finding]:
+def diagnose_run(run: Run, own: Sequence[OwnRule] = (), *, vendor: bool = False) -> list[Finding]:
     """All rules' findings: merged, the largest gain first, notes and abstentions last.
 
     `own` are rules that a person wrote (`sightline.rules.custom.forms.load`); `vendor` asks the
@@ -39,7 +39,8 @@ def findings(run: Run, own: Sequence[OwnRule] = (), *, vendor: bool = False) -> 
         from sightline.rules.custom.check import check
 
         found += check(run, own)
-    return ranked(found, run.ask("quality_gate"))
+    rules = [module.RULE for module in asked]
+    return rank_findings(found, rules, run.ask("quality_gate"))
 
 
 def _check(run: Run, module: Any) -> list[Finding]:

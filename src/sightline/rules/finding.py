@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+from sightline.algebra.scalars import largest
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.timeline.gains import Change, gain, window_ns
+from sightline.timeline.gains import Change, replay_gain, window_ns
 from sightline.units import format_ns
 
 # A problem is worth a word above 5 % of the window (TraceLens agent, 2026-08: copies and exposed
@@ -25,60 +27,84 @@ def severity(pct: float) -> str:
     return "warning" if pct >= NOTABLE_PCT else "info"
 
 
-def finding(
+@dataclass(frozen=True)
+class Loss:
+    """What a problem takes: all devices' time, and what its end would gain.
+
+    `change` takes the problem out of the dependency graph, and the gain is the replay's; where
+    nothing can be replayed, `bound_ns` is the gain: the lost time of the slowest device.
+    """
+
+    cost_ns: int
+    bound_ns: int
+    change: Change | None = None
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What shows it: lines for a person, rows to look up, and where in the run it is."""
+
+    lines: Sequence[str]
+    rows: Sequence[dict[str, Any]] = ()
+    where: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to change, and how to see that it helped; why it happens, and who says so."""
+
+    fix: str
+    verify: str
+    cause: str | None = None
+    sources: Sequence[str] = ()
+
+
+def make_finding(
     run: Run,
     rule: Rule,
     summary: str,
+    loss: Loss,
+    evidence: Evidence,
+    advice: Advice,
     *,
-    cost_ns: int,
-    change: Change | None,
-    bound_ns: int,
-    evidence: Sequence[str],
-    rows: Sequence[dict[str, Any]] = (),
-    where: dict[str, Any] | None = None,
-    cause: str | None = None,
-    fix: str,
-    verify: str,
-    sources: Sequence[str] = (),
     confidence: str = "high",
     title: str | None = None,
 ) -> Finding:
-    """A finding with its gain replayed; `bound_ns` stands for it where nothing can be replayed.
+    """A finding with its gain replayed.
 
     The severity follows the gain, not the cost: what shortens nothing when it is gone is a note.
     Only what costs over CRITICAL_PCT stays a warning: something else limits as much behind it.
     """
-    pct = 100 * cost_ns / window_ns(run)
-    method = "bound from the timeline: the lost time of the slowest device"
-    ns = bound_ns
-    if change is not None:
-        result = gain(run, change)
-        ns, method = result.ns, "replay of the dependency graph without it"
-    lines = list(evidence)
-    if change is not None and 4 * ns < bound_ns and pct >= NOTABLE_PCT:
-        lines.append(
-            f"gone alone it gains only {format_ns(ns)} of {format_ns(bound_ns)}: the next limit "
-            "(sightline critical-path) is close behind"
-        )
-    longest = run.ask("breakdown").get_column("window_ns").max()
-    share = 100 * ns / max(longest, 1) if isinstance(longest, int) else 0.0
+    pct = 100 * loss.cost_ns / window_ns(run)
+    gain_ns, method = loss.bound_ns, "bound from the timeline: the lost time of the slowest device"
+    lines = list(evidence.lines)
+    if loss.change is not None:
+        gain_ns = replay_gain(run, loss.change).ns
+        method = "replay of the dependency graph without it"
+        if 4 * gain_ns < loss.bound_ns and pct >= NOTABLE_PCT:
+            lines.append(
+                f"gone alone it gains only {format_ns(gain_ns)} of {format_ns(loss.bound_ns)}: the "
+                "next limit (sightline critical-path) is close behind"
+            )
+    longest = largest(run.ask("breakdown"), "window_ns")
+    share = 100 * gain_ns / max(longest, 1)
     return Finding(
         rule=rule.name,
         title=title or rule.name,
         severity="warning" if share < NOTABLE_PCT and pct >= CRITICAL_PCT else severity(share),
         summary=summary,
-        cost_ns=cost_ns,
+        cost_ns=loss.cost_ns,
         cost_pct=min(pct, 100.0),
-        gain_ns=ns,
+        gain_ns=gain_ns,
         confidence=confidence,
         evidence=tuple(lines),
-        where=where or {},
-        fix=fix,
-        verify=verify,
-        cause=cause,
+        where=evidence.where,
+        fix=advice.fix,
+        verify=advice.verify,
+        cause=advice.cause,
         method=method,
-        rows=tuple(rows),
-        sources=tuple(sources),
+        rows=tuple(evidence.rows),
+        sources=tuple(advice.sources),
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from sightline.model.declare import Rule
 from sightline.model.run import Run
 from sightline.rules.finding import MAX_ROWS, NOTABLE_PCT
 from sightline.timeline.gains import window_ns
@@ -83,12 +84,12 @@ class Claim:
 
 
 def claim(
-    run: Run, rule: str, *, extra_ns: int = 0, least_pct: float = NOTABLE_PCT
+    run: Run, rule: Rule, *, extra_ns: int = 0, least_pct: float = NOTABLE_PCT
 ) -> Claim | None:
     """The gaps of a rule, or None where they (with `extra_ns`) take too little of the window."""
     if not run.rows("device_ops"):
         return None
-    gaps = run.ask("idle_rules").filter(pl.col("rule") == rule)
+    gaps = run.ask("idle_rules").filter(pl.col("rule").is_in(rule.causes))
     cost = int(gaps.get_column("duration_ns").sum()) + extra_ns
     pct = 100 * cost / window_ns(run)
     return Claim(gaps, cost, pct) if pct >= least_pct and cost else None

@@ -2,60 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import polars as pl
 
-from sightline.model.declare import Finding
+from sightline import registry
+from sightline.model.declare import Finding, Rule
 
 _LOWER = {"high": "medium", "medium": "low", "low": "low"}
-# Who waits for a late rank, and what that rank itself is late with, are one problem.
-_LATE = ("straggler-rank", "imbalance")
-_WHY_LATE = (
-    "host-late",
-    "dataloader-starved",
-    "allocator-churn",
-    "jit-or-module-load-in-window",
-    "sync-in-step",
-    "launch-bound",
-)
+OF_WINDOW, OF_KERNELS = "the window", "profiled kernel time"
 
 
-def ranked(found: Iterable[Finding], gate: pl.DataFrame) -> list[Finding]:
+def rank_findings(
+    found: Iterable[Finding], rules: Iterable[Rule], gate: pl.DataFrame
+) -> list[Finding]:
     """Merged, graded by the data-quality gate, the largest gain first, abstentions last.
 
     Gains of the program's window come before those of profiled kernels, which a kernel profiler
     runs one by one, with other clocks: the two are no measure for each other.
     """
-    graded = [_graded(f, gate) for f in _merged(list(found))]
+    declared = {rule.name: rule for rule in rules}
+    graded = [_grade(f, gate) for f in _merge_lateness(list(found), declared)]
     return sorted(
         graded,
         key=lambda f: (
             f.abstained,
             f.severity == "info",
-            is_of_kernels(f.rule),
+            share_of(f.rule) != OF_WINDOW,
             -(f.gain_ns or 0),
             f.rule,
         ),
     )
 
 
-def is_of_kernels(rule: str) -> bool:
-    """Whether a rule's costs are shares of what a kernel profiler timed, not of the window."""
-    return rule.startswith("ncu-")
+def share_of(rule: str) -> str:
+    """What the costs of a rule are shares of: 'the window', or what a kernel profiler timed."""
+    family = registry.family_of("rules", rule.replace("-", "_"))
+    return OF_WINDOW if family is None else family.share_of
 
 
-def _merged(found: list[Finding]) -> list[Finding]:
+def _merge_lateness(found: list[Finding], rules: Mapping[str, Rule]) -> list[Finding]:
     """A finding about late ranks takes in what these ranks alone are late with."""
     for i, main in enumerate(found):
-        if main.rule not in _LATE or main.abstained:
+        if main.rule not in rules or not rules[main.rule].finds_late_ranks or main.abstained:
             continue
         ranks = set(main.where["late_ranks"])
         mine = [
             f
             for f in found
-            if f.rule in _WHY_LATE and not f.abstained and set(f.where["ranks"]) <= ranks
+            if f.rule in rules
+            and rules[f.rule].explains_lateness
+            and not f.abstained
+            and set(f.where["ranks"]) <= ranks
         ]
         if not mine:
             continue
@@ -71,7 +70,7 @@ def _merged(found: list[Finding]) -> list[Finding]:
     return found
 
 
-def _graded(found: Finding, gate: pl.DataFrame) -> Finding:
+def _grade(found: Finding, gate: pl.DataFrame) -> Finding:
     """One grade less of confidence where the gate says that something is lost."""
     if found.abstained:
         return found

@@ -1,4 +1,4 @@
-"""Which rule speaks for a copy or fill, so that each is one finding's and no two's."""
+"""What a copy or fill is to the program, so that each is one finding's and no two's."""
 
 from __future__ import annotations
 
@@ -6,47 +6,53 @@ import polars as pl
 
 from sightline.algebra.intervals import clip, partition
 from sightline.model.run import Run
+from sightline.timeline import causes
 from sightline.timeline.classes import COMMUNICATION, COMPUTE, COPY, classified
 
 # Up to here a copy from pageable memory is staged at once and its call returns (CUDA Runtime API,
 # "API synchronization behavior": transfers of 64 KB or less); it takes no longer than its launch.
 SMALL_BYTES = 65_536
-H2D, D2H, PAGEABLE = "h2d-bound", "d2h-in-step", "pageable-copies"
-SMALL, FILL, OTHER = "many-small-copies", "redundant-memset", "copy-bound"
-UNIFIED = "unified-memory-thrashing"
-RULES = (H2D, D2H, PAGEABLE, SMALL, FILL, UNIFIED, OTHER)
+CAUSES = (
+    causes.UPLOAD,
+    causes.DOWNLOAD,
+    causes.PAGEABLE,
+    causes.SMALL,
+    causes.FILL,
+    causes.MIGRATION,
+    causes.OTHER_COPY,
+)
 _BY = ["rank", "device_id"]
 
 
-def copy_rule() -> pl.Expr:
-    """The rule of a copy or fill; null for other operations."""
+def name_cause() -> pl.Expr:
+    """The cause that a copy or fill is, of CAUSES; null for other operations."""
     up, down = pl.col("copy_kind") == "HtoD", pl.col("copy_kind") == "DtoH"
     return (
         pl.when(~pl.col("kind").is_in(["memcpy", "memset"]))
         .then(None)
         .when(pl.col("kind") == "memset")
-        .then(pl.lit(FILL))
+        .then(pl.lit(causes.FILL))
         .when(pl.col("copy_kind").str.starts_with("UVM"))
-        .then(pl.lit(UNIFIED))
+        .then(pl.lit(causes.MIGRATION))
         .when((up | down) & (pl.col("bytes") <= SMALL_BYTES))
-        .then(pl.lit(SMALL))
+        .then(pl.lit(causes.SMALL))
         .when(up & (pl.col("src_kind") == "pageable"))
-        .then(pl.lit(PAGEABLE))
+        .then(pl.lit(causes.PAGEABLE))
         .when(up)
-        .then(pl.lit(H2D))
+        .then(pl.lit(causes.UPLOAD))
         .when(down)
-        .then(pl.lit(D2H))
-        .otherwise(pl.lit(OTHER))
+        .then(pl.lit(causes.DOWNLOAD))
+        .otherwise(pl.lit(causes.OTHER_COPY))
     )
 
 
 def exposed(run: Run) -> pl.DataFrame:
-    """Per rank and device, how long each rule's copies ran with nothing more useful beside them."""
+    """Per rank and device, how long copies of each cause ran, and nothing else."""
     ops = classified(run)
     ops = ops.with_columns(
-        class_=pl.when(pl.col("class_") == COPY).then(copy_rule()).otherwise("class_")
+        class_=pl.when(pl.col("class_") == COPY).then(name_cause()).otherwise("class_")
     )
     windows = run.ask("windows")
     inside = clip(ops.select(*_BY, "start_ns", "end_ns", "class_"), windows, _BY)
-    parts = partition(inside, windows, _BY, (COMPUTE, COMMUNICATION, *RULES))
-    return parts.select(*_BY, *(pl.col(f"{rule}_ns").alias(rule) for rule in RULES))
+    parts = partition(inside, windows, _BY, (COMPUTE, COMMUNICATION, *CAUSES))
+    return parts.select(*_BY, *(pl.col(f"{cause}_ns").alias(cause) for cause in CAUSES))

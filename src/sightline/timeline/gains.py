@@ -33,7 +33,7 @@ def inside_window(run: Run, nodes: pl.DataFrame) -> pl.Series:
     return is_op(nodes) & starts_in(nodes, run.ask("windows"))
 
 
-def gain(run: Run, change: Change) -> Gain:
+def replay_gain(run: Run, change: Change) -> Gain:
     """The window without the problem: the nodes are changed, and the run is replayed."""
     nodes = run.ask("dependencies")
     inside, before = run.once(_recorded)

@@ -27,7 +27,6 @@ from sightline.algebra.arrow import columns, numbers
 from sightline.algebra.intervals import one_group
 from sightline.algebra.latest import latest
 from sightline.algebra.lookup import named, numbered, row_of, take, telling
-from sightline.algebra.order import sorted_by
 from sightline.model.store import ID_SHIFT
 from sightline.timeline.waits import BEGIN, FINISH, LANE, OP, THREAD, finishes
 
@@ -90,7 +89,7 @@ def _calls(host_ops: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
         api = api.join(
             home.select(*on, "device_id"), on=on, nulls_equal=True, maintain_order="left"
         )
-        api = sorted_by(api, THREAD, ("start_ns", "host_op_id"))
+        api = api.sort(*THREAD, "start_ns", "host_op_id", maintain_order=True)
         reach = reach.over(telling(THREAD, api))
     return api.filter((pl.col("start_ns") >= reach).fill_null(value=True))
 
@@ -115,7 +114,7 @@ def _with_launch(ops: pl.DataFrame, calls: pl.DataFrame, host: pl.DataFrame) -> 
         {"host_op_id": "call_id", "start_ns": "call_ns", "end_ns": "call_end_ns"}
     )
     by_time = ("start_ns", "end_ns", "device_op_id")
-    ops = sorted_by(ops.hstack(found), (), by_time)
+    ops = ops.hstack(found).sort(by_time, maintain_order=True)
     stream, _ = numbered(ops, LANE)
     before = _row_before(stream)
     names = {"end_ns": "prev_end_ns", "device_op_id": "prev_id", "call_id": "prev_call"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import polars as pl
 
 from sightline.algebra.intervals import covered_until
@@ -41,7 +43,7 @@ def usual_ns(nodes: pl.DataFrame) -> int:
 # "NAME (dynamo_timed)"; Python stacks name the two entry points; "CompileId" is newer PyTorch's
 # range around one compilation; NVRTC's call; Triton's compile as a Python function; nvFuser's NVTX
 # range; and CUPTI's records of the driver's JIT, as Nsight Systems and Kineto name them.
-COMPILING = (
+_COMPILING = (
     r"\(dynamo_timed\)|^CompileId|torch/_dynamo/convert_frame\.py|torch/_inductor/compile_fx\.py"
     r"|^nvrtcCompileProgram|^FusionKernelRuntime::compileFusion"
     r"|triton/compiler/compiler\.py\(\d+\): compile"
@@ -49,21 +51,29 @@ COMPILING = (
 )
 
 
+def is_compiler(names: Texts) -> pl.Series:
+    """Which ranges are a compiler at work."""
+    return names.matching(_COMPILING)
+
+
 def compiling(run: Run) -> pl.DataFrame:
     """The ranges in which a thread compiled: rank, pid, tid, name, start_ns, end_ns."""
     ranges, names = said(run)
-    return ranges.filter(names.matching(COMPILING)).select(
+    return ranges.filter(is_compiler(names)).select(
         "rank", "pid", "tid", "name", "start_ns", "end_ns"
     )
 
 
 def not_compiling(
-    nodes: pl.DataFrame, ranges: pl.DataFrame, gaps: pl.DataFrame, calls: str
+    nodes: pl.DataFrame,
+    ranges: pl.DataFrame,
+    gaps: pl.DataFrame,
+    calls: Callable[[Texts], pl.Series],
 ) -> pl.DataFrame:
-    """The nodes where compilers (`ranges`) beside these gaps take no time, nor calls so named."""
+    """The nodes where compilers (`ranges`) beside these gaps take no time, nor such `calls`."""
     beside = in_ranges(nodes, gaps, ["rank", "device_id"]) > 0
     thought = in_ranges(nodes, ranges, _THREAD) * beside.cast(pl.Int64)
-    return think_less(calls_free(nodes, named(nodes, calls)), thought)
+    return think_less(calls_free(nodes, calls(Texts(nodes.get_column("name")))), thought)
 
 
 def said(run: Run) -> tuple[pl.DataFrame, Texts]:

@@ -1,6 +1,6 @@
 """Replays a run's dependency graph with some of its work changed: the engine of all gains.
 
-`dependencies` gives the nodes; a change is another version of the same rows (a length, a lag, an
+`graph.build` gives the nodes; a change is another version of the same rows (a length, a lag, an
 edge taken away). One pass in order gives every node's new start and end; an unchanged graph gives
 the recording to the nanosecond.
 """

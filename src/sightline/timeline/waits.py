@@ -7,17 +7,13 @@ import polars as pl
 from sightline.algebra.intervals import one_group
 from sightline.algebra.latest import latest
 from sightline.algebra.lookup import Texts, take
+from sightline.timeline.api_calls import allocates, may_wait
 
-# Where a recording's own events do not tell: the return of a wait, see `dependencies`.
+# Where a recording's own events do not tell: the return of a wait, see `graph`.
 RETURN_NS = 3_000
 # HolisticTraceAnalysis: a stream takes 1022 to 1024 operations before launches block.
 QUEUE = 1_000
 
-WAITING = (
-    r"Synchronize|^(?:cuda|hip)Memcpy(?:[A-Z0-9]|$)|^cuMemcpy|StreamWaitValue|MemcpyWithStream"
-)
-ALLOCATING = r"^(?:cuda|hip)(?:Malloc|Free|HostAlloc|HostRegister)|^cu(?:MemAlloc|MemFree)"
-_STREAM_ORDERED = r"(?:Malloc|Free|MemAlloc|MemFree)(?:FromPool)?Async"
 LANE = ["rank", "device_id", "context_id", "stream_id"]
 THREAD = ["rank", "pid", "tid"]
 # A node's own number before sorting: its row's id and which of the row's nodes it is.
@@ -27,9 +23,8 @@ BEGIN, FINISH, OP = 0, 1, 2
 def finishes(calls: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
     """Calls that wait: for which operation's end or start, with which lag, at what own cost."""
     names = Texts(calls.get_column("name"))
-    found = calls.filter(
-        (names.matching(WAITING) | names.matching(ALLOCATING)) & ~names.matching(_STREAM_ORDERED)
-    )
+    allocating = allocates(names)
+    found = calls.with_columns(allocates=allocating).filter(may_wait(names) | allocating)
     own = (
         ops.filter(pl.col("kind").is_in(["memcpy", "memset"]))
         .drop_nulls("call_id")
@@ -54,7 +49,6 @@ def finishes(calls: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
     tail = pl.max_horizontal(
         pl.col("end_ns") - pl.max_horizontal("target_end", "start_ns") - usual_ns, 0
     )
-    allocates = pl.col("name").str.contains(ALLOCATING)
     return pl.concat(
         [
             every.select(
@@ -67,7 +61,7 @@ def finishes(calls: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
                 own_ns=pl.when(waited).then(pl.min_horizontal(cost, length)).otherwise(length),
                 target_uid=pl.col("target") * 4 + OP,
                 lag_ns=pl.when(waited).then(lag).otherwise(pl.min_horizontal(lag, usual_ns)),
-                tail_ns=pl.when(allocates).then(tail).otherwise(0),
+                tail_ns=pl.when("allocates").then(tail).otherwise(0),
                 by_start=pl.lit(value=False),
             ),
             _full_queue(calls, ops),

@@ -16,7 +16,7 @@ import polars as pl
 from sightline.errors import RequestError
 from sightline.model.run import Run
 from sightline.timeline.classes import is_communication
-from sightline.timeline.gains import Gain, gain
+from sightline.timeline.gains import Gain, replay_gain
 from sightline.timeline.host_ranges import in_ranges
 from sightline.timeline.replay import calls_free, is_op, scaled, think_less, without_ops
 
@@ -108,4 +108,4 @@ def apply(run: Run, wishes: list[Wish], nodes: pl.DataFrame) -> pl.DataFrame:
 
 def what_if(run: Run, wishes: list[Wish]) -> Gain:
     """The window as recorded and with all wishes fulfilled."""
-    return gain(run, lambda nodes: apply(run, wishes, nodes))
+    return replay_gain(run, lambda nodes: apply(run, wishes, nodes))

@@ -168,7 +168,7 @@ def test_sectors_per_request(path):
 @every_report
 def test_findings_where_the_vendor_speaks(path):
     """Each of these vendor rules that warns has a rule of ours that warns of the same kernel."""
-    from sightline.rules.diagnose import findings
+    from sightline import findings
 
     run = sightline.open(str(path))
     ours = {

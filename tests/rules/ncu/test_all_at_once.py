@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sightline.rules.diagnose import findings
+from sightline import findings
 from support.profiled import FULL_SM, ISSUE, MEMORY, SM, profiled
 
 

@@ -82,7 +82,7 @@ def verdict(sm: float | None, memory: float | None, waves: float | None) -> str 
 
 
 def _busiest(run: Run) -> dict[tuple[int, str], str]:
-    """For each kernel and throughput, the part whose value is highest.
+    """For each kernel and throughput, the part whose value is highest; of equal ones by name.
 
     The profiler lists the parts of a throughput in a metric called breakdown:<throughput>.
     """
@@ -97,7 +97,7 @@ def _busiest(run: Run) -> dict[tuple[int, str], str]:
             metrics.filter(pl.col("value").is_not_null() & pl.col("instance_id").is_null()),
             on=["kernel_id", "metric"],
         )
-        .sort("value", descending=True, maintain_order=True)
+        .sort("value", "metric", descending=[True, False])
         .group_by("kernel_id", "whole", maintain_order=True)
         .agg(pl.col("metric").first())
         .collect()

@@ -99,9 +99,9 @@ def _held_apart(run: Run, launches: pl.DataFrame, host: pl.DataFrame) -> pl.Data
 
 
 def projected(run: Run) -> pl.DataFrame:
-    """Ranges that hold GPU work, with `ops`, and from the first to the last of it:
+    """Ranges that hold GPU work, with `ops`, `from_ns` and `projected_ns`: its first to its last.
 
-    `from_ns` and `projected_ns`. Start/end ranges have level 0 and no place in the stack.
+    Start/end ranges have level 0 and no place in the stack.
     """
     work = device_rows(run, "kernel", "memcpy", "memset", "graph")
     spans = (

@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-import polars as pl
+from sightline.analyses.nsys._shared import API_HINT, api_name, host_rows, name_column
+from sightline.analyses.nsys._sums import sum_ranges
 
-from sightline.analyses.nsys._shared import (
-    API_HINT,
-    SHARE_NOTE,
-    api_name,
-    host_rows,
-    name_column,
-    recorded,
-    summed,
-    time_sum,
-)
-from sightline.model.declare import Analysis
-from sightline.model.run import Run
-
-ANALYSIS = Analysis(
+ANALYSIS, run = sum_ranges(
     "cuda_api_sum",
     "How long did the CUDA API calls take in all? (as nsys stats)",
-    time_sum("Num Calls", name_column("Name", "API function")),
-    needs=("host_ops",),
-    notes=(SHARE_NOTE,),
+    lambda run: host_rows(run, "runtime", "driver").with_columns(Name=api_name()),
+    by=[name_column("Name", "API function")],
+    count="Num Calls",
+    what="CUDA API calls",
+    hint=API_HINT,
 )
-
-
-def run(run: Run) -> pl.DataFrame:
-    """One row per name, largest total first."""
-    calls = recorded(
-        host_rows(run, "runtime", "driver"), "cuda_api_sum", "CUDA API calls", API_HINT
-    ).with_columns(api_name().alias("Name"))
-    return summed(calls, "Num Calls", ["Name"])

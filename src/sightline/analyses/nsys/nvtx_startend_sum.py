@@ -2,38 +2,16 @@
 
 from __future__ import annotations
 
-import polars as pl
+from sightline.analyses.nsys._shared import NVTX_HINT, name_column, nvtx_ranges
+from sightline.analyses.nsys._sums import sum_ranges
 
-from sightline.analyses.nsys._shared import (
-    NVTX_HINT,
-    SHARE_NOTE,
-    name_column,
-    nvtx_ranges,
-    recorded,
-    summed,
-    time_sum,
-)
-from sightline.model.declare import Analysis
-from sightline.model.run import Run
-
-ANALYSIS = Analysis(
+ANALYSIS, run = sum_ranges(
     "nvtx_startend_sum",
     "How long did the start/end ranges take in all? (as nsys stats)",
-    time_sum("Instances", name_column("Range", "domain and text of the range")),
-    needs=("host_ops",),
-    notes=(SHARE_NOTE, "Nested ranges are each counted in full."),
+    lambda run: nvtx_ranges(run, kinds=("startend",)),
+    by=[name_column("Range", "domain and text of the range")],
+    count="Instances",
+    what="start/end ranges",
+    hint=NVTX_HINT,
+    notes=("Nested ranges are each counted in full.",),
 )
-
-
-def run(run: Run) -> pl.DataFrame:
-    """One row per range, largest total first."""
-    return summed(
-        recorded(
-            nvtx_ranges(run, kinds=("startend",)),
-            "nvtx_startend_sum",
-            "start/end ranges",
-            NVTX_HINT,
-        ),
-        "Instances",
-        ["Range"],
-    )

@@ -2,37 +2,19 @@
 
 from __future__ import annotations
 
-import polars as pl
+from sightline.analyses.nsys._shared import NVTX_HINT, name_column, nvtx_ranges
+from sightline.analyses.nsys._sums import sum_ranges
 
-from sightline.analyses.nsys._shared import (
-    NVTX_HINT,
-    SHARE_NOTE,
-    name_column,
-    nvtx_ranges,
-    recorded,
-    summed,
-    time_sum,
-)
-from sightline.model.declare import Analysis
-from sightline.model.run import Run
-
-ANALYSIS = Analysis(
+ANALYSIS, run = sum_ranges(
     "nvtx_sum",
     "How long did the annotated ranges take in all? (as nsys stats)",
-    time_sum(
-        "Instances",
+    nvtx_ranges,
+    by=[
         name_column("Style", "PushPop or StartEnd"),
         name_column("Range", "domain and text of the range"),
-    ),
-    needs=("host_ops",),
-    notes=(SHARE_NOTE, "Nested ranges are each counted in full."),
+    ],
+    count="Instances",
+    what="annotated ranges",
+    hint=NVTX_HINT,
+    notes=("Nested ranges are each counted in full.",),
 )
-
-
-def run(run: Run) -> pl.DataFrame:
-    """One row per range, largest total first."""
-    return summed(
-        recorded(nvtx_ranges(run), "nvtx_sum", "annotated ranges", NVTX_HINT),
-        "Instances",
-        ["Style", "Range"],
-    )

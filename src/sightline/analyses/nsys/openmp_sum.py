@@ -2,34 +2,15 @@
 
 from __future__ import annotations
 
-import polars as pl
+from sightline.analyses.nsys._shared import host_rows, name_column
+from sightline.analyses.nsys._sums import sum_ranges
 
-from sightline.analyses.nsys._shared import (
-    SHARE_NOTE,
-    host_rows,
-    name_column,
-    recorded,
-    summed,
-    time_sum,
-)
-from sightline.model.declare import Analysis
-from sightline.model.run import Run
-
-ANALYSIS = Analysis(
+ANALYSIS, run = sum_ranges(
     "openmp_sum",
     "How long did OpenMP events take in all? (as nsys stats)",
-    time_sum("Count", name_column("Name", "event")),
-    needs=("host_ops",),
-    notes=(SHARE_NOTE,),
+    lambda run: host_rows(run, "openmp").rename({"name": "Name"}),
+    by=[name_column("Name", "event")],
+    count="Count",
+    what="OpenMP events",
+    hint="Record with:  nsys profile --trace=cuda,openmp",
 )
-
-
-def run(run: Run) -> pl.DataFrame:
-    """One row per name, largest total first."""
-    events = recorded(
-        host_rows(run, "openmp"),
-        "openmp_sum",
-        "OpenMP events",
-        "Record with:  nsys profile --trace=cuda,openmp",
-    ).with_columns(Name="name")
-    return summed(events, "Count", ["Name"])

@@ -4,33 +4,24 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.analyses.nsys._shared import (
-    SHARE_NOTE,
-    host_rows,
-    name_column,
-    recorded,
-    summed,
-    time_sum,
-)
-from sightline.model.declare import Analysis
+from sightline.analyses.nsys._shared import host_rows, name_column
+from sightline.analyses.nsys._sums import sum_ranges
 from sightline.model.run import Run
 
-ANALYSIS = Analysis(
+
+def list_calls(run: Run) -> pl.DataFrame:
+    """Calls, without the marks of where the profiler began and ended to trace them."""
+    rows = host_rows(run, "os").filter(pl.col("range_kind").is_null())
+    return rows.rename({"name": "Name"})
+
+
+ANALYSIS, run = sum_ranges(
     "osrt_sum",
     "How long did calls to the operating system take in all? (as nsys stats)",
-    time_sum("Num Calls", name_column("Name", "function")),
-    needs=("host_ops",),
-    notes=(SHARE_NOTE, "Threads that wait at the same time are each counted."),
+    list_calls,
+    by=[name_column("Name", "function")],
+    count="Num Calls",
+    what="operating system calls",
+    hint="Record with:  nsys profile --trace=cuda,nvtx,osrt",
+    notes=("Threads that wait at the same time are each counted.",),
 )
-
-
-def run(run: Run) -> pl.DataFrame:
-    """One row per name, largest total first."""
-    # Marks say when the profiler began and ended to trace them: no calls.
-    calls = recorded(
-        host_rows(run, "os"),
-        "osrt_sum",
-        "operating system calls",
-        "Record with:  nsys profile --trace=cuda,nvtx,osrt",
-    ).filter(pl.col("range_kind").is_null())
-    return summed(calls.with_columns(Name="name"), "Num Calls", ["Name"])

@@ -12,7 +12,7 @@ import polars as pl
 from sightline.algebra.arrow import columns
 from sightline.importers.kineto import quality as checks
 from sightline.model import parts
-from sightline.model.declare import Imported, ImportOptions, Quality
+from sightline.model.declare import Imported, ImportOptions, Quality, Recording
 from sightline.timeline.classes import is_communication
 from sightline.units import INT64_MAX
 
@@ -261,22 +261,22 @@ def _recording(
     header: dict[str, Any],
     base: int,
     options: ImportOptions,
-) -> dict[str, Any]:
+) -> Recording:
     info = header.get("distributedInfo")
     info = info if isinstance(info, dict) else {}
     rank = _int(info.get("rank"))
     version = header.get("cuda_runtime_version", header.get("hip_runtime_version"))
     span = counted["span"]
     is_torch = "schemaVersion" in header or span is not None or "distributedInfo" in header
-    return {
-        "rank": rank if rank is not None and rank >= 0 else None,
-        "tool": "PyTorch profiler" if is_torch else "Chrome trace",
-        "tool_version": None if version is None else f"runtime {version}",
-        "host": _text(header.get("host_name")) if options.keep_identity else None,
-        "world_size": _int(info.get("world_size")),
-        "clock_offset_ns": base,
-        "start_ns": None if span is None else span[0] + base,
-        "end_ns": None if span is None else span[1] + base,
-        "has_stacks": facts["has_python"] or facts["has_stack"],
-        "has_shapes": facts["has_shapes"],
-    }
+    return Recording(
+        tool="PyTorch profiler" if is_torch else "Chrome trace",
+        tool_version=None if version is None else f"runtime {version}",
+        rank=rank if rank is not None and rank >= 0 else None,
+        world_size=_int(info.get("world_size")),
+        host=_text(header.get("host_name")) if options.keep_identity else None,
+        clock_offset_ns=base,
+        start_ns=None if span is None else span[0] + base,
+        end_ns=None if span is None else span[1] + base,
+        has_stacks=facts["has_python"] or facts["has_stack"],
+        has_shapes=facts["has_shapes"],
+    )

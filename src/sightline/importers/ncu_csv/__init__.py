@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from sightline.errors import DamagedError
 from sightline.importers._ncu import read_all
 from sightline.importers.ncu_csv.rows import KernelRows
-from sightline.model.declare import Imported, Importer, ImportOptions, Quality
+from sightline.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.model.source import Source
 
 IMPORTER = Importer(
@@ -67,11 +67,9 @@ def read(source: Source, options: ImportOptions) -> Imported:
         )
     return Imported(
         tables=rows.tables(),
-        recording={
-            "tool": "NVIDIA Nsight Compute",
-            "tool_version": None,
-            "host": rows.host if options.keep_identity else None,
-        },
+        recording=Recording(
+            tool="NVIDIA Nsight Compute", host=rows.host if options.keep_identity else None
+        ),
         quality=[*quality, *rows.quality()],
     )
 

@@ -11,13 +11,13 @@ from typing import Any
 from sightline.errors import DamagedError
 from sightline.importers._ncu import device_frame, frame_of, read_all
 from sightline.importers.ncu_rep import quality
-from sightline.importers.ncu_rep.blocks import MAGIC, Report, read_layout
+from sightline.importers.ncu_rep.blocks import MAGIC, Report, read_fields, read_layout
 from sightline.importers.ncu_rep.code import Code
 from sightline.importers.ncu_rep.rows import Rows
-from sightline.importers.ncu_rep.schema import RESULT_KINDS, SCHEMA
-from sightline.importers.ncu_rep.wire import WireError, decode
-from sightline.model.declare import Imported, Importer, ImportOptions
+from sightline.importers.ncu_rep.schema import RESULT_KINDS
+from sightline.model.declare import Imported, Importer, ImportOptions, Recording
 from sightline.model.source import Source
+from sightline.protobuf import DamagedMessageError
 
 IMPORTER = Importer(
     name="ncu_rep",
@@ -46,8 +46,8 @@ def read(source: Source, options: ImportOptions) -> Imported:
     damaged = 0
     for message, start, end in report.of(*kinds):
         try:
-            result = decode(SCHEMA, message, data, start, end)
-        except WireError:
+            result = read_fields(message, data[start:end])
+        except DamagedMessageError:
             damaged += 1
             continue
         rows.add(kinds[message], result, report, code)
@@ -96,14 +96,12 @@ def _tool_version(report: Report) -> str | None:
     return None
 
 
-def _recording(report: Report, version: str | None, options: ImportOptions) -> dict[str, Any]:
+def _recording(report: Report, version: str | None, options: ImportOptions) -> Recording:
     host = None
     for session in report.sessions():
         host = host or session.get("TargetSystemInfo", {}).get("ComputerName")
-    return {
-        "tool": "NVIDIA Nsight Compute",
-        "tool_version": version,
-        "host": host if options.keep_identity else None,
-        "has_stacks": None,
-        "has_shapes": None,
-    }
+    return Recording(
+        tool="NVIDIA Nsight Compute",
+        tool_version=version,
+        host=host if options.keep_identity else None,
+    )

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from sightline.importers.ncu_rep.schema import RESULT_KINDS, SCHEMA
-from sightline.importers.ncu_rep.wire import WireError, decode
+from sightline.importers.ncu_rep.schema import MESSAGES, RESULT_KINDS
+from sightline.protobuf import DamagedMessageError, as_dict, parse_message
 
 MAGIC = b"NVR\0"
 
@@ -33,6 +33,11 @@ class Report:
         return (h["SessionDetails"] for h in self.headers if "SessionDetails" in h)
 
 
+def read_fields(message: str, data: bytes) -> dict[str, Any]:
+    """The declared fields of a message. Raises DamagedMessageError."""
+    return as_dict(parse_message(MESSAGES[message], data))
+
+
 def read_layout(data: bytes) -> Report:
     """Find every block and message; what is cut off or out of bounds ends the reading."""
     report = Report(data)
@@ -43,8 +48,8 @@ def read_layout(data: bytes) -> Report:
         report.damage.append("it ends inside the file header")
         return report
     try:
-        report.version = decode(SCHEMA, "FileHeader", data, start, pos).get("Version")
-    except WireError as error:
+        report.version = read_fields("FileHeader", data[start:pos]).get("Version")
+    except DamagedMessageError as error:
         report.damage.append(f"the file header is damaged: {error}")
     report.read_to = pos
     while pos < size:
@@ -53,8 +58,8 @@ def read_layout(data: bytes) -> Report:
             report.damage.append(f"it ends inside a block header at byte {pos:,} of {size:,}")
             break
         try:
-            header = decode(SCHEMA, "BlockHeader", data, start, stop)
-        except WireError as error:
+            header = read_fields("BlockHeader", data[start:stop])
+        except DamagedMessageError as error:
             report.damage.append(f"the block header at byte {pos:,} is damaged: {error}")
             break
         report.headers.append(header)

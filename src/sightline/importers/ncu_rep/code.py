@@ -7,10 +7,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from sightline.importers.ncu_rep.blocks import Report
+from sightline.importers.ncu_rep.blocks import Report, read_fields
 from sightline.importers.ncu_rep.cubin import INSTRUCTION_BYTES, Cubin, opcode, read_cubin
-from sightline.importers.ncu_rep.schema import SCHEMA
-from sightline.importers.ncu_rep.wire import WireError, decode
+from sightline.protobuf import DamagedMessageError
 
 # The file holds the low halves only of what it needs; an SM revision is major << 16 | minor.
 _FAR = 16 << 20  # no kernel is longer than 16 MiB: addresses further off are not code of it
@@ -47,11 +46,11 @@ class Code:
         self._words: dict[tuple[int, str], list[int]] = {}
         for _, start, end in report.of("Source"):
             try:
-                self._add(decode(SCHEMA, "Source", report.data, start, end), report.data)
-            except WireError:
+                self._add(read_fields("Source", report.data[start:end]))
+            except DamagedMessageError:
                 self.damaged += 1
 
-    def _add(self, source: dict[str, Any], data: bytes) -> None:
+    def _add(self, source: dict[str, Any]) -> None:
         module = self.modules.setdefault(source.get("Reference", 0), Module())
         revision = source.get("SMRevision")
         if revision is not None:
@@ -63,8 +62,7 @@ class Code:
             if "FileName" in file:
                 self.files[file["FileName"]] = file.get("Content")
         if "Binary" in source and module.cubin is None:
-            start, end = source["Binary"]
-            module.cubin = read_cubin(data[start:end])
+            module.cubin = read_cubin(source["Binary"])
             if module.cubin.note is not None:
                 self.notes.append(module.cubin.note)
 

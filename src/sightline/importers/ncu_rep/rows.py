@@ -55,7 +55,7 @@ class Rows:
         kernel_id = len(self.kernels)
         first = len(self.metrics.metric)
         totals, damaged = add_metrics(
-            self.metrics, kernel_id, report.data, result.get("MetricResults", []), report.strings
+            self.metrics, kernel_id, result.get("MetricResults", []), report.strings
         )
         self.damaged_metrics += damaged
         self.unsupported += bool(result.get("UnsupportedDevice"))

@@ -8,9 +8,9 @@ Fields that are not listed, as those of newer tools, are skipped.
 
 from __future__ import annotations
 
-from sightline.importers.ncu_rep.wire import parse_schema
+from sightline.protobuf import declare_messages
 
-SCHEMA = parse_schema(
+MESSAGES = declare_messages(
     """
 FileHeader: 1 Version uint
 BlockHeader: 1 NumSources uint, 2 NumResults uint, 3 SessionDetails Session, 4 StringTable
@@ -25,6 +25,8 @@ Version: 1 Provider text, 2 Version text
 Settings: 8 ClockControlMode text, 11 ReplayMode text
 Device: 1 ID uint, 2 Name text, 3 Attributes []Attribute
 Attribute: 1 Name text, 2 Value Value
+Metric: 1 NameId uint, 2 Value Value, 3 Instances []Instance
+Instance: 1 CorrelationId Value, 2 Value Value
 Value: 1 StringValue text, 2 FloatValue float, 3 DoubleValue double, 4 Uint32Value uint, 5
     Uint64Value uint
 Clock: 1 RequestedLock bool, 2 ExecutedLocked bool

@@ -1,4 +1,4 @@
-"""Nsight Systems: the SQLite export of a report, of every schema from 2020 on.
+"""Nsight Systems: the export of a report as SQLite or as tables, of every schema from 2020 on.
 
 Format: "SQLite Schema Reference" in the exporter documentation of Nsight Systems. Times are ns
 since the session began; TARGET_INFO_SESSION_START_TIME says when that was. docs/formats/nsys.md
@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from sightline.errors import DamagedError, UnknownFormatError
 from sightline.importers.nsys import tables, target
-from sightline.importers.nsys.database import Database
+from sightline.importers.nsys.database import Database, SqliteDatabase
+from sightline.importers.nsys.folder import FolderDatabase
 from sightline.model.declare import Imported, Importer, ImportOptions
 from sightline.model.source import Source
 
@@ -23,6 +24,7 @@ IMPORTER = Importer(
     weak=(rb"^SQLite format 3\x00",),
     looks_like="SQLite with tables such as StringIds and CUPTI_ACTIVITY_KIND_KERNEL",
     suffixes=(".sqlite",),
+    supersedes=(".nsys-rep", ".qdrep"),
     version=2,
     source="https://docs.nvidia.com/nsight-systems/UserGuide/index.html#sqlite-schema-reference",
 )
@@ -32,38 +34,38 @@ _OWN_TABLES = ("TARGET_INFO_SESSION_START_TIME", "META_DATA_EXPORT", "EXPORT_MET
 
 
 def read(source: Source, options: ImportOptions) -> Imported:
-    """Read an export as far as it is intact.
+    """Read an export, a SQLite file or a folder of tables, as far as it is intact.
 
-    Raises DamagedError where SQLite cannot open it, UnknownFormatError where it is another's.
+    Raises DamagedError where it cannot be opened, UnknownFormatError where it is another's.
     """
-    db = Database(source.path, source.given)
+    form = FolderDatabase if source.path.is_dir() else SqliteDatabase
+    db: Database = form(source.path, source.given)
     try:
         names = db.tables
         own = any(name in names for name in _OWN_TABLES)
         if not own and not any(name.startswith("CUPTI_ACTIVITY_KIND_") for name in names):
-            raise _foreign(names, source.given)
+            raise _foreign(db, source.given)
         imported = tables.build(db, target.metadata(db), options)
         if (db.cut_off or db.lost) and all(f.is_empty() for f in imported.tables.values()):
             raise DamagedError(
                 f"cannot read {source.given}",
                 why="the file is cut off or damaged before its first event",
-                hint="Export it again:  nsys export --type sqlite REPORT.nsys-rep",
+                hint=db.again,
             )
         return imported
     finally:
         db.close()
 
 
-def _foreign(names: list[str], given: str) -> UnknownFormatError:
+def _foreign(db: Database, given: str) -> UnknownFormatError:
+    names = db.tables
     if not names:
         return UnknownFormatError(
-            f"cannot read {given}",
-            why="it is a SQLite database without any table",
-            hint="Export the report again:  nsys export --type sqlite REPORT.nsys-rep",
+            f"cannot read {given}", why=f"it is {db.form} without any table", hint=db.again
         )
     listed = ", ".join(names[:4]) + (", …" if len(names) > 4 else "")
     return UnknownFormatError(
         f"cannot read {given}",
-        why=f"it is a SQLite database, but no Nsight Systems export (it has {listed})",
+        why=f"it is {db.form}, but no Nsight Systems export (it has {listed})",
         hint="sightline formats  lists what can be read.",
     )

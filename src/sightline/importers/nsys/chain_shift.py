@@ -17,9 +17,9 @@ _ENOUGH = 5
 
 
 def moved_back(calls: pl.DataFrame, db: Database) -> tuple[pl.DataFrame, bool]:
-    """Calls (`_gtid`, `start_ns`, `name`, `id` of the chain) with their own chains, and whether
+    """Calls with their own chains, and whether they had to be moved.
 
-    they had to be moved.
+    `calls` has `_gtid`, `start_ns`, `name`, and `id` of the chain.
     """
     with_chain = calls.filter(pl.col("id").is_not_null())
     if with_chain.height < _ENOUGH or not db.has("CUDA_CALLCHAINS"):

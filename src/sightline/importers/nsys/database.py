@@ -1,157 +1,84 @@
-"""The export's tables as frames: by name whatever the schema version, as far as they are intact."""
+"""An export's tables as frames, whatever file they lie in: by name, as far as they are intact."""
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
-import sqlite3
-from collections.abc import Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
-from urllib.parse import quote
 
 import polars as pl
 
-from sightline._native import Batch, integers
-from sightline.algebra import arrow as compiled
 from sightline.algebra.lookup import row_of
-from sightline.errors import DamagedError
+from sightline.importers._sqlite import SqliteFile
 
-# What reading a damaged file raises: SQLite's own error, or its message if that is no UTF-8.
-FAILURES = (sqlite3.Error, UnicodeError, OverflowError)
-
-SPAN_ROWS = 100_000  # lost at most where a part of the file is damaged
-ROWID = -1  # the row's own number, as a place among its columns
 _VERSIONED = re.compile(r"^(.+)_V(\d+)$")  # some exports name a table CUPTI_..._KERNEL_V2
-_PAGES_AT = 28  # SQLite file format, section 1.3: the header's count of pages
 
 
-class Database:
-    """An export, opened read-only. `lost` says per table what could not be read."""
+class Database(ABC):
+    """An export's tables, read-only: what the readers of single tables ask."""
 
-    def __init__(self, path: Path, given: str) -> None:
-        self.path = path
-        self.given = given
-        self.lost: dict[str, str] = {}
-        self.malformed: dict[str, int] = {}  # table to values that are no integers
-        self.cut_off = _is_cut_off(path)
-        try:
-            self._db = _connect(path, salvage=self.cut_off)
-            listed = self._db.execute(
-                "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
-            ).fetchall()
-        except FAILURES as error:
-            raise DamagedError(
-                f"cannot read {given}",
-                why=f"it starts like a SQLite file but is damaged or cut off ({error})",
-                hint="Export it again:  nsys export --type sqlite REPORT.nsys-rep",
-            ) from error
-        self._actual = _without_versions([str(name) for (name,) in listed])
-        self._columns: dict[str, dict[str, str]] = {}
-        self._types: dict[tuple[str, str], str] = {}
+    lost: dict[str, str]  # table to why it could not be read in full
+    malformed: dict[str, int]  # table to how many of its values are no integers
+    cut_off: bool  # the file ends early
+    form: str  # what it is, for errors
+    loss: str  # what became of a table that is lost
+    again: str  # how to make the export anew
 
+    @abstractmethod
     def close(self) -> None:
         """Let go of the file."""
-        self._db.close()
 
     @property
+    @abstractmethod
     def tables(self) -> list[str]:
-        """Names of all tables, without version suffix."""
-        return sorted(self._actual)
+        """Names of all tables, without version suffix, in order."""
 
-    def columns(self, table: str) -> dict[str, str]:
-        """Columns of a table by name, each as SQL; empty where there is no such table."""
-        if table not in self._columns:
-            found: list[Any] = []
-            if table in self._actual:
-                with contextlib.suppress(*FAILURES):
-                    found = self._db.execute(
-                        f"PRAGMA table_info({_quoted(self._actual[table])})"
-                    ).fetchall()
-            self._columns[table] = {row[1]: _quoted(row[1]) for row in found}
-            self._types |= {(table, row[1]): str(row[2]) for row in found}
-        return self._columns[table]
+    @abstractmethod
+    def columns(self, table: str) -> Iterable[str]:
+        """Names of a table's columns; none where there is no such table."""
 
     def has(self, table: str, *columns: str) -> bool:
         """Whether a table is there and has these columns."""
-        have = self.columns(table)
-        return bool(have) and all(c in have for c in columns)
+        have = set(self.columns(table))
+        return bool(have) and have.issuperset(columns)
 
+    @abstractmethod
     def is_integer(self, table: str, column: str) -> bool:
         """Whether a column is declared as an integer."""
-        self.columns(table)
-        return self._types.get((table, column), "").upper().startswith("INT")
 
+    @abstractmethod
     def ints(self, table: str, wanted: Sequence[str]) -> pl.DataFrame:
         """Integer columns of a table; those that it lacks are null.
 
         A table that lacks its first wanted column, or is absent, has no rows.
         """
-        have = self.columns(table)
-        present = [c for c in wanted if c in have]
-        schema = dict.fromkeys(wanted, pl.Int64)
-        if not present or present[0] != wanted[0]:
-            return pl.DataFrame(schema=schema)
-        lacking = [pl.lit(None, pl.Int64).alias(c) for c in wanted if c not in have]
-        return self._integers(table, present).with_columns(lacking).select(wanted)
 
-    def rows(self, table: str, wanted: Sequence[str], where: str = "") -> pl.DataFrame:
-        """Columns of any type, as SQLite types them; for small tables and for texts."""
-        have = self.columns(table)
-        present = [c for c in wanted if c in have]
-        if not present:
-            return pl.DataFrame(schema=dict.fromkeys(wanted, pl.String))
-        sql = f"SELECT {', '.join(have[c] for c in present)} FROM {self._sql(table)} {where}"  # noqa: S608
-        rows = list(self._fetch(table, sql))
-        columns = list(zip(*rows, strict=True)) if rows else [()] * len(present)
-        return pl.DataFrame(
-            {
-                c: _typed(columns[present.index(c)]) if c in have else [None] * len(rows)
-                for c in wanted
-            }
-        )
+    @abstractmethod
+    def rows(
+        self, table: str, wanted: Sequence[str], where: Mapping[str, int] | None = None
+    ) -> pl.DataFrame:
+        """Columns of any type; for small tables and for texts.
 
+        `where`: only rows with these values in these columns; none where such a column is missing.
+        """
+
+    @abstractmethod
     def texts(self, table: str, column: str) -> pl.DataFrame:
         """rowid and the text of the rows that have one, in columns `rowid` and `text`."""
-        schema = {"rowid": pl.Int64, "text": pl.String}
-        have = self.columns(table)
-        if column not in have:
-            return pl.DataFrame(schema=schema)
-        sql = (
-            f"SELECT rowid, CAST({have[column]} AS TEXT) FROM {self._sql(table)} "  # noqa: S608
-            f"WHERE {have[column]} IS NOT NULL"
-        )
-        rows = list(self._fetch(table, sql))
-        ids, texts = zip(*rows, strict=True) if rows else ((), ())
-        return pl.DataFrame({"rowid": ids, "text": texts}, schema=schema)
 
+    @abstractmethod
     def rowids(self, table: str) -> pl.Series:
         """The rows' own numbers, in the order of `ints`."""
-        if not self.columns(table):
-            return pl.Series(dtype=pl.Int64)
-        self._columns[table].setdefault("rowid", "rowid")
-        return self.ints(table, ["rowid"]).get_column("rowid")
 
+    @abstractmethod
     def blobs(self, table: str, column: str) -> Iterator[tuple[int, bytes]]:
         """rowid and bytes of the rows that have some; also where they were written as text."""
-        sql = (
-            f"SELECT rowid, CAST({self.columns(table)[column]} AS BLOB) FROM {self._sql(table)} "  # noqa: S608
-            f"WHERE {self.columns(table)[column]} IS NOT NULL"
-        )
-        yield from self._fetch(table, sql)
 
+    @abstractmethod
     def count(self, table: str) -> int:
         """How many rows a table has; 0 where it is absent or unreadable."""
-        if not self.columns(table):
-            return 0
-        try:
-            (count,) = self._db.execute(f"SELECT count(*) FROM {self._sql(table)}").fetchone()  # noqa: S608
-        except FAILURES as error:
-            self._lose(table, error)
-            return 0
-        return int(count)
 
     @cached_property
     def strings(self) -> pl.DataFrame:
@@ -185,144 +112,19 @@ class Database:
         pairs = zip(frame.get_column("id"), frame.get_column("label"), strict=True)
         return {int(i): str(label) for i, label in pairs if isinstance(i, int) and label}
 
-    def _sql(self, table: str) -> str:
-        return _quoted(self._actual[table])
 
-    def _lose(self, table: str, error: Exception) -> None:
-        self.lost.setdefault(table, str(error))
+class SqliteDatabase(SqliteFile, Database):
+    """An export in SQLite. Raises DamagedError where SQLite cannot open it."""
 
-    def _fetch(self, table: str, sql: str) -> Iterator[tuple[Any, ...]]:
-        """Rows up to the first that cannot be read."""
-        try:
-            cursor = self._db.execute(sql)
-            while rows := cursor.fetchmany(5_000):
-                yield from rows
-        except FAILURES as error:
-            self._lose(table, error)
+    form = "a SQLite database"
+    loss = "could be read in part only"
+    again = "Export it again:  nsys export --type sqlite REPORT.nsys-rep"
 
-    def _integers(self, table: str, columns: list[str]) -> pl.DataFrame:
-        """All rows in order of their number; damaged parts are left out and told of in `lost`."""
-        stored = None if self.cut_off else self._stored(table)
-        if stored is not None and all(c in stored.places for c in columns):
-            with contextlib.suppress(OSError):
-                found = integers(
-                    str(self.path),
-                    stored.root,
-                    [stored.places[c] for c in columns],
-                    stored.alias,
-                    os.cpu_count() or 1,
-                )
-                if found is not None:
-                    return _frame(columns, *found)
-        try:
-            first, last = self._db.execute(
-                f"SELECT (SELECT min(rowid) FROM {self._sql(table)}), "  # noqa: S608
-                f"(SELECT max(rowid) FROM {self._sql(table)})"
-            ).fetchone()
-        except FAILURES:  # cut off, or a view
-            first, last = 1, 0
-        if first is None:
-            return pl.DataFrame(schema=dict.fromkeys(columns, pl.Int64))
-        if not (type(first) is type(last) is int and first <= last):
-            return self._slow(table, columns, "")  # as far as it goes
-        # Ids with large holes (a filtered export) must not mean millions of empty spans.
-        step = max(SPAN_ROWS, (last - first) // 2_000 + 1)
-        return pl.concat(
-            self._slow(table, columns, f"WHERE rowid BETWEEN {low} AND {low + step - 1}")
-            for low in range(first, last + 1, step)
-        )
-
-    def _stored(self, table: str) -> _Stored | None:
-        """Where a table's values lie in the file; None where only SQLite can tell."""
-        try:
-            roots = self._db.execute(
-                "SELECT rootpage FROM sqlite_master WHERE type = 'table' AND name = ?",
-                (self._actual[table],),
-            ).fetchone()
-            listed = self._db.execute(f"PRAGMA table_xinfo({self._sql(table)})").fetchall()
-        except FAILURES:
-            return None
-        # Computed columns are not stored where their place says.
-        if roots is None or not roots[0] or any(hidden for *_, hidden in listed):
-            return None
-        keys = [(place, str(declared)) for place, _, declared, _, _, key, _ in listed if key]
-        # An only key that is an INTEGER is the row's number by another name.
-        alias = keys[0][0] if len(keys) == 1 and keys[0][1].upper() == "INTEGER" else -1
-        return _Stored(roots[0], {str(r[1]): r[0] for r in listed} | {"rowid": ROWID}, alias)
-
-    def _slow(self, table: str, columns: list[str], where: str) -> pl.DataFrame:
-        """The same by way of Python objects: for damaged chunks and values of odd types."""
-        sql = f"SELECT {', '.join(self.columns(table)[c] for c in columns)} FROM {self._sql(table)}"  # noqa: S608
-        rows = list(self._fetch(table, f"{sql} {where}"))
-        odd = 0
-        cleaned: list[list[int | None]] = []
-        for values in zip(*rows, strict=True) if rows else [()] * len(columns):
-            cleaned.append([_integer(v) for v in values])
-            odd += sum(
-                v is not None and c is None for v, c in zip(values, cleaned[-1], strict=True)
-            )
-        if odd:
-            self.malformed[table] = self.malformed.get(table, 0) + odd
-        return pl.DataFrame(
-            [pl.Series(c, v, dtype=pl.Int64) for c, v in zip(columns, cleaned, strict=True)]
-        )
+    def __init__(self, path: Path, given: str) -> None:
+        super().__init__(path, given, self.again, strip_versions)
 
 
-class _Stored(NamedTuple):
-    root: int
-    places: dict[str, int]
-    alias: int
-
-
-def _frame(columns: list[str], batch: Batch, constants: dict[int, int | None]) -> pl.DataFrame:
-    """A column with one value throughout is kept as that one value: it takes no memory."""
-    if len(constants) == len(columns):
-        varying = pl.DataFrame({"": pl.zeros(batch.rows, pl.Int64, eager=True)})
-    else:
-        varying = compiled.columns(batch).rename(lambda place: columns[int(place)])
-    same = [pl.lit(value, pl.Int64).alias(columns[i]) for i, value in constants.items()]
-    return varying.with_columns(same).select(columns)
-
-
-def _connect(path: Path, *, salvage: bool) -> sqlite3.Connection:
-    """The database, read-only; SQLite takes no lock and makes no file beside it."""
-    # immutable: also on a read-only file system, and although a -wal file may lie there.
-    uri = f"file:{quote(str(path))}?mode=ro&immutable=1"
-    db = sqlite3.connect(uri, uri=True, check_same_thread=False)
-    db.text_factory = lambda raw: raw.decode("utf-8", "replace")
-    if salvage:
-        # Lets SQLite open a file that is shorter than its header says; nothing is written.
-        db.execute("PRAGMA writable_schema=ON")
-    return db
-
-
-def _integer(value: Any) -> int | None:
-    if type(value) is int:
-        return value
-    if type(value) is float and value.is_integer() and abs(value) < 2**53:
-        return int(value)
-    if isinstance(value, str) and re.fullmatch(r"-?\d{1,18}", value):
-        return int(value)
-    return None
-
-
-def _typed(values: Sequence[Any]) -> pl.Series:
-    """A series of the values' own type; where they differ, of text."""
-    types = {type(v) for v in values if v is not None}
-    if types <= {int}:
-        return pl.Series(values, dtype=pl.Int64)
-    if types <= {int, float}:
-        return pl.Series([None if v is None else float(v) for v in values], dtype=pl.Float64)
-    if types == {bytes}:
-        return pl.Series(values, dtype=pl.Binary)
-    return pl.Series([None if v is None else str(v) for v in values], dtype=pl.String)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _without_versions(names: list[str]) -> dict[str, str]:
+def strip_versions(names: Iterable[str]) -> dict[str, str]:
     """Table names without _V2, _V3, each with the newest version's actual name."""
     newest: dict[str, tuple[int, str]] = {}
     for name in names:
@@ -330,14 +132,3 @@ def _without_versions(names: list[str]) -> dict[str, str]:
         plain, version = (match[1], int(match[2])) if match else (name, 1)
         newest[plain] = max(newest.get(plain, (0, "")), (version, name))
     return {plain: name for plain, (_, name) in newest.items()}
-
-
-def _is_cut_off(path: Path) -> bool:
-    """Whether the file is shorter than its header says."""
-    with path.open("rb") as raw:
-        head = raw.read(100)
-    if len(head) < 100:
-        return True
-    page = int.from_bytes(head[16:18], "big")
-    page = 65536 if page == 1 else page
-    return path.stat().st_size < page * int.from_bytes(head[_PAGES_AT : _PAGES_AT + 4], "big")

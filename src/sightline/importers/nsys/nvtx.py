@@ -35,13 +35,10 @@ def read(db: Database) -> tuple[pl.DataFrame, int]:
 
     Ranges that never ended have no end_ns.
     """
-    # rowid ties the texts, read apart, to their rows.
-    have = {"rowid": '"rowid"', **db.columns(_TABLE)}
-    frame = (
-        db.ints(_TABLE, ("start", *_COLUMNS[1:])) if len(have) > 1 else db.ints(_TABLE, _COLUMNS)
-    )
+    frame = db.ints(_TABLE, _COLUMNS)
     if frame.is_empty():
         return _empty(), 0
+    # rowid ties the texts, read apart, to their rows.
     frame = frame.with_columns(rowid=_rowids(db, frame.height))
     frame = frame.join(db.texts(_TABLE, "text"), on="rowid", how="left", maintain_order="left")
     frame = frame.join(

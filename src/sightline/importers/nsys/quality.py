@@ -18,11 +18,14 @@ _GRAPH_LAUNCH = r"^(?:cudaGraphLaunch|cuGraphLaunch)"
 def of_file(db: Database, meta: dict[str, str], *, has_clock: bool) -> list[Quality]:
     """Limits that show in the file as such."""
     found = []
-    again = "Export it again:  nsys export --type sqlite REPORT.nsys-rep"
     if db.cut_off:
         found.append(
             Quality(
-                "cut_off", "error", "the file is cut off: its last tables are missing", None, again
+                "cut_off",
+                "error",
+                "the file is cut off: its last tables are missing",
+                None,
+                db.again,
             )
         )
     for table, why in sorted(db.lost.items()):
@@ -30,9 +33,9 @@ def of_file(db: Database, meta: dict[str, str], *, has_clock: bool) -> list[Qual
             Quality(
                 "damaged_table",
                 "error",
-                f"table {table} could be read in part only ({why})",
+                f"table {table} {db.loss} ({why})",
                 None,
-                again,
+                db.again,
             )
         )
     for table, count in sorted(db.malformed.items()):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 
 import polars as pl
@@ -12,6 +13,7 @@ from sightline.algebra.constants import constants
 from sightline.algebra.lookup import first_row
 from sightline.importers.nsys import codes, device, host, nvtx, quality, samples, stacks, target
 from sightline.importers.nsys.database import Database
+from sightline.model.columns import Table
 from sightline.model.declare import Imported, ImportOptions
 from sightline.model.parts import in_parts
 from sightline.units import INT64_MAX
@@ -65,8 +67,7 @@ def build(db: Database, meta: dict[str, str], options: ImportOptions) -> Importe
     for name in ("syncs", "cuda_events", "memory_events", "memory_pools", "page_faults"):
         tables[name] = device.renumbered(tables[name], db)
     found = quality.of_tables(db, ops, ranges, counts, shared)
-    facts = target.recording(db, meta, options, ranges)
-    facts["has_stacks"] = bool(trie.height)
+    recording = replace(target.recording(db, meta, options, ranges), has_stacks=bool(trie.height))
     # Last, when all has been read: it lists what could not be.
     found = quality.of_file(db, meta, has_clock=offset is not None) + found
     del ranges, ops, calls
@@ -75,22 +76,27 @@ def build(db: Database, meta: dict[str, str], options: ImportOptions) -> Importe
     same = {n: constants(f, _may_be_constant(n, f)) for n, f in large.items()}
     large = {n: f.drop(same[n]) for n, f in large.items()}
     return Imported(
-        {n: _on_clock(f, offset or 0) for n, f in tables.items() if n not in large},
-        facts,
+        {n: _on_clock(n, f, offset or 0) for n, f in tables.items() if n not in large},
+        recording,
         found,
-        {n: in_parts(f.height, partial(_part, f, offset or 0)) for n, f in large.items()},
+        {n: in_parts(f.height, partial(_part, n, f, offset or 0)) for n, f in large.items()},
         same,
     )
 
 
 def _may_be_constant(table: str, frame: pl.DataFrame) -> list[str]:
     """All but times and ids, which are moved while they are written or read, and helper columns."""
-    ids = registry.load("model.tables", table).TABLE.ids
-    return [c for c in frame.columns if not (c in ids or c.endswith("_ns") or c.startswith("_"))]
+    moved = {*_declared(table).ids, *_declared(table).moments}
+    return [c for c in frame.columns if not (c in moved or c.startswith("_"))]
 
 
-def _part(frame: pl.DataFrame, offset: int, start: int, count: int) -> pl.DataFrame:
-    return _on_clock(frame.slice(start, count), offset)
+def _declared(table: str) -> Table:
+    declared: Table = registry.load("model.tables", table).TABLE
+    return declared
+
+
+def _part(table: str, frame: pl.DataFrame, offset: int, start: int, count: int) -> pl.DataFrame:
+    return _on_clock(table, frame.slice(start, count), offset)
 
 
 def _plausible(ops: pl.DataFrame) -> pl.DataFrame:
@@ -98,9 +104,9 @@ def _plausible(ops: pl.DataFrame) -> pl.DataFrame:
     return ops.filter(pl.all_horizontal(pl.col(times).is_between(-_TIME_LIMIT, _TIME_LIMIT)))
 
 
-def _on_clock(frame: pl.DataFrame, offset: int) -> pl.DataFrame:
+def _on_clock(table: str, frame: pl.DataFrame, offset: int) -> pl.DataFrame:
     """Moved to the run's clock, without helper columns."""
-    times = [c for c in frame.columns if c.endswith("_ns") and not c.startswith("_")]
+    times = [c for c in _declared(table).moments if c in frame.columns]
     helpers = [c for c in frame.columns if c.startswith("_")]
     return frame.drop(helpers).with_columns(pl.col(times) + offset)
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import polars as pl
 
 from sightline.importers.nsys import host
 from sightline.importers.nsys.codes import NVTX_THREAD_NAME, process, thread
 from sightline.importers.nsys.database import Database
-from sightline.model.declare import ImportOptions
+from sightline.model.declare import ImportOptions, Recording
 
 # Set by torchrun, Open MPI, MPICH, PMIx, MVAPICH and Slurm: in this order, the most specific first.
 _RANK_VARIABLES = (
@@ -143,24 +142,24 @@ def threads(db: Database, ranges: pl.DataFrame, others: list[pl.DataFrame]) -> p
 
 def recording(
     db: Database, meta: dict[str, str], options: ImportOptions, ranges: pl.DataFrame
-) -> dict[str, Any]:
-    """Facts on the file."""
+) -> Recording:
+    """What is known of the file as a whole."""
     capture = _capture(db)
     offset = start_of_session(db) or 0
     start, end = span(db)
     size = next((capture[v] for v in _SIZE_VARIABLES if capture.get(v, "").isdecimal()), None)
-    return {
-        "rank": _rank(db, capture, ranges),
-        "tool": "Nsight Systems",
-        "tool_version": meta.get("EXPORT_PRODUCT_VERSION"),
-        "host": meta.get("EXPORT_HOST") if options.keep_identity else None,
-        "world_size": None if size is None else int(size),
-        "clock_offset_ns": offset,
-        "start_ns": None if start is None else start + offset,
-        "end_ns": None if end is None else end + offset,
-        "has_stacks": False,
-        "has_shapes": False,
-    }
+    return Recording(
+        tool="Nsight Systems",
+        tool_version=meta.get("EXPORT_PRODUCT_VERSION"),
+        rank=_rank(db, capture, ranges),
+        world_size=None if size is None else int(size),
+        host=meta.get("EXPORT_HOST") if options.keep_identity else None,
+        clock_offset_ns=offset,
+        start_ns=None if start is None else start + offset,
+        end_ns=None if end is None else end + offset,
+        has_stacks=False,
+        has_shapes=False,
+    )
 
 
 def _rank(db: Database, capture: dict[str, str], ranges: pl.DataFrame) -> int | None:
@@ -169,10 +168,9 @@ def _rank(db: Database, capture: dict[str, str], ranges: pl.DataFrame) -> int | 
     if ranks:
         return ranks[0] if len(ranks) == 1 else None
     # Before there was MPI_RANKS, its injection named the main thread so.
-    marked = db.rows(
-        "NVTX_EVENTS", ["text"], f"WHERE eventType = {NVTX_THREAD_NAME} AND text LIKE 'MPI Rank %'"
-    )
-    texts = marked.get_column("text").cast(pl.String).unique().to_list()
+    names = db.rows("NVTX_EVENTS", ["text"], {"eventType": NVTX_THREAD_NAME})
+    given = names.get_column("text").cast(pl.String).unique()
+    texts = given.filter(given.str.contains("(?i)^MPI Rank ")).to_list()
     if len(texts) == 1 and texts[0][9:].isdecimal():
         return int(texts[0][9:])
     is_call = pl.col("layer").is_in(["runtime", "driver"])

@@ -37,10 +37,11 @@ def table(
     hide: Sequence[str] = (),
     more: str = "",
 ) -> Block:
-    """A table that sorts and filters. `action` says what a click on a row does:
+    """A table that sorts and filters.
 
-    'kernel' shows the instances of the name, 'range' shows start_ns to end_ns in the timeline.
-    `more` is the command that prints all rows where the page holds only the first MAX_ROWS.
+    `action` says what a click on a row does: 'kernel' shows the instances of the name, 'range'
+    shows start_ns to end_ns in the timeline. `more` is the command that prints all rows where the
+    page holds only the first MAX_ROWS.
     """
     shown = frame.head(MAX_ROWS)
     parts = [
@@ -67,14 +68,7 @@ def table(
 def _column(frame: pl.DataFrame, column: Column, origin_ns: int) -> dict[str, Any]:
     values = frame.get_column(column.name)
     name = column.name
-    moment = column.unit == "ns" and name in (
-        "start_ns",
-        "end_ns",
-        "time_ns",
-        "window_start_ns",
-        "window_end_ns",
-    )
-    unit = "moment" if moment else column.unit or ""
+    unit = "moment" if column.moment else column.unit or ""
     if name == "rank" or name.endswith("_id") or column.joins is not None:
         unit = "id"
     part: dict[str, Any] = {
@@ -88,7 +82,7 @@ def _column(frame: pl.DataFrame, column: Column, origin_ns: int) -> dict[str, An
         part["values"] = [None if v is None else printable(v) for v in values]
         if name in ("name", "after", "kernel"):
             part["labels"] = [None if v is None else printable(kernel_name(v)) for v in values]
-    elif moment:
+    elif column.moment:
         part["values"] = (values - origin_ns).to_list()
     elif isinstance(column.dtype, pl.List):
         part["text"] = True
@@ -141,9 +135,9 @@ def shares(
 def lines(
     title: str, frame: pl.DataFrame, time: str, values: dict[str, str], origin_ns: int, unit: str
 ) -> Block:
-    """A plot over time: `values` is column -> label. Many points become their lowest and highest
+    """A plot over time; `values` is column -> label.
 
-    of equal slices of time, and the plot says so.
+    Many points become their lowest and highest of equal slices of time, and the plot says so.
     """
     series = []
     count = 0

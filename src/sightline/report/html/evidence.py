@@ -6,10 +6,12 @@ from typing import Any
 
 import polars as pl
 
+from sightline import registry
 from sightline.algebra.intervals import covered_until
 from sightline.errors import MissingDataError
 from sightline.model.run import Run
 from sightline.timeline.classes import is_communication
+from sightline.timeline.copies import name_cause
 
 BUCKETS = 60
 MAX_RANGES = 200
@@ -20,7 +22,7 @@ def intervals(run: Run, finding: dict[str, Any]) -> pl.DataFrame:
     """All time that a finding is about, as far as it says or can be looked up: start, end."""
     where = finding["where"]
     if run.rows("device_ops"):
-        for found in (_of_cause(run, where), _of_kernel(run, where), _of_class(run, finding)):
+        for found in (_of_cause(run, where), _of_kernel(run, where), _of_rule(run, finding)):
             if found is not None and found.height:
                 return found
     given = [r for r in where.get("time_ranges") or [] if len(r) == 2]
@@ -54,22 +56,23 @@ def _of_kernel(run: Run, where: dict[str, Any]) -> pl.DataFrame | None:
     return ops.select("start_ns", "end_ns")
 
 
-def _of_class(run: Run, finding: dict[str, Any]) -> pl.DataFrame | None:
-    """Rules on communication and on copies speak of all of it."""
+def _of_rule(run: Run, finding: dict[str, Any]) -> pl.DataFrame | None:
+    """Where no times are given: the gaps and copies of the rule's causes, or all communication."""
     if finding["where"].get("time_ranges"):
         return None
-    ops = run.table("device_ops")
-    if "communication" in finding["rule"]:
-        ops = ops.filter(is_communication(pl.col("name")))
-    elif "copy" in finding["rule"] or "copies" in finding["rule"]:
-        ops = ops.filter(pl.col("kind") == "memcpy")
-    elif finding["rule"] == "launch-bound":
-        gaps = run.ask("idle_gaps")
-        late = pl.col("cause").is_in(["host_late", "launch_latency"])
-        ops = gaps.filter(late)
-    else:
+    name = finding["rule"].replace("-", "_")
+    family = registry.family_of("rules", name)
+    if family is None:
         return None
-    return ops.select("start_ns", "end_ns")
+    ops = run.table("device_ops")
+    if family.name == "communication":
+        return ops.filter(is_communication(pl.col("name"))).select("start_ns", "end_ns")
+    causes = registry.load("rules", name).RULE.causes
+    if not causes:
+        return None
+    gaps = run.ask("idle_rules").filter(pl.col("rule").is_in(causes))
+    copies = ops.filter(name_cause().is_in(causes))
+    return pl.concat([frame.select("start_ns", "end_ns") for frame in (gaps, copies)])
 
 
 def shown(found: pl.DataFrame, span: tuple[int, int]) -> dict[str, Any]:

@@ -17,13 +17,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sightline import __version__, registry
+from sightline import registry
 from sightline.errors import MissingDataError
 from sightline.model.run import Run
 from sightline.report.html.declare import Block, View
 from sightline.report.html.headline import about
 from sightline.report.kept import kept_summary
 from sightline.text import printable
+from sightline.version import __version__
 
 if TYPE_CHECKING:
     from sightline.rules.custom.forms import OwnRule

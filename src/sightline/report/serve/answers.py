@@ -52,9 +52,9 @@ def event(index: Index, place: int) -> dict[str, Any]:
 
 
 def facts(run: Run, index: Index, place: int) -> dict[str, Any]:
-    """Details of an event: its texts, the call that launched it or what it launched, what is
+    """Details of an event: its texts, its launch or what it launched, and what is around it.
 
-    around it on its thread, the innermost first.
+    What is around it on its thread comes innermost first.
     """
     here = event(index, place)
     table, _ = index.keys[index.lanes[here["lane"]].track]

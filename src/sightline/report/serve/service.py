@@ -9,7 +9,6 @@ from pathlib import Path
 from threading import Lock, RLock
 from typing import Any
 
-from sightline import __version__
 from sightline.errors import MissingDataError, RequestError
 from sightline.model.run import Run
 from sightline.report.html.declare import Block, View
@@ -23,6 +22,7 @@ from sightline.report.serve.view import window
 from sightline.report.summary import summary
 from sightline.text import printable
 from sightline.units import format_bytes, format_count, format_ns
+from sightline.version import __version__
 
 # What all panels of a run together take at their peak, measured for 1 000 065 events
 # (benchmarks/report_page.py). The timeline needs none of it.

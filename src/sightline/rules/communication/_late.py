@@ -9,7 +9,7 @@ import polars as pl
 from sightline.algebra.scalars import largest, mean, total
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.finding import NOTABLE_PCT, finding
+from sightline.rules.finding import NOTABLE_PCT, Advice, Evidence, Loss, make_finding
 from sightline.timeline.communication import members
 from sightline.timeline.gains import Change, window_ns
 from sightline.units import format_count, format_ns, format_pct
@@ -101,30 +101,32 @@ def late_finding(
     """The finding about late ranks; straggler-rank and imbalance differ in why they are late."""
     who = ", ".join(str(r) for r in found.ranks)
     last = found.arrivals.filter(pl.col("rank").is_in(found.ranks))
-    return finding(
+    return make_finding(
         run,
         rule,
         f"For {format_pct(found.pct)} of the window ranks wait in collectives for rank {who}, "
         f"{why}.",
-        cost_ns=found.cost_ns,
-        change=change,
-        bound_ns=found.worst_ns,
-        evidence=[
-            *(
-                f"rank {r['rank']} came last to {format_count(r['last'])} of "
-                f"{format_count(r['collectives'])} collectives, which added "
-                f"{format_ns(r['added_ns'])}"
-                for r in last.iter_rows(named=True)
-            ),
-            f"compute there less than elsewhere: {format_ns(found.computes_more_ns)}; "
-            f"idle: {format_ns(found.idles_more_ns)} (means)",
-        ],
-        rows=found.arrivals.to_dicts(),
-        where={"late_ranks": found.ranks, "ranks": found.ranks},
-        cause=cause,
-        fix=fix,
-        verify="sightline stats comm_exposure AFTER: waiting_ns "
-        f"(now {format_ns(found.worst_ns)} at most)",
-        sources=("TraceLens NcclAnalyser: wait and skew",),
+        Loss(cost_ns=found.cost_ns, bound_ns=found.worst_ns, change=change),
+        Evidence(
+            [
+                *(
+                    f"rank {r['rank']} came last to {format_count(r['last'])} of "
+                    f"{format_count(r['collectives'])} collectives, which added "
+                    f"{format_ns(r['added_ns'])}"
+                    for r in last.iter_rows(named=True)
+                ),
+                f"compute there less than elsewhere: {format_ns(found.computes_more_ns)}; "
+                f"idle: {format_ns(found.idles_more_ns)} (means)",
+            ],
+            rows=found.arrivals.to_dicts(),
+            where={"late_ranks": found.ranks, "ranks": found.ranks},
+        ),
+        Advice(
+            fix=fix,
+            verify="sightline stats comm_exposure AFTER: waiting_ns "
+            f"(now {format_ns(found.worst_ns)} at most)",
+            cause=cause,
+            sources=("TraceLens NcclAnalyser: wait and skew",),
+        ),
         confidence="medium",
     )

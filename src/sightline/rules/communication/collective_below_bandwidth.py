@@ -41,7 +41,15 @@ import polars as pl
 from sightline.algebra.scalars import largest, total
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.finding import MAX_ROWS, NOTABLE_PCT, abstain, finding
+from sightline.rules.finding import (
+    MAX_ROWS,
+    NOTABLE_PCT,
+    Advice,
+    Evidence,
+    Loss,
+    abstain,
+    make_finding,
+)
 from sightline.timeline.communication import members
 from sightline.timeline.gains import window_ns
 from sightline.timeline.replay import is_op, scaled
@@ -77,25 +85,27 @@ def check(run: Run) -> Iterator[Finding]:
         return scaled(nodes, pl.select(pl.when(is_op(nodes)).then(factor)).to_series())
 
     each = slow.unique("meeting", keep="first", maintain_order=True)
-    yield finding(
+    yield make_finding(
         run,
         RULE,
         f"{format_pct(pct)} of the window is what {format_count(each.height)} collectives take "
         "longer than the same group needs for the same size at its best.",
-        cost_ns=cost,
-        change=without,
-        bound_ns=round(largest(parts, "slow_ns") * excess),
-        evidence=[_line(row) for row in each.sort("factor", "start_ns").head(3).to_dicts()],
-        rows=slow.head(MAX_ROWS)
-        .select("device_op_id", "rank", "device_id", "start_ns", "end_ns", "name")
-        .to_dicts(),
-        where={"ranks": slow.get_column("rank").unique().sort().to_list()},
-        cause="the recording shows the slow transfers, not what shares their link",
-        fix="look at what runs beside them (copies, other jobs, kernels that hold all SMs); "
-        "NCCL_DEBUG=INFO names the transport",
-        verify="sightline stats comm_exposure AFTER: slow_ns "
-        f"(now {format_ns(largest(parts, 'slow_ns'))} at most)",
-        sources=("NVIDIA/nccl-tests: bus bandwidth",),
+        Loss(cost_ns=cost, bound_ns=round(largest(parts, "slow_ns") * excess), change=without),
+        Evidence(
+            [_line(row) for row in each.sort("factor", "start_ns").head(3).to_dicts()],
+            rows=slow.head(MAX_ROWS)
+            .select("device_op_id", "rank", "device_id", "start_ns", "end_ns", "name")
+            .to_dicts(),
+            where={"ranks": slow.get_column("rank").unique().sort().to_list()},
+        ),
+        Advice(
+            fix="look at what runs beside them (copies, other jobs, kernels that hold all SMs); "
+            "NCCL_DEBUG=INFO names the transport",
+            verify="sightline stats comm_exposure AFTER: slow_ns "
+            f"(now {format_ns(largest(parts, 'slow_ns'))} at most)",
+            cause="the recording shows the slow transfers, not what shares their link",
+            sources=("NVIDIA/nccl-tests: bus bandwidth",),
+        ),
         confidence="medium",
     )
 

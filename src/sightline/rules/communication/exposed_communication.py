@@ -40,7 +40,7 @@ import polars as pl
 from sightline.algebra.scalars import largest, mean, span, total
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.finding import MAX_ROWS, NOTABLE_PCT, finding
+from sightline.rules.finding import MAX_ROWS, NOTABLE_PCT, Advice, Evidence, Loss, make_finding
 from sightline.timeline.communication import members, no_transfer
 from sightline.timeline.gains import window_ns
 from sightline.units import format_ns, format_pct
@@ -92,21 +92,27 @@ def check(run: Run) -> Iterator[Finding]:
         evidence.append("not known: sizes and groups of the collectives (none recorded)")
     comm = members(run).filter(pl.col("part") == "transfer")
     ids = comm.get_column("device_op_id")
-    yield finding(
+    yield make_finding(
         run,
         RULE,
         summary,
-        cost_ns=cost,
-        change=lambda nodes: no_transfer(nodes, ids),
-        bound_ns=largest(parts, "transfer_ns"),
-        evidence=evidence,
-        rows=_longest(comm),
-        where={"late_ranks": late, "ranks": rows.get_column("rank").unique().sort().to_list()},
-        cause=cause,
-        fix=fix,
-        verify="sightline stats overlap AFTER: exposed_comm_ns "
-        f"(now {format_ns(largest(rows, 'exposed_comm_ns'))} at most)",
-        sources=("TraceLens agent: exposed communication above 5 %",),
+        Loss(
+            cost_ns=cost,
+            bound_ns=largest(parts, "transfer_ns"),
+            change=lambda nodes: no_transfer(nodes, ids),
+        ),
+        Evidence(
+            evidence,
+            rows=_longest(comm),
+            where={"late_ranks": late, "ranks": rows.get_column("rank").unique().sort().to_list()},
+        ),
+        Advice(
+            fix=fix,
+            verify="sightline stats overlap AFTER: exposed_comm_ns "
+            f"(now {format_ns(largest(rows, 'exposed_comm_ns'))} at most)",
+            cause=cause,
+            sources=("TraceLens agent: exposed communication above 5 %",),
+        ),
         confidence="medium",
     )
 

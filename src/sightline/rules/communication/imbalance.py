@@ -37,7 +37,7 @@ from sightline.model.run import Run
 from sightline.rules.communication._late import late, late_finding
 from sightline.timeline.replay import scaled
 
-RULE = Rule("imbalance", "Ranks have unequal work")
+RULE = Rule("imbalance", "Ranks have unequal work", finds_late_ranks=True)
 
 
 def check(run: Run) -> Iterator[Finding]:

@@ -32,51 +32,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import polars as pl
-
-from sightline.algebra.scalars import largest, total
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.finding import NOTABLE_PCT, finding
-from sightline.timeline.communication import members
-from sightline.timeline.gains import window_ns
+from sightline.rules.communication._parts import find_exposed_part
 from sightline.timeline.replay import without_ops
-from sightline.units import format_bytes, format_count, format_ns, format_pct
 
 RULE = Rule("pipeline-bubble", "Pipeline stages wait for each other")
 
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
-    if not run.rows("device_ops") or not total(run.ask("breakdown"), "exposed_comm_ns"):
-        return
-    parts = run.ask("comm_exposure")
-    cost = total(parts, "pipeline_ns")
-    pct = 100 * cost / window_ns(run)
-    if pct < NOTABLE_PCT:
-        return
-    comm = members(run).filter(pl.col("part") == "pipeline")
-    ids = comm.get_column("device_op_id")
-    size = comm.get_column("size").median()
-    busy = total(comm.select(ns=pl.col("end_ns") - pl.col("start_ns")), "ns")
-    evidence = [f"{format_count(comm.height)} operations, {format_ns(busy)} in all"]
-    if isinstance(size, int | float):
-        evidence.append(f"median size {format_bytes(size)}")
-    shown = ["device_op_id", "rank", "device_id", "start_ns", "end_ns"]
-    yield finding(
+    yield from find_exposed_part(
         run,
         RULE,
-        f"{format_pct(pct)} of the window is send and receive with no compute beside it.",
-        cost_ns=cost,
-        change=lambda nodes: without_ops(nodes, ids),
-        bound_ns=largest(parts, "pipeline_ns"),
-        evidence=evidence,
-        rows=comm.head(5).select(shown).to_dicts(),
-        where={"ranks": comm.get_column("rank").unique().sort().to_list()},
+        "pipeline",
+        "send and receive with no compute beside it",
+        without_ops,
         cause="a stage has nothing to do until its neighbour has finished",
         fix="more micro-batches, interleaved stages, or stages of equal cost",
-        verify="sightline stats comm_exposure AFTER: pipeline_ns "
-        f"(now {format_ns(largest(parts, 'pipeline_ns'))} at most)",
-        sources=("Narayanan et al. (2021): bubble (p - 1) / (m + p - 1)",),
-        confidence="medium",
+        source="Narayanan et al. (2021): bubble (p - 1) / (m + p - 1)",
     )

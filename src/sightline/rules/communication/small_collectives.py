@@ -32,50 +32,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import polars as pl
-
-from sightline.algebra.scalars import largest, total
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.finding import NOTABLE_PCT, finding
-from sightline.timeline.communication import members, no_transfer
-from sightline.timeline.gains import window_ns
-from sightline.units import format_bytes, format_count, format_ns, format_pct
+from sightline.rules.communication._parts import find_exposed_part
+from sightline.timeline.communication import no_transfer
 
 RULE = Rule("small-collectives", "Collectives are too small to be worth their start")
 
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
-    if not run.rows("device_ops") or not total(run.ask("breakdown"), "exposed_comm_ns"):
-        return
-    parts = run.ask("comm_exposure")
-    cost = total(parts, "small_ns")
-    pct = 100 * cost / window_ns(run)
-    if pct < NOTABLE_PCT:
-        return
-    comm = members(run).filter(pl.col("part") == "small")
-    ids = comm.get_column("device_op_id")
-    size = comm.get_column("size").median()
-    busy = total(comm.select(ns=pl.col("end_ns") - pl.col("start_ns")), "ns")
-    evidence = [f"{format_count(comm.height)} operations, {format_ns(busy)} in all"]
-    if isinstance(size, int | float):
-        evidence.append(f"median size {format_bytes(size)}")
-    shown = ["device_op_id", "rank", "device_id", "start_ns", "end_ns"]
-    yield finding(
+    yield from find_exposed_part(
         run,
         RULE,
-        f"{format_pct(pct)} of the window is small collectives with no compute beside them.",
-        cost_ns=cost,
-        change=lambda nodes: no_transfer(nodes, ids),
-        bound_ns=largest(parts, "small_ns"),
-        evidence=evidence,
-        rows=comm.head(5).select(shown).to_dicts(),
-        where={"ranks": comm.get_column("rank").unique().sort().to_list()},
+        "small",
+        "small collectives with no compute beside them",
+        no_transfer,
         cause="each small collective pays its full latency",
         fix="bucket or coalesce them (DDP bucket_cap_mb, ncclGroupStart and ncclGroupEnd)",
-        verify="sightline stats comm_exposure AFTER: small_ns "
-        f"(now {format_ns(largest(parts, 'small_ns'))} at most)",
-        sources=("Li et al., PyTorch Distributed (2020)",),
-        confidence="medium",
+        source="Li et al., PyTorch Distributed (2020)",
     )

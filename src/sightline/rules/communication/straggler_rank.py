@@ -40,7 +40,7 @@ from sightline.rules.communication._late import late, late_finding
 from sightline.timeline.host_ranges import in_ranges, usual_ns
 from sightline.timeline.replay import think_less
 
-RULE = Rule("straggler-rank", "One rank comes late, and the others wait")
+RULE = Rule("straggler-rank", "One rank comes late, and the others wait", finds_late_ranks=True)
 
 
 def check(run: Run) -> Iterator[Finding]:

@@ -10,18 +10,20 @@ from sightline.algebra.scalars import largest, total
 from sightline.algebra.window import starting_in
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.finding import MAX_ROWS, NOTABLE_PCT, finding
+from sightline.rules.finding import MAX_ROWS, NOTABLE_PCT, Advice, Evidence, Loss, make_finding
 from sightline.rules.gaps import Claim, claim
 from sightline.timeline.classes import COMPUTE, classified
-from sightline.timeline.copies import copy_rule
+from sightline.timeline.copies import name_cause
 from sightline.timeline.gains import window_ns
 from sightline.timeline.replay import is_op, think_less, without_ops
 from sightline.units import format_bytes, format_count, format_ns, format_pct
 
 
-def copies_of(run: Run, rule: str) -> pl.DataFrame:
+def copies_of(run: Run, rule: Rule) -> pl.DataFrame:
     """The copies and fills that a rule speaks for, in the window."""
-    return starting_in(run.table("device_ops"), run.ask("windows")).filter(copy_rule() == rule)
+    return starting_in(run.table("device_ops"), run.ask("windows")).filter(
+        name_cause().is_in(rule.causes)
+    )
 
 
 def copy_finding(
@@ -41,41 +43,47 @@ def copy_finding(
     if not run.rows("device_ops"):
         return
     # All copies together and these gaps are a bound that costs nothing to ask.
-    if claim(run, rule.name, extra_ns=total(run.ask("breakdown"), "exposed_copy_ns")) is None:
+    if claim(run, rule, extra_ns=total(run.ask("breakdown"), "exposed_copy_ns")) is None:
         return
-    per_device = run.ask("copy_exposure").filter(pl.col("rule") == rule.name)
+    per_device = run.ask("copy_exposure").filter(pl.col("rule").is_in(rule.causes))
     alone = total(per_device, "total_ns")
-    gaps = claim(run, rule.name, extra_ns=alone)
+    gaps = claim(run, rule, extra_ns=alone)
     if gaps is None:
         return
-    copies = copies_of(run, rule.name)
+    copies = copies_of(run, rule)
     if copies.is_empty():
         return
     worst = largest(per_device, "total_ns") + gaps.worst_ns
     ids = copies.get_column("device_op_id")
     beside = _same_stream_pct(run, copies)
-    yield finding(
+    yield make_finding(
         run,
         rule,
         f"For {format_pct(100 * alone / window_ns(run))} of the window the GPU {what}, with "
         f"nothing beside it{_behind(run, gaps)}.",
-        cost_ns=gaps.cost_ns,
-        change=lambda nodes: without_ops(_calls_apart(nodes, ids) if with_host else nodes, ids),
-        bound_ns=worst,
-        evidence=[
-            *_lines(copies),
-            f"{format_pct(beside)} of these copies run on a stream that runs kernels too",
-        ],
-        rows=_rows(copies),
-        where={
-            "ranks": copies.get_column("rank").unique().sort().to_list(),
-            "copy_kind": copies.item(0, "copy_kind"),
-            "src_kind": copies.item(0, "src_kind"),
-        },
-        cause=cause,
-        fix=fix,
-        verify=f"sightline stats breakdown AFTER: exposed_copy_pct under {NOTABLE_PCT:.0f}",
-        sources=sources,
+        Loss(
+            cost_ns=gaps.cost_ns,
+            bound_ns=worst,
+            change=lambda nodes: without_ops(_calls_apart(nodes, ids) if with_host else nodes, ids),
+        ),
+        Evidence(
+            [
+                *_lines(copies),
+                f"{format_pct(beside)} of these copies run on a stream that runs kernels too",
+            ],
+            rows=_rows(copies),
+            where={
+                "ranks": copies.get_column("rank").unique().sort().to_list(),
+                "copy_kind": copies.item(0, "copy_kind"),
+                "src_kind": copies.item(0, "src_kind"),
+            },
+        ),
+        Advice(
+            fix=fix,
+            verify=f"sightline stats breakdown AFTER: exposed_copy_pct under {NOTABLE_PCT:.0f}",
+            cause=cause,
+            sources=sources,
+        ),
     )
 
 

@@ -31,8 +31,11 @@ from collections.abc import Iterator
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.copies._shared import copy_finding
+from sightline.timeline import causes
 
-RULE = Rule("copy-bound", "Copies within or between devices are not hidden")
+RULE = Rule(
+    "copy-bound", "Copies within or between devices are not hidden", causes=(causes.OTHER_COPY,)
+)
 
 
 def check(run: Run) -> Iterator[Finding]:

@@ -32,8 +32,11 @@ from collections.abc import Iterator
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.copies._shared import copy_finding
+from sightline.timeline import causes
 
-RULE = Rule("d2h-in-step", "Results are copied to the host inside the step")
+RULE = Rule(
+    "d2h-in-step", "Results are copied to the host inside the step", causes=(causes.DOWNLOAD,)
+)
 
 
 def check(run: Run) -> Iterator[Finding]:

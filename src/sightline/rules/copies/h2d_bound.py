@@ -33,8 +33,9 @@ from collections.abc import Iterator
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.copies._shared import copy_finding
+from sightline.timeline import causes
 
-RULE = Rule("h2d-bound", "Copies to the device are not hidden")
+RULE = Rule("h2d-bound", "Copies to the device are not hidden", causes=(causes.UPLOAD,))
 
 
 def check(run: Run) -> Iterator[Finding]:

@@ -36,8 +36,9 @@ from collections.abc import Iterator
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.copies._shared import copy_finding
+from sightline.timeline import causes
 
-RULE = Rule("many-small-copies", "Data goes over in many small copies")
+RULE = Rule("many-small-copies", "Data goes over in many small copies", causes=(causes.SMALL,))
 
 
 def check(run: Run) -> Iterator[Finding]:

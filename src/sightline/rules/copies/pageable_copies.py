@@ -33,8 +33,11 @@ from collections.abc import Iterator
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.copies._shared import copy_finding
+from sightline.timeline import causes
 
-RULE = Rule("pageable-copies", "Copies from pageable memory block the host")
+RULE = Rule(
+    "pageable-copies", "Copies from pageable memory block the host", causes=(causes.PAGEABLE,)
+)
 
 
 def check(run: Run) -> Iterator[Finding]:

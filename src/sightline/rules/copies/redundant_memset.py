@@ -31,8 +31,9 @@ from collections.abc import Iterator
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.copies._shared import copy_finding
+from sightline.timeline import causes
 
-RULE = Rule("redundant-memset", "Memory is filled while nothing else runs")
+RULE = Rule("redundant-memset", "Memory is filled while nothing else runs", causes=(causes.FILL,))
 
 
 def check(run: Run) -> Iterator[Finding]:

@@ -45,12 +45,24 @@ from sightline.algebra.scalars import largest, total
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.copies._shared import copies_of
-from sightline.rules.finding import MAX_ROWS, NOTABLE_PCT, abstain, finding
-from sightline.timeline.copies import UNIFIED
+from sightline.rules.finding import (
+    MAX_ROWS,
+    NOTABLE_PCT,
+    Advice,
+    Evidence,
+    Loss,
+    abstain,
+    make_finding,
+)
+from sightline.timeline import causes
 from sightline.timeline.gains import window_ns
 from sightline.units import format_bytes, format_count, format_ns, format_pct
 
-RULE = Rule(UNIFIED, "Pages of unified memory move again and again")
+RULE = Rule(
+    "unified-memory-thrashing",
+    "Pages of unified memory move again and again",
+    causes=(causes.MIGRATION,),
+)
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -59,7 +71,7 @@ def check(run: Run) -> Iterator[Finding]:
         return
     # Few recordings have any: asked of the kinds first, of which there are few.
     some = named(run.table("device_ops"), "^UVM", "copy_kind").any()
-    moves = copies_of(run, UNIFIED) if some else None
+    moves = copies_of(run, RULE) if some else None
     if moves is None:
         faults = run.table("page_faults").filter(pl.col("side") == "gpu")
         if faults.height:
@@ -77,35 +89,37 @@ def check(run: Run) -> Iterator[Finding]:
         return
     again = _again(moves)
     times = "again and again" if 2 * again.height > moves.height else "on demand"
-    yield finding(
+    yield make_finding(
         run,
         RULE,
         f"For {format_pct(pct)} of the window pages of unified memory move {times}.",
-        cost_ns=cost,
-        change=None,
-        bound_ns=largest(per_device, "covered_ns"),
-        evidence=_lines(moves, again),
-        rows=moves.sort("start_ns")
-        .head(MAX_ROWS)
-        .select(
-            "device_op_id",
-            "rank",
-            "device_id",
-            "start_ns",
-            "end_ns",
-            "bytes",
-            "address",
-            "migration_cause",
-        )
-        .to_dicts(),
-        where={"ranks": moves.get_column("rank").unique().sort().to_list()},
-        cause="host and device take turns on the same pages"
-        if again.height
-        else "each page is fetched when it is first touched",
-        fix="cudaMemPrefetchAsync before use, cudaMemAdvise for who reads, or cudaMalloc and "
-        "copies from pinned memory",
-        verify="sightline stats um_sum AFTER: sizes in both directions of an address",
-        sources=("CUDA C++ Programming Guide: Unified Memory Programming",),
+        Loss(cost_ns=cost, bound_ns=largest(per_device, "covered_ns")),
+        Evidence(
+            _lines(moves, again),
+            rows=moves.sort("start_ns")
+            .head(MAX_ROWS)
+            .select(
+                "device_op_id",
+                "rank",
+                "device_id",
+                "start_ns",
+                "end_ns",
+                "bytes",
+                "address",
+                "migration_cause",
+            )
+            .to_dicts(),
+            where={"ranks": moves.get_column("rank").unique().sort().to_list()},
+        ),
+        Advice(
+            fix="cudaMemPrefetchAsync before use, cudaMemAdvise for who reads, or cudaMalloc and "
+            "copies from pinned memory",
+            verify="sightline stats um_sum AFTER: sizes in both directions of an address",
+            cause="host and device take turns on the same pages"
+            if again.height
+            else "each page is fetched when it is first touched",
+            sources=("CUDA C++ Programming Guide: Unified Memory Programming",),
+        ),
     )
 
 

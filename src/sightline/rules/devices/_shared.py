@@ -10,7 +10,7 @@ from sightline.algebra.scalars import largest, mean, total
 from sightline.errors import MissingDataError
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.finding import MAX_ROWS, NOTABLE_PCT, finding
+from sightline.rules.finding import MAX_ROWS, NOTABLE_PCT, Advice, Evidence, Loss, make_finding
 from sightline.timeline.gains import window_ns
 from sightline.timeline.replay import is_op, scaled
 from sightline.units import format_count, format_pct
@@ -33,7 +33,7 @@ def clock_finding(
     found = slowed(run)
     if found is None:
         return
-    mine = found.filter(pl.col("cause") == rule.name)
+    mine = found.filter(pl.col("cause").is_in(rule.causes))
     cost = total(mine, "lost_ns")
     pct = 100 * cost / window_ns(run)
     if mine.is_empty() or pct < NOTABLE_PCT:
@@ -49,29 +49,31 @@ def clock_finding(
         return scaled(nodes, pl.select(pl.when(is_op(nodes)).then(factor)).to_series())
 
     per_device = mine.group_by("rank", "device_id").agg(pl.col("lost_ns").sum())
-    yield finding(
+    yield make_finding(
         run,
         rule,
         f"{format_pct(pct)} of the window is what kernels take longer because {what}.",
-        cost_ns=cost,
-        change=without,
-        bound_ns=largest(per_device, "lost_ns"),
-        evidence=[
-            f"{format_count(mine.height)} kernels at {mean(mine, 'clock_mhz'):.0f} MHz on average, "
-            f"against {mean(mine, 'best_mhz'):.0f} MHz",
-            *_reasons(mine),
-        ],
-        rows=mine.sort("lost_ns", "device_op_id", descending=[True, False])
-        .head(MAX_ROWS)
-        .to_dicts(),
-        where={
-            "ranks": mine.get_column("rank").unique().sort().to_list(),
-            "devices": mine.get_column("device_id").unique().sort().to_list(),
-        },
-        cause=cause,
-        fix=fix,
-        verify="sightline stats slow_clocks AFTER: no kernel of this cause",
-        sources=sources,
+        Loss(cost_ns=cost, bound_ns=largest(per_device, "lost_ns"), change=without),
+        Evidence(
+            [
+                f"{format_count(mine.height)} kernels at {mean(mine, 'clock_mhz'):.0f} MHz on "
+                f"average, against {mean(mine, 'best_mhz'):.0f} MHz",
+                *_reasons(mine),
+            ],
+            rows=mine.sort("lost_ns", "device_op_id", descending=[True, False])
+            .head(MAX_ROWS)
+            .to_dicts(),
+            where={
+                "ranks": mine.get_column("rank").unique().sort().to_list(),
+                "devices": mine.get_column("device_id").unique().sort().to_list(),
+            },
+        ),
+        Advice(
+            fix=fix,
+            verify="sightline stats slow_clocks AFTER: no kernel of this cause",
+            cause=cause,
+            sources=sources,
+        ),
         confidence="medium",
     )
 

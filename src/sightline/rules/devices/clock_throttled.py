@@ -36,8 +36,9 @@ from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.devices._shared import clock_finding, slowed
 from sightline.rules.finding import abstain
+from sightline.timeline import causes
 
-RULE = Rule("clock-throttled", "Kernels run at a low clock")
+RULE = Rule("clock-throttled", "Kernels run at a low clock", causes=(causes.OTHER_CLOCK,))
 
 
 def check(run: Run) -> Iterator[Finding]:

@@ -36,8 +36,9 @@ from collections.abc import Iterator
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.devices._shared import clock_finding
+from sightline.timeline import causes
 
-RULE = Rule("power-capped", "The power limit lowers the clock")
+RULE = Rule("power-capped", "The power limit lowers the clock", causes=(causes.POWER,))
 
 
 def check(run: Run) -> Iterator[Finding]:

@@ -37,8 +37,9 @@ from collections.abc import Iterator
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.devices._shared import clock_finding
+from sightline.timeline import causes
 
-RULE = Rule("thermal", "Heat lowers the clock")
+RULE = Rule("thermal", "Heat lowers the clock", causes=(causes.HEAT,))
 
 
 def check(run: Run) -> Iterator[Finding]:

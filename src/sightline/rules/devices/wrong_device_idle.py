@@ -38,7 +38,7 @@ import polars as pl
 from sightline.algebra.intervals import covered
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.finding import NOTABLE_PCT, abstain, finding
+from sightline.rules.finding import NOTABLE_PCT, Advice, Evidence, Loss, abstain, make_finding
 from sightline.timeline.gains import window_ns
 from sightline.units import format_count, format_pct
 
@@ -65,46 +65,50 @@ def check(run: Run) -> Iterator[Finding]:
     if pct >= NOTABLE_PCT:
         yield _finding(run, shared, round(lost), pct, idle)
     elif not run.rows("collectives") and _alone(run):
-        yield finding(
+        yield make_finding(
             run,
             RULE,
             f"{_devices(empty).capitalize()} without any work; the program uses {_devices(ops)}.",
-            cost_ns=0,
-            change=None,
-            bound_ns=0,
-            evidence=[
-                f"{format_count(empty.height)} of {format_count(known.height)} devices that "
-                "the recording lists have no operation"
-            ],
-            where={"devices": empty.get_column("device_id").sort().to_list()},
-            cause="the recording shows that it is unused, not whether the program could use it",
-            fix="spread the work over the devices (torchrun --nproc-per-node), or leave it",
-            verify="sightline stats breakdown AFTER: a row for each device",
+            Loss(cost_ns=0, bound_ns=0),
+            Evidence(
+                [
+                    f"{format_count(empty.height)} of {format_count(known.height)} devices that "
+                    "the recording lists have no operation"
+                ],
+                where={"devices": empty.get_column("device_id").sort().to_list()},
+            ),
+            Advice(
+                fix="spread the work over the devices (torchrun --nproc-per-node), or leave it",
+                verify="sightline stats breakdown AFTER: a row for each device",
+                cause="the recording shows that it is unused, not whether the program could use it",
+            ),
             confidence="low",
         )
 
 
 def _finding(run: Run, shared: pl.DataFrame, lost: int, pct: float, idle: str) -> Finding:
     worst = shared.sort("busy_ns", descending=True).row(0, named=True)
-    return finding(
+    return make_finding(
         run,
         RULE,
         f"Processes run at once on device {worst['device_id']} for {format_pct(pct)} of the window "
         f"more than if they were spread, while {idle} has nothing to do.",
-        cost_ns=lost,
-        change=None,
-        bound_ns=lost,
-        evidence=[
-            f"device {row['device_id']}: {format_count(row['processes'])} processes"
-            for row in shared.iter_rows(named=True)
-        ],
-        rows=shared.to_dicts(),
-        where={"devices": shared.get_column("device_id").to_list()},
-        cause="the processes chose the same device",
-        fix="torch.cuda.set_device(local_rank) before the first CUDA call, or CUDA_VISIBLE_DEVICES "
-        "per process",
-        verify="sightline stats breakdown AFTER: a row for each device",
-        sources=("CUDA C++ Programming Guide: Device Selection",),
+        Loss(cost_ns=lost, bound_ns=lost),
+        Evidence(
+            [
+                f"device {row['device_id']}: {format_count(row['processes'])} processes"
+                for row in shared.iter_rows(named=True)
+            ],
+            rows=shared.to_dicts(),
+            where={"devices": shared.get_column("device_id").to_list()},
+        ),
+        Advice(
+            fix="torch.cuda.set_device(local_rank) before the first CUDA call, or "
+            "CUDA_VISIBLE_DEVICES per process",
+            verify="sightline stats breakdown AFTER: a row for each device",
+            cause="the processes chose the same device",
+            sources=("CUDA C++ Programming Guide: Device Selection",),
+        ),
         confidence="medium",
     )
 

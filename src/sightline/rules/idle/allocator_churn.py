@@ -33,54 +33,64 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from sightline.algebra.lookup import Texts
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.finding import finding
+from sightline.rules.finding import Advice, Evidence, Loss, make_finding
 from sightline.rules.gaps import claim
+from sightline.timeline import causes
+from sightline.timeline.api_calls import allocates
 from sightline.timeline.replay import calls_free
-from sightline.timeline.waits import ALLOCATING
 from sightline.units import format_count, format_ns, format_pct
 
-RULE = Rule("allocator-churn", "Memory is allocated and freed inside the step")
+RULE = Rule(
+    "allocator-churn",
+    "Memory is allocated and freed inside the step",
+    causes=(causes.ALLOCATION,),
+    explains_lateness=True,
+)
 
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
-    mine = claim(run, RULE.name)
+    mine = claim(run, RULE)
     if mine is None:
         return
+    host = run.table("host_ops")
     calls = (
-        run.table("host_ops")
+        host.filter(allocates(Texts(host.get_column("name"))))
         .filter(pl.col("layer").is_in(["runtime", "driver"]))
-        .filter(pl.col("name").str.contains(ALLOCATING))
         .group_by("name")
         .agg(n=pl.len(), ns=(pl.col("end_ns") - pl.col("start_ns")).sum())
         .sort("ns", "name", descending=[True, False])
     )
 
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
-        return calls_free(nodes, nodes.get_column("name").str.contains(ALLOCATING))
+        return calls_free(nodes, allocates(Texts(nodes.get_column("name"))))
 
-    yield finding(
+    yield make_finding(
         run,
         RULE,
         f"For {format_pct(mine.pct)} of the window the GPU waits while the host allocates or "
         "frees memory.",
-        cost_ns=mine.cost_ns,
-        change=without,
-        bound_ns=mine.worst_ns,
-        evidence=[
-            *mine.evidence[:1],
-            *(
-                f"{format_count(n)} × {name}, {format_ns(ns)}"
-                for name, n, ns in calls.head(3).rows()
-            ),
-        ],
-        rows=mine.rows,
-        where=mine.where("alloc_or_load"),
-        cause="calls to the driver's allocator inside the step; a free waits for the device first",
-        fix="allocate once before the step, warm up before measuring; "
-        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True against churn",
-        verify="sightline stats idle AFTER: total_ns of alloc_or_load",
-        sources=("CUDA C++ Programming Guide: Implicit Synchronization",),
+        Loss(cost_ns=mine.cost_ns, bound_ns=mine.worst_ns, change=without),
+        Evidence(
+            [
+                *mine.evidence[:1],
+                *(
+                    f"{format_count(n)} × {name}, {format_ns(ns)}"
+                    for name, n, ns in calls.head(3).rows()
+                ),
+            ],
+            rows=mine.rows,
+            where=mine.where("alloc_or_load"),
+        ),
+        Advice(
+            fix="allocate once before the step, warm up before measuring; "
+            "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True against churn",
+            verify="sightline stats idle AFTER: total_ns of alloc_or_load",
+            cause="calls to the driver's allocator inside the step; a free waits for "
+            "the device first",
+            sources=("CUDA C++ Programming Guide: Implicit Synchronization",),
+        ),
     )

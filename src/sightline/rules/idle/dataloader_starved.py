@@ -36,13 +36,19 @@ import polars as pl
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.finding import abstain, finding
+from sightline.rules.finding import Advice, Evidence, Loss, abstain, make_finding
 from sightline.rules.gaps import claim
+from sightline.timeline import causes
 from sightline.timeline.host_ranges import loading
 from sightline.timeline.replay import think_less
 from sightline.units import format_pct
 
-RULE = Rule("dataloader-starved", "The device waits for the next batch")
+RULE = Rule(
+    "dataloader-starved",
+    "The device waits for the next batch",
+    causes=(causes.DATA_LOADING,),
+    explains_lateness=True,
+)
 
 LOADING_PCT = 10.0
 
@@ -54,30 +60,28 @@ def check(run: Run) -> Iterator[Finding]:
     if not run.rows("host_ops"):
         yield abstain(RULE, "no CPU activity was recorded: record it too")
         return
-    mine = claim(run, RULE.name, least_pct=LOADING_PCT)
+    mine = claim(run, RULE, least_pct=LOADING_PCT)
     if mine is None:
         return
 
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
         return think_less(nodes, loading(nodes, run.table("host_ops")))
 
-    yield finding(
+    yield make_finding(
         run,
         RULE,
         f"For {format_pct(mine.pct)} of the window the GPU waits for the next batch: the "
         "launching thread is inside the DataLoader.",
-        cost_ns=mine.cost_ns,
-        change=without,
-        bound_ns=mine.worst_ns,
-        evidence=mine.evidence,
-        rows=mine.rows,
-        where=mine.where("data_loading"),
-        cause="loading a batch takes longer than the device works on one"
-        + ("; it runs in the training process itself" if _in_process(mine.host_op) else ""),
-        fix="raise num_workers, set pin_memory=True and persistent_workers=True, prefetch to the "
-        "GPU on a side stream, or move decoding out of __getitem__",
-        verify="sightline stats idle AFTER: total_ns of data_loading",
-        sources=("XProf overview page: input-bound at or above 10 %",),
+        Loss(cost_ns=mine.cost_ns, bound_ns=mine.worst_ns, change=without),
+        Evidence(mine.evidence, rows=mine.rows, where=mine.where("data_loading")),
+        Advice(
+            fix="raise num_workers, set pin_memory=True and persistent_workers=True, prefetch to "
+            "the GPU on a side stream, or move decoding out of __getitem__",
+            verify="sightline stats idle AFTER: total_ns of data_loading",
+            cause="loading a batch takes longer than the device works on one"
+            + ("; it runs in the training process itself" if _in_process(mine.host_op) else ""),
+            sources=("XProf overview page: input-bound at or above 10 %",),
+        ),
     )
 
 

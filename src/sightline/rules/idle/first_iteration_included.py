@@ -35,18 +35,21 @@ import polars as pl
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.finding import finding
+from sightline.rules.finding import Advice, Evidence, Loss, make_finding
 from sightline.rules.gaps import claim
+from sightline.timeline import causes
 from sightline.timeline.host_ranges import in_ranges, usual_ns
 from sightline.timeline.replay import think_less
 from sightline.units import format_pct
 
-RULE = Rule("first-iteration-included", "The window holds the first iteration")
+RULE = Rule(
+    "first-iteration-included", "The window holds the first iteration", causes=(causes.FIRST_STEP,)
+)
 
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
-    mine = claim(run, RULE.name)
+    mine = claim(run, RULE)
     if mine is None:
         return
 
@@ -56,20 +59,18 @@ def check(run: Run) -> Iterator[Finding]:
         cut = (nodes.get_column("prev_lag_ns").fill_null(0) - usual).clip(lower_bound=0)
         return think_less(nodes, cut * beside.cast(pl.Int64))
 
-    yield finding(
+    yield make_finding(
         run,
         RULE,
         f"{format_pct(mine.pct)} of the window is idle time of the first step alone: shares over "
         "this window are not those of a usual step.",
-        cost_ns=mine.cost_ns,
-        change=without,
-        bound_ns=mine.worst_ns,
-        evidence=mine.evidence,
-        rows=mine.rows,
-        where=mine.where("host_late"),
-        cause="initialisation, autotuning or compilation on first use",
-        fix="ask about the later steps:  --window steady;  record after warm-up",
-        verify="sightline report AFTER --window steady",
+        Loss(cost_ns=mine.cost_ns, bound_ns=mine.worst_ns, change=without),
+        Evidence(mine.evidence, rows=mine.rows, where=mine.where("host_late")),
+        Advice(
+            fix="ask about the later steps:  --window steady;  record after warm-up",
+            verify="sightline report AFTER --window steady",
+            cause="initialisation, autotuning or compilation on first use",
+            sources=("PyTorch profiler: schedule(wait, warmup, active)",),
+        ),
         confidence="medium",
-        sources=("PyTorch profiler: schedule(wait, warmup, active)",),
     )

@@ -34,12 +34,13 @@ import polars as pl
 from sightline.algebra.scalars import total
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.finding import NOTABLE_PCT, finding
+from sightline.rules.finding import NOTABLE_PCT, Advice, Evidence, Loss, make_finding
 from sightline.rules.gaps import Claim
+from sightline.timeline import causes
 from sightline.timeline.gains import window_ns
 from sightline.units import format_pct
 
-RULE = Rule("gpu-idle", "The device waits")
+RULE = Rule("gpu-idle", "The device waits", causes=(causes.OTHER_IDLE,))
 
 IDLE_PCT = 15.0
 
@@ -76,7 +77,7 @@ def check(run: Run) -> Iterator[Finding]:
     idle_pct = 100 * total(breakdown, "idle_ns") / window_ns(run)
     if idle_pct <= IDLE_PCT:
         return
-    gaps = run.ask("idle_rules").filter(pl.col("rule") == RULE.name)
+    gaps = run.ask("idle_rules").filter(pl.col("rule").is_in(RULE.causes))
     for (cause,), mine in gaps.group_by("cause", maintain_order=True):
         cost = int(mine.get_column("duration_ns").sum())
         pct = 100 * cost / window_ns(run)
@@ -86,19 +87,17 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _finding(run: Run, cause: str, mine: Claim) -> Finding:
     happens, fix = _ADVICE[cause]
-    return finding(
+    return make_finding(
         run,
         RULE,
         f"For {format_pct(mine.pct)} of the window {happens}.",
-        cost_ns=mine.cost_ns,
-        change=None,
-        bound_ns=mine.worst_ns,
-        evidence=mine.evidence,
-        rows=mine.rows,
-        where=mine.where(cause),
+        Loss(cost_ns=mine.cost_ns, bound_ns=mine.worst_ns),
+        Evidence(mine.evidence, rows=mine.rows, where=mine.where(cause)),
+        Advice(
+            fix=fix,
+            verify=f"sightline stats idle AFTER: total_ns of {cause}",
+            sources=("TraceLens agent: idle above 15 %",),
+        ),
         title=f"{RULE.name}: {cause.replace('_', ' ')}",
-        fix=fix,
-        verify=f"sightline stats idle AFTER: total_ns of {cause}",
         confidence="low" if cause == "unknown" else "high" if mine.gaps.height >= 5 else "medium",
-        sources=("TraceLens agent: idle above 15 %",),
     )

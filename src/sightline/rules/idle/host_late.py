@@ -36,18 +36,19 @@ import polars as pl
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.finding import finding
+from sightline.rules.finding import Advice, Evidence, Loss, make_finding
 from sightline.rules.gaps import claim
+from sightline.timeline import causes
 from sightline.timeline.host_ranges import in_ranges, usual_ns
 from sightline.timeline.replay import think_less
 from sightline.units import format_pct
 
-RULE = Rule("host-late", "The host launches late")
+RULE = Rule("host-late", "The host launches late", causes=(causes.HOST,), explains_lateness=True)
 
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
-    mine = claim(run, RULE.name)
+    mine = claim(run, RULE)
     if mine is None:
         return
 
@@ -62,22 +63,22 @@ def check(run: Run) -> Iterator[Finding]:
         ).to_series()
         return think_less(nodes, cut)
 
-    yield finding(
+    yield make_finding(
         run,
         RULE,
         f"For {format_pct(mine.pct)} of the window the GPU waits for work that the host launches "
         "late: its thread was busy with something else.",
-        cost_ns=mine.cost_ns,
-        change=without,
-        bound_ns=mine.worst_ns,
-        evidence=mine.evidence,
-        rows=mine.rows,
-        where={**mine.where("host_late"), "op": mine.host_op},
-        cause="the recording shows no wait, loading or allocation there: the thread computed, or "
-        "did not run",
-        fix="look at what the host was in (host_op of sightline stats idle_rules), move it to "
-        "another thread or process, or out of the step",
-        verify="sightline stats idle AFTER: total_ns of host_late",
+        Loss(cost_ns=mine.cost_ns, bound_ns=mine.worst_ns, change=without),
+        Evidence(
+            mine.evidence, rows=mine.rows, where={**mine.where("host_late"), "op": mine.host_op}
+        ),
+        Advice(
+            fix="look at what the host was in (host_op of sightline stats idle_rules), move it to "
+            "another thread or process, or out of the step",
+            verify="sightline stats idle AFTER: total_ns of host_late",
+            cause="the recording shows no wait, loading or allocation there: the thread computed, "
+            "or did not run",
+            sources=("HolisticTraceAnalysis: host_wait",),
+        ),
         confidence="medium",
-        sources=("HolisticTraceAnalysis: host_wait",),
     )

@@ -32,36 +32,43 @@ from collections.abc import Iterator
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.finding import finding
+from sightline.rules.finding import Advice, Evidence, Loss, make_finding
 from sightline.rules.gaps import claim
+from sightline.timeline import causes
+from sightline.timeline.api_calls import loads_code
 from sightline.timeline.host_ranges import compiling, not_compiling
 from sightline.units import format_pct
 
-RULE = Rule("jit-or-module-load-in-window", "Code is loaded or compiled inside the window")
-
-_LOADS = r"ModuleLoad|ModuleUnload|LibraryLoad|LinkCreate|LinkComplete|ModuleGetFunction"
+RULE = Rule(
+    "jit-or-module-load-in-window",
+    "Code is loaded or compiled inside the window",
+    causes=(causes.CODE_LOADING,),
+    explains_lateness=True,
+)
 
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
-    mine = claim(run, RULE.name)
+    mine = claim(run, RULE)
     if mine is None:
         return
     ranges = compiling(run)
 
-    yield finding(
+    yield make_finding(
         run,
         RULE,
         f"For {format_pct(mine.pct)} of the window the GPU waits while the host loads or compiles "
         "code.",
-        cost_ns=mine.cost_ns,
-        change=lambda nodes: not_compiling(nodes, ranges, mine.gaps, _LOADS),
-        bound_ns=mine.worst_ns,
-        evidence=mine.evidence,
-        rows=mine.rows,
-        where=mine.where("alloc_or_load"),
-        cause="kernels are used for the first time inside the window",
-        fix="warm up with every shape before measuring; CUDA_MODULE_LOADING=EAGER for servers",
-        verify="sightline stats idle AFTER: total_ns of alloc_or_load",
-        sources=("CUDA C++ Programming Guide: Lazy Loading",),
+        Loss(
+            cost_ns=mine.cost_ns,
+            bound_ns=mine.worst_ns,
+            change=lambda nodes: not_compiling(nodes, ranges, mine.gaps, loads_code),
+        ),
+        Evidence(mine.evidence, rows=mine.rows, where=mine.where("alloc_or_load")),
+        Advice(
+            fix="warm up with every shape before measuring; CUDA_MODULE_LOADING=EAGER for servers",
+            verify="sightline stats idle AFTER: total_ns of alloc_or_load",
+            cause="kernels are used for the first time inside the window",
+            sources=("CUDA C++ Programming Guide: Lazy Loading",),
+        ),
     )

@@ -40,13 +40,19 @@ from sightline.algebra.lookup import row_of
 from sightline.algebra.scalars import total
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.finding import abstain, finding
+from sightline.rules.finding import Advice, Evidence, Loss, abstain, make_finding
 from sightline.rules.gaps import claim
+from sightline.timeline import causes
 from sightline.timeline.host_ranges import loading
 from sightline.timeline.replay import calls_free, is_finish, think_less
 from sightline.units import format_count, format_ns, format_pct
 
-RULE = Rule("launch-bound", "The host cannot launch work as fast as the device does it")
+RULE = Rule(
+    "launch-bound",
+    "The host cannot launch work as fast as the device does it",
+    causes=(causes.LAUNCHES,),
+    explains_lateness=True,
+)
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -56,7 +62,7 @@ def check(run: Run) -> Iterator[Finding]:
     if not run.rows("host_ops"):
         yield abstain(RULE, "no launch calls were recorded: record CPU activity too")
         return
-    mine = claim(run, RULE.name, least_pct=0.0)
+    mine = claim(run, RULE, least_pct=0.0)
     if mine is None:
         return
     bound = run.ask("launch_pressure").filter("launch_bound").sort("late_idle_ns", descending=True)
@@ -67,30 +73,32 @@ def check(run: Run) -> Iterator[Finding]:
         kept = loading(nodes, run.table("host_ops"))
         return think_less(free, nodes.get_column("prev_lag_ns").fill_null(0) - kept)
 
-    yield finding(
+    yield make_finding(
         run,
         RULE,
         "The GPU finishes each operation before the host has launched the next: "
         f"median operation {format_ns(worst['median_op_ns'])}, median launch interval "
         f"{format_ns(worst['median_interval_ns'])}; the queue was empty at "
         f"{format_count(worst['empty_queue'])} of {format_count(worst['launches'])} launches.",
-        cost_ns=mine.cost_ns,
-        change=without,
-        bound_ns=mine.worst_ns,
-        evidence=[f"host time in  {line}" for line in _host_time(run, worst["rank"])],
-        rows=mine.rows,
-        where={
-            **mine.where("host_late"),
-            "ranks": bound.get_column("rank").unique().sort().to_list(),
-        },
-        cause="launching an operation costs the host more than doing it costs the device"
-        + _steady(run),
-        fix='replay the step as a CUDA graph: torch.compile(model, mode="reduce-overhead"), or '
-        "larger batches if latency allows",
-        verify="sightline stats breakdown AFTER: idle_pct under 15",
-        sources=(
-            "TraceLens agent: idle above 15 %",
-            "PyTorch: Accelerating PyTorch with CUDA Graphs",
+        Loss(cost_ns=mine.cost_ns, bound_ns=mine.worst_ns, change=without),
+        Evidence(
+            [f"host time in  {line}" for line in _host_time(run, worst["rank"])],
+            rows=mine.rows,
+            where={
+                **mine.where("host_late"),
+                "ranks": bound.get_column("rank").unique().sort().to_list(),
+            },
+        ),
+        Advice(
+            fix='replay the step as a CUDA graph: torch.compile(model, mode="reduce-overhead"), or '
+            "larger batches if latency allows",
+            verify="sightline stats breakdown AFTER: idle_pct under 15",
+            cause="launching an operation costs the host more than doing it costs the device"
+            + _steady(run),
+            sources=(
+                "TraceLens agent: idle above 15 %",
+                "PyTorch: Accelerating PyTorch with CUDA Graphs",
+            ),
         ),
         confidence="high" if worst["launches"] >= 100 else "medium",
     )

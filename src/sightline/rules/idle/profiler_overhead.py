@@ -32,18 +32,19 @@ import polars as pl
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.finding import finding
+from sightline.rules.finding import Advice, Evidence, Loss, make_finding
 from sightline.rules.gaps import claim
+from sightline.timeline import causes
 from sightline.timeline.host_ranges import in_ranges
 from sightline.timeline.replay import think_less
 from sightline.units import format_pct
 
-RULE = Rule("profiler-overhead", "The profiler makes the device wait")
+RULE = Rule("profiler-overhead", "The profiler makes the device wait", causes=(causes.PROFILER,))
 
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
-    mine = claim(run, RULE.name)
+    mine = claim(run, RULE)
     if mine is None:
         return
 
@@ -51,18 +52,16 @@ def check(run: Run) -> Iterator[Finding]:
         overhead = run.table("host_ops").filter(pl.col("layer") == "overhead")
         return think_less(nodes, in_ranges(nodes, overhead, ["rank"]))
 
-    yield finding(
+    yield make_finding(
         run,
         RULE,
         f"For {format_pct(mine.pct)} of the window the GPU waits for the profiler.",
-        cost_ns=mine.cost_ns,
-        change=without,
-        bound_ns=mine.worst_ns,
-        evidence=mine.evidence,
-        rows=mine.rows,
-        where=mine.where("profiler_overhead"),
-        cause="the profiler flushes its buffers or instruments code inside the window",
-        fix="record fewer steps or without stacks; do not optimise this away",
-        verify="sightline stats idle AFTER: total_ns of profiler_overhead",
-        sources=("CUPTI: CUpti_ActivityOverhead",),
+        Loss(cost_ns=mine.cost_ns, bound_ns=mine.worst_ns, change=without),
+        Evidence(mine.evidence, rows=mine.rows, where=mine.where("profiler_overhead")),
+        Advice(
+            fix="record fewer steps or without stacks; do not optimise this away",
+            verify="sightline stats idle AFTER: total_ns of profiler_overhead",
+            cause="the profiler flushes its buffers or instruments code inside the window",
+            sources=("CUPTI: CUpti_ActivityOverhead",),
+        ),
     )

@@ -41,8 +41,8 @@ import polars as pl
 from sightline.algebra.scalars import total
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.finding import MAX_ROWS, NOTABLE_PCT, finding
-from sightline.timeline.gains import gain as replayed
+from sightline.rules.finding import MAX_ROWS, NOTABLE_PCT, Advice, Evidence, Loss, make_finding
+from sightline.timeline.gains import replay_gain as replayed
 from sightline.timeline.gains import window_ns
 from sightline.timeline.replay import is_finish, without_waits
 from sightline.units import format_count, format_ns, format_pct
@@ -72,7 +72,7 @@ def check(run: Run) -> Iterator[Finding]:
         pl.coalesce("category", "name").str.contains("(?i)command buffer full"),
     )
     seen = buffers.select(pl.len()).collect().item()
-    found = finding(
+    found = make_finding(
         run,
         RULE,
         f"Launch calls wait for room in a full queue ({some}); "
@@ -81,20 +81,22 @@ def check(run: Run) -> Iterator[Finding]:
             if gained
             else "the device limits, and nothing is lost by it."
         ),
-        cost_ns=gained,
-        change=None,
-        bound_ns=gained,
-        evidence=[
-            f"the calls block for {format_pct(100 * waited / window_ns(run))} of the window",
-            *([f"{format_count(seen)} × command buffer full, as recorded"] if seen else []),
-        ],
-        rows=blocked.head(MAX_ROWS).to_dicts(),
-        where={"ranks": blocked.get_column("rank").unique().sort().to_list()},
-        cause="one thread feeds a stream faster than its device works it off",
-        fix="launch the other stream's or device's work first or from its own thread, or capture "
-        "the burst as one CUDA graph",
-        verify="sightline findings AFTER: no queue-full above info",
-        sources=("HolisticTraceAnalysis: a queue blocks at 1024 operations",),
+        Loss(cost_ns=gained, bound_ns=gained),
+        Evidence(
+            [
+                f"the calls block for {format_pct(100 * waited / window_ns(run))} of the window",
+                *([f"{format_count(seen)} × command buffer full, as recorded"] if seen else []),
+            ],
+            rows=blocked.head(MAX_ROWS).to_dicts(),
+            where={"ranks": blocked.get_column("rank").unique().sort().to_list()},
+        ),
+        Advice(
+            fix="launch the other stream's or device's work first or from its own thread, or "
+            "capture the burst as one CUDA graph",
+            verify="sightline findings AFTER: no queue-full above info",
+            cause="one thread feeds a stream faster than its device works it off",
+            sources=("HolisticTraceAnalysis: a queue blocks at 1024 operations",),
+        ),
         confidence="medium",
     )
     yield replace(found, method="replay of the dependency graph without it")

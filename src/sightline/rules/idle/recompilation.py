@@ -41,37 +41,45 @@ import polars as pl
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.finding import finding
+from sightline.rules.finding import Advice, Evidence, Loss, make_finding
 from sightline.rules.gaps import claim
-from sightline.timeline.host_ranges import COMPILING, compiling, not_compiling
+from sightline.timeline import causes
+from sightline.timeline.host_ranges import compiling, is_compiler, not_compiling
 from sightline.units import format_count, format_ns, format_pct
 
-RULE = Rule("recompilation", "The program compiles again in steady state")
+RULE = Rule(
+    "recompilation", "The program compiles again in steady state", causes=(causes.RECOMPILATION,)
+)
 
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
-    mine = claim(run, RULE.name)
+    mine = claim(run, RULE)
     if mine is None:
         return
     ranges = compiling(run)
 
-    yield finding(
+    yield make_finding(
         run,
         RULE,
         f"For {format_pct(mine.pct)} of the window the GPU waits while the host compiles: "
         f"{format_count(mine.gaps.height)} times.",
-        cost_ns=mine.cost_ns,
-        change=lambda nodes: not_compiling(nodes, ranges, mine.gaps, COMPILING),
-        bound_ns=mine.worst_ns,
-        evidence=[mine.evidence[0], *_what(ranges)],
-        rows=mine.rows,
-        where=mine.where("compilation"),
-        cause="a guard failed or a shape was new: the recording shows that it compiles, not why",
-        fix="TORCH_LOGS=recompiles names the reason; then mark_dynamic, pad to few shapes, or keep "
-        "changing Python values out of the compiled function",
-        verify="sightline stats idle_rules AFTER: no gap of rule recompilation",
-        sources=("PyTorch: Dealing with Recompilations",),
+        Loss(
+            cost_ns=mine.cost_ns,
+            bound_ns=mine.worst_ns,
+            change=lambda nodes: not_compiling(nodes, ranges, mine.gaps, is_compiler),
+        ),
+        Evidence(
+            [mine.evidence[0], *_what(ranges)], rows=mine.rows, where=mine.where("compilation")
+        ),
+        Advice(
+            fix="TORCH_LOGS=recompiles names the reason; then mark_dynamic, pad to few shapes, or "
+            "keep changing Python values out of the compiled function",
+            verify="sightline stats idle_rules AFTER: no gap of rule recompilation",
+            cause="a guard failed or a shape was new: the recording shows that it "
+            "compiles, not why",
+            sources=("PyTorch: Dealing with Recompilations",),
+        ),
     )
 
 

@@ -35,48 +35,53 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from sightline.algebra.lookup import Texts
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.finding import finding
+from sightline.rules.finding import Advice, Evidence, Loss, make_finding
 from sightline.rules.gaps import claim
+from sightline.timeline import causes
+from sightline.timeline.api_calls import allocates
 from sightline.timeline.copies import SMALL_BYTES
 from sightline.timeline.replay import is_finish, without_ops, without_waits
-from sightline.timeline.waits import ALLOCATING
 from sightline.units import format_count, format_pct
 
-RULE = Rule("sync-in-step", "The host waits for the device inside the step")
+RULE = Rule(
+    "sync-in-step",
+    "The host waits for the device inside the step",
+    causes=(causes.SYNCHRONISATION,),
+    explains_lateness=True,
+)
 
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
-    mine = claim(run, RULE.name)
+    mine = claim(run, RULE)
     if mine is None:
         return
     read_back = _read_back(run)
 
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
-        allocates = nodes.get_column("name").str.contains(ALLOCATING)
-        return without_waits(without_ops(nodes, read_back), is_finish(nodes) & ~allocates)
+        waits = is_finish(nodes) & ~allocates(Texts(nodes.get_column("name")))
+        return without_waits(without_ops(nodes, read_back), waits)
 
     callers = _callers(run)
-    yield finding(
+    yield make_finding(
         run,
         RULE,
         f"For {format_pct(mine.pct)} of the window the GPU has nothing queued, because the host "
         "had waited for it.",
-        cost_ns=mine.cost_ns,
-        change=without,
-        bound_ns=mine.worst_ns,
-        evidence=[*mine.evidence[:1], *callers],
-        rows=mine.rows,
-        where=mine.where("host_sync"),
-        cause="values are read back or the device is waited for inside the step"
-        if read_back.len()
-        else "the device is waited for inside the step",
-        fix="take .item(), .cpu(), print(loss) and synchronize() out of the step; read values back "
-        "one step later, with non_blocking=True",
-        verify="sightline stats idle AFTER: total_ns of host_sync",
-        sources=("PyTorch Performance Tuning Guide", "CUDA Runtime API"),
+        Loss(cost_ns=mine.cost_ns, bound_ns=mine.worst_ns, change=without),
+        Evidence([*mine.evidence[:1], *callers], rows=mine.rows, where=mine.where("host_sync")),
+        Advice(
+            fix="take .item(), .cpu(), print(loss) and synchronize() out of the step; read values "
+            "back one step later, with non_blocking=True",
+            verify="sightline stats idle AFTER: total_ns of host_sync",
+            cause="values are read back or the device is waited for inside the step"
+            if read_back.len()
+            else "the device is waited for inside the step",
+            sources=("PyTorch Performance Tuning Guide", "CUDA Runtime API"),
+        ),
     )
 
 

@@ -35,17 +35,22 @@ import polars as pl
 from sightline.algebra.scalars import total
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.finding import finding
+from sightline.rules.finding import Advice, Evidence, Loss, make_finding
 from sightline.rules.gaps import claim
+from sightline.timeline import causes
 from sightline.timeline.replay import is_op
 from sightline.units import format_count, format_pct
 
-RULE = Rule("tiny-kernels", "Kernels are so short that the gaps between them count")
+RULE = Rule(
+    "tiny-kernels",
+    "Kernels are so short that the gaps between them count",
+    causes=(causes.SHORT_KERNELS,),
+)
 
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
-    mine = claim(run, RULE.name)
+    mine = claim(run, RULE)
     if mine is None:
         return
     after = mine.gaps.get_column("after_id")
@@ -57,22 +62,24 @@ def check(run: Run) -> Iterator[Finding]:
             for lag in ("prev_lag_ns", "residual_ns")
         )
 
-    yield finding(
+    yield make_finding(
         run,
         RULE,
         f"{format_pct(mine.pct)} of the window is gaps between queued kernels that are hardly "
         "longer than the gaps.",
-        cost_ns=mine.cost_ns,
-        change=without,
-        bound_ns=mine.worst_ns,
-        evidence=[
-            *mine.evidence[:1],
-            f"{format_count(total(run.ask('kernels'), 'instances'))} kernels",
-        ],
-        rows=mine.rows,
-        where=mine.where("micro_gap"),
-        cause="the work is cut into kernels of a few µs",
-        fix="fuse them: torch.compile, foreach and fused optimizers, or larger batches",
-        verify="sightline stats idle AFTER: total_ns of in_graph and micro_gap",
-        sources=("TraceLens agent: short kernels below 10 µs",),
+        Loss(cost_ns=mine.cost_ns, bound_ns=mine.worst_ns, change=without),
+        Evidence(
+            [
+                *mine.evidence[:1],
+                f"{format_count(total(run.ask('kernels'), 'instances'))} kernels",
+            ],
+            rows=mine.rows,
+            where=mine.where("micro_gap"),
+        ),
+        Advice(
+            fix="fuse them: torch.compile, foreach and fused optimizers, or larger batches",
+            verify="sightline stats idle AFTER: total_ns of in_graph and micro_gap",
+            cause="the work is cut into kernels of a few µs",
+            sources=("TraceLens agent: short kernels below 10 µs",),
+        ),
     )

@@ -7,14 +7,13 @@ from typing import Any
 
 import polars as pl
 
-from sightline.algebra.lookup import kept, named, row_of
-from sightline.algebra.order import sorted_by
+from sightline.algebra.lookup import kept, named, row_of, telling
 from sightline.algebra.scalars import largest
 from sightline.algebra.trees import nearest_ancestor
 from sightline.algebra.window import starting_in
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.finding import MAX_ROWS, NOTABLE_PCT, finding
+from sightline.rules.finding import MAX_ROWS, NOTABLE_PCT, Advice, Evidence, Loss, make_finding
 from sightline.text import kernel_name
 from sightline.timeline.gains import window_ns
 from sightline.timeline.replay import is_op, scaled, without_ops
@@ -54,8 +53,9 @@ def _kernels(run: Run) -> pl.DataFrame:
     ops = run.table("device_ops")
     ops = kept(ops.select(_COLUMNS), ops.get_column("kind") == "kernel")
     inside = starting_in(ops, run.ask("windows"))
-    lane = ("rank", "device_id", "stream_id")
-    return sorted_by(inside, lane, ("start_ns", "device_op_id")).with_columns(length=LENGTH)
+    lane = telling(("rank", "device_id", "stream_id"), inside)
+    in_order = inside.sort(*lane, "start_ns", "device_op_id", maintain_order=True)
+    return in_order.with_columns(length=LENGTH)
 
 
 def with_shapes(run: Run, kernels: pl.DataFrame) -> pl.DataFrame:
@@ -112,20 +112,13 @@ def kernel_finding(
         )
         return scaled(fewer, pl.select(pl.when(is_op(nodes)).then(factor)).to_series())
 
-    return finding(
+    return make_finding(
         run,
         rule,
         summary.format(share=format_pct(pct)),
-        cost_ns=cost,
-        change=without,
-        bound_ns=worst,
-        evidence=[*_lines(shorter), *extra],
-        rows=_rows(shorter),
-        where=_where(shorter),
-        cause=cause,
-        fix=fix,
-        verify=verify,
-        sources=sources,
+        Loss(cost_ns=cost, bound_ns=worst, change=without),
+        Evidence([*_lines(shorter), *extra], rows=_rows(shorter), where=_where(shorter)),
+        Advice(fix=fix, verify=verify, cause=cause, sources=sources),
         confidence=confidence,
     )
 

@@ -2,4 +2,4 @@
 
 from sightline.registry import Family
 
-FAMILY = Family("ncu", "Profiled kernels")
+FAMILY = Family("ncu", "Profiled kernels", share_of="profiled kernel time")

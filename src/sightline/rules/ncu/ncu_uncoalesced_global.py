@@ -32,40 +32,23 @@ from collections.abc import Iterator
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.ncu._excess import worst_places
-from sightline.rules.ncu._shared import Hit, cases, findings
-from sightline.units import format_count, format_pct
+from sightline.rules.ncu._uncoalesced import Access, find_uncoalesced
 
 RULE = Rule("ncu-uncoalesced-global", "Global accesses fetch more than they use")
-EXCESS_PCT = 5.0
-_ALL = "memory_l2_theoretical_sectors_global"
-_IDEAL = "memory_l2_theoretical_sectors_global_ideal"
-_WEIGHT = "lts__throughput.avg.pct_of_peak_sustained_elapsed"
+_ACCESS = Access(
+    moved="memory_l2_theoretical_sectors_global",
+    needed="memory_l2_theoretical_sectors_global_ideal",
+    throughput="lts__throughput.avg.pct_of_peak_sustained_elapsed",
+    things="sectors",
+)
 
 
 def check(run: Run) -> Iterator[Finding]:
     """One finding per kernel name."""
-    if not cases(run, (_ALL, _IDEAL), "--section SourceCounters"):
-        return
-    every = cases(run, (_ALL, _IDEAL, _WEIGHT), "")
-    places = worst_places(run, _ALL, _IDEAL)
-    hits = []
-    for case in every:
-        total, ideal = case.get(_ALL), case.get(_IDEAL)
-        if not total or ideal is None or 100 * (total - ideal) / total < EXCESS_PCT:
-            continue
-        share = 100 * (total - ideal) / total
-        evidence = f"{format_count(round(total - ideal))} of {format_count(round(total))} sectors"
-        if case.kernel_id in places:
-            evidence += f", most by {places[case.kernel_id]}"
-        weight = case.get(_WEIGHT)
-        hits.append(Hit(case, share, 100.0 if weight is None else weight, evidence))
-    yield from findings(
+    yield from find_uncoalesced(
+        run,
         RULE,
-        hits,
-        every,
-        lambda h: f"{format_pct(h.local_pct)} of the sectors are needless: {h.evidence}.",
+        _ACCESS,
         "let neighbouring threads access neighbouring addresses; use structures of arrays; stage "
         "through shared memory",
-        "sightline stats memory_hierarchy AFTER: sectors beyond the ideal",
     )

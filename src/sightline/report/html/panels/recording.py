@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline import __version__, registry
+from sightline import registry
 from sightline.model.columns import Column
 from sightline.report.html import blocks
 from sightline.report.html.declare import Block, Panel, View
 from sightline.text import printable
+from sightline.version import __version__
 
 PANEL = Panel("recording", "Recording", 1000, needs_findings=True)
 

@@ -8,10 +8,9 @@ from typing import Any
 import polars as pl
 
 from sightline.algebra.lanes import in_lanes, thinned
-from sightline.algebra.lookup import numbered, places
+from sightline.algebra.lookup import numbered, row_of
 from sightline.flames.names import readable
 from sightline.model.run import Run
-from sightline.model.store import ID_SHIFT
 from sightline.report.html.timeline.details import device_details, host_details
 from sightline.text import printable
 from sightline.timeline.classes import with_class
@@ -278,6 +277,6 @@ def _linked(events: pl.DataFrame) -> pl.DataFrame:
     """`link`: place of the launching call among the events, plus 1; 0 is none."""
     ids = events.get_column("id")
     calls = ((events.get_column("class") >= 3) & ids.is_not_null()).arg_true()
-    (found,) = places(ids.gather(calls), [events.get_column("link")], 1 << ID_SHIFT)
+    found = row_of(ids.gather(calls), events.get_column("link"))
     at = calls.cast(pl.Int64).gather(found) + 1
     return events.with_columns(link=at.fill_null(0)).drop("id", "level")

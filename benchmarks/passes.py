@@ -1,0 +1,389 @@
+"""Compares each compiled pass over columns with plain Polars.
+
+    python benchmarks/passes.py [--rows N] [--rounds N] [NAME...]
+
+Both sides answer the same question about the same frames, and their answers are compared before
+anything is timed. Rounds alternate between the two, so that other load on the machine slows both;
+the figures are medians in ms and their ratio (above 1: ours is faster). The frames look like those
+that analyses ask about: ranges of one thread or of many, in the orders of recordings, and shuffled.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from sightline._native import edges as native_edges
+from sightline.algebra.arrow import columns, numbers
+from sightline.algebra.intervals import clip, covered, partition
+from sightline.algebra.latest import latest
+from sightline.algebra.lookup import first_row, row_of
+from sightline.algebra.nesting import with_tree
+from sightline.model.store import ID_SHIFT
+from sightline.timeline import graph
+from sightline.timeline.replay import replay
+
+SPAN_NS = 60_000_000_000  # a minute: times of a million events seldom tie
+THREAD = ["rank", "pid", "tid"]
+
+
+class Case(NamedTuple):
+    """One question about given frames, and both ways to answer it."""
+
+    name: str
+    frames: str
+    ours: Callable[[], Any]
+    polars: Callable[[], Any] | None  # None where a loop over rows is all that answers it
+
+
+# Plain Polars
+
+
+def latest_in_polars(
+    queries: pl.DataFrame,
+    at: str,
+    events: pl.DataFrame,
+    time: str,
+    by: list[str],
+    ties: tuple[str, ...] = (),
+) -> pl.Series:
+    """`latest` by an as-of join; both sides are sorted where they are not."""
+    known = events.select(*by, *ties, _time=time, _row=pl.int_range(pl.len())).drop_nulls(
+        [*by, "_time"]
+    )
+    if ties or not known.get_column("_time").is_sorted():
+        known = known.sort("_time", *ties, maintain_order=True)
+    asked = queries.select(*by, _time=at, _query=pl.int_range(pl.len())).drop_nulls()
+    if not asked.get_column("_time").is_sorted():
+        asked = asked.sort("_time")
+    found = asked.join_asof(
+        known.select(*by, "_time", "_row"), on="_time", by=by or None, check_sortedness=False
+    )
+    nothing = pl.repeat(None, queries.height, dtype=pl.Int64, eager=True)
+    return nothing.scatter(found.get_column("_query"), found.get_column("_row"))
+
+
+def latest_by_search(queries: pl.DataFrame, at: str, events: pl.DataFrame, time: str) -> pl.Series:
+    """`latest` of one group by a binary search, which Polars has for a whole column."""
+    known = events.select(_time=time, _row=pl.int_range(pl.len()))
+    if not known.get_column("_time").is_sorted():
+        known = known.sort("_time", maintain_order=True)
+    last = known.get_column("_time").search_sorted(queries.get_column(at), side="right")
+    last = last.cast(pl.Int64) - 1
+    return known.get_column("_row").gather(pl.select(pl.when(last >= 0).then(last)).to_series())
+
+
+def row_of_in_polars(ids: pl.Series, wanted: pl.Series) -> pl.Series:
+    known = ids.alias("id").to_frame().with_row_index("row")
+    asked = wanted.alias("id").to_frame()
+    return (
+        asked.join(known, on="id", how="left", maintain_order="left")
+        .get_column("row")
+        .cast(pl.Int64)
+    )
+
+
+def row_of_by_search(ids: pl.Series, wanted: pl.Series) -> pl.Series:
+    found = ids.search_sorted(wanted).cast(pl.Int64)
+    at = pl.select(pl.when(found < ids.len()).then(found)).to_series()
+    return pl.select(pl.when(ids.gather(at) == wanted).then(at)).to_series()
+
+
+def first_row_in_polars(
+    known: pl.DataFrame, wanted: pl.DataFrame, number: str, by: list[str]
+) -> pl.Series:
+    on = [*by, number]
+    rows = known.select(on).with_row_index("row").unique(on, keep="first")
+    found = wanted.select(on).join(rows, on=on, how="left", maintain_order="left")
+    return found.get_column("row").cast(pl.Int64)
+
+
+def partition_in_polars(
+    frame: pl.DataFrame, windows: pl.DataFrame, by: list[str], classes: list[str]
+) -> pl.DataFrame:
+    """What a class covers together with those before it, less what those before it cover."""
+    inside = clip(frame.select(*by, "start_ns", "end_ns", "class_"), windows, by)
+    length = pl.col("window_end_ns") - pl.col("window_start_ns")
+    found = windows.select(*by, window_ns=length, before=pl.lit(0, pl.Int64))
+    for place, name in enumerate(classes):
+        own = covered(inside.filter(pl.col("class_").is_in(classes[: place + 1])), by)
+        found = (
+            found.join(own, on=by, how="left", nulls_equal=True, maintain_order="left")
+            .with_columns(pl.col("covered_ns").fill_null(0))
+            .with_columns((pl.col("covered_ns") - pl.col("before")).alias(f"{name}_ns"))
+            .drop("before")
+            .rename({"covered_ns": "before"})
+        )
+    idle = pl.col("window_ns") - pl.col("before")
+    return found.with_columns(idle_ns=idle).drop("before").sort(by)
+
+
+def edges_in_polars(given: pl.DataFrame) -> pl.DataFrame:
+    """`native.edges`: one sort, three joins, and the residual as one expression."""
+    nodes = given.with_row_index("row").sort("moment", "turn", "uid", maintain_order=True)
+    nodes = nodes.with_row_index("place").with_columns(pl.col("place").cast(pl.Int64))
+    known = nodes.select("uid", before="place", from_start="start_ns", from_end="end_ns")
+    earliest = []
+    for edge in graph.EDGES:
+        moment = "from_start" if edge == "launch" else "from_end"
+        apart = pl.col("start_ns") - pl.col(moment)
+        lag = pl.min_horizontal(f"{edge}_lag_ns", apart)
+        nodes = (
+            nodes.join(
+                known, left_on=f"{edge}_uid", right_on="uid", how="left", maintain_order="left"
+            )
+            .with_columns(pl.when(pl.col("before") < pl.col("place")).then("before").alias(edge))
+            .with_columns(
+                pl.when(pl.col(edge).is_not_null()).then(pl.col(moment) + lag).alias(f"from_{edge}")
+            )
+            .drop("before", "from_start", "from_end")
+        )
+        earliest.append(f"from_{edge}")
+    residual = pl.col("start_ns") - pl.max_horizontal(earliest).fill_null(0)
+    return nodes.select(pl.col("row").cast(pl.Int64), *graph.EDGES, residual_ns=residual)
+
+
+def edges(nodes: pl.DataFrame) -> pl.DataFrame:
+    """What `graph` asks of compiled code."""
+    return columns(native_edges(numbers(nodes), 4 << ID_SHIFT))
+
+
+# Frames
+
+
+def drawn(rows: int, below: int, seed: int) -> pl.Series:
+    """Whole numbers below a limit, the same each time."""
+    numbers = pl.int_range(rows, eager=True).hash(seed) % below
+    return numbers.cast(pl.Int64)
+
+
+IN_TIME, BY_THREAD, SHUFFLED = "in order of time", "thread by thread", "shuffled"
+
+
+def calls(rows: int, threads: int, order: str = IN_TIME) -> pl.DataFrame:
+    """Ranges of so many threads."""
+    tid = drawn(rows, threads, 1)
+    frame = pl.DataFrame(
+        {
+            "rank": pl.repeat(0, rows, dtype=pl.Int64, eager=True),
+            "pid": tid // 4,
+            "tid": tid,
+            "start_ns": drawn(rows, SPAN_NS, 2).sort(),
+            "length": drawn(rows, 100_000, 3),
+            "id": pl.int_range(rows, eager=True),
+        }
+    ).select(pl.exclude("length"), end_ns=pl.col("start_ns") + pl.col("length"))
+    return in_order(frame, order)
+
+
+def in_order(frame: pl.DataFrame, order: str) -> pl.DataFrame:
+    if order == BY_THREAD:
+        return frame.sort("tid", maintain_order=True)
+    return frame.sample(fraction=1, shuffle=True, seed=5) if order == SHUFFLED else frame
+
+
+def nested_ranges(rows: int, threads: int) -> pl.DataFrame:
+    """Ranges of which each fourth one holds the three after it."""
+    place = pl.int_range(rows, eager=True)
+    inner = place % 4
+    start = (
+        place // 4 * 1000 + pl.select(pl.when(inner > 0).then(inner * 200).otherwise(0)).to_series()
+    )
+    length = pl.select(pl.when(inner == 0).then(900).otherwise(100)).to_series()
+    return pl.DataFrame(
+        {"pid": 0, "tid": place // 4 % threads, "start_ns": start, "end_ns": start + length}
+    )
+
+
+def dependency_nodes(rows: int) -> pl.DataFrame:
+    """What compiled code makes a graph of: calls, then the operations that they launch."""
+    place = pl.int_range(rows, eager=True)
+    return (
+        pl.DataFrame({"place": place, "wait": drawn(rows, 100, 4)})
+        .select(
+            moment=pl.col("place") * 1000,
+            turn=pl.when(pl.col("place") % 2 == 0).then(2).otherwise(0).cast(pl.Int64),
+            uid=pl.col("place") * 4 + pl.col("place") % 2 * 2,
+            prev_uid=pl.when(pl.col("place") > 1).then(
+                (pl.col("place") - 2) * 4 + pl.col("place") % 2 * 2
+            ),
+            prev_lag_ns=pl.lit(500, pl.Int64),
+            launch_uid=pl.when(pl.col("place") % 2 == 1).then((pl.col("place") - 1) * 4),
+            launch_lag_ns=pl.lit(900, pl.Int64),
+            wait_uid=pl.when(
+                (pl.col("wait") == 0) & (pl.col("place") % 2 == 1) & (pl.col("place") > 40)
+            ).then((pl.col("place") - 40) * 4 + 2),
+            wait_lag_ns=pl.lit(200, pl.Int64),
+            start_ns=pl.col("place") * 1000,
+            end_ns=pl.col("place") * 1000 + 800,
+        )
+        .sort(pl.col("uid") % 4, maintain_order=True)
+    )
+
+
+# Cases
+
+
+def latest_cases(rows: int) -> Iterator[Case]:
+    for threads in (1, 64):
+        for order in orders(threads):
+            for share in (1, 10):
+                events = calls(rows, threads, order)
+                asked = calls(rows // share, threads).select(*THREAD, at="end_ns")
+                by = THREAD[: 1 if threads == 1 else 3]
+                given = (asked, "at", events, "start_ns", by)
+                frames = f"{describe(threads, order)}, {rows // share:,} asked in order"
+                yield Case(
+                    "latest", frames, partial(latest, *given), partial(latest_in_polars, *given)
+                )
+                if threads == 1:
+                    yield Case(
+                        "latest (search_sorted)",
+                        frames,
+                        partial(latest, *given),
+                        partial(latest_by_search, *given[:4]),
+                    )
+        events = calls(rows, threads)
+        given = (events, "start_ns", events, "end_ns", THREAD[: 1 if threads == 1 else 3], ("id",))
+        yield Case(
+            "latest",
+            f"{describe(threads, IN_TIME)}, by end, ties by id",
+            partial(latest, *given),
+            partial(latest_in_polars, *given),
+        )
+
+
+def lookup_cases(rows: int) -> Iterator[Case]:
+    ids = pl.int_range(rows, eager=True)
+    # Calls are one of three ranges, and each thread's ids are consecutive; operations ask in the
+    # order of their launches, which come from four threads in turn.
+    launching = pl.DataFrame({"id": ids * 3, "thread": ids * 4 // rows})
+    in_turn = launching.select(
+        pl.col("id").sort_by(pl.int_range(pl.len()).over("thread"))
+    ).to_series()
+    questions = (
+        ("all ids, asked in order", ids, ids),
+        ("all ids, asked by four threads in turn", ids, in_turn // 3),
+        ("every third id, asked in order", launching["id"], launching["id"]),
+        ("every third id, asked by four threads in turn", launching["id"], in_turn),
+        ("all ids, asked shuffled", ids, ids.shuffle(seed=3)),
+        ("every third id, asked shuffled", launching["id"], launching["id"].shuffle(seed=3)),
+    )
+    for frames, known, wanted in questions:
+        for how, other in (("join", row_of_in_polars), ("search_sorted", row_of_by_search)):
+            ours, theirs = partial(row_of, known, wanted), partial(other, known, wanted)
+            yield Case(f"row_of ({how})", frames, ours, theirs)
+    for groups in (1, 8):
+        known = calls(rows, groups).select("pid", "tid", number=pl.int_range(pl.len()).over("tid"))
+        asked = known.sample(fraction=1, shuffle=True, seed=4)
+        for order, wanted in (("in order", known), ("shuffled", asked)):
+            given = (known, wanted, "number", ["tid"])
+            yield Case(
+                "first_row",
+                f"{groups} processes, asked {order}",
+                partial(first_row, *given),
+                partial(first_row_in_polars, *given),
+            )
+
+
+def timeline_cases(rows: int) -> Iterator[Case]:
+    classes = ["a", "b", "c"]
+    by = ["rank", "tid"]
+    for devices in (1, 8):
+        for order in (IN_TIME, SHUFFLED):
+            frame = calls(rows, devices, order).with_columns(
+                class_=pl.concat_str(pl.lit("abc").str.slice(pl.col("id") % 3, 1))
+            )
+            windows = frame.group_by(by, maintain_order=True).agg(
+                window_start_ns=pl.col("start_ns").min(), window_end_ns=pl.col("end_ns").max()
+            )
+            given = (frame, windows, by, classes)
+            yield Case(
+                "partition",
+                describe(devices, order, "devices"),
+                partial(partition, *given),
+                partial(partition_in_polars, *given),
+            )
+    for threads in (1, 64):
+        for order in orders(threads):
+            ranges = in_order(nested_ranges(rows, threads), order)
+            yield Case("with_tree", describe(threads, order), partial(with_tree, ranges), None)
+    given = dependency_nodes(rows)
+    nodes = edges(given)
+    yield Case(
+        "edges",
+        "calls and operations",
+        partial(edges, given),
+        partial(edges_in_polars, given),
+    )
+    nodes = given[nodes.get_column("row")].select(pl.exclude("^.*_uid$")).hstack(nodes.drop("row"))
+    nodes = nodes.with_columns(
+        meeting=pl.lit(None, pl.Int64), meeting_lag_ns=pl.lit(None, pl.Int64)
+    )
+    yield Case("replay", "calls and operations", partial(replay, nodes), None)
+
+
+def orders(threads: int) -> list[str]:
+    return [IN_TIME, SHUFFLED] if threads == 1 else [BY_THREAD, IN_TIME, SHUFFLED]
+
+
+def describe(groups: int, order: str, what: str = "threads") -> str:
+    count = f"{groups} {what}" if groups > 1 else f"1 {what[:-1]}"
+    return f"{count}, {order}"
+
+
+# Measuring
+
+
+def is_same(a: Any, b: Any) -> bool:
+    if isinstance(a, pl.DataFrame):
+        return a.equals(b.select(a.columns))
+    return bool((a.cast(pl.Int64).eq_missing(b.cast(pl.Int64))).all())
+
+
+def measure(case: Case, rounds: int) -> tuple[float, float | None]:
+    """Medians in ms of ours and of Polars, in alternating rounds after one that is not counted."""
+    sides = [case.ours] if case.polars is None else [case.ours, case.polars]
+    if case.polars is not None and not is_same(case.ours(), case.polars()):
+        raise SystemExit(f"{case.name} ({case.frames}): the answers differ")
+    times: list[list[float]] = [[] for _ in sides]
+    for _ in range(rounds):
+        for side, own in zip(sides, times, strict=True):
+            start = time.perf_counter()
+            side()
+            own.append(time.perf_counter() - start)
+    medians = [1000 * statistics.median(own) for own in times]
+    return medians[0], medians[1] if len(medians) > 1 else None
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="only passes of these names")
+    args = parser.parse_args()
+    print(
+        f"{args.rows:,} rows, {os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f},",
+        end="",
+    )
+    print(f" Polars {pl.__version__}, medians of {args.rounds}\n")
+    print("| pass | frames | ours ms | Polars ms | Polars / ours |")
+    print("|---|---|---:|---:|---:|")
+    for cases in (latest_cases, lookup_cases, timeline_cases):
+        for case in cases(args.rows):
+            if args.names and case.name.split()[0] not in args.names:
+                continue
+            ours, other = measure(case, args.rounds)
+            shown = f"{other:.0f} | {other / ours:.2f}" if other is not None else "a loop | -"
+            print(f"| {case.name} | {case.frames} | {ours:.0f} | {shown} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,39 @@
+"""Reports of `nsys stats` that sum host ranges by name, each declared in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import polars as pl
+
+from sightline.analyses.nsys._shared import SHARE_NOTE, recorded, summed, time_sum
+from sightline.model.columns import Column
+from sightline.model.declare import Analysis
+from sightline.model.run import Run
+
+
+def sum_ranges(
+    name: str,
+    question: str,
+    ranges: Callable[[Run], pl.DataFrame],
+    *,
+    by: Sequence[Column],
+    count: str,
+    what: str,
+    hint: str,
+    notes: tuple[str, ...] = (),
+) -> tuple[Analysis, Callable[[Run], pl.DataFrame]]:
+    """The report's declaration and its function.
+
+    `ranges` gives the rows with `ns` and the columns `by`; `count` is what nsys calls their number.
+    Where there are none, the error says that the recording has no `what`, and `hint` records them.
+    """
+    keys = [column.name for column in by]
+
+    def run(run: Run) -> pl.DataFrame:
+        """One row per name, largest total first."""
+        return summed(recorded(ranges(run), name, what, hint).select("ns", *keys), count, keys)
+
+    columns = time_sum(count, *by)
+    notes = (SHARE_NOTE, *notes)
+    return Analysis(name, question, columns, needs=("host_ops",), notes=notes), run

@@ -1,0 +1,97 @@
+"""The part of the terminal report about profiled kernels: 80 columns, plain text."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+from sightline.roofline.chart import short_name
+from sightline.units import format_count, format_ns, format_pct
+
+WIDTH = 80
+TOP_KERNELS = 10
+TOP_MESSAGES = 3
+MESSAGE_LINES = 4
+ALL_MESSAGES = 'sightline sql REPORT "FROM vendor_rules"'
+
+
+def print_kernels(data: dict[str, Any]) -> Iterator[str]:
+    """The lines about profiled kernels of a report's data; none if there are none."""
+    if data["profiled_kernels"]:
+        yield from _table(data["profiled_kernels"])
+        yield from _vendor(**data["vendor_messages"])
+
+
+def _table(rows: list[dict[str, Any]]) -> Iterator[str]:
+    total = sum(r["duration_ns"] or 0 for r in rows)
+    count = sum(r["n"] for r in rows)
+    yield (
+        f"{format_count(count)} profiled kernel{'s' * (count != 1)} · {format_ns(total)} under the "
+        "profiler, not the program's time"
+    )
+    yield ""
+    # tensor only where some kernel uses it, so that names have room.
+    tensor = any(r["tensor_pct"] for r in rows)
+    room = 23 if tensor else 31
+    head = f"{'SM':>5}{'memory':>8}" + f"{'tensor':>8}" * tensor
+    yield f"{'Kernel':<{room}}{'n':>4}{'time':>10}{head}{'occupancy':>10}  bound"
+    for r in rows[:TOP_KERNELS]:
+        shares = f"{_pct(r['sm_pct']):>5}{_pct(r['memory_pct']):>8}"
+        shares += f"{_pct(r['tensor_pct']):>8}" * tensor
+        both = f"{_pct(r['achieved_pct'])}/{_pct(r['theoretical_pct'])}"
+        yield (
+            f"{_clip(short_name(r['name']), room - 1):<{room}}{r['n']:>4}"
+            f"{format_ns(r['duration_ns']):>10}{shares}{both:>10}  "
+            f"{(r['verdict'] or '—').replace('_', ' ')}"
+        )
+    if len(rows) > TOP_KERNELS:
+        yield f"… and {len(rows) - TOP_KERNELS} more: sightline stats speed_of_light"
+    yield "SM, memory, tensor: % of peak · occupancy: achieved / theoretical %"
+
+
+def _vendor(messages: list[dict[str, Any]], count: int) -> Iterator[str]:
+    """The vendor's messages on the longest kernels, as theirs."""
+    if not messages:
+        return
+    yield ""
+    yield f"{messages[0]['source']} itself says (its rules, not ours):"
+    for row in messages[:TOP_MESSAGES]:
+        gain = row["speedup_pct"]
+        note = f" [{row['speedup_type']} {format_pct(gain)}]" if gain else ""
+        head = f"{row['rule']}{note}, {_clip(short_name(row['kernel']), 36)}:"
+        yield from _whole_sentences(f"{head} {row['text']}")
+    if count > TOP_MESSAGES:
+        yield f"  … and {count - TOP_MESSAGES} more: {ALL_MESSAGES}"
+
+
+def _whole_sentences(text: str) -> list[str]:
+    """A message as far as its sentences fit; one that is too long by itself is cut."""
+    kept = ""
+    for sentence in re.split(r"(?<=[.!?]) +(?=[A-Z])", text):
+        longer = f"{kept} {sentence}".lstrip()
+        if kept and len(_message(longer)) > MESSAGE_LINES:
+            break
+        kept = longer
+    return _message(kept, max_lines=MESSAGE_LINES)
+
+
+def _message(text: str, max_lines: int | None = None) -> list[str]:
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent="  ",
+        subsequent_indent="    ",
+        break_on_hyphens=False,
+        max_lines=max_lines,
+        placeholder=" …",
+    )
+
+
+def _pct(value: float | None) -> str:
+    return "—" if value is None else f"{value:.0f}"
+
+
+def _clip(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"

@@ -1,0 +1,55 @@
+"""What an API call does to the thread that makes it: the one place where its name decides.
+
+Names are those of the CUDA runtime and driver and of HIP, as profilers write them; Nsight Systems
+puts a version behind them, as in cudaMemcpy_v3020. What applies is asked of each different name
+once (`Texts`).
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sightline.algebra.lookup import Texts
+
+# CUDA Runtime API, "API synchronization behavior": calls that may return only when a stream, an
+# event, the device, or their own copy or fill is done. Whether one did is for its times to say.
+_WAITS = (
+    r"Synchronize|StreamWaitValue|MemcpyWithStream|^(?:cuda|hip)Memcpy|^cuMemcpy|Memset(?:_v|$)"
+)
+# CUDA Runtime and Driver API, "Memory Management" and "Virtual Memory Management".
+_ALLOCATES = (
+    r"^(?:cuda|hip)(?:Host)?(?:Malloc|Free|Alloc|Register|Unregister|MemPool)"
+    r"|^cu(?:MemAlloc|MemFree|MemCreate|MemMap|MemUnmap|MemSetAccess|MemRelease|MemHostAlloc)"
+)
+# An async allocation is ordered on the stream and does not stop the host.
+_STREAM_ORDERED = r"(?:Malloc|Free|MemAlloc|MemFree)(?:FromPool)?Async"
+_LOADS_CODE = r"ModuleLoad|ModuleUnload|LibraryLoad|LinkCreate|LinkComplete|ModuleGetFunction"
+# CUPTI's overhead records, as Nsight Systems (SQLite Schema Reference) and Kineto
+# (cupti_strings.cpp) name them: these are the program's own cost, not the profiler's.
+_LOADING_COST = r"(?i)^runtime (?:triggered )?module loading|^lazy function loading"
+_OTHER_OWN_COST = r"(?i)^driver (?:jit )?compiler|^command buffer full"
+
+
+def may_wait(names: Texts) -> pl.Series:
+    """Which calls can hold the thread until the device has done something."""
+    return names.matching(_WAITS)
+
+
+def allocates(names: Texts) -> pl.Series:
+    """Which calls allocate or free memory, and hold the thread for it."""
+    return names.matching(_ALLOCATES) & ~names.matching(_STREAM_ORDERED)
+
+
+def loads_code(names: Texts) -> pl.Series:
+    """Which calls load, link or look up device code, and records of what that cost."""
+    return names.matching(_LOADS_CODE) | is_loading_cost(names)
+
+
+def is_loading_cost(names: Texts) -> pl.Series:
+    """Which records of overhead are about loading code."""
+    return names.matching(_LOADING_COST)
+
+
+def is_own_cost(names: Texts) -> pl.Series:
+    """Which records of overhead are the program's own cost, not the profiler's."""
+    return is_loading_cost(names) | names.matching(_OTHER_OWN_COST)

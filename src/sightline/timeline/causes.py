@@ -1,0 +1,35 @@
+"""Names for what takes a device's time away: analyses give them, rules declare which are theirs.
+
+Each cause belongs to one rule (`Rule.causes`), and most rules have one cause, of their own name.
+"""
+
+from __future__ import annotations
+
+# Of gaps (analysis idle_rules), in the order in which they are looked for: the first that holds.
+RECOMPILATION = "recompilation"
+CODE_LOADING = "jit-or-module-load-in-window"
+DATA_LOADING = "dataloader-starved"
+PROFILER = "profiler-overhead"
+ALLOCATION = "allocator-churn"
+# PAGEABLE, DOWNLOAD: the host waited for such a copy
+SYNCHRONISATION = "sync-in-step"
+# SMALL: launches of such copies come late
+LAUNCHES = "launch-bound"
+FIRST_STEP = "first-iteration-included"
+HOST = "host-late"
+SHORT_KERNELS = "tiny-kernels"
+OTHER_IDLE = "gpu-idle"
+
+# Of copies and fills (analysis copy_exposure).
+UPLOAD = "h2d-bound"
+DOWNLOAD = "d2h-in-step"
+PAGEABLE = "pageable-copies"
+SMALL = "many-small-copies"
+FILL = "redundant-memset"
+MIGRATION = "unified-memory-thrashing"
+OTHER_COPY = "copy-bound"
+
+# Of low clocks (analysis slow_clocks).
+POWER = "power-capped"
+HEAT = "thermal"
+OTHER_CLOCK = "clock-throttled"
