@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.profiled import with_code
 from sightline.errors import DamagedError
 from sightline.importers import ncu_csv, ncu_rep
 from sightline.importers.ncu_rep.metrics import read_metric
 from sightline.model.declare import ImportOptions
 from sightline.model.source import Source
+from support.profiled import with_code
 from synth_ncu import Kernel, report
 from synth_ncu.report import rule
 from synth_ncu.wire import message

@@ -32,8 +32,16 @@ def test_largest_gain_first_notes_and_abstentions_last():
 
 
 def test_the_window_comes_before_profiled_kernels():
-    found = [finding("ncu-latency", 900), finding("sync-in-step", 3), finding("ncu-tail-effect", 901)]
-    assert [f.rule for f in ranked(found, QUIET)] == ["sync-in-step", "ncu-tail-effect", "ncu-latency"]
+    found = [
+        finding("ncu-latency", 900),
+        finding("sync-in-step", 3),
+        finding("ncu-tail-effect", 901),
+    ]
+    assert [f.rule for f in ranked(found, QUIET)] == [
+        "sync-in-step",
+        "ncu-tail-effect",
+        "ncu-latency",
+    ]
 
 
 def test_a_loss_lowers_confidence_and_is_named():

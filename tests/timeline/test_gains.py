@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.timeline.gains import gain
+from sightline.timeline.gains import replay_gain
 from sightline.timeline.replay import is_op, replay, span_ns, without_ops
 from support.simulated import simulated
 
@@ -14,7 +14,7 @@ def test_a_kernel_gone_shortens_by_its_length_where_nothing_else_limits():
     ops = made.run.table("device_ops")
     flash = ops.filter(pl.col("name").str.contains("flash")).get_column("device_op_id")
     nodes = made.run.ask("dependencies")
-    result = gain(made.run, lambda n: without_ops(n, flash))
+    result = replay_gain(made.run, lambda n: without_ops(n, flash))
     device = ops.with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
     gone = device.filter(pl.col("device_op_id").is_in(flash.implode())).get_column("ns").sum()
     # Without it each also saves the gap between it and its neighbour on the stream.
