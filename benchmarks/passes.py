@@ -21,14 +21,14 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from sightline._native import edges as native_edges
-from sightline.algebra.arrow import columns, numbers
-from sightline.algebra.intervals import clip, covered, partition
-from sightline.algebra.latest import latest
-from sightline.algebra.lookup import first_row, row_of
-from sightline.algebra.nesting import with_tree
+from sightline.algebra.arrow import pack_numbers, unpack_columns
+from sightline.algebra.intervals import clip_intervals, measure_cover, partition_windows
+from sightline.algebra.latest import find_latest
+from sightline.algebra.lookup import find_first_rows, find_rows
+from sightline.algebra.nesting import nest_ranges
 from sightline.model.store import ID_SHIFT
 from sightline.timeline import graph
-from sightline.timeline.replay import replay
+from sightline.timeline.replay import replay_graph
 
 SPAN_NS = 60_000_000_000  # a minute: times of a million events seldom tie
 THREAD = ["rank", "pid", "tid"]
@@ -109,11 +109,11 @@ def partition_in_polars(
     frame: pl.DataFrame, windows: pl.DataFrame, by: list[str], classes: list[str]
 ) -> pl.DataFrame:
     """What a class covers together with those before it, less what those before it cover."""
-    inside = clip(frame.select(*by, "start_ns", "end_ns", "class_"), windows, by)
+    inside = clip_intervals(frame.select(*by, "start_ns", "end_ns", "class_"), windows, by)
     length = pl.col("window_end_ns") - pl.col("window_start_ns")
     found = windows.select(*by, window_ns=length, before=pl.lit(0, pl.Int64))
     for place, name in enumerate(classes):
-        own = covered(inside.filter(pl.col("class_").is_in(classes[: place + 1])), by)
+        own = measure_cover(inside.filter(pl.col("class_").is_in(classes[: place + 1])), by)
         found = (
             found.join(own, on=by, how="left", nulls_equal=True, maintain_order="left")
             .with_columns(pl.col("covered_ns").fill_null(0))
@@ -152,7 +152,7 @@ def edges_in_polars(given: pl.DataFrame) -> pl.DataFrame:
 
 def edges(nodes: pl.DataFrame) -> pl.DataFrame:
     """What `graph` asks of compiled code."""
-    return columns(native_edges(numbers(nodes), 4 << ID_SHIFT))
+    return unpack_columns(native_edges(pack_numbers(nodes), 4 << ID_SHIFT))
 
 
 # Frames
@@ -241,13 +241,16 @@ def latest_cases(rows: int) -> Iterator[Case]:
                 given = (asked, "at", events, "start_ns", by)
                 frames = f"{describe(threads, order)}, {rows // share:,} asked in order"
                 yield Case(
-                    "latest", frames, partial(latest, *given), partial(latest_in_polars, *given)
+                    "latest",
+                    frames,
+                    partial(find_latest, *given),
+                    partial(latest_in_polars, *given),
                 )
                 if threads == 1:
                     yield Case(
                         "latest (search_sorted)",
                         frames,
-                        partial(latest, *given),
+                        partial(find_latest, *given),
                         partial(latest_by_search, *given[:4]),
                     )
         events = calls(rows, threads)
@@ -255,7 +258,7 @@ def latest_cases(rows: int) -> Iterator[Case]:
         yield Case(
             "latest",
             f"{describe(threads, IN_TIME)}, by end, ties by id",
-            partial(latest, *given),
+            partial(find_latest, *given),
             partial(latest_in_polars, *given),
         )
 
@@ -278,7 +281,7 @@ def lookup_cases(rows: int) -> Iterator[Case]:
     )
     for frames, known, wanted in questions:
         for how, other in (("join", row_of_in_polars), ("search_sorted", row_of_by_search)):
-            ours, theirs = partial(row_of, known, wanted), partial(other, known, wanted)
+            ours, theirs = partial(find_rows, known, wanted), partial(other, known, wanted)
             yield Case(f"row_of ({how})", frames, ours, theirs)
     for groups in (1, 8):
         known = calls(rows, groups).select("pid", "tid", number=pl.int_range(pl.len()).over("tid"))
@@ -288,7 +291,7 @@ def lookup_cases(rows: int) -> Iterator[Case]:
             yield Case(
                 "first_row",
                 f"{groups} processes, asked {order}",
-                partial(first_row, *given),
+                partial(find_first_rows, *given),
                 partial(first_row_in_polars, *given),
             )
 
@@ -308,13 +311,13 @@ def timeline_cases(rows: int) -> Iterator[Case]:
             yield Case(
                 "partition",
                 describe(devices, order, "devices"),
-                partial(partition, *given),
+                partial(partition_windows, *given),
                 partial(partition_in_polars, *given),
             )
     for threads in (1, 64):
         for order in orders(threads):
             ranges = in_order(nested_ranges(rows, threads), order)
-            yield Case("with_tree", describe(threads, order), partial(with_tree, ranges), None)
+            yield Case("with_tree", describe(threads, order), partial(nest_ranges, ranges), None)
     given = dependency_nodes(rows)
     nodes = edges(given)
     yield Case(
@@ -327,7 +330,7 @@ def timeline_cases(rows: int) -> Iterator[Case]:
     nodes = nodes.with_columns(
         meeting=pl.lit(None, pl.Int64), meeting_lag_ns=pl.lit(None, pl.Int64)
     )
-    yield Case("replay", "calls and operations", partial(replay, nodes), None)
+    yield Case("replay", "calls and operations", partial(replay_graph, nodes), None)
 
 
 def orders(threads: int) -> list[str]:

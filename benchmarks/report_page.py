@@ -50,7 +50,7 @@ def stages(store: str) -> dict[str, tuple[float, float]]:
     from sightline.errors import MissingDataError
     from sightline.report.html import page
     from sightline.report.html.declare import View
-    from sightline.report.summary import summary
+    from sightline.report.summary import summarize_run
 
     run = timed("open, read the tables", lambda: sightline.open(store))
     for table in ("device_ops", "host_ops"):
@@ -59,19 +59,19 @@ def stages(store: str) -> dict[str, tuple[float, float]]:
     kept = findings
     sys.modules["sightline.report.summary"].findings = lambda run, own=(): []
     view = View(run)
-    view.summary = timed("rest of the summary", lambda: summary(run))
+    view.summary = timed("rest of the summary", lambda: summarize_run(run))
     sys.modules["sightline.report.summary"].findings = kept
     timed("timeline: rows and lanes", lambda: view.timeline)
     timed("timeline: pack", lambda: view.columns)
     made: dict[str, Future[object]] = {}
-    for module in page.modules():
+    for module in page.list_modules():
         name, future = module.PANEL.name, Future()
         try:
             future.set_result(timed(f"panel {name}", lambda module=module: module.data(view)))
         except MissingDataError as missing:
             future.set_exception(missing)
         made[name] = future
-    timed("page from its panels", lambda: page._written(view, made, None))
+    timed("page from its panels", lambda: page._write_page(view, made, None))
     return taken
 
 

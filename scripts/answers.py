@@ -85,7 +85,7 @@ def ask_all(recording: Path) -> dict[str, str]:
 
     run = sightline.open(str(recording))
     found = {}
-    for name in registry.names("analyses"):
+    for name in registry.list_names("analyses"):
         try:
             frame = run.ask(name)
         except sightline.SightlineError as error:

@@ -29,7 +29,7 @@ def _head() -> Iterator[str]:
 def _formats() -> Iterator[str]:
     yield "## Recording formats"
     yield ""
-    for name, module in registry.members("importers"):
+    for name, module in registry.load_members("importers"):
         importer = module.IMPORTER
         yield f"- **{name}**: {importer.label}. Recognised by: {importer.looks_like}."
     yield ""
@@ -39,7 +39,7 @@ def _analyses() -> Iterator[str]:
     yield "## Analyses"
     yield ""
     yield "`sightline stats NAME RECORDING...`, or `run.ask(NAME)`."
-    for name, module in registry.members("analyses"):
+    for name, module in registry.load_members("analyses"):
         analysis = module.ANALYSIS
         yield f"\n### {name}\n\n{analysis.question}\n"
         text = page(module).split("\n\n", 1)
@@ -57,14 +57,14 @@ def _analyses() -> Iterator[str]:
 
 def _rules() -> Iterator[str]:
     yield "## Rules"
-    for _, module in registry.members("rules"):
+    for _, module in registry.load_members("rules"):
         yield f"\n### {module.RULE.name}\n\n```text\n{page(module)}\n```"
     yield ""
 
 
 def _tables() -> Iterator[str]:
     yield "## Tables"
-    for name, module in registry.members("model.tables"):
+    for name, module in registry.load_members("model.tables"):
         yield f"\n### {name}\n\nOne row is {module.TABLE.row}."
         yield from _columns(module.TABLE.columns)
 

@@ -20,9 +20,9 @@ def test_every_news_fragment_has_a_type_and_a_sentence():
 
 def test_counts_are_true():
     text = " ".join((ROOT / "CHANGELOG.md").read_text(encoding="utf-8").split())
-    modules = list(registry.names("analyses").values())
+    modules = list(registry.list_names("analyses").values())
     reports = [m for m in modules if ".nsys." in m]
-    kernel_rules = [m for m in registry.names("rules").values() if ".ncu." in m]
+    kernel_rules = [m for m in registry.list_names("rules").values() if ".ncu." in m]
     counted = {
         r"(\d+) analyses \(`sightline stats": len(modules),
         r"(\d+) analyses under the vendor": len(reports),

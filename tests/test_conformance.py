@@ -33,10 +33,10 @@ FUNCTIONS = {
     "exporters": "write",
     "report.html.panels": "data",
 }
-MEMBERS = [(kind, name) for kind in registry.KINDS for name in registry.names(kind)]
-ANALYSES = list(registry.names("analyses"))
-RULES = list(registry.names("rules"))
-TABLES = list(registry.names("model.tables"))
+MEMBERS = [(kind, name) for kind in registry.KINDS for name in registry.list_names(kind)]
+ANALYSES = list(registry.list_names("analyses"))
+RULES = list(registry.list_names("rules"))
+TABLES = list(registry.list_names("model.tables"))
 RUNS = ["random_program", "exposed_communication", "cpu_only"]
 UNITS = {
     "_ns": "ns",
@@ -77,11 +77,11 @@ def test_member_has_its_constant_its_function_and_a_page(kind: str, name: str) -
 
 @pytest.mark.parametrize("kind", registry.KINDS)
 def test_names_of_a_kind_are_unique(kind: str) -> None:
-    names = [getattr(m, registry.KINDS[kind].constant).name for _, m in registry.members(kind)]
+    names = [getattr(m, registry.KINDS[kind].constant).name for _, m in registry.load_members(kind)]
     assert len(set(names)) == len(names)
 
 
-@pytest.mark.parametrize("name", registry.names("importers"))
+@pytest.mark.parametrize("name", registry.list_names("importers"))
 def test_importer_declares_how_it_is_recognised(name: str) -> None:
     importer: Importer = registry.load("importers", name).IMPORTER
     assert importer.strong or importer.weak
@@ -271,13 +271,13 @@ def test_findings_are_complete(name: str, scenario: str) -> None:
 
 def test_every_cause_belongs_to_one_rule() -> None:
     named = [v for k, v in vars(causes).items() if k.isupper()]
-    declared = [c for _, module in registry.members("rules") for c in module.RULE.causes]
+    declared = [c for _, module in registry.load_members("rules") for c in module.RULE.causes]
     assert sorted(declared) == sorted(named)
 
 
 def test_every_rule_lies_in_a_family() -> None:
     assert [n for n in RULES if registry.family_of("rules", n) is None] == []
-    families = [family.name for family in registry.families("rules")]
+    families = [family.name for family in registry.list_families("rules")]
     assert len(set(families)) == len(families)
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.text import fit, kernel_name
+from sightline.text import fit_text, shorten_kernel_name
 
 
 @pytest.mark.parametrize(
@@ -37,12 +37,12 @@ from sightline.text import fit, kernel_name
     ],
 )
 def test_kernel_name(name, short):
-    assert kernel_name(name) == short
+    assert shorten_kernel_name(name) == short
 
 
 @given(st.text(max_size=200), st.integers(2, 100))
 def test_fit_never_exceeds_its_width_and_holds_nothing_that_steers_a_terminal(text, width):
-    fitted = fit(text, width)
+    fitted = fit_text(text, width)
     assert len(fitted) <= width
     assert fitted.isprintable()
-    kernel_name(text)  # never fails, whatever a recording calls a kernel
+    shorten_kernel_name(text)  # never fails, whatever a recording calls a kernel

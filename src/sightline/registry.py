@@ -57,13 +57,13 @@ KINDS = {
 
 
 @cache
-def names(kind: str) -> dict[str, str]:
+def list_names(kind: str) -> dict[str, str]:
     """Member names of a folder such as 'analyses', sorted, each with its module path."""
     package = importlib.import_module(f"sightline.{kind}")
     lies = KINDS[kind].lies
     folders = [] if lies == "in families" else [package]
     if lies != "here":
-        folders += families(kind).values()
+        folders += list_families(kind).values()
     found = {
         info.name: f"{folder.__name__}.{info.name}"
         for folder in folders
@@ -76,7 +76,7 @@ def names(kind: str) -> dict[str, str]:
 
 
 @cache
-def families(kind: str) -> dict[Family, ModuleType]:
+def list_families(kind: str) -> dict[Family, ModuleType]:
     """The families of a folder, in order of name, each with its package."""
     package = importlib.import_module(f"sightline.{kind}")
     packages = [
@@ -89,13 +89,13 @@ def families(kind: str) -> dict[Family, ModuleType]:
 
 def family_of(kind: str, name: str) -> Family | None:
     """The family that a member lies in; None where it lies in none, or there is no such member."""
-    package = names(kind).get(name, "").rpartition(".")[0]
+    package = list_names(kind).get(name, "").rpartition(".")[0]
     return getattr(importlib.import_module(package), "FAMILY", None) if package else None
 
 
 def load(kind: str, name: str) -> ModuleType:
     """The member's module. An unknown name is an error that lists near ones."""
-    known = names(kind)
+    known = list_names(kind)
     if name not in known:
         raise RequestError(
             f"there is no {KINDS[kind].noun} called '{name}'",
@@ -111,9 +111,9 @@ def did_you_mean(word: str, known: Iterable[str]) -> str | None:
     return f"did you mean {' or '.join(near)}?" if near else None
 
 
-def members(kind: str) -> Iterator[tuple[str, ModuleType]]:
+def load_members(kind: str) -> Iterator[tuple[str, ModuleType]]:
     """All members with their modules, in order of name."""
-    for name in names(kind):
+    for name in list_names(kind):
         yield name, load(kind, name)
 
 

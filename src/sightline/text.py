@@ -13,7 +13,7 @@ _GENERIC = re.compile(r"elementwise|reduce_kernel|multi_tensor_apply|index_kerne
 
 
 @lru_cache(maxsize=65536)
-def demangled(name: str) -> str:
+def demangle(name: str) -> str:
     """A C++ symbol as it was written, where the system has a C++ library to ask."""
     if not name.startswith(("_Z", "__Z")):
         return name
@@ -25,13 +25,13 @@ def demangled(name: str) -> str:
         return name
 
 
-def kernel_name(name: str) -> str:
+def shorten_kernel_name(name: str) -> str:
     """A kernel's name without return type, namespaces, template arguments and parameters.
 
     'void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>, ...>(...)'
     becomes 'vectorized_elementwise_kernel<AddFunctor>'.
     """
-    name = demangled(name)
+    name = demangle(name)
     text = name.replace("(anonymous namespace)::", "").removeprefix("void ").strip()
     plain = _outside_brackets(text)
     plain = plain.rsplit("::", 1)[-1].strip() or text
@@ -61,16 +61,16 @@ def _outside_brackets(text: str) -> str:
     return "".join(kept)
 
 
-def fit(text: str, width: int) -> str:
+def fit_text(text: str, width: int) -> str:
     """The text in at most `width` columns; what is cut is cut from the middle."""
-    text = printable(text)
+    text = make_printable(text)
     if len(text) <= width:
         return text
     left = (width - 1) * 2 // 3
     return f"{text[:left]}…{text[len(text) - (width - 1 - left) :]}"
 
 
-def printable(text: str) -> str:
+def make_printable(text: str) -> str:
     """The text without control characters: they steer terminals, and no XML may hold them."""
     if text.isprintable():
         return text

@@ -6,7 +6,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.algebra.cover import alone, covered_before
+from sightline.algebra.cover import measure_alone, measure_cover_before
 
 SIZE = 24
 Interval = tuple[int, int, int]  # group, start, end; may be empty
@@ -26,7 +26,7 @@ def frame(rows: list[Interval]) -> pl.DataFrame:
 def test_cover_before_a_moment_is_the_painted_cells_before_it(rows, asked):
     cells = {cell for _, start, end in rows for cell in range(start, end)}
     want = [sum(cell < moment for cell in cells) for moment in asked]
-    assert covered_before(frame(rows), pl.Series(asked, dtype=pl.Int64)).to_list() == want
+    assert measure_cover_before(frame(rows), pl.Series(asked, dtype=pl.Int64)).to_list() == want
 
 
 @given(intervals)
@@ -38,4 +38,4 @@ def test_an_interval_is_alone_where_no_other_of_its_group_is(rows):
         )
         for i, (g, start, end) in enumerate(rows)
     ]
-    assert alone(frame(rows), ["g"]).to_list() == want
+    assert measure_alone(frame(rows), ["g"]).to_list() == want

@@ -8,15 +8,15 @@ import polars as pl
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sightline.algebra.cover import alone
+from sightline.algebra.cover import measure_alone
 from sightline.algebra.intervals import (
-    clip,
-    covered,
-    covered_until,
-    depth_at,
-    gaps,
-    merge,
-    partition,
+    clip_intervals,
+    count_open_at,
+    find_gaps,
+    measure_cover,
+    measure_cover_until,
+    merge_intervals,
+    partition_windows,
 )
 
 SIZE = 24  # cells of the bitmap
@@ -76,14 +76,14 @@ def runs(cells: list[bool], value: bool, first: int = 0) -> list[tuple[int, int]
 @given(intervals)
 def test_merge_gives_the_painted_stretches(rows: list[Interval]) -> None:
     long = [r for r in rows if r[1] < r[2]]
-    merged = merge(frame(long), BY)
+    merged = merge_intervals(frame(long), BY)
     want = [(g, *run) for g in (0, 1) for run in runs(painted(rows, g), True)]
     assert merged.rows() == want
 
 
 @given(intervals)
 def test_merge_covers_the_same_with_empty_intervals(rows: list[Interval]) -> None:
-    merged = merge(frame(rows), BY).rows()
+    merged = merge_intervals(frame(rows), BY).rows()
     assert merged == sorted(merged)
     for g in (0, 1):
         assert painted(merged, g) == painted(rows, g)
@@ -91,7 +91,7 @@ def test_merge_covers_the_same_with_empty_intervals(rows: list[Interval]) -> Non
 
 @given(intervals)
 def test_covered_counts_each_moment_once(rows: list[Interval]) -> None:
-    got = dict(covered(frame(rows), BY).rows())
+    got = dict(measure_cover(frame(rows), BY).rows())
     assert {g: n for g, n in got.items() if n} == {
         g: sum(painted(rows, g)) for g in (0, 1) if any(painted(rows, g))
     }
@@ -99,7 +99,7 @@ def test_covered_counts_each_moment_once(rows: list[Interval]) -> None:
 
 @given(intervals, windows)
 def test_clip_keeps_what_lies_in_the_window(rows: list[Interval], window: tuple[int, int]) -> None:
-    got = clip(frame(rows), window_frame(window), BY).rows()
+    got = clip_intervals(frame(rows), window_frame(window), BY).rows()
     want = [(g, max(s, window[0]), min(e, window[1])) for g, s, e in rows]
     assert sorted(got) == sorted((g, s, e) for g, s, e in want if s < e)
 
@@ -108,7 +108,7 @@ def test_clip_keeps_what_lies_in_the_window(rows: list[Interval], window: tuple[
 def test_clip_keeps_empty_intervals_on_request(
     rows: list[Interval], window: tuple[int, int]
 ) -> None:
-    got = clip(frame(rows), window_frame(window), BY, keep_empty=True).rows()
+    got = clip_intervals(frame(rows), window_frame(window), BY, keep_empty=True).rows()
     want = [(g, max(s, window[0]), min(e, window[1])) for g, s, e in rows]
     assert sorted(got) == sorted((g, s, e) for g, s, e in want if s <= e)
 
@@ -116,7 +116,7 @@ def test_clip_keeps_empty_intervals_on_request(
 @given(intervals, windows)
 @example([], (0, SIZE))
 def test_gaps_are_the_unpainted_stretches(rows: list[Interval], window: tuple[int, int]) -> None:
-    got = gaps(frame(rows), window_frame(window), BY).rows()
+    got = find_gaps(frame(rows), window_frame(window), BY).rows()
     start, end = window
     want = [(g, *run) for g in (0, 1) for run in runs(painted(rows, g)[start:end], False, start)]
     assert got == want
@@ -134,7 +134,7 @@ def owners(rows: list[Any], group: int) -> list[str]:
 def test_partition_counts_each_cell_for_its_first_class(
     rows: list[Any], window: tuple[int, int]
 ) -> None:
-    got = partition(frame(rows, "class_"), window_frame(window), BY, CLASSES).to_dicts()
+    got = partition_windows(frame(rows, "class_"), window_frame(window), BY, CLASSES).to_dicts()
     for group, row in enumerate(got):
         cells = owners(rows, group)[window[0] : window[1]]
         want = {f"{owner}_ns": cells.count(owner) for owner in (*CLASSES, "idle")}
@@ -151,14 +151,14 @@ def test_covered_until_counts_the_cells_before(
     rows: list[Interval], queries: list[tuple[int | None, int]], at: str
 ) -> None:
     asked = pl.DataFrame(queries, schema={"g": pl.Int64, at: pl.Int64}, orient="row")
-    got = covered_until(asked, at, frame(rows), BY).to_list()
+    got = measure_cover_until(asked, at, frame(rows), BY).to_list()
     assert got == [0 if g is None else sum(painted(rows, g)[:t]) for g, t in queries]
 
 
 @given(intervals)
 def test_depth_counts_who_entered_and_has_not_left(rows: list[Interval]) -> None:
     """A call that enters at [start and leaves at end): depth is how many others are inside."""
-    got = depth_at(frame(rows), BY, "start_ns", "end_ns").to_list()
+    got = count_open_at(frame(rows), BY, "start_ns", "end_ns").to_list()
     want = []
     for i, (g, start, _) in enumerate(rows):
         others = [(j, s, e) for j, (h, s, e) in enumerate(rows) if h == g and j != i]
@@ -174,4 +174,4 @@ def test_alone_is_where_one_cell_is_painted_once(rows: list[Interval]) -> None:
         for cell in range(start, end):
             painters[group][cell] += 1
     wanted = [sum(painters[g][c] == 1 for c in range(a, b)) for g, a, b in rows]
-    assert alone(frame(rows), BY).to_list() == wanted
+    assert measure_alone(frame(rows), BY).to_list() == wanted

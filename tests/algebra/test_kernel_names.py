@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sightline.algebra.kernel_names import plain_name
+from sightline.algebra.kernel_names import normalize_kernel_name
 
 
 @pytest.mark.parametrize(
@@ -20,8 +20,10 @@ from sightline.algebra.kernel_names import plain_name
     ],
 )
 def test_names_meet_across_tools(ncu, timeline):
-    assert plain_name(ncu) == plain_name(timeline)
+    assert normalize_kernel_name(ncu) == normalize_kernel_name(timeline)
 
 
 def test_different_instances_stay_apart():
-    assert plain_name("void gemm<(int)32>(int)") != plain_name("void gemm<64>(int)")
+    assert normalize_kernel_name("void gemm<(int)32>(int)") != normalize_kernel_name(
+        "void gemm<64>(int)"
+    )

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.algebra import lanes
-from sightline.algebra.lanes import in_lanes
+from sightline.algebra.lanes import assign_lanes
 
 EVENTS = st.lists(
     st.tuples(
@@ -33,7 +33,7 @@ def frame_of(events: list[tuple[int, int, int, int]]) -> pl.DataFrame:
 @given(EVENTS)
 def test_lanes_are_in_order_and_free_of_overlap(events):
     frame = frame_of(events)
-    found = in_lanes(frame)
+    found = assign_lanes(frame)
     assert sorted(found.drop("lane").rows()) == sorted(frame.rows())
     rows = found.select("track", "lane", "start_ns", "end_ns", "level", "id").rows()
     assert [r[:3] for r in rows] == sorted(r[:3] for r in rows)
@@ -49,7 +49,7 @@ def test_lanes_are_in_order_and_free_of_overlap(events):
 
 @given(EVENTS)
 def test_a_level_has_as_many_lanes_as_are_open_at_once(events):
-    found = in_lanes(frame_of(events))
+    found = assign_lanes(frame_of(events))
     for (track, level), rows in found.partition_by("track", "level", as_dict=True).items():
         mine = [(s, s + max(d, 1)) for t, n, s, d in events if (t, n) == (track, level)]
         most = max(sum(s <= moment < e for s, e in mine) for moment, _ in mine)
@@ -57,7 +57,7 @@ def test_a_level_has_as_many_lanes_as_are_open_at_once(events):
 
 
 def test_of_events_that_start_together_the_longest_is_first_then_the_earlier_row():
-    found = in_lanes(frame_of([(0, 0, 5, 2), (0, 0, 5, 2), (0, 0, 5, 9), (0, 0, 1, 1)]))
+    found = assign_lanes(frame_of([(0, 0, 5, 2), (0, 0, 5, 2), (0, 0, 5, 9), (0, 0, 1, 1)]))
     assert found.select("id", "lane").rows() == [(3, 0), (2, 0), (0, 1), (1, 2)]
 
 
@@ -66,5 +66,5 @@ def test_times_too_long_for_one_number_give_the_same_lanes(events):
     frame = frame_of(events)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lanes, "KEY_LIMIT", 1)
-        found = in_lanes(frame)
-    assert found.equals(in_lanes(frame))
+        found = assign_lanes(frame)
+    assert found.equals(assign_lanes(frame))

@@ -6,7 +6,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.algebra.latest import latest
+from sightline.algebra.latest import find_latest
 
 groups = st.none() | st.integers(-1, 1)
 times = st.none() | st.integers(-4, 4)
@@ -21,7 +21,7 @@ def frame(rows, columns):
 @given(queries, events, st.integers(0, 2))
 def test_the_last_event_of_the_group_is_found(asked, known, width):
     by = ["a", "b"][:width]
-    found = latest(
+    found = find_latest(
         frame(asked, ["a", "b", "at"]),
         "at",
         frame(known, ["a", "b", "t", "tie"]),
@@ -51,5 +51,5 @@ def plainly(query, known, width):
 def test_many_groups_are_told_apart(numbers):
     known = frame([(n, 0, 1, 0) for n in numbers], ["a", "b", "t", "tie"])
     asked = frame([(n, 0, 1) for n in [*reversed(numbers), 20_000]], ["a", "b", "at"])
-    found = latest(asked, "at", known, "t", ["a", "b"])
+    found = find_latest(asked, "at", known, "t", ["a", "b"])
     assert found.to_list() == [*range(len(numbers) - 1, -1, -1), None]

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.algebra.lookup import (
-    added_up,
-    first_row,
-    named,
-    numbered,
-    row_of,
-    take,
-    telling,
+    add_up_rows,
+    find_first_rows,
+    find_rows,
+    match_names,
+    number_groups,
+    select_varying,
+    take_rows,
 )
 
 STRETCH = 1 << 40
@@ -37,20 +37,20 @@ def test_a_row_is_found_as_a_dictionary_finds_it(known, asked, in_order):
     at = {value: row for row, value in enumerate(known)}
     want = [at.get(value) for value in asked]
     series, questions = (pl.Series(v, dtype=pl.Int64) for v in (known, asked))
-    assert row_of(series, questions).to_list() == want
+    assert find_rows(series, questions).to_list() == want
 
 
 @given(ids)
 def test_rows_are_taken_with_nulls_where_there_is_none(known):
     frame = pl.DataFrame({"id": pl.Series(known, dtype=pl.Int64)})
-    rows = row_of(frame["id"], pl.Series([*known, -5], dtype=pl.Int64))
-    assert take(frame, rows).get_column("id").to_list() == [*known, None]
+    rows = find_rows(frame["id"], pl.Series([*known, -5], dtype=pl.Int64))
+    assert take_rows(frame, rows).get_column("id").to_list() == [*known, None]
 
 
 def test_names_are_matched_and_missing_ones_are_not():
     frame = pl.DataFrame({"name": ["cudaFree", None, "gemm", "cudaFree"]})
-    assert named(frame, "^cuda").to_list() == [True, False, False, True]
-    assert named(frame, "nothing").to_list() == [False] * 4
+    assert match_names(frame, "^cuda").to_list() == [True, False, False, True]
+    assert match_names(frame, "nothing").to_list() == [False] * 4
 
 
 ROWS = st.lists(
@@ -71,7 +71,7 @@ def test_rows_are_numbered_as_a_dictionary_numbers_them(rows):
     frame = pl.DataFrame(rows, schema=types, orient="row")
     place: dict[object, int] = {}
     want = [place.setdefault(row, len(place)) for row in rows]
-    number, known = numbered(frame, list(types))
+    number, known = number_groups(frame, list(types))
     assert number.to_list() == want
     assert known.rows() == list(place)
 
@@ -81,7 +81,7 @@ def test_values_are_added_up_where_they_belong(pairs):
     want = [sum(value for place, value in pairs if place == at) for at in range(6)]
     rows = pl.Series([place for place, _ in pairs], dtype=pl.Int64)
     values = pl.DataFrame({"v": [value for _, value in pairs]}, schema={"v": pl.Int64})
-    found = added_up(rows, values.with_columns(n=pl.lit(1, pl.Int64)), 6)
+    found = add_up_rows(rows, values.with_columns(n=pl.lit(1, pl.Int64)), 6)
     assert found.get_column("v").to_list() == want
     assert found.get_column("n").sum() == rows.count()
 
@@ -89,9 +89,9 @@ def test_values_are_added_up_where_they_belong(pairs):
 def test_columns_that_tell_rows_apart():
     left = pl.DataFrame({"rank": [0, 0], "pid": [1, 1], "tid": [1, 2]})
     right = pl.DataFrame({"rank": [0], "pid": [2], "tid": [1]})
-    assert telling(["rank", "pid", "tid"], left) == ["tid"]
-    assert telling(["rank", "pid", "tid"], left, right) == ["pid", "tid"]
-    assert telling(["rank", "pid", "tid"], right, right.clear()) == ["rank"]
+    assert select_varying(["rank", "pid", "tid"], left) == ["tid"]
+    assert select_varying(["rank", "pid", "tid"], left, right) == ["pid", "tid"]
+    assert select_varying(["rank", "pid", "tid"], right, right.clear()) == ["rank"]
 
 
 parts = st.none() | st.integers(0, 2)
@@ -110,4 +110,4 @@ def test_the_first_row_with_a_number(known: list[Any], wanted: list[Any], width:
     plainly = [
         None if None in (*r[:width], r[2]) else first.get((*r[:width], r[2])) for r in wanted
     ]
-    assert first_row(*frames, "n", by).to_list() == plainly
+    assert find_first_rows(*frames, "n", by).to_list() == plainly

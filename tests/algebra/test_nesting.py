@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reference_reader.nesting import nest
-from sightline.algebra.nesting import with_tree
+from sightline.algebra.nesting import nest_ranges
 
 RANGES = st.lists(
     st.tuples(
@@ -37,7 +37,7 @@ def by_stack(ranges: list[tuple[int, int, int, int, int]]) -> list[tuple[object,
 
 @given(RANGES)
 def test_equals_the_stack(ranges: list[tuple[int, int, int, int, int]]) -> None:
-    tree = with_tree(frame_of(ranges), order=pl.col("order"))
+    tree = nest_ranges(frame_of(ranges), order=pl.col("order"))
     assert tree.select("n", "parent_id", "depth", "subtree_end_id").rows() == by_stack(ranges)
     assert tree.get_column("host_op_id").to_list() == list(range(len(ranges)))
 
@@ -47,16 +47,16 @@ def test_threads_are_in_order_of_process_and_number() -> None:
     rows = [(p, t, 0, 5, 0, i) for i, (p, t) in enumerate(lanes)]
     names = ["pid", "tid", "start_ns", "end_ns", "order", "n"]
     frame = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.Int64), orient="row")
-    assert with_tree(frame).get_column("n").to_list() == [3, 1, 2, 4, 0, 6, 5]
+    assert nest_ranges(frame).get_column("n").to_list() == [3, 1, 2, 4, 0, 6, 5]
 
 
 def test_rows_apart_come_last_and_hold_nothing() -> None:
     frame = frame_of([(1, 1, 0, 10, 0), (1, 1, 0, 20, 1), (1, 1, 2, 3, 0)])
-    tree = with_tree(frame, apart=pl.col("order") == 1)
+    tree = nest_ranges(frame, apart=pl.col("order") == 1)
     columns = ["n", "host_op_id", "parent_id", "depth", "subtree_end_id"]
     assert tree.select(columns).rows() == [(0, 0, None, 0, 2), (2, 1, 0, 1, 2), (1, 2, None, 0, 3)]
 
 
 def test_threads_without_a_number() -> None:
     frame = frame_of([(1, 1, 0, 10, 0), (1, 1, 1, 2, 0)]).with_columns(tid=pl.lit(None, pl.Int64))
-    assert with_tree(frame).get_column("depth").to_list() == [0, 1]
+    assert nest_ranges(frame).get_column("depth").to_list() == [0, 1]

@@ -9,7 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reference_reader.nesting import nest
-from sightline.algebra.trees import is_outermost, nearest_ancestor, open_at, subtree_sum
+from sightline.algebra.trees import (
+    find_nearest_ancestor,
+    find_open_range,
+    is_outermost,
+    sum_subtrees,
+)
 
 Range = tuple[int, int, int]  # thread, start, end
 
@@ -88,7 +93,9 @@ def test_nearest_ancestor_climbs(
     host = table(rows, texts)
     marked = {w for w in wanted if w < len(rows)}
     start = pl.Series(list(range(len(rows))), dtype=pl.Int64)
-    got = nearest_ancestor(host, start, pl.Series(sorted(marked), dtype=pl.Int64), itself=itself)
+    got = find_nearest_ancestor(
+        host, start, pl.Series(sorted(marked), dtype=pl.Int64), itself=itself
+    )
     parent = host.get_column("parent_id").to_list()
     want = [
         next((a for a in [i] * itself + ancestors(i, parent) if a in marked), None)
@@ -108,7 +115,7 @@ def test_subtree_sum_adds_all_descendants(
         sum(own[j] or 0 for j in range(len(rows)) if j == i or i in ancestors(j, parent))
         for i in range(len(rows))
     ]
-    assert subtree_sum(host, "v").to_list() == want
+    assert sum_subtrees(host, "v").to_list() == want
 
 
 @given(ranges, names)
@@ -136,7 +143,7 @@ def test_open_at_finds_the_innermost_range(
             "t": [a[1] for a in asked],
         }
     )
-    got = open_at(host, threads, "t").to_list()
+    got = find_open_range(host, threads, "t").to_list()
     parent = host.get_column("parent_id").to_list()
     for (thread, t), found in zip(asked, got, strict=True):
         # The last range that started, or the nearest one around it that has not ended.

@@ -92,7 +92,7 @@ def check(run: Run, document: dict[str, Any]) -> None:
 def test_answers_of_random_traces(folder: Any, device: list[t.Event], host: list[t.Event]) -> None:
     path = t.write(folder, [*host, *device])
     run = sightline.open(str(path))
-    for name in registry.names("analyses"):
+    for name in registry.list_names("analyses"):
         try:
             run.ask(name)
         except MissingDataError:

@@ -93,11 +93,11 @@ def test_critical_path(trace):
 def test_lines_fit_a_terminal_and_stay_whole_elsewhere(trace):
     import sightline as package
     from sightline import findings
-    from sightline.report.finding_text import as_text
+    from sightline.report.finding_text import write_text
 
     run = package.open(str(trace))
     found = findings(run)
-    broken, whole = as_text(found, run, 80), as_text(found, run)
+    broken, whole = write_text(found, run, 80), write_text(found, run)
     assert max(map(len, broken.splitlines())) <= 80
     assert broken.split() == whole.split()
     assert len(whole.splitlines()) < len(broken.splitlines())

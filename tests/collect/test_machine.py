@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from sightline.collect.machine import examine, recordable
+from sightline.collect.machine import examine_machine, list_recordable
 from support.command import sightline
 
 H100 = "NVIDIA H100 80GB HBM3, 81559 MiB, 550.54.15"
@@ -16,11 +16,11 @@ def machine(tmp_path: Path, files: dict[str, str], programs: dict[str, str]) -> 
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    return examine(lambda command: programs.get(command[0]), tmp_path)
+    return examine_machine(lambda command: programs.get(command[0]), tmp_path)
 
 
 def ways(facts: dict) -> dict[str, tuple[bool, str]]:
-    return {w.what.split(" (")[0]: (w.possible, w.why) for w in recordable(facts)}
+    return {w.what.split(" (")[0]: (w.possible, w.why) for w in list_recordable(facts)}
 
 
 def test_a_machine_with_nothing(tmp_path):

@@ -12,7 +12,7 @@ import pytest
 
 import sightline as sl
 from sightline.collect import commands, conditions, plan
-from sightline.collect.remedies import NEEDS, missing
+from sightline.collect.remedies import NEEDS, list_missing
 from sightline.errors import RequestError
 from support import fakes, recording
 from support.command import sightline
@@ -58,16 +58,16 @@ WITH_GPU = {
     ],
 )
 def test_what_is_recorded_with(machine, command, question, expected):
-    made = plan.make(command, machine, question=question)
+    made = plan.make_plan(command, machine, question=question)
     assert made.backends == expected
     assert all(choice.why for choice in made.choices)
 
 
 def test_only_one_tool_traces_a_gpu():
-    made = plan.make(["python", "t.py"], WITH_GPU, backends=["nsys"])
+    made = plan.make_plan(["python", "t.py"], WITH_GPU, backends=["nsys"])
     assert (made.backends, made.torch) == (["nsys"], None)
     with pytest.raises(RequestError, match="torch cannot record here"):
-        plan.make(["python", "t.py"], WITH_GPU, backends=["nsys", "torch"])
+        plan.make_plan(["python", "t.py"], WITH_GPU, backends=["nsys", "torch"])
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_only_one_tool_traces_a_gpu():
 )
 def test_a_question_that_cannot_be_answered_says_why(machine, question, text):
     with pytest.raises(RequestError) as raised:
-        plan.make(["./a.out"], machine, question=question)
+        plan.make_plan(["./a.out"], machine, question=question)
     assert text in str(raised.value)
     assert f"sightline doctor --for {question}" in str(raised.value)
 
@@ -132,7 +132,7 @@ def test_the_command_line_of_ncu_changes_no_clock_unless_asked():
 @pytest.mark.parametrize("question", NEEDS)
 def test_on_a_bare_machine_each_remedy_has_a_command_and_a_document(question):
     bare = {**MACHINE, "perf": None, "py_spy": None, "torch": None, "ptrace_scope": 3}
-    found = missing(question, bare, root=False)
+    found = list_missing(question, bare, root=False)
     assert found
     for item in found:
         assert item.remedy
@@ -142,17 +142,17 @@ def test_on_a_bare_machine_each_remedy_has_a_command_and_a_document(question):
 
 def test_counters_that_are_for_root_only():
     locked = {**WITH_GPU, "counters_need_admin": True}
-    (item,) = missing("kernels", locked, root=False)
+    (item,) = list_missing("kernels", locked, root=False)
     assert "ERR_NVGPUCTRPERM" in item.document
     assert any("NVreg_RestrictProfilingToAdminUsers=0" in line for line in item.remedy)
-    assert missing("kernels", locked, root=True) == []
-    assert missing("kernels", WITH_GPU, root=False) == []
+    assert list_missing("kernels", locked, root=True) == []
+    assert list_missing("kernels", WITH_GPU, root=False) == []
 
 
 def test_one_of_two_ways_is_enough():
-    assert missing("cpu", {**MACHINE, "perf": None}, root=False) == []
+    assert list_missing("cpu", {**MACHINE, "perf": None}, root=False) == []
     strict = {**MACHINE, "perf_event_paranoid": 4, "ptrace_scope": 3}
-    texts = [item.what for item in missing("cpu", strict, root=False)]
+    texts = [item.what for item in list_missing("cpu", strict, root=False)]
     assert len(texts) == 2
     assert "ptrace_scope is 3" in texts[0]
     assert "perf_event_paranoid is 4" in texts[1]
@@ -169,7 +169,7 @@ def test_the_doctor_for_a_question():
 
 
 def test_the_command_is_shown_without_secrets_and_home():
-    shown = conditions.shown(
+    shown = conditions.show_conditions(
         ["run", "--hf-token", "abc", "--wandb-key=def", "AUTH=xyz", "/home/eva/t.py", "--monkey"],
         home="/home/eva",
     )
@@ -177,7 +177,7 @@ def test_the_command_is_shown_without_secrets_and_home():
 
 
 def test_only_known_settings_of_the_environment_are_kept():
-    kept = conditions.environment({"CUDA_VISIBLE_DEVICES": "0", "AWS_SECRET_ACCESS_KEY": "x"})
+    kept = conditions.read_environment({"CUDA_VISIBLE_DEVICES": "0", "AWS_SECRET_ACCESS_KEY": "x"})
     assert kept == {"CUDA_VISIBLE_DEVICES": "0"}
 
 
@@ -195,7 +195,7 @@ def test_what_was_fixed_is_said(tmp_path):
         "application_clock_mhz": 1410,
         "default_application_clock_mhz": 1980,
     }
-    (note,) = conditions.notes(conditions.host(tmp_path), [gpu])
+    (note,) = conditions.list_notes(conditions.read_host(tmp_path), [gpu])
     assert "GPU 0: persistence on, power cap 500 W (default 700 W)" in note["text"]
     assert "application clock set to 1410 MHz" in note["text"]
     assert "governor performance, boost off" in note["text"]

@@ -8,7 +8,7 @@ import pytest
 
 import sightline as sl
 from sightline.collect import plan, record
-from sightline.collect.record import several_hosts
+from sightline.collect.record import is_on_several_hosts
 from sightline.inline import session
 from sightline.inline.recorder import Recorder, now
 from sightline.model import store
@@ -30,7 +30,7 @@ from sightline.opening.imports import import_one
     ],
 )
 def test_whether_a_job_has_several_hosts(command, variables, expected):
-    assert several_hosts(command, variables) is expected
+    assert is_on_several_hosts(command, variables) is expected
 
 
 def test_each_gpus_samples_go_to_its_rank(tmp_path):

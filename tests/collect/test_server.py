@@ -119,7 +119,7 @@ def test_sglang_is_told_where_to_write(serving, tmp_path):
     folder = tmp_path / "s.sightline"
     folder.mkdir()
     said: list[str] = []
-    server.record("sglang", url, folder, 0.1, None, said.append)
+    server.record_server("sglang", url, folder, 0.1, None, said.append)
     path, body = behaviour.asked[0]
     assert (path, body) == ("/start_profile", {"output_dir": str(folder / "server")})
     assert not (folder / "server").exists()  # emptied and removed
@@ -149,7 +149,7 @@ def test_a_stop_that_fails_is_said_but_the_files_count(serving, tmp_path):
     timer = threading.Timer(0.1, behaviour.write, (behaviour.folder,))
     timer.start()
     behaviour.writers.append(timer)
-    server.record("vllm", url, folder, 0.05, behaviour.folder, lambda _: None)
+    server.record_server("vllm", url, folder, 0.05, behaviour.folder, lambda _: None)
     run = sl.open(str(folder))
     assert run.rows("device_ops") == 2
     assert "server" in run.table("quality").get_column("kind").to_list()
@@ -161,14 +161,14 @@ def test_no_files_and_no_server(serving, tmp_path):
     folder = tmp_path / "s.sightline"
     folder.mkdir()
     with pytest.raises(InputError, match="has written no trace"):
-        server.record("vllm", url, folder, 0.05, tmp_path, lambda _: None, files_s=1.0)
+        server.record_server("vllm", url, folder, 0.05, tmp_path, lambda _: None, files_s=1.0)
     with pytest.raises(InputError, match="does not answer"):
-        server.record("vllm", "http://127.0.0.1:9", folder, 0.05, tmp_path, lambda _: None)
+        server.record_server("vllm", "http://127.0.0.1:9", folder, 0.05, tmp_path, lambda _: None)
 
 
 def test_tensorrt_llm_is_told_when_it_starts(tmp_path):
     with pytest.raises(RequestError, match="cannot be switched on over HTTP"):
-        server.record("trtllm", "http://x:1", tmp_path, 1, None, lambda _: None)
+        server.record_server("trtllm", "http://x:1", tmp_path, 1, None, lambda _: None)
     from support import recording
 
     code = "import os; print(os.environ['TLLM_PROFILE_START_STOP'])"

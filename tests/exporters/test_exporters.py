@@ -171,7 +171,7 @@ def test_tables_are_written_whole(form, tmp_path):
 # -- the command ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("form", list(registry.names("exporters")))
+@pytest.mark.parametrize("form", list(registry.list_names("exporters")))
 def test_the_command_writes_each_format(form, tmp_path):
     target = tmp_path / "out"
     outcome = sightline("export", *files_of("healthy", 0, "2025"), "--to", form, "-o", target)
@@ -196,7 +196,7 @@ def test_a_wrong_request_says_what_is_wrong(words, said):
 
 def test_the_list_says_what_each_loses():
     out = sightline("export", "--list").out
-    assert out.count("loses: ") == len(registry.names("exporters"))
+    assert out.count("loses: ") == len(registry.list_names("exporters"))
 
 
 def test_a_place_that_cannot_be_written_is_said(tmp_path):

@@ -13,10 +13,17 @@ from polars.testing import assert_frame_equal
 
 from sightline.flames import folded, pprof, speedscope, svg
 from sightline.flames import stacks as table
-from sightline.flames.diff import diff
+from sightline.flames.diff import diff_stacks
 from sightline.flames.layers import LAYERS
-from sightline.flames.stacks import Stacks, from_paths, kept, merged, union, why
-from sightline.flames.tree import pruned, tree
+from sightline.flames.stacks import (
+    Stacks,
+    explain_idle,
+    keep_weights,
+    merge_stacks,
+    stack_paths,
+    unite_stacks,
+)
+from sightline.flames.tree import build_tree, prune_tree
 
 NAMES = st.one_of(
     st.sampled_from(
@@ -33,7 +40,7 @@ PATHS = st.lists(
     ),
     max_size=12,
 )
-STACKS = PATHS.map(from_paths)
+STACKS = PATHS.map(stack_paths)
 
 
 def as_dict(stacks: Stacks, weight: str = "samples") -> dict[tuple[tuple[str, str], ...], int]:
@@ -51,14 +58,14 @@ def test_merging_loses_nothing(paths):
     expected: dict = {}
     for frames, _, weights in paths:
         expected[tuple(frames)] = expected.get(tuple(frames), 0) + weights["samples"]
-    stacks = merged(from_paths(paths)) if paths else from_paths([])
+    stacks = merge_stacks(stack_paths(paths)) if paths else stack_paths([])
     if paths:
         assert as_dict(stacks) == {p: v for p, v in expected.items() if v}
 
 
 @given(STACKS, STACKS)
 def test_union_commutes(one, other):
-    forth, back = union([one, other]), union([other, one])
+    forth, back = unite_stacks([one, other]), unite_stacks([other, one])
     assert_frame_equal(forth.frames, back.frames)
     assert_frame_equal(forth.rows, back.rows, check_column_order=False)
 
@@ -67,7 +74,7 @@ def test_union_commutes(one, other):
 def test_a_tree_holds_every_stack_once(stacks):
     if not stacks.weights:
         return
-    whole = tree(stacks, "samples")
+    whole = build_tree(stacks, "samples")
     assert whole.total == stacks.total("samples") == whole.nodes.get_column("self_value").sum()
     name = {i: (layer, text) for i, layer, text in whole.frames.rows()}
     path_of: dict[int, tuple] = {}
@@ -85,7 +92,7 @@ def test_a_tree_holds_every_stack_once(stacks):
 def test_how_and_why_have_the_same_frames_and_equal_totals(stacks):
     if not stacks.weights:
         return
-    other = why(stacks)
+    other = explain_idle(stacks)
     for weight in stacks.weights:
         assert other.total(weight) == stacks.total(weight)
     assert by_frames(other) == by_frames(stacks)
@@ -101,7 +108,7 @@ def by_frames(stacks: Stacks) -> dict[tuple[tuple[str, str], ...], int]:
 
 
 def test_why_puts_the_reason_first_and_the_callers_leaf_first():
-    how = from_paths(
+    how = stack_paths(
         [
             (
                 [
@@ -119,7 +126,7 @@ def test_why_puts_the_reason_first_and_the_callers_leaf_first():
             )
         ]
     )
-    (path,) = as_dict(why(how))
+    (path,) = as_dict(explain_idle(how))
     assert [name for _, name in path] == [
         "memory wait",
         "long_scoreboard",
@@ -140,7 +147,7 @@ def test_why_does_not_merge_equal_offsets_of_different_kernels():
             {"samples": 1},
         )
 
-    whole = tree(why(from_paths([one("a"), one("b")])), "samples")
+    whole = build_tree(explain_idle(stack_paths([one("a"), one("b")])), "samples")
     by_depth = whole.nodes.group_by("depth").len().sort("depth").rows()
     # One reason, one offset below it, and under that the two kernels, still apart.
     assert by_depth == [(0, 1), (1, 1), (2, 1), (3, 2)]
@@ -150,7 +157,7 @@ def test_why_does_not_merge_equal_offsets_of_different_kernels():
 def test_leaving_layers_out_keeps_totals(stacks, layers):
     if not stacks.weights:
         return
-    fewer = kept(stacks, sorted(layers))
+    fewer = keep_weights(stacks, sorted(layers))
     assert fewer.total("samples") == stacks.total("samples")
     assert {layer for path in as_dict(fewer) for layer, _ in path} <= layers
 
@@ -159,8 +166,8 @@ def test_leaving_layers_out_keeps_totals(stacks, layers):
 def test_pruning_conserves(stacks, smallest):
     if not stacks.weights:
         return
-    whole = tree(stacks, "samples")
-    less = pruned(whole, smallest)
+    whole = build_tree(stacks, "samples")
+    less = prune_tree(whole, smallest)
     assert less.total == whole.total == less.nodes.get_column("self_value").sum()
     assert less.nodes.get_column("node").to_list() == list(range(less.nodes.height))
     values = dict(less.nodes.select("node", "value").rows())
@@ -175,7 +182,7 @@ def test_folding_and_parsing_are_inverse(stacks):
     if not stacks.weights:
         return
     text = folded.write(stacks, "samples")
-    again, bad = folded.parse(text.split("\n"), "samples")
+    again, bad = folded.parse_folded(text.split("\n"), "samples")
     assert bad == 0
     assert folded.write(again, "samples") == text if text else True
     assert sum(as_dict(again).values()) == stacks.total("samples") if text else True
@@ -185,7 +192,7 @@ def test_folding_and_parsing_are_inverse(stacks):
 def test_a_diff_of_equals_is_nothing(stacks):
     if not stacks.weights:
         return
-    nodes = diff(stacks, stacks, "samples").nodes
+    nodes = diff_stacks(stacks, stacks, "samples").nodes
     assert (
         not nodes.get_column("change").any()
         if nodes.height == 0
@@ -198,7 +205,7 @@ def test_a_diff_of_equals_is_nothing(stacks):
 def test_a_diff_is_after_minus_before(one, other):
     if not (one.weights and other.weights):
         return
-    root = diff(one, other, "samples").nodes.row(0, named=True)
+    root = diff_stacks(one, other, "samples").nodes.row(0, named=True)
     assert root["before"] == one.total("samples")
     assert root["after"] == other.total("samples")
     assert root["change"] == root["after"] - root["before"]
@@ -206,10 +213,12 @@ def test_a_diff_is_after_minus_before(one, other):
 
 def test_new_and_vanished_frames_stay_visible():
     def stacks(name: str, value: int) -> Stacks:
-        return from_paths([([("op", name)], "exact", {"samples": value})])
+        return stack_paths([([("op", name)], "exact", {"samples": value})])
 
-    changed = diff(
-        union([stacks("a", 5), stacks("b", 2)]), union([stacks("a", 7), stacks("c", 1)]), "samples"
+    changed = diff_stacks(
+        unite_stacks([stacks("a", 5), stacks("b", 2)]),
+        unite_stacks([stacks("a", 7), stacks("c", 1)]),
+        "samples",
     )
     rows = changed.nodes.join(changed.frames, on="frame_id").sort("name")
     assert rows.select("name", "before", "after", "status").rows() == [
@@ -220,10 +229,10 @@ def test_new_and_vanished_frames_stay_visible():
 
 
 def test_a_change_within_the_noise_is_grey():
-    one = from_paths([([("op", "a")], "exact", {"samples": 100})])
-    other = from_paths([([("op", "a")], "exact", {"samples": 104})])
-    assert diff(one, other, "samples", noise_ratio=0.05).nodes.item(1, "status") == "same"
-    assert diff(one, other, "samples", noise_ratio=0.03).nodes.item(1, "status") == "grown"
+    one = stack_paths([([("op", "a")], "exact", {"samples": 100})])
+    other = stack_paths([([("op", "a")], "exact", {"samples": 104})])
+    assert diff_stacks(one, other, "samples", noise_ratio=0.05).nodes.item(1, "status") == "same"
+    assert diff_stacks(one, other, "samples", noise_ratio=0.03).nodes.item(1, "status") == "grown"
 
 
 @given(STACKS)
@@ -238,7 +247,7 @@ def test_every_form_holds_the_total(stacks):
 
 
 def test_shares_add_up():
-    stacks = from_paths(
+    stacks = stack_paths(
         [
             ([("op", "a")], "exact", {"samples": 3}),
             ([("op", "a")], "unmatched", {"samples": 1}),

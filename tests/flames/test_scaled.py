@@ -7,7 +7,7 @@ from typing import ClassVar
 import polars as pl
 
 from sightline.flames import scaled
-from sightline.flames.stacks import from_paths
+from sightline.flames.stacks import stack_paths
 
 
 class Profiled:
@@ -37,13 +37,13 @@ class Profiled:
 
 
 def test_a_kernels_time_is_split_by_its_shares_in_whole_ns():
-    timeline = from_paths(
+    timeline = stack_paths(
         [
             ([("op", "mm"), ("kernel", "gemm")], "exact", {"gpu_time_ns": 100}),
             ([("op", "add"), ("kernel", "other")], "exact", {"gpu_time_ns": 7}),
         ]
     )
-    stacks = scaled.opened(Profiled(), timeline)
+    stacks = scaled.open_kernels(Profiled(), timeline)
     name = {i: text for i, _, text in stacks.frames.rows()}
     found = {
         "|".join(name[f] for f in frames): (match, value)

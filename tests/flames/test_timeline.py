@@ -7,7 +7,7 @@ import pytest
 
 import sightline
 from sightline.flames import timeline
-from sightline.flames.build import build
+from sightline.flames.build import build_stacks
 from sightline.flames.stacks import Stacks
 from support import traces
 from synth import SCENARIOS, kineto, scenarios, truth_of
@@ -31,7 +31,7 @@ def test_conserves_kernel_time_and_idle_time_of_every_device(name, dialect, tmp_
     run = sightline.open(str(tmp_path))
     truth = truth_of(program)
     devices = [d for rank in truth.ranks.values() for d in rank.devices.values()]
-    device, idle = timeline.device_time(run), timeline.idle_time(run)
+    device, idle = timeline.stack_device_time(run), timeline.stack_idle_time(run)
     sums = [s for d in devices for s in (*d.kernels.values(), *d.copies.values())]
     assert device.total("gpu_time_ns") == sum(s.total_ns for s in sums)
     assert device.total("bytes") == sum(s.bytes or 0 for s in sums)
@@ -53,12 +53,15 @@ def test_a_kernel_stands_below_all_that_led_to_it(tmp_path):
         ],
     )
     root = "rank 0;thread 101"
-    assert paths(timeline.device_time(run), "gpu_time_ns") == {
+    assert paths(timeline.stack_device_time(run), "gpu_time_ns") == {
         f"{root};forward;train.py(3): step;aten::linear;aten::addmm;cudaLaunchKernel;"
         "GPU 0 stream 7;gemm": 30_000,
         "rank 0;[launch not recorded];GPU 0 stream 7;orphan": 10_000,
     }
-    assert timeline.device_time(run).shares("gpu_time_ns") == {"exact": 75.0, "unmatched": 25.0}
+    assert timeline.stack_device_time(run).shares("gpu_time_ns") == {
+        "exact": 75.0,
+        "unmatched": 25.0,
+    }
 
 
 def test_backward_work_stands_below_its_forward_operator(tmp_path):
@@ -75,7 +78,7 @@ def test_backward_work_stands_below_its_forward_operator(tmp_path):
             traces.kernel("gemm_bwd", 120, 30, 1),
         ],
     )
-    assert paths(timeline.device_time(run), "gpu_time_ns") == {
+    assert paths(timeline.stack_device_time(run), "gpu_time_ns") == {
         "rank 0;thread 101;model.py(9): forward;aten::mm;[backward];"
         "autograd::engine::evaluate_function: MmBackward0;MmBackward0;cudaLaunchKernel;"
         "GPU 0 stream 7;gemm_bwd": 30_000,
@@ -85,7 +88,8 @@ def test_backward_work_stands_below_its_forward_operator(tmp_path):
 def test_exposed_is_the_time_in_which_nothing_else_ran(tmp_path):
     run = traces.opened(tmp_path, [traces.kernel("a", 0, 10), traces.kernel("b", 6, 10, stream=8)])
     exposed = {
-        p.rsplit(";", 1)[-1]: v for p, v in paths(timeline.device_time(run), "exposed_ns").items()
+        p.rsplit(";", 1)[-1]: v
+        for p, v in paths(timeline.stack_device_time(run), "exposed_ns").items()
     }
     assert exposed == {"a": 6_000, "b": 6_000}
 
@@ -104,7 +108,7 @@ def test_a_slow_python_function_is_shown_as_what_the_gpu_waited_for(tmp_path):
         ],
     )
     root = "rank 0;thread 101;train.py(1): loop"
-    assert paths(timeline.idle_time(run), "gpu_idle_ns") == {
+    assert paths(timeline.stack_idle_time(run), "gpu_idle_ns") == {
         f"{root};data.py(7): slow": 400_000,
         root: 50_000,
         f"{root};cudaLaunchKernel;[launch latency]": 12_000,
@@ -115,7 +119,7 @@ def test_a_slow_python_function_is_shown_as_what_the_gpu_waited_for(tmp_path):
 def test_a_simulated_dataloader_takes_the_idle_time_that_it_caused(seed, tmp_path):
     program = scenarios.dataloader_starved(seed=seed)
     kineto.write(program, tmp_path, dialect="2025")
-    idle = timeline.idle_time(sightline.open(str(tmp_path)))
+    idle = timeline.stack_idle_time(sightline.open(str(tmp_path)))
     inside = sum(v for p, v in paths(idle, "gpu_idle_ns").items() if "DataLoader" in p)
     by_cause = truth_of(program).device(0).idle_by_cause()
     # The gap's cause takes all of it; the graph splits off what the loader did not take.
@@ -132,7 +136,7 @@ def test_cpu_time_is_each_threads_recorded_time(tmp_path):
             traces.op("c", 200, 5),
         ],
     )
-    assert paths(timeline.cpu_time(run), "cpu_time_ns") == {
+    assert paths(timeline.stack_cpu_time(run), "cpu_time_ns") == {
         "rank 0;thread 101;a": 60_000,
         "rank 0;thread 101;a;b": 40_000,
         "rank 0;thread 101;c": 5_000,
@@ -141,7 +145,7 @@ def test_cpu_time_is_each_threads_recorded_time(tmp_path):
 
 def test_a_run_gives_all_weights_it_can(tmp_path):
     kineto.write(scenarios.launch_bound(), tmp_path, dialect="2025")
-    stacks = build(sightline.open(str(tmp_path)))
+    stacks = build_stacks(sightline.open(str(tmp_path)))
     assert set(stacks.weights) == {
         "gpu_time_ns",
         "exposed_ns",
@@ -166,8 +170,8 @@ def test_real_recordings_are_conserved(corpus, name):
     run = sightline.open(str(corpus / f"kineto/AMD-AGI__TraceLens/{name}.json.gz"))
     ops = run.table("device_ops")
     assert (
-        timeline.device_time(run).total("gpu_time_ns")
+        timeline.stack_device_time(run).total("gpu_time_ns")
         == ops.select((pl.col("end_ns") - pl.col("start_ns")).sum()).item()
     )
     idle = run.ask("breakdown").get_column("idle_ns").sum()
-    assert timeline.idle_time(run).total("gpu_idle_ns") == idle
+    assert timeline.stack_idle_time(run).total("gpu_idle_ns") == idle

@@ -81,7 +81,7 @@ def everything(path: Path) -> None:
         run = sightline.open(str(path))
     except SightlineError:
         return
-    for name in registry.names("model.tables"):
+    for name in registry.list_names("model.tables"):
         run.table(name)
 
 

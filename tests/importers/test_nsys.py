@@ -17,8 +17,8 @@ from sightline.importers.nsys import database
 from sightline.importers.nsys import tables as nsys_tables
 from sightline.model.run import Run
 from sightline.model.tables import device_ops
-from sightline.report.sql import answer
-from sightline.report.summary import limits
+from sightline.report.sql import answer_query
+from sightline.report.summary import list_limits
 from support.as_folder import assert_same_run, write_folder
 from synth_nsys import Export, gpid, gtid
 
@@ -660,7 +660,7 @@ def test_each_message_of_the_profiler_is_told_and_how_often(tmp_path: Path) -> N
     e = small()
     for text in ("first problem", "second problem", "second problem"):
         e.add("DIAGNOSTIC_EVENT", severity=2, text=text, timestamp=0)
-    told = limits(opened(e, tmp_path))
+    told = list_limits(opened(e, tmp_path))
     assert [(x["text"], x["count"]) for x in told if x["kind"] == "profiler_message"] == [
         ("Nsight Systems says: first problem", None),
         ("Nsight Systems says: second problem (2 times)", None),
@@ -723,7 +723,7 @@ def test_columns_of_one_value_are_not_written_but_read(
     def seen(cache: str) -> tuple[Run, list[pl.DataFrame], pl.DataFrame]:
         monkeypatch.setenv("SIGHTLINE_CACHE", str(tmp_path / cache))
         run = sightline.open(*paths)
-        return run, [run.table(n) for n in ("device_ops", "host_ops")], answer(run, query)
+        return run, [run.table(n) for n in ("device_ops", "host_ops")], answer_query(run, query)
 
     _, tables, rows = seen("whole")
     monkeypatch.setattr(nsys_tables, "_LARGE_ROWS", 1)

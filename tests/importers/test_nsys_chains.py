@@ -14,7 +14,7 @@ def test_chains_recorded_one_call_late_are_moved_back(corpus):
     path = corpus / "nsys/hpcgroup__pipit/pipit/tests/data/saxpy-mpi-cuda_nsys_perlmutter0.sqlite"
     run = sightline.open(str(path))
     assert "shifted_call_chains" in run.table("quality").get_column("kind").to_list()
-    stacks = timeline.device_time(run)
+    stacks = timeline.stack_device_time(run)
     name = dict(stacks.frames.select("frame_id", "name").rows())
     paths = [[name[f] for f in frames] for frames in stacks.rows.get_column("frames")]
     with_chain = [p for p in paths if "main" in p]

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sightline as door
-from sightline.flames.build import build
+from sightline.flames.build import build_stacks
 from sightline.flames.layers import SIDE
 from support.command import sightline
 
@@ -133,7 +133,7 @@ def stacks_of(folder: Path, text: str, weight: str, name: str = "recording") -> 
     """'layer:frame|...' to weight."""
     path = folder / name
     path.write_text(text)
-    stacks = build(door.open(str(path)))
+    stacks = build_stacks(door.open(str(path)))
     known = {i: f"{layer}:{frame}" for i, layer, frame in stacks.frames.rows()}
     rows = stacks.rows.select("frames", weight).rows()
     return {"|".join(known[f] for f in frames): value for frames, value in rows if value}
@@ -270,7 +270,7 @@ def test_rocprof_samples_of_the_corpus_equal_a_plain_count(corpus):
         else r["Stall_Reason"].rsplit("REASON_")[-1]
         for r in rows
     )
-    stacks = build(door.open(str(path)))
+    stacks = build_stacks(door.open(str(path)))
     assert stacks.total("samples") == len(rows)
     assert stacks.total("latency_samples") == len(rows) - expected["issuing"]
 
@@ -290,7 +290,7 @@ def test_rocprof_samples_of_the_corpus_equal_a_plain_count(corpus):
 )
 def test_other_tools_samples(corpus, file, weight, total):
     path = corpus / "cpu_stacks/jlfwong__speedscope/sample/profiles" / file
-    stacks = build(door.open(str(path)))
+    stacks = build_stacks(door.open(str(path)))
     if total is None:  # counted in the file: each sample has one header line
         total = sum(
             "cpu-clock:" in line and not line.startswith("#")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sightline.inline.rank import chosen, identity
+from sightline.inline.rank import find_identity, is_chosen
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ from sightline.inline.rank import chosen, identity
     ],
 )  # fmt: skip
 def test_the_rank_that_a_launcher_gives(variables, expected):
-    assert tuple(identity(variables)) == expected
+    assert tuple(find_identity(variables)) == expected
 
 
 @pytest.mark.parametrize(
@@ -46,4 +46,4 @@ def test_the_rank_that_a_launcher_gives(variables, expected):
     ],
 )
 def test_which_ranks_are_recorded(rank, ranks, every, expected):
-    assert chosen(rank, ranks, every) is expected
+    assert is_chosen(rank, ranks, every) is expected

@@ -31,7 +31,7 @@ EVENTS = [
 
 
 def tables(run: Run) -> dict[str, pl.DataFrame]:
-    return {name: run.table(name) for name in registry.names("model.tables")}
+    return {name: run.table(name) for name in registry.list_names("model.tables")}
 
 
 @pytest.fixture
@@ -365,7 +365,7 @@ def test_trim_removes_what_was_used_longest_ago(
     os.utime(own_cache / made[0])  # used again just now
     size = sum(f.stat().st_size for f in (own_cache / made[0]).rglob("*") if f.is_file())
     monkeypatch.setattr(cache, "_in_use", set())  # as in the next command
-    cache.trim(limit_bytes=2 * size + size // 2)
+    cache.trim_cache(limit_bytes=2 * size + size // 2)
     assert entries(own_cache) == {made[0], made[3]}
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import sightline
 from sightline import _native
-from sightline.algebra.arrow import columns
+from sightline.algebra.arrow import unpack_columns
 from sightline.errors import DamagedError
 from sightline.importers import kineto
 from sightline.model import parts
@@ -246,7 +246,7 @@ def test_columns_that_outgrow_memory_leave_nothing_behind(tmp_path: Path) -> Non
     trace.finish(7, [], [])
     trace.write({})
     assert trace.facts()["host_rows"] == 4_000_000
-    series = columns(trace.take("host_ops", 3_999_990, 100))
+    series = unpack_columns(trace.take("host_ops", 3_999_990, 100))
     assert series.height == 10
     assert series["start_ns"].to_list() == [i * 1000 + 7 for i in range(3_999_990, 4_000_000)]
     assert list(folder.iterdir()) == []

@@ -75,7 +75,7 @@ def test_without_nvml_the_monitor_says_why(monkeypatch):
     def refuse():
         raise Unavailable("NVML does not start: no driver")
 
-    monkeypatch.setattr(sampling, "connect", refuse)
+    monkeypatch.setattr(sampling, "connect_nvml", refuse)
     with sl.gpu_monitor() as m:
         pass
     assert m.summary() == {

@@ -19,7 +19,7 @@ from sightline.opening import imports
 SHIFT_NS = 1_000_000_007
 TABLES: dict[str, Table] = {
     name: module.TABLE
-    for name, module in registry.members("model.tables")
+    for name, module in registry.load_members("model.tables")
     if name not in ("recordings", "quality")
 }
 
@@ -91,7 +91,7 @@ def test_every_time_of_every_table_is_shifted(
 def test_every_column_that_is_called_a_time_is_declared_as_one() -> None:
     """A column in ns is a length or a moment; its declaration says which, and none says neither."""
     lengths = {"weight_ns", "duration_ns", "clock_offset_ns", "clock_uncertainty_ns"}
-    for name, module in registry.members("model.tables"):
+    for name, module in registry.load_members("model.tables"):
         for column in module.TABLE.columns:
             if column.unit == "ns":
                 assert column.moment == (column.name not in lengths), f"{name}.{column.name}"

@@ -14,16 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline import registry
-from sightline.algebra.lanes import in_lanes, thinned
+from sightline.algebra.lanes import assign_lanes, thin_events
 from sightline.errors import MissingDataError
 from sightline.model.columns import Column
 from sightline.model.run import Run
 from sightline.report.html import blocks
 from sightline.report.html import page as html
-from sightline.report.html.blocks import MAX_POINTS, reduced
+from sightline.report.html.blocks import MAX_POINTS, reduce_series
 from sightline.report.html.declare import View
 from sightline.report.html.timeline.pack import Packed
-from sightline.report.summary import summary
+from sightline.report.summary import summarize_run
 from support import traces
 from support.command import sightline
 from support.simulated import simulated
@@ -84,7 +84,7 @@ def events(rows) -> pl.DataFrame:
 
 @given(EVENTS)
 def test_in_a_lane_nothing_overlaps_and_nothing_is_lost(rows):
-    laned = in_lanes(events(rows))
+    laned = assign_lanes(events(rows))
     assert sorted(laned.get_column("id").to_list()) == list(range(len(rows)))
     for (_, _), lane in laned.group_by("track", "lane"):
         assert lane.get_column("level").n_unique() == 1
@@ -96,8 +96,8 @@ def test_in_a_lane_nothing_overlaps_and_nothing_is_lost(rows):
 
 @given(EVENTS, st.integers(1, 40))
 def test_marks_say_how_many_they_are(rows, limit):
-    laned = in_lanes(events(rows))
-    marks, merged = thinned(laned, limit)
+    laned = assign_lanes(events(rows))
+    marks, merged = thin_events(laned, limit)
     assert marks.get_column("count").sum() == len(rows)
     lengths = (laned.get_column("end_ns") - laned.get_column("start_ns")).sum()
     assert marks.get_column("busy_ns").sum() == lengths
@@ -111,7 +111,7 @@ def test_marks_say_how_many_they_are(rows, limit):
 
 def test_many_points_keep_their_lowest_and_highest():
     points = pl.DataFrame({"t": range(100_000), "v": [float(i % 977) for i in range(100_000)]})
-    short = reduced(points)
+    short = reduce_series(points)
     assert short.height <= MAX_POINTS
     assert short.get_column("high").max() == 976
     assert short.get_column("low").min() == 0
@@ -120,9 +120,9 @@ def test_many_points_keep_their_lowest_and_highest():
 @pytest.mark.parametrize("scenario", ["dataloader_starved", "exposed_communication", "cpu_only"])
 def test_every_panel_is_there_or_says_why_not(scenario):
     run = simulated(scenario).run
-    view = View(run, summary(run))
+    view = View(run, summarize_run(run))
     absent = []
-    for _, module in registry.members("report.html.panels"):
+    for _, module in registry.load_members("report.html.panels"):
         try:
             assert module.data(view)
         except MissingDataError as missing:
@@ -137,7 +137,7 @@ def test_every_panel_is_there_or_says_why_not(scenario):
 
 def test_the_summary_of_a_run_on_the_cpu_says_where_its_time_went():
     run = simulated("cpu_only").run
-    found = registry.load("report.html.panels", "summary").data(View(run, summary(run)))
+    found = registry.load("report.html.panels", "summary").data(View(run, summarize_run(run)))
     assert [block["kind"] for block in found] == ["text", "table", "limits"]
     names, own = found[1]["columns"][0], found[1]["columns"][-1]
     assert own["name"] == "host_self_ns"
@@ -147,7 +147,7 @@ def test_the_summary_of_a_run_on_the_cpu_says_where_its_time_went():
 
 def test_the_timeline_holds_every_row_of_the_tables():
     run = simulated("exposed_communication").run
-    view = View(run, summary(run))
+    view = View(run, summarize_run(run))
     line = view.timeline
     rows = run.rows("device_ops") + run.rows("host_ops") + run.rows("device_ranges")
     assert line.events.height == line.in_tables == rows
@@ -162,7 +162,7 @@ def test_the_timeline_holds_every_row_of_the_tables():
 
 def test_findings_are_shown_where_they_happen():
     run = simulated("dataloader_starved").run
-    data = summary(run)
+    data = summarize_run(run)
     page = content(html.write(run, data))
     cards = next(b for b in page["panels"][0]["blocks"] if b["kind"] == "findings")["cards"]
     assert cards
@@ -184,10 +184,10 @@ def test_names_are_not_markup_in_the_file(tmp_path: Path):
 
 def test_numbers_that_json_cannot_hold_are_missing():
     frame = pl.DataFrame({"v": [1.5, float("nan"), float("inf"), None]})
-    block = blocks.table("t", frame, [Column("v", pl.Float64, "value")])
+    block = blocks.make_table("t", frame, [Column("v", pl.Float64, "value")])
     assert block["columns"][0]["values"] == [1.5, None, None, None]
     points = frame.with_columns(t=pl.int_range(pl.len(), dtype=pl.Int64))
-    series = blocks.lines("t", points, "t", {"v": "v"}, 0, "")["series"]
+    series = blocks.make_lines("t", points, "t", {"v": "v"}, 0, "")["series"]
     assert series[0]["low"] == [1.5]
 
 
@@ -220,11 +220,11 @@ def test_on_a_terminal_the_page_is_written_beside_and_nothing_of_others_is(tmp_p
     monkeypatch.chdir(tmp_path)
     run = traces.opened(tmp_path, [traces.kernel("k", 0, 5)])
     monkeypatch.setattr(html, "_template", lambda: html.MARK.decode() + TEMPLATE)
-    report.beside(run, summary(run))
+    report.write_page_beside(run, summarize_run(run))
     assert html.is_ours(tmp_path / "report.html")
-    report.beside(run, summary(run))  # an own one is replaced
+    report.write_page_beside(run, summarize_run(run))  # an own one is replaced
     (tmp_path / "report.html").write_text("my thesis")
-    report.beside(run, summary(run))
+    report.write_page_beside(run, summarize_run(run))
     assert (tmp_path / "report.html").read_text() == "my thesis"
 
 
@@ -232,4 +232,4 @@ def test_the_page_is_the_same_whoever_ran_the_rules():
     """Panels made beside the rules hold what they hold when they are made after them."""
     run = simulated("dataloader_starved").run
     fresh = Run(run.parts)
-    assert html.write(fresh) == html.write(run, summary(run))
+    assert html.write(fresh) == html.write(run, summarize_run(run))

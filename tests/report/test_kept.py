@@ -11,7 +11,7 @@ import pytest
 import sightline
 from sightline.model.run import Run
 from sightline.report import kept
-from sightline.report.summary import summary
+from sightline.report.summary import summarize_run
 from sightline.rules.custom.forms import OwnRule
 from support import traces as t
 
@@ -30,25 +30,25 @@ def times_asked(monkeypatch: pytest.MonkeyPatch) -> list[Run]:
 
     def counted(run: Run, own: Sequence[OwnRule] = ()) -> dict[str, object]:
         asked.append(run)
-        return summary(run, own)
+        return summarize_run(run, own)
 
-    monkeypatch.setattr(kept, "summary", counted)
+    monkeypatch.setattr(kept, "summarize_run", counted)
     return asked
 
 
 def test_the_second_time_nothing_is_asked(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = times_asked(monkeypatch)
-    first = kept.kept_summary(run)
-    again = kept.kept_summary(Run(run.parts))
+    first = kept.keep_summary(run)
+    again = kept.keep_summary(Run(run.parts))
     assert len(asked) == 1
     assert first == again
-    assert first["breakdown"] == summary(run)["breakdown"]
+    assert first["breakdown"] == summarize_run(run)["breakdown"]
 
 
 def test_another_window_another_answer(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = times_asked(monkeypatch)
-    whole = kept.kept_summary(run)
-    part = kept.kept_summary(run.with_window("0us..20us"))
+    whole = kept.keep_summary(run)
+    part = kept.keep_summary(run.with_window("0us..20us"))
     assert len(asked) == 2
     assert part["window"] != whole["window"]
 
@@ -58,7 +58,7 @@ def test_what_has_changed_is_asked_anew(
     run: Run, monkeypatch: pytest.MonkeyPatch, change: str, tmp_path: Path
 ) -> None:
     asked = times_asked(monkeypatch)
-    first = kept.kept_summary(run)
+    first = kept.keep_summary(run)
     if change == "table":
         os.utime(run.parts[0].file("device_ops"), ns=(1, 1))
     elif change == "answer":
@@ -66,7 +66,7 @@ def test_what_has_changed_is_asked_anew(
         answer.write_text(answer.read_text()[:-5])
     else:
         monkeypatch.setattr(kept, "_program", lambda: [("other.py", 1, 1)])
-    assert kept.kept_summary(run) == first
+    assert kept.keep_summary(run) == first
     assert len(asked) == 2
 
 
@@ -74,7 +74,7 @@ def test_nothing_is_kept_of_a_small_recording_or_with_foreign_rules(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(kept.registry, "has_outsiders", lambda: True)
-    kept.kept_summary(run)
+    kept.keep_summary(run)
     monkeypatch.setattr(kept, "MIN_ROWS", 100)
-    kept.kept_summary(run)
+    kept.keep_summary(run)
     assert not (tmp_path / "cache" / "answers").exists()

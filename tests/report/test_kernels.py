@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sightline.report.kernels import remove_links
 from sightline.report.kernels_text import print_kernels
-from sightline.report.summary import summary
+from sightline.report.summary import summarize_run
 from support.profiled import MEMORY, SM, TIME, opened
 from synth_ncu import Kernel, report
 from synth_ncu.report import rule
@@ -14,7 +14,9 @@ def test_a_vendors_message_ends_with_a_sentence(tmp_path):
     first = "Every scheduler issues only every 2.7 cycles. " + "This leaves units idle. " * 4
     said = rule("Slots", "Slots", "SchedulerStats", first + "Cut " * 60 + ".", type=2)
     kernel = Kernel(name="long_" * 30, metrics={TIME: 1e9}, rules=(said,))
-    text = " ".join("\n".join(print_kernels(summary(opened(tmp_path, report([kernel]))))).split())
+    text = " ".join(
+        "\n".join(print_kernels(summarize_run(opened(tmp_path, report([kernel]))))).split()
+    )
     assert "every 2.7 cycles. This leaves units idle." in text
     assert "Cut" not in text
 
@@ -28,7 +30,7 @@ def test_the_terminal_report_fits_and_names_the_vendor(tmp_path):
         metrics={TIME: 1e9, SM: 5.0, MEMORY: 6.0},
         rules=(said,),
     )
-    text = "\n".join(print_kernels(summary(opened(tmp_path, report([kernel])))))
+    text = "\n".join(print_kernels(summarize_run(opened(tmp_path, report([kernel])))))
     assert max(map(len, text.splitlines())) <= 80
     assert "NVIDIA Nsight Compute 2024.1.0.0 itself says" in text
     assert remove_links("see @url:Guide:https://x.y@ and @section:A:B@") == "see Guide and B"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from sightline.report.markdown import text
+from sightline.report.markdown import escape_text
 from support import traces
 from support.command import sightline
 from synth import SCENARIOS, kineto
@@ -25,7 +25,7 @@ def test_names_are_text(tmp_path):
     trace = traces.write(tmp_path, [traces.kernel(evil, 0, 5), traces.kernel("k", 9, 50)])
     out = sightline("report", trace, "--format", "markdown").out
     assert "<script>" not in out
-    assert text(evil).endswith(r"&gt; \| \[a\]\(b\) \`c\` \*\*d\*\* \# e")
+    assert escape_text(evil).endswith(r"&gt; \| \[a\]\(b\) \`c\` \*\*d\*\* \# e")
 
 
 def test_two_formats_at_once_are_refused(tmp_path):

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from sightline.report.markdown import markdown
-from sightline.report.marks_text import marks_text
-from sightline.report.summary import summary
-from sightline.report.terminal import render
+from sightline.report.markdown import write_markdown
+from sightline.report.marks_text import print_marks
+from sightline.report.summary import summarize_run
+from sightline.report.terminal import render_screen
 from support import traces
 from support.command import sightline
 from support.traces import opened
@@ -36,10 +36,10 @@ def finding(**changes: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def screen(tmp_path):
-    data = summary(opened(tmp_path, [traces.kernel("k", 0, 5), traces.kernel("k", 20, 5)]))
+    data = summarize_run(opened(tmp_path, [traces.kernel("k", 0, 5), traces.kernel("k", 20, 5)]))
 
     def lines(*findings: dict[str, Any]) -> list[str]:
-        return render({**data, "findings": list(findings)}).plain.splitlines()
+        return render_screen({**data, "findings": list(findings)}).plain.splitlines()
 
     return lines
 
@@ -78,8 +78,8 @@ def test_a_profiled_kernels_share_is_not_one_of_the_programs_window(screen, tmp_
     lines = screen(finding(rule="ncu-stall", cost_pct=70.9), finding(cost_pct=20.0))
     assert any(line.endswith("70.9 % of profiled kernel time") for line in lines)
     assert any(line.endswith("20.0 % of the window") for line in lines)
-    data = summary(opened(tmp_path, [traces.kernel("k", 0, 5)]))
-    text = markdown({**data, "findings": [finding(rule="ncu-stall", cost_pct=70.9)]})
+    data = summarize_run(opened(tmp_path, [traces.kernel("k", 0, 5)]))
+    text = write_markdown({**data, "findings": [finding(rule="ncu-stall", cost_pct=70.9)]})
     assert "70.9 % of profiled kernel time" in text
 
 
@@ -134,7 +134,7 @@ def marked(**changes: Any) -> list[str]:
         "ranges_left_out": 0,
         "checkpoints_left_out": 0,
     } | changes
-    return [line.plain for block in marks_text(marks) for line in block]
+    return [line.plain for block in print_marks(marks) for line in block]
 
 
 def test_marks_that_are_left_out_are_counted():
@@ -185,13 +185,15 @@ def test_recorded_allocations_are_summed_up(tmp_path):
 
 
 def test_several_limits_are_a_list(tmp_path):
-    data = summary(opened(tmp_path, [traces.kernel("k", 0, 5)]))
+    data = summarize_run(opened(tmp_path, [traces.kernel("k", 0, 5)]))
     note = {"severity": "info", "count": None, "remedy": None}
     texts = ["the first: a, b; c", "the second"]
-    shown = render({**data, "limits": [{**note, "text": t} for t in texts]}).plain.splitlines()
+    shown = render_screen(
+        {**data, "limits": [{**note, "text": t} for t in texts]}
+    ).plain.splitlines()
     start = shown.index("What limits this")
     assert shown[start + 1 : start + 3] == ["  · the first: a, b; c", "  · the second"]
-    one = render({**data, "limits": [{**note, "text": "the first"}]}).plain
+    one = render_screen({**data, "limits": [{**note, "text": "the first"}]}).plain
     assert "What limits this: the first." in one
 
 

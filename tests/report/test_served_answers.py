@@ -19,7 +19,7 @@ import sightline as door
 from sightline.errors import RequestError, StoreError
 from sightline.report import serve
 from sightline.report.serve import Server, answers, service
-from sightline.report.serve.build import build
+from sightline.report.serve.build import build_index
 from sightline.report.serve.index import Index
 from sightline.report.serve.view import window
 from support import traces
@@ -40,13 +40,13 @@ def run(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def index(run, tmp_path_factory) -> Index:
-    return build(run, tmp_path_factory.mktemp("index"))
+    return build_index(run, tmp_path_factory.mktemp("index"))
 
 
 def scenario(name: str, folder: Path) -> tuple[object, Index]:
     opened = door.open(*map(str, kineto.write(SCENARIOS[name](), folder, dialect="2025")))
     (folder / "index").mkdir()
-    return opened, build(opened, folder / "index")
+    return opened, build_index(opened, folder / "index")
 
 
 def held(index: Index) -> pl.DataFrame:
@@ -92,7 +92,7 @@ def parsed(body: bytes) -> dict[str, tuple[float, ...]]:
 
 @pytest.mark.parametrize("part", [4_000_000, 700])
 def test_every_row_is_there_once_and_lanes_do_not_overlap(run, tmp_path, part):
-    index = build(run, tmp_path, part=part)
+    index = build_index(run, tmp_path, part=part)
     events = held(index)
     for table, column, on_device in (
         ("device_ops", "device_op_id", True),
@@ -339,7 +339,7 @@ def test_a_run_without_a_device_or_with_markup_in_its_names(tmp_path):
     trace = traces.write(tmp_path, [traces.op(evil, 1, 90), traces.op("aten::mm", 2, 3)])
     run = door.open(str(trace))
     (tmp_path / "index").mkdir()
-    index = build(run, tmp_path / "index")
+    index = build_index(run, tmp_path / "index")
     kind, body = service.Service(run, index).answer("", {})
     assert kind.startswith("text/html")
     assert evil.encode() not in body
@@ -353,7 +353,7 @@ def test_a_recording_without_a_timeline_has_the_other_panels(tmp_path):
     )
     run = door.open(str(tmp_path / "k.ncu-rep"))
     (tmp_path / "index").mkdir()
-    asked = service.Service(run, build(run, tmp_path / "index"))
+    asked = service.Service(run, build_index(run, tmp_path / "index"))
     _, page = asked.answer("", {})
     packed = page.split(b'id="page-data">', 1)[1].split(b"<", 1)[0]
     content = json.loads(zlib.decompress(base64.b64decode(packed)))
@@ -379,15 +379,15 @@ def count_builds(monkeypatch) -> list[int]:
 
     def counted(run, folder, say):
         built.append(1)
-        return build(run, folder, say)
+        return build_index(run, folder, say)
 
-    monkeypatch.setattr(serve, "build", counted)
+    monkeypatch.setattr(serve, "build_index", counted)
     return built
 
 
 def test_the_second_server_takes_the_index_of_the_first(run, cache, monkeypatch):
     built = count_builds(monkeypatch)
-    first, second = serve.prepared(run), serve.prepared(run)
+    first, second = serve.prepare_index(run), serve.prepare_index(run)
     assert built == [1]
     assert held(second).equals(held(first))
     assert (second.keys, second.lanes, second.covers) == (first.keys, first.lanes, first.covers)
@@ -399,7 +399,7 @@ def test_the_second_server_takes_the_index_of_the_first(run, cache, monkeypatch)
 @pytest.mark.parametrize("damage", ["no json", "cut off", "gone"])
 def test_a_damaged_index_is_made_again(run, cache, monkeypatch, damage):
     built = count_builds(monkeypatch)
-    whole = held(serve.prepared(run))
+    whole = held(serve.prepare_index(run))
     (entry,) = cache.iterdir()
     if damage == "no json":
         (entry / "index.json").write_text("{")
@@ -407,22 +407,22 @@ def test_a_damaged_index_is_made_again(run, cache, monkeypatch, damage):
         (entry / "end").write_bytes((entry / "end").read_bytes()[:800])
     else:
         (entry / "start").unlink()
-    assert held(serve.prepared(run)).equals(whole)
+    assert held(serve.prepare_index(run)).equals(whole)
     assert built == [1, 1]
 
 
 def test_a_cache_that_cannot_be_written_is_done_without(run, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("SIGHTLINE_CACHE", str(tmp_path / "file" / "cache"))
-    assert serve.prepared(run).events == run.rows("device_ops") + run.rows("host_ops")
+    assert serve.prepare_index(run).events == run.rows("device_ops") + run.rows("host_ops")
 
 
 def test_a_full_disk_is_said(run, cache, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(serve, "build", full)
+    monkeypatch.setattr(serve, "build_index", full)
     with pytest.raises(StoreError, match="No space left on device") as told:
-        serve.prepared(run)
+        serve.prepare_index(run)
     assert "SIGHTLINE_CACHE" in str(told.value.hint)
     assert list(cache.iterdir()) == []

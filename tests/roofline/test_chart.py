@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sightline.errors import RequestError
 from sightline.roofline import png
-from sightline.roofline.chart import make_chart, short_name
+from sightline.roofline.chart import make_chart, shorten_name
 from sightline.roofline.svg import draw_svg
 from sightline.roofline.terminal import draw_text
 
@@ -102,9 +102,9 @@ def test_kernels_that_cannot_be_placed_are_counted():
 
 
 def test_short_names():
-    assert short_name("void (anonymous namespace)::f<int, 3>(int)") == "f"
-    assert short_name("plain") == "plain"
-    assert short_name(None) == "unnamed"
+    assert shorten_name("void (anonymous namespace)::f<int, 3>(int)") == "f"
+    assert shorten_name("plain") == "plain"
+    assert shorten_name(None) == "unnamed"
 
 
 def test_a_png_needs_its_package(monkeypatch):

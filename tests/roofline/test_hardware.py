@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.roofline.hardware import FLOP_PER_CLOCK, SM_LIMITS, find, table
+from sightline.roofline.hardware import FLOP_PER_CLOCK, SM_LIMITS, find_gpu, load_table
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "roofline.md"
 WANTED = [
@@ -21,10 +21,10 @@ LOOSE = 0.02
 
 
 def test_all_wanted_gpus_are_there():
-    assert set(WANTED) <= {g.name for g in table()}
+    assert set(WANTED) <= {g.name for g in load_table()}
 
 
-@pytest.mark.parametrize("gpu", table(), ids=lambda g: g.name)
+@pytest.mark.parametrize("gpu", load_table(), ids=lambda g: g.name)
 def test_peaks_are_units_times_clock_times_flop_per_clock(gpu):
     for precision, printed in gpu.peaks().items():
         cell = gpu.cells[f"peak.{precision}"]
@@ -36,7 +36,7 @@ def test_peaks_are_units_times_clock_times_flop_per_clock(gpu):
             assert cell.note or gpu.cells["tensor_hz"].note, precision
 
 
-@pytest.mark.parametrize("gpu", table(), ids=lambda g: g.name)
+@pytest.mark.parametrize("gpu", load_table(), ids=lambda g: g.name)
 def test_every_cell_has_source_and_mark(gpu):
     for field, cell in gpu.cells.items():
         if field not in ("pattern", "vendor"):
@@ -64,5 +64,5 @@ def test_every_cell_has_source_and_mark(gpu):
     ],
 )  # fmt: skip
 def test_names_of_devices(device, gpu):
-    found = find(device)
+    found = find_gpu(device)
     assert (found.name if found else None) == gpu

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import sightline
 from conftest import CORPUS
-from sightline.roofline.facts import facts
-from sightline.roofline.launch import METRICS, limits_and_launch
-from sightline.roofline.occupancy import Launch, Limits, neighbours, occupancy
+from sightline.roofline.facts import load_facts
+from sightline.roofline.launch import METRICS, read_limits_and_launch
+from sightline.roofline.occupancy import Launch, Limits, compute_occupancy, list_neighbours
 
 A100 = Limits(max_warps=64, max_blocks=32, registers=65_536, shared_bytes=167_936)
 REPORTS = sorted((CORPUS / "ncu").rglob("*.ncu-rep"))
@@ -37,7 +37,7 @@ launches = st.builds(
     ],
 )
 def test_by_hand(threads, registers, shared, warps, limiters):
-    found = occupancy(A100, Launch(threads, registers, shared))
+    found = compute_occupancy(A100, Launch(threads, registers, shared))
     assert found.active_warps == warps
     assert found.limiters == limiters
 
@@ -45,7 +45,7 @@ def test_by_hand(threads, registers, shared, warps, limiters):
 @given(launches)
 def test_what_fits_fits_and_one_more_does_not(launch):
     """Against the resources themselves, counted warp by warp."""
-    found = occupancy(A100, launch)
+    found = compute_occupancy(A100, launch)
     warps = -(-launch.threads // 32)
 
     def fits(blocks: int) -> bool:
@@ -65,20 +65,24 @@ def test_what_fits_fits_and_one_more_does_not(launch):
 @given(launches, st.sampled_from(["registers", "shared_bytes"]))
 def test_needing_more_never_helps(launch, what):
     more = replace(launch, **{what: getattr(launch, what) + 8})
-    assert occupancy(A100, more).active_blocks <= occupancy(A100, launch).active_blocks
+    assert (
+        compute_occupancy(A100, more).active_blocks <= compute_occupancy(A100, launch).active_blocks
+    )
 
 
 def test_neighbours_are_the_nearest_that_differ():
     launch = Launch(256, 40, 1024)
-    own = occupancy(A100, launch).pct
-    found = {(n.setting, n.value > getattr(launch, n.setting)): n for n in neighbours(A100, launch)}
+    own = compute_occupancy(A100, launch).pct
+    found = {
+        (n.setting, n.value > getattr(launch, n.setting)): n for n in list_neighbours(A100, launch)
+    }
     assert found["registers", False].value == 32
     assert found["registers", True].value == 41
     for n in found.values():
         step = {"registers": 1, "shared_bytes": 128, "threads": 32}[n.setting]
         low, high = sorted((getattr(launch, n.setting), n.value))
         for value in range(low + step, high, step):
-            assert occupancy(A100, replace(launch, **{n.setting: value})).pct == own
+            assert compute_occupancy(A100, replace(launch, **{n.setting: value})).pct == own
 
 
 @pytest.mark.corpus
@@ -113,8 +117,8 @@ def test_every_point_of_the_reports_own_sweeps(path):
     run = sightline.open(str(path))
     sweeps = run.table("kernel_metrics").filter(pl.col("instance_id").is_not_null())
     checked = 0
-    for f in facts(run, METRICS):
-        limits, launch = limits_and_launch(f)
+    for f in load_facts(run, METRICS):
+        limits, launch = read_limits_and_launch(f)
         if path.stem == "prof1":  # that version does not know the carve-out, see above
             launch = replace(launch, carveout_bytes=None)
         for metric, setting in (
@@ -123,6 +127,9 @@ def test_every_point_of_the_reports_own_sweeps(path):
         ):
             points = sweeps.filter(kernel_id=f.row["kernel_id"], metric=metric)
             for at, warps in points.select("instance_id", "value_int").rows():
-                assert occupancy(limits, replace(launch, **{setting: at})).active_warps == warps
+                assert (
+                    compute_occupancy(limits, replace(launch, **{setting: at})).active_warps
+                    == warps
+                )
                 checked += 1
     assert checked == 322 * run.rows("profiled_kernels")

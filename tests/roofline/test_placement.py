@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from sightline.roofline.facts import Facts
-from sightline.roofline.flops import work
-from sightline.roofline.peaks import compute_peak, memory_peak
-from sightline.roofline.placement import place
+from sightline.roofline.flops import count_work
+from sightline.roofline.peaks import find_compute_peak, find_memory_peak
+from sightline.roofline.placement import place_kernel
 
 A100 = {
     "name": "NVIDIA A100-SXM4-40GB",
@@ -34,7 +34,7 @@ def kernel(metrics, device=A100, opcodes=None, threads=None, ns=1000):
 
 
 def flop(facts: Facts) -> dict[str, float]:
-    return {w.precision: w.flop for w in work(facts)}
+    return {w.precision: w.flop for w in count_work(facts)}
 
 
 def test_an_fma_counts_twice_and_packed_ones_for_all_their_values():
@@ -50,7 +50,7 @@ def test_rates_per_cycle_serve_as_well():
         f"{SASS.format('ffma')}.per_cycle_elapsed": 100.0,
         "smsp__cycles_elapsed.avg.per_second": 1e9,
     }
-    found = work(kernel(metrics, ns=2000))[0]
+    found = count_work(kernel(metrics, ns=2000))[0]
     assert (found.per_s, found.flop) == (2e11, pytest.approx(4e5))
 
 
@@ -95,14 +95,14 @@ def test_times_512_is_for_volta_alone():
 def test_counters_are_trusted_before_attributes_before_the_table():
     clock = {"sm__cycles_elapsed.avg.per_second": 1e9}
     counter = {"sm__sass_thread_inst_executed_op_ffma_pred_on.sum.peak_sustained": 6912.0}
-    best = compute_peak(kernel({**clock, **counter}), "fp32")
+    best = find_compute_peak(kernel({**clock, **counter}), "fp32")
     assert (best.measured, best.source, best.datasheet) == (2 * 6912e9, "counters", 19.5e12)
-    by_device = compute_peak(kernel(clock), "bf16_tensor")
+    by_device = find_compute_peak(kernel(clock), "bf16_tensor")
     assert (by_device.measured, by_device.source) == (108 * 2048e9, "device attributes")
     assert by_device.achievable == 267.9e12
-    by_table = compute_peak(kernel({}), "bf16_tensor")
+    by_table = find_compute_peak(kernel({}), "bf16_tensor")
     assert (by_table.best, by_table.source) == (312e12, "table")
-    assert compute_peak(kernel(clock, {"name": "Unknown"}), "fp32").best is None
+    assert find_compute_peak(kernel(clock, {"name": "Unknown"}), "fp32").best is None
 
 
 def test_a_clock_is_measured_by_cycles_over_time_too():
@@ -112,10 +112,10 @@ def test_a_clock_is_measured_by_cycles_over_time_too():
 
 def test_memory_ceilings():
     metrics = {"dram__bytes.sum.peak_sustained": 1280.0, "dram__cycles_elapsed.avg.per_second": 1e9}
-    peak = memory_peak(kernel(metrics), "dram")
+    peak = find_memory_peak(kernel(metrics), "dram")
     assert (peak.measured, peak.datasheet, peak.source) == (1.28e12, 1.555e12, "counters")
-    assert memory_peak(kernel({}), "dram").source == "device attributes"
-    assert memory_peak(kernel({}, {"name": "NVIDIA A40"}), "dram").source == "table"
+    assert find_memory_peak(kernel({}), "dram").source == "device attributes"
+    assert find_memory_peak(kernel({}, {"name": "NVIDIA A40"}), "dram").source == "table"
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_the_lowest_roof_and_the_distance_to_it(ffma, bytes_per_s, roof, bound):
         "sm__sass_thread_inst_executed_op_ffma_pred_on.sum.peak_sustained": 6912.0,
         "dram__bytes.sum.peak_sustained": 1280.0,
     }
-    found = place(kernel(metrics))[0]
+    found = place_kernel(kernel(metrics))[0]
     rate = 2 * ffma / 1e-6
     height = min(13.824e12, 1.28e12 * rate / bytes_per_s)
     assert found.ceiling == (roof, pytest.approx(height))
@@ -145,6 +145,6 @@ def test_the_lowest_roof_and_the_distance_to_it(ffma, bytes_per_s, roof, bound):
 
 def test_without_traffic_nothing_is_said_of_latency():
     metrics = {SASS.format("ffma"): 10.0, "sm__cycles_elapsed.avg.per_second": 1e9}
-    bound, evidence = place(kernel(metrics))[0].bound
+    bound, evidence = place_kernel(kernel(metrics))[0].bound
     assert bound is None
     assert "not recorded" in evidence

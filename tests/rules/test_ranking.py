@@ -18,7 +18,7 @@ def finding(rule: str, gain: int | None, severity: str = "warning", **more) -> F
 
 
 def ranked(found: list[Finding], gate: pl.DataFrame) -> list[Finding]:
-    return rank_findings(found, [module.RULE for _, module in registry.members("rules")], gate)
+    return rank_findings(found, [module.RULE for _, module in registry.load_members("rules")], gate)
 
 
 def test_largest_gain_first_notes_and_abstentions_last():

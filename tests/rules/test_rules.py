@@ -57,7 +57,7 @@ def test_a_dominating_kernel_is_a_remark_not_an_alarm(tmp_path):
     assert by_rule["dominating-kernel"].severity == "info"
 
 
-@pytest.mark.parametrize("name", registry.names("rules"))
+@pytest.mark.parametrize("name", registry.list_names("rules"))
 def test_a_rule_carries_its_page(name):
     text = page(registry.load("rules", name))
     order = [

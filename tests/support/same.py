@@ -8,7 +8,7 @@ import reference_reader
 from reference_reader import Opinion
 from sightline.errors import SightlineError
 from sightline.importers import kineto
-from sightline.model.columns import conform
+from sightline.model.columns import conform_columns
 from sightline.model.declare import Imported, ImportOptions
 from sightline.model.source import Source
 from sightline.opening.imports import _stored_columns
@@ -23,8 +23,10 @@ def product(path: Path) -> Opinion | None:
         imported: Imported = kineto.read(Source(path, "trace.json"), ImportOptions())
     except SightlineError:
         return None
-    tables = {n: conform(f, _stored_columns(n)) for n, f in imported.tables.items()}
-    tables |= {n: conform(f, _stored_columns(n)).collect() for n, f in imported.large.items()}
+    tables = {n: conform_columns(f, _stored_columns(n)) for n, f in imported.tables.items()}
+    tables |= {
+        n: conform_columns(f, _stored_columns(n)).collect() for n, f in imported.large.items()
+    }
     return Opinion(tables, sorted(((q.kind, q.count) for q in imported.quality), key=str))
 
 
@@ -34,7 +36,7 @@ def reference(path: Path) -> Opinion | None:
         opinion = reference_reader.read(Source(path, "trace.json"))
     except SightlineError:
         return None
-    tables = {n: conform(f, _stored_columns(n)) for n, f in opinion.tables.items()}
+    tables = {n: conform_columns(f, _stored_columns(n)) for n, f in opinion.tables.items()}
     return Opinion(tables, opinion.limits)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from sightline.timeline.gains import replay_gain
-from sightline.timeline.replay import is_op, replay, span_ns, without_ops
+from sightline.timeline.replay import is_op, measure_span, remove_ops, replay_graph
 from support.simulated import simulated
 
 
@@ -14,9 +14,9 @@ def test_a_kernel_gone_shortens_by_its_length_where_nothing_else_limits():
     ops = made.run.table("device_ops")
     flash = ops.filter(pl.col("name").str.contains("flash")).get_column("device_op_id")
     nodes = made.run.ask("dependencies")
-    result = replay_gain(made.run, lambda n: without_ops(n, flash))
+    result = replay_gain(made.run, lambda n: remove_ops(n, flash))
     device = ops.with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
     gone = device.filter(pl.col("device_op_id").is_in(flash.implode())).get_column("ns").sum()
     # Without it each also saves the gap between it and its neighbour on the stream.
     assert gone <= result.ns <= gone + 2_000 * flash.len()
-    assert result.before_ns == span_ns(nodes, replay(nodes), is_op(nodes))
+    assert result.before_ns == measure_span(nodes, replay_graph(nodes), is_op(nodes))

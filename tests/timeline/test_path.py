@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from sightline.timeline.path import critical_path, slack
-from sightline.timeline.replay import is_op, replay
+from sightline.timeline.path import compute_slack, trace_critical_path
+from sightline.timeline.replay import is_op, replay_graph
 from support.simulated import WITH_DEVICE, simulated
 
 
@@ -28,20 +28,20 @@ def test_critical_path_leaves_no_hole_and_sums_to_the_window(scenario):
 @pytest.mark.parametrize("scenario", ["healthy", "exposed_communication", "random_program"])
 def test_slack_is_what_a_node_may_grow(scenario):
     nodes = nodes_of(scenario)
-    spare = slack(nodes)
+    spare = compute_slack(nodes)
     ops = nodes.with_columns(spare=spare).filter(is_op(nodes), pl.col("meeting").is_null())
     last = nodes.filter(is_op(nodes)).get_column("end_ns").max()
     for node, room in ops.sample(min(12, ops.height), seed=1).select("node", "spare").rows():
         longer = nodes.with_columns(
             end_ns=pl.col("end_ns") + pl.when(pl.col("node") == node).then(room).otherwise(0)
         )
-        assert replay(longer).end.filter(is_op(nodes)).max() == last
+        assert replay_graph(longer).end.filter(is_op(nodes)).max() == last
         longer = longer.with_columns(
             end_ns=pl.col("end_ns") + pl.when(pl.col("node") == node).then(50).otherwise(0)
         )
-        assert replay(longer).end.filter(is_op(nodes)).max() == last + 50
+        assert replay_graph(longer).end.filter(is_op(nodes)).max() == last + 50
 
 
 def test_pieces_of_an_empty_window():
     nodes = nodes_of("healthy")
-    assert critical_path(nodes, 0, 1).is_empty()
+    assert trace_critical_path(nodes, 0, 1).is_empty()

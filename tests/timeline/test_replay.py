@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.timeline.replay import is_op, replay, scaled
+from sightline.timeline.replay import is_op, replay_graph, scale_nodes
 from support.simulated import DIALECT_NAMES, WITH_DEVICE, simulated
 
 
@@ -19,7 +19,7 @@ def nodes_of(scenario, seed=0, dialect="2025"):
 @pytest.mark.parametrize("scenario", WITH_DEVICE)
 def test_unchanged_replay_is_the_recording(scenario, dialect):
     nodes = nodes_of(scenario, 1, dialect)
-    times = replay(nodes)
+    times = replay_graph(nodes)
     assert times.start.equals(nodes.get_column("start_ns"))
     assert times.end.equals(nodes.get_column("end_ns"))
 
@@ -28,7 +28,7 @@ def test_unchanged_replay_is_the_recording(scenario, dialect):
 @given(seed=st.integers(0, 400))
 def test_unchanged_replay_of_random_programs(seed):
     nodes = nodes_of("random_program", seed)
-    assert replay(nodes).end.equals(nodes.get_column("end_ns"))
+    assert replay_graph(nodes).end.equals(nodes.get_column("end_ns"))
 
 
 def plainly(nodes):
@@ -96,14 +96,14 @@ def graphs(draw):
 
 @given(nodes=graphs())
 def test_replay_is_as_defined(nodes):
-    times = replay(nodes)
+    times = replay_graph(nodes)
     assert list(zip(times.start, times.end, strict=True)) == plainly(nodes)
 
 
 def test_edge_to_nowhere_is_an_error():
     nodes = nodes_of("random_program").with_columns(prev=pl.lit(10**9, pl.Int64))
     with pytest.raises(IndexError):
-        replay(nodes)
+        replay_graph(nodes)
 
 
 @pytest.mark.parametrize("scenario", WITH_DEVICE)
@@ -111,5 +111,5 @@ def test_edge_to_nowhere_is_an_error():
 def test_less_work_is_never_later(scenario, factor):
     nodes = nodes_of(scenario)
     factors = nodes.select(pl.when(is_op(nodes)).then(factor)).to_series()
-    times = replay(scaled(nodes, factors))
+    times = replay_graph(scale_nodes(nodes, factors))
     assert (times.end <= nodes.get_column("end_ns")).all()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from sightline.model.columns import conform
+from sightline.model.columns import conform_columns
 from sightline.model.store import write_store
 from sightline.registry import load
 
@@ -122,4 +122,6 @@ def write(target: Path, events: int, seed: int = 0) -> None:
 
 def _stored(name: str, frame: pl.DataFrame) -> pl.DataFrame:
     columns = load("model.tables", name).TABLE.columns
-    return conform(frame, tuple(c for c in columns if c.name not in ("rank", "recording_id")))
+    return conform_columns(
+        frame, tuple(c for c in columns if c.name not in ("rank", "recording_id"))
+    )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sightline.flames import html
-from sightline.flames.stacks import from_paths
+from sightline.flames.stacks import stack_paths
 from support.command import sightline
 from synth import kineto, scenarios
 
@@ -121,7 +121,7 @@ def test_a_screen_reader_hears_the_largest_frames(opened, page_of):
 
 
 def test_names_are_shown_as_text(opened, tmp_path):
-    stacks = from_paths([([("op", EVIL), ("kernel", EVIL)], "exact", {"samples": 5})])
+    stacks = stack_paths([([("op", EVIL), ("kernel", EVIL)], "exact", {"samples": 5})])
     target = tmp_path / "evil.html"
     target.write_bytes(html.write(stacks, "samples", EVIL))
     shown = opened(target)
@@ -132,10 +132,10 @@ def test_names_are_shown_as_text(opened, tmp_path):
 
 
 def test_a_difference_shows_new_and_vanished_frames(opened, tmp_path):
-    before = from_paths(
+    before = stack_paths(
         [([("op", "a")], "exact", {"samples": 5}), ([("op", "b")], "exact", {"samples": 2})]
     )
-    after = from_paths(
+    after = stack_paths(
         [([("op", "a")], "exact", {"samples": 7}), ([("op", "c")], "exact", {"samples": 1})]
     )
     target = tmp_path / "diff.html"
@@ -148,8 +148,8 @@ def test_a_difference_shows_new_and_vanished_frames(opened, tmp_path):
 
 
 def test_a_change_within_the_noise_is_grey_and_has_no_sign(opened, tmp_path):
-    one = from_paths([([("op", "a")], "exact", {"samples": 100})])
-    other = from_paths([([("op", "a")], "exact", {"samples": 104})])
+    one = stack_paths([([("op", "a")], "exact", {"samples": 100})])
+    other = stack_paths([([("op", "a")], "exact", {"samples": 104})])
     target = tmp_path / "diff.html"
     target.write_bytes(html.write(other, "samples", "t", before=one, noise_ratio=0.05))
     shown = opened(target)
@@ -165,7 +165,7 @@ def test_60_000_stacks_make_a_small_page_that_works(opened, tmp_path):
     def path(i: int) -> list[tuple[str, str]]:
         return [(layer, f"{layer}_{d}_{i >> max(0, 16 - d)}") for d, layer in enumerate(layers)]
 
-    stacks = from_paths(
+    stacks = stack_paths(
         (path(i), "exact", {"samples": rng.randint(1, 1000)}) for i in range(60_000)
     )
     assert stacks.rows.height == 60_000

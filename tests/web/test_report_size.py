@@ -8,7 +8,7 @@ import pytest
 
 import sightline as door
 from sightline.report.html import page as html
-from sightline.report.summary import summary
+from sightline.report.summary import summarize_run
 from web import million
 from web.use import clean, shown
 
@@ -20,7 +20,7 @@ def test_a_million_events(opened, tmp_path):
     run = door.open(str(tmp_path / "million.sightline"))
     for table in ("device_ops", "host_ops"):
         run.table(table)
-    data = summary(run)
+    data = summarize_run(run)
     began, worked = time.perf_counter(), time.process_time()
     written = html.write(run, data)
     took, worked = time.perf_counter() - began, time.process_time() - worked
@@ -64,7 +64,7 @@ def test_more_events_than_the_page_holds_are_marks_that_say_so(opened, tmp_path,
 
     million.write(tmp_path / "m.sightline", 30_000)
     run = door.open(str(tmp_path / "m.sightline"))
-    whole = tracks.timeline
+    whole = tracks.make_timeline
     monkeypatch.setattr(
         "sightline.report.html.declare.timeline", lambda r, origin: whole(r, origin, 6_000)
     )

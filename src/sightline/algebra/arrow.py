@@ -10,12 +10,12 @@ from sightline._native import Batch
 _MISSING = -(2**63)
 
 
-def numbers(frame: pl.DataFrame) -> pl.DataFrame:
+def pack_numbers(frame: pl.DataFrame) -> pl.DataFrame:
     """Columns of whole numbers as compiled code reads them: in one piece, without nulls."""
     return frame.cast(pl.Int64).fill_null(_MISSING).rechunk()
 
 
-def columns(batch: Batch) -> pl.DataFrame:
+def unpack_columns(batch: Batch) -> pl.DataFrame:
     """The columns that compiled code answers with."""
     found = pl.from_arrow(batch)
     assert isinstance(found, pl.Series)

@@ -11,13 +11,13 @@ from typing import Any
 import polars as pl
 
 
-def empty(frame: pl.DataFrame) -> list[str]:
+def find_null_columns(frame: pl.DataFrame) -> list[str]:
     """The columns that are null throughout."""
     nulls = frame.null_count().rows(named=True)
     return [c for c in frame.columns if nulls[0][c] == frame.height]
 
 
-def constants(frame: pl.DataFrame, among: Iterable[str] | None = None) -> dict[str, Any]:
+def find_constants(frame: pl.DataFrame, among: Iterable[str] | None = None) -> dict[str, Any]:
     """The columns that have one value throughout, and are never null, with the value."""
     among = frame.columns if among is None else list(among)
     if frame.is_empty() or not among:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from sightline.algebra.lookup import numbered
+from sightline.algebra.lookup import number_groups
 
 
-def covered_before(intervals: pl.DataFrame, moments: pl.Series) -> pl.Series:
+def measure_cover_before(intervals: pl.DataFrame, moments: pl.Series) -> pl.Series:
     """For each moment, how many ns before it the intervals (start_ns, end_ns) cover.
 
     All intervals are one group. The difference of two answers is the cover of the time between.
@@ -30,9 +30,9 @@ def covered_before(intervals: pl.DataFrame, moments: pl.Series) -> pl.Series:
     return pl.select(pl.when(last >= 0).then(before).otherwise(0)).to_series()
 
 
-def alone(frame: pl.DataFrame, by: Sequence[str]) -> pl.Series:
+def measure_alone(frame: pl.DataFrame, by: Sequence[str]) -> pl.Series:
     """For each interval, how many ns of it no other interval of its group covers."""
-    group, groups = numbered(frame, by)
+    group, groups = number_groups(frame, by)
     rows = frame.select("start_ns", "end_ns", row=pl.int_range(pl.len(), dtype=pl.UInt32))
     if groups.height == 1:
         parts = [rows]
@@ -41,11 +41,11 @@ def alone(frame: pl.DataFrame, by: Sequence[str]) -> pl.Series:
     answer = pl.repeat(0, frame.height, dtype=pl.Int64, eager=True)
     for part in parts:
         own = part if part.get_column("start_ns").is_sorted() else part.sort("start_ns")
-        answer = answer.scatter(own.get_column("row"), _alone(own))
+        answer = answer.scatter(own.get_column("row"), _measure_alone_of_group(own))
     return answer
 
 
-def _alone(rows: pl.DataFrame) -> pl.Series:
+def _measure_alone_of_group(rows: pl.DataFrame) -> pl.Series:
     """The same of one group, sorted by start.
 
     From one start to the next only the interval that reaches farthest can be alone, from where

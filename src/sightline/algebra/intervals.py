@@ -10,12 +10,12 @@ from collections.abc import Sequence
 import polars as pl
 
 from sightline._native import partition as native_partition
-from sightline.algebra.arrow import columns, numbers
-from sightline.algebra.latest import latest
-from sightline.algebra.lookup import take, telling
+from sightline.algebra.arrow import pack_numbers, unpack_columns
+from sightline.algebra.latest import find_latest
+from sightline.algebra.lookup import select_varying, take_rows
 
 
-def clip(
+def clip_intervals(
     frame: pl.DataFrame, windows: pl.DataFrame, by: Sequence[str], *, keep_empty: bool = False
 ) -> pl.DataFrame:
     """Intervals cut to the windows of their group.
@@ -23,7 +23,7 @@ def clip(
     `windows` has the columns `by`, window_start_ns and window_end_ns, one row a group. What falls
     outside is dropped; intervals of no length are dropped unless `keep_empty` and they lie inside.
     """
-    on = telling(by, frame, windows)
+    on = select_varying(by, frame, windows)
     cut = (
         frame.join(
             windows.select(*on, "window_start_ns", "window_end_ns"), on=on, maintain_order="left"
@@ -42,7 +42,7 @@ def clip(
     return cut.filter(shorter)
 
 
-def one_group(frame: pl.DataFrame, by: Sequence[str]) -> bool:
+def is_one_group(frame: pl.DataFrame, by: Sequence[str]) -> bool:
     """Whether all rows belong to one group: what is asked per group can then be asked of all."""
     return all(
         column.null_count() == 0 and column.min() == column.max()
@@ -50,16 +50,16 @@ def one_group(frame: pl.DataFrame, by: Sequence[str]) -> bool:
     )
 
 
-def merge(frame: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+def merge_intervals(frame: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     """The union of the intervals of each group: disjoint, sorted, touching ones joined."""
     if frame.is_empty():
         return frame.select(*by, "start_ns", "end_ns")
     rows = frame.select(*by, "start_ns", "end_ns")
     reach = pl.col("end_ns").cum_max()
     before = pl.col("_reach").shift(1)
-    if not one_group(frame, by):
+    if not is_one_group(frame, by):
         reach, before = reach.over(by), before.over(by)
-        rows = rows.sort(*telling(by, rows), "start_ns", maintain_order=True)
+        rows = rows.sort(*select_varying(by, rows), "start_ns", maintain_order=True)
     elif not rows.get_column("start_ns").is_sorted():
         rows = rows.sort("start_ns")
     rows = rows.with_columns(_reach=reach).with_columns(
@@ -70,31 +70,31 @@ def merge(frame: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     return rows.filter("_new").select(*by, "start_ns", end_ns=ends)
 
 
-def covered(frame: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+def measure_cover(frame: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     """How many ns of each group the intervals cover, overlaps counted once: column `covered_ns`."""
     return (
-        merge(frame, by)
+        merge_intervals(frame, by)
         .group_by(by, maintain_order=True)
         .agg(covered_ns=(pl.col("end_ns") - pl.col("start_ns")).sum())
     )
 
 
-def gaps(frame: pl.DataFrame, windows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+def find_gaps(frame: pl.DataFrame, windows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     """The parts of the windows that no interval covers, sorted by group and start."""
     edge = windows.select(*by, start_ns="window_start_ns", end_ns="window_start_ns")
     last = windows.select(*by, start_ns="window_end_ns", end_ns="window_end_ns")
-    inside = clip(frame.select(*by, "start_ns", "end_ns"), windows, by)
+    inside = clip_intervals(frame.select(*by, "start_ns", "end_ns"), windows, by)
     # The window's edges are intervals of no length, so the first and last gap need no special
     # case.
     return (
-        merge(pl.concat([inside, edge, last]), by)
+        merge_intervals(pl.concat([inside, edge, last]), by)
         .select(*by, start_ns="end_ns", end_ns=pl.col("start_ns").shift(-1).over(by))
         .filter(pl.col("start_ns") < pl.col("end_ns"))
         .sort(*by, "start_ns")
     )
 
 
-def partition(
+def partition_windows(
     frame: pl.DataFrame, windows: pl.DataFrame, by: Sequence[str], classes: Sequence[str]
 ) -> pl.DataFrame:
     """The windows cut into disjoint parts: each moment goes to the first class active in it.
@@ -106,7 +106,9 @@ def partition(
     class_ = pl.col("class_").cast(pl.Enum(classes), strict=False).to_physical()
     intervals = frame.select(*by, "start_ns", "end_ns", class_)
     edges = windows.select(*by, "window_start_ns", "window_end_ns")
-    found = columns(native_partition(numbers(intervals), numbers(edges), len(classes)))
+    found = unpack_columns(
+        native_partition(pack_numbers(intervals), pack_numbers(edges), len(classes))
+    )
     parts = found.rename(
         {"idle": "idle_ns", **{f"part_{i}": f"{name}_ns" for i, name in enumerate(classes)}}
     )
@@ -114,7 +116,7 @@ def partition(
     return windows.select(*by, window_ns=length).hstack(parts).sort(by)
 
 
-def covered_until(
+def measure_cover_until(
     queries: pl.DataFrame, at: str, intervals: pl.DataFrame, by: Sequence[str]
 ) -> pl.Series:
     """For each query, how many ns of its group the intervals cover before the time `at`.
@@ -123,17 +125,19 @@ def covered_until(
     """
     if intervals.is_empty():
         return pl.repeat(0, queries.height, dtype=pl.Int64, eager=True).alias("before")
-    disjoint = merge(intervals, by)
+    disjoint = merge_intervals(intervals, by)
     length = pl.col("end_ns") - pl.col("start_ns")
-    sums = length.cum_sum() if one_group(disjoint, by) else length.cum_sum().over(by)
-    last = latest(queries, at, disjoint, "start_ns", by)
-    found = take(disjoint.select("end_ns", sum=sums), last).with_columns(at=queries.get_column(at))
+    sums = length.cum_sum() if is_one_group(disjoint, by) else length.cum_sum().over(by)
+    last = find_latest(queries, at, disjoint, "start_ns", by)
+    found = take_rows(disjoint.select("end_ns", sum=sums), last).with_columns(
+        at=queries.get_column(at)
+    )
     # The last one that has begun counts up to the moment only.
     beyond = (pl.col("end_ns") - pl.col("at")).clip(lower_bound=0)
     return found.select(before=(pl.col("sum") - beyond).fill_null(0)).to_series()
 
 
-def depth_at(events: pl.DataFrame, by: Sequence[str], enter: str, leave: str) -> pl.Series:
+def count_open_at(events: pl.DataFrame, by: Sequence[str], enter: str, leave: str) -> pl.Series:
     """For each row, how many other rows of its group have entered and not left at its entry.
 
     A row that leaves at the very moment of the entry is out; of rows that enter at the same
@@ -143,12 +147,12 @@ def depth_at(events: pl.DataFrame, by: Sequence[str], enter: str, leave: str) ->
     # Who enters and leaves at one moment is in for no other row.
     stays = pl.col("enter") < pl.col("leave")
     entered, left = stays.cast(pl.Int64).cum_sum() - stays.cast(pl.Int64), pl.lit(1).cum_sum()
-    if not one_group(rows, by):
+    if not is_one_group(rows, by):
         entered, left = entered.over(by), pl.int_range(1, pl.len() + 1).over(by)
     else:
         left, by = pl.int_range(1, pl.len() + 1), []
     gone = rows.filter(stays).select(*by, "leave").sort("leave").with_columns(left=left)
-    out = gone.get_column("left").gather(latest(rows, "enter", gone, "leave", by))
+    out = gone.get_column("left").gather(find_latest(rows, "enter", gone, "leave", by))
     return (
         rows.with_columns(left=out)
         .sort("enter", "_row")

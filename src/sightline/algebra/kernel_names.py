@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 
-def plain_name(name: str) -> str:
+def normalize_kernel_name(name: str) -> str:
     """A kernel's name as all tools would write it: without return type, arguments and casts."""
     text = re.sub(r"\(anonymous namespace\)::|<unnamed>::|\[clone [^\]]*\]", "", name)
     # Template values: ncu writes (int)32 and (bool)1 where others write 32 and true.

@@ -8,7 +8,7 @@ import polars as pl
 KEY_LIMIT = 2**62
 
 
-def in_lanes(events: pl.DataFrame) -> pl.DataFrame:
+def assign_lanes(events: pl.DataFrame) -> pl.DataFrame:
     """The events with the column `lane`, sorted by track, lane and start.
 
     `events` has track, level, start_ns, end_ns. Within a lane nothing overlaps. Lanes of a track
@@ -17,7 +17,7 @@ def in_lanes(events: pl.DataFrame) -> pl.DataFrame:
     """
     if events.is_empty():
         return events.with_columns(lane=pl.lit(0, pl.Int32))
-    keys, lines = _keyed(events)
+    keys, lines = _key_events(events)
     # Of events that start together the longest comes first, then the earlier row.
     keys = keys.with_row_index("row").sort(
         "start", "end", descending=[False, True], maintain_order=True
@@ -37,10 +37,10 @@ def in_lanes(events: pl.DataFrame) -> pl.DataFrame:
         ).filter(~pl.col("lone"))
         asked = (hard.get_column(c).to_list() for c in ("island", "start", "busy_until"))
         sub = sub.scatter(hard.get_column("place"), pl.Series(_first_fit(*asked), dtype=pl.Int32))
-    return _numbered(events, keys.select("row", "line", sub=sub), lines)
+    return _number_lanes(events, keys.select("row", "line", sub=sub), lines)
 
 
-def _keyed(events: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _key_events(events: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Each event's line, and its start, end and busy_until as numbers beyond those of lines before.
 
     A line is a level of a track. The second answer is the lines, in order: track and level.
@@ -86,7 +86,7 @@ def _first_fit(island: list[int], start: list[int], end: list[int]) -> list[int]
     return chosen
 
 
-def _numbered(events: pl.DataFrame, keys: pl.DataFrame, lines: pl.DataFrame) -> pl.DataFrame:
+def _number_lanes(events: pl.DataFrame, keys: pl.DataFrame, lines: pl.DataFrame) -> pl.DataFrame:
     """Lanes counted through the levels of each track; rows in order of track, lane, start.
 
     `keys` has row, line and sub of each event, in order of line and start.
@@ -106,7 +106,7 @@ def _numbered(events: pl.DataFrame, keys: pl.DataFrame, lines: pl.DataFrame) -> 
     return events[rows].with_columns(lane=lane.gather(used.search_sorted(code)))
 
 
-def thinned(events: pl.DataFrame, limit: int) -> tuple[pl.DataFrame, int]:
+def thin_events(events: pl.DataFrame, limit: int) -> tuple[pl.DataFrame, int]:
     """At most about `limit` rows: neighbours in a lane that are short become one mark.
 
     Adds `count` (events in the mark) and `busy_ns` (sum of their lengths), and returns how many

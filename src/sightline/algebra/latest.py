@@ -12,11 +12,11 @@ from collections.abc import Sequence
 import polars as pl
 
 from sightline._native import latest as native_latest
-from sightline.algebra.arrow import columns, numbers
-from sightline.algebra.lookup import telling
+from sightline.algebra.arrow import pack_numbers, unpack_columns
+from sightline.algebra.lookup import select_varying
 
 
-def latest(
+def find_latest(
     queries: pl.DataFrame,
     at: str,
     events: pl.DataFrame,
@@ -31,8 +31,8 @@ def latest(
     """
     if queries.is_empty() or events.is_empty():
         return pl.repeat(None, queries.height, dtype=pl.Int64, eager=True)
-    by = telling(by, queries, events)
+    by = select_varying(by, queries, events)
     # A time may be called as a column of the group is.
-    asked = numbers(queries.select(*by, pl.col(at).alias("_time")))
-    known = numbers(events.select(*by, pl.col(time).alias("_time"), *ties))
-    return columns(native_latest(known, asked)).to_series()
+    asked = pack_numbers(queries.select(*by, pl.col(at).alias("_time")))
+    known = pack_numbers(events.select(*by, pl.col(time).alias("_time"), *ties))
+    return unpack_columns(native_latest(known, asked)).to_series()

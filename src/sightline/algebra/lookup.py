@@ -8,11 +8,11 @@ import polars as pl
 
 from sightline._native import first as native_first
 from sightline._native import row_of as native_row_of
-from sightline.algebra.arrow import columns, numbers
-from sightline.algebra.constants import constants
+from sightline.algebra.arrow import pack_numbers, unpack_columns
+from sightline.algebra.constants import find_constants
 
 
-def row_of(ids: pl.Series, wanted: pl.Series) -> pl.Series:
+def find_rows(ids: pl.Series, wanted: pl.Series) -> pl.Series:
     """For each wanted id the row of `ids` that holds it, or null; of equal ids the last row.
 
     `ids` in rising order need no table: those of one recording count up (native/passes/rows.cpp).
@@ -24,11 +24,11 @@ def row_of(ids: pl.Series, wanted: pl.Series) -> pl.Series:
         asked = wanted.alias("id").to_frame()
         joined = asked.join(known, on="id", how="left", maintain_order="left")
         return joined.get_column("row").cast(pl.Int64)
-    found = native_row_of(numbers(ids.to_frame()), numbers(wanted.to_frame()))
-    return columns(found).to_series().alias(wanted.name)
+    found = native_row_of(pack_numbers(ids.to_frame()), pack_numbers(wanted.to_frame()))
+    return unpack_columns(found).to_series().alias(wanted.name)
 
 
-def first_row(
+def find_first_rows(
     known: pl.DataFrame, wanted: pl.DataFrame, number: str, by: Sequence[str]
 ) -> pl.Series:
     """For each wanted row the first row of `known` with its number and the same `by`, or null.
@@ -38,26 +38,28 @@ def first_row(
     """
     if known.is_empty() or wanted.is_empty():
         return pl.repeat(None, wanted.height, dtype=pl.Int64, eager=True)
-    same = constants(known, by)
-    if len(same) == len(by) and same == constants(wanted, by):
+    same = find_constants(known, by)
+    if len(same) == len(by) and same == find_constants(wanted, by):
         by = ()
     columns_of = [*by, number]
-    return columns(
-        native_first(numbers(known.select(columns_of)), numbers(wanted.select(columns_of)))
+    return unpack_columns(
+        native_first(
+            pack_numbers(known.select(columns_of)), pack_numbers(wanted.select(columns_of))
+        )
     ).to_series()
 
 
-def take(frame: pl.DataFrame, rows: pl.Series) -> pl.DataFrame:
+def take_rows(frame: pl.DataFrame, rows: pl.Series) -> pl.DataFrame:
     """These rows of a frame, in this order; a row of nulls where the place is null."""
     return frame.select(pl.all().gather(rows))
 
 
-def kept(frame: pl.DataFrame, mask: pl.Series) -> pl.DataFrame:
+def keep_rows(frame: pl.DataFrame, mask: pl.Series) -> pl.DataFrame:
     """The rows of the mask; the frame itself where that is all of them, which costs no copy."""
     return frame if mask.all() else frame.filter(mask)
 
 
-def added_up(rows: pl.Series, values: pl.DataFrame, height: int) -> pl.DataFrame:
+def add_up_rows(rows: pl.Series, values: pl.DataFrame, height: int) -> pl.DataFrame:
     """For each of `height` places the sums of the values that `rows` says are for it, else 0.
 
     Values for no place (null) are left out.
@@ -71,12 +73,12 @@ def added_up(rows: pl.Series, values: pl.DataFrame, height: int) -> pl.DataFrame
     )
 
 
-def numbered(frame: pl.DataFrame, by: Sequence[str]) -> tuple[pl.Series, pl.DataFrame]:
+def number_groups(frame: pl.DataFrame, by: Sequence[str]) -> tuple[pl.Series, pl.DataFrame]:
     """Each row's number of its combination of values, and the combinations as they first appear.
 
     Nulls are equal. Columns of one value, of which tables have many, are left out of the join.
     """
-    vary = [c for c in by if not _one_value(frame.get_column(c))]
+    vary = [c for c in by if not _is_constant(frame.get_column(c))]
     if not vary:
         return pl.repeat(0, frame.height, dtype=pl.UInt32, eager=True), frame.select(by).head(1)
     # Categories of texts join faster than the texts themselves.
@@ -89,7 +91,7 @@ def numbered(frame: pl.DataFrame, by: Sequence[str]) -> tuple[pl.Series, pl.Data
     return found.get_column("_number"), known
 
 
-def telling(by: Sequence[str], *frames: pl.DataFrame) -> list[str]:
+def select_varying(by: Sequence[str], *frames: pl.DataFrame) -> list[str]:
     """Those of the columns in which the frames' rows differ, or one: a join by fewer is faster.
 
     Columns with nulls are kept, as what they join with is another question.
@@ -99,12 +101,12 @@ def telling(by: Sequence[str], *frames: pl.DataFrame) -> list[str]:
         c
         for c in by
         if len({f.item(0, c) for f in filled}) > 1
-        or any(f.get_column(c).null_count() or not _one_value(f.get_column(c)) for f in filled)
+        or any(f.get_column(c).null_count() or not _is_constant(f.get_column(c)) for f in filled)
     ]
     return several or list(by[:1])
 
 
-def _one_value(column: pl.Series) -> bool:
+def _is_constant(column: pl.Series) -> bool:
     if column.null_count():
         return column.null_count() == column.len()
     if column.dtype == pl.String:
@@ -119,7 +121,7 @@ class Texts:
         self._column = column
         self._different = column.unique()
 
-    def matching(self, pattern: str) -> pl.Series:
+    def match(self, pattern: str) -> pl.Series:
         """Which rows' text matches a pattern."""
         found = self._different.filter(self._different.str.contains(pattern).fill_null(value=False))
         if found.is_empty():
@@ -127,6 +129,6 @@ class Texts:
         return self._column.is_in(found.implode()).fill_null(value=False)
 
 
-def named(frame: pl.DataFrame, pattern: str, column: str = "name") -> pl.Series:
+def match_names(frame: pl.DataFrame, pattern: str, column: str = "name") -> pl.Series:
     """Which rows' text matches a pattern: asked of each different text once."""
-    return Texts(frame.get_column(column)).matching(pattern)
+    return Texts(frame.get_column(column)).match(pattern)

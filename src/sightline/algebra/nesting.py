@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import polars as pl
 
 from sightline._native import trees as native_trees
-from sightline.algebra.arrow import columns, numbers
-from sightline.algebra.constants import constants, empty
+from sightline.algebra.arrow import pack_numbers, unpack_columns
+from sightline.algebra.constants import find_constants, find_null_columns
 
 _NAMES = ("parent_id", "depth", "subtree_end_id")
 _NO_THREAD = -(2**63) + 1  # stands for a thread without a number; such ranges come first
 
 
-def with_tree(
+def nest_ranges(
     frame: pl.DataFrame,
     thread: Sequence[str] = ("pid", "tid"),
     *,
@@ -38,7 +38,7 @@ def with_tree(
                 frame.filter(mask).sort("start_ns", maintain_order=True),
                 frame.filter(~mask),
             )
-    nested = _nested(frame, thread, order)
+    nested = _nest(frame, thread, order)
     if lone is None:
         return nested
     first = nested.height
@@ -46,17 +46,17 @@ def with_tree(
     return pl.concat([nested, lone.with_columns(ids.alias("host_op_id"), *_roots(ids))])
 
 
-def _nested(frame: pl.DataFrame, thread: Sequence[str], order: pl.Expr | None) -> pl.DataFrame:
+def _nest(frame: pl.DataFrame, thread: Sequence[str], order: pl.Expr | None) -> pl.DataFrame:
     number = pl.col(thread).fill_null(_NO_THREAD).clip(_NO_THREAD)  # damage may say any number
     keys = frame.select(number, "start_ns", "end_ns")
     if order is not None:
         tie = frame.select(order).to_series()
         if tie.n_unique() > 1:
             keys = keys.with_columns(tie.alias("_order"))
-    found = columns(native_trees(numbers(keys), len(thread)))
+    found = unpack_columns(native_trees(pack_numbers(keys), len(thread)))
     del keys  # of millions of rows it is not little, and copies of the frame's columns come next
     if "row" in found.columns:
-        frame = _gathered(frame, found.get_column("row"))
+        frame = _reorder(frame, found.get_column("row"))
     ids = pl.int_range(pl.len(), dtype=pl.Int64)
     tree = [found.get_column(n).cast(pl.Int64) for n in _NAMES if n in found.columns]
     return frame.with_columns(ids.alias("host_op_id"), *(tree or _roots(ids)))
@@ -68,9 +68,9 @@ def _roots(ids: pl.Expr) -> list[pl.Expr]:
     return [e.alias(name) for name, e in zip(_NAMES, tree, strict=True)]
 
 
-def _gathered(frame: pl.DataFrame, rows: pl.Series) -> pl.DataFrame:
+def _reorder(frame: pl.DataFrame, rows: pl.Series) -> pl.DataFrame:
     """The frame in another order. A column of one value stays one value, and takes no memory."""
-    same = dict.fromkeys(empty(frame)) | constants(frame)
+    same = dict.fromkeys(find_null_columns(frame)) | find_constants(frame)
     moved = frame.drop(same)[rows]
     return moved.with_columns(
         pl.lit(value, frame.schema[name]).alias(name) for name, value in same.items()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.lookup import kept
+from sightline.algebra.lookup import keep_rows
 
 
-def starting_in(device_ops: pl.DataFrame, windows: pl.DataFrame) -> pl.DataFrame:
+def select_starting_in(device_ops: pl.DataFrame, windows: pl.DataFrame) -> pl.DataFrame:
     """Operations that start in their device's window, whole: statistics do not cut a kernel."""
     inside = starts_in(device_ops, windows)
-    return kept(device_ops, inside)
+    return keep_rows(device_ops, inside)
 
 
 def starts_in(rows: pl.DataFrame, windows: pl.DataFrame) -> pl.Series:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.intervals import covered
-from sightline.algebra.trees import nearest_ancestor
+from sightline.algebra.intervals import measure_cover
+from sightline.algebra.trees import find_nearest_ancestor
 from sightline.algebra.window import host_in
 from sightline.model.columns import RANK, duration, number, text
 from sightline.model.declare import Analysis
@@ -52,7 +52,7 @@ def run(run: Run) -> pl.DataFrame:
     ops = run.table("device_ops").select("launch_id", "start_ns", "end_ns").drop_nulls("launch_id")
     marked = host.filter(pl.col("layer").is_in(_LAYERS)).sort("host_op_id")
     ids = marked.get_column("host_op_id")
-    around = nearest_ancestor(host, ids, ids, itself=False)
+    around = find_nearest_ancestor(host, ids, ids, itself=False)
     marked = marked.select(
         "rank",
         "host_op_id",
@@ -66,11 +66,11 @@ def run(run: Run) -> pl.DataFrame:
         .otherwise("name"),
         around=around,
     )
-    marked = marked.join(_paths(marked), on="host_op_id", maintain_order="left")
+    marked = marked.join(_join_paths(marked), on="host_op_id", maintain_order="left")
     if ops.height and run.window is not None:
         inside = host_in(marked, run.ask("windows"), whole_recording=False)
         marked = marked.filter(inside)
-    cost = _device_cost(host, marked, ops)
+    cost = _sum_device_cost(host, marked, ops)
     return (
         marked.join(cost, on="host_op_id", how="left")
         .group_by("rank", "path")
@@ -89,7 +89,7 @@ def run(run: Run) -> pl.DataFrame:
     )
 
 
-def _paths(marked: pl.DataFrame) -> pl.DataFrame:
+def _join_paths(marked: pl.DataFrame) -> pl.DataFrame:
     """Path and depth of each range: level by level from the outermost."""
     level = marked.filter(pl.col("around").is_null()).select(
         "host_op_id", path="name", depth=pl.lit(0, pl.Int64)
@@ -109,12 +109,14 @@ def _paths(marked: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(levels)
 
 
-def _device_cost(host: pl.DataFrame, marked: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
+def _sum_device_cost(host: pl.DataFrame, marked: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
     """Device operations of each range: those launched in it or in a range inside it."""
     spans = ops.select(
         "launch_id", "start_ns", "end_ns", length=pl.col("end_ns") - pl.col("start_ns")
     )
-    owner = nearest_ancestor(host, ops.get_column("launch_id"), marked.get_column("host_op_id"))
+    owner = find_nearest_ancestor(
+        host, ops.get_column("launch_id"), marked.get_column("host_op_id")
+    )
     pairs = spans.with_columns(host_op_id=owner).drop("launch_id").drop_nulls("host_op_id")
     outward = marked.select("host_op_id", "around")
     every = [pairs]
@@ -135,5 +137,5 @@ def _device_cost(host: pl.DataFrame, marked: pl.DataFrame, ops: pl.DataFrame) ->
             device_ns=pl.col("length").sum(),
             projected_ns=pl.col("end_ns").max() - pl.col("start_ns").min(),
         )
-        .join(covered(all_pairs, _INSTANCE), on="host_op_id")
+        .join(measure_cover(all_pairs, _INSTANCE), on="host_op_id")
     )

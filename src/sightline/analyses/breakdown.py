@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.intervals import partition
+from sightline.algebra.intervals import partition_windows
 from sightline.model.columns import RANK, duration, number, pct
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
-from sightline.timeline.classes import CLASSES, classified
+from sightline.timeline.classes import CLASSES, classify_run
 
 _PARTS = ("compute", "exposed_comm", "exposed_copy", "idle")
 
@@ -32,9 +32,9 @@ ANALYSIS = Analysis(
 
 def run(run: Run) -> pl.DataFrame:
     """One row per rank and device."""
-    ops = classified(run)
+    ops = classify_run(run)
     by = ["rank", "device_id"]
-    parts = partition(ops, run.ask("windows"), by, CLASSES)
+    parts = partition_windows(ops, run.ask("windows"), by, CLASSES)
     whole = parts.select(pl.sum_horizontal(f"{p}_ns" for p in _PARTS) == pl.col("window_ns"))
     assert whole.to_series().all(), "the parts must sum to the window"
     return parts.with_columns(

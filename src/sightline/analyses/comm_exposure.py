@@ -7,7 +7,7 @@ import polars as pl
 from sightline.model.columns import RANK, duration, number
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
-from sightline.timeline.communication import exposed
+from sightline.timeline.communication import partition_exposed
 
 ANALYSIS = Analysis(
     "comm_exposure",
@@ -33,4 +33,4 @@ ANALYSIS = Analysis(
 
 def run(run: Run) -> pl.DataFrame:
     """One row per rank and device."""
-    return exposed(run)
+    return partition_exposed(run)

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.window import starting_in
+from sightline.algebra.window import select_starting_in
 from sightline.model.columns import duration, number, pct, rate, size, text
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
-from sightline.timeline.classes import COMMUNICATION, classified
-from sightline.timeline.graph import meetings
+from sightline.timeline.classes import COMMUNICATION, classify_run
+from sightline.timeline.graph import match_collectives
 
 ANALYSIS = Analysis(
     "communication",
@@ -56,8 +56,8 @@ _WHOLE_ARRAY = r"reduce_?scatter|all_?gather|all_?to_?all"
 
 def run(run: Run) -> pl.DataFrame:
     """One row per kind, group, type and size, the largest sum of durations first."""
-    ops = classified(run)
-    ops = starting_in(ops.filter(pl.col("class_") == COMMUNICATION), run.ask("windows"))
+    ops = classify_run(run)
+    ops = select_starting_in(ops.filter(pl.col("class_") == COMMUNICATION), run.ask("windows"))
     known = (
         run.table("collectives")
         .unique("device_op_id")
@@ -70,7 +70,7 @@ def run(run: Run) -> pl.DataFrame:
             bytes=pl.max_horizontal("bytes_in", "bytes_out"),
         )
     )
-    met = meetings(ops, run.table("collectives")).select("device_op_id", "meeting")
+    met = match_collectives(ops, run.table("collectives")).select("device_op_id", "meeting")
     rows = (
         ops.select("device_op_id", "name", ns=pl.col("end_ns") - pl.col("start_ns"))
         .join(known, on="device_op_id", how="left", maintain_order="left")

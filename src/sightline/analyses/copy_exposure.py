@@ -7,7 +7,7 @@ import polars as pl
 from sightline.model.columns import RANK, duration, number, text
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
-from sightline.timeline.copies import exposed
+from sightline.timeline.copies import measure_exposed_copies
 
 ANALYSIS = Analysis(
     "copy_exposure",
@@ -27,7 +27,7 @@ def run(run: Run) -> pl.DataFrame:
     """One row per rank, device and rule."""
     by = ["rank", "device_id"]
     return (
-        exposed(run)
+        measure_exposed_copies(run)
         .unpivot(index=by, variable_name="rule", value_name="total_ns")
         .sort(*by, "rule")
     )

@@ -50,7 +50,7 @@ def run(run: Run) -> pl.DataFrame:
         pl.col("start_ns").is_between(begin, longest["window_end_ns"]),
     )
     end = mine.get_column("end_ns").max()
-    pieces = path.critical_path(nodes, begin, end if isinstance(end, int) else begin)
+    pieces = path.trace_critical_path(nodes, begin, end if isinstance(end, int) else begin)
     is_host = pl.col("kind").is_in(["call", "finish"])
     return (
         pieces.join(

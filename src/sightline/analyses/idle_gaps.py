@@ -19,15 +19,15 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.intervals import covered_until, gaps
-from sightline.algebra.latest import latest
-from sightline.algebra.lookup import Texts, row_of, take
-from sightline.algebra.trees import open_at
+from sightline.algebra.intervals import find_gaps, measure_cover_until
+from sightline.algebra.latest import find_latest
+from sightline.algebra.lookup import Texts, find_rows, take_rows
+from sightline.algebra.trees import find_open_range
 from sightline.model.columns import RANK, duration, join, number, text, time
 from sightline.model.declare import Analysis, Param
 from sightline.model.run import Run
 from sightline.timeline.api_calls import allocates, is_own_cost, loads_code, may_wait
-from sightline.timeline.host_ranges import LOADING, said
+from sightline.timeline.host_ranges import LOADING, list_ranges
 
 CAUSES = (
     "host_sync",
@@ -93,25 +93,26 @@ def run(run: Run, *, threshold_ns: int, micro_ns: int) -> pl.DataFrame:
     """One row per gap, in order of device and time."""
     ops = run.table("device_ops")
     ops = ops.select("device_op_id", *_BY, "kind", "name", "start_ns", "end_ns", "launch_id")
-    found = _neighbours(gaps(ops, run.ask("windows"), _BY), ops)
+    found = _find_neighbours(find_gaps(ops, run.ask("windows"), _BY), ops)
     host = run.table("host_ops")
-    called = row_of(host.get_column("host_op_id"), found.get_column("launch_id"))
+    called = find_rows(host.get_column("host_op_id"), found.get_column("launch_id"))
     calls = host.select("pid", "tid", launch="name", call_ns="start_ns", call_end_ns="end_ns")
-    found = found.hstack(take(calls, called)).with_columns(
+    found = found.hstack(take_rows(calls, called)).with_columns(
         # From the moment the device ran dry until the call, or the gap's end if that is earlier.
         until_ns=pl.min_horizontal("call_ns", "end_ns"),
         is_late=pl.col("call_ns") >= pl.col("start_ns"),
     )
-    ranges, names = said(run)
-    found = _host_activity(found, host, ranges, names)
-    waits = ranges.filter(names.matching(_WAIT_EVENT)).filter(_IN_API)
+    ranges, names = list_ranges(run)
+    found = _measure_host_activity(found, host, ranges, names)
+    waits = ranges.filter(names.match(_WAIT_EVENT)).filter(_IN_API)
     found = found.with_columns(
-        waits=_waited(found, ops, host, waits), latency_ns=pl.lit(_launch_latency(ops, host))
+        waits=_waited(found, ops, host, waits),
+        latency_ns=pl.lit(_measure_launch_latency(ops, host)),
     )
     return (
         found.with_columns(
             duration_ns=pl.col("end_ns") - pl.col("start_ns"),
-            cause=_cause(micro_ns),
+            cause=_name_cause(micro_ns),
             launch_late_ns=pl.when("is_late").then(pl.col("call_ns") - pl.col("start_ns")),
         )
         .filter(pl.col("duration_ns") > threshold_ns)
@@ -120,7 +121,7 @@ def run(run: Run, *, threshold_ns: int, micro_ns: int) -> pl.DataFrame:
     )
 
 
-def _cause(micro_ns: int) -> pl.Expr:
+def _name_cause(micro_ns: int) -> pl.Expr:
     """The ladder of this module's docstring."""
     length = pl.col("end_ns") - pl.col("start_ns")
     in_flight = (pl.col("call_end_ns") > pl.col("start_ns")) | (
@@ -152,9 +153,9 @@ def _cause(micro_ns: int) -> pl.Expr:
     )
 
 
-def _neighbours(found: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
+def _find_neighbours(found: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
     """Gaps with the operation that ends each one, and the one that ended last before it."""
-    after = latest(
+    after = find_latest(
         found.select(*_BY, at=-pl.col("end_ns")),
         "at",
         ops.select(*_BY, "device_op_id", t=-pl.col("start_ns")),
@@ -162,55 +163,57 @@ def _neighbours(found: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
         _BY,
         ties=["device_op_id"],
     )
-    before = latest(found, "start_ns", ops, "end_ns", _BY, ties=["device_op_id"])
+    before = find_latest(found, "start_ns", ops, "end_ns", _BY, ties=["device_op_id"])
     return found.hstack(
-        take(ops.select("launch_id", after_id="device_op_id", after="name"), after)
-    ).hstack(take(ops.select(before_id="device_op_id", launch_before="launch_id"), before))
+        take_rows(ops.select("launch_id", after_id="device_op_id", after="name"), after)
+    ).hstack(take_rows(ops.select(before_id="device_op_id", launch_before="launch_id"), before))
 
 
-def _host_activity(
+def _measure_host_activity(
     found: pl.DataFrame, host: pl.DataFrame, ranges: pl.DataFrame, names: Texts
 ) -> pl.DataFrame:
     """What the launching thread did between the gap's start and the call, in ns per kind."""
-    loading = ranges.filter(names.matching(LOADING)).filter(~_IN_API)
+    loading = ranges.filter(names.match(LOADING)).filter(~_IN_API)
     is_cost = pl.col("layer") == "overhead"
     allocating = ranges.filter(allocates(names) | loads_code(names)).filter(_IN_API | is_cost)
     blocking = ranges.filter(may_wait(names)).filter(_IN_API)
     overhead = ranges.filter(~is_own_cost(names)).filter(is_cost)
-    inside = open_at(blocking.with_columns(parent_id=pl.lit(None, pl.Int64)), found, "start_ns")
+    inside = find_open_range(
+        blocking.with_columns(parent_id=pl.lit(None, pl.Int64)), found, "start_ns"
+    )
     # Only of late launches it is asked what the thread was in.
     late = found.filter("is_late").select(
         *_THREAD, middle=(pl.col("start_ns") + pl.col("until_ns")) // 2
     )
-    at = open_at(ranges, late, "middle")
+    at = find_open_range(ranges, late, "middle")
     rows = pl.repeat(None, found.height, dtype=pl.Int64, eager=True).scatter(
         found.get_column("is_late").fill_null(value=False).arg_true(), at
     )
-    inner = row_of(host.get_column("host_op_id"), rows)
+    inner = find_rows(host.get_column("host_op_id"), rows)
     return found.with_columns(
-        loading_ns=_between(found, loading, _THREAD),
-        allocating_ns=_between(found, allocating, _THREAD),
-        overhead_ns=_between(found, overhead, ["rank"]),
+        loading_ns=_measure_between(found, loading, _THREAD),
+        allocating_ns=_measure_between(found, allocating, _THREAD),
+        overhead_ns=_measure_between(found, overhead, ["rank"]),
         blocked=inside.is_not_null(),
         host_op_id=rows,
         host_op=host.get_column("name").gather(inner),
     )
 
 
-def _between(found: pl.DataFrame, ranges: pl.DataFrame, by: list[str]) -> pl.Series:
+def _measure_between(found: pl.DataFrame, ranges: pl.DataFrame, by: list[str]) -> pl.Series:
     """How much of each gap, up to the call, lies in the ranges of its thread."""
-    return covered_until(found, "until_ns", ranges, by) - covered_until(
+    return measure_cover_until(found, "until_ns", ranges, by) - measure_cover_until(
         found, "start_ns", ranges, by
     )
 
 
-def _launch_latency(ops: pl.DataFrame, host: pl.DataFrame) -> int:
+def _measure_launch_latency(ops: pl.DataFrame, host: pl.DataFrame) -> int:
     """The recording's own time from a launch call's begin to the start on an idle device, ns.
 
     The 10th percentile over all launches, since a queue only ever adds to it; where every launch
     queues even that is no latency, so it is never taken for more than the usual upper end.
     """
-    called = row_of(host.get_column("host_op_id"), ops.get_column("launch_id"))
+    called = find_rows(host.get_column("host_op_id"), ops.get_column("launch_id"))
     delays = ops.get_column("start_ns") - host.get_column("start_ns").gather(called)
     delays = delays.filter((ops.get_column("kind") == "kernel") & (delays > 0))
     if delays.len() < 10:
@@ -229,9 +232,9 @@ def _waited(
     """
     if waits.is_empty():
         return pl.repeat(value=False, n=found.height, eager=True)
-    launched = row_of(host.get_column("host_op_id"), ops.get_column("launch_id")).unique()
+    launched = find_rows(host.get_column("host_op_id"), ops.get_column("launch_id")).unique()
     columns = [*_THREAD, "host_op_id", "start_ns"]
-    launches = take(host.select(columns), launched.drop_nulls())
+    launches = take_rows(host.select(columns), launched.drop_nulls())
     events = pl.concat(
         [
             waits.select(*columns).with_columns(launches=pl.lit(value=False)),

@@ -26,15 +26,15 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.intervals import covered_until
-from sightline.algebra.lookup import row_of, take
+from sightline.algebra.intervals import measure_cover_until
+from sightline.algebra.lookup import find_rows, take_rows
 from sightline.model.columns import RANK, duration, join, number, text, time
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
 from sightline.timeline import causes
 from sightline.timeline.api_calls import loads_code
-from sightline.timeline.copies import SMALL_BYTES, name_cause
-from sightline.timeline.host_ranges import compiling, said
+from sightline.timeline.copies import SMALL_BYTES, name_copy_cause
+from sightline.timeline.host_ranges import list_compiler_ranges, list_ranges
 
 ANALYSIS = Analysis(
     "idle_rules",
@@ -67,31 +67,31 @@ def run(run: Run) -> pl.DataFrame:
     """One row per gap, in order of device and time."""
     gaps = run.ask("idle_gaps")
     host, ops = run.table("host_ops"), run.table("device_ops")
-    before = ops.select(copy=name_cause(), size="bytes", way="copy_kind")
-    at = row_of(ops.get_column("device_op_id"), gaps.get_column("before_id"))
-    called = row_of(host.get_column("host_op_id"), gaps.get_column("launch_id"))
-    gaps = gaps.hstack(take(before, at)).hstack(take(host.select("pid", "tid"), called))
-    ranges, names = said(run)
+    before = ops.select(copy=name_copy_cause(), size="bytes", way="copy_kind")
+    at = find_rows(ops.get_column("device_op_id"), gaps.get_column("before_id"))
+    called = find_rows(host.get_column("host_op_id"), gaps.get_column("launch_id"))
+    gaps = gaps.hstack(take_rows(before, at)).hstack(take_rows(host.select("pid", "tid"), called))
+    ranges, names = list_ranges(run)
     code = ranges.filter(loads_code(names)).filter(
         pl.col("layer").is_in(["runtime", "driver", "overhead"])
     )
     gaps = gaps.with_columns(
-        code_ns=covered_until(gaps, "end_ns", code, _THREAD)
-        - covered_until(gaps, "start_ns", code, _THREAD)
+        code_ns=measure_cover_until(gaps, "end_ns", code, _THREAD)
+        - measure_cover_until(gaps, "start_ns", code, _THREAD)
     )
-    compiled = compiling(run)
+    compiled = list_compiler_ranges(run)
     gaps = gaps.with_columns(
-        compile_ns=covered_until(gaps, "end_ns", compiled, _THREAD)
-        - covered_until(gaps, "start_ns", compiled, _THREAD)
+        compile_ns=measure_cover_until(gaps, "end_ns", compiled, _THREAD)
+        - measure_cover_until(gaps, "start_ns", compiled, _THREAD)
     )
     length = (pl.col("end_ns") - pl.col("start_ns")).filter(pl.col("kind") == "kernel")
     median = (
         ops.select(*_BY, "kind", "start_ns", "end_ns").group_by(_BY).agg(median_ns=length.median())
     )
     gaps = gaps.join(median, on=_BY, how="left")
-    bound = _bound(run, ops.select(_BY).with_columns(before.get_column("copy")))
-    gaps = gaps.join(bound, on=_BY, how="left").with_columns(first=_in_first_step(run, gaps))
-    gaps = gaps.with_columns(again=_again(run, gaps))
+    bound = _find_launch_bound(run, ops.select(_BY).with_columns(before.get_column("copy")))
+    gaps = gaps.join(bound, on=_BY, how="left").with_columns(first=_is_in_first_step(run, gaps))
+    gaps = gaps.with_columns(again=_is_recompilation(run, gaps))
     late = pl.col("cause").is_in(["host_late", "launch_latency"])
     rules = {
         causes.RECOMPILATION: pl.col("again"),
@@ -121,7 +121,7 @@ def run(run: Run) -> pl.DataFrame:
     )
 
 
-def _again(run: Run, gaps: pl.DataFrame) -> pl.Series:
+def _is_recompilation(run: Run, gaps: pl.DataFrame) -> pl.Series:
     """Gaps in which the host compiles, not for the first time: several in steps after the first.
 
     Without steps a first compilation looks the same: it takes a gap for each graph.
@@ -141,7 +141,7 @@ def _again(run: Run, gaps: pl.DataFrame) -> pl.Series:
     return marked.select((mine & (mine.sum().over("rank") > 1)).alias("again")).to_series()
 
 
-def _bound(run: Run, ops: pl.DataFrame) -> pl.DataFrame:
+def _find_launch_bound(run: Run, ops: pl.DataFrame) -> pl.DataFrame:
     """Devices that are launch-bound, and whether by small copies.
 
     `ops` are the device's operations, with the rule of each one that is a `copy`.
@@ -164,7 +164,7 @@ def _bound(run: Run, ops: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _in_first_step(run: Run, gaps: pl.DataFrame) -> pl.Series:
+def _is_in_first_step(run: Run, gaps: pl.DataFrame) -> pl.Series:
     """Whether a gap lies in the first of three or more steps, which holds most of such time."""
     host = run.table("host_ops").select("rank", "layer", "start_ns", "end_ns")
     steps = host.filter(pl.col("layer") == "step")

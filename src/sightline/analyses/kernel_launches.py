@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.intervals import depth_at
-from sightline.algebra.lookup import row_of, take
-from sightline.algebra.window import starting_in
+from sightline.algebra.intervals import count_open_at
+from sightline.algebra.lookup import find_rows, take_rows
+from sightline.algebra.window import select_starting_in
 from sightline.model.columns import RANK, duration, join, number, text, time
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
@@ -56,12 +56,14 @@ def run(run: Run) -> pl.DataFrame:
     """One row per launched operation, in order of launch."""
     host = run.table("host_ops")
     calls = host.select(api="name", api_start_ns="start_ns", api_end_ns="end_ns")
-    ops = starting_in(run.table("device_ops").select(_COLUMNS), run.ask("windows"))
-    at = row_of(host.get_column("host_op_id"), ops.get_column("launch_id"))
+    ops = select_starting_in(run.table("device_ops").select(_COLUMNS), run.ask("windows"))
+    at = find_rows(host.get_column("host_op_id"), ops.get_column("launch_id"))
     launched = (
-        ops.hstack(take(calls, at)).filter(at.is_not_null()).sort("api_start_ns", "device_op_id")
+        ops.hstack(take_rows(calls, at))
+        .filter(at.is_not_null())
+        .sort("api_start_ns", "device_op_id")
     )
-    depth = depth_at(
+    depth = count_open_at(
         # An operation that "started" before its launch (clocks apart) was never in the queue.
         launched.with_columns(leave=pl.max_horizontal("start_ns", "api_start_ns")),
         ["rank", "device_id", "stream_id"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.window import starting_in
+from sightline.algebra.window import select_starting_in
 from sightline.model.columns import Column, duration, number, pct, real, text
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
@@ -43,7 +43,7 @@ def run(run: Run) -> pl.DataFrame:
     ).item()
     length = pl.col("end_ns") - pl.col("start_ns")
     return (
-        starting_in(run.table("device_ops").select(_COLUMNS), windows)
+        select_starting_in(run.table("device_ops").select(_COLUMNS), windows)
         .filter(pl.col("kind").is_in(["kernel", "graph"]))
         .group_by("name")
         .agg(

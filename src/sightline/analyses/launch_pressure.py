@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.intervals import one_group
-from sightline.algebra.lookup import row_of, take
+from sightline.algebra.intervals import is_one_group
+from sightline.algebra.lookup import find_rows, take_rows
 from sightline.model.columns import RANK, duration, flag, number, pct, real
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
@@ -52,15 +52,15 @@ def run(run: Run) -> pl.DataFrame:
     """One row per rank and device that has launches."""
     launched = run.ask("kernel_launches")
     host, ops = run.table("host_ops"), run.table("device_ops")
-    at = row_of(ops.get_column("device_op_id"), launched.get_column("device_op_id"))
+    at = find_rows(ops.get_column("device_op_id"), launched.get_column("device_op_id"))
     calls = launched.select(*_BY, "api_start_ns").with_columns(
         launch_id=ops.get_column("launch_id").gather(at)
     )
     calls = calls.filter(pl.col("launch_id").is_first_distinct())
-    called = row_of(host.get_column("host_op_id"), calls.get_column("launch_id"))
-    calls = calls.hstack(take(host.select("pid", "tid"), called))
+    called = find_rows(host.get_column("host_op_id"), calls.get_column("launch_id"))
+    calls = calls.hstack(take_rows(host.select("pid", "tid"), called))
     interval, thread = pl.col("api_start_ns").diff(), [*_BY, "pid", "tid"]
-    if not one_group(calls, thread):
+    if not is_one_group(calls, thread):
         interval = interval.over(thread)
     calls = (
         calls.with_columns(interval=interval)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.window import starting_in
+from sightline.algebra.window import select_starting_in
 from sightline.model.columns import RANK, duration, number, pct, rate, size, text
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
@@ -38,7 +38,7 @@ def run(run: Run) -> pl.DataFrame:
     length = pl.col("end_ns") - pl.col("start_ns")
     sized = pl.col("bytes").is_not_null()
     return (
-        starting_in(run.table("device_ops"), run.ask("windows"))
+        select_starting_in(run.table("device_ops"), run.ask("windows"))
         .filter(pl.col("kind").is_in(["memcpy", "memset"]))
         .join(run.ask("windows"), on=["rank", "device_id"], maintain_order="left")
         .group_by(_BY)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.lookup import added_up, row_of
-from sightline.algebra.trees import is_outermost, nearest_ancestor, subtree_sum
+from sightline.algebra.lookup import add_up_rows, find_rows
+from sightline.algebra.trees import find_nearest_ancestor, is_outermost, sum_subtrees
 from sightline.algebra.window import host_in
 from sightline.model.columns import duration, number, pct, text
 from sightline.model.declare import Analysis
@@ -64,19 +64,19 @@ def run(run: Run) -> pl.DataFrame:
         whole_recording=run.window is None or device.is_empty(),
     )
     ids = host.get_column("host_op_id")
-    launched = added_up(
-        row_of(ids, device.get_column("launch_id")),
+    launched = add_up_rows(
+        find_rows(ids, device.get_column("launch_id")),
         device.select(device_ns="length", launches=pl.lit(1, pl.Int64)),
         host.height,
     )
     length = pl.col("end_ns") - pl.col("start_ns")
     host = host.with_columns(length=length, inside=inside).hstack(launched)
     host = host.with_columns(
-        device_total_ns=subtree_sum(host, "device_ns"), children_ns=_children(host)
+        device_total_ns=sum_subtrees(host, "device_ns"), children_ns=_sum_children(host)
     )
     ops = host.filter(pl.col("layer") == "op")
     ops = ops.with_columns(outermost=is_outermost(ops, "name")).filter("inside")
-    own = _own_device_time(host)
+    own = _sum_own_device_time(host)
     table = (
         ops.group_by("name")
         .agg(
@@ -110,23 +110,23 @@ def run(run: Run) -> pl.DataFrame:
     )
 
 
-def _children(host: pl.DataFrame) -> pl.Series:
+def _sum_children(host: pl.DataFrame) -> pl.Series:
     """Time that each range's direct children take of it, cut to the range itself."""
-    parent = row_of(host.get_column("host_op_id"), host.get_column("parent_id"))
+    parent = find_rows(host.get_column("host_op_id"), host.get_column("parent_id"))
     parent_end = host.get_column("end_ns").gather(parent)
     taken = host.select(ns=pl.min_horizontal("end_ns", parent_end) - pl.col("start_ns"))
-    return added_up(parent, taken, host.height).get_column("ns")
+    return add_up_rows(parent, taken, host.height).get_column("ns")
 
 
-def _own_device_time(host: pl.DataFrame) -> pl.DataFrame:
+def _sum_own_device_time(host: pl.DataFrame) -> pl.DataFrame:
     """Device time by the innermost operator around each launch call."""
     ids = host.get_column("host_op_id")
     calls = host.filter((pl.col("launches") > 0) & pl.col("inside"))
     operators = ids.filter(host.get_column("layer") == "op")
-    owner = nearest_ancestor(host, calls.get_column("host_op_id"), operators)
+    owner = find_nearest_ancestor(host, calls.get_column("host_op_id"), operators)
     return (
         calls.select(
-            "device_ns", "launches", name=host.get_column("name").gather(row_of(ids, owner))
+            "device_ns", "launches", name=host.get_column("name").gather(find_rows(ids, owner))
         )
         .group_by("name")
         .agg(device_self_ns=pl.col("device_ns").sum(), launches=pl.col("launches").sum())

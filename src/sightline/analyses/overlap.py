@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.intervals import clip, covered
+from sightline.algebra.intervals import clip_intervals, measure_cover
 from sightline.model.columns import RANK, duration, number, pct
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
-from sightline.timeline.classes import COMMUNICATION, COMPUTE, COPY, classified
+from sightline.timeline.classes import COMMUNICATION, COMPUTE, COPY, classify_run
 
 ANALYSIS = Analysis(
     "overlap",
@@ -33,11 +33,11 @@ ANALYSIS = Analysis(
 def run(run: Run) -> pl.DataFrame:
     """One row per rank and device."""
     by = ["rank", "device_id"]
-    ops = classified(run)
-    inside = clip(ops.select(*by, "start_ns", "end_ns", "class_"), run.ask("windows"), by)
+    ops = classify_run(run)
+    inside = clip_intervals(ops.select(*by, "start_ns", "end_ns", "class_"), run.ask("windows"), by)
     answer = run.ask("breakdown").select(*by, "exposed_comm_ns", "exposed_copy_ns")
     for name, class_ in (("compute", COMPUTE), ("comm", COMMUNICATION), ("copy", COPY)):
-        part = covered(inside.filter(pl.col("class_") == class_), by)
+        part = measure_cover(inside.filter(pl.col("class_") == class_), by)
         answer = answer.join(
             part.rename({"covered_ns": f"{name}_ns"}), on=by, how="left", maintain_order="left"
         ).with_columns(pl.col(f"{name}_ns").fill_null(0))

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from sightline.algebra.scalars import span
-from sightline.algebra.window import starting_in
+from sightline.algebra.scalars import find_span
+from sightline.algebra.window import select_starting_in
 from sightline.model.columns import number, text
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
@@ -60,7 +60,7 @@ def _device(run: Run) -> Iterator[Row]:
     if not run.rows("device_ops"):
         yield "device", "blocks", "all", 0, "no device operations were recorded"
         return
-    ops = starting_in(run.table("device_ops"), run.ask("windows"))
+    ops = select_starting_in(run.table("device_ops"), run.ask("windows"))
     n = max(ops.height, 1)
     empty = ops.filter(pl.col("end_ns") == pl.col("start_ns")).height
     whole = ops.filter(pl.col("kind") == "graph").height
@@ -87,7 +87,7 @@ def _host(run: Run) -> Iterator[Row]:
     if not run.rows("device_ops"):
         return
     overhead = run.ask("idle").filter(pl.col("cause") == "profiler_overhead")
-    pct = span(overhead, "window_pct")[1]
+    pct = find_span(overhead, "window_pct")[1]
     yield (
         "profiler overhead",
         "lowers" if pct > SHARE_PCT else "ok",

@@ -7,7 +7,7 @@ import polars as pl
 from sightline.model.columns import duration, number, pct, text
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
-from sightline.timeline.path import slack
+from sightline.timeline.path import compute_slack
 
 ANALYSIS = Analysis(
     "slack",
@@ -31,7 +31,7 @@ def run(run: Run) -> pl.DataFrame:
     nodes = run.ask("dependencies")
     length = pl.col("end_ns") - pl.col("start_ns")
     return (
-        nodes.with_columns(slack=slack(nodes))
+        nodes.with_columns(slack=compute_slack(nodes))
         .filter(~pl.col("kind").is_in(["call", "finish"]))
         .group_by("name")
         .agg(

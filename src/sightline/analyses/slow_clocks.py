@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.window import starting_in
+from sightline.algebra.window import select_starting_in
 from sightline.errors import MissingDataError
 from sightline.model.columns import RANK, duration, join, number, real, text
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
 from sightline.timeline import causes
-from sightline.timeline.classes import COMPUTE, with_class
+from sightline.timeline.classes import COMPUTE, classify_ops
 
 # Names of the SM clock: Nsight Systems' GPU metrics ("GPC Clock Frequency [MHz]"), DCGM
 # (DCGM_FI_DEV_SM_CLOCK, field 100), nvidia-smi (clocks.sm, clocks.gr).
@@ -61,9 +61,9 @@ def run(run: Run) -> pl.DataFrame:
         raise MissingDataError(
             "'slow_clocks' cannot be answered", why="the recording has no samples of the SM clock"
         )
-    ops = starting_in(run.table("device_ops"), run.ask("windows"))
+    ops = select_starting_in(run.table("device_ops"), run.ask("windows"))
     kernels = (
-        with_class(ops, run.table("collectives"))
+        classify_ops(ops, run.table("collectives"))
         .filter(pl.col("class_") == COMPUTE)
         .select(
             "device_op_id",
@@ -74,10 +74,10 @@ def run(run: Run) -> pl.DataFrame:
         )
     )
     reasons = counters.filter(pl.col("metric").str.contains(REASONS))
-    found = _at(kernels, clock.with_columns(value=_MHZ), "clock_mhz")
-    found = _at(found, reasons, "reasons")
+    found = _sample_at(kernels, clock.with_columns(value=_MHZ), "clock_mhz")
+    found = _sample_at(found, reasons, "reasons")
     best = clock.group_by(_BY).agg(sampled=_MHZ.max())
-    found = found.join(best, on=_BY, how="left").join(_highest(run), on=_BY, how="left")
+    found = found.join(best, on=_BY, how="left").join(_list_highest(run), on=_BY, how="left")
     length = pl.col("end_ns") - pl.col("start_ns")
     bits = pl.col("reasons").fill_null(0).cast(pl.Int64)
     return (
@@ -102,7 +102,7 @@ def run(run: Run) -> pl.DataFrame:
     )
 
 
-def _at(kernels: pl.DataFrame, samples: pl.DataFrame, name: str) -> pl.DataFrame:
+def _sample_at(kernels: pl.DataFrame, samples: pl.DataFrame, name: str) -> pl.DataFrame:
     """The last sample before each kernel's middle."""
     values = samples.select(*_BY, pl.col("value").alias(name), t="time_ns").sort("t")
     return (
@@ -112,6 +112,6 @@ def _at(kernels: pl.DataFrame, samples: pl.DataFrame, name: str) -> pl.DataFrame
     )
 
 
-def _highest(run: Run) -> pl.DataFrame:
+def _list_highest(run: Run) -> pl.DataFrame:
     """The devices' highest clocks, where the recording names them."""
     return run.table("devices").group_by(_BY).agg(highest=pl.col("max_clock_hz").max() / 1e6)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.cover import covered_before
-from sightline.algebra.lookup import kept, row_of
+from sightline.algebra.cover import measure_cover_before
+from sightline.algebra.lookup import find_rows, keep_rows
 from sightline.model.columns import RANK, Column, duration, number, text, time
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
-from sightline.timeline.classes import CLASSES, with_class
+from sightline.timeline.classes import CLASSES, classify_ops
 
 ANALYSIS = Analysis(
     "steps",
@@ -41,7 +41,7 @@ _BY = ["rank", "device_id"]
 def run(run: Run) -> pl.DataFrame:
     """One row per rank, device and step, in order of time."""
     steps = _marked(run)
-    ops = with_class(
+    ops = classify_ops(
         run.table("device_ops").select(
             "device_op_id", "rank", "device_id", "kind", "name", "start_ns", "end_ns", "launch_id"
         ),
@@ -51,7 +51,7 @@ def run(run: Run) -> pl.DataFrame:
     # Of steps that start together the last one counts for all of them.
     spans = steps.unique(["rank", "start_ns"], keep="last", maintain_order=True)
     host = run.table("host_ops").select("host_op_id", "start_ns")
-    calls = row_of(host.get_column("host_op_id"), ops.get_column("launch_id"))
+    calls = find_rows(host.get_column("host_op_id"), ops.get_column("launch_id"))
     ops = ops.select(
         *_BY, "start_ns", "end_ns", "class_", called_ns=host.get_column("start_ns").gather(calls)
     )
@@ -80,8 +80,8 @@ def _parts(spans: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
     parts: dict[str, pl.Series] = {}
     for count, class_ in enumerate(CLASSES, 1):
         # What a class adds to the cover of those before it is its own.
-        known = kept(ops, ops.get_column("class_").is_in(CLASSES[:count]))
-        cover = covered_before(known, until) - covered_before(known, start)
+        known = keep_rows(ops, ops.get_column("class_").is_in(CLASSES[:count]))
+        cover = measure_cover_before(known, until) - measure_cover_before(known, start)
         parts[f"{class_}_ns"], taken = cover - taken, cover
     called = ops.get_column("called_ns").drop_nulls()
     step = start.search_sorted(called, side="right").cast(pl.Int64) - 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.intervals import clip, covered
+from sightline.algebra.intervals import clip_intervals, measure_cover
 from sightline.model.columns import RANK, duration, number, pct, time
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
@@ -33,7 +33,9 @@ def run(run: Run) -> pl.DataFrame:
     """One row per rank, device and stream."""
     by = ["rank", "device_id", "stream_id"]
     windows = run.ask("windows")
-    inside = clip(run.table("device_ops"), windows, ["rank", "device_id"], keep_empty=True)
+    inside = clip_intervals(
+        run.table("device_ops"), windows, ["rank", "device_id"], keep_empty=True
+    )
     is_kernel = pl.col("kind").is_in(["kernel", "graph"])
     window = pl.col("window_end_ns") - pl.col("window_start_ns")
     return (
@@ -45,7 +47,7 @@ def run(run: Run) -> pl.DataFrame:
             first_ns=pl.col("start_ns").min(),
             last_ns=pl.col("end_ns").max(),
         )
-        .join(covered(inside, by), on=by, nulls_equal=True)
+        .join(measure_cover(inside, by), on=by, nulls_equal=True)
         .rename({"covered_ns": "busy_ns"})
         .join(windows.select("rank", "device_id", window=window), on=["rank", "device_id"])
         .with_columns(window_pct=(100 * pl.col("busy_ns") / pl.col("window")).fill_nan(0.0))

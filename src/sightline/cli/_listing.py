@@ -30,7 +30,7 @@ def print_members(
 
     rows = [
         {"name": name, "about": about(module), **details(module), "module": module.__name__}
-        for name, module in registry.members(kind)
+        for name, module in registry.load_members(kind)
     ] + list(more)
     if as_json:
         print(json.dumps(rows, indent=1))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TextIO
 
-from sightline.text import fit
+from sightline.text import fit_text
 from sightline.units import format_bytes, format_rate
 
 QUIET_S = 1.0  # work under a second shows nothing
@@ -51,7 +51,7 @@ class Progress:
         took = max(now - self._file_began, 1e-9)
         rate = done / took
         left = (total - done) / rate if rate else 0.0
-        name = fit(Path(self._file).name, 34)
+        name = fit_text(Path(self._file).name, 34)
         share = 100 * done // max(total, 1)
         return (
             f"{name}  {share:3d} % of {format_bytes(total)}  {format_rate(rate)}  {left:.0f} s left"

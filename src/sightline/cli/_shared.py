@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from sightline.rules.custom.forms import OwnRule
 
 
-def message(error: SightlineError) -> str:
+def format_message(error: SightlineError) -> str:
     """What, why and the next command, at 80 columns, as a person reads it."""
     text = error.what if error.why is None else f"{error.what}: {error.why}"
     indent = " " * len("sightline: ")
@@ -60,14 +60,14 @@ def add_rules(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def own_rules(paths: list[str]) -> list[OwnRule]:
+def load_own_rules(paths: list[str]) -> list[OwnRule]:
     """The rules of these files, all checked before anything runs."""
     if not paths:
         return []
     from sightline.rules.custom.facts import check_names
-    from sightline.rules.custom.forms import load
+    from sightline.rules.custom.forms import load_rules
 
-    found = load(paths)
+    found = load_rules(paths)
     for rule in found:
         check_names(rule)
     return found
@@ -82,7 +82,7 @@ def add_identity(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def open_run(args: argparse.Namespace) -> Run:
+def open_recordings(args: argparse.Namespace) -> Run:
     """The run that the command line asks for, with progress on a terminal's stderr."""
     from sightline.cli._progress import Progress
     from sightline.model.declare import ImportOptions

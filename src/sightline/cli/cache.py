@@ -23,7 +23,7 @@ def run(args: argparse.Namespace) -> int:
     from sightline.units import format_bytes
 
     if args.action == "clear":
-        print(f"{format_bytes(cache.clear())} freed")
+        print(f"{format_bytes(cache.clear_cache())} freed")
         return 0
     folder = find_cache_folder()
     size = sum(f.stat().st_size for f in folder.rglob("*") if f.is_file()) if folder.is_dir() else 0

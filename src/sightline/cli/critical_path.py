@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from sightline.cli._shared import add_recordings, open_run
+from sightline.cli._shared import add_recordings, open_recordings
 
 if TYPE_CHECKING:
     import polars as pl
@@ -31,10 +31,10 @@ def run(args: argparse.Namespace) -> int:
 
     import polars as pl
 
-    from sightline.text import fit, kernel_name
+    from sightline.text import fit_text, shorten_kernel_name
     from sightline.units import format_count, format_ns, format_pct
 
-    run = open_run(args)
+    run = open_recordings(args)
     pieces = run.ask("critical_path")
     whole = max(int(pieces.get_column("duration_ns").sum()), 1)
     shares = _shares(pieces, ["part"])
@@ -53,17 +53,13 @@ def run(args: argparse.Namespace) -> int:
         )
     print("\nLargest on the path")
     for part, name, _, ns in _shares(pieces, ["part", "name"]).head(TOP).rows():
-        print(
-            f"  {fit(kernel_name(name), 34):<36}{part:<22}{format_pct(100 * ns / whole):>8}"
-            f"{format_ns(ns):>12}"
-        )
+        label = fit_text(shorten_kernel_name(name), 34)
+        print(f"  {label:<36}{part:<22}{format_pct(100 * ns / whole):>8}{format_ns(ns):>12}")
     print("\nSlack: how much slower it may become before the run gets longer (median)")
     for row in run.ask("slack").head(TOP).iter_rows(named=True):
         critical = f"{format_count(row['critical'])} of {format_count(row['instances'])} critical"
-        print(
-            f"  {fit(kernel_name(row['name']), 34):<36}{format_ns(row['median_slack_ns']):>12}"
-            f"   {critical}"
-        )
+        label = fit_text(shorten_kernel_name(row["name"]), 34)
+        print(f"  {label:<36}{format_ns(row['median_slack_ns']):>12}   {critical}")
     return 0
 
 

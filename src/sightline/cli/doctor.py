@@ -28,12 +28,12 @@ def run(args: argparse.Namespace) -> int:
     import textwrap
     from dataclasses import asdict
 
-    from sightline.collect.machine import examine, recordable
+    from sightline.collect.machine import examine_machine, list_recordable
 
-    facts = examine()
+    facts = examine_machine()
     if args.question is not None:
         return _remedies(args, facts)
-    ways = recordable(facts)
+    ways = list_recordable(facts)
     if args.json:
         print(json.dumps({"facts": facts, "recordable": [asdict(w) for w in ways]}, indent=1))
         return 0
@@ -72,9 +72,9 @@ def _remedies(args: argparse.Namespace, facts: dict[str, Any]) -> int:
     from dataclasses import asdict
 
     from sightline.collect.plan import QUESTIONS
-    from sightline.collect.remedies import missing
+    from sightline.collect.remedies import list_missing
 
-    found = missing(args.question, facts)
+    found = list_missing(args.question, facts)
     if args.json:
         print(json.dumps({"for": args.question, "missing": [asdict(m) for m in found]}, indent=1))
         return 1 if found else 0

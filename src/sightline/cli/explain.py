@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 
-from sightline.cli._shared import add_rules, own_rules
+from sightline.cli._shared import add_rules, load_own_rules
 
 HELP = "the page of a rule or an analysis"
 
@@ -25,15 +25,15 @@ def run(args: argparse.Namespace) -> int:
     from sightline.model.run import page
     from sightline.rules.aliases import ALIASES
 
-    for own in own_rules(args.rules):
+    for own in load_own_rules(args.rules):
         if own.tag == args.name.replace("_", "-"):
-            from sightline.rules.custom.check import page as own_page
+            from sightline.rules.custom.check import write_page as own_page
 
             print(own_page(own))
             return 0
     name = args.name.replace("-", "_")
     for kind in ("rules", "analyses"):
-        if name in registry.names(kind):
+        if name in registry.list_names(kind):
             print(page(registry.load(kind, name)))
             return 0
     also = ALIASES.get(args.name.replace("_", "-"))
@@ -44,9 +44,11 @@ def run(args: argparse.Namespace) -> int:
             print(f"\n{rule}\n{'=' * len(rule)}\n")
             print(page(registry.load("rules", rule.replace("-", "_"))))
         return 0
-    rules_known = [rule.replace("_", "-") for rule in registry.names("rules")]
+    rules_known = [rule.replace("_", "-") for rule in registry.list_names("rules")]
     raise RequestError(
         f"there is no rule or analysis called '{args.name}'",
-        why=registry.did_you_mean(args.name, [*rules_known, *registry.names("analyses"), *ALIASES]),
+        why=registry.did_you_mean(
+            args.name, [*rules_known, *registry.list_names("analyses"), *ALIASES]
+        ),
         hint="All of them:  sightline rules;  sightline analyses",
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 
-from sightline.cli._shared import add_identity, open_run
+from sightline.cli._shared import add_identity, open_recordings
 
 HELP = "a run for another tool: perfetto, chrome, parquet, csv"
 
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     from sightline.errors import MissingDataError, RequestError
 
     if args.list:
-        for name, module in registry.members("exporters"):
+        for name, module in registry.load_members("exporters"):
             print(f"{name:<9} {module.EXPORTER.label}")
             print(f"{'':<9} loses: {module.EXPORTER.loses}")
         return 0
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
             hint="sightline export RECORDING --to perfetto|chrome|parquet|csv -o FILE",
         )
     module = registry.load("exporters", args.to)
-    opened = open_run(args)
+    opened = open_recordings(args)
     if module.EXPORTER.name in _TIMELINES and not any(map(opened.rows, _TIMED)):
         raise MissingDataError(
             f"there is nothing to export as {module.EXPORTER.name}",

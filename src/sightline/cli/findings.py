@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from sightline.cli._shared import add_recordings, add_rules, open_run, own_rules
+from sightline.cli._shared import add_recordings, add_rules, load_own_rules, open_recordings
 
 if TYPE_CHECKING:
     from sightline.model.declare import Finding
@@ -52,23 +52,23 @@ def run(args: argparse.Namespace) -> int:
     import sys
 
     from sightline.errors import RequestError
-    from sightline.report.finding_text import as_markdown, as_sarif, as_text, plain
+    from sightline.report.finding_text import to_plain_data, write_markdown, write_sarif, write_text
     from sightline.rules.diagnose import diagnose_run
 
     form = "json" if args.json else args.format or "text"
     if form not in FORMATS:
         raise RequestError(f"there is no format '{form}'", why=f"there are {', '.join(FORMATS)}")
-    own = own_rules(args.rules)
+    own = load_own_rules(args.rules)
     gates = [_gate(word, {rule.tag for rule in own}) for word in args.fail_on]
-    run = open_run(args)
+    run = open_recordings(args)
     found = diagnose_run(run, own, vendor=args.vendor or any(_of_vendor(g) for g in gates))
     if form == "json":
-        print(json.dumps([plain(f) for f in found], indent=1, ensure_ascii=False))
+        print(json.dumps([to_plain_data(f) for f in found], indent=1, ensure_ascii=False))
     elif form == "sarif":
-        print(json.dumps(as_sarif(found, args.recordings), indent=1, ensure_ascii=False))
+        print(json.dumps(write_sarif(found, args.recordings), indent=1, ensure_ascii=False))
     else:
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        print(as_markdown(found, run) if form == "markdown" else as_text(found, run, width))
+        print(write_markdown(found, run) if form == "markdown" else write_text(found, run, width))
     return GATE_FAILED if any(_hits(gate, found) for gate in gates) else 0
 
 
@@ -80,7 +80,7 @@ def _gate(word: str, own: set[str]) -> tuple[str, str]:
 
     if word in SEVERITIES:
         return "severity", word
-    names = own | {module.RULE.name for _, module in registry.members("rules")}
+    names = own | {module.RULE.name for _, module in registry.load_members("rules")}
     name = word.replace("_", "-")
     if name not in names:
         raise RequestError(
@@ -96,7 +96,7 @@ def _of_vendor(gate: tuple[str, str]) -> bool:
     from sightline import registry
 
     kind, name = gate
-    known = registry.names("rules")
+    known = registry.list_names("rules")
     module = name.replace("-", "_")
     return kind == "rule" and module in known and registry.load("rules", module).RULE.vendor
 

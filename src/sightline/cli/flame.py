@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from sightline.cli._shared import add_recordings, open_run
+from sightline.cli._shared import add_recordings, open_recordings
 
 if TYPE_CHECKING:
     from sightline.flames.stacks import Stacks
@@ -66,12 +66,12 @@ def run(args: argparse.Namespace) -> int:
 
     from sightline.errors import InputError, RequestError
     from sightline.flames import stacks as table
-    from sightline.flames.build import build, chosen_weight
+    from sightline.flames.build import build_stacks, choose_weight
     from sightline.flames.layers import INDEX
 
-    opened = open_run(args)
-    built = build(opened)
-    weight = chosen_weight(built, args.weight)
+    opened = open_recordings(args)
+    built = build_stacks(opened)
+    weight = choose_weight(built, args.weight)
     if args.layers:
         wanted = [name.strip() for name in args.layers.split(",")]
         unknown = [name for name in wanted if name not in INDEX]
@@ -79,9 +79,9 @@ def run(args: argparse.Namespace) -> int:
             raise RequestError(
                 f"there is no layer '{unknown[0]}'", why=f"there are {', '.join(INDEX)}"
             )
-        built = table.kept(built, wanted)
+        built = table.keep_weights(built, wanted)
     if args.order == "why":
-        built = table.why(built)
+        built = table.explain_idle(built)
     before, noise = _before(args, opened, built, weight) if args.before else (None, 0.0)
     title = Path(opened.table("recordings").item(0, "path")).name
     data = _write(built, weight, title, args, before, noise)
@@ -106,20 +106,20 @@ def _before(
     args: argparse.Namespace, after: Run, built: Stacks, weight: str
 ) -> tuple[Stacks, float]:
     """The earlier run's stacks, scaled to the work of the later one, and how steps vary anyway."""
-    from sightline.flames.build import build
-    from sightline.flames.stacks import scaled_by, why
+    from sightline.flames.build import build_stacks
+    from sightline.flames.stacks import explain_idle, scale_stacks
     from sightline.opening.run import open_run as open_paths
 
     earlier = open_paths(args.before)
-    stacks = build(earlier)
+    stacks = build_stacks(earlier)
     factor = (
         _steps(after) / _steps(earlier)
         if args.per == "step"
         else (built.total(weight) / max(stacks.total(weight), 1))
     )
-    stacks = scaled_by(stacks, factor)
+    stacks = scale_stacks(stacks, factor)
     noise = max(_variation(earlier), _variation(after))
-    return (why(stacks) if args.order == "why" else stacks), noise
+    return (explain_idle(stacks) if args.order == "why" else stacks), noise
 
 
 def _variation(run: Run) -> float:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 
-from sightline.cli._shared import add_identity, open_run
+from sightline.cli._shared import add_identity, open_recordings
 
 HELP = "keep recordings as a store of Parquet files"
 
@@ -34,13 +34,13 @@ def run(args: argparse.Namespace) -> int:
     import sys
     from pathlib import Path
 
-    from sightline.opening.save import save
+    from sightline.opening.save import save_run
 
     target = Path(args.output)
     if target.suffix != ".sightline":
         target = target.with_name(target.name + ".sightline")
-    opened = open_run(args)
-    save(opened, target)
+    opened = open_recordings(args)
+    save_run(opened, target)
     for name in opened.present():
         print(f"{name:<16}{opened.rows(name):>14,} rows", file=sys.stderr)
     print(target)

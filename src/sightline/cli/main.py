@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from types import ModuleType
 
 import sightline
-from sightline.cli._shared import message
+from sightline.cli._shared import format_message
 from sightline.errors import RequestError, SightlineError
 
 DONE, GATE_FAILED, WRONG, BUG, INTERRUPTED = 0, 1, 2, 3, 130
@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _dispatch(arguments)
     except SightlineError as error:
-        print(message(error), file=sys.stderr)
+        print(format_message(error), file=sys.stderr)
         return WRONG
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -79,10 +79,10 @@ def _no_command(arguments: list[str], names: list[str]) -> RequestError:
     from sightline import registry
 
     word, rest = arguments[0], arguments[1:]
-    if word.replace("-", "_") in registry.names("analyses"):
+    if word.replace("-", "_") in registry.list_names("analyses"):
         hint = shlex.join(["sightline", "stats", word.replace("-", "_"), *(rest or ["RECORDING"])])
         return RequestError(f"'{word}' is an analysis, not a command", hint=hint)
-    if word.replace("-", "_") in registry.names("rules"):
+    if word.replace("-", "_") in registry.list_names("rules"):
         hint = f"sightline explain {word}"
         return RequestError(f"'{word}' is a rule, not a command", hint=hint)
     return RequestError(

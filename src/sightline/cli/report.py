@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from sightline.cli._shared import add_recordings, add_rules, open_run, own_rules
+from sightline.cli._shared import add_recordings, add_rules, load_own_rules, open_recordings
 
 if TYPE_CHECKING:
     from sightline.model.run import Run
@@ -44,11 +44,11 @@ def run(args: argparse.Namespace) -> int:
     import sys
     from pathlib import Path
 
-    from sightline.report.kept import kept_summary
+    from sightline.report.kept import keep_summary
 
     form = _form(args)
-    own = own_rules(args.rules)
-    opened = open_run(args)
+    own = load_own_rules(args.rules)
+    opened = open_recordings(args)
     if form == "html":
         from sightline.report.html.page import write
 
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
             _put(Path(args.output), page)
             print(f"{args.output} written", file=sys.stderr)
         return 0
-    data = kept_summary(opened, own)
+    data = keep_summary(opened, own)
     if args.output is not None:
         _put(Path(args.output), _bytes(data, form))
         print(f"{args.output} written", file=sys.stderr)
@@ -69,12 +69,14 @@ def run(args: argparse.Namespace) -> int:
     if form == "text":
         from rich.console import Console
 
-        from sightline.report.terminal import WIDTH, render
+        from sightline.report.terminal import WIDTH, render_screen
 
         # The screen is laid out for 80 columns: rich must not wrap or colour it by itself.
-        Console(width=WIDTH, highlight=False, soft_wrap=True).print(render(data), markup=False)
+        Console(width=WIDTH, highlight=False, soft_wrap=True).print(
+            render_screen(data), markup=False
+        )
         if sys.stdout.isatty() and not args.no_html:
-            beside(opened, data)
+            write_page_beside(opened, data)
         return 0
     from sightline.cli._shared import print_bytes
 
@@ -110,12 +112,12 @@ def _bytes(data: dict[str, Any], form: str) -> bytes:
 
         return (json.dumps(data, indent=1, ensure_ascii=False) + "\n").encode()
     if form == "markdown":
-        from sightline.report.markdown import markdown
+        from sightline.report.markdown import write_markdown
 
-        return markdown(data).encode()
-    from sightline.report.terminal import render
+        return write_markdown(data).encode()
+    from sightline.report.terminal import render_screen
 
-    return (render(data).plain + "\n").encode()
+    return (render_screen(data).plain + "\n").encode()
 
 
 def _put(target: Any, data: bytes) -> None:
@@ -127,7 +129,7 @@ def _put(target: Any, data: bytes) -> None:
         raise InputError(f"cannot write {target}", why=error.strerror) from error
 
 
-def beside(opened: Run, data: dict[str, Any]) -> None:
+def write_page_beside(opened: Run, data: dict[str, Any]) -> None:
     """The page in the current folder. What is there and not ours stays; a screen is enough then."""
     import sys
     from pathlib import Path

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 
-from sightline.cli._shared import add_recordings, open_run, print_bytes
+from sightline.cli._shared import add_recordings, open_recordings, print_bytes
 
 HELP = "kernels under the ceilings of the device: in the terminal, as SVG, PNG or data"
 
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     target = Path(args.output) if args.output else None
     if target is not None and target.suffix.lower() not in (".svg", ".png"):
         raise RequestError(f"cannot draw {target}", why="its name ends in neither .svg nor .png")
-    recording = open_run(args)
+    recording = open_recordings(args)
     rows = recording.ask("roofline")
     if args.kernel:
         rows = rows.filter(pl.col("name").str.contains(args.kernel, literal=True))

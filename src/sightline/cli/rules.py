@@ -10,7 +10,7 @@ import argparse
 from types import ModuleType
 
 from sightline.cli._listing import add_json, print_members
-from sightline.cli._shared import add_rules, own_rules
+from sightline.cli._shared import add_rules, load_own_rules
 
 HELP = "the problems that are looked for"
 
@@ -28,6 +28,6 @@ def _about(module: ModuleType) -> str:
 def run(args: argparse.Namespace) -> int:
     own = [
         {"name": rule.tag, "about": rule.name, "module": f"{rule.at.file}, line {rule.at.line}"}
-        for rule in own_rules(args.rules)
+        for rule in load_own_rules(args.rules)
     ]
     return print_members("rules", _about, args.json, own)

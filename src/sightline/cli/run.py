@@ -108,15 +108,15 @@ def run(args: argparse.Namespace) -> int:
     if args.server is not None and args.server[0] != "trtllm":
         return _server(args)
     from sightline.collect import machine, plan
-    from sightline.collect.record import Recording, record
-    from sightline.collect.server import trtllm_variables
-    from sightline.inline.rank import identity
+    from sightline.collect.record import Recording, record_program
+    from sightline.collect.server import list_trtllm_variables
+    from sightline.inline.rank import find_identity
 
     command = args.command[1:] if args.command[:1] == ["--"] else args.command
     _check(args, command)
-    made = plan.make(
+    made = plan.make_plan(
         command,
-        machine.examine(),
+        machine.examine_machine(),
         question=args.question,
         backends=_listed(args.backend),
         options=_options(args),
@@ -127,13 +127,13 @@ def run(args: argparse.Namespace) -> int:
     if args.dry_run:
         return _dry_run(made, folder, args)
     # One `sightline run` for each rank, as under srun: they share the folder.
-    join = args.join or (identity().rank is not None and args.output is not None)
+    join = args.join or (find_identity().rank is not None and args.output is not None)
     folder = _make(folder, join=join, chosen=args.output is not None)
     _say_plan(made, folder)
     recording = Recording(made, folder, _ranks(args.ranks), args.every, args.timeout)
     if args.server is not None:
-        recording.variables = trtllm_variables(made.options.get("steps"), folder)
-    ended = record(recording)
+        recording.variables = list_trtllm_variables(made.options.get("steps"), folder)
+    ended = record_program(recording)
     if not ended.started:  # why was said in its place
         if not join:
             _remove_started(folder)
@@ -232,9 +232,9 @@ def _make(folder: Path, *, join: bool, chosen: bool) -> Path:
 
     try:
         while True:
-            target = folder if chosen else run_folder.free_name(folder)
+            target = folder if chosen else run_folder.find_free_name(folder)
             try:
-                run_folder.make(target, join=join)
+                run_folder.make_folder(target, join=join)
                 return target
             except FileExistsError:
                 if chosen:
@@ -307,7 +307,9 @@ def _dry_run(plan: Plan, folder: Path, args: argparse.Namespace) -> int:
             f"export {name}={shlex.quote(value)}"
             + ("${PYTHONPATH:+:$PYTHONPATH}" if name == "PYTHONPATH" else "")
         )
-    words = commands.wrapped(plan.command, plan.backends, folder, f"host-{recording.mark}", options)
+    words = commands.wrap_command(
+        plan.command, plan.backends, folder, f"host-{recording.mark}", options
+    )
     print(shlex.join(words))
     if "cpu" in plan.backends and "nsys" not in plan.backends:
         stem = folder / f"host-{recording.mark}"
@@ -329,25 +331,25 @@ def _report(folder: Path) -> None:
 
     from rich.console import Console
 
-    from sightline.cli._shared import message
+    from sightline.cli._shared import format_message
     from sightline.errors import SightlineError
     from sightline.opening.run import open_run
-    from sightline.report.summary import summary
-    from sightline.report.terminal import WIDTH, render
+    from sightline.report.summary import summarize_run
+    from sightline.report.terminal import WIDTH, render_screen
 
     again = f"sightline report {shlex.quote(str(_near(folder)))}"
     try:
         opened = open_run([str(_near(folder))])
-        data = summary(opened)
+        data = summarize_run(opened)
         console = Console(width=WIDTH, highlight=False, soft_wrap=True, stderr=True)
         print(file=sys.stderr)
-        console.print(render(data), markup=False)
+        console.print(render_screen(data), markup=False)
         if sys.stderr.isatty() and sys.stdout.isatty():
-            from sightline.cli.report import beside
+            from sightline.cli.report import write_page_beside
 
-            beside(opened, data)
+            write_page_beside(opened, data)
     except SightlineError as error:
-        print(message(error), file=sys.stderr)
+        print(format_message(error), file=sys.stderr)
         return
     except Exception as error:  # a bug in a report must not look like the program's
         print(
@@ -365,7 +367,7 @@ def _server(args: argparse.Namespace) -> int:
     traces = Path(args.traces) if args.traces else None
     seconds = args.seconds or server.SECONDS
     try:
-        server.record(kind, url, folder, seconds, traces, _say)
+        server.record_server(kind, url, folder, seconds, traces, _say)
     except BaseException:
         _remove_empty(folder)
         raise

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import argparse
 
-from sightline.cli._shared import add_recordings, open_run
+from sightline.cli._shared import add_recordings, open_recordings
 
 HELP = "the report's page from a local server, for runs too large for one file"
 
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
         ) from None
     if not 0 <= args.port <= 65535:
         raise RequestError(f"there is no port {args.port}", why="ports are 1 to 65535")
-    opened = open_run(args)
+    opened = open_recordings(args)
     live = sys.stderr.isatty()
 
     def say(done: int) -> None:

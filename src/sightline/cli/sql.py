@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 
-from sightline.cli._shared import add_identity, open_run, print_bytes
+from sightline.cli._shared import add_identity, open_recordings, print_bytes
 
 HELP = "a question in SQL over the tables (sightline tables)"
 
@@ -45,12 +45,12 @@ def run(args: argparse.Namespace) -> int:
     from sightline.errors import RequestError
     from sightline.model.columns import Column
     from sightline.report.formats import FORMATS, write
-    from sightline.report.sql import answer
+    from sightline.report.sql import answer_query
 
     form = "json" if args.json else args.format
     if form not in FORMATS:
         raise RequestError(f"there is no format '{form}'", why=f"there are {', '.join(FORMATS)}")
-    frame = answer(open_run(args), args.query)
+    frame = answer_query(open_recordings(args), args.query)
     # The columns are the query's: no units are known, so numbers stay as they are.
     columns = tuple(Column(n, t, "of the query", is_id=True) for n, t in frame.schema.items())
     print_bytes(write(frame, columns, form, args.limit))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 
-from sightline.cli._shared import add_recordings, open_run, print_bytes
+from sightline.cli._shared import add_recordings, open_recordings, print_bytes
 
 HELP = "one analysis as a table, or as csv, json, parquet, markdown"
 
@@ -58,15 +58,15 @@ def run(args: argparse.Namespace) -> int:
         raise RequestError(
             "Parquet is binary and stdout is a terminal", hint="Redirect it:  ... > table.parquet"
         )
-    if args.analysis not in registry.names("analyses") and Path(args.analysis).exists():
-        named = next((r for r in args.recordings if r in registry.names("analyses")), "NAME")
+    if args.analysis not in registry.list_names("analyses") and Path(args.analysis).exists():
+        named = next((r for r in args.recordings if r in registry.list_names("analyses")), "NAME")
         raise RequestError(
             f"{args.analysis} is a recording, and the analysis comes first",
             hint=f"sightline stats {named} {shlex.quote(args.analysis)}",
         )
     declared = registry.load("analyses", args.analysis).ANALYSIS
     parameters = _parameters(args.parameters, declared)
-    answer = open_run(args).ask(args.analysis, **parameters)
+    answer = open_recordings(args).ask(args.analysis, **parameters)
     print_bytes(write(answer, declared.columns, form, args.limit))
     cut = answer.height - args.limit
     if form in ("table", "markdown"):

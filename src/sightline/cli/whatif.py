@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 
-from sightline.cli._shared import add_recordings, open_run
+from sightline.cli._shared import add_recordings, open_recordings
 
 HELP = "the new step time if some work were faster or gone"
 
@@ -40,22 +40,22 @@ def run(args: argparse.Namespace) -> int:
     import json
 
     from sightline.errors import RequestError
-    from sightline.timeline.whatif import chosen, parse, what_if
+    from sightline.timeline.whatif import parse_wish, replay_wishes, select_nodes
     from sightline.units import format_count, format_ns, format_pct
 
-    wishes = [parse(text, scale=True) for text in args.scale]
-    wishes += [parse(text, scale=False) for text in args.remove]
+    wishes = [parse_wish(text, scale=True) for text in args.scale]
+    wishes += [parse_wish(text, scale=False) for text in args.remove]
     if not wishes:
         raise RequestError(
             "nothing was asked for", hint="Add  --scale 'kernel:gemm=0.5'  or  --remove memcpy:HtoD"
         )
-    run = open_run(args)
+    run = open_recordings(args)
     nodes = run.ask("dependencies")
-    counts = [int(chosen(run, wish, nodes).sum()) for wish in wishes]
+    counts = [int(select_nodes(run, wish, nodes).sum()) for wish in wishes]
     for wish, count in zip(wishes, counts, strict=True):
         if not count:
             raise RequestError(f"'{wish.text}' matches nothing in this recording")
-    result = what_if(run, wishes)
+    result = replay_wishes(run, wishes)
     saved = result.before_ns - result.after_ns
     pct = 100 * saved / max(result.before_ns, 1)
     if args.json:

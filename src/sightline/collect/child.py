@@ -124,12 +124,12 @@ class Child:
 
     def _end(self, number: int) -> None:
         """Signal the program and everything below it."""
-        for pid in set(descendants(os.getpid())) - self.watchers:
+        for pid in set(list_descendants(os.getpid())) - self.watchers:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, number)
 
 
-def descendants(pid: int) -> list[int]:
+def list_descendants(pid: int) -> list[int]:
     """All processes below one, as /proc has them now."""
     below: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():

@@ -108,7 +108,7 @@ def py_spy(program: str, pid: int | str, output: Path) -> list[str]:
     ]
 
 
-def wrapped(
+def wrap_command(
     command: Sequence[str],
     backends: Sequence[str],
     folder: Path,

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sightline.nvml.library import Unavailable, connect
+from sightline.nvml.library import Unavailable, connect_nvml
 
 # Settings that change how a GPU program runs, and whose values name nobody.
 VARIABLES = (
@@ -26,7 +26,7 @@ _SECRET = re.compile(r"(?:key|token|secret|passw|credential|auth)", re.IGNORECAS
 _HIDDEN = "…"
 
 
-def shown(command: Sequence[str], home: str | None = None) -> list[str]:
+def show_conditions(command: Sequence[str], home: str | None = None) -> list[str]:
     """The command without what is nobody's business: secrets, and the name in the home folder."""
     home = str(Path.home()) if home is None else home
     answer, hide = [], False
@@ -43,13 +43,13 @@ def shown(command: Sequence[str], home: str | None = None) -> list[str]:
     return answer
 
 
-def environment(variables: Mapping[str, str] | None = None) -> dict[str, str]:
+def read_environment(variables: Mapping[str, str] | None = None) -> dict[str, str]:
     """The settings above that are set."""
     known = os.environ if variables is None else variables
     return {name: known[name][:200] for name in VARIABLES if name in known}
 
 
-def host(root: Path = Path("/")) -> dict[str, Any]:
+def read_host(root: Path = Path("/")) -> dict[str, Any]:
     """What is fixed of the CPUs: governor, boost, and how many this process may use."""
     cpus = root / "sys/devices/system/cpu"
     boost = _text(cpus / "cpufreq/boost")
@@ -63,10 +63,10 @@ def host(root: Path = Path("/")) -> dict[str, Any]:
     }
 
 
-def gpus() -> list[dict[str, Any]]:
+def list_gpus() -> list[dict[str, Any]]:
     """What is fixed of each NVIDIA GPU; an empty list where NVML is not there."""
     try:
-        library = connect()
+        library = connect_nvml()
     except Unavailable:
         return []
     found = []
@@ -98,7 +98,9 @@ def gpus() -> list[dict[str, Any]]:
     return found
 
 
-def notes(host_facts: dict[str, Any], gpu_facts: Sequence[dict[str, Any]]) -> list[dict[str, str]]:
+def list_notes(
+    host_facts: dict[str, Any], gpu_facts: Sequence[dict[str, Any]]
+) -> list[dict[str, str]]:
     """What was fixed and what was not, as sentences of the report."""
     said = []
     for number, gpu in enumerate(gpu_facts):

@@ -14,7 +14,7 @@ COMPRESS_ABOVE = 8 << 20  # a smaller trace opens faster than it is unpacked
 _LEVEL = 1
 
 
-def finish(folder: Path, mark: str, child: int) -> None:
+def finish_files(folder: Path, mark: str, child: int) -> None:
     """Cut event files to their length, compress large traces, remove what was never finished.
 
     Only files of this host's processes that have ended, and what watched the program `child`: a
@@ -25,17 +25,17 @@ def finish(folder: Path, mark: str, child: int) -> None:
             name = path.name
             of_program = f"-{mark}-" in name and not _writes(path)
             if name.endswith(f.SUFFIX) and (of_program or f"host-{mark}.{child}." in name):
-                trim(path)
+                trim_trace(path)
             elif name.startswith(".part-") and f"-{mark}-" in name:
                 if not _alive(name.split("-")[1]):
                     path.unlink()
             elif name.endswith(".json") and of_program and path.stat().st_size > COMPRESS_ABOVE:
-                compress(path)
+                compress_trace(path)
             elif name.endswith(".log") and not path.stat().st_size:
                 path.unlink()
 
 
-def trim(path: Path) -> None:
+def trim_trace(path: Path) -> None:
     """Cut the zeros behind an event file's last slot."""
     with path.open("r+b") as file:
         size = file.seek(0, os.SEEK_END)
@@ -49,7 +49,7 @@ def trim(path: Path) -> None:
         file.truncate(-(-used // f.SLOT) * f.SLOT)
 
 
-def compress(path: Path) -> None:
+def compress_trace(path: Path) -> None:
     """Put NAME.gz in the place of NAME, whole or not at all."""
     part = path.with_name(f".{path.name}.gz.part")
     try:

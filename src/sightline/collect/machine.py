@@ -26,15 +26,15 @@ class Way:
     why: str
 
 
-def program_of(name: str) -> str | None:
+def find_program(name: str) -> str | None:
     """A program on the PATH, or beside the Python that runs sightline."""
     beside = Path(sysconfig.get_path("scripts")) / name
     return shutil.which(name) or (str(beside) if beside.exists() else None)
 
 
-def output_of(command: list[str]) -> str | None:
+def read_output(command: list[str]) -> str | None:
     """What a program prints, or None where it is missing, fails or hangs."""
-    program = program_of(command[0])
+    program = find_program(command[0])
     if program is None:
         return None
     try:
@@ -46,7 +46,7 @@ def output_of(command: list[str]) -> str | None:
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-def examine(run: Runner = output_of, root: Path = Path("/")) -> dict[str, Any]:
+def examine_machine(run: Runner = read_output, root: Path = Path("/")) -> dict[str, Any]:
     """Facts on the machine; null or an empty list for what is not there.
 
     `run` and `root` let tests put a fake machine in place of this one.
@@ -73,7 +73,7 @@ def examine(run: Runner = output_of, root: Path = Path("/")) -> dict[str, Any]:
     }
 
 
-def recordable(facts: dict[str, Any]) -> list[Way]:
+def list_recordable(facts: dict[str, Any]) -> list[Way]:
     """Each kind of recording with a yes or no and the reason."""
     gpu = bool(facts["gpus"])
     return [

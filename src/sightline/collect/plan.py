@@ -83,7 +83,7 @@ def is_launched(command: Sequence[str]) -> bool:
     )
 
 
-def make(
+def make_plan(
     command: Sequence[str],
     facts: dict[str, Any],
     *,

@@ -18,7 +18,7 @@ from sightline.collect.child import Child, Ended
 from sightline.collect.plan import Plan
 from sightline.collect.watchers import Gpus, Perf, PySpy
 from sightline.inline import clock
-from sightline.inline.rank import host_mark, identity
+from sightline.inline.rank import find_identity, make_host_mark
 from sightline.inline.session import VARIABLE
 from sightline.model import run_folder
 from sightline.nvml.library import Unavailable
@@ -37,7 +37,7 @@ class Recording:
     ranks: tuple[int, ...] = ()
     every: int = 1
     timeout_s: float | None = None
-    mark: str = field(default_factory=host_mark)
+    mark: str = field(default_factory=make_host_mark)
     notes: list[dict[str, Any]] = field(default_factory=list)
     costs: dict[str, int] = field(default_factory=dict)
     shifts: dict[str, int] = field(default_factory=dict)
@@ -81,26 +81,26 @@ def environment(recording: Recording, base: Mapping[str, str], address: Any) -> 
     }
 
 
-def record(recording: Recording) -> Ended:
+def record_program(recording: Recording) -> Ended:
     """Run the program and record it; how it ended. The folder exists and is writable."""
     plan, folder = recording.plan, recording.folder
-    machine, devices = conditions.host(), conditions.gpus()
-    recording.notes += conditions.notes(machine, devices)
+    machine, devices = conditions.read_host(), conditions.list_gpus()
+    recording.notes += conditions.list_notes(machine, devices)
     recording.facts = {
         "sightline": sys.modules["sightline"].__version__,
-        "command": conditions.shown(plan.command),
+        "command": conditions.show_conditions(plan.command),
         "question": plan.question,
         "backends": plan.backends,
         "host_mark": recording.mark,
         "machine": machine,
         "gpus": devices,
-        "environment": conditions.environment(),
+        "environment": conditions.read_environment(),
         "changed": ["clocks locked to base by ncu"] if plan.options.get("lock_clocks") else [],
         "state": "running",
     }
     server, address = _clock(recording)
     _write(recording)
-    words = commands.wrapped(
+    words = commands.wrap_command(
         plan.command, plan.backends, folder, f"host-{recording.mark}.{os.getpid()}", _options(plan)
     )
     began = time.monotonic_ns()
@@ -115,7 +115,7 @@ def record(recording: Recording) -> Ended:
     if server is not None:
         server.close()
         (folder / _CLOCK_FILE).unlink(missing_ok=True)
-    finishing.finish(folder, recording.mark, child.pid)
+    finishing.finish_files(folder, recording.mark, child.pid)
     if plan.torch is not None and not any(folder.glob("*.torch-0.*")):
         recording.note("torch_absent", _torch_absent(recording), "info")
     recording.costs["after_ns"] = time.monotonic_ns() - began
@@ -242,7 +242,7 @@ def _clock(recording: Recording) -> tuple[clock.Server | None, Any]:
             except OSError as error:
                 recording.note("clock_failed", f"the hosts' clocks could not be compared: {error}")
         return None, known
-    if not several_hosts(recording.plan.command, os.environ):
+    if not is_on_several_hosts(recording.plan.command, os.environ):
         return None, None
     token = secrets.token_bytes(clock.TOKEN_BYTES)
     try:
@@ -256,11 +256,11 @@ def _clock(recording: Recording) -> tuple[clock.Server | None, Any]:
     return server, address
 
 
-def several_hosts(command: list[str], env: Mapping[str, str]) -> bool:
+def is_on_several_hosts(command: list[str], env: Mapping[str, str]) -> bool:
     """Whether the job has more than one host, as far as its launcher says."""
     if env.get("SLURM_NNODES", "1") not in ("", "1"):
         return True
-    own = identity(env)
+    own = find_identity(env)
     local = env.get("OMPI_COMM_WORLD_LOCAL_SIZE") or env.get("LOCAL_WORLD_SIZE")
     if own.world_size is not None and local is not None and local != str(own.world_size):
         return True

@@ -33,7 +33,9 @@ class Missing:
     document: str
 
 
-def missing(question: str, facts: dict[str, Any], *, root: bool | None = None) -> list[Missing]:
+def list_missing(
+    question: str, facts: dict[str, Any], *, root: bool | None = None
+) -> list[Missing]:
     """All that stands in the way of a recording. Raises RequestError for an unknown question."""
     if question not in NEEDS:
         raise RequestError(
@@ -165,10 +167,10 @@ def _perf_event(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
 
 
 def _nvml(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
-    from sightline.nvml.library import Unavailable, connect
+    from sightline.nvml.library import Unavailable, connect_nvml
 
     try:
-        connect()
+        connect_nvml()
     except Unavailable as error:
         yield Missing(
             str(error),

@@ -23,7 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sightline.errors import InputError, RequestError
-from sightline.inline.rank import host_mark
+from sightline.inline.rank import make_host_mark
 from sightline.model import run_folder
 
 KINDS = ("vllm", "sglang", "trtllm")
@@ -39,7 +39,7 @@ _TRACE = (".json", ".json.gz")
 Seen = dict[Path, tuple[int, int]]
 
 
-def record(
+def record_server(
     kind: str,
     url: str,
     folder: Path,
@@ -82,12 +82,12 @@ def record(
     copies = [_copy(path, folder, number) for number, path in enumerate(found)]
     run_folder.write_facts(
         folder,
-        f"{host_mark()}-{os.getpid()}",
+        f"{make_host_mark()}-{os.getpid()}",
         {
             "command": [f"--server {kind}"],
             "question": "timeline",
             "backends": [kind],
-            "host_mark": host_mark(),
+            "host_mark": make_host_mark(),
             "state": "ended",
             "began_ns": told,
             "seconds": seconds,
@@ -101,7 +101,7 @@ def record(
     return copies
 
 
-def trtllm_variables(steps: list[int] | None, folder: Path) -> dict[str, str]:
+def list_trtllm_variables(steps: list[int] | None, folder: Path) -> dict[str, str]:
     """What TensorRT-LLM is started with: iterations from A to B, and where the trace goes."""
     wait, warm_up, active = steps or [100, 0, 50]
     first = wait + warm_up

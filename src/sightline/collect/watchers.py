@@ -13,11 +13,11 @@ import time
 from pathlib import Path
 
 from sightline.collect import commands
-from sightline.collect.machine import program_of
+from sightline.collect.machine import find_program
 from sightline.inline.recorder import Recorder
 from sightline.model.event_file import SUFFIX
 from sightline.nvml.sampling import Sampler
-from sightline.nvml.summary import summary
+from sightline.nvml.summary import summarize_samples
 
 READY_S = 5.0  # perf answers within 0.3 s; a machine in trouble must not hold the program up
 END_S = 60.0  # writing the samples of a long run
@@ -90,7 +90,7 @@ class PySpy:
         self._thread.start()
 
     def _attach(self) -> None:
-        program = program_of("py-spy")
+        program = find_program("py-spy")
         if program is None:
             return
         for _ in range(_PY_SPY_TRIES):  # a program is no Python before its first 20 ms
@@ -159,7 +159,7 @@ class Gpus:
         self._sampler.stop()
         for file in self._files:
             file.close()
-        return self._sampler.cost_ns, summary(self._sampler)
+        return self._sampler.cost_ns, summarize_samples(self._sampler)
 
 
 def _signals_as_usual() -> None:

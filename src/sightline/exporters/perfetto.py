@@ -18,7 +18,7 @@ from typing import Any
 
 import polars as pl
 
-from sightline.algebra.lanes import in_lanes
+from sightline.algebra.lanes import assign_lanes
 from sightline.exporters._exporter import Exporter, put
 from sightline.model.run import Run
 from sightline.protobuf import declare_messages
@@ -182,7 +182,7 @@ def _device(run: Run, names: _Names) -> Iterator[bytes]:
     numbered = ops.with_columns(track=pl.struct(by).rank("dense").cast(pl.Int64), level=pl.lit(0))
     slices: list[tuple[int, int, int, bytes, bytes]] = []
     out: list[bytes] = []
-    for row in in_lanes(numbered).iter_rows(named=True):
+    for row in assign_lanes(numbered).iter_rows(named=True):
         # `context_id` stays out of the name: the viewer would part what belongs together.
         path = (f"rank {row['rank']}", f"GPU {row['device_id']}", f"stream {row['stream_id']}")
         context = row["context_id"] or 0
@@ -236,7 +236,7 @@ def _crossing(ops: pl.DataFrame) -> pl.DataFrame:
     moved = ops.join(inside, on="host_op_id", how="semi").with_columns(
         track=pl.struct("rank", "pid", "tid").rank("dense").cast(pl.Int64), level=pl.col("depth")
     )
-    return in_lanes(moved)
+    return assign_lanes(moved)
 
 
 def _counters(run: Run) -> Iterator[bytes]:

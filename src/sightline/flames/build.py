@@ -4,34 +4,34 @@ from __future__ import annotations
 
 from sightline.errors import MissingDataError, RequestError
 from sightline.flames import device_samples, recorded, scaled, timeline
-from sightline.flames.stacks import UNITS, Stacks, ordered, union
+from sightline.flames.stacks import UNITS, Stacks, order_stacks, unite_stacks
 from sightline.model.run import Run
 
 
-def build(run: Run) -> Stacks:
+def build_stacks(run: Run) -> Stacks:
     """Every weight that the run can give. Raises MissingDataError where there is none."""
     parts: list[Stacks] = []
     if run.rows("device_ops"):
-        on_device = timeline.device_time(run)
-        parts.append(scaled.opened(run, on_device) if run.rows("pc_samples") else on_device)
-        parts.append(timeline.idle_time(run))
+        on_device = timeline.stack_device_time(run)
+        parts.append(scaled.open_kernels(run, on_device) if run.rows("pc_samples") else on_device)
+        parts.append(timeline.stack_idle_time(run))
     if run.rows("cpu_samples"):
-        parts.append(recorded.sampled(run))
+        parts.append(recorded.stack_samples(run))
     elif run.rows("host_ops"):
-        parts.append(timeline.cpu_time(run))
+        parts.append(timeline.stack_cpu_time(run))
     if run.rows("stack_weights"):
-        parts.append(recorded.added_up(run))
+        parts.append(recorded.stack_weights(run))
     if run.rows("pc_samples"):
-        parts.append(device_samples.stalls(run))
+        parts.append(device_samples.stack_stalls(run))
     if not parts:
         raise MissingDataError(
             "there is nothing to draw a flame graph of",
             why=f"the recording has {', '.join(run.present()) or 'no rows'}",
         )
-    return ordered(union(parts))
+    return order_stacks(unite_stacks(parts))
 
 
-def chosen_weight(stacks: Stacks, wanted: str | None) -> str:
+def choose_weight(stacks: Stacks, wanted: str | None) -> str:
     """The weight to draw: the wanted one, else the first of UNITS that is not zero."""
     have = [w for w in [*UNITS, *stacks.weights] if w in stacks.weights and stacks.total(w)]
     if wanted is None:

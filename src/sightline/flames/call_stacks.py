@@ -8,7 +8,7 @@ from sightline.flames.layers import INDEX
 from sightline.model.run import Run
 
 
-def named_frames(run: Run) -> pl.DataFrame:
+def name_frames(run: Run) -> pl.DataFrame:
     """frame_id of the run, layer and name: 'function (file:line)', else the binary."""
     return run.table("frames").select(
         "frame_id",
@@ -22,7 +22,7 @@ def named_frames(run: Run) -> pl.DataFrame:
     )
 
 
-def stack_paths(stacks: pl.DataFrame, ids: pl.DataFrame) -> pl.DataFrame:
+def list_stack_paths(stacks: pl.DataFrame, ids: pl.DataFrame) -> pl.DataFrame:
     """Each stack's frames, root first: level by level from the roots.
 
     `stacks` is the run's table, `ids` gives each frame_id its `id` in the picture.

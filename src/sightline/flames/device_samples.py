@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.flames.stacks import Stacks, merged
+from sightline.flames.stacks import Stacks, merge_stacks
 from sightline.model.run import Run
-from sightline.model.stall_classes import stall_class
+from sightline.model.stall_classes import classify_stall
 
 # The layers of one sample below its kernel, in order.
 INSIDE = ("gpu_file", "gpu_line", "instruction", "stall_class", "stall_reason")
 
 
-def stalls(run: Run) -> Stacks:
+def stack_stalls(run: Run) -> Stacks:
     """Weights samples and latency_samples of every profiled kernel.
 
     `latency_samples` are those of `samples` that were taken while the scheduler issued nothing:
@@ -29,7 +29,7 @@ def stalls(run: Run) -> Stacks:
         # Leaf first in the recording.
         callers=pl.col("stack").str.split(";").list.reverse(),
     )
-    samples = inside(run).join(kernels, on="kernel_id")
+    samples = place_stalls(run).join(kernels, on="kernel_id")
     nothing = pl.lit([], dtype=pl.List(pl.String))
     phases, callers = pl.col("phases").fill_null(nothing), pl.col("callers").fill_null(nothing)
     root = pl.col("outer").list.head(1) if several else nothing
@@ -48,14 +48,14 @@ def stalls(run: Run) -> Stacks:
     return _stacks(rows)
 
 
-def inside(run: Run) -> pl.DataFrame:
+def place_stalls(run: Run) -> pl.DataFrame:
     """Each sample's frames below its kernel: kernel_id, layers, names, samples, latency_samples.
 
     A layer that the recording does not have is left out.
     """
     samples = run.table("pc_samples")
     reasons = samples.get_column("reason").unique()
-    classes = {r: stall_class(r) for r in reasons.to_list()}
+    classes = {r: classify_stall(r) for r in reasons.to_list()}
     columns = samples.select(
         "kernel_id",
         pl.col("samples").fill_null(0),
@@ -104,4 +104,4 @@ def _stacks(rows: pl.DataFrame) -> Stacks:
     table = rows.join(paths, on="_row").select(
         "frames", "samples", "latency_samples", match=pl.lit("exact")
     )
-    return merged(Stacks(frames.select("frame_id", "layer", "name"), table))
+    return merge_stacks(Stacks(frames.select("frame_id", "layer", "name"), table))

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from sightline.flames.stacks import Stacks, union
-from sightline.flames.tree import Tree, tree
+from sightline.flames.stacks import Stacks, unite_stacks
+from sightline.flames.tree import Tree, build_tree
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Diff:
     scale: float
 
 
-def diff(
+def diff_stacks(
     before: Stacks, after: Stacks, weight: str, *, scale: float = 1.0, noise_ratio: float = 0.0
 ) -> Diff:
     """The difference of one weight.
@@ -32,11 +32,13 @@ def diff(
     `scale` normalises: steps after over steps before, or total over total. `noise_ratio` is the
     share of a node's larger value that a change must exceed to count.
     """
-    both = union([_renamed(before, weight, "before"), _renamed(after, weight, "after")])
+    both = unite_stacks(
+        [_rename_weights(before, weight, "before"), _rename_weights(after, weight, "after")]
+    )
     mirrored = both.rows.with_columns(either=pl.col("before") + pl.col("after"))
-    whole = tree(Stacks(both.frames, mirrored), "either")
-    nodes = _with_values(whole, both, "before")
-    nodes = _with_values(Tree(whole.frames, nodes), both, "after")
+    whole = build_tree(Stacks(both.frames, mirrored), "either")
+    nodes = _set_values(whole, both, "before")
+    nodes = _set_values(Tree(whole.frames, nodes), both, "after")
     nodes = nodes.with_columns(
         before=(pl.col("before") * scale).round().cast(pl.Int64)
     ).with_columns(change=pl.col("after") - pl.col("before"))
@@ -56,14 +58,16 @@ def diff(
     return Diff(whole.frames, nodes.with_columns(status=status), scale)
 
 
-def _renamed(stacks: Stacks, weight: str, name: str) -> Stacks:
+def _rename_weights(stacks: Stacks, weight: str, name: str) -> Stacks:
     rows = stacks.rows.select("frames", "match", pl.col(weight).alias(name))
     return Stacks(stacks.frames, rows)
 
 
-def _with_values(whole: Tree, both: Stacks, name: str) -> pl.DataFrame:
+def _set_values(whole: Tree, both: Stacks, name: str) -> pl.DataFrame:
     """The whole tree's nodes with the values that one of the two gives them."""
-    part = tree(both, name).nodes.select("node", "parent", "frame_id", pl.col("value").alias(name))
+    part = build_tree(both, name).nodes.select(
+        "node", "parent", "frame_id", pl.col("value").alias(name)
+    )
     # The two trees number their nodes on their own: match them level by level by path.
     matched = [
         pl.DataFrame({"node": [0], "own": [0]}, schema={"node": pl.UInt32, "own": pl.UInt32})

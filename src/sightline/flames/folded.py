@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sightline.flames.layers import SIDE
-from sightline.flames.stacks import Stacks, from_paths
-from sightline.model.folded_text import frames_of, line_of, split
+from sightline.flames.stacks import Stacks, stack_paths
+from sightline.model.folded_text import format_line, parse_frames, split_line
 
 
 def write(stacks: Stacks, weight: str) -> str:
@@ -19,12 +19,12 @@ def write(stacks: Stacks, weight: str) -> str:
     lines: dict[str, int] = {}
     for ids, value in stacks.rows.select("frames", weight).rows():
         if value:
-            stack = line_of([known[i] for i in ids], 0)[:-2]
+            stack = format_line([known[i] for i in ids], 0)[:-2]
             lines[stack] = lines.get(stack, 0) + value
     return "".join(f"{stack} {value}\n" for stack, value in sorted(lines.items()))
 
 
-def parse(lines: Iterable[str], weight: str = "samples") -> tuple[Stacks, int]:
+def parse_folded(lines: Iterable[str], weight: str = "samples") -> tuple[Stacks, int]:
     """Stacks from folded lines, and how many lines were none. Blank and '#' lines are no loss."""
     paths = []
     bad = 0
@@ -32,9 +32,9 @@ def parse(lines: Iterable[str], weight: str = "samples") -> tuple[Stacks, int]:
         text = line.rstrip("\r\n")
         if not text.strip() or text.startswith("#"):
             continue
-        found = split(text)
+        found = split_line(text)
         if found is None:
             bad += 1
             continue
-        paths.append((frames_of(found[0]), "exact", {weight: found[1]}))
-    return from_paths(paths), bad
+        paths.append((parse_frames(found[0]), "exact", {weight: found[1]}))
+    return stack_paths(paths), bad

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from sightline.algebra.lookup import kept, numbered, row_of
-from sightline.flames.call_stacks import named_frames, stack_paths
+from sightline.algebra.lookup import find_rows, keep_rows, number_groups
+from sightline.flames.call_stacks import list_stack_paths, name_frames
 from sightline.flames.layers import BACKWARD, OF_HOST_LAYER
 from sightline.model.run import Run
 
@@ -25,21 +25,21 @@ class HostPaths:
 
     def node(self, host_op_ids: pl.Series) -> pl.Series:
         """The node of each of these ranges, null where it has none."""
-        rows = row_of(self.of.get_column("host_op_id"), host_op_ids)
+        rows = find_rows(self.of.get_column("host_op_id"), host_op_ids)
         return self.of.get_column("node").gather(rows)
 
 
-def host_paths(run: Run, wanted: pl.Series) -> HostPaths:
+def make_host_paths(run: Run, wanted: pl.Series) -> HostPaths:
     """Paths of these ranges. Backward work stands below the forward operator that it is for."""
     host = run.table("host_ops")
     above = _above(host)
-    needed = _needed(above, row_of(host.get_column("host_op_id"), wanted))
-    host = kept(
+    needed = _needed(above, find_rows(host.get_column("host_op_id"), wanted))
+    host = keep_rows(
         host.select("host_op_id", "rank", "pid", "tid", "layer", "name", "stack_id"), needed
     )
-    above = kept(above.with_row_index("row"), needed)
-    kind, kinds = numbered(host, ["layer", "name"])
-    thread, threads = numbered(host, ["rank", "pid", "tid"])
+    above = keep_rows(above.with_row_index("row"), needed)
+    kind, kinds = number_groups(host, ["layer", "name"])
+    thread, threads = number_groups(host, ["rank", "pid", "tid"])
     kinds = kinds.with_columns(
         # PyTorch records modules among the Python functions.
         frame_layer=pl.when(pl.col("name").str.starts_with("nn.Module: "))
@@ -75,7 +75,7 @@ def _above(host: pl.DataFrame) -> pl.DataFrame:
     inside it belong to the same. What is `above` may be missing, which makes no root.
     """
     ids = host.get_column("host_op_id")
-    parent, forward = (row_of(ids, host.get_column(c)) for c in ("parent_id", "forward_id"))
+    parent, forward = (find_rows(ids, host.get_column(c)) for c in ("parent_id", "forward_id"))
     is_backward = host.get_column("forward_id").is_not_null()
     if is_backward.any():
         is_backward &= ~is_backward.gather(parent).fill_null(value=False)
@@ -156,10 +156,8 @@ def _with_call_stacks(
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The same with the frames of recorded call stacks before the calls that have one."""
     calls = host.filter(pl.col("stack_id").is_not_null()).select("host_op_id", "stack_id")
-    ids = named_frames(run).join(
-        frames.select("layer", "name", id="frame_id"), on=["layer", "name"]
-    )
-    stacks = stack_paths(run.table("stacks"), ids.select("frame_id", "id"))
+    ids = name_frames(run).join(frames.select("layer", "name", id="frame_id"), on=["layer", "name"])
+    stacks = list_stack_paths(run.table("stacks"), ids.select("frame_id", "id"))
     of = of.join(calls, on="host_op_id", how="left", maintain_order="left")
     pairs = (
         of.select("node", "stack_id")
@@ -217,7 +215,7 @@ def _frames(
                 threads.select(layer=pl.lit("thread"), name="thread"),
                 kinds.select(layer="frame_layer", name="name"),
                 note,
-                *([named_frames(run).select("layer", "name")] if called else []),
+                *([name_frames(run).select("layer", "name")] if called else []),
             ]
         )
         .unique()
@@ -232,5 +230,5 @@ def _frames(
         .join(of_thread, on="thread", maintain_order="left")
         .select("a", "b")
     )
-    root, _ = numbered(roots, ["a", "b"])
+    root, _ = number_groups(roots, ["a", "b"])
     return frames, roots.with_columns(root=root)

@@ -17,11 +17,11 @@ import polars as pl
 
 from sightline.errors import MissingDataError
 from sightline.flames.layers import GRADES, INDEX, LAYERS
-from sightline.flames.names import readable
+from sightline.flames.names import make_readable
 from sightline.flames.palette import PALETTES
-from sightline.flames.shortened import shortened
-from sightline.flames.stacks import UNITS, Stacks, union
-from sightline.text import printable
+from sightline.flames.shortened import shorten_stacks
+from sightline.flames.stacks import UNITS, Stacks, unite_stacks
+from sightline.text import make_printable
 
 SCHEMA = "sightline-flame/1"
 # d3-flame-graph draws SVG elements: beyond some 10 000 visible ones a page is slow (its issue
@@ -54,7 +54,9 @@ def write(
         data["noise"] = noise_ratio
     packed = base64.b64encode(zlib.compress(json.dumps(data, ensure_ascii=False).encode(), 6))
     page = _template()
-    page = page.replace("<title>sightline</title>", f"<title>{escape(printable(title))}</title>", 1)
+    page = page.replace(
+        "<title>sightline</title>", f"<title>{escape(make_printable(title))}</title>", 1
+    )
     return page.replace("/*DATA*/", packed.decode("ascii"), 1).encode()
 
 
@@ -73,12 +75,12 @@ def _shortened(
     *,
     with_before: bool,
 ) -> dict[str, object]:
-    short, cut = shortened(stacks, max_nodes)
+    short, cut = shorten_stacks(stacks, max_nodes)
     if cut:
         notes.append(
             f"Frames too small to see stand together as '[n small frames]' ({cut:,} stacks cut)."
         )
-    return _data(short, weights, printable(title), notes, with_before=with_before)
+    return _data(short, weights, make_printable(title), notes, with_before=with_before)
 
 
 def _template() -> str:
@@ -99,7 +101,7 @@ def _paired(after: Stacks, before: Stacks, weights: list[str]) -> Stacks:
         "match",
         *[pl.col(w).alias(f"before:{w}") for w in weights if w in before.weights],
     )
-    return union([after, Stacks(before.frames, old)])
+    return unite_stacks([after, Stacks(before.frames, old)])
 
 
 def _data(
@@ -117,8 +119,8 @@ def _data(
         "units": {w: UNITS.get(w, "") for w in weights},
         "frames": {
             "layer": [INDEX[x] for x in layer],
-            "name": [printable(n) for n in name],
-            "label": [readable(x, n) for x, n in zip(layer, name, strict=True)],
+            "name": [make_printable(n) for n in name],
+            "label": [make_readable(x, n) for x, n in zip(layer, name, strict=True)],
         },
         "nodes": {
             "parent": nodes.get_column("parent").fill_null(0).to_list(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from sightline.text import demangled, kernel_name, printable
+from sightline.text import demangle, make_printable, shorten_kernel_name
 
 _BUILTIN = re.compile(r"^<built-in (?:method|function) (.+?)(?: of .*| object at 0x[0-9a-f]+)?>$")
 _ADDRESS = re.compile(r" at 0x[0-9a-f]{6,16}")
@@ -16,13 +16,13 @@ INTERPRETER = re.compile(
 )
 
 
-def readable(layer: str, name: str) -> str:
+def make_readable(layer: str, name: str) -> str:
     """A name for a label: 'nn/modules/linear.py(114): forward' → 'forward (linear.py:114)'."""
     if layer == "python":
-        return _python(printable(name))
+        return _python(make_printable(name))
     if layer == "kernel":
-        return kernel_name(printable(name))
-    return printable(demangled(name))
+        return shorten_kernel_name(make_printable(name))
+    return make_printable(demangle(name))
 
 
 def _python(name: str) -> str:

@@ -47,7 +47,7 @@ SAFE = {
 PALETTES = {"gpu": GPU, "safe": SAFE}
 
 
-def colour(kind: str, name: str, palette: str = "gpu") -> str:
+def pick_colour(kind: str, name: str, palette: str = "gpu") -> str:
     """'#rrggbb' of a frame: the same name has the same colour in every picture."""
     low, high = PALETTES[palette]["native_cpp" if kind == "native" and "::" in name else kind]
     share = (zlib.crc32(name.encode("utf-8", "replace")) % 1000) / 999

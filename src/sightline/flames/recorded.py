@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.flames.call_stacks import named_frames, stack_paths
-from sightline.flames.stacks import Stacks, merged
+from sightline.flames.call_stacks import list_stack_paths, name_frames
+from sightline.flames.stacks import Stacks, merge_stacks
 from sightline.model.run import Run
 
 # The period of a sample is only known where the recording says; without it, samples are counted.
 _SAMPLED = ("samples", "cpu_time_ns")
 
 
-def sampled(run: Run) -> Stacks:
+def stack_samples(run: Run) -> Stacks:
     """Weights samples and, where every sample has one, cpu_time_ns, of CPU samples."""
     rows = run.table("cpu_samples").filter(pl.col("on_cpu").fill_null(value=True))
     rows = rows.with_columns(samples=pl.lit(1, pl.Int64))
@@ -42,7 +42,7 @@ def sampled(run: Run) -> Stacks:
     return _stacks(run, rows, weights)
 
 
-def added_up(run: Run) -> Stacks:
+def stack_weights(run: Run) -> Stacks:
     """The weights that the recordings give to their stacks, each metric as it is named there."""
     table = run.table("stack_weights")
     metrics = table.get_column("metric").unique().sort().to_list()
@@ -60,7 +60,7 @@ def added_up(run: Run) -> Stacks:
 
 def _stacks(run: Run, rows: pl.DataFrame, weights: list[str]) -> Stacks:
     """Rows with rank, stack_id, roots, root_layers, match and weights, as stacks."""
-    frames = named_frames(run)
+    frames = name_frames(run)
     roots = (
         rows.select(layer="root_layers", name="roots")
         .filter(pl.col("name").list.len() > 0)
@@ -74,7 +74,7 @@ def _stacks(run: Run, rows: pl.DataFrame, weights: list[str]) -> Stacks:
         .with_columns(pl.col("id").cast(pl.UInt32))
     )
     ids = frames.join(named, on=["layer", "name"]).select("frame_id", "id")
-    paths = stack_paths(run.table("stacks"), ids)
+    paths = list_stack_paths(run.table("stacks"), ids)
     root_ids = (
         rows.with_row_index("_row")
         .select("_row", layer="root_layers", name="roots")
@@ -97,4 +97,4 @@ def _stacks(run: Run, rows: pl.DataFrame, weights: list[str]) -> Stacks:
             ),
         )
     )
-    return merged(Stacks(named.select(frame_id="id", layer="layer", name="name"), table))
+    return merge_stacks(Stacks(named.select(frame_id="id", layer="layer", name="name"), table))

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.flames.device_samples import inside
-from sightline.flames.stacks import Stacks, merged
+from sightline.flames.device_samples import place_stalls
+from sightline.flames.stacks import Stacks, merge_stacks
 from sightline.model.run import Run
 
 
-def opened(run: Run, stacks: Stacks) -> Stacks:
+def open_kernels(run: Run, stacks: Stacks) -> Stacks:
     """The stacks, each one that ends in a kernel with samples split by their shares.
 
     A weight is split in whole numbers that add up to it exactly. Split stacks are graded
     'apportioned', whatever they were, since a kernel's executions are taken to be alike.
     """
-    shares = _shares(run, stacks.frames)
+    shares = _list_shares(run, stacks.frames)
     if shares.is_empty():
         return stacks
     known = stacks.frames.height
@@ -42,7 +42,7 @@ def opened(run: Run, stacks: Stacks) -> Stacks:
     hit = rows.join(
         shares.select("leaf", "tail", "until", "whole"), on="leaf", maintain_order="left_right"
     )
-    split = [_split(w) for w in stacks.weights]
+    split = [_split_time(w) for w in stacks.weights]
     opened_rows = hit.with_columns(
         *split,
         frames=pl.concat_list("frames", "tail"),
@@ -52,10 +52,10 @@ def opened(run: Run, stacks: Stacks) -> Stacks:
     )
     rest = rows.join(shares, on="leaf", how="anti")
     together = pl.concat([part.select(stacks.rows.columns) for part in (opened_rows, rest)])
-    return merged(Stacks(frames, together))
+    return merge_stacks(Stacks(frames, together))
 
 
-def _split(weight: str) -> pl.Expr:
+def _split_time(weight: str) -> pl.Expr:
     """A weight's part for each share: differences of the rounded-down running total.
 
     In 128 bits, since a weight in ns times a number of samples exceeds 64.
@@ -65,7 +65,7 @@ def _split(weight: str) -> pl.Expr:
     return (upto - upto.shift(1).over("_row").fill_null(0)).cast(pl.Int64).alias(weight)
 
 
-def _shares(run: Run, frames: pl.DataFrame) -> pl.DataFrame:
+def _list_shares(run: Run, frames: pl.DataFrame) -> pl.DataFrame:
     """For each kernel frame with samples: the frames below it, and the running share of samples.
 
     Executions of one name are added up. `until` is the running number of samples up to and
@@ -74,7 +74,7 @@ def _shares(run: Run, frames: pl.DataFrame) -> pl.DataFrame:
     kernels = run.table("profiled_kernels").select(
         "kernel_id", name=pl.coalesce("name", "function")
     )
-    samples = inside(run).join(kernels, on="kernel_id").filter(pl.col("samples") > 0)
+    samples = place_stalls(run).join(kernels, on="kernel_id").filter(pl.col("samples") > 0)
     leaves = frames.filter(layer="kernel").select("name", leaf="frame_id")
     return (
         samples.group_by("name", "names", "layers")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.flames.stacks import Stacks, merged
+from sightline.flames.stacks import Stacks, merge_stacks
 
 _SCALE = 10**15  # a stack's importance: its largest share of any weight, in 10⁻¹⁵
 
 
-def shortened(stacks: Stacks, max_nodes: int) -> tuple[Stacks, int]:
+def shorten_stacks(stacks: Stacks, max_nodes: int) -> tuple[Stacks, int]:
     """The stacks with thin ends cut, and how many stacks were cut.
 
     What is cut below a frame stands there as '[n small frames]', with all weights as they were;
@@ -30,7 +30,7 @@ def shortened(stacks: Stacks, max_nodes: int) -> tuple[Stacks, int]:
         return stacks, 0
     smallest = nodes.sort(descending=True)[max_nodes]
     keep = _depths(rows, levels, int(smallest))
-    return _cut(stacks, keep)
+    return _cut_depth(stacks, keep)
 
 
 def _levels(rows: pl.DataFrame) -> list[pl.DataFrame]:
@@ -72,7 +72,7 @@ def _depths(rows: pl.DataFrame, levels: list[pl.DataFrame], smallest: int) -> pl
     return pl.concat(cuts)
 
 
-def _cut(stacks: Stacks, cuts: pl.DataFrame) -> tuple[Stacks, int]:
+def _cut_depth(stacks: Stacks, cuts: pl.DataFrame) -> tuple[Stacks, int]:
     lost = cuts.group_by("node").agg(n=pl.col("frame").n_unique())
     known = stacks.frames.height
     names = (
@@ -96,4 +96,4 @@ def _cut(stacks: Stacks, cuts: pl.DataFrame) -> tuple[Stacks, int]:
         )
         .select(stacks.rows.columns)
     )
-    return merged(Stacks(frames, rows)), cuts.height
+    return merge_stacks(Stacks(frames, rows)), cuts.height

@@ -52,7 +52,7 @@ class Stacks:
         return {g: 100 * by_grade[g] / total for g in known}
 
 
-def from_paths(paths: Iterable[tuple[Sequence[tuple[str, str]], str, dict[str, int]]]) -> Stacks:
+def stack_paths(paths: Iterable[tuple[Sequence[tuple[str, str]], str, dict[str, int]]]) -> Stacks:
     """Stacks from (frames as (layer, name) root first, match, weights), for small inputs."""
     rows = list(paths)
     names = sorted({f for frames, _, _ in rows for f in frames}, key=lambda f: (INDEX[f[0]], f[1]))
@@ -75,10 +75,10 @@ def from_paths(paths: Iterable[tuple[Sequence[tuple[str, str]], str, dict[str, i
         schema=FRAME_SCHEMA,
         orient="row",
     )
-    return merged(Stacks(frames_table, table))
+    return merge_stacks(Stacks(frames_table, table))
 
 
-def merged(stacks: Stacks) -> Stacks:
+def merge_stacks(stacks: Stacks) -> Stacks:
     """The same stacks with equal ones added up, and all rows in a fixed order."""
     weights = stacks.weights
     rows = (
@@ -90,10 +90,10 @@ def merged(stacks: Stacks) -> Stacks:
     return Stacks(stacks.frames, rows)
 
 
-def union(parts: Sequence[Stacks]) -> Stacks:
+def unite_stacks(parts: Sequence[Stacks]) -> Stacks:
     """All stacks of several tables; weights that a table lacks are 0 there. Order is no matter."""
     if not parts:
-        return from_paths([])
+        return stack_paths([])
     frames = (
         pl.concat([p.frames.select("layer", "name") for p in parts])
         .unique()
@@ -103,12 +103,14 @@ def union(parts: Sequence[Stacks]) -> Stacks:
         .with_row_index("frame_id")
         .select(pl.col(c).cast(t) for c, t in FRAME_SCHEMA.items())
     )
-    rows = [_renumbered(p, frames) for p in parts]
+    rows = [_renumber(p, frames) for p in parts]
     together = pl.concat(rows, how="diagonal")
-    return merged(Stacks(frames, together.with_columns(pl.exclude("frames", "match").fill_null(0))))
+    return merge_stacks(
+        Stacks(frames, together.with_columns(pl.exclude("frames", "match").fill_null(0)))
+    )
 
 
-def _renumbered(part: Stacks, frames: pl.DataFrame) -> pl.DataFrame:
+def _renumber(part: Stacks, frames: pl.DataFrame) -> pl.DataFrame:
     new = (
         part.frames.sort("frame_id")
         .join(
@@ -137,26 +139,26 @@ def _renumbered(part: Stacks, frames: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def scaled_by(stacks: Stacks, factor: float) -> Stacks:
+def scale_stacks(stacks: Stacks, factor: float) -> Stacks:
     """The stacks with every weight times a factor, rounded to whole numbers."""
     if factor == 1:
         return stacks
     rows = stacks.rows.with_columns(
         (pl.col(w) * factor).round().cast(pl.Int64) for w in stacks.weights
     )
-    return merged(Stacks(stacks.frames, rows))
+    return merge_stacks(Stacks(stacks.frames, rows))
 
 
-def kept(stacks: Stacks, layers: Sequence[str]) -> Stacks:
+def keep_weights(stacks: Stacks, layers: Sequence[str]) -> Stacks:
     """The stacks with only the frames of these layers; weights are as they were."""
     chosen = stacks.frames.filter(pl.col("layer").is_in(list(layers))).get_column("frame_id")
     rows = stacks.rows.with_columns(
         frames=pl.col("frames").list.eval(pl.element().filter(pl.element().is_in(chosen.implode())))
     )
-    return merged(Stacks(stacks.frames, rows))
+    return merge_stacks(Stacks(stacks.frames, rows))
 
 
-def ordered(stacks: Stacks) -> Stacks:
+def order_stacks(stacks: Stacks) -> Stacks:
     """The stacks with the device's frames in the order of LAYERS: the file, then its kernels."""
     if stacks.frames.filter(layer="gpu_file").is_empty():
         return stacks  # only a kernel's file can stand elsewhere
@@ -165,10 +167,10 @@ def ordered(stacks: Stacks) -> Stacks:
     places = stacks.frames.select(
         frames="frame_id", _place=pl.when(pl.col("layer").is_in(on_cpu)).then(-1).otherwise(place)
     )
-    return _resorted(stacks, places, descending_depth=False)
+    return _resort(stacks, places, descending_depth=False)
 
 
-def _resorted(stacks: Stacks, places: pl.DataFrame, *, descending_depth: bool) -> Stacks:
+def _resort(stacks: Stacks, places: pl.DataFrame, *, descending_depth: bool) -> Stacks:
     """Each stack's frames sorted by `_place`, then by where they stood."""
     long = (
         stacks.rows.select("frames")
@@ -187,10 +189,10 @@ def _resorted(stacks: Stacks, places: pl.DataFrame, *, descending_depth: bool) -
         .with_columns(pl.col("frames").fill_null(pl.lit([], dtype=pl.List(pl.UInt32))))
         .select(stacks.rows.columns)
     )
-    return merged(Stacks(stacks.frames, rows))
+    return merge_stacks(Stacks(stacks.frames, rows))
 
 
-def why(stacks: Stacks) -> Stacks:
+def explain_idle(stacks: Stacks) -> Stacks:
     """The stacks re-ordered: the reason first, then what had it, then who called that.
 
     stall class, reason, instruction, kernel, source line, file, device; then the CPU's frames
@@ -203,7 +205,7 @@ def why(stacks: Stacks) -> Stacks:
         _place=pl.col("layer").replace_strict(position, default=len(_WHY), return_dtype=pl.Int32),
     )
     # CPU frames keep the reverse of their call order; all of them come after the device's.
-    return _resorted(stacks, places, descending_depth=True)
+    return _resort(stacks, places, descending_depth=True)
 
 
 _WHY = ("stall_class", "stall_reason", "instruction", "kernel", "gpu_line", "gpu_file", "device")

@@ -8,11 +8,11 @@ from html import escape
 import polars as pl
 
 from sightline.flames.layers import LAYERS
-from sightline.flames.names import readable
-from sightline.flames.palette import colour, is_dark
+from sightline.flames.names import make_readable
+from sightline.flames.palette import is_dark, pick_colour
 from sightline.flames.stacks import UNITS, Stacks
-from sightline.flames.tree import Tree, pruned, tree
-from sightline.text import printable
+from sightline.flames.tree import Tree, build_tree, prune_tree
+from sightline.text import make_printable
 from sightline.units import format_bytes, format_count, format_ns
 
 WIDTH = 1200
@@ -39,10 +39,10 @@ def write(
     stacks: Stacks, weight: str, title: str, *, palette: str = "gpu", icicle: bool = False
 ) -> str:
     """The picture. Nodes narrower than 0.4 px stand together as '[n small frames]'."""
-    title = printable(title)
-    whole = tree(stacks, weight)
+    title = make_printable(title)
+    whole = build_tree(stacks, weight)
     inner = WIDTH - 2 * MARGIN
-    shown = pruned(whole, max(1, int(whole.total * SMALLEST_PX / inner)))
+    shown = prune_tree(whole, max(1, int(whole.total * SMALLEST_PX / inner)))
     depth = int(shown.nodes.get_column("depth").max() or 0)  # type: ignore[arg-type]
     legend, legend_rows = _legend(shown, palette)
     height = HEAD + (depth + 1) * ROW + 20 + 15 * legend_rows
@@ -80,15 +80,15 @@ def _boxes(
     shown: Tree, weight: str, palette: str, inner: float, depth: int, icicle: bool
 ) -> Iterator[str]:
     total = shown.total or 1
-    for node in _placed(shown).iter_rows(named=True):
+    for node in _place_boxes(shown).iter_rows(named=True):
         x = MARGIN + node["x"] / total * inner
         width = node["value"] / total * inner
         level = node["depth"] if icicle else depth - node["depth"]
         y = HEAD + level * ROW
         name, layer = node["name"], node["layer"]
-        fill = colour(_KIND.get(layer, "run"), name, palette)
+        fill = pick_colour(_KIND.get(layer, "run"), name, palette)
         share = 100 * node["value"] / total
-        label = readable(layer, name)
+        label = make_readable(layer, name)
         hover = f"{label} ({layer}): {amount(weight, node['value'])}, {share:.2f} %"
         box = (
             f'<g><title>{escape(hover)}</title><rect x="{x:.1f}" y="{y}" '
@@ -102,7 +102,7 @@ def _boxes(
         yield box + "</g>"
 
 
-def _placed(shown: Tree) -> pl.DataFrame:
+def _place_boxes(shown: Tree) -> pl.DataFrame:
     """Nodes with name, layer, and x: where they start. Children stand in order of name."""
     nodes = shown.nodes.join(shown.frames, on="frame_id", how="left", maintain_order="left")
     nodes = nodes.with_columns(
@@ -137,7 +137,7 @@ def _legend(shown: Tree, palette: str) -> tuple[list[str], int]:
         if x > MARGIN and x + needed > WIDTH:
             x, row = float(MARGIN), row + 1
         y = top + 15 * row
-        fill = colour(layer.kind, "", palette)
+        fill = pick_colour(layer.kind, "", palette)
         parts.append(
             f'<rect x="{x:.0f}" y="{y}" width="11" height="11" fill="{fill}"/>'
             f'<text x="{x + 15:.0f}" y="{y + 10}" fill="#555">{escape(layer.doc)}</text>'

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.cover import alone
-from sightline.algebra.window import starting_in
-from sightline.flames.host_paths import HostPaths, host_paths
+from sightline.algebra.cover import measure_alone
+from sightline.algebra.window import select_starting_in
+from sightline.flames.host_paths import HostPaths, make_host_paths
 from sightline.flames.layers import NOT_RECORDED
-from sightline.flames.stacks import Stacks, merged
+from sightline.flames.stacks import Stacks, merge_stacks
 from sightline.model.run import Run
 
 _NO_PATH = pl.lit([], dtype=pl.List(pl.UInt32))
 
 
-def device_time(run: Run) -> Stacks:
+def stack_device_time(run: Run) -> Stacks:
     """Weights gpu_time_ns, exposed_ns and bytes of every device operation.
 
     gpu_time_ns is its duration; exposed_ns the part of it in which nothing else ran on the
@@ -30,12 +30,12 @@ def device_time(run: Run) -> Stacks:
         "bytes",
         pl.col("name").cast(pl.Categorical),
     )
-    ops = starting_in(ops, run.ask("windows"))
-    paths = host_paths(run, ops.get_column("launch_id"))
+    ops = select_starting_in(ops, run.ask("windows"))
+    paths = make_host_paths(run, ops.get_column("launch_id"))
     # Added up by name before any list is made: few names, many operations.
     ops = (
         ops.with_columns(
-            exposed_ns=alone(ops, ["rank", "device_id"]),
+            exposed_ns=measure_alone(ops, ["rank", "device_id"]),
             node=paths.node(ops.get_column("launch_id")),
         )
         .group_by("rank", "device_id", "stream_id", "name", "node")
@@ -72,7 +72,7 @@ def device_time(run: Run) -> Stacks:
     )
 
 
-def idle_time(run: Run) -> Stacks:
+def stack_idle_time(run: Run) -> Stacks:
     """Weight gpu_idle_ns: each idle gap, cut up by what the launching thread was doing in it.
 
     A gap that ends with a late launch goes, moment by moment, to the innermost range that the
@@ -106,7 +106,7 @@ def idle_time(run: Run) -> Stacks:
         ]
     ).filter(pl.col("ns") > 0)
     wanted = pl.concat([pieces.get_column("host_op_id"), rest.get_column("launch_id")])
-    paths = host_paths(run, wanted)
+    paths = make_host_paths(run, wanted)
     rows = pl.concat(
         [
             pieces.with_columns(
@@ -131,14 +131,14 @@ def idle_time(run: Run) -> Stacks:
     )
 
 
-def cpu_time(run: Run) -> Stacks:
+def stack_cpu_time(run: Run) -> Stacks:
     """Weight cpu_time_ns: the wall time of every host range that no range below it takes."""
     host = run.table("host_ops")
     segments = _innermost(host).drop_nulls("host_op_id")
     rows = segments.group_by("rank", "host_op_id").agg(
         cpu_time_ns=(pl.col("end_ns") - pl.col("start_ns")).sum()
     )
-    paths = host_paths(run, rows.get_column("host_op_id"))
+    paths = make_host_paths(run, rows.get_column("host_op_id"))
     nothing = pl.lit([], dtype=pl.List(pl.String))
     return _below_paths(
         paths,
@@ -298,4 +298,4 @@ def _below_paths(paths: HostPaths, rows: pl.DataFrame, ends: pl.DataFrame) -> St
             .otherwise(pl.lit("exact")),
         )
     )
-    return merged(Stacks(frames, table))
+    return merge_stacks(Stacks(frames, table))

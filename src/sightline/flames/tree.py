@@ -29,7 +29,7 @@ class Tree:
         return int(self.nodes.item(0, "value"))
 
 
-def tree(stacks: Stacks, weight: str) -> Tree:
+def build_tree(stacks: Stacks, weight: str) -> Tree:
     """The tree of one weight. Stacks of no weight leave no nodes.
 
     Level by level, all stacks at once: as many rounds as the deepest stack has frames.
@@ -59,7 +59,7 @@ def tree(stacks: Stacks, weight: str) -> Tree:
         )
         used += found.height
         depth += 1
-        levels.append(found.with_columns(depth=pl.lit(depth)).select(_typed()))
+        levels.append(found.with_columns(depth=pl.lit(depth)).select(_add_types()))
         rows = rows.join(
             found.select(pl.col("parent").alias("node"), frame="frame_id", next="node"),
             on=["node", "frame"],
@@ -77,11 +77,11 @@ _SCHEMA = {
 }
 
 
-def _typed() -> list[pl.Expr]:
+def _add_types() -> list[pl.Expr]:
     return [pl.col(name).cast(dtype) for name, dtype in _SCHEMA.items()]
 
 
-def pruned(whole: Tree, smallest: int) -> Tree:
+def prune_tree(whole: Tree, smallest: int) -> Tree:
     """The tree without nodes below `smallest`, each parent's lost ones together in one node.
 
     That node is called '[n small frames]', so the values of all others stay what they were and
@@ -113,7 +113,7 @@ def pruned(whole: Tree, smallest: int) -> Tree:
         self_value=pl.col("value"),
     )
     together = pl.concat([kept, stand_ins.select(nodes.columns)]).sort("depth", "node")
-    return Tree(pl.concat([whole.frames, extra]), _renumbered(together))
+    return Tree(pl.concat([whole.frames, extra]), _renumber(together))
 
 
 def _below(nodes: pl.DataFrame, tops: pl.Series) -> pl.Series:
@@ -126,7 +126,7 @@ def _below(nodes: pl.DataFrame, tops: pl.Series) -> pl.Series:
     return pl.concat(found)
 
 
-def _renumbered(nodes: pl.DataFrame) -> pl.DataFrame:
+def _renumber(nodes: pl.DataFrame) -> pl.DataFrame:
     numbers = nodes.select("node").with_row_index("new")
     return (
         nodes.join(numbers, on="node", maintain_order="left")
@@ -144,6 +144,6 @@ def _renumbered(nodes: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def layer_numbers(frames: pl.DataFrame) -> pl.Series:
+def number_layers(frames: pl.DataFrame) -> pl.Series:
     """Each frame's layer as its place in LAYERS."""
     return frames.get_column("layer").replace_strict(INDEX, return_dtype=pl.UInt8)

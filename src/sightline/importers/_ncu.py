@@ -58,7 +58,7 @@ def read_all(source: Source) -> tuple[bytes, str | None]:
     return b"".join(chunks), "it unpacks to more than a report can be"
 
 
-def unit_of(name: str) -> str | None:
+def name_unit(name: str) -> str | None:
     """The unit that a metric's name implies, or None where it says nothing."""
     exact = _EXACT_UNITS.get(name)
     if exact is not None:
@@ -136,7 +136,7 @@ class MetricRows:
 
     def frame(self) -> pl.DataFrame:
         """The rows as a table, with units."""
-        units = {name: unit_of(name) for name in set(self.metric)}
+        units = {name: name_unit(name) for name in set(self.metric)}
         return pl.DataFrame(
             {
                 "kernel_id": pl.Series(self.kernel_id, dtype=pl.Int64),
@@ -162,7 +162,7 @@ def _float(value: Value) -> float | None:
     return None
 
 
-def frame_of(table: str, rows: list[dict[str, Any]]) -> pl.DataFrame:
+def make_frame(table: str, rows: list[dict[str, Any]]) -> pl.DataFrame:
     """Rows as a frame with the declared columns; absent ones are null."""
     declared: Table = registry.load("model.tables", table).TABLE
     stored = [c for c in declared.columns if c.name not in ("rank", "recording_id")]
@@ -171,7 +171,7 @@ def frame_of(table: str, rows: list[dict[str, Any]]) -> pl.DataFrame:
     )
 
 
-def device_frame(devices: dict[int, dict[str, Any]]) -> pl.DataFrame:
+def make_devices(devices: dict[int, dict[str, Any]]) -> pl.DataFrame:
     """The `devices` table from device attributes, named without their device__attribute_."""
     rows = []
     for number, a in sorted(devices.items()):
@@ -210,4 +210,4 @@ def device_frame(devices: dict[int, dict[str, Any]]) -> pl.DataFrame:
             else:
                 fits = isinstance(value, int) and abs(value) <= INT64_MAX
             row[name] = value if fits else None
-    return frame_of("devices", [r for r in rows if r["device_id"] is not None])
+    return make_frame("devices", [r for r in rows if r["device_id"] is not None])

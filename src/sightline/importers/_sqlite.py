@@ -261,7 +261,7 @@ def _as_frame(columns: list[str], batch: Batch, constants: dict[int, int | None]
     if len(constants) == len(columns):
         varying = pl.DataFrame({"": pl.zeros(batch.rows, pl.Int64, eager=True)})
     else:
-        varying = compiled.columns(batch).rename(lambda place: columns[int(place)])
+        varying = compiled.unpack_columns(batch).rename(lambda place: columns[int(place)])
     same = [pl.lit(value, pl.Int64).alias(columns[i]) for i, value in constants.items()]
     return varying.with_columns(same).select(columns)
 

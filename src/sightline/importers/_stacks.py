@@ -7,7 +7,7 @@ import polars as pl
 from sightline.errors import DamagedError
 from sightline.model.declare import Imported, Quality, Recording
 from sightline.model.source import Source, read_intact
-from sightline.model.stack_trie import StackTrie, weights_table
+from sightline.model.stack_trie import StackTrie, make_weights
 from sightline.units import INT64_MAX
 
 MAX_TEXT_BYTES = 4 << 30  # these formats are read whole; larger ones are not what profilers write
@@ -26,14 +26,14 @@ def read_text(source: Source, quality: list[Quality]) -> str:
     return data.decode("utf-8-sig", errors="replace")
 
 
-def bad_lines(count: int, what: str) -> list[Quality]:
+def note_bad_lines(count: int, what: str) -> list[Quality]:
     """The note on lines that could not be read, if there are any."""
     if not count:
         return []
     return [Quality("damaged_lines", "warning", f"lines that are no {what} were left out", count)]
 
 
-def finished(
+def finish_import(
     source: Source,
     trie: StackTrie,
     weights: list[tuple[int | None, str, int, str]],
@@ -44,5 +44,5 @@ def finished(
     kept = [w for w in weights if w[0] is not None and 0 <= w[2] <= INT64_MAX]
     if not kept:
         raise DamagedError(f"cannot read {source.given}", why=f"there is no stack in it ({tool})")
-    tables: dict[str, pl.DataFrame] = {**trie.tables(), "stack_weights": weights_table(kept)}
+    tables: dict[str, pl.DataFrame] = {**trie.tables(), "stack_weights": make_weights(kept)}
     return Imported(tables, Recording(tool=tool, clock_offset_ns=0), quality)

@@ -5,9 +5,9 @@ Format: brendangregg/FlameGraph, stackcollapse-*.pl; frames with `_[k] _[G] _[g]
 
 from __future__ import annotations
 
-from sightline.importers._stacks import bad_lines, finished, read_text
+from sightline.importers._stacks import finish_import, note_bad_lines, read_text
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality
-from sightline.model.folded_text import frames_of, split
+from sightline.model.folded_text import parse_frames, split_line
 from sightline.model.source import Source
 from sightline.model.stack_trie import Frame, StackTrie
 
@@ -32,13 +32,13 @@ def read(source: Source, options: ImportOptions) -> Imported:
     for line in read_text(source, quality).split("\n"):
         if not line.strip() or line.startswith(("#", "//")):
             continue
-        found = split(line)
+        found = split_line(line)
         if found is None:
             bad += 1
             continue
-        path = [Frame(layer, name) for layer, name in frames_of(found[0])]
+        path = [Frame(layer, name) for layer, name in parse_frames(found[0])]
         on_device = any(frame.layer == "kernel" for frame in path)
         # iaprof joins the CPU's stack by the kernel's address and the interval.
         weights.append((trie.add(path), "samples", found[1], "window" if on_device else "exact"))
-    quality += bad_lines(bad, "stack")
-    return finished(source, trie, weights, quality, "folded stacks")
+    quality += note_bad_lines(bad, "stack")
+    return finish_import(source, trie, weights, quality, "folded stacks")

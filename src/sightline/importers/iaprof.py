@@ -15,11 +15,11 @@ stream is read directly, since the converter that ships with iaprof loses most o
 
 from __future__ import annotations
 
-from sightline.importers._stacks import bad_lines, finished, read_text
+from sightline.importers._stacks import finish_import, note_bad_lines, read_text
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality
 from sightline.model.source import Source
 from sightline.model.stack_trie import Frame, StackTrie
-from sightline.model.stall_classes import stall_class
+from sightline.model.stall_classes import classify_stall
 
 IMPORTER = Importer(
     name="iaprof",
@@ -70,11 +70,11 @@ def read(source: Source, options: ImportOptions) -> Imported:
             weights += _samples(trie, above, fields, strings)
         elif kind not in ("interval", "metric") and line.strip():
             bad += 1
-    quality += bad_lines(bad, "iaprof record")
+    quality += note_bad_lines(bad, "iaprof record")
     if orphans:
         text = "samples came before any kernel: they stand under '[unmatched launch]'"
         quality.append(Quality("unmatched_samples", "warning", text, orphans))
-    return finished(source, trie, weights, quality, "iaprof")
+    return finish_import(source, trie, weights, quality, "iaprof")
 
 
 def _kernel(fields: list[str], strings: dict[str, str]) -> list[Frame]:
@@ -105,7 +105,7 @@ def _samples(
             path = [
                 *above,
                 where,
-                Frame("stall_class", stall_class(reason)),
+                Frame("stall_class", classify_stall(reason)),
                 Frame("stall_reason", reason),
             ]
             rows.append((trie.add(path), "samples", count, match))

@@ -12,7 +12,7 @@ from decimal import Decimal
 import polars as pl
 
 from sightline.errors import DamagedError
-from sightline.importers._stacks import bad_lines, read_text
+from sightline.importers._stacks import note_bad_lines, read_text
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.model.source import Source
 from sightline.model.stack_trie import Frame, StackTrie
@@ -76,7 +76,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
             header, frames = started, []
     if not rows:
         raise DamagedError(f"cannot read {source.given}", why="there is no sample in it")
-    quality += bad_lines(bad, "part of a sample")
+    quality += note_bad_lines(bad, "part of a sample")
     columns = ("time_ns", "pid", "tid", "stack_id", "weight_ns", "cpu")
     samples = pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.Int64), orient="row")
     threads = pl.DataFrame(

@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from sightline.errors import DamagedError
-from sightline.importers._stacks import finished, read_text
+from sightline.importers._stacks import finish_import, read_text
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality
 from sightline.model.source import Source
 from sightline.model.stack_trie import Frame, StackTrie
@@ -67,7 +67,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
             if known and isinstance(value, int | float) and 0 < value < 1e18:
                 weights.append((stack, known[0], round(value * known[1]), "bracket"))
         todo += [(child, path) for child in children]
-    return finished(source, trie, weights, quality, "Triton Proton")
+    return finish_import(source, trie, weights, quality, "Triton Proton")
 
 
 def _frame(node: dict[str, Any], metrics: dict[str, Any], has_children: bool) -> Frame:

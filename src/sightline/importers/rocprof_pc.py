@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from sightline.errors import DamagedError
-from sightline.importers._stacks import bad_lines, finished, read_text
+from sightline.importers._stacks import finish_import, note_bad_lines, read_text
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality
 from sightline.model.source import Source
 from sightline.model.stack_trie import Frame, StackTrie
-from sightline.model.stall_classes import plain, stall_class
+from sightline.model.stall_classes import classify_stall, normalize_reason
 
 IMPORTER = Importer(
     name="rocprof_pc",
@@ -58,9 +58,9 @@ def read(source: Source, options: ImportOptions) -> Imported:
             why="it is a recording of rocprofv3 without PC samples, which alone are read",
             hint="PyTorch's profiler records AMD GPUs:  sightline run -- python train.py",
         )
-    quality += bad_lines(bad, "sample")
+    quality += note_bad_lines(bad, "sample")
     weights = [(stack, metric, n, "exact") for (stack, metric), n in counted.items()]
-    return finished(source, trie, weights, quality, "rocprofv3")
+    return finish_import(source, trie, weights, quality, "rocprofv3")
 
 
 Sample = tuple[list[Frame] | None, bool | None]
@@ -156,6 +156,9 @@ def _path(
         path += [Frame("stall_class", "issuing"), Frame("stall_reason", "wave_issued")]
         return path, True
     if issued == "0" and reason:
-        path += [Frame("stall_class", stall_class(reason)), Frame("stall_reason", plain(reason))]
+        path += [
+            Frame("stall_class", classify_stall(reason)),
+            Frame("stall_reason", normalize_reason(reason)),
+        ]
         return path, False
     return path, None

@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from sightline.algebra.nesting import with_tree
+from sightline.algebra.nesting import nest_ranges
 from sightline.errors import DamagedError
 from sightline.model import event_file as f
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality, Recording
@@ -203,7 +203,7 @@ def _host_ops(found: _Read, pid: int, offset: int, state: int) -> pl.DataFrame:
         payload=pl.when(pl.col("flags") % 4 // f.HAS_PAYLOAD == 1).then(payload),
     )
     order = pl.when(pl.col("layer") == "step").then(0).otherwise(1)
-    return with_tree(rows, order=order)
+    return nest_ranges(rows, order=order)
 
 
 def _counters(found: _Read, offset: int) -> pl.DataFrame:

@@ -10,7 +10,7 @@ from collections import Counter
 from typing import Any
 
 from sightline.errors import DamagedError
-from sightline.importers._stacks import finished, read_text
+from sightline.importers._stacks import finish_import, read_text
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality
 from sightline.model.source import Source
 from sightline.model.stack_trie import Frame, StackTrie
@@ -61,7 +61,9 @@ def read(source: Source, options: ImportOptions) -> Imported:
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             text = f"profile {number} is damaged and was left out ({error})"
             quality.append(Quality("damaged_profile", "warning", text, 1))
-    return finished(source, trie, weights, quality, str(document.get("exporter", "speedscope")))
+    return finish_import(
+        source, trie, weights, quality, str(document.get("exporter", "speedscope"))
+    )
 
 
 def _frame(entry: dict[str, Any]) -> Frame:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import csv
 
 from sightline.errors import DamagedError
-from sightline.importers._stacks import bad_lines, finished, read_text
+from sightline.importers._stacks import finish_import, note_bad_lines, read_text
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality
 from sightline.model.source import Source
 from sightline.model.stack_trie import Frame, StackTrie
-from sightline.model.stall_classes import stall_class
+from sightline.model.stall_classes import classify_stall
 
 IMPORTER = Importer(
     name="unitrace_stalls",
@@ -47,8 +47,8 @@ def read(source: Source, options: ImportOptions) -> Imported:
                 weights += found or []
     except csv.Error as error:
         raise DamagedError(f"cannot read {source.given}", why=str(error)) from error
-    quality += bad_lines(bad, "row of samples")
-    return finished(source, trie, weights, quality, "unitrace")
+    quality += note_bad_lines(bad, "row of samples")
+    return finish_import(source, trie, weights, quality, "unitrace")
 
 
 def _row(
@@ -64,7 +64,7 @@ def _row(
             reason = column.removesuffix("[Events]").removesuffix("Stall").lower()
             path = [
                 *above,
-                Frame("stall_class", stall_class(reason)),
+                Frame("stall_class", classify_stall(reason)),
                 Frame("stall_reason", reason),
             ]
             rows.append((trie.add(path), "samples", count, "exact"))

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from sightline.inline import session
-from sightline.inline.markers import others
+from sightline.inline.markers import enter_others
 from sightline.inline.nvtx import Leave
 from sightline.inline.recorder import Recorder, end, now
 from sightline.inline.session import state
@@ -45,7 +45,7 @@ class annotate:  # used as a function and as a decorator
         if state.nvtx or "jax" in modules or ("torch" in modules and state.listens()):
             file, self._leave = _beside_others(self.name)
         else:
-            file, self._leave = state.recorder or session.recorder(), None
+            file, self._leave = state.recorder or session.open_recorder(), None
         self._file = file
         if file is None:
             self._chunk = False  # nothing to write, but others may be listening
@@ -95,12 +95,12 @@ def _beside_others(name: str) -> tuple[Recorder | None, list[Leave] | None]:
     """The file that a range is written to where others may listen too, and what ends it there."""
     if state.torch is not None and state.torch.records_here():
         # The torch profiler will hold the range: this file counts where it never gets to.
-        file = state.covered or session.recorder()
+        file = state.covered or session.open_recorder()
     elif state.nsys:
         file = session.covered_by_nsys()
     else:
-        file = state.recorder or session.recorder()
-    return file, others(name)
+        file = state.recorder or session.open_recorder()
+    return file, enter_others(name)
 
 
 def payload_text(file: Recorder, payload: Any) -> int:
@@ -112,7 +112,7 @@ def mark(name: str, payload: Any = None) -> None:
     """A named moment."""
     if not state.on:
         return
-    file = session.recorder()
+    file = session.open_recorder()
     if file is None:
         return
     number = 0 if payload is None else payload_text(file, payload)

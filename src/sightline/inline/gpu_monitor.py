@@ -8,7 +8,7 @@ from sightline.inline import session
 from sightline.inline.recorder import now
 from sightline.nvml.library import Unavailable
 from sightline.nvml.sampling import PERIOD_S, Sampler
-from sightline.nvml.summary import summary
+from sightline.nvml.summary import summarize_samples
 
 
 class gpu_monitor:  # used as a context manager
@@ -24,7 +24,7 @@ class gpu_monitor:  # used as a context manager
         self._reason = "it was not entered"
 
     def __enter__(self) -> gpu_monitor:
-        file = session.recorder() if session.state.on else None
+        file = session.open_recorder() if session.state.on else None
         try:
             self._sampler = Sampler(lambda _: file, self._period_s).start()
         except Unavailable as error:
@@ -46,5 +46,5 @@ class gpu_monitor:  # used as a context manager
             "reason": None,
             "seconds": (end - sampler.began) / 1e9,
             "cost_seconds": sampler.cost_ns / 1e9,
-            "devices": summary(sampler),
+            "devices": summarize_samples(sampler),
         }

@@ -9,7 +9,7 @@ from sightline.inline.nvtx import Leave, find_push_pop
 from sightline.inline.session import state
 
 
-def others(name: str) -> list[Leave] | None:
+def enter_others(name: str) -> list[Leave] | None:
     """Enter the range wherever else something listens; what to call at its end, or None."""
     leave: list[Leave] = []
     torch: Any = sys.modules.get("torch")

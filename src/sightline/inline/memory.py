@@ -26,7 +26,7 @@ def checkpoint(name: str, *, shapes: Any = None, synchronize: bool = False) -> N
     """
     if not state.on:
         return
-    file = session.recorder()
+    file = session.open_recorder()
     if file is None:
         return
     cuda = _cuda()
@@ -86,7 +86,7 @@ def memory_history(name: str = "memory", *, stacks: bool = True) -> Iterator[Non
     (https://docs.pytorch.org/docs/stable/torch_cuda_memory.html).
     """
     cuda = _cuda() if state.on else None
-    file = session.recorder() if state.on else None
+    file = session.open_recorder() if state.on else None
     if file is None:
         yield
         return
@@ -120,7 +120,7 @@ def _keep(snapshot: dict[str, Any], name: str, file: Any, began: int) -> None:
         "pid": os.getpid(),
         "device_traces": snapshot.get("device_traces", []),
     }
-    stem = f"{session.stem()}.memory-{began}"
+    stem = f"{session.name_files()}.memory-{began}"
     part = state.folder / f".{stem}.part"
     part.write_text(json.dumps(document, default=str), encoding="utf-8")
     part.replace(state.folder / f"{stem}.json")

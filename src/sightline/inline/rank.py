@@ -34,7 +34,7 @@ _LAUNCHERS = (
 )
 
 
-def identity(environment: Mapping[str, str] | None = None) -> Identity:
+def find_identity(environment: Mapping[str, str] | None = None) -> Identity:
     """The rank that the environment names."""
     env = os.environ if environment is None else environment
     for launcher, rank, local, size in _LAUNCHERS:
@@ -50,14 +50,14 @@ def identity(environment: Mapping[str, str] | None = None) -> Identity:
     return Identity(None, None, None, None)
 
 
-def chosen(rank: int | None, ranks: tuple[int, ...], every: int) -> bool:
+def is_chosen(rank: int | None, ranks: tuple[int, ...], every: int) -> bool:
     """Whether a rank is to be recorded; a process without a rank always is."""
     if rank is None:
         return True
     return (not ranks or rank in ranks) and rank % max(every, 1) == 0
 
 
-def host_mark() -> str:
+def make_host_mark() -> str:
     """Eight letters that tell hosts of a job apart without naming them.
 
     Containers of one host are told apart as well: what is a live process in one is none in another.

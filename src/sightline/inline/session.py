@@ -23,7 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sightline.inline.rank import chosen, host_mark, identity
+from sightline.inline.rank import find_identity, is_chosen, make_host_mark
 from sightline.inline.recorder import Recorder, now
 from sightline.inline.recorder import end as end_of
 from sightline.model.event_file import RANGE, SUFFIX
@@ -87,18 +87,18 @@ def start(plan: dict[str, Any]) -> None:
     state.folder = Path(plan["folder"])
     state.nvtx = bool(plan.get("nvtx"))
     state.nsys = plan.get("nvtx") == "nsys"
-    own = identity()
-    state.on = chosen(own.rank, tuple(plan.get("ranks", ())), int(plan.get("every", 1)))
+    own = find_identity()
+    state.on = is_chosen(own.rank, tuple(plan.get("ranks", ())), int(plan.get("every", 1)))
 
 
-def recorder() -> Recorder | None:
+def open_recorder() -> Recorder | None:
     """This process's event file, opened when it is first needed; None where that is impossible."""
     found = state.recorder
     if found is not None:
         return found
     with _lock:
         if state.recorder is None and state.folder is not None:
-            state.recorder = _open(stem() + SUFFIX)
+            state.recorder = _open(name_files() + SUFFIX)
             if state.recorder is None:
                 state.folder = None  # not tried for every event
                 if not state.nvtx:
@@ -108,11 +108,11 @@ def recorder() -> Recorder | None:
         return state.recorder
 
 
-def stem() -> str:
+def name_files() -> str:
     """How the names of this process's files begin."""
-    rank = identity().rank
+    rank = find_identity().rank
     head = "proc" if rank is None else f"rank{rank}"
-    return f"{head}-{host_mark()}-{os.getpid()}"
+    return f"{head}-{make_host_mark()}-{os.getpid()}"
 
 
 def _open(name: str) -> Recorder | None:
@@ -125,7 +125,7 @@ def _open(name: str) -> Recorder | None:
         except FileExistsError:
             continue
         except OSError as error:
-            _say(f"cannot record into {state.folder}: {error.strerror}")
+            _tell_person(f"cannot record into {state.folder}: {error.strerror}")
             return None
     return None
 
@@ -138,8 +138,8 @@ def covered_by_nsys() -> Recorder | None:
         if find_push_pop() is None:  # nothing hands them to nsys
             state.nsys = False
         else:
-            state.covered = _open(f"{stem()}.nsys{SUFFIX}")
-    return state.covered or recorder()
+            state.covered = _open(f"{name_files()}.nsys{SUFFIX}")
+    return state.covered or open_recorder()
 
 
 def open_covered(name: str) -> Recorder | None:
@@ -148,22 +148,22 @@ def open_covered(name: str) -> Recorder | None:
 
 
 def _first_facts(file: Recorder) -> None:
-    own = identity()
+    own = find_identity()
     known = {
         "rank": own.rank,
         "local_rank": own.local_rank,
         "world_size": own.world_size,
         "launcher": own.launcher,
-        "host_mark": host_mark(),
+        "host_mark": make_host_mark(),
         "sightline": sys.modules["sightline"].__version__,
         "program": Path(sys.argv[0]).name if getattr(sys, "argv", None) else None,
         "python": ".".join(map(str, sys.version_info[:3])),
-        "pair_ns": pair_cost_ns(),
+        "pair_ns": measure_pair_cost(),
     }
     file.fact(**{k: v for k, v in known.items() if v is not None})
     _finish_with_multiprocessing()
     address = state.plan.get("clock")
-    if address and address[3] != host_mark():
+    if address and address[3] != make_host_mark():
         from sightline.inline.clock import measure_in_background
 
         measure_in_background(file, address)
@@ -178,7 +178,7 @@ def _finish_with_multiprocessing() -> None:
         util.Finalize(None, finish, exitpriority=-100)  # after those of the program
 
 
-def pair_cost_ns() -> int:
+def measure_pair_cost() -> int:
     """What writing a range costs here at least, in ns: the least of 5 times 50, as measured."""
     scratch, best = Recorder.in_memory(), 1 << 60
     number = scratch.name("range")
@@ -191,7 +191,7 @@ def pair_cost_ns() -> int:
     return best // 50
 
 
-def _say(text: str) -> None:
+def _tell_person(text: str) -> None:
     """One line for the person; the program goes on."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         sys.stderr.write(f"sightline: {text}; the program goes on unrecorded\n")
@@ -222,7 +222,7 @@ def end() -> None:
 def _late_rank(file: Recorder) -> None:
     """The rank that only torch.distributed knows, as under torch.multiprocessing.spawn."""
     distributed = sys.modules.get("torch.distributed")
-    if identity().rank is not None or distributed is None:
+    if find_identity().rank is not None or distributed is None:
         return
     try:
         if distributed.is_available() and distributed.is_initialized():

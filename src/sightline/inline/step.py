@@ -33,7 +33,7 @@ class Steps:
 
     def open(self, began: int) -> None:
         """Begin the next step."""
-        self._file = file = state.recorder or session.recorder()
+        self._file = file = state.recorder or session.open_recorder()
         if file is not None:
             self._began = began
             number = file.name(PREFIX)  # the step's own is beside it
@@ -54,7 +54,7 @@ class Steps:
         if self._chunk is None:
             self.open(self._began)
         self.close(ended)
-        follow(self.count)
+        follow_schedule(self.count)
         self.open(now())
 
     def explicit_boundary(self) -> None:
@@ -82,7 +82,7 @@ class Steps:
             self._chunk = None
 
 
-def own_steps() -> Steps:
+def find_steps() -> Steps:
     """This process's steps."""
     if state.step is None:
         state.step = Steps()
@@ -90,7 +90,7 @@ def own_steps() -> Steps:
     return steps
 
 
-def follow(count: int) -> None:
+def follow_schedule(count: int) -> None:
     """Let the torch profiler start or stop, now that `count` steps have ended."""
     if state.at_step is not None:
         state.at_step(count)
@@ -99,4 +99,4 @@ def follow(count: int) -> None:
 def step() -> None:
     """End a step of the program's loop; the next one begins."""
     if state.on:
-        own_steps().explicit_boundary()
+        find_steps().explicit_boundary()

@@ -15,7 +15,7 @@ from typing import Any
 
 from sightline.inline import session
 from sightline.inline.annotate import annotate, mark
-from sightline.inline.rank import host_mark
+from sightline.inline.rank import make_host_mark
 from sightline.inline.session import state
 from sightline.model import run_folder
 
@@ -113,17 +113,19 @@ class profile:  # used as a function, a context manager and a decorator
         return self
 
     def _begin(self) -> None:
-        folder = run_folder.free_name(Path(f"{self.name}{run_folder.FOLDER_ENDING}").absolute())
+        folder = run_folder.find_free_name(
+            Path(f"{self.name}{run_folder.FOLDER_ENDING}").absolute()
+        )
         try:
-            run_folder.make(folder)
+            run_folder.make_folder(folder)
             facts = {
                 "command": [Path(a).name for a in sys.argv[:1]],
                 "made_by": "sl.profile",
                 "backends": ["torch"] if "torch" in sys.modules else [],
             }
-            run_folder.write_facts(folder, f"{host_mark()}-{os.getpid()}", facts)
+            run_folder.write_facts(folder, f"{make_host_mark()}-{os.getpid()}", facts)
         except OSError as error:
-            session._say(f"cannot record into {folder}: {error.strerror}")
+            session._tell_person(f"cannot record into {folder}: {error.strerror}")
             return
         self.folder = folder
         session.start({"folder": str(folder), "torch": self._torch})

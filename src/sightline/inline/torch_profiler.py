@@ -92,7 +92,7 @@ class Session:
         covered, state.covered = state.covered, None
         if covered is not None:
             covered.close()
-        file = session.recorder()
+        file = session.open_recorder()
         if file is not None:
             file.fact(torch_profiler={**self.costs, "version": str(self._torch.__version__)})
 
@@ -186,11 +186,11 @@ def start(torch: Any, options: dict[str, Any], *, record: bool = True) -> None:
     if state.torch is not None or state.folder is None:
         return
     if state.listens():
-        file = session.recorder()
+        file = session.open_recorder()
         if file is not None:
             file.fact(torch_skipped="the program's own profiler was running")
         return
-    name = f"{session.stem()}.torch-{_tried}"
+    name = f"{session.name_files()}.torch-{_tried}"
     _tried += 1
 
     def make() -> None:
@@ -208,7 +208,7 @@ def start(torch: Any, options: dict[str, Any], *, record: bool = True) -> None:
 
 def _time_is_up(seconds: float, limited: bool) -> None:
     """Stop; a limit that nobody asked for is said."""
-    file = session.recorder() if limited and state.torch is not None else None
+    file = session.open_recorder() if limited and state.torch is not None else None
     stop()
     if file is not None:
         file.fact(torch_limited=seconds)
@@ -242,7 +242,7 @@ def _guarded(work: Any) -> None:
 
 
 def _failed(error: Exception) -> None:
-    file = session.recorder()
+    file = session.open_recorder()
     if file is not None:
         file.fact(torch_failed=f"{type(error).__name__}: {error}"[:500])
 
@@ -257,7 +257,7 @@ def _yield_to_the_program(torch: Any) -> None:
     def prepare(self: Any) -> Any:
         if state.torch is not None and not state.torch.starting:
             stop()
-            file = session.recorder()
+            file = session.open_recorder()
             if file is not None:
                 file.fact(torch_ended_early="the program started a profiler of its own")
         return original(self)
@@ -278,11 +278,11 @@ def _hook_optimizers() -> None:
         )
     except ImportError:  # before torch 2.0 there was no global hook
         return
-    from sightline.inline.step import own_steps
+    from sightline.inline.step import find_steps
 
     def after(optimizer: object, *_: object) -> None:
         if state.on:
-            own_steps().optimizer_boundary(optimizer)
+            find_steps().optimizer_boundary(optimizer)
 
     register_optimizer_step_post_hook(after)
 

@@ -125,12 +125,12 @@ RECORDING = Column(
 )
 
 
-def empty(columns: tuple[Column, ...]) -> pl.DataFrame:
+def make_empty(columns: tuple[Column, ...]) -> pl.DataFrame:
     """A frame of these columns with no rows."""
     return pl.DataFrame(schema={c.name: c.dtype for c in columns})
 
 
-def conform(frame: FrameT, columns: tuple[Column, ...]) -> FrameT:
+def conform_columns(frame: FrameT, columns: tuple[Column, ...]) -> FrameT:
     """The frame with exactly these columns, in order and type; absent ones are null.
 
     A column that is not declared is a mistake of the caller, not of the recording.

@@ -6,7 +6,7 @@ frame '-' stands between the CPU's and the device's frames.
 
 The format has no way to write ';' or a line break inside a name, and C++ names hold both: they
 are percent-encoded as UTF-8 (%3B, %0A, and %25 for a '%' that could be read so), which other tools
-show as it is and which `frames_of` undoes.
+show as it is and which `parse_frames` undoes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ENCODED = re.compile(
 _DECODED = re.compile(r"(?:%[0-9A-F]{2})+")
 
 
-def line_of(frames: list[tuple[str, str, bool]], count: int) -> str:
+def format_line(frames: list[tuple[str, str, bool]], count: int) -> str:
     """A line from (layer, name, on the device) root first, and a count."""
     texts = []
     was_cpu = False
@@ -46,7 +46,7 @@ def line_of(frames: list[tuple[str, str, bool]], count: int) -> str:
     return f"{';'.join(texts)} {count}"
 
 
-def split(line: str) -> tuple[str, int] | None:
+def split_line(line: str) -> tuple[str, int] | None:
     """Stack and count of a line; None where it is no folded line."""
     stack, blank, count = line.rstrip().rpartition(" ")
     if not blank or not count.isascii() or not count.isdecimal() or len(count) > 18:
@@ -54,7 +54,7 @@ def split(line: str) -> tuple[str, int] | None:
     return stack, int(count)
 
 
-def frames_of(stack: str) -> list[tuple[str, str]]:
+def parse_frames(stack: str) -> list[tuple[str, str]]:
     """(layer, name) root first; frames without a suffix are native."""
     texts = stack.split(";")
     # iaprof ends each frame with ';', the last one too.

@@ -10,7 +10,7 @@ from polars.io.plugins import register_io_source
 ROWS_AT_ONCE = 1 << 16
 
 
-def in_parts(rows: int, take: Callable[[int, int], pl.DataFrame]) -> pl.LazyFrame:
+def make_in_parts(rows: int, take: Callable[[int, int], pl.DataFrame]) -> pl.LazyFrame:
     """A table of `rows` rows, of which `take(start, count)` makes a part."""
 
     def parts(

@@ -14,9 +14,9 @@ import polars as pl
 
 from sightline import registry
 from sightline.errors import MissingDataError, RequestError
-from sightline.model.columns import Table, conform, empty
+from sightline.model.columns import Table, conform_columns, make_empty
 from sightline.model.declare import Analysis
-from sightline.model.store import FROM_FACTS, Part, unreadable
+from sightline.model.store import FROM_FACTS, Part, explain_unreadable
 
 T = TypeVar("T")
 
@@ -66,7 +66,7 @@ class Run:
         table = self._declared(name)
         frames = [f for f in (part.scan(table) for part in self.parts) if f is not None]
         if not frames:
-            return empty(table.columns).lazy()
+            return make_empty(table.columns).lazy()
         return pl.concat(frames, how="vertical")
 
     def table(self, name: str) -> pl.DataFrame:
@@ -80,7 +80,7 @@ class Run:
         try:
             return self.scan(name).collect()
         except (pl.exceptions.PolarsError, OSError) as error:
-            raise unreadable(name, self.parts[0].store, error) from error
+            raise explain_unreadable(name, self.parts[0].store, error) from error
 
     def rows(self, name: str) -> int:
         """How many rows a table has, without reading it."""
@@ -111,7 +111,7 @@ class Run:
                 if missing:
                     raise _not_recorded(analysis, missing, self.present())
                 answer = module.run(self, **chosen)
-                self._answers[key] = conform(answer, declared.columns)
+                self._answers[key] = conform_columns(answer, declared.columns)
         return self._answers[key]
 
     def once(self, make: Callable[[Run], T]) -> T:
@@ -134,7 +134,7 @@ class Run:
 
     def present(self) -> list[str]:
         """The tables that have rows."""
-        return [name for name in registry.names("model.tables") if self.rows(name)]
+        return [name for name in registry.list_names("model.tables") if self.rows(name)]
 
     def with_window(self, window: str | None) -> Run:
         """The same run, asked about another part of its timeline."""

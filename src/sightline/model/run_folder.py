@@ -37,14 +37,14 @@ def is_recorded(path: Path) -> bool:
     return any(path.glob(f"*{ENDING}")) or any(path.glob(f"*{SUFFIX}"))
 
 
-def make(folder: Path, *, join: bool = False) -> None:
+def make_folder(folder: Path, *, join: bool = False) -> None:
     """Make the folder. Raises FileExistsError where it holds something and is not to be joined."""
     folder.mkdir(parents=True, exist_ok=True)
     if not join and any(folder.iterdir()):
         raise FileExistsError(17, "it exists and is not empty", str(folder))
 
 
-def free_name(folder: Path) -> Path:
+def find_free_name(folder: Path) -> Path:
     """The folder's name, or with the first free number."""
     if not folder.exists():
         return folder

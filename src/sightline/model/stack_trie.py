@@ -68,7 +68,7 @@ class StackTrie:
         return {"frames": frames, "stacks": stacks}
 
 
-def weights_table(rows: Sequence[tuple[int | None, str, int, str]]) -> pl.DataFrame:
+def make_weights(rows: Sequence[tuple[int | None, str, int, str]]) -> pl.DataFrame:
     """The table `stack_weights` from (stack_id, metric, value, match), equal keys added up."""
     table = pl.DataFrame(
         rows,

@@ -42,12 +42,12 @@ _OF = {reason: name for name, reasons in _CLASSES.items() for reason in reasons}
 CLASSES = tuple(_CLASSES)
 
 
-def stall_class(reason: str) -> str:
+def classify_stall(reason: str) -> str:
     """The class of a reason, however the tool spells it; 'other' for an unknown one."""
-    return _OF.get(plain(reason), "other")
+    return _OF.get(normalize_reason(reason), "other")
 
 
-def plain(reason: str) -> str:
+def normalize_reason(reason: str) -> str:
     """The reason without the prefixes and endings that tools put around it."""
     text = reason.strip().lower().replace(" ", "_")
     for prefix in (

@@ -66,7 +66,7 @@ class Part:
         try:
             return dict(pl.read_parquet_schema(self.file(table.name)))
         except (pl.exceptions.PolarsError, OSError) as error:
-            raise unreadable(table.name, self.store, error) from error
+            raise explain_unreadable(table.name, self.store, error) from error
 
     def constants(self, table: Table) -> dict[str, int | str]:
         """The values of columns that are not in the file; a column that is in neither is null."""
@@ -76,7 +76,7 @@ class Part:
     def scan(self, table: Table) -> pl.LazyFrame | None:
         """The recording's rows of a table with the run's rank and ids, or None if it has none."""
         if table.name in FROM_FACTS:
-            rows = fact_rows(self.facts, table)
+            rows = list_fact_rows(self.facts, table)
             return (
                 pl.DataFrame(rows, schema=table.schema)
                 .with_columns(
@@ -111,7 +111,7 @@ class Part:
         return frame.select(list(table.schema))
 
 
-def unreadable(table: str, store: Path, error: Exception) -> StoreError:
+def explain_unreadable(table: str, store: Path, error: Exception) -> StoreError:
     """What to say where a file of a store is damaged."""
     return StoreError(
         f"cannot read table {table} of {store}",
@@ -120,7 +120,7 @@ def unreadable(table: str, store: Path, error: Exception) -> StoreError:
     )
 
 
-def fact_rows(facts: dict[str, Any], table: Table) -> list[dict[str, Any]]:
+def list_fact_rows(facts: dict[str, Any], table: Table) -> list[dict[str, Any]]:
     """The rows of `recordings` or `quality` that a recording's facts in run.json stand for."""
     sources = facts.get("quality", []) if table.name == "quality" else [facts]
     return [{name: source.get(name) for name in table.schema} for source in sources]

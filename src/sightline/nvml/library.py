@@ -9,7 +9,7 @@ class Unavailable(Exception):
     """NVML cannot be used here; the text says why and what to do."""
 
 
-def connect() -> Any:
+def connect_nvml() -> Any:
     """The binding, initialised. Raises Unavailable."""
     try:
         import pynvml

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from time import monotonic_ns as now
 from typing import Any, Protocol
 
-from sightline.nvml.library import connect
+from sightline.nvml.library import connect_nvml
 
 # NVML's own sampling buffers are filled 10 to 60 times a second (nvmlDeviceGetSamples).
 PERIOD_S = 0.05
@@ -74,7 +74,7 @@ class Sampler:
     def __init__(
         self, file_of: Callable[[int], SampleFile | None], period_s: float = PERIOD_S
     ) -> None:
-        self._nvml = connect()
+        self._nvml = connect_nvml()
         self._files: list[SampleFile | None] = []
         self._period_s = period_s
         self._ended = threading.Event()

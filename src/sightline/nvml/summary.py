@@ -8,7 +8,9 @@ from typing import Any
 from sightline.nvml.sampling import LIMITING, REASONS, Sampler
 
 
-def energy(readings: list[tuple[int, float]], power: list[tuple[int, float]]) -> dict[str, float]:
+def measure_energy(
+    readings: list[tuple[int, float]], power: list[tuple[int, float]]
+) -> dict[str, float]:
     """Energy in J from the counter, its error bar, and the integral of the power beside it.
 
     The counter moves in jumps. Each end of the interval may be wrong by one jump, so the error bar
@@ -30,7 +32,7 @@ def energy(readings: list[tuple[int, float]], power: list[tuple[int, float]]) ->
     return answer
 
 
-def summary(sampler: Sampler) -> list[dict[str, Any]]:
+def summarize_samples(sampler: Sampler) -> list[dict[str, Any]]:
     """One dict per device: means, extremes, energy, and the share of samples that were limited."""
     answer = []
     for index, device in enumerate(sampler.devices):
@@ -46,7 +48,9 @@ def summary(sampler: Sampler) -> list[dict[str, Any]]:
                 "samples": len(numbers),
             }
         row.update(
-            energy(device.readings.get("energy [J]", []), device.readings.get("power [W]", []))
+            measure_energy(
+                device.readings.get("energy [J]", []), device.readings.get("power [W]", [])
+            )
         )
         bits = [int(v) for _, v in device.readings.get("clock event reasons [bits]", [])]
         if bits:

@@ -26,7 +26,7 @@ _PART_BYTES = 64 << 20  # hashed at once on one core
 _in_use: set[Path] = set()  # entries that this process reads; they are never trimmed
 
 
-def key(source: Source, salt: str) -> str:
+def name_entry(source: Source, salt: str) -> str:
     """Name of the cache entry for a file's content, read by the importer that `salt` describes."""
     return hashlib.blake2b(f"{_content(source)} {salt}".encode(), digest_size=16).hexdigest()
 
@@ -74,14 +74,14 @@ def _digest_of_part(path: Path, start: int) -> bytes:
     return digest.digest()
 
 
-def touch(entry: Path) -> None:
+def mark_used(entry: Path) -> None:
     """Mark an entry as used now, by this process."""
     _in_use.add(entry)
     with contextlib.suppress(OSError):
         os.utime(entry)
 
 
-def trim(limit_bytes: int | None = None) -> None:
+def trim_cache(limit_bytes: int | None = None) -> None:
     """Remove the entries used longest ago until the rest fits SIGHTLINE_CACHE_BYTES."""
     if limit_bytes is None:
         text = os.environ.get("SIGHTLINE_CACHE_BYTES", "")
@@ -98,7 +98,7 @@ def trim(limit_bytes: int | None = None) -> None:
             shutil.rmtree(entry, ignore_errors=True)
 
 
-def clear() -> int:
+def clear_cache() -> int:
     """Remove the whole cache; the number of bytes that were freed."""
     if not find_cache_folder().is_dir():
         return 0

@@ -60,7 +60,7 @@ _FOREIGN = (
 )
 
 
-def foreign(head: bytes) -> Foreign | None:
+def recognise_foreign(head: bytes) -> Foreign | None:
     """What the file is, if it is one of those that are known to be no recording."""
     return next(
         (f for f in _FOREIGN if re.search(f.pattern, head, re.DOTALL | re.IGNORECASE)), None

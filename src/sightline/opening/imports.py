@@ -10,9 +10,9 @@ from typing import Any
 import polars as pl
 
 from sightline import registry
-from sightline.algebra.constants import empty
+from sightline.algebra.constants import find_null_columns
 from sightline.model.cache_folder import find_cache_folder
-from sightline.model.columns import Column, FrameT, Table, conform
+from sightline.model.columns import Column, FrameT, Table, conform_columns
 from sightline.model.declare import ImportOptions
 from sightline.model.source import Source
 from sightline.model.store import Tables, is_store, write_store
@@ -23,10 +23,10 @@ from sightline.opening.recognise import recognise
 def import_one(source: Source, options: ImportOptions) -> Path:
     """A one-recording store for the file, from the cache or made anew."""
     importer = recognise(source)
-    key = cache.key(source, f"{importer.name}-{importer.version}-{options}-{_layout()}")
+    key = cache.name_entry(source, f"{importer.name}-{importer.version}-{options}-{_layout()}")
     entry = find_cache_folder() / key
     if is_store(entry):
-        cache.touch(entry)
+        cache.mark_used(entry)
         return entry
     from sightline.version import __version__
 
@@ -63,8 +63,8 @@ def import_one(source: Source, options: ImportOptions) -> Path:
         sightline_version=__version__,
         quick=True,
     )
-    cache.touch(entry)
-    cache.trim()
+    cache.mark_used(entry)
+    cache.trim_cache()
     return entry
 
 
@@ -78,9 +78,9 @@ def _with_values(frame: FrameT, columns: tuple[Column, ...]) -> FrameT:
             for c in columns
         )
     else:
-        present = frame.drop(empty(frame)).columns
+        present = frame.drop(find_null_columns(frame)).columns
     kept = [c.name for c in columns if c.name in present or c.required]
-    return conform(frame, columns).select(kept)
+    return conform_columns(frame, columns).select(kept)
 
 
 def _shift_times(
@@ -106,7 +106,7 @@ def _layout() -> str:
     """The tables' columns in short: an entry that was written with others is not taken."""
     columns = [
         (name, [(c.name, str(c.dtype)) for c in module.TABLE.columns])
-        for name, module in registry.members("model.tables")
+        for name, module in registry.load_members("model.tables")
     ]
     return hashlib.blake2b(repr(columns).encode(), digest_size=8).hexdigest()
 

@@ -29,7 +29,7 @@ class Member:
     device: int | None = None  # the GPU that it is about
 
 
-def members(folder: Path) -> list[Member]:
+def list_members(folder: Path) -> list[Member]:
     """The recordings to read, in order of rank: each range once."""
     files = drop_superseded([p for p in sorted(folder.iterdir()) if _is_recording(p)])
     kept = [_member(p) for p in files if not _is_covered(p)]
@@ -83,7 +83,7 @@ def _member(path: Path) -> Member:
     )
 
 
-def rank_in(name: str) -> int | None:
+def read_rank(name: str) -> int | None:
     """The rank that a file's name ends with, as in server-3.rank7.json."""
     found = re.search(r"\.rank(\d{1,6})\.", name)
     return None if found is None else int(found[1])

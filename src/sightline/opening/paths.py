@@ -11,10 +11,10 @@ from sightline.errors import InputError
 from sightline.model.run_folder import is_recorded
 from sightline.model.source import Source
 from sightline.model.store import is_store
-from sightline.opening.recognise import all_importers, drop_superseded, matching_importers
+from sightline.opening.recognise import drop_superseded, list_importers, match_importers
 
 
-def expand(paths: Sequence[str]) -> list[str]:
+def expand_paths(paths: Sequence[str]) -> list[str]:
     """Files and stores for what a person typed; a folder gives the recordings in it."""
     found: list[str] = []
     for given in paths:
@@ -22,15 +22,15 @@ def expand(paths: Sequence[str]) -> list[str]:
         if is_store(path) or path.is_file() or is_recorded(path):
             found.append(given)
         elif path.is_dir():
-            is_one = matching_importers(Source(path, given), "strong")
-            found += [given] if is_one else _in_folder(path, given)
+            is_one = match_importers(Source(path, given), "strong")
+            found += [given] if is_one else _list_folder(path, given)
         elif path.exists():
             raise InputError(f"cannot read {given}", why="it is neither a file nor a folder")
         elif glob.has_magic(given):
             matches = sorted(glob.glob(given, recursive=True))
             if not matches:
                 raise InputError(f"no file matches {given}")
-            found += expand(matches)
+            found += expand_paths(matches)
         else:
             raise InputError(
                 f"cannot read {given}",
@@ -43,16 +43,16 @@ def expand(paths: Sequence[str]) -> list[str]:
     return list(seen.values())
 
 
-def _in_folder(folder: Path, given: str) -> list[str]:
+def _list_folder(folder: Path, given: str) -> list[str]:
     """Recordings in a folder, sorted so that rank 10 follows rank 9.
 
     Files with a known ending whose content some importer is sure of; endings such as .json and
     .csv are everybody's. Where it is sure of none, all with a known ending, so that the error
     says what is wrong with them.
     """
-    suffixes = tuple(s for importer in all_importers() for s in importer.suffixes)
+    suffixes = tuple(s for importer in list_importers() for s in importer.suffixes)
     try:
-        entries = sorted(folder.rglob("*"), key=lambda p: _natural(str(p)))
+        entries = sorted(folder.rglob("*"), key=lambda p: _sort_naturally(str(p)))
     except OSError as error:
         raise InputError(f"cannot read {given}", why=(error.strerror or "").lower()) from error
     stores = [p for p in entries if is_store(p) or is_recorded(p)]
@@ -61,7 +61,7 @@ def _in_folder(folder: Path, given: str) -> list[str]:
         p for p in entries if p.is_file() and p.name.lower().endswith(suffixes) and p not in inside
     ]
     files = drop_superseded(files)
-    sure = [p for p in files if matching_importers(Source(p, str(p)), "strong")]
+    sure = [p for p in files if match_importers(Source(p, str(p)), "strong")]
     recordings = [str(p) for p in [*stores, *(sure or (files if not stores else []))]]
     if not recordings:
         raise InputError(
@@ -74,5 +74,5 @@ def _in_folder(folder: Path, given: str) -> list[str]:
     return recordings
 
 
-def _natural(text: str) -> list[tuple[int, str]]:
+def _sort_naturally(text: str) -> list[tuple[int, str]]:
     return [(int(p), "") if p.isdecimal() else (-1, p) for p in re.split(r"(\d+)", text)]

@@ -16,7 +16,7 @@ from sightline.model.store import Part
 _RANK_IN_NAME = re.compile(r"(?:^|[^a-zA-Z])rank[_\-.]?(\d{1,6})(?!\d)", re.IGNORECASE)
 
 
-def rank_of_path(path: Path, given: str, facts: dict[str, Any]) -> dict[str, Any]:
+def read_rank_of_path(path: Path, given: str, facts: dict[str, Any]) -> dict[str, Any]:
     """What the path says, which the cache cannot know: equal files can lie under many names."""
     if facts.get("own_rank") is not None:
         return {"path": given, "rank_source": "recording"}
@@ -27,7 +27,7 @@ def rank_of_path(path: Path, given: str, facts: dict[str, Any]) -> dict[str, Any
     return {"path": given, "rank_source": "order"}
 
 
-def compose(members: Sequence[tuple[Path, int, dict[str, Any]]]) -> Run:
+def compose_run(members: Sequence[tuple[Path, int, dict[str, Any]]]) -> Run:
     """One run from (store, number in it, facts) of each recording: ranks settled, ids unique."""
     if not members:
         raise InputError("there is nothing to read")

@@ -10,19 +10,19 @@ from sightline import registry
 from sightline.errors import DamagedError, UnknownFormatError
 from sightline.model.declare import Importer
 from sightline.model.source import Source
-from sightline.opening.foreign import foreign
+from sightline.opening.foreign import recognise_foreign
 
 
-def all_importers() -> list[Importer]:
+def list_importers() -> list[Importer]:
     """What each registered importer declares."""
-    return [module.IMPORTER for _, module in registry.members("importers")]
+    return [module.IMPORTER for _, module in registry.load_members("importers")]
 
 
 def drop_superseded(files: Sequence[Path]) -> list[Path]:
     """The files without those that another of the same name stands for, as an export does."""
     gone = {
         path.with_suffix(ending)
-        for importer in all_importers()
+        for importer in list_importers()
         if importer.supersedes
         for path in files
         if path.suffix in importer.suffixes
@@ -31,12 +31,12 @@ def drop_superseded(files: Sequence[Path]) -> list[Path]:
     return [path for path in files if path not in gone]
 
 
-def matching_importers(source: Source, strength: str, head: bytes | None = None) -> list[Importer]:
+def match_importers(source: Source, strength: str, head: bytes | None = None) -> list[Importer]:
     """The importers with a pattern of this strength in the file's head."""
     head = source.head() if head is None else head
     return [
         importer
-        for importer in all_importers()
+        for importer in list_importers()
         if any(re.search(p, head, re.DOTALL) for p in getattr(importer, strength))
     ]
 
@@ -48,8 +48,8 @@ def recognise(source: Source) -> Importer:
     """The importer for a file, by its content. Raises UnknownFormatError, or InputError."""
     head = source.head()
     for strength in ("strong", "weak"):
-        matching = matching_importers(source, strength, head)
-        if strength == "weak" and (other := foreign(head)) is not None:
+        matching = match_importers(source, strength, head)
+        if strength == "weak" and (other := recognise_foreign(head)) is not None:
             raise UnknownFormatError(
                 f"cannot read {source.given}", why=other.what, hint=other.hint or _LISTED
             )

@@ -12,8 +12,8 @@ from sightline.model.run_folder import is_recorded
 from sightline.model.source import Source
 from sightline.model.store import is_store, read_facts
 from sightline.opening.imports import import_one
-from sightline.opening.paths import expand
-from sightline.opening.ranks import compose, rank_of_path
+from sightline.opening.paths import expand_paths
+from sightline.opening.ranks import compose_run, read_rank_of_path
 from sightline.opening.run_folder import read_folder
 
 
@@ -30,7 +30,7 @@ def open_run(
     """
     options = options or ImportOptions()
     members: list[tuple[Path, int, dict[str, Any]]] = []
-    for given in expand(paths):
+    for given in expand_paths(paths):
         path = Path(given)
         if is_store(path):
             members += [(path, index, facts) for index, facts in enumerate(read_facts(path))]
@@ -41,9 +41,10 @@ def open_run(
         source = Source(path, given, _counter(given, path, progress) if progress else None)
         store = import_one(source, options)
         members += [
-            (store, 0, {**facts, **rank_of_path(path, given, facts)}) for facts in read_facts(store)
+            (store, 0, {**facts, **read_rank_of_path(path, given, facts)})
+            for facts in read_facts(store)
         ]
-    return compose(members)
+    return compose_run(members)
 
 
 def _import_file(path: Path, options: ImportOptions) -> Path:

@@ -16,7 +16,7 @@ from sightline.errors import InputError
 from sightline.model.declare import ImportOptions, Quality
 from sightline.model.run_folder import read_facts
 from sightline.model.store import read_facts as facts_of
-from sightline.opening.members import Member, members, rank_in
+from sightline.opening.members import Member, list_members, read_rank
 from sightline.units import format_ns
 
 Import = Callable[[Path, ImportOptions], Path]
@@ -29,7 +29,7 @@ def read_folder(folder: Path, given: str, options: ImportOptions, import_one: Im
     told = list(read_facts(folder))
     found: Read = []
     unread: list[Quality] = []
-    for member in members(folder):
+    for member in list_members(folder):
         try:
             store = import_one(member.path, options)
             found += [(member, store, facts) for facts in facts_of(store)]
@@ -39,9 +39,9 @@ def read_folder(folder: Path, given: str, options: ImportOptions, import_one: Im
             )
             unread.append(Quality("recording_left_out", "warning", text, 1))
     if not found:
-        raise _nothing_came(given, unread, told)
-    found, idle = _without_idle(found)
-    shifts = _shifts(found, told)
+        raise _explain_nothing(given, unread, told)
+    found, idle = _drop_idle(found)
+    shifts = _list_shifts(found, told)
     monotonic: dict[str, int] = {}  # files on the monotonic clock, and what to add to their times
     for facts in told:
         own = facts.get("shifts_ns")
@@ -60,14 +60,14 @@ def read_folder(folder: Path, given: str, options: ImportOptions, import_one: Im
         own = {**facts, **processes.placed(member, facts)}
         if shift is not None:
             own["clock_uncertainty_ns"] = shift[1] + (own.get("clock_uncertainty_ns") or 0)
-        notes = [*unread, *idle, *_of_the_run(told, shifts)] if number == 0 else []
-        told_here = _fitting(facts.get("quality", ()), marks_steps, has_gpu)
+        notes = [*unread, *idle, *_note_run(told, shifts)] if number == 0 else []
+        told_here = _keep_fitting(facts.get("quality", ()), marks_steps, has_gpu)
         own["quality"] = [*told_here, *map(vars, notes)]
         answer.append((store, 0, own))
     return answer
 
 
-def _nothing_came(given: str, unread: list[Quality], told: list[dict[str, Any]]) -> InputError:
+def _explain_nothing(given: str, unread: list[Quality], told: list[dict[str, Any]]) -> InputError:
     """Why a run folder has nothing to report on, as its recording noted it, and what would have."""
     notes = [n for facts in told for n in facts.get("notes", ()) if isinstance(n, dict)]
     why = [q.text for q in unread]
@@ -92,7 +92,7 @@ Marks (sl.annotate, sl.mark, sl.step) are recorded in any program.
 """
 
 
-def _without_idle(
+def _drop_idle(
     found: Read,
 ) -> tuple[Read, list[Quality]]:
     """Without processes that have no rank and did nothing, where others have one: launchers."""
@@ -148,7 +148,7 @@ class _Processes:
             process = f"file-{member.path.name}"
             rank = facts.get("own_rank")
             source = "recording" if rank is not None else "file name"
-            rank = rank_in(member.path.name) if rank is None else rank
+            rank = read_rank(member.path.name) if rank is None else rank
         else:
             rank, source = self._ranks.get(process), "recording"
         return {
@@ -159,7 +159,7 @@ class _Processes:
         }
 
 
-def _shifts(found: Read, told: list[dict[str, Any]]) -> dict[str, tuple[int, int]]:
+def _list_shifts(found: Read, told: list[dict[str, Any]]) -> dict[str, tuple[int, int]]:
     """What to add to the times of each host, and the bound of its error; the surest measurement."""
     shifts: dict[str, tuple[int, int]] = {}
     measured = [(m.mark, facts.get("own")) for m, _, facts in found]
@@ -175,7 +175,7 @@ def _shifts(found: Read, told: list[dict[str, Any]]) -> dict[str, tuple[int, int
     return shifts
 
 
-def _fitting(
+def _keep_fitting(
     quality: Iterable[dict[str, Any]], marks_steps: bool, has_gpu: bool
 ) -> list[dict[str, Any]]:
     """What an importer noted on one file, without what the other files of the run have."""
@@ -200,7 +200,7 @@ def _fitting(
     return kept
 
 
-def _of_the_run(told: list[dict[str, Any]], shifts: dict[str, tuple[int, int]]) -> list[Quality]:
+def _note_run(told: list[dict[str, Any]], shifts: dict[str, tuple[int, int]]) -> list[Quality]:
     """What the recording as a whole says of itself."""
     notes = []
     for offset, bound in shifts.values():

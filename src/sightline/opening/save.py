@@ -12,11 +12,11 @@ from sightline.model.run import Run
 from sightline.model.store import Tables, write_store
 
 
-def save(run: Run, target: Path) -> None:
+def save_run(run: Run, target: Path) -> None:
     """Write a run to a store of its own. Raises StoreError."""
     from sightline.version import __version__
 
-    names = registry.names("model.tables")
+    names = registry.list_names("model.tables")
 
     def recordings() -> Iterable[tuple[int, dict[str, Any], Tables]]:
         for part in run.parts:

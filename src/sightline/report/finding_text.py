@@ -12,7 +12,7 @@ from sightline.model.run import Run
 from sightline.rules.finding import NOTABLE_PCT
 from sightline.rules.ranking import OF_KERNELS
 from sightline.rules.ranking import share_of as share_of_rule
-from sightline.text import printable
+from sightline.text import make_printable
 from sightline.units import format_ns, format_pct
 
 # TraceLens agent, 2026-08: idle above 15 %, exposed communication and copies above 5 % are flagged.
@@ -21,12 +21,12 @@ SEVERITIES = ("critical", "warning", "info")
 _SARIF_LEVEL = {"critical": "error", "warning": "warning", "info": "note"}
 
 
-def plain(found: Finding) -> dict[str, Any]:
+def to_plain_data(found: Finding) -> dict[str, Any]:
     """A finding as JSON's types."""
     return asdict(found)
 
 
-def verdict(found: Sequence[Finding], run: Run) -> str:
+def write_verdict(found: Sequence[Finding], run: Run) -> str:
     """The answer in one sentence: the first problem, or how close to which limit the run is."""
     loud = [f for f in found if not f.abstained and f.severity != "info"]
     if loud:
@@ -55,12 +55,12 @@ def share_of(rule: str, has_timeline: bool) -> str:
     return share_of_rule(rule) if has_timeline else OF_KERNELS
 
 
-def as_text(found: Sequence[Finding], run: Run, width: int | None = None) -> str:
+def write_text(found: Sequence[Finding], run: Run, width: int | None = None) -> str:
     """For a terminal: the verdict, then each finding in full; broken at `width` columns if given.
 
     Without a width every fact is one line, for programs that read lines.
     """
-    lines = [verdict(found, run)]
+    lines = [write_verdict(found, run)]
     timed = bool(run.rows("device_ops"))
     judged = [f for f in found if not f.abstained]
     for number, item in enumerate(judged, 1):
@@ -69,13 +69,13 @@ def as_text(found: Sequence[Finding], run: Run, width: int | None = None) -> str
     silent = [f for f in found if f.abstained]
     if silent:
         lines += ["", *(f"Not judged: {f.rule} ({f.reason})" for f in silent)]
-    whole = [printable(line) for line in lines]
+    whole = [make_printable(line) for line in lines]
     return "\n".join(
-        whole if width is None else [p for line in whole for p in _broken(line, width)]
+        whole if width is None else [p for line in whole for p in _break_lines(line, width)]
     )
 
 
-def _broken(line: str, width: int) -> list[str]:
+def _break_lines(line: str, width: int) -> list[str]:
     """A line in pieces, the later ones indented as far as what they continue."""
     indent = " " * (14 if line.startswith("   ") else 3)
     return textwrap.wrap(
@@ -89,20 +89,20 @@ def _broken(line: str, width: int) -> list[str]:
     ) or [""]
 
 
-def as_markdown(found: Sequence[Finding], run: Run) -> str:
+def write_markdown(found: Sequence[Finding], run: Run) -> str:
     """For an issue or a merge request."""
-    lines = [f"**{verdict(found, run)}**", ""]
+    lines = [f"**{write_verdict(found, run)}**", ""]
     timed = bool(run.rows("device_ops"))
     for number, item in enumerate((f for f in found if not f.abstained), 1):
         lines += [f"### {number}. {item.title} ({item.severity})", "", _price(item, timed), ""]
-        lines += [f"- **{label}** {_escaped(value)}" for label, value in _parts(item)]
+        lines += [f"- **{label}** {_escape(value)}" for label, value in _parts(item)]
         lines.append("")
     silent = [f for f in found if f.abstained]
-    lines += [f"- not judged: {f.rule}: {_escaped(str(f.reason))}" for f in silent]
-    return "\n".join(printable(line) for line in lines).rstrip()
+    lines += [f"- not judged: {f.rule}: {_escape(str(f.reason))}" for f in silent]
+    return "\n".join(make_printable(line) for line in lines).rstrip()
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("<", "&lt;").replace("|", "\\|").replace("*", "\\*").replace("_", "\\_")
 
 
@@ -130,7 +130,7 @@ def _parts(item: Finding) -> Iterator[tuple[str, str]]:
         yield "sources", "; ".join(item.sources)
 
 
-def as_sarif(found: Sequence[Finding], recordings: Sequence[str]) -> dict[str, Any]:
+def write_sarif(found: Sequence[Finding], recordings: Sequence[str]) -> dict[str, Any]:
     """SARIF 2.1.0 (OASIS): one run of the tool, one result a finding."""
     rules = sorted({f.rule for f in found})
     return {

@@ -9,7 +9,7 @@ import polars as pl
 
 from sightline.errors import RequestError
 from sightline.model.columns import Column
-from sightline.text import fit
+from sightline.text import fit_text
 from sightline.units import format_bytes, format_count, format_ns, format_pct
 
 FORMATS = ("table", "csv", "json", "parquet", "markdown")
@@ -64,7 +64,7 @@ def _cell(column: Column, value: object) -> str:
         return str(value) if is_key or column.moment else format_count(value)
     if isinstance(value, pl.Series):
         return " ".join(map(str, value.to_list()))
-    return fit(str(value), TEXT_WIDTH)
+    return fit_text(str(value), TEXT_WIDTH)
 
 
 def _table(columns: tuple[Column, ...], cells: list[list[str]]) -> str:

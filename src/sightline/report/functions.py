@@ -8,39 +8,39 @@ from typing import Any
 import polars as pl
 
 from sightline.errors import MissingDataError
-from sightline.flames.build import build, chosen_weight
+from sightline.flames.build import build_stacks, choose_weight
 from sightline.flames.stacks import UNITS, Stacks
 from sightline.model.run import Run
-from sightline.text import kernel_name
+from sightline.text import shorten_kernel_name
 
 TOP = 10
 # What a person calls a function; a thread, an instruction or a reason to wait stands under one.
 _FUNCTIONS = ("python", "op", "native", "os", "kernel")
 
 
-def hot_functions(run: Run) -> list[dict[str, Any]]:
+def list_hot_functions(run: Run) -> list[dict[str, Any]]:
     """The longest by their own share, of a run that holds nothing but stacks; else none."""
     if not (run.rows("stack_weights") or run.rows("cpu_samples") or run.rows("pc_samples")):
         return []
     try:
-        stacks = build(run)
-        weight = chosen_weight(stacks, None)
+        stacks = build_stacks(run)
+        weight = choose_weight(stacks, None)
     except MissingDataError:
         return []
-    return ranking(stacks, weight)
+    return rank_functions(stacks, weight)
 
 
 # How py-spy names the root of each process's stacks: what ends there ran before Python did.
 _PY_SPY_PROCESS = re.compile(r"process \d+:.* \(:0\)")
 
 
-def _shown(name: str, layer: str) -> str:
+def _show_frame(name: str, layer: str) -> str:
     if _PY_SPY_PROCESS.fullmatch(name):
         return "(in no Python function)"
-    return kernel_name(name) if layer == "kernel" else name
+    return shorten_kernel_name(name) if layer == "kernel" else name
 
 
-def ranking(stacks: Stacks, weight: str) -> list[dict[str, Any]]:
+def rank_functions(stacks: Stacks, weight: str) -> list[dict[str, Any]]:
     """Functions by what ends in them, with what stands below them too."""
     frames = stacks.frames.filter(pl.col("layer").is_in(_FUNCTIONS))
     long = (
@@ -63,7 +63,7 @@ def ranking(stacks: Stacks, weight: str) -> list[dict[str, Any]]:
     return [
         {
             **row,
-            "short_name": _shown(row["name"], row["layer"]),
+            "short_name": _show_frame(row["name"], row["layer"]),
             "own_pct": 100 * row["own"] / whole,
             "weight": weight,
             "unit": UNITS.get(weight, "samples"),

@@ -20,7 +20,7 @@ import sightline
 from sightline import registry
 from sightline.model.cache_folder import find_cache_folder
 from sightline.model.run import Run
-from sightline.report.summary import summary
+from sightline.report.summary import summarize_run
 
 if TYPE_CHECKING:
     from sightline.rules.custom.forms import OwnRule
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 MIN_ROWS = 100_000  # of fewer, the answer is made about as soon as it is found
 
 
-def kept_summary(run: Run, own: Sequence[OwnRule] = ()) -> dict[str, Any]:
+def keep_summary(run: Run, own: Sequence[OwnRule] = ()) -> dict[str, Any]:
     """What `summary` says; taken from the cache where no rules of one's own are asked."""
     rows = run.rows("device_ops") + run.rows("host_ops")
     if own or rows < MIN_ROWS or registry.has_outsiders():
-        return summary(run, own)
-    path = find_cache_folder() / "answers" / f"{identity(run)}.json"
+        return summarize_run(run, own)
+    path = find_cache_folder() / "answers" / f"{identify_run(run)}.json"
     with contextlib.suppress(OSError, ValueError):
         kept: dict[str, Any] = json.loads(path.read_bytes())
         os.utime(path.parent)
         return kept
-    text = json.dumps(summary(run))
+    text = json.dumps(summarize_run(run))
     with contextlib.suppress(OSError):
         _write(path, text)
     # As it will be read the next time, so that both times say the same.
@@ -46,7 +46,7 @@ def kept_summary(run: Run, own: Sequence[OwnRule] = ()) -> dict[str, Any]:
     return said
 
 
-def identity(run: Run) -> str:
+def identify_run(run: Run) -> str:
     """Names the tables, the window and the program: what an answer about a run depends on."""
     described = [
         (

@@ -14,7 +14,7 @@ _SHARES = ("sm_pct", "memory_pct", "tensor_pct", "theoretical_pct", "achieved_pc
 _SPEAKING = ("warning", "optimization", "error")
 
 
-def kernel_rows(run: Run) -> list[dict[str, Any]]:
+def list_kernel_rows(run: Run) -> list[dict[str, Any]]:
     """One row per kernel name, the longest in all first: what the table shows."""
     light = run.ask("speed_of_light")
     occupancy = run.ask("occupancy").drop("name")

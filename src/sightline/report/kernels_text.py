@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
-from sightline.roofline.chart import short_name
+from sightline.roofline.chart import shorten_name
 from sightline.units import format_count, format_ns, format_pct
 
 WIDTH = 80
@@ -42,7 +42,7 @@ def _table(rows: list[dict[str, Any]]) -> Iterator[str]:
         shares += f"{_pct(r['tensor_pct']):>8}" * tensor
         both = f"{_pct(r['achieved_pct'])}/{_pct(r['theoretical_pct'])}"
         yield (
-            f"{_clip(short_name(r['name']), room - 1):<{room}}{r['n']:>4}"
+            f"{_clip(shorten_name(r['name']), room - 1):<{room}}{r['n']:>4}"
             f"{format_ns(r['duration_ns']):>10}{shares}{both:>10}  "
             f"{(r['verdict'] or '—').replace('_', ' ')}"
         )
@@ -60,7 +60,7 @@ def _vendor(messages: list[dict[str, Any]], count: int) -> Iterator[str]:
     for row in messages[:TOP_MESSAGES]:
         gain = row["speedup_pct"]
         note = f" [{row['speedup_type']} {format_pct(gain)}]" if gain else ""
-        head = f"{row['rule']}{note}, {_clip(short_name(row['kernel']), 36)}:"
+        head = f"{row['rule']}{note}, {_clip(shorten_name(row['kernel']), 36)}:"
         yield from _whole_sentences(f"{head} {row['text']}")
     if count > TOP_MESSAGES:
         yield f"  … and {count - TOP_MESSAGES} more: {ALL_MESSAGES}"

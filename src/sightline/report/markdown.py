@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from sightline.report.finding_text import share_of
-from sightline.report.html.headline import about, device_label, headline
-from sightline.report.terminal import MAX_RANKS, PARTS, amount, measured
-from sightline.text import fit, printable
+from sightline.report.html.headline import describe_run, label_device, write_headline
+from sightline.report.terminal import MAX_RANKS, PARTS, format_amount, is_measured
+from sightline.text import fit_text, make_printable
 from sightline.units import format_count, format_ns, format_pct
 
 TOP_FINDINGS = 10
@@ -18,10 +18,16 @@ NAME_WIDTH = 80
 _MARKUP = re.compile(r"([\\`*_{}\[\]()#+!|~])")
 
 
-def markdown(data: dict[str, Any]) -> str:
+def write_markdown(data: dict[str, Any]) -> str:
     """The whole page."""
     blocks = [
-        ["# Why is it slow?", "", text(headline(data)), "", text(" · ".join(about(data)))],
+        [
+            "# Why is it slow?",
+            "",
+            escape_text(write_headline(data)),
+            "",
+            escape_text(" · ".join(describe_run(data))),
+        ],
         list(_where(data)),
         list(_findings(data)),
         list(_kernels(data)),
@@ -32,9 +38,9 @@ def markdown(data: dict[str, Any]) -> str:
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 
-def text(words: str) -> str:
+def escape_text(words: str) -> str:
     """A text of a recording as Markdown shows it, letter by letter."""
-    plain = _MARKUP.sub(r"\\\1", printable(words))
+    plain = _MARKUP.sub(r"\\\1", make_printable(words))
     return plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
@@ -55,7 +61,7 @@ def _where(data: dict[str, Any]) -> Iterator[str]:
             f"{format_pct(row[f'{part}_pct'])} ({format_ns(row[f'{part}_ns'])})"
             for part, *_ in PARTS
         ]
-        yield _row([device_label(row, rows), *cells, format_ns(row["window_ns"])])
+        yield _row([label_device(row, rows), *cells, format_ns(row["window_ns"])])
     if len(rows) > MAX_RANKS:
         yield ""
         yield f"{len(rows) - MAX_RANKS} more: `sightline stats breakdown`"
@@ -77,14 +83,14 @@ def _findings(data: dict[str, Any]) -> Iterator[str]:
             whole = share_of(finding["rule"], bool(data["breakdown"]))
             figures.append(f"{format_pct(finding['cost_pct'])} of {whole}")
         yield ""
-        yield f"### {number}. {text(finding['title'])} ({', '.join(figures)})"
+        yield f"### {number}. {escape_text(finding['title'])} ({', '.join(figures)})"
         yield ""
-        yield text(finding["summary"])
+        yield escape_text(finding["summary"])
         yield ""
-        yield from (f"- {text(fit(line, 400))}" for line in finding["evidence"])
+        yield from (f"- {escape_text(fit_text(line, 400))}" for line in finding["evidence"])
         for label in ("fix", "verify"):
             if finding[label]:
-                yield f"- **{label.capitalize()}:** {text(finding[label])}"
+                yield f"- **{label.capitalize()}:** {escape_text(finding[label])}"
     if len(judged) > TOP_FINDINGS:
         yield ""
         yield f"{len(judged) - TOP_FINDINGS} more: `sightline report --json`"
@@ -100,7 +106,7 @@ def _kernels(data: dict[str, Any]) -> Iterator[str]:
     for row in data["kernels"]:
         yield _row(
             [
-                text(fit(row["short_name"], NAME_WIDTH)),
+                escape_text(fit_text(row["short_name"], NAME_WIDTH)),
                 format_count(row["instances"]),
                 format_ns(row["total_ns"]),
                 format_ns(row["mean_ns"]),
@@ -118,20 +124,22 @@ def _ops(data: dict[str, Any]) -> Iterator[str]:
     yield _row(["---", "---:", "---:", "---:"])
     for row in data["ops"]:
         times = [format_ns(row["host_self_ns"]), format_ns(row["host_total_ns"])]
-        yield _row([text(fit(row["name"], NAME_WIDTH)), format_count(row["instances"]), *times])
+        yield _row(
+            [escape_text(fit_text(row["name"], NAME_WIDTH)), format_count(row["instances"]), *times]
+        )
 
 
 def _functions(data: dict[str, Any]) -> Iterator[str]:
     rows = data["functions"]
     if not rows:
         return
-    yield f"## Top functions by {measured(rows[0]['weight'])}"
+    yield f"## Top functions by {is_measured(rows[0]['weight'])}"
     yield ""
     yield _row(["function", "own", "share", "total"])
     yield _row(["---", "---:", "---:", "---:"])
     for row in rows:
-        own, total = (amount(row[k], row["unit"]) for k in ("own", "total"))
-        name = text(fit(row["short_name"], NAME_WIDTH))
+        own, total = (format_amount(row[k], row["unit"]) for k in ("own", "total"))
+        name = escape_text(fit_text(row["short_name"], NAME_WIDTH))
         yield _row([name, own, format_pct(row["own_pct"]), total])
 
 
@@ -143,7 +151,8 @@ def _limits(data: dict[str, Any]) -> Iterator[str]:
     yield ""
     for limit in data["limits"]:
         count = "" if limit["count"] is None else f"{format_count(limit['count'])} "
-        remedy = f" → {text(limit['remedy'])}" if limit["remedy"] else ""
-        yield f"- {limit['severity']}: {text(count + limit['text'])}{remedy}"
+        remedy = f" → {escape_text(limit['remedy'])}" if limit["remedy"] else ""
+        yield f"- {limit['severity']}: {escape_text(count + limit['text'])}{remedy}"
     for finding in abstained:
-        yield f"- not judged: {text(finding['rule'])} ({text(finding['reason'] or '')})"
+        reason = escape_text(finding["reason"] or "")
+        yield f"- not judged: {escape_text(finding['rule'])} ({reason})"

@@ -13,7 +13,7 @@ TOP = 8
 _CHECKPOINT = "checkpoint: "
 
 
-def marks(run: Run) -> dict[str, Any]:
+def summarize_marks(run: Run) -> dict[str, Any]:
     """Steps per rank, the longest annotated ranges, checkpoints in order, counters per device."""
     found: dict[str, Any] = {
         "steps": [],

@@ -7,14 +7,14 @@ from typing import Any
 
 from rich.text import Text
 
-from sightline.text import fit
+from sightline.text import fit_text
 from sightline.units import format_bytes, format_count, format_ns
 
 MAX_RANKS = 8
 MAX_COUNTERS = 12
 
 
-def marks_text(marks: dict[str, Any]) -> Iterator[list[Text]]:
+def print_marks(marks: dict[str, Any]) -> Iterator[list[Text]]:
     """One block each for steps, ranges, checkpoints and counters, where there are some."""
     if marks["steps"]:
         yield list(_steps(marks["steps"]))
@@ -47,7 +47,7 @@ def _ranges(rows: list[dict[str, Any]], left_out: int) -> Iterator[Text]:
     yield Text(f"{'Marked ranges':<44}{'n':>12}{'total':>12}{'mean':>12}", "bold")
     for row in rows:
         yield Text(
-            f"{fit(row['name'], 44):<44}{format_count(row['instances']):>12}"
+            f"{fit_text(row['name'], 44):<44}{format_count(row['instances']):>12}"
             f"{format_ns(row['total_ns']):>12}{format_ns(row['mean_ns']):>12}"
         )
     if left_out:
@@ -61,23 +61,25 @@ def _checkpoints(rows: list[dict[str, Any]], left_out: int) -> Iterator[Text]:
             f"{'-' if row[k] is None else format_bytes(row[k]):>14}"
             for k in ("allocated_bytes", "reserved_bytes", "process_bytes")
         )
-        waited = " *" if _unsure(row) else ""
-        yield Text(f"{fit(row['name'], 26) + waited + '  rank ' + str(row['rank']):<36}{sizes}")
+        waited = " *" if _note_unsure(row) else ""
+        yield Text(
+            f"{fit_text(row['name'], 26) + waited + '  rank ' + str(row['rank']):<36}{sizes}"
+        )
     if left_out:
         yield Text(f"… {left_out:,} more: {_ALL_CHECKPOINTS}", "dim")
-    if any(map(_unsure, rows)):
+    if any(map(_note_unsure, rows)):
         yield Text("* when the host got there: the GPU was not waited for", "dim")
 
 
 _ALL_CHECKPOINTS = """sightline sql RUN "FROM host_ops WHERE name LIKE 'checkpoint: %'\""""
 
 
-def _unsure(row: dict[str, Any]) -> bool:
+def _note_unsure(row: dict[str, Any]) -> bool:
     """Whether the GPU's memory may have been another when its work had got there."""
     return row["allocated_bytes"] is not None and not row["synchronised"]
 
 
-def memory_text(rows: list[dict[str, Any]]) -> Iterator[Text]:
+def print_memory(rows: list[dict[str, Any]]) -> Iterator[Text]:
     """What was allocated, one line per rank and device."""
     if not rows:
         return
@@ -105,7 +107,7 @@ def _counters(rows: list[dict[str, Any]]) -> Iterator[Text]:
         if row["metric"] == "energy":
             numbers = " " * 36
         unit = "" if row["unit"] in (None, "bytes") else f" ({row['unit']})"
-        name = fit(f"{row['metric']}{place}{unit}", 32)
+        name = fit_text(f"{row['metric']}{place}{unit}", 32)
         yield Text(f"{name:<32}{numbers}{_number(rises, row['unit']):>12}".rstrip())
     if len(rows) > MAX_COUNTERS:
         yield Text(f"… {len(rows) - MAX_COUNTERS} more: sightline report --json", "dim")

@@ -9,7 +9,7 @@ import polars as pl
 from sightline.model.run import Run
 
 
-def memory(run: Run) -> list[dict[str, Any]]:
+def summarize_memory(run: Run) -> list[dict[str, Any]]:
     """One row per rank and device; `peak_bytes` is the most that was allocated at one time."""
     if not run.rows("memory_events"):
         return []

@@ -22,14 +22,14 @@ _SQL_TYPES: dict[DType, str] = {
 _SQL_TYPES |= {pl.List(inner): f"{name}[]" for inner, name in _SQL_TYPES.items()}
 
 
-def answer(run: Run, query: str) -> pl.DataFrame:
+def answer_query(run: Run, query: str) -> pl.DataFrame:
     """The rows of a query over the tables of a run. Raises RequestError where the SQL is wrong."""
     import duckdb
 
     connection = duckdb.connect(":memory:")
     # Nothing leaves the machine: DuckDB would fetch extensions it misses.
     connection.execute("SET autoinstall_known_extensions=false")
-    for name in registry.names("model.tables"):
+    for name in registry.list_names("model.tables"):
         _define(connection, run, registry.load("model.tables", name).TABLE)
     try:
         result = connection.execute(query)

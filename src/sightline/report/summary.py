@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from sightline.model.run import Run
-from sightline.report.functions import hot_functions
-from sightline.report.kernels import kernel_rows, list_vendor_messages
-from sightline.report.marks import marks
-from sightline.report.memory import memory
+from sightline.report.functions import list_hot_functions
+from sightline.report.kernels import list_kernel_rows, list_vendor_messages
+from sightline.report.marks import summarize_marks
+from sightline.report.memory import summarize_memory
 from sightline.rules.diagnose import diagnose_run
-from sightline.text import kernel_name
+from sightline.text import shorten_kernel_name
 
 if TYPE_CHECKING:
     from sightline.rules.custom.forms import OwnRule
@@ -24,7 +24,7 @@ TOP_KERNELS = 10
 _SEVERITY = {"error": 0, "warning": 1, "info": 2}
 
 
-def summary(run: Run, own: Sequence[OwnRule] = ()) -> dict[str, Any]:
+def summarize_run(run: Run, own: Sequence[OwnRule] = ()) -> dict[str, Any]:
     """Everything on the first screen, as plain data; `own` as in `diagnose_run`."""
     has_device = bool(run.rows("device_ops"))
     ops = [] if has_device or not run.rows("host_ops") else _host_ops(run)
@@ -39,13 +39,13 @@ def summary(run: Run, own: Sequence[OwnRule] = ()) -> dict[str, Any]:
         "findings": [asdict(f) for f in diagnose_run(run, own)],
         "kernels": _kernels(run) if has_device else [],
         "idle": run.ask("idle").to_dicts() if has_device else [],
-        "profiled_kernels": kernel_rows(run) if run.rows("profiled_kernels") else [],
+        "profiled_kernels": list_kernel_rows(run) if run.rows("profiled_kernels") else [],
         "vendor_messages": list_vendor_messages(run),
         "ops": ops,
-        "functions": hot_functions(run) if only_stacks else [],
-        "marks": marks(run),
-        "memory": memory(run),
-        "limits": limits(run),
+        "functions": list_hot_functions(run) if only_stacks else [],
+        "marks": summarize_marks(run),
+        "memory": summarize_memory(run),
+        "limits": list_limits(run),
     }
 
 
@@ -60,7 +60,7 @@ def _devices(run: Run) -> list[dict[str, Any]]:
 
 def _kernels(run: Run) -> list[dict[str, Any]]:
     top = run.ask("kernels").head(TOP_KERNELS).to_dicts()
-    return [{**row, "short_name": kernel_name(row["name"])} for row in top]
+    return [{**row, "short_name": shorten_kernel_name(row["name"])} for row in top]
 
 
 def _host_ops(run: Run) -> list[dict[str, Any]]:
@@ -68,7 +68,7 @@ def _host_ops(run: Run) -> list[dict[str, Any]]:
     return ops.head(TOP_KERNELS).to_dicts()
 
 
-def limits(run: Run) -> list[dict[str, Any]]:
+def list_limits(run: Run) -> list[dict[str, Any]]:
     """What limits the conclusions: quality rows, those of several recordings taken together."""
     rows = run.table("quality")
     if rows.is_empty():

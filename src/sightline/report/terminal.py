@@ -13,8 +13,8 @@ from rich.text import Text
 
 from sightline.report.finding_text import share_of
 from sightline.report.kernels_text import print_kernels
-from sightline.report.marks_text import marks_text, memory_text
-from sightline.text import fit, printable
+from sightline.report.marks_text import print_marks, print_memory
+from sightline.text import fit_text, make_printable
 from sightline.units import format_bytes, format_count, format_ns, format_pct
 
 WIDTH = 80
@@ -33,15 +33,15 @@ PARTS = (
 )
 
 
-def render(data: dict[str, Any]) -> Text:
+def render_screen(data: dict[str, Any]) -> Text:
     """The whole screen."""
     blocks = [
         list(_head(data)),
         list(_where_the_time_went(data)),
         list(_findings(data)),
         list(_kernels(data)),
-        *marks_text(data["marks"]),
-        list(memory_text(data["memory"])),
+        *print_marks(data["marks"]),
+        list(print_memory(data["memory"])),
         [Text(line) for line in print_kernels(data)],
         list(_ops(data)),
         list(_functions(data)),
@@ -53,12 +53,12 @@ def render(data: dict[str, Any]) -> Text:
 def _head(data: dict[str, Any]) -> Iterator[Text]:
     recordings, devices = data["recordings"], data["devices"]
     tools = sorted({r["tool"] for r in recordings if r["tool"]})
-    first = fit(Path(recordings[0]["path"]).name, 48)
+    first = fit_text(Path(recordings[0]["path"]).name, 48)
     what = first if len(recordings) == 1 else f"{len(recordings)} recordings"
     folders = {str(Path(r["path"]).parent) for r in recordings}
     if len(folders) == 1 and (folder := folders.pop()).endswith(".sightline"):
         ranks = len({r["rank"] for r in recordings})
-        what = fit(Path(folder).name, 48) + (f" · {ranks} ranks" if ranks > 1 else "")
+        what = fit_text(Path(folder).name, 48) + (f" · {ranks} ranks" if ranks > 1 else "")
     parts = [what, ", ".join(tools) or recordings[0]["format"]]
     if devices:
         kinds = sorted({d["name"] or "GPU of unknown name" for d in devices})
@@ -87,7 +87,7 @@ def _head(data: dict[str, Any]) -> Iterator[Text]:
         path = Path(data["recordings"][0]["path"])
         path = path.parent if path.parent.suffix == ".sightline" else path
         yield Text(f"no timeline · {stacks} frames of call stacks. To see them:")
-        yield Text(printable(f"  sightline flame {shlex.quote(str(path))} -o flame.html"))
+        yield Text(make_printable(f"  sightline flame {shlex.quote(str(path))} -o flame.html"))
     else:
         held = ", ".join(
             f"{format_count(n)} {name}"
@@ -105,13 +105,13 @@ def _joined(parts: list[str], style: str = "") -> Iterator[Text]:
     """Parts with ' · ' between them, broken over lines between parts only."""
     line = ""
     for part in parts:
-        part = printable(part)
+        part = make_printable(part)
         if line and len(line) + 3 + len(part) > WIDTH:
             yield Text(line, style=style)
             line = part
         else:
             line = f"{line} · {part}" if line else part
-    yield Text(fit(line, WIDTH), style=style)
+    yield Text(fit_text(line, WIDTH), style=style)
 
 
 def _where_the_time_went(data: dict[str, Any]) -> Iterator[Text]:
@@ -225,8 +225,8 @@ def _price(finding: dict[str, Any], has_timeline: bool) -> str:
 def _evidence(fact: str) -> Iterator[Text]:
     """A fact on as many lines as it takes; a name that fits no line is cut from its middle."""
     room = WIDTH - 5
-    words = re.split(r"(\s+)", printable(fact))
-    lines = list(_wrapped("".join(fit(w, room) for w in words), "   · ", "     "))
+    words = re.split(r"(\s+)", make_printable(fact))
+    lines = list(_wrapped("".join(fit_text(w, room) for w in words), "   · ", "     "))
     for number, line in enumerate(lines[:EVIDENCE_LINES], 1):
         if number == EVIDENCE_LINES < len(lines):
             line = Text(line.plain[: WIDTH - 2] + " …")
@@ -239,7 +239,7 @@ _UNIT = re.compile(r"(?<=\d) (?=(?:%|ns|µs|ms|s|[kMGTP]?B(?:/s)?)(?:\W|$))")
 
 
 def _wrapped(text: str, first: str, rest: str) -> Iterator[Text]:
-    glued = _UNIT.sub("\0", printable(text))
+    glued = _UNIT.sub("\0", make_printable(text))
     lines = textwrap.wrap(
         glued,
         WIDTH,
@@ -257,7 +257,7 @@ def _kernels(data: dict[str, Any]) -> Iterator[Text]:
     yield Text(f"{'Top kernels':<40}{'n':>9}{'total':>11}{'mean':>10}{'window':>9}", style="bold")
     for row in rows[:MAX_KERNELS]:
         yield Text(
-            f"{fit(row['short_name'], 40):<40}{format_count(row['instances']):>9}"
+            f"{fit_text(row['short_name'], 40):<40}{format_count(row['instances']):>9}"
             f"{format_ns(row['total_ns']):>11}{format_ns(row['mean_ns']):>10}"
             f"{format_pct(row['window_pct']):>9}"
         )
@@ -271,7 +271,7 @@ def _ops(data: dict[str, Any]) -> Iterator[Text]:
     )
     for row in data["ops"][:MAX_KERNELS]:
         yield Text(
-            f"{fit(row['name'], 44):<44}{format_count(row['instances']):>12}"
+            f"{fit_text(row['name'], 44):<44}{format_count(row['instances']):>12}"
             f"{format_ns(row['host_self_ns']):>12}{format_ns(row['host_total_ns']):>12}"
         )
 
@@ -285,21 +285,21 @@ def _functions(data: dict[str, Any]) -> Iterator[Text]:
     if not rows:
         return
     weight, unit = rows[0]["weight"], rows[0]["unit"]
-    head = f"Top functions by {measured(weight)}"
+    head = f"Top functions by {is_measured(weight)}"
     yield Text(f"{head:<46}{'own':>12}{'':>10}{'total':>12}", style="bold")
     for row in rows[:MAX_KERNELS]:
         yield Text(
-            f"{fit(row['short_name'], 46):<46}{amount(row['own'], unit):>12}"
-            f"{format_pct(row['own_pct']):>10}{amount(row['total'], unit):>12}"
+            f"{fit_text(row['short_name'], 46):<46}{format_amount(row['own'], unit):>12}"
+            f"{format_pct(row['own_pct']):>10}{format_amount(row['total'], unit):>12}"
         )
 
 
-def measured(weight: str) -> str:
+def is_measured(weight: str) -> str:
     """A weight of stacks in words."""
     return _STACKS_OF.get(weight, weight.replace("_", " "))
 
 
-def amount(value: int, unit: str) -> str:
+def format_amount(value: int, unit: str) -> str:
     """A weight of stacks with its unit."""
     if unit == "ns":
         return format_ns(value)

@@ -99,7 +99,7 @@ def make_chart(rows: Iterable[Row], device: str | None, top: int = 12) -> Chart 
 
 def _point(number: int, r: Row, weight: float) -> Point:
     legend = (
-        short_name(r["name"]),
+        shorten_name(r["name"]),
         r["precision"].replace("_", " "),
         format_ns(r["duration_ns"]),
         f"{_si(r['flop_per_s'])}FLOP/s",
@@ -115,7 +115,7 @@ def _point(number: int, r: Row, weight: float) -> Point:
     )
     return Point(
         number,
-        short_name(r["name"]),
+        shorten_name(r["name"]),
         r["precision"],
         r["dram_intensity"],
         r["flop_per_s"],
@@ -179,7 +179,7 @@ def _range(values: list[float], below: float, above: float) -> tuple[float, floa
     return 10 ** (math.floor(2 * math.log10(low)) / 2), 10 ** (math.ceil(2 * math.log10(high)) / 2)
 
 
-def short_name(name: str | None) -> str:
+def shorten_name(name: str | None) -> str:
     """A kernel's name without return type, arguments and template values."""
     if not name:
         return "unnamed"
@@ -195,13 +195,13 @@ def _si(value: float) -> str:
     return f"{value:.3g} "
 
 
-def decades(bounds: tuple[float, float]) -> list[int]:
+def list_decades(bounds: tuple[float, float]) -> list[int]:
     """The powers of ten inside the bounds."""
     low, high = math.log10(bounds[0]), math.log10(bounds[1])
     return list(range(math.ceil(low - 1e-9), math.floor(high + 1e-9) + 1))
 
 
-def tick(power: int) -> str:
+def format_tick(power: int) -> str:
     """A power of ten as a person writes it: 0.1, 1, 100, 10 k, 1 T."""
     if -3 <= power < 3:
         return f"{10.0**power:g}"

@@ -58,7 +58,7 @@ OPCODES = (
 THREAD_OPCODES = "sass__thread_inst_executed_true_per_opcode"
 
 
-def facts(run: Run, names: Iterable[str], prefixes: Iterable[str] = ()) -> list[Facts]:
+def load_facts(run: Run, names: Iterable[str], prefixes: Iterable[str] = ()) -> list[Facts]:
     """Facts of every profiled kernel, in order, with the totals of these metrics.
 
     `prefixes` asks for every metric that starts so. Opcode counts are always there if recorded.

@@ -80,13 +80,13 @@ class Work:
     source: str
 
 
-def work(facts: Facts) -> list[Work]:
+def count_work(facts: Facts) -> list[Work]:
     """What the kernel computed, by precision; precisions without any operation are left out."""
     found = [w for p in VECTOR if (w := _vector(facts, p)) is not None]
     return [w for w in (*found, *_tensor(facts)) if w.flop > 0]
 
 
-def measured(facts: Facts) -> bool:
+def is_measured(facts: Facts) -> bool:
     """Whether anything that counts arithmetic was recorded."""
     return bool(_tensor(facts)) or any(_vector(facts, p) is not None for p in VECTOR)
 

@@ -137,7 +137,7 @@ class Gpu:
 
 
 @cache
-def table() -> tuple[Gpu, ...]:
+def load_table() -> tuple[Gpu, ...]:
     """All GPUs, the more specific names first."""
     text = files("sightline.roofline").joinpath("hardware.tsv").read_text(encoding="utf-8")
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
@@ -148,14 +148,14 @@ def table() -> tuple[Gpu, ...]:
     return tuple(Gpu(name, cells) for name, cells in found.items())
 
 
-def find(name: str | None, memory_bytes: int | None = None) -> Gpu | None:
+def find_gpu(name: str | None, memory_bytes: int | None = None) -> Gpu | None:
     """The GPU that a device name stands for, or None.
 
     Memory tells versions apart whose names do not: 'NVIDIA A100-SXM' with 40 or 80 GB.
     """
     if not name:
         return None
-    matching = [g for g in table() if re.search(g.text("pattern") or "$^", name)]
+    matching = [g for g in load_table() if re.search(g.text("pattern") or "$^", name)]
     if len(matching) > 1 and memory_bytes:
         exact = [g for g in matching if re.search(g.text("pattern") or "$^", name)]
         near = [

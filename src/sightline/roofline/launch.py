@@ -30,7 +30,7 @@ METRICS = (
 )
 
 
-def limits_and_launch(facts: Facts) -> tuple[Limits, Launch] | None:
+def read_limits_and_launch(facts: Facts) -> tuple[Limits, Launch] | None:
     """What is needed to compute the occupancy; None where the recording lacks some of it."""
     limits = _limits(facts)
     threads = facts.get("launch__block_size") or _product(facts, "block")
@@ -78,11 +78,11 @@ def _product(facts: Facts, what: str) -> int | None:
     return None if None in sizes else sizes[0] * sizes[1] * sizes[2]
 
 
-def blocks_of(facts: Facts) -> int | None:
+def count_blocks(facts: Facts) -> int | None:
     """Blocks of the grid."""
     return _product(facts, "grid")
 
 
-def threads_of(facts: Facts) -> int | None:
+def count_threads(facts: Facts) -> int | None:
     """Threads of a block."""
     return _product(facts, "block")

@@ -70,7 +70,7 @@ class Occupancy:
         return tuple(n for n, blocks in self.blocks.items() if blocks == self.active_blocks)
 
 
-def occupancy(limits: Limits, launch: Launch) -> Occupancy:
+def compute_occupancy(limits: Limits, launch: Launch) -> Occupancy:
     """Blocks and warps that an SM holds of a launch."""
     warps = _up(launch.threads, limits.warp_size) // limits.warp_size
     shared = _up(launch.shared_bytes, limits.shared_unit)
@@ -109,9 +109,9 @@ class Neighbour:
     limiters: tuple[str, ...]
 
 
-def neighbours(limits: Limits, launch: Launch) -> list[Neighbour]:
+def list_neighbours(limits: Limits, launch: Launch) -> list[Neighbour]:
     """For each setting, the nearest values below and above that change the occupancy."""
-    own = occupancy(limits, launch).pct
+    own = compute_occupancy(limits, launch).pct
     # With another need of shared memory the driver would choose another carve-out: the whole.
     steps = {
         "registers": (range(1, limits.max_registers_per_thread + 1), launch.registers),
@@ -137,7 +137,7 @@ def neighbours(limits: Limits, launch: Launch) -> list[Neighbour]:
                     other = replace(launch, threads=value)
                 else:
                     other = replace(launch, shared_bytes=value, carveout_bytes=None)
-                result = occupancy(limits, other)
+                result = compute_occupancy(limits, other)
                 if abs(result.pct - own) > 1e-9 and result.active_blocks:
                     found.append(Neighbour(setting, value, result.pct, result.limiters))
                     break

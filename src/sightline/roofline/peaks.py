@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from sightline.roofline.facts import CYCLES, SM_CLOCK, TIME, Facts
 from sightline.roofline.flops import FMA_PEAK, OPS_PATH
-from sightline.roofline.hardware import FLOP_PER_CLOCK, Gpu, find
+from sightline.roofline.hardware import FLOP_PER_CLOCK, Gpu, find_gpu
 
 _DRAM_PEAK = ("dram__bytes.sum.peak_sustained", "dram__cycles_elapsed.avg.per_second")
 # The vendor's hierarchical roofline of the same reports defines L2 and L1 so: bytes that L1 reads
@@ -69,14 +69,14 @@ class Peak:
         return self.measured if self.measured is not None else self.datasheet
 
 
-def gpu_of(facts: Facts) -> Gpu | None:
+def find_gpu_of(facts: Facts) -> Gpu | None:
     """The table's row for the kernel's device."""
-    return find(facts.device.get("name"), facts.device.get("memory_bytes"))
+    return find_gpu(facts.device.get("name"), facts.device.get("memory_bytes"))
 
 
-def compute_peak(facts: Facts, precision: str) -> Peak:
+def find_compute_peak(facts: Facts, precision: str) -> Peak:
     """The ceiling of a precision such as fp32 or bf16_tensor."""
-    gpu = gpu_of(facts)
+    gpu = find_gpu_of(facts)
     printed = gpu.number(f"peak.{precision}") if gpu else None
     reached = None
     if gpu and precision in ("bf16_tensor", "fp16_tensor"):
@@ -121,9 +121,9 @@ def _rate(facts: Facts, gpu: Gpu | None, precision: str) -> int | None:
     return FLOP_PER_CLOCK.get(architecture or "", {}).get(precision)
 
 
-def memory_peak(facts: Facts, level: str) -> Peak:
+def find_memory_peak(facts: Facts, level: str) -> Peak:
     """The ceiling of dram, l2 or l1."""
-    gpu = gpu_of(facts)
+    gpu = find_gpu_of(facts)
     clock = facts.sm_clock
     if level == "dram":
         printed = gpu.number("memory_bandwidth") if gpu else None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from sightline.roofline import flops, peaks
 from sightline.roofline.facts import Facts
 from sightline.roofline.flops import Work
-from sightline.roofline.peaks import L1_BYTES, Peak, compute_peak, memory_peak
+from sightline.roofline.peaks import L1_BYTES, Peak, find_compute_peak, find_memory_peak
 
 LEVELS = ("dram", "l2", "l1")
 SM_PCT = "sm__throughput.avg.pct_of_peak_sustained_elapsed"
@@ -119,13 +119,13 @@ class Placement:
         return ("compute" if name == "compute" else "memory"), share
 
 
-def place(facts: Facts) -> list[Placement]:
+def place_kernel(facts: Facts) -> list[Placement]:
     """A placement for each precision that the kernel used, or one without arithmetic."""
-    memory = {level: memory_peak(facts, level) for level in LEVELS}
+    memory = {level: find_memory_peak(facts, level) for level in LEVELS}
     traffic = {level: _traffic(facts, level) for level in LEVELS}
     found: list[Placement] = [
-        Placement(facts, w, compute_peak(facts, w.precision), memory, traffic)
-        for w in flops.work(facts)
+        Placement(facts, w, find_compute_peak(facts, w.precision), memory, traffic)
+        for w in flops.count_work(facts)
     ]
     return found or [Placement(facts, None, Peak(None, None, None, None), memory, traffic)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from html import escape
 
-from sightline.roofline.chart import Chart, Point, Roof, decades, tick
+from sightline.roofline.chart import Chart, Point, Roof, format_tick, list_decades
 
 _WIDTH, _LEFT, _RIGHT, _TOP, _PLOT = 960, 74, 200, 92, 430
 _LINE = 21
@@ -91,17 +91,19 @@ class _Canvas:
     def grid(self) -> list[str]:
         """Decades with their numbers, and the axes' titles."""
         parts = []
-        for power in decades(self.chart.x_range):
+        for power in list_decades(self.chart.x_range):
             x = self.x(10.0**power)
             parts += [
                 _path(f"M{x:.1f} {_TOP}V{self.bottom}", _GRID, 1),
-                _text(x, self.bottom + 18, tick(power), size=12, fill=_MUTED, anchor="middle"),
+                _text(
+                    x, self.bottom + 18, format_tick(power), size=12, fill=_MUTED, anchor="middle"
+                ),
             ]
-        for power in decades(self.chart.y_range):
+        for power in list_decades(self.chart.y_range):
             y = self.y(10.0**power)
             parts += [
                 _path(f"M{_LEFT} {y:.1f}H{self.right}", _GRID, 1),
-                _text(_LEFT - 8, y + 4, tick(power), size=12, fill=_MUTED, anchor="end"),
+                _text(_LEFT - 8, y + 4, format_tick(power), size=12, fill=_MUTED, anchor="end"),
             ]
         middle = (_LEFT + self.right) / 2
         return [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from sightline.roofline.chart import Chart, decades, tick
+from sightline.roofline.chart import Chart, format_tick, list_decades
 
 _MARKS = "123456789abcdefghijklmnopqrstuvwxyz"
 
@@ -48,8 +48,8 @@ def draw_text(chart: Chart, width: int = 80, height: int = 20, top: int = 12) ->
         if place:
             cells[place[0]][place[1]] = _MARKS[(p.number - 1) % len(_MARKS)]
     labels = {
-        height - 1 - round((power - y0) / (y1 - y0) * (height - 1)): tick(power)
-        for power in decades(chart.y_range)
+        height - 1 - round((power - y0) / (y1 - y0) * (height - 1)): format_tick(power)
+        for power in list_decades(chart.y_range)
     }
     lines = [chart.title[:width], ""]
     lines += [
@@ -57,8 +57,8 @@ def draw_text(chart: Chart, width: int = 80, height: int = 20, top: int = 12) ->
     ]
     lines.append(" " * (left - 1) + "└" + "─" * columns)
     ticks = [" "] * (columns + left)
-    for power in decades(chart.x_range):
-        text = tick(power)
+    for power in list_decades(chart.x_range):
+        text = format_tick(power)
         start = left + round((power - x0) / (x1 - x0) * (columns - 1)) - len(text) // 2
         start = min(start, width - len(text))
         for n, char in enumerate(text):

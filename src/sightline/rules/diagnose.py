@@ -33,7 +33,7 @@ def diagnose_run(run: Run, own: Sequence[OwnRule] = (), *, vendor: bool = False)
     with ThreadPoolExecutor(min(os.cpu_count() or 1, _AT_ONCE)) as pool:
         for analysis in _AWAITED:
             pool.submit(run.ask, analysis)  # a rule that needs it meets the same error, if any
-        asked = [m for _, m in registry.members("rules") if vendor or not m.RULE.vendor]
+        asked = [m for _, m in registry.load_members("rules") if vendor or not m.RULE.vendor]
         found = [f for answers in pool.map(partial(_check, run), asked) for f in answers]
     if own:
         from sightline.rules.custom.check import check

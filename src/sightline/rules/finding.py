@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sightline.algebra.scalars import largest
+from sightline.algebra.scalars import find_largest
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.timeline.gains import Change, replay_gain, window_ns
+from sightline.timeline.gains import Change, replay_gain, sum_windows
 from sightline.units import format_ns
 
 # A problem is worth a word above 5 % of the window (TraceLens agent, 2026-08: copies and exposed
@@ -20,7 +20,7 @@ NOTABLE_PCT, CRITICAL_PCT = 5.0, 30.0
 MAX_ROWS = 5  # pieces of evidence that a finding carries; all are in the analyses
 
 
-def severity(pct: float) -> str:
+def grade_severity(pct: float) -> str:
     """How loud a finding is, by its share of the window."""
     if pct >= CRITICAL_PCT:
         return "critical"
@@ -75,7 +75,7 @@ def make_finding(
     The severity follows the gain, not the cost: what shortens nothing when it is gone is a note.
     Only what costs over CRITICAL_PCT stays a warning: something else limits as much behind it.
     """
-    pct = 100 * loss.cost_ns / window_ns(run)
+    pct = 100 * loss.cost_ns / sum_windows(run)
     gain_ns, method = loss.bound_ns, "bound from the timeline: the lost time of the slowest device"
     lines = list(evidence.lines)
     if loss.change is not None:
@@ -86,12 +86,14 @@ def make_finding(
                 f"gone alone it gains only {format_ns(gain_ns)} of {format_ns(loss.bound_ns)}: the "
                 "next limit (sightline critical-path) is close behind"
             )
-    longest = largest(run.ask("breakdown"), "window_ns")
+    longest = find_largest(run.ask("breakdown"), "window_ns")
     share = 100 * gain_ns / max(longest, 1)
     return Finding(
         rule=rule.name,
         title=title or rule.name,
-        severity="warning" if share < NOTABLE_PCT and pct >= CRITICAL_PCT else severity(share),
+        severity="warning"
+        if share < NOTABLE_PCT and pct >= CRITICAL_PCT
+        else grade_severity(share),
         summary=summary,
         cost_ns=loss.cost_ns,
         cost_pct=min(pct, 100.0),

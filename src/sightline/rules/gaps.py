@@ -10,7 +10,7 @@ import polars as pl
 from sightline.model.declare import Rule
 from sightline.model.run import Run
 from sightline.rules.finding import MAX_ROWS, NOTABLE_PCT
-from sightline.timeline.gains import window_ns
+from sightline.timeline.gains import sum_windows
 from sightline.units import format_count, format_ns
 
 
@@ -83,7 +83,7 @@ class Claim:
         }
 
 
-def claim(
+def claim_gaps(
     run: Run, rule: Rule, *, extra_ns: int = 0, least_pct: float = NOTABLE_PCT
 ) -> Claim | None:
     """The gaps of a rule, or None where they (with `extra_ns`) take too little of the window."""
@@ -91,5 +91,5 @@ def claim(
         return None
     gaps = run.ask("idle_rules").filter(pl.col("rule").is_in(rule.causes))
     cost = int(gaps.get_column("duration_ns").sum()) + extra_ns
-    pct = 100 * cost / window_ns(run)
+    pct = 100 * cost / sum_windows(run)
     return Claim(gaps, cost, pct) if pct >= least_pct and cost else None

@@ -32,24 +32,24 @@ _OTHER_OWN_COST = r"(?i)^driver (?:jit )?compiler|^command buffer full"
 
 def may_wait(names: Texts) -> pl.Series:
     """Which calls can hold the thread until the device has done something."""
-    return names.matching(_WAITS)
+    return names.match(_WAITS)
 
 
 def allocates(names: Texts) -> pl.Series:
     """Which calls allocate or free memory, and hold the thread for it."""
-    return names.matching(_ALLOCATES) & ~names.matching(_STREAM_ORDERED)
+    return names.match(_ALLOCATES) & ~names.match(_STREAM_ORDERED)
 
 
 def loads_code(names: Texts) -> pl.Series:
     """Which calls load, link or look up device code, and records of what that cost."""
-    return names.matching(_LOADS_CODE) | is_loading_cost(names)
+    return names.match(_LOADS_CODE) | is_loading_cost(names)
 
 
 def is_loading_cost(names: Texts) -> pl.Series:
     """Which records of overhead are about loading code."""
-    return names.matching(_LOADING_COST)
+    return names.match(_LOADING_COST)
 
 
 def is_own_cost(names: Texts) -> pl.Series:
     """Which records of overhead are the program's own cost, not the profiler's."""
-    return is_loading_cost(names) | names.matching(_OTHER_OWN_COST)
+    return is_loading_cost(names) | names.match(_OTHER_OWN_COST)

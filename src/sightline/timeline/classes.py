@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.lookup import named
+from sightline.algebra.lookup import match_names
 from sightline.model.run import Run
 
 # Section 5 of docs/architecture.md: NVIDIA, AMD, Intel collectives and the two SHMEM libraries.
@@ -14,14 +14,14 @@ COMPUTE, COMMUNICATION, COPY = "compute", "exposed_comm", "exposed_copy"
 CLASSES = (COMPUTE, COMMUNICATION, COPY)  # in order of priority
 
 
-def with_class(device_ops: pl.DataFrame, collectives: pl.DataFrame) -> pl.DataFrame:
+def classify_ops(device_ops: pl.DataFrame, collectives: pl.DataFrame) -> pl.DataFrame:
     """Device operations with the column `class_`.
 
     Copies and fills by kind; a kernel is communication by its name, or because the recording
     carries a collective's metadata for it; all else, whole graph launches too, is compute.
     """
     known = collectives.get_column("device_op_id").unique()
-    communicates = named_communication(device_ops)
+    communicates = is_named_communication(device_ops)
     if known.len():
         communicates |= device_ops.get_column("device_op_id").is_in(known.implode())
     return device_ops.with_columns(
@@ -33,18 +33,18 @@ def with_class(device_ops: pl.DataFrame, collectives: pl.DataFrame) -> pl.DataFr
     )
 
 
-def classified(run: Run) -> pl.DataFrame:
+def classify_run(run: Run) -> pl.DataFrame:
     """All device operations of a run with the column `class_`."""
-    return run.once(_classified)
+    return run.once(_classify_run)
 
 
-def _classified(run: Run) -> pl.DataFrame:
-    return with_class(run.table("device_ops"), run.table("collectives"))
+def _classify_run(run: Run) -> pl.DataFrame:
+    return classify_ops(run.table("device_ops"), run.table("collectives"))
 
 
-def named_communication(device_ops: pl.DataFrame) -> pl.Series:
+def is_named_communication(device_ops: pl.DataFrame) -> pl.Series:
     """Which operations have the name of a communication library's kernel."""
-    return named(device_ops, _COMMUNICATION)
+    return match_names(device_ops, _COMMUNICATION)
 
 
 def is_communication(name: pl.Expr) -> pl.Expr:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.intervals import clip, covered_until, partition
-from sightline.algebra.lookup import named
-from sightline.algebra.trees import nearest_ancestor
+from sightline.algebra.intervals import clip_intervals, measure_cover_until, partition_windows
+from sightline.algebra.lookup import match_names
+from sightline.algebra.trees import find_nearest_ancestor
 from sightline.model.run import Run
-from sightline.timeline.classes import COMMUNICATION, COMPUTE, classified
-from sightline.timeline.graph import meetings
-from sightline.timeline.replay import is_op, scaled
+from sightline.timeline.classes import COMMUNICATION, COMPUTE, classify_run
+from sightline.timeline.graph import match_collectives
+from sightline.timeline.replay import is_op, scale_nodes
 
 _BY = ["rank", "device_id"]
 # Send and receive are one kernel in NCCL and RCCL, and an all-to-all runs the same one: who asked
@@ -28,16 +28,16 @@ PARTS = ("pipeline", "small", "slow", "transfer", "waiting")
 _LIKE, _SLOW_RATIO = 5, 0.5
 
 
-def members(run: Run) -> pl.DataFrame:
+def list_communication(run: Run) -> pl.DataFrame:
     """Communication kernels with `part`, and `meeting` and the `last` start of it where known.
 
     Of slow ones, `factor` is what would remain of the transfer at the group's own best bandwidth.
     """
-    return run.once(_members)
+    return run.once(_list_communication)
 
 
-def _members(run: Run) -> pl.DataFrame:
-    ops = classified(run)
+def _list_communication(run: Run) -> pl.DataFrame:
+    ops = classify_run(run)
     comm = ops.filter(pl.col("class_") == COMMUNICATION)
     known = (
         run.table("collectives")
@@ -51,7 +51,7 @@ def _members(run: Run) -> pl.DataFrame:
         )
     )
     comm = comm.join(known, on="device_op_id", how="left")
-    met = meetings(ops, run.table("collectives")).drop("meeting_lag_ns")
+    met = match_collectives(ops, run.table("collectives")).drop("meeting_lag_ns")
     comm = comm.join(met, on="device_op_id", how="left").with_columns(
         last=pl.when(pl.col("meeting").is_not_null())
         .then(pl.col("start_ns").max().over("meeting"))
@@ -59,7 +59,7 @@ def _members(run: Run) -> pl.DataFrame:
     )
     comm = comm.with_columns(
         part=pl.when(
-            pl.lit(_asked_to_send(comm, run.table("host_ops")))
+            pl.lit(_is_asked_to_send(comm, run.table("host_ops")))
             | pl.col("op").is_in(["send", "recv"]).fill_null(value=False)
         )
         .then(pl.lit("pipeline"))
@@ -67,14 +67,16 @@ def _members(run: Run) -> pl.DataFrame:
         .then(pl.lit("small"))
         .otherwise(pl.lit("transfer"))
     )
-    return comm.join(_slow(comm), on="meeting", how="left", maintain_order="left").with_columns(
+    return comm.join(
+        _find_slow(comm), on="meeting", how="left", maintain_order="left"
+    ).with_columns(
         part=pl.when((pl.col("part") == "transfer") & pl.col("factor").is_not_null())
         .then(pl.lit("slow"))
         .otherwise("part")
     )
 
 
-def _slow(comm: pl.DataFrame) -> pl.DataFrame:
+def _find_slow(comm: pl.DataFrame) -> pl.DataFrame:
     """Matched collectives far below their group's best: `bus` and `best` GB/s, and `factor`."""
     n = pl.col("group_size")
     share = (
@@ -106,27 +108,27 @@ def _slow(comm: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _asked_to_send(comm: pl.DataFrame, host: pl.DataFrame) -> pl.Series:
+def _is_asked_to_send(comm: pl.DataFrame, host: pl.DataFrame) -> pl.Series:
     """Which send-and-receive kernels were launched from a send or a receive."""
-    kernels = named(comm, SEND_RECV)
+    kernels = match_names(comm, SEND_RECV)
     if not kernels.any():
         return kernels
-    asked = host.get_column("host_op_id").filter(named(host, _ASKED))
+    asked = host.get_column("host_op_id").filter(match_names(host, _ASKED))
     if asked.is_empty():
         return pl.repeat(value=False, n=comm.height, eager=True)
-    owner = nearest_ancestor(host, comm.get_column("launch_id"), asked)
+    owner = find_nearest_ancestor(host, comm.get_column("launch_id"), asked)
     return kernels & owner.is_not_null()
 
 
-def exposed(run: Run) -> pl.DataFrame:
+def partition_exposed(run: Run) -> pl.DataFrame:
     """Exposed communication per rank and device, each moment in one of PARTS, ns.
 
     waiting: this rank's kernel is there, but not every rank's yet (only where ranks were matched);
     pipeline: send and receive; small: collectives of up to 1 MiB; slow: those far below their
     group's own best bandwidth; transfer: all else.
     """
-    ops = classified(run)
-    comm = members(run)
+    ops = classify_run(run)
+    comm = list_communication(run)
     late = (pl.col("part") != "pipeline") & (pl.col("last") > pl.col("start_ns"))
     pieces = pl.concat(
         [
@@ -143,23 +145,23 @@ def exposed(run: Run) -> pl.DataFrame:
         ]
     )
     windows = run.ask("windows")
-    parts = partition(clip(pieces, windows, _BY), windows, _BY, (COMPUTE, *PARTS))
+    parts = partition_windows(clip_intervals(pieces, windows, _BY), windows, _BY, (COMPUTE, *PARTS))
     return parts.select(*_BY, "window_ns", *(f"{part}_ns" for part in PARTS))
 
 
-def no_transfer(nodes: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
+def remove_transfer(nodes: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
     """The nodes with these communication kernels as short as waiting for each other allows."""
     mine = is_op(nodes) & nodes.get_column("ref_id").is_in(ids.implode())
-    return scaled(nodes, pl.select(pl.when(mine).then(0.0)).to_series())
+    return scale_nodes(nodes, pl.select(pl.when(mine).then(0.0)).to_series())
 
 
-def communication_beside(kernels: pl.DataFrame, run: Run) -> pl.Series:
+def overlaps_communication(kernels: pl.DataFrame, run: Run) -> pl.Series:
     """Whether communication ran on the device for at least half of each kernel."""
-    ops = classified(run)
+    ops = classify_run(run)
     comm = ops.filter(pl.col("class_") == COMMUNICATION)
     if comm.is_empty() or kernels.is_empty():
         return pl.repeat(value=False, n=kernels.height, eager=True)
-    beside = covered_until(kernels, "end_ns", comm, _BY) - covered_until(
+    beside = measure_cover_until(kernels, "end_ns", comm, _BY) - measure_cover_until(
         kernels, "start_ns", comm, _BY
     )
     return 2 * beside >= (kernels.get_column("end_ns") - kernels.get_column("start_ns"))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.intervals import clip, partition
+from sightline.algebra.intervals import clip_intervals, partition_windows
 from sightline.model.run import Run
 from sightline.timeline import causes
-from sightline.timeline.classes import COMMUNICATION, COMPUTE, COPY, classified
+from sightline.timeline.classes import COMMUNICATION, COMPUTE, COPY, classify_run
 
 # Up to here a copy from pageable memory is staged at once and its call returns (CUDA Runtime API,
 # "API synchronization behavior": transfers of 64 KB or less); it takes no longer than its launch.
@@ -24,7 +24,7 @@ CAUSES = (
 _BY = ["rank", "device_id"]
 
 
-def name_cause() -> pl.Expr:
+def name_copy_cause() -> pl.Expr:
     """The cause that a copy or fill is, of CAUSES; null for other operations."""
     up, down = pl.col("copy_kind") == "HtoD", pl.col("copy_kind") == "DtoH"
     return (
@@ -46,13 +46,13 @@ def name_cause() -> pl.Expr:
     )
 
 
-def exposed(run: Run) -> pl.DataFrame:
+def measure_exposed_copies(run: Run) -> pl.DataFrame:
     """Per rank and device, how long copies of each cause ran, and nothing else."""
-    ops = classified(run)
+    ops = classify_run(run)
     ops = ops.with_columns(
-        class_=pl.when(pl.col("class_") == COPY).then(name_cause()).otherwise("class_")
+        class_=pl.when(pl.col("class_") == COPY).then(name_copy_cause()).otherwise("class_")
     )
     windows = run.ask("windows")
-    inside = clip(ops.select(*_BY, "start_ns", "end_ns", "class_"), windows, _BY)
-    parts = partition(inside, windows, _BY, (COMPUTE, COMMUNICATION, *CAUSES))
+    inside = clip_intervals(ops.select(*_BY, "start_ns", "end_ns", "class_"), windows, _BY)
+    parts = partition_windows(inside, windows, _BY, (COMPUTE, COMMUNICATION, *CAUSES))
     return parts.select(*_BY, *(pl.col(f"{cause}_ns").alias(cause) for cause in CAUSES))

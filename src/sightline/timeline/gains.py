@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from sightline.algebra.scalars import total
+from sightline.algebra.scalars import sum_column
 from sightline.algebra.window import starts_in
 from sightline.model.run import Run
-from sightline.timeline.replay import Times, is_op, replay, span_ns
+from sightline.timeline.replay import Times, is_op, measure_span, replay_graph
 
 Change = Callable[[pl.DataFrame], pl.DataFrame]
 
@@ -28,7 +28,7 @@ class Gain:
         return max(0, self.before_ns - self.after_ns)
 
 
-def inside_window(run: Run, nodes: pl.DataFrame) -> pl.Series:
+def starts_in_window(run: Run, nodes: pl.DataFrame) -> pl.Series:
     """Which nodes are device operations that start in their device's window."""
     return is_op(nodes) & starts_in(nodes, run.ask("windows"))
 
@@ -36,18 +36,18 @@ def inside_window(run: Run, nodes: pl.DataFrame) -> pl.Series:
 def replay_gain(run: Run, change: Change) -> Gain:
     """The window without the problem: the nodes are changed, and the run is replayed."""
     nodes = run.ask("dependencies")
-    inside, before = run.once(_recorded)
-    return Gain(before, span_ns(nodes, replay(change(nodes)), inside))
+    inside, before = run.once(_measure_recorded)
+    return Gain(before, measure_span(nodes, replay_graph(change(nodes)), inside))
 
 
-def _recorded(run: Run) -> tuple[pl.Series, int]:
+def _measure_recorded(run: Run) -> tuple[pl.Series, int]:
     """Which nodes count, and from their first start to their last end as recorded, ns."""
     nodes = run.ask("dependencies")
-    inside = inside_window(run, nodes)
+    inside = starts_in_window(run, nodes)
     times = Times(nodes.get_column("start_ns"), nodes.get_column("end_ns"))
-    return inside, span_ns(nodes, times, inside)
+    return inside, measure_span(nodes, times, inside)
 
 
-def window_ns(run: Run) -> int:
+def sum_windows(run: Run) -> int:
     """All devices' windows together."""
-    return max(total(run.ask("breakdown"), "window_ns"), 1)
+    return max(sum_column(run.ask("breakdown"), "window_ns"), 1)

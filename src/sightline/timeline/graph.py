@@ -23,12 +23,18 @@ from __future__ import annotations
 import polars as pl
 
 from sightline._native import edges as native_edges
-from sightline.algebra.arrow import columns, numbers
-from sightline.algebra.intervals import one_group
-from sightline.algebra.latest import latest
-from sightline.algebra.lookup import named, numbered, row_of, take, telling
+from sightline.algebra.arrow import pack_numbers, unpack_columns
+from sightline.algebra.intervals import is_one_group
+from sightline.algebra.latest import find_latest
+from sightline.algebra.lookup import (
+    find_rows,
+    match_names,
+    number_groups,
+    select_varying,
+    take_rows,
+)
 from sightline.model.store import ID_SHIFT
-from sightline.timeline.waits import BEGIN, FINISH, LANE, OP, THREAD, finishes
+from sightline.timeline.waits import BEGIN, FINISH, LANE, OP, THREAD, list_waits
 
 # Where a recording's own events do not tell. Launch: see idle_gaps. Stream gap and wait: NVIDIA,
 # "Getting Started with CUDA Graphs" (2019): 1 to 4 µs between kernels of one stream.
@@ -41,25 +47,29 @@ _RECORDING = 4 << ID_SHIFT
 EDGES = ("prev", "launch", "wait")
 
 
-def build(
+def build_graph(
     device_ops: pl.DataFrame, host_ops: pl.DataFrame, collectives: pl.DataFrame
 ) -> pl.DataFrame:
     """The nodes in an order in which everything comes after what it waits for."""
     ops = device_ops.select(
         "device_op_id", *LANE, "kind", "name", "start_ns", "end_ns", "launch_id"
     )
-    calls = _calls(host_ops, ops)
-    ops = _with_launch(ops, calls, host_ops)
-    waits = finishes(calls, ops)
+    calls = _list_calls(host_ops, ops)
+    ops = _add_launch(ops, calls, host_ops)
+    waits = list_waits(calls, ops)
     nodes = pl.concat(
-        [_host_nodes(calls, waits), _finish_nodes(waits), _op_nodes(ops, calls, collectives)],
+        [
+            _make_host_nodes(calls, waits),
+            _make_finish_nodes(waits),
+            _make_op_nodes(ops, calls, collectives),
+        ],
         how="diagonal",
         rechunk=True,
     )
-    return _ordered(nodes)
+    return _order_nodes(nodes)
 
 
-def _calls(host_ops: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
+def _list_calls(host_ops: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
     """The outermost API calls of the threads that launch, each with its thread's device.
 
     In order of thread and time.
@@ -69,9 +79,9 @@ def _calls(host_ops: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
         .filter(pl.col("layer").is_in(["runtime", "driver"]))
         .drop("layer")
     )
-    launches = row_of(api.get_column("host_op_id"), ops.get_column("launch_id"))
+    launches = find_rows(api.get_column("host_op_id"), ops.get_column("launch_id"))
     home = (
-        take(api.select(THREAD), launches)
+        take_rows(api.select(THREAD), launches)
         .with_columns(ops.get_column("device_id"))
         .filter(launches.is_not_null())
         .group_by(*THREAD, "device_id")
@@ -81,54 +91,54 @@ def _calls(host_ops: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
         .drop("n")
     )
     reach = pl.col("end_ns").cum_max().shift(1)
-    if home.height == 1 and one_group(api, THREAD):
+    if home.height == 1 and is_one_group(api, THREAD):
         device = home.item(0, "device_id")
         api = api.with_columns(device_id=pl.lit(device, pl.Int64)).sort("start_ns", "host_op_id")
     else:
-        on = telling(THREAD, api, home)
+        on = select_varying(THREAD, api, home)
         api = api.join(
             home.select(*on, "device_id"), on=on, nulls_equal=True, maintain_order="left"
         )
         api = api.sort(*THREAD, "start_ns", "host_op_id", maintain_order=True)
-        reach = reach.over(telling(THREAD, api))
+        reach = reach.over(select_varying(THREAD, api))
     return api.filter((pl.col("start_ns") >= reach).fill_null(value=True))
 
 
-def _with_launch(ops: pl.DataFrame, calls: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
+def _add_launch(ops: pl.DataFrame, calls: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
     """Operations with their outermost call's begin and end, previous operation and gap."""
     span = ["host_op_id", "start_ns", "end_ns"]
-    own = row_of(calls.get_column("host_op_id"), ops.get_column("launch_id"))
+    own = find_rows(calls.get_column("host_op_id"), ops.get_column("launch_id"))
     within = own.is_null() & ops.get_column("launch_id").is_not_null()
     if within.any():  # launches inside another call: that one is what the thread was in
         inner = (
-            take(
+            take_rows(
                 host.select(*THREAD, t="start_ns"),
-                row_of(host.get_column("host_op_id"), ops.get_column("launch_id")),
+                find_rows(host.get_column("host_op_id"), ops.get_column("launch_id")),
             )
             .with_columns(row=pl.int_range(pl.len()))
             .filter(within)
         )
-        outer = latest(inner, "t", calls, "start_ns", THREAD)
+        outer = find_latest(inner, "t", calls, "start_ns", THREAD)
         own = own.scatter(inner.get_column("row"), outer)
-    found = take(calls.select(span), own).rename(
+    found = take_rows(calls.select(span), own).rename(
         {"host_op_id": "call_id", "start_ns": "call_ns", "end_ns": "call_end_ns"}
     )
     by_time = ("start_ns", "end_ns", "device_op_id")
     ops = ops.hstack(found).sort(by_time, maintain_order=True)
-    stream, _ = numbered(ops, LANE)
-    before = _row_before(stream)
+    stream, _ = number_groups(ops, LANE)
+    before = _find_row_before(stream)
     names = {"end_ns": "prev_end_ns", "device_op_id": "prev_id", "call_id": "prev_call"}
-    previous = take(ops.select(*names), before).rename(names)
+    previous = take_rows(ops.select(*names), before).rename(names)
     return ops.hstack(previous).with_columns(first=pl.col("call_id").is_first_distinct())
 
 
-def _row_before(group: pl.Series) -> pl.Series:
+def _find_row_before(group: pl.Series) -> pl.Series:
     """For each row the one before it that has the same value, or null."""
     rows = group.alias("group").to_frame().with_columns(row=pl.int_range(pl.len()))
     return rows.select(pl.col("row").shift(1).over("group")).to_series()
 
 
-def _host_nodes(calls: pl.DataFrame, finishes: pl.DataFrame) -> pl.DataFrame:
+def _make_host_nodes(calls: pl.DataFrame, finishes: pl.DataFrame) -> pl.DataFrame:
     """The begin of every call, behind the call that ended last on its device's threads."""
     waits = finishes.select("host_op_id").unique().with_columns(split=pl.lit(value=True))
     calls = calls.join(waits, on="host_op_id", how="left").with_columns(
@@ -142,8 +152,8 @@ def _host_nodes(calls: pl.DataFrame, finishes: pl.DataFrame) -> pl.DataFrame:
         prev_end="end_ns",
         prev_uid=pl.col("host_op_id") * 4 + pl.when("split").then(FINISH).otherwise(BEGIN),
     )
-    before = latest(calls, "start_ns", ended, "t", chain, ties=["prev_uid"])
-    return calls.hstack(take(ended.select("prev_end", "prev_uid"), before)).select(
+    before = find_latest(calls, "start_ns", ended, "t", chain, ties=["prev_uid"])
+    return calls.hstack(take_rows(ended.select("prev_end", "prev_uid"), before)).select(
         *THREAD,
         "device_id",
         "name",
@@ -158,7 +168,7 @@ def _host_nodes(calls: pl.DataFrame, finishes: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _finish_nodes(finishes: pl.DataFrame) -> pl.DataFrame:
+def _make_finish_nodes(finishes: pl.DataFrame) -> pl.DataFrame:
     """The return of a call that waits."""
     return finishes.unique("host_op_id", keep="last").select(
         *THREAD,
@@ -180,7 +190,9 @@ def _finish_nodes(finishes: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _op_nodes(ops: pl.DataFrame, calls: pl.DataFrame, collectives: pl.DataFrame) -> pl.DataFrame:
+def _make_op_nodes(
+    ops: pl.DataFrame, calls: pl.DataFrame, collectives: pl.DataFrame
+) -> pl.DataFrame:
     """Device operations, behind their stream, their launch and their event."""
     gap, delay = pl.col("start_ns") - pl.col("prev_end_ns"), pl.col("start_ns") - pl.col("call_ns")
     queued = ops.filter((pl.col("call_end_ns") < pl.col("prev_end_ns")) & (gap >= 0))
@@ -190,8 +202,8 @@ def _op_nodes(ops: pl.DataFrame, calls: pl.DataFrame, collectives: pl.DataFrame)
     ops = ops.join(latency, on="kind", how="left").with_columns(
         pl.min_horizontal(pl.col("latency_ns").fill_null(LAUNCH_NS), LAUNCH_NS)
     )
-    ops = ops.join(_events(ops, calls), on="device_op_id", how="left")
-    ops = ops.join(meetings(ops, collectives), on="device_op_id", how="left")
+    ops = ops.join(_find_events(ops, calls), on="device_op_id", how="left")
+    ops = ops.join(match_collectives(ops, collectives), on="device_op_id", how="left")
     same_graph = (pl.col("call_id") == pl.col("prev_call")).fill_null(value=False)
     return ops.select(
         "rank",
@@ -215,9 +227,9 @@ def _op_nodes(ops: pl.DataFrame, calls: pl.DataFrame, collectives: pl.DataFrame)
     )
 
 
-def _events(ops: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
+def _find_events(ops: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
     """For operations launched right behind an event wait: what they waited for."""
-    waits = named(calls, _EVENT_WAIT)
+    waits = match_names(calls, _EVENT_WAIT)
     if not waits.any():
         return pl.DataFrame(
             schema=dict.fromkeys(("device_op_id", "event_id", "event_end"), pl.Int64)
@@ -234,13 +246,13 @@ def _events(ops: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
         event_id="device_op_id",
         event_end="end_ns",
     ).sort("t")
-    at = latest(told, "start_ns", before, "t", ["rank"])
-    earlier = _row_before(before.get_column("rank"))
+    at = find_latest(told, "start_ns", before, "t", ["rank"])
+    earlier = _find_row_before(before.get_column("rank"))
     # The one that ended last is mostly of the own stream: look a few places further back.
     found = []
     for _ in range(4):
         found.append(
-            told.hstack(take(before.drop("rank", "t"), at))
+            told.hstack(take_rows(before.drop("rank", "t"), at))
             .filter(
                 (pl.col("other") != pl.col("stream_id"))
                 | (pl.col("other_device") != pl.col("device_id"))
@@ -251,7 +263,7 @@ def _events(ops: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(found).unique("device_op_id", keep="first", maintain_order=True)
 
 
-def meetings(ops: pl.DataFrame, collectives: pl.DataFrame) -> pl.DataFrame:
+def match_collectives(ops: pl.DataFrame, collectives: pl.DataFrame) -> pl.DataFrame:
     """Which operations of different ranks are one collective, where clocks allow to say so.
 
     Matched by process group and order in it. A collective ends at `meeting_lag_ns` after the last
@@ -298,7 +310,7 @@ def meetings(ops: pl.DataFrame, collectives: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _ordered(nodes: pl.DataFrame) -> pl.DataFrame:
+def _order_nodes(nodes: pl.DataFrame) -> pl.DataFrame:
     """Nodes numbered in order, edges as such numbers, and the residual that each one needs."""
     moment = pl.when(pl.col("kind") == "finish").then("end_ns").otherwise("start_ns")
     given = nodes.select(
@@ -309,7 +321,7 @@ def _ordered(nodes: pl.DataFrame) -> pl.DataFrame:
         "start_ns",
         "end_ns",
     )
-    edges = columns(native_edges(numbers(given), _RECORDING))
+    edges = unpack_columns(native_edges(pack_numbers(given), _RECORDING))
     nodes = nodes.drop("turn", "uid", *(f"{e}_uid" for e in EDGES))
     nodes = nodes[edges.get_column("row")].hstack(edges.drop("row")).with_row_index("node")
     return nodes.select(

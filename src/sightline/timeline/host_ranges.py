@@ -6,34 +6,38 @@ from collections.abc import Callable
 
 import polars as pl
 
-from sightline.algebra.intervals import covered_until
-from sightline.algebra.lookup import Texts, named
+from sightline.algebra.intervals import measure_cover_until
+from sightline.algebra.lookup import Texts, match_names
 from sightline.model.run import Run
-from sightline.timeline.replay import calls_free, think_less
+from sightline.timeline.replay import free_calls, shorten_thinking
 
 _THREAD = ["rank", "pid", "tid"]
 # PyTorch's own name of the wait for a batch, and what people call theirs.
 LOADING = r"(?i)dataloader"
 
 
-def in_ranges(nodes: pl.DataFrame, ranges: pl.DataFrame, by: list[str]) -> pl.Series:
+def measure_in_ranges(nodes: pl.DataFrame, ranges: pl.DataFrame, by: list[str]) -> pl.Series:
     """For each node, how much of the time since the call before it lies in the ranges, ns."""
     if ranges.is_empty():
         return pl.repeat(0, nodes.height, dtype=pl.Int64, eager=True)
     spans = nodes.select(
         *by, until="start_ns", since=pl.col("start_ns") - pl.col("prev_lag_ns").fill_null(0)
     )
-    found = covered_until(spans, "until", ranges, by) - covered_until(spans, "since", ranges, by)
+    found = measure_cover_until(spans, "until", ranges, by) - measure_cover_until(
+        spans, "since", ranges, by
+    )
     return found.clip(lower_bound=0)
 
 
-def loading(nodes: pl.DataFrame, host: pl.DataFrame) -> pl.Series:
+def measure_loading(nodes: pl.DataFrame, host: pl.DataFrame) -> pl.Series:
     """How much of the time before each call its thread spent in a data loader, ns."""
-    ranges = host.filter(named(host, LOADING)).filter(~pl.col("layer").is_in(["runtime", "driver"]))
-    return in_ranges(nodes, ranges, _THREAD)
+    ranges = host.filter(match_names(host, LOADING)).filter(
+        ~pl.col("layer").is_in(["runtime", "driver"])
+    )
+    return measure_in_ranges(nodes, ranges, _THREAD)
 
 
-def usual_ns(nodes: pl.DataFrame) -> int:
+def find_usual_interval(nodes: pl.DataFrame) -> int:
     """The median time between two calls."""
     value = nodes.filter(pl.col("kind") == "call").get_column("prev_lag_ns").median()
     return int(value) if isinstance(value, int | float) else 0
@@ -53,38 +57,38 @@ _COMPILING = (
 
 def is_compiler(names: Texts) -> pl.Series:
     """Which ranges are a compiler at work."""
-    return names.matching(_COMPILING)
+    return names.match(_COMPILING)
 
 
-def compiling(run: Run) -> pl.DataFrame:
+def list_compiler_ranges(run: Run) -> pl.DataFrame:
     """The ranges in which a thread compiled: rank, pid, tid, name, start_ns, end_ns."""
-    ranges, names = said(run)
+    ranges, names = list_ranges(run)
     return ranges.filter(is_compiler(names)).select(
         "rank", "pid", "tid", "name", "start_ns", "end_ns"
     )
 
 
-def not_compiling(
+def remove_compilation(
     nodes: pl.DataFrame,
     ranges: pl.DataFrame,
     gaps: pl.DataFrame,
     calls: Callable[[Texts], pl.Series],
 ) -> pl.DataFrame:
     """The nodes where compilers (`ranges`) beside these gaps take no time, nor such `calls`."""
-    beside = in_ranges(nodes, gaps, ["rank", "device_id"]) > 0
-    thought = in_ranges(nodes, ranges, _THREAD) * beside.cast(pl.Int64)
-    return think_less(calls_free(nodes, calls(Texts(nodes.get_column("name")))), thought)
+    beside = measure_in_ranges(nodes, gaps, ["rank", "device_id"]) > 0
+    thought = measure_in_ranges(nodes, ranges, _THREAD) * beside.cast(pl.Int64)
+    return shorten_thinking(free_calls(nodes, calls(Texts(nodes.get_column("name")))), thought)
 
 
-def said(run: Run) -> tuple[pl.DataFrame, Texts]:
+def list_ranges(run: Run) -> tuple[pl.DataFrame, Texts]:
     """Ranges by what they are, and their names.
 
     A cost that the driver reports of itself goes by its kind.
     """
-    return run.once(_said)
+    return run.once(_list_ranges)
 
 
-def _said(run: Run) -> tuple[pl.DataFrame, Texts]:
+def _list_ranges(run: Run) -> tuple[pl.DataFrame, Texts]:
     host = run.table("host_ops")
     columns = ["host_op_id", "parent_id", *_THREAD, "layer", "start_ns", "end_ns"]
     is_cost = pl.col("layer") == "overhead"

@@ -24,15 +24,15 @@ HOST, LAUNCH, GAP, EVENT, RETURN, UNEXPLAINED = (
 CALL, COMPUTE, COMM, COPY = "host, in a call", "compute", "communication", "copy or fill"
 
 
-def critical_path(nodes: pl.DataFrame, begin_ns: int, end_ns: int) -> pl.DataFrame:
+def trace_critical_path(nodes: pl.DataFrame, begin_ns: int, end_ns: int) -> pl.DataFrame:
     """Pieces of the path in order of time: start_ns, end_ns, part, node. They leave no hole.
 
     The path is cut to `begin_ns` .. `end_ns`; where nothing recorded leads further back, the rest
     is 'not explained'.
     """
-    columns = _lists(nodes)
+    columns = _to_lists(nodes)
     start = columns["start_ns"]
-    last_of = _meeting_ends(nodes)
+    last_of = _find_meeting_ends(nodes)
     inside = nodes.filter(
         ~pl.col("kind").is_in(["call", "finish"]),
         pl.col("end_ns") == end_ns,
@@ -40,7 +40,7 @@ def critical_path(nodes: pl.DataFrame, begin_ns: int, end_ns: int) -> pl.DataFra
     )
     pieces: list[tuple[int, int, str, int]] = []
     if inside.is_empty():
-        return _frame(pieces)
+        return _to_frame(pieces)
     node = int(inside.item(0, "node"))
     reach = end_ns  # everything from here on is explained
     while reach > begin_ns:
@@ -51,11 +51,11 @@ def critical_path(nodes: pl.DataFrame, begin_ns: int, end_ns: int) -> pl.DataFra
             pieces.append((start[first], reach, COMM, node))
             reach, node = start[first], first
             continue
-        part = _own_part(kind, columns["comm"][node])
+        part = _name_own_part(kind, columns["comm"][node])
         if reach > start[node]:
             pieces.append((start[node], reach, part, node))
         reach = start[node]
-        before, at, edge = _binding(columns, node)
+        before, at, edge = _find_binding(columns, node)
         if before is None:
             break
         residual = columns["residual_ns"][node]
@@ -63,16 +63,16 @@ def critical_path(nodes: pl.DataFrame, begin_ns: int, end_ns: int) -> pl.DataFra
             pieces.append((reach - residual, reach, UNEXPLAINED, node))
         reach -= residual
         if reach > at:
-            pieces.append((at, reach, _edge_part(kind, edge), node))
+            pieces.append((at, reach, _name_edge_part(kind, edge), node))
         # A launch leads back to its call's begin, which is where the path then goes on.
         # Operations of one stream may overlap: then the path follows the earlier one from here.
         reach, node = min(at, reach), before
     if reach > begin_ns:
         pieces.append((begin_ns, reach, UNEXPLAINED, node))
-    return _frame(pieces, begin_ns)
+    return _to_frame(pieces, begin_ns)
 
 
-def _frame(pieces: list[tuple[int, int, str, int]], begin_ns: int = 0) -> pl.DataFrame:
+def _to_frame(pieces: list[tuple[int, int, str, int]], begin_ns: int = 0) -> pl.DataFrame:
     frame = pl.DataFrame(
         pieces[::-1],
         schema={"start_ns": pl.Int64, "end_ns": pl.Int64, "part": pl.String, "node": pl.Int64},
@@ -82,7 +82,7 @@ def _frame(pieces: list[tuple[int, int, str, int]], begin_ns: int = 0) -> pl.Dat
     return cut.filter(pl.col("end_ns") > pl.col("start_ns"))
 
 
-def _lists(nodes: pl.DataFrame) -> dict[str, list]:  # type: ignore[type-arg]
+def _to_lists(nodes: pl.DataFrame) -> dict[str, list]:  # type: ignore[type-arg]
     wanted = nodes.select(
         "kind",
         "start_ns",
@@ -100,7 +100,7 @@ def _lists(nodes: pl.DataFrame) -> dict[str, list]:  # type: ignore[type-arg]
     return {c.name: c.to_list() for c in wanted.get_columns()}
 
 
-def _meeting_ends(nodes: pl.DataFrame) -> dict[int, int]:
+def _find_meeting_ends(nodes: pl.DataFrame) -> dict[int, int]:
     """For each collective the member that came last."""
     last = (
         nodes.drop_nulls("meeting")
@@ -110,7 +110,7 @@ def _meeting_ends(nodes: pl.DataFrame) -> dict[int, int]:
     return dict(last.select("meeting", "node").iter_rows())
 
 
-def _binding(c: dict[str, list], node: int) -> tuple[int | None, int, str]:  # type: ignore[type-arg]
+def _find_binding(c: dict[str, list], node: int) -> tuple[int | None, int, str]:  # type: ignore[type-arg]
     """What a node waited for longest, the moment of that, and which edge it is."""
     found: tuple[int, int, int, str] | None = None
     for edge, times in (("wait", "end_ns"), ("launch", "start_ns"), ("prev", "end_ns")):
@@ -124,7 +124,7 @@ def _binding(c: dict[str, list], node: int) -> tuple[int | None, int, str]:  # t
     return (None, 0, "") if found is None else found[1:]
 
 
-def _own_part(kind: str, comm: bool) -> str:
+def _name_own_part(kind: str, comm: bool) -> str:
     if kind in ("call", "finish"):
         return CALL
     if kind in ("memcpy", "memset"):
@@ -132,7 +132,7 @@ def _own_part(kind: str, comm: bool) -> str:
     return COMM if comm else COMPUTE
 
 
-def _edge_part(kind: str, edge: str) -> str:
+def _name_edge_part(kind: str, edge: str) -> str:
     if kind == "call":
         return HOST
     if kind == "finish":
@@ -140,9 +140,9 @@ def _edge_part(kind: str, edge: str) -> str:
     return {"prev": GAP, "launch": LAUNCH, "wait": EVENT}[edge]
 
 
-def slack(nodes: pl.DataFrame) -> pl.Series:
+def compute_slack(nodes: pl.DataFrame) -> pl.Series:
     """How many ns later each node could end without making the end of the run later."""
-    c = _lists(nodes)
+    c = _to_lists(nodes)
     n = nodes.height
     end, start, residual = c["end_ns"], c["start_ns"], c["residual_ns"]
     is_op = (~nodes.get_column("kind").is_in(["call", "finish"])).to_list()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from sightline._native import replay as native_replay
-from sightline.algebra.arrow import columns, numbers
+from sightline.algebra.arrow import pack_numbers, unpack_columns
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Times:
     end: pl.Series
 
 
-def replay(nodes: pl.DataFrame) -> Times:
+def replay_graph(nodes: pl.DataFrame) -> Times:
     """The times that follow from the nodes' edges, lags and lengths."""
     n = nodes.height
     # Edges that are not there lead to node n, which never happens; what starts at a recorded
@@ -42,10 +42,10 @@ def replay(nodes: pl.DataFrame) -> Times:
         meeting=pl.col("meeting").fill_null(-1),
         meeting_lag=pl.col("meeting_lag_ns").fill_null(0),
     )
-    return Times(*columns(native_replay(numbers(given))).get_columns())
+    return Times(*unpack_columns(native_replay(pack_numbers(given))).get_columns())
 
 
-def span_ns(nodes: pl.DataFrame, times: Times, inside: pl.Series) -> int:
+def measure_span(nodes: pl.DataFrame, times: Times, inside: pl.Series) -> int:
     """From the first start to the last end of the operations that count, of the slowest device."""
     spans = (
         nodes.select("rank", "device_id")
@@ -63,7 +63,7 @@ def is_op(nodes: pl.DataFrame) -> pl.Series:
     return ~nodes.get_column("kind").is_in(["call", "finish"])
 
 
-def without_ops(nodes: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
+def remove_ops(nodes: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
     """The nodes with some device operations, their calls, and the waits for them gone."""
     gone = is_op(nodes) & nodes.get_column("ref_id").is_in(ids.implode())
     # A call that launches something else too stays.
@@ -78,12 +78,14 @@ def without_ops(nodes: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
         targets.implode()
     ).fill_null(value=False)
     nothing = gone | own | waits
-    return _emptied(nodes, nothing, cut_lags=gone | waits | (own & is_finish(nodes)), unwait=waits)
+    return _empty_nodes(
+        nodes, nothing, cut_lags=gone | waits | (own & is_finish(nodes)), unwait=waits
+    )
 
 
-def without_waits(nodes: pl.DataFrame, finishes: pl.Series) -> pl.DataFrame:
+def remove_waits(nodes: pl.DataFrame, finishes: pl.Series) -> pl.DataFrame:
     """The nodes where some calls (by mask over their return) wait no longer and cost nothing."""
-    return _emptied(nodes, finishes, cut_lags=finishes, unwait=finishes)
+    return _empty_nodes(nodes, finishes, cut_lags=finishes, unwait=finishes)
 
 
 def is_finish(nodes: pl.DataFrame) -> pl.Series:
@@ -91,7 +93,7 @@ def is_finish(nodes: pl.DataFrame) -> pl.Series:
     return nodes.get_column("kind") == "finish"
 
 
-def _emptied(
+def _empty_nodes(
     nodes: pl.DataFrame, nothing: pl.Series, *, cut_lags: pl.Series, unwait: pl.Series
 ) -> pl.DataFrame:
     """Nodes of no length; where asked without lags of their own, and without waits."""
@@ -110,7 +112,7 @@ def _emptied(
     )
 
 
-def scaled(nodes: pl.DataFrame, factor: pl.Series) -> pl.DataFrame:
+def scale_nodes(nodes: pl.DataFrame, factor: pl.Series) -> pl.DataFrame:
     """The nodes with each length (and transfer) times its factor, where that is not null."""
     length = pl.col("end_ns") - pl.col("start_ns")
     by = pl.lit(factor).fill_null(1.0)
@@ -125,7 +127,7 @@ def scaled(nodes: pl.DataFrame, factor: pl.Series) -> pl.DataFrame:
     )
 
 
-def think_less(nodes: pl.DataFrame, cut: pl.Series) -> pl.DataFrame:
+def shorten_thinking(nodes: pl.DataFrame, cut: pl.Series) -> pl.DataFrame:
     """The nodes with so many ns less between a call and the one before it."""
     less = pl.min_horizontal(pl.lit(cut), pl.col("prev_lag_ns"))
     return nodes.with_columns(
@@ -135,7 +137,9 @@ def think_less(nodes: pl.DataFrame, cut: pl.Series) -> pl.DataFrame:
     )
 
 
-def calls_free(nodes: pl.DataFrame, which: pl.Series) -> pl.DataFrame:
+def free_calls(nodes: pl.DataFrame, which: pl.Series) -> pl.DataFrame:
     """The nodes with some host calls (by mask) that cost nothing and wait for nothing."""
     mine = ~is_op(nodes) & which
-    return _emptied(nodes, mine, cut_lags=mine & is_finish(nodes), unwait=mine & is_finish(nodes))
+    return _empty_nodes(
+        nodes, mine, cut_lags=mine & is_finish(nodes), unwait=mine & is_finish(nodes)
+    )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.intervals import one_group
-from sightline.algebra.latest import latest
-from sightline.algebra.lookup import Texts, take
+from sightline.algebra.intervals import is_one_group
+from sightline.algebra.latest import find_latest
+from sightline.algebra.lookup import Texts, take_rows
 from sightline.timeline.api_calls import allocates, may_wait
 
 # Where a recording's own events do not tell: the return of a wait, see `graph`.
@@ -20,7 +20,7 @@ THREAD = ["rank", "pid", "tid"]
 BEGIN, FINISH, OP = 0, 1, 2
 
 
-def finishes(calls: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
+def list_waits(calls: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
     """Calls that wait: for which operation's end or start, with which lag, at what own cost."""
     names = Texts(calls.get_column("name"))
     allocating = allocates(names)
@@ -37,7 +37,7 @@ def finishes(calls: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
     )
     copies = found.filter("waits_own").with_columns(target="own_id", target_end="own_end")
     blocking = found.filter(pl.col("own_id").is_null())
-    others = _awaited(blocking, ops)
+    others = _find_awaited(blocking, ops)
     every = pl.concat([copies, others.select(copies.columns)]).drop_nulls("target")
     waited = pl.col("target_end") > pl.col("start_ns")
     usual = every.filter(waited).select(pl.col("end_ns") - pl.col("target_end")).to_series()
@@ -64,13 +64,13 @@ def finishes(calls: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
                 tail_ns=pl.when("allocates").then(tail).otherwise(0),
                 by_start=pl.lit(value=False),
             ),
-            _full_queue(calls, ops),
+            _find_full_queue(calls, ops),
         ],
         how="diagonal",
     )
 
 
-def _awaited(blocking: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
+def _find_awaited(blocking: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
     """What a synchronising call waits for: the last to end of what was launched before it.
 
     A stream or event is not always named in a recording: where that operation ended after the
@@ -81,7 +81,7 @@ def _awaited(blocking: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
     launched = called.sort("call_ns", "end_ns")
     reach = pl.col("end_ns").cum_max()
     last = pl.when(pl.col("end_ns") == pl.col("latest")).then("device_op_id").forward_fill()
-    if not one_group(launched, by):
+    if not is_one_group(launched, by):
         reach, last = reach.over(by), last.over(by)
     launched = launched.select(*by, "call_ns", "device_op_id", "end_ns", latest=reach).with_columns(
         latest_id=last
@@ -89,11 +89,11 @@ def _awaited(blocking: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
     ended = called.select(
         *by, t="end_ns", ended="end_ns", ended_id="device_op_id", ended_call="call_ns"
     ).sort("t")
-    before = latest(blocking, "start_ns", launched, "call_ns", by)
-    within = latest(blocking, "end_ns", ended, "t", by)
+    before = find_latest(blocking, "start_ns", launched, "call_ns", by)
+    within = find_latest(blocking, "end_ns", ended, "t", by)
     return (
-        blocking.hstack(take(launched.select("latest", "latest_id"), before))
-        .hstack(take(ended.select("ended", "ended_id", "ended_call"), within))
+        blocking.hstack(take_rows(launched.select("latest", "latest_id"), before))
+        .hstack(take_rows(ended.select("ended", "ended_id", "ended_call"), within))
         .with_columns(known=pl.col("latest") <= pl.col("end_ns"))
         .with_columns(
             target=pl.when("known")
@@ -105,7 +105,7 @@ def _awaited(blocking: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _full_queue(calls: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
+def _find_full_queue(calls: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
     """Launch calls that waited for room in the queue: until an operation of the stream started."""
     launched = ops.drop_nulls("call_ns").sort("call_ns", "device_op_id")
     length = pl.col("call_end_ns") - pl.col("call_ns")
@@ -116,10 +116,10 @@ def _full_queue(calls: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
     # So many are queued if the one that many places ahead had not started at the call.
     ahead = pl.col("start_ns").shift(QUEUE).over(LANE)
     full = launched.filter(length > 2 * usual, ahead > pl.col("call_ns"))
-    room = latest(full, "call_end_ns", ops, "start_ns", LANE)
+    room = find_latest(full, "call_end_ns", ops, "start_ns", LANE)
     found = (
         full.drop("prev_id")
-        .hstack(take(ops.select(freed="start_ns", freed_id="device_op_id"), room))
+        .hstack(take_rows(ops.select(freed="start_ns", freed_id="device_op_id"), room))
         .sort("call_end_ns")
         .filter(pl.col("freed") > pl.col("call_ns"))
         .unique("call_id", keep="first")

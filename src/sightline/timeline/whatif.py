@@ -17,8 +17,8 @@ from sightline.errors import RequestError
 from sightline.model.run import Run
 from sightline.timeline.classes import is_communication
 from sightline.timeline.gains import Gain, replay_gain
-from sightline.timeline.host_ranges import in_ranges
-from sightline.timeline.replay import calls_free, is_op, scaled, think_less, without_ops
+from sightline.timeline.host_ranges import measure_in_ranges
+from sightline.timeline.replay import free_calls, is_op, remove_ops, scale_nodes, shorten_thinking
 
 KINDS = ("kernel", "comm", "memcpy", "memset", "graph", "op", "call", "think")
 _THREAD = ["rank", "pid", "tid"]
@@ -34,7 +34,7 @@ class Wish:
     factor: float  # 0: gone
 
 
-def parse(text: str, *, scale: bool) -> Wish:
+def parse_wish(text: str, *, scale: bool) -> Wish:
     """'kernel:flash.*=0.5' with a factor, or 'memcpy:HtoD' to remove."""
     selector, equals, number = text.rpartition("=") if scale else (text, "", "0")
     kind, colon, pattern = selector.partition(":")
@@ -56,14 +56,14 @@ def parse(text: str, *, scale: bool) -> Wish:
     return Wish(text, kind, pattern, factor)
 
 
-def chosen(run: Run, wish: Wish, nodes: pl.DataFrame) -> pl.Series:
+def select_nodes(run: Run, wish: Wish, nodes: pl.DataFrame) -> pl.Series:
     """Which nodes a wish is about; of `think`, the calls whose time before them it is about."""
     named = pl.col("name").str.contains(wish.pattern)
     if wish.kind in ("call", "think"):
         calls = pl.col("kind").is_in(["call", "finish"])
         if wish.kind == "call":
             return nodes.select(calls & named).to_series()
-        return _thinking(run, wish, nodes) > 0
+        return _measure_thinking(run, wish, nodes) > 0
     device = is_op(nodes)
     if wish.kind == "op":
         return device & nodes.select(named).to_series()
@@ -79,7 +79,7 @@ def chosen(run: Run, wish: Wish, nodes: pl.DataFrame) -> pl.Series:
     return device & nodes.select(mask).to_series()
 
 
-def _thinking(run: Run, wish: Wish, nodes: pl.DataFrame) -> pl.Series:
+def _measure_thinking(run: Run, wish: Wish, nodes: pl.DataFrame) -> pl.Series:
     """How much of the time before each call a wish about the host's time is about, ns."""
     if not wish.pattern:
         lag = nodes.select(pl.when(pl.col("kind") == "call").then("prev_lag_ns")).to_series()
@@ -87,25 +87,25 @@ def _thinking(run: Run, wish: Wish, nodes: pl.DataFrame) -> pl.Series:
     ranges = run.table("host_ops").filter(
         pl.col("name").str.contains(wish.pattern) & ~pl.col("layer").is_in(["runtime", "driver"])
     )
-    return in_ranges(nodes, ranges, _THREAD)
+    return measure_in_ranges(nodes, ranges, _THREAD)
 
 
-def apply(run: Run, wishes: list[Wish], nodes: pl.DataFrame) -> pl.DataFrame:
+def apply_wishes(run: Run, wishes: list[Wish], nodes: pl.DataFrame) -> pl.DataFrame:
     """The nodes with all wishes fulfilled, in the order given."""
     for wish in wishes:
-        mask = chosen(run, wish, nodes)
+        mask = select_nodes(run, wish, nodes)
         if wish.kind == "think":
-            spent = _thinking(run, wish, nodes)
-            nodes = think_less(nodes, (spent * (1 - wish.factor)).round().cast(pl.Int64))
+            spent = _measure_thinking(run, wish, nodes)
+            nodes = shorten_thinking(nodes, (spent * (1 - wish.factor)).round().cast(pl.Int64))
         elif wish.kind == "call" and wish.factor == 0:
-            nodes = calls_free(nodes, mask)
+            nodes = free_calls(nodes, mask)
         elif wish.factor == 0:
-            nodes = without_ops(nodes, nodes.filter(mask).get_column("ref_id"))
+            nodes = remove_ops(nodes, nodes.filter(mask).get_column("ref_id"))
         else:
-            nodes = scaled(nodes, nodes.select(pl.when(mask).then(wish.factor)).to_series())
+            nodes = scale_nodes(nodes, nodes.select(pl.when(mask).then(wish.factor)).to_series())
     return nodes
 
 
-def what_if(run: Run, wishes: list[Wish]) -> Gain:
+def replay_wishes(run: Run, wishes: list[Wish]) -> Gain:
     """The window as recorded and with all wishes fulfilled."""
-    return replay_gain(run, lambda nodes: apply(run, wishes, nodes))
+    return replay_gain(run, lambda nodes: apply_wishes(run, wishes, nodes))

@@ -66,11 +66,11 @@ COCKPIT_CASES = [
 @pytest.mark.skipif(not COCKPIT.is_dir(), reason="needs ../shared/reference beside the checkout")
 @pytest.mark.parametrize(("name", "metrics", "holds", "says"), COCKPIT_CASES)
 def test_clustercockpits_rules_give_the_answer_by_hand(name, metrics, holds, says):
-    (rule,) = forms.load([str(COCKPIT / f"{name}.json")])
+    (rule,) = forms.load_rules([str(COCKPIT / f"{name}.json")])
     found = check.evaluate(rule, {**metrics, "job": JOB})
     assert (rule.form, found.holds) == (forms.COCKPIT, holds)
     if says:
-        assert says in check.filled(rule.hint, found.names)
+        assert says in check.fill_text(rule.hint, found.names)
     # The requirements: a shared job and a short one are none of the rule's.
     for other in ({**JOB, "shared": "multi_user"}, {**JOB, "duration": 600.0}):
         assert check.evaluate(rule, {**metrics, "job": other}).holds is False
@@ -82,7 +82,7 @@ def test_clustercockpits_rules_give_the_answer_by_hand(name, metrics, holds, say
 @pytest.mark.skipif(not COCKPIT.is_dir(), reason="needs ../shared/reference beside the checkout")
 def test_a_folder_of_rules_is_read_whole():
     files = [f for f in COCKPIT.glob("*.json") if f.name != "parameters.json"]
-    assert len(forms.load([str(COCKPIT)])) == len(files) == 5
+    assert len(forms.load_rules([str(COCKPIT)])) == len(files) == 5
 
 
 # --- Puzzle Jobs' form -------------------------------------------------------------------------
@@ -104,7 +104,7 @@ PUZZLE = """{
 def test_puzzle_jobs_form(tmp_path, samples, holds):
     (tmp_path / "low.json").write_text(PUZZLE)
     (tmp_path / "config.json").write_text('{"low_cpu_threshold": 4}')
-    (rule,) = forms.load([str(tmp_path)])
+    (rule,) = forms.load_rules([str(tmp_path)])
     found = check.evaluate(rule, {"cpu_load": {"data": samples}})
     assert (rule.form, rule.tag, found.holds) == (forms.PUZZLE, "low-cpu-load", holds)
     assert found.names["avg_load"] == sum(samples) / 3
@@ -185,7 +185,7 @@ def test_what_a_recording_lacks_is_not_judged(tmp_path, recording, capsys):
 def test_statistics_are_those_of_the_values():
     import polars as pl
 
-    found = facts.statistics(pl.Series([4, None, 2, 9], dtype=pl.Int64))
+    found = facts.describe_column(pl.Series([4, None, 2, 9], dtype=pl.Int64))
     assert found == {
         "avg": 5.0,
         "mean": 5.0,
@@ -199,8 +199,8 @@ def test_statistics_are_those_of_the_values():
         "last": 9.0,
         "data": (4.0, 2.0, 9.0),
     }
-    assert facts.statistics(pl.Series([None], dtype=pl.Float64)) == {"count": 0.0}
-    assert facts.identifier("GPU Power Usage [W]") == "gpu_power_usage_w"
+    assert facts.describe_column(pl.Series([None], dtype=pl.Float64)) == {"count": 0.0}
+    assert facts.make_identifier("GPU Power Usage [W]") == "gpu_power_usage_w"
 
 
 # --- expressions -------------------------------------------------------------------------------
@@ -221,7 +221,7 @@ NAMES = {"x": 4.0, "m": {"avg": 3.0, "data": (1.0, 2.0, 6.0), "limits": {"peak":
     ],
 )  # fmt: skip
 def test_an_expressions_value(text, value):
-    assert expression.parsed(document.Value(text, "f", 1)).value(NAMES) == value
+    assert expression.parse_expression(document.Value(text, "f", 1)).value(NAMES) == value
 
 
 ATTACKS = [
@@ -291,7 +291,7 @@ def test_a_bad_file_is_an_error_with_file_line_and_reason(text, line, why, tmp_p
     path = tmp_path / "bad.yaml"
     path.write_text(text)
     with pytest.raises(InputError) as caught:
-        forms.load([str(path)])
+        forms.load_rules([str(path)])
     assert caught.value.what == f"{path}, line {line}"
     assert why in caught.value.why
 
@@ -321,7 +321,7 @@ def test_a_tag_that_is_taken_is_refused(tmp_path):
         path = tmp_path / "bad.yaml"
         path.write_text(text)
         with pytest.raises(InputError, match=by):
-            forms.load([str(path)])
+            forms.load_rules([str(path)])
 
 
 def test_json_with_tabs_knows_its_lines():

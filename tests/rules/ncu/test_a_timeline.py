@@ -11,6 +11,6 @@ from support.rules import assert_silent
 from support.traces import kernel, opened
 
 
-@pytest.mark.parametrize("name", [n for n in registry.names("rules") if n.startswith("ncu_")])
+@pytest.mark.parametrize("name", [n for n in registry.list_names("rules") if n.startswith("ncu_")])
 def test_silence(name: str, tmp_path: Path) -> None:
     assert_silent(opened(tmp_path, [kernel("k", 0, 100)]), name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.kernel_names import plain_name
+from sightline.algebra.kernel_names import normalize_kernel_name
 from sightline.errors import MissingDataError
 from sightline.model.columns import duration, number, pct, text
 from sightline.model.declare import Analysis
@@ -41,7 +41,7 @@ _KEY = ["key", "grid", "block"]
 
 def run(run: Run) -> pl.DataFrame:
     """One row per name, grid and block; those worth most first, unmatched ones last."""
-    timeline, report = _timeline(run), _report(run)
+    timeline, report = _list_timeline(run), _list_profiled(run)
     if timeline.is_empty():
         raise MissingDataError(
             "the kernels cannot be joined",
@@ -95,7 +95,7 @@ def run(run: Run) -> pl.DataFrame:
     )
 
 
-def _timeline(run: Run) -> pl.DataFrame:
+def _list_timeline(run: Run) -> pl.DataFrame:
     return (
         run.scan("device_ops")
         .filter(pl.col("kind") == "kernel")
@@ -104,18 +104,18 @@ def _timeline(run: Run) -> pl.DataFrame:
             "device_id",
             "name",
             "start_ns",
-            _triple("grid"),
-            _triple("block"),
+            _format_triple("grid"),
+            _format_triple("block"),
             time_ns=pl.col("end_ns") - pl.col("start_ns"),
         )
         .sort("rank", "device_id", "start_ns")
         .collect()
-        .pipe(_keyed)
+        .pipe(_add_keys)
         .with_columns(occurrence=pl.int_range(pl.len()).over("rank", "device_id", *_KEY))
     )
 
 
-def _report(run: Run) -> pl.DataFrame:
+def _list_profiled(run: Run) -> pl.DataFrame:
     light = run.ask("speed_of_light").select(
         "kernel_id",
         limit_pct=pl.max_horizontal("sm_pct", "memory_pct"),
@@ -124,22 +124,22 @@ def _report(run: Run) -> pl.DataFrame:
     return (
         run.scan("profiled_kernels")
         .filter(pl.col("kind") == "kernel")
-        .select("kernel_id", "name", "duration_ns", _triple("grid"), _triple("block"))
+        .select("kernel_id", "name", "duration_ns", _format_triple("grid"), _format_triple("block"))
         .collect()
         .join(light, on="kernel_id", how="left")
-        .pipe(_keyed)
+        .pipe(_add_keys)
         .with_columns(occurrence=pl.int_range(pl.len()).over(_KEY))
     )
 
 
-def _keyed(frame: pl.DataFrame) -> pl.DataFrame:
+def _add_keys(frame: pl.DataFrame) -> pl.DataFrame:
     """With the comparable name, worked out once for each name."""
     names = frame.get_column("name").drop_nulls().unique().to_list()
-    plain = {name: plain_name(name) for name in names}
+    plain = {name: normalize_kernel_name(name) for name in names}
     return frame.with_columns(
         key=pl.col("name").replace_strict(plain, default=None, return_dtype=pl.String)
     )
 
 
-def _triple(what: str) -> pl.Expr:
+def _format_triple(what: str) -> pl.Expr:
     return pl.concat_str([f"{what}_{axis}" for axis in "xyz"], separator="×").alias(what)

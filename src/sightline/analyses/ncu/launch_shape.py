@@ -10,9 +10,9 @@ import polars as pl
 from sightline.model.columns import number, pct, real, size, text
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
-from sightline.roofline.facts import facts
-from sightline.roofline.launch import METRICS, blocks_of, limits_and_launch, threads_of
-from sightline.roofline.occupancy import occupancy
+from sightline.roofline.facts import load_facts
+from sightline.roofline.launch import METRICS, count_blocks, count_threads, read_limits_and_launch
+from sightline.roofline.occupancy import compute_occupancy
 
 _WAVES = "launch__waves_per_multiprocessor"
 
@@ -42,9 +42,9 @@ ANALYSIS = Analysis(
 def run(run: Run) -> pl.DataFrame:
     """One row per profiled kernel."""
     rows = []
-    for f in facts(run, (*METRICS, _WAVES)):
-        blocks, threads, sms = blocks_of(f), threads_of(f), f.device.get("sm_count")
-        known = limits_and_launch(f)
+    for f in load_facts(run, (*METRICS, _WAVES)):
+        blocks, threads, sms = count_blocks(f), count_threads(f), f.device.get("sm_count")
+        known = read_limits_and_launch(f)
         row: dict[str, Any] = {
             "kernel_id": f.row["kernel_id"],
             "name": f.row["name"],
@@ -60,7 +60,7 @@ def run(run: Run) -> pl.DataFrame:
             row["idle_lanes_pct"] = 100 * (1 - threads / (32 * warps))
         if blocks and sms:
             row["idle_sms_pct"] = 100 * max(0, sms - blocks) / sms
-        fit = occupancy(*known).active_blocks if known else 0
+        fit = compute_occupancy(*known).active_blocks if known else 0
         if blocks and sms and fit:
             row |= _waves(blocks, sms * fit) | {"blocks_per_sm": fit}
         rows.append(row)

@@ -9,7 +9,7 @@ import polars as pl
 from sightline.model.columns import number, real, text
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
-from sightline.roofline.facts import Facts, facts
+from sightline.roofline.facts import Facts, load_facts
 
 _HIT = (
     ("l1", "hit rate", "l1tex__t_sector_hit_rate.pct"),
@@ -77,7 +77,7 @@ def run(run: Run) -> pl.DataFrame:
             "value": value,
             "unit": unit,
         }
-        for f in facts(run, _METRICS)
+        for f in load_facts(run, _METRICS)
         for level, quantity, value, unit in _quantities(f)
     ]
     return pl.DataFrame(rows, schema={c.name: c.dtype for c in ANALYSIS.columns})

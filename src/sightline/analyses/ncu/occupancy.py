@@ -9,9 +9,9 @@ import polars as pl
 from sightline.model.columns import number, pct, real, text
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
-from sightline.roofline.facts import facts
-from sightline.roofline.launch import METRICS, limits_and_launch
-from sightline.roofline.occupancy import LIMITERS, occupancy
+from sightline.roofline.facts import load_facts
+from sightline.roofline.launch import METRICS, read_limits_and_launch
+from sightline.roofline.occupancy import LIMITERS, compute_occupancy
 
 _ACHIEVED = "sm__warps_active.avg.pct_of_peak_sustained_active"
 _REPORTED = "sm__maximum_warps_per_active_cycle_pct"
@@ -47,7 +47,7 @@ ANALYSIS = Analysis(
 def run(run: Run) -> pl.DataFrame:
     """One row per profiled kernel."""
     rows = []
-    for f in facts(run, (*METRICS, _ACHIEVED, _REPORTED, _CLUSTER)):
+    for f in load_facts(run, (*METRICS, _ACHIEVED, _REPORTED, _CLUSTER)):
         row: dict[str, Any] = {
             "kernel_id": f.row["kernel_id"],
             "name": f.row["name"],
@@ -55,9 +55,9 @@ def run(run: Run) -> pl.DataFrame:
             "reported_pct": f.get(_REPORTED),
             "cluster_pct": f.get(_CLUSTER),
         }
-        known = limits_and_launch(f)
+        known = read_limits_and_launch(f)
         if known is not None:
-            result = occupancy(*known)
+            result = compute_occupancy(*known)
             row |= {
                 "theoretical_pct": result.pct,
                 "limiter": ", ".join(result.limiters),

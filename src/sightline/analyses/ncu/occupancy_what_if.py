@@ -7,9 +7,9 @@ import polars as pl
 from sightline.model.columns import number, pct, text
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
-from sightline.roofline.facts import facts
-from sightline.roofline.launch import METRICS, limits_and_launch
-from sightline.roofline.occupancy import neighbours, occupancy
+from sightline.roofline.facts import load_facts
+from sightline.roofline.launch import METRICS, read_limits_and_launch
+from sightline.roofline.occupancy import compute_occupancy, list_neighbours
 
 ANALYSIS = Analysis(
     "occupancy_what_if",
@@ -35,12 +35,12 @@ ANALYSIS = Analysis(
 def run(run: Run) -> pl.DataFrame:
     """Up to six rows per profiled kernel."""
     rows = []
-    for f in facts(run, METRICS):
-        known = limits_and_launch(f)
+    for f in load_facts(run, METRICS):
+        known = read_limits_and_launch(f)
         if known is None:
             continue
         limits, launch = known
-        own = occupancy(limits, launch).pct
+        own = compute_occupancy(limits, launch).pct
         rows += [
             {
                 "kernel_id": f.row["kernel_id"],
@@ -52,6 +52,6 @@ def run(run: Run) -> pl.DataFrame:
                 "change_pct": n.pct - own,
                 "limiter": ", ".join(n.limiters),
             }
-            for n in neighbours(limits, launch)
+            for n in list_neighbours(limits, launch)
         ]
     return pl.DataFrame(rows, schema={c.name: c.dtype for c in ANALYSIS.columns})

@@ -7,8 +7,8 @@ import polars as pl
 from sightline.model.columns import duration, number, pct, real, text
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
-from sightline.roofline.facts import facts
-from sightline.roofline.placement import METRICS, PREFIXES, Placement, place
+from sightline.roofline.facts import load_facts
+from sightline.roofline.placement import METRICS, PREFIXES, Placement, place_kernel
 
 _FLOP = "FLOP/s"
 _BYTES = "bytes/s"
@@ -57,7 +57,7 @@ ANALYSIS = Analysis(
 
 def run(run: Run) -> pl.DataFrame:
     """One row per profiled kernel and precision."""
-    placed = [p for f in facts(run, METRICS, PREFIXES) for p in place(f)]
+    placed = [p for f in load_facts(run, METRICS, PREFIXES) for p in place_kernel(f)]
     return pl.DataFrame(
         [_row(p) for p in placed], schema={c.name: c.dtype for c in ANALYSIS.columns}
     )

@@ -7,7 +7,7 @@ import polars as pl
 from sightline.model.columns import duration, number, pct, real, text
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
-from sightline.roofline.facts import facts
+from sightline.roofline.facts import load_facts
 from sightline.roofline.placement import BALANCED_PCT, BUSY_PCT, LATENCY_PCT, MEMORY_PCT, SM_PCT
 
 _DRAM = (
@@ -48,7 +48,7 @@ def run(run: Run) -> pl.DataFrame:
     """One row per profiled kernel."""
     parts = _busiest(run)
     rows = []
-    for f in facts(run, (SM_PCT, MEMORY_PCT, *_DRAM, _L2, _L1, _WAVES)):
+    for f in load_facts(run, (SM_PCT, MEMORY_PCT, *_DRAM, _L2, _L1, _WAVES)):
         sm, memory, waves = f.get(SM_PCT), f.get(MEMORY_PCT), f.get(_WAVES)
         kernel = f.row["kernel_id"]
         rows.append(

@@ -8,7 +8,7 @@ from sightline.errors import MissingDataError, RequestError
 from sightline.model.columns import number, pct, real, text
 from sightline.model.declare import Analysis, Param
 from sightline.model.run import Run
-from sightline.model.stall_classes import stall_class
+from sightline.model.stall_classes import classify_stall
 
 _RATIO = "smsp__average_warps_issue_stalled_"
 _RATIO_END = "_per_issue_active.ratio"
@@ -70,7 +70,7 @@ def run(run: Run, by: str) -> pl.DataFrame:
     return (
         answer.join(names, on="kernel_id", how="left")
         .with_columns(
-            stall_class=pl.col("reason").map_elements(stall_class, return_dtype=pl.String),
+            stall_class=pl.col("reason").map_elements(classify_stall, return_dtype=pl.String),
         )
         .sort("kernel_id", "family", "value", "reason", descending=[False, False, True, False])
     )

@@ -7,8 +7,8 @@ import polars as pl
 from sightline.model.columns import number, pct, real, text
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
-from sightline.roofline.facts import Facts, facts
-from sightline.roofline.placement import METRICS, PREFIXES, place
+from sightline.roofline.facts import Facts, load_facts
+from sightline.roofline.placement import METRICS, PREFIXES, place_kernel
 
 _ELAPSED = tuple(
     f"{name}.avg.pct_of_peak_sustained_elapsed"
@@ -47,7 +47,7 @@ ANALYSIS = Analysis(
 def run(run: Run) -> pl.DataFrame:
     """One row per kernel and input type; a kernel without matrix operations has one row."""
     rows: list[dict[str, object]] = []
-    for f in facts(run, (*METRICS, *_ELAPSED), PREFIXES):
+    for f in load_facts(run, (*METRICS, *_ELAPSED), PREFIXES):
         pipe = f.get(*_ELAPSED)
         base = {
             "kernel_id": f.row["kernel_id"],
@@ -56,7 +56,7 @@ def run(run: Run) -> pl.DataFrame:
             "level": None if pipe is None else _level(pipe),
             "instruction_pct": _share(f),
         }
-        placed = [p for p in place(f) if p.work and p.work.precision.endswith("_tensor")]
+        placed = [p for p in place_kernel(f) if p.work and p.work.precision.endswith("_tensor")]
         rows += [
             {
                 **base,

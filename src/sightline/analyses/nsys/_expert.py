@@ -6,10 +6,10 @@ import polars as pl
 
 from sightline.analyses.nsys._shared import (
     MB,
-    device_rows,
-    limited,
-    memory_kind,
-    session_time,
+    limit_rows,
+    list_device_ops,
+    move_to_session_time,
+    name_memory_kind,
 )
 from sightline.model.columns import Column, number, real, text
 from sightline.model.run import Run
@@ -39,21 +39,21 @@ PLACE = (
 )
 
 
-def called(run: Run, kind: str) -> pl.DataFrame:
+def list_called(run: Run, kind: str) -> pl.DataFrame:
     """Copies or fills whose call was recorded, with `api`, its name, and in session time."""
     calls = run.table("host_ops").select(launch_id="host_op_id", api="name")
-    ops = device_rows(run, kind).join(calls, on="launch_id", maintain_order="left")
-    return session_time(ops, run, "start_ns")
+    ops = list_device_ops(run, kind).join(calls, on="launch_id", maintain_order="left")
+    return move_to_session_time(ops, run, "start_ns")
 
 
-def listed(ops: pl.DataFrame, columns: tuple[Column, ...], rows: int) -> pl.DataFrame:
+def list_longest(ops: pl.DataFrame, columns: tuple[Column, ...], rows: int) -> pl.DataFrame:
     """The longest of these operations, with the columns of COPIES or FILLS."""
     values = {
         "Duration (ns)": pl.col("ns"),
         "Start (ns)": pl.col("start_ns"),
-        "Src Kind": memory_kind("src_kind"),
-        "Dst Kind": memory_kind("dst_kind"),
-        "Memory Kind": memory_kind("dst_kind"),
+        "Src Kind": name_memory_kind("src_kind"),
+        "Dst Kind": name_memory_kind("dst_kind"),
+        "Memory Kind": name_memory_kind("dst_kind"),
         "Bytes (MB)": pl.col("bytes") / MB,
         "PID": pl.col("pid"),
         "Device ID": pl.col("device_id"),
@@ -63,15 +63,15 @@ def listed(ops: pl.DataFrame, columns: tuple[Column, ...], rows: int) -> pl.Data
         "API Name": pl.col("api"),
     }
     longest = ops.sort("ns", "start_ns", "device_op_id", descending=[True, False, False])
-    return limited(longest, rows).select(values[c.name].alias(c.name) for c in columns)
+    return limit_rows(longest, rows).select(values[c.name].alias(c.name) for c in columns)
 
 
-def placed(run: Run) -> tuple[pl.DataFrame, pl.DataFrame]:
+def place_operations(run: Run) -> tuple[pl.DataFrame, pl.DataFrame]:
     """All operations by rank, pid and device, and the window of each: first start to last end.
 
     The window also has `context_id` where there is one only.
     """
-    ops = device_rows(run, "kernel", "memcpy", "memset", "graph").with_columns(
+    ops = list_device_ops(run, "kernel", "memcpy", "memset", "graph").with_columns(
         pl.col("pid").fill_null(-1)
     )
     windows = (

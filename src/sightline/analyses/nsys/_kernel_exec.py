@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.analyses.nsys._shared import api_name, device_rows, session_time, with_kernel_name
+from sightline.analyses.nsys._shared import (
+    add_kernel_name,
+    list_device_ops,
+    move_to_session_time,
+    strip_api_version,
+)
 from sightline.model.run import Run
 
 QUEUE_NOTE = (
@@ -13,13 +18,13 @@ QUEUE_NOTE = (
 )
 
 
-def phases(run: Run, names: str, nvtx_name: int) -> pl.DataFrame:
+def measure_phases(run: Run, names: str, nvtx_name: int) -> pl.DataFrame:
     """Kernels with their launch call: api, api_ns, queue_ns (or null), ns, total_ns, kernel.
 
     Times are the session's. Kernels without a recorded launch call are left out.
     """
     calls = run.table("host_ops").select(
-        api_name().alias("api"),
+        strip_api_version().alias("api"),
         launch_id="host_op_id",
         api_pid="pid",
         tid="tid",
@@ -28,7 +33,7 @@ def phases(run: Run, names: str, nvtx_name: int) -> pl.DataFrame:
     )
     wait = pl.col("start_ns") - pl.col("api_end")
     frame = (
-        with_kernel_name(run, device_rows(run, "kernel"), names, nvtx_name)
+        add_kernel_name(run, list_device_ops(run, "kernel"), names, nvtx_name)
         .join(calls, on="launch_id")
         .with_columns(
             api_ns=pl.col("api_end") - pl.col("api_start"),
@@ -36,4 +41,4 @@ def phases(run: Run, names: str, nvtx_name: int) -> pl.DataFrame:
             total_ns=pl.max_horizontal("api_end", "end_ns") - pl.col("api_start"),
         )
     )
-    return session_time(frame, run, "start_ns", "api_start", "api_end")
+    return move_to_session_time(frame, run, "start_ns", "api_start", "api_end")

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.trees import nearest_ancestor
-from sightline.analyses.nsys._shared import device_rows, nvtx_ranges
+from sightline.algebra.trees import find_nearest_ancestor
+from sightline.analyses.nsys._shared import list_device_ops, list_nvtx_ranges
 from sightline.model.run import Run
 
 
-def annotation_tree(run: Run) -> pl.DataFrame:
+def build_annotation_tree(run: Run) -> pl.DataFrame:
     """Push/pop ranges with `up` (the enclosing range), `level`, `children`; in order of start.
 
     `number` counts them from 1 in that order, `up_number` is that of `up`, and `trail` are the
     numbers from the outermost range to it, ':1:5:6'.
     """
-    ranges = nvtx_ranges(run, kinds=("pushpop",)).sort("start_ns", "host_op_id")
+    ranges = list_nvtx_ranges(run, kinds=("pushpop",)).sort("start_ns", "host_op_id")
     ids = ranges.get_column("host_op_id")
     # Other host ranges may lie between two annotations.
-    up = nearest_ancestor(run.table("host_ops"), ids, ids, itself=False)
+    up = find_nearest_ancestor(run.table("host_ops"), ids, ids, itself=False)
     ranges = ranges.with_columns(
         up.alias("up"), number=pl.int_range(1, pl.len() + 1, dtype=pl.Int64)
     )
@@ -32,10 +32,10 @@ def annotation_tree(run: Run) -> pl.DataFrame:
     ranges = ranges.join(children, on="host_op_id", how="left", maintain_order="left").with_columns(
         pl.col("children", "children_ns").fill_null(0)
     )
-    return _with_trail(ranges)
+    return _add_trail(ranges)
 
 
-def _with_trail(ranges: pl.DataFrame) -> pl.DataFrame:
+def _add_trail(ranges: pl.DataFrame) -> pl.DataFrame:
     """`level` and `trail`, from the roots down, one level at a time."""
     roots = ranges.filter(pl.col("up").is_null()).select(
         "host_op_id", level=pl.lit(0, pl.Int64), trail=pl.format(":{}", "number")
@@ -54,11 +54,11 @@ def _with_trail(ranges: pl.DataFrame) -> pl.DataFrame:
     return ranges.join(pl.concat(found), on="host_op_id", how="left", maintain_order="left")
 
 
-def held(run: Run, ops: pl.DataFrame) -> pl.DataFrame:
+def find_held_ops(run: Run, ops: pl.DataFrame) -> pl.DataFrame:
     """Pairs `host_op_id` (a range) and `device_op_id`: every range around the launch counts."""
     host = run.table("host_ops")
     launches = ops.select("device_op_id", "launch_id").drop_nulls()
-    nested = nvtx_ranges(run, kinds=("pushpop",)).get_column("host_op_id")
+    nested = list_nvtx_ranges(run, kinds=("pushpop",)).get_column("host_op_id")
     parents = host.select("host_op_id", "parent_id")
     marked = nested.to_frame().with_columns(hit=pl.lit(value=True))
     found = [pl.DataFrame(schema={"host_op_id": pl.Int64, "device_op_id": pl.Int64})]
@@ -71,13 +71,13 @@ def held(run: Run, ops: pl.DataFrame) -> pl.DataFrame:
         )
         hits = climbing.join(marked, on="host_op_id", how="semi")
         found.append(hits.select("host_op_id", "device_op_id"))
-    found.append(_held_apart(run, launches, host))
+    found.append(_find_held_apart(run, launches, host))
     return pl.concat(found).sort("host_op_id", "device_op_id")
 
 
-def _held_apart(run: Run, launches: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
+def _find_held_apart(run: Run, launches: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
     """The same for start/end ranges, which lie outside the nesting: by time, on one thread."""
-    ranges = nvtx_ranges(run, kinds=("startend",)).filter(
+    ranges = list_nvtx_ranges(run, kinds=("startend",)).filter(
         pl.col("end_tid").is_null() | (pl.col("end_tid") == pl.col("tid"))
     )
     if ranges.is_empty():
@@ -98,14 +98,14 @@ def _held_apart(run: Run, launches: pl.DataFrame, host: pl.DataFrame) -> pl.Data
     ).select("host_op_id", "device_op_id")
 
 
-def projected(run: Run) -> pl.DataFrame:
+def project_ranges(run: Run) -> pl.DataFrame:
     """Ranges that hold GPU work, with `ops`, `from_ns` and `projected_ns`: its first to its last.
 
     Start/end ranges have level 0 and no place in the stack.
     """
-    work = device_rows(run, "kernel", "memcpy", "memset", "graph")
+    work = list_device_ops(run, "kernel", "memcpy", "memset", "graph")
     spans = (
-        held(run, work)
+        find_held_ops(run, work)
         .join(work.select("device_op_id", op_start="start_ns", op_end="end_ns"), on="device_op_id")
         .group_by("host_op_id")
         .agg(
@@ -114,8 +114,8 @@ def projected(run: Run) -> pl.DataFrame:
             projected_ns=pl.col("op_end").max() - pl.col("op_start").min(),
         )
     )
-    tree = annotation_tree(run)
-    apart = nvtx_ranges(run, kinds=("startend",)).sort("start_ns", "host_op_id")
+    tree = build_annotation_tree(run)
+    apart = list_nvtx_ranges(run, kinds=("startend",)).sort("start_ns", "host_op_id")
     apart = apart.with_columns(
         number=tree.height + pl.int_range(1, pl.len() + 1, dtype=pl.Int64),
         level=pl.lit(0, pl.Int64),

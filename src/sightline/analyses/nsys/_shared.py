@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.lookup import row_of, take
-from sightline.algebra.trees import nearest_ancestor
-from sightline.algebra.window import host_in, starting_in
+from sightline.algebra.lookup import find_rows, take_rows
+from sightline.algebra.trees import find_nearest_ancestor
+from sightline.algebra.window import host_in, select_starting_in
 from sightline.errors import MissingDataError
 from sightline.model.columns import Column, number, pct, real, text
 from sightline.model.declare import Param
@@ -49,7 +49,7 @@ _KINDS = {
 _DIRECTIONS = {"H": "Host", "D": "Device", "A": "Array", "P": "Peer"}
 
 
-def time_sum(count: str, *last: Column) -> tuple[Column, ...]:
+def declare_time_sum(count: str, *last: Column) -> tuple[Column, ...]:
     """Columns of a summary of durations; `count` is what nsys calls the number of rows there."""
     return (
         pct("Time (%)", "Total Time, % of its sum over the rows"),
@@ -64,11 +64,13 @@ def time_sum(count: str, *last: Column) -> tuple[Column, ...]:
     )
 
 
-def summed(frame: pl.DataFrame, count: str, by: list[str], value: str = "ns") -> pl.DataFrame:
+def sum_durations(
+    frame: pl.DataFrame, count: str, by: list[str], value: str = "ns"
+) -> pl.DataFrame:
     """The summary itself, largest total first; `frame` has the columns `by` and `value`."""
     sums = (
         frame.group_by(by)
-        .agg(*statistics(value, ""), pl.len().alias(count))
+        .agg(*describe_column(value, ""), pl.len().alias(count))
         .rename({"Total": "Total Time (ns)"})
         .rename({k: f"{k} (ns)" for k in ("Avg", "Med", "Min", "Max", "StdDev")})
     )
@@ -78,7 +80,7 @@ def summed(frame: pl.DataFrame, count: str, by: list[str], value: str = "ns") ->
     )
 
 
-def statistics(value: str, prefix: str) -> list[pl.Expr]:
+def describe_column(value: str, prefix: str) -> list[pl.Expr]:
     """Total, Avg, Med, Min, Max and StdDev of a column, each name behind a prefix."""
     column = pl.col(value)
     return [
@@ -92,17 +94,17 @@ def statistics(value: str, prefix: str) -> list[pl.Expr]:
     ]
 
 
-def device_rows(run: Run, *kinds: str) -> pl.DataFrame:
+def list_device_ops(run: Run, *kinds: str) -> pl.DataFrame:
     """Device operations of these kinds in the window, with `ns`, their duration."""
     ops = run.table("device_ops")
     if run.window is not None:
-        ops = starting_in(ops, run.ask("windows"))
+        ops = select_starting_in(ops, run.ask("windows"))
     return ops.filter(pl.col("kind").is_in(list(kinds))).with_columns(
         ns=pl.col("end_ns") - pl.col("start_ns")
     )
 
 
-def host_rows(run: Run, *layers: str) -> pl.DataFrame:
+def list_host_ops(run: Run, *layers: str) -> pl.DataFrame:
     """Host ranges of these layers in the window, with `ns`, their duration."""
     host = run.table("host_ops")
     if run.window is not None:
@@ -112,7 +114,7 @@ def host_rows(run: Run, *layers: str) -> pl.DataFrame:
     )
 
 
-def recorded(frame: pl.DataFrame, report: str, what: str, hint: str) -> pl.DataFrame:
+def require_rows(frame: pl.DataFrame, report: str, what: str, hint: str) -> pl.DataFrame:
     """The frame; an error where the recording has nothing of the kind: that is no empty answer."""
     if frame.is_empty():
         raise MissingDataError(
@@ -121,7 +123,7 @@ def recorded(frame: pl.DataFrame, report: str, what: str, hint: str) -> pl.DataF
     return frame
 
 
-def session_time(frame: pl.DataFrame, run: Run, *columns: str) -> pl.DataFrame:
+def move_to_session_time(frame: pl.DataFrame, run: Run, *columns: str) -> pl.DataFrame:
     """The frame with these times as its recording has them, which is what nsys prints."""
     offsets = run.table("recordings").select("recording_id", _offset="clock_offset_ns")
     return (
@@ -131,19 +133,19 @@ def session_time(frame: pl.DataFrame, run: Run, *columns: str) -> pl.DataFrame:
     )
 
 
-def kernel_name(names: str) -> pl.Expr:
+def select_kernel_name(names: str) -> pl.Expr:
     """The kernel's name in the form that was asked for, or the nearest one that there is."""
     first = {"base": "short_name", "mangled": "mangled_name"}.get(names, "name")
     return pl.coalesce(first, "name")
 
 
-def with_kernel_name(run: Run, ops: pl.DataFrame, names: str, nvtx_name: int) -> pl.DataFrame:
+def add_kernel_name(run: Run, ops: pl.DataFrame, names: str, nvtx_name: int) -> pl.DataFrame:
     """Device operations with `kernel`, the name in the form that was asked for.
 
     With `nvtx_name`, "RANGE:NAME" where the launch lies in an NVTX push/pop range (nsys documents
     that the range is put before the name, not what stands between: the colon is ours).
     """
-    ops = ops.with_columns(kernel=kernel_name(names))
+    ops = ops.with_columns(kernel=select_kernel_name(names))
     if not nvtx_name:
         return ops
     host = run.table("host_ops")
@@ -152,8 +154,8 @@ def with_kernel_name(run: Run, ops: pl.DataFrame, names: str, nvtx_name: int) ->
         pl.col("layer").is_in(["annotation", "step"])
         & (pl.col("range_kind").fill_null("pushpop") == "pushpop")
     ).get_column("host_op_id")
-    around = row_of(ids, nearest_ancestor(host, ops.get_column("launch_id"), known))
-    label = take(host.select(around="name"), around)
+    around = find_rows(ids, find_nearest_ancestor(host, ops.get_column("launch_id"), known))
+    label = take_rows(host.select(around="name"), around)
     return ops.hstack(label).with_columns(
         kernel=pl.when(pl.col("around").is_not_null())
         .then(pl.format("{}:{}", "around", "kernel"))
@@ -161,7 +163,7 @@ def with_kernel_name(run: Run, ops: pl.DataFrame, names: str, nvtx_name: int) ->
     )
 
 
-def operation() -> pl.Expr:
+def name_operation() -> pl.Expr:
     """What a copy or fill is called, by its direction; the same for all recordings' formats."""
     kind = pl.col("copy_kind")
     unified = pl.when(kind.str.starts_with("UVM ")).then(pl.lit("Unified ")).otherwise(pl.lit(""))
@@ -178,17 +180,17 @@ def operation() -> pl.Expr:
     )
 
 
-def memory_kind(column: str) -> pl.Expr:
+def name_memory_kind(column: str) -> pl.Expr:
     """A kind of memory as nsys writes it."""
     return pl.col(column).replace_strict(_KINDS, default=None, return_dtype=pl.String)
 
 
-def api_name() -> pl.Expr:
+def strip_api_version() -> pl.Expr:
     """An API call's name without the _v and four digits that nsys leaves out as well."""
     return pl.col("name").str.replace(r"_v\d{4}$", "")
 
 
-def xyz(prefix: str) -> pl.Expr:
+def format_xyz(prefix: str) -> pl.Expr:
     """Three dimensions in one text, as nsys aligns them."""
     return pl.concat_str(
         [pl.col(f"{prefix}_{axis}").cast(pl.String).str.pad_start(4) for axis in "xyz"],
@@ -196,12 +198,12 @@ def xyz(prefix: str) -> pl.Expr:
     )
 
 
-def range_name() -> pl.Expr:
+def name_range() -> pl.Expr:
     """An NVTX range's domain and text; the default domain has no name."""
     return pl.format("{}:{}", pl.col("domain").fill_null(""), "name")
 
 
-def range_style() -> pl.Expr:
+def name_range_style() -> pl.Expr:
     """PushPop or StartEnd. Annotations of other formats nest, as PushPop does."""
     return (
         pl.when(pl.col("range_kind") == "startend")
@@ -215,26 +217,26 @@ UM_HINT = "Record with:  nsys profile --cuda-um-cpu-page-faults=true --cuda-um-g
 NVTX_HINT = "Mark ranges with NVTX, and record with:  nsys profile --trace=cuda,nvtx"
 
 
-def nvtx_ranges(run: Run, *, kinds: tuple[str, ...] = ("pushpop", "startend")) -> pl.DataFrame:
+def list_nvtx_ranges(run: Run, *, kinds: tuple[str, ...] = ("pushpop", "startend")) -> pl.DataFrame:
     """Annotations that are ranges, with `ns`, `Style` and `Range`."""
     return (
-        host_rows(run, "annotation", "step")
+        list_host_ops(run, "annotation", "step")
         .filter(pl.col("range_kind").fill_null("pushpop").is_in(list(kinds)))
-        .with_columns(range_style().alias("Style"), range_name().alias("Range"))
+        .with_columns(name_range_style().alias("Style"), name_range().alias("Range"))
     )
 
 
-def hexadecimal(column: str | pl.Expr) -> pl.Expr:
+def format_address(column: str | pl.Expr) -> pl.Expr:
     """An address as text: 0x7F9C80000000."""
     value = pl.col(column) if isinstance(column, str) else column
     return value.map_elements(lambda v: f"0x{v % 2**64:X}", return_dtype=pl.String)
 
 
-def limited(frame: pl.DataFrame, rows: int) -> pl.DataFrame:
+def limit_rows(frame: pl.DataFrame, rows: int) -> pl.DataFrame:
     """The first rows, or all where none were named."""
     return frame.head(rows) if rows > 0 else frame
 
 
-def name_column(name: str, doc: str) -> Column:
+def declare_name(name: str, doc: str) -> Column:
     """The text that names a row."""
     return text(name, doc, required=True)

@@ -6,7 +6,12 @@ from collections.abc import Callable, Sequence
 
 import polars as pl
 
-from sightline.analyses.nsys._shared import SHARE_NOTE, recorded, summed, time_sum
+from sightline.analyses.nsys._shared import (
+    SHARE_NOTE,
+    declare_time_sum,
+    require_rows,
+    sum_durations,
+)
 from sightline.model.columns import Column
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
@@ -32,8 +37,10 @@ def sum_ranges(
 
     def run(run: Run) -> pl.DataFrame:
         """One row per name, largest total first."""
-        return summed(recorded(ranges(run), name, what, hint).select("ns", *keys), count, keys)
+        return sum_durations(
+            require_rows(ranges(run), name, what, hint).select("ns", *keys), count, keys
+        )
 
-    columns = time_sum(count, *by)
+    columns = declare_time_sum(count, *by)
     notes = (SHARE_NOTE, *notes)
     return Analysis(name, question, columns, needs=("host_ops",), notes=notes), run

@@ -9,14 +9,14 @@ from sightline.analyses.nsys._shared import (
     NVTX_NAME,
     OVERLAP_NOTE,
     SHARE_NOTE,
-    api_name,
-    device_rows,
-    host_rows,
-    name_column,
-    operation,
-    summed,
-    time_sum,
-    with_kernel_name,
+    add_kernel_name,
+    declare_name,
+    declare_time_sum,
+    list_device_ops,
+    list_host_ops,
+    name_operation,
+    strip_api_version,
+    sum_durations,
 )
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
@@ -24,10 +24,10 @@ from sightline.model.run import Run
 ANALYSIS = Analysis(
     "cuda_api_gpu_sum",
     "How long did CUDA API calls and GPU operations take in all? (as nsys stats)",
-    time_sum(
+    declare_time_sum(
         "Instances",
-        name_column("Category", "CUDA_API, CUDA_KERNEL or MEMORY_OPER"),
-        name_column("Operation", "API function, kernel, direction of the copy, or fill"),
+        declare_name("Category", "CUDA_API, CUDA_KERNEL or MEMORY_OPER"),
+        declare_name("Operation", "API function, kernel, direction of the copy, or fill"),
     ),
     params=(NAMES, NVTX_NAME),
     notes=(SHARE_NOTE, OVERLAP_NOTE, "Host and GPU time are added up side by side."),
@@ -37,16 +37,16 @@ ANALYSIS = Analysis(
 def run(run: Run, *, names: str = "demangled", nvtx_name: int = 0) -> pl.DataFrame:
     """One row per call or operation, largest total first."""
     is_kernel = pl.col("kind") == "kernel"
-    rows = device_rows(run, "kernel", "memcpy", "memset")
-    on_device = with_kernel_name(run, rows, names, nvtx_name).select(
+    rows = list_device_ops(run, "kernel", "memcpy", "memset")
+    on_device = add_kernel_name(run, rows, names, nvtx_name).select(
         pl.when(is_kernel)
         .then(pl.lit("CUDA_KERNEL"))
         .otherwise(pl.lit("MEMORY_OPER"))
         .alias("Category"),
-        pl.when(is_kernel).then(pl.col("kernel")).otherwise(operation()).alias("Operation"),
+        pl.when(is_kernel).then(pl.col("kernel")).otherwise(name_operation()).alias("Operation"),
         "ns",
     )
-    calls = host_rows(run, "runtime", "driver").select(
-        pl.lit("CUDA_API").alias("Category"), api_name().alias("Operation"), "ns"
+    calls = list_host_ops(run, "runtime", "driver").select(
+        pl.lit("CUDA_API").alias("Category"), strip_api_version().alias("Operation"), "ns"
     )
-    return summed(pl.concat([on_device, calls]), "Instances", ["Category", "Operation"])
+    return sum_durations(pl.concat([on_device, calls]), "Instances", ["Category", "Operation"])

@@ -7,10 +7,10 @@ import polars as pl
 from sightline.analyses.nsys._shared import (
     API_HINT,
     ROWS,
-    host_rows,
-    limited,
-    recorded,
-    session_time,
+    limit_rows,
+    list_host_ops,
+    move_to_session_time,
+    require_rows,
 )
 from sightline.model.columns import number, text
 from sightline.model.declare import Analysis
@@ -34,13 +34,13 @@ ANALYSIS = Analysis(
 
 def run(run: Run, *, rows: int = 50) -> pl.DataFrame:
     """One row per call, longest first."""
-    waits = recorded(
-        host_rows(run, "runtime", "driver"), "cuda_api_sync", "CUDA API calls", API_HINT
+    waits = require_rows(
+        list_host_ops(run, "runtime", "driver"), "cuda_api_sync", "CUDA API calls", API_HINT
     ).filter(pl.col("name").str.contains(r"^cuda(?:Device|Stream)Synchronize"))
-    ordered = session_time(waits, run, "start_ns").sort(
+    ordered = move_to_session_time(waits, run, "start_ns").sort(
         "ns", "start_ns", "host_op_id", descending=[True, False, False]
     )
-    return limited(ordered, rows).select(
+    return limit_rows(ordered, rows).select(
         pl.col("ns").alias("Duration (ns)"),
         pl.col("start_ns").alias("Start (ns)"),
         pl.col("pid").alias("PID"),

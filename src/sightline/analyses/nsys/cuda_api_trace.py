@@ -6,11 +6,11 @@ import polars as pl
 
 from sightline.analyses.nsys._shared import (
     API_HINT,
-    api_name,
-    host_rows,
-    name_column,
-    recorded,
-    session_time,
+    declare_name,
+    list_host_ops,
+    move_to_session_time,
+    require_rows,
+    strip_api_version,
 )
 from sightline.model.columns import number, text
 from sightline.model.declare import Analysis
@@ -22,7 +22,7 @@ ANALYSIS = Analysis(
     (
         number("Start (ns)", "start, since the session began", "ns"),
         number("Duration (ns)", "duration", "ns"),
-        name_column("Name", "API function"),
+        declare_name("Name", "API function"),
         number("Result", "return value"),
         number("CorrID", "number that ties it to its GPU work"),
         number("Pid", "process"),
@@ -37,10 +37,10 @@ ANALYSIS = Analysis(
 def run(run: Run) -> pl.DataFrame:
     """One row per call, in order of start."""
     threads = run.table("threads").select("rank", "pid", "tid", "thread_name", "priority")
-    calls = recorded(
-        host_rows(run, "runtime", "driver"), "cuda_api_trace", "CUDA API calls", API_HINT
+    calls = require_rows(
+        list_host_ops(run, "runtime", "driver"), "cuda_api_trace", "CUDA API calls", API_HINT
     )
-    calls = session_time(calls, run, "start_ns").join(
+    calls = move_to_session_time(calls, run, "start_ns").join(
         threads.unique(["rank", "pid", "tid"]),
         on=["rank", "pid", "tid"],
         how="left",
@@ -50,7 +50,7 @@ def run(run: Run) -> pl.DataFrame:
     return calls.sort("start_ns", "host_op_id").select(
         pl.col("start_ns").alias("Start (ns)"),
         pl.col("ns").alias("Duration (ns)"),
-        api_name().alias("Name"),
+        strip_api_version().alias("Name"),
         pl.col("return_value").alias("Result"),
         pl.col("correlation_id").alias("CorrID"),
         pl.col("pid").alias("Pid"),

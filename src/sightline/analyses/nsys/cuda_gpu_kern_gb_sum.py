@@ -9,12 +9,12 @@ from sightline.analyses.nsys._shared import (
     NVTX_NAME,
     OVERLAP_NOTE,
     SHARE_NOTE,
-    device_rows,
-    name_column,
-    summed,
-    time_sum,
-    with_kernel_name,
-    xyz,
+    add_kernel_name,
+    declare_name,
+    declare_time_sum,
+    format_xyz,
+    list_device_ops,
+    sum_durations,
 )
 from sightline.model.columns import text
 from sightline.model.declare import Analysis
@@ -23,11 +23,11 @@ from sightline.model.run import Run
 ANALYSIS = Analysis(
     "cuda_gpu_kern_gb_sum",
     "How long did each kernel run, by launch shape? (as nsys stats)",
-    time_sum(
+    declare_time_sum(
         "Instances",
         text("GridXYZ", "blocks in x, y and z"),
         text("BlockXYZ", "threads of a block in x, y and z"),
-        name_column("Name", "kernel"),
+        declare_name("Name", "kernel"),
     ),
     needs=("device_ops",),
     params=(NAMES, NVTX_NAME),
@@ -37,9 +37,9 @@ ANALYSIS = Analysis(
 
 def run(run: Run, *, names: str = "demangled", nvtx_name: int = 0) -> pl.DataFrame:
     """One row per name and shape, largest total first."""
-    kernels = with_kernel_name(run, device_rows(run, "kernel"), names, nvtx_name).with_columns(
+    kernels = add_kernel_name(run, list_device_ops(run, "kernel"), names, nvtx_name).with_columns(
         pl.col("kernel").alias("Name"),
-        xyz("grid").alias("GridXYZ"),
-        xyz("block").alias("BlockXYZ"),
+        format_xyz("grid").alias("GridXYZ"),
+        format_xyz("block").alias("BlockXYZ"),
     )
-    return summed(kernels, "Instances", ["GridXYZ", "BlockXYZ", "Name"])
+    return sum_durations(kernels, "Instances", ["GridXYZ", "BlockXYZ", "Name"])

@@ -9,11 +9,11 @@ from sightline.analyses.nsys._shared import (
     NVTX_NAME,
     OVERLAP_NOTE,
     SHARE_NOTE,
-    device_rows,
-    name_column,
-    summed,
-    time_sum,
-    with_kernel_name,
+    add_kernel_name,
+    declare_name,
+    declare_time_sum,
+    list_device_ops,
+    sum_durations,
 )
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
@@ -21,7 +21,7 @@ from sightline.model.run import Run
 ANALYSIS = Analysis(
     "cuda_gpu_kern_sum",
     "How long did each kernel run in all? (as nsys stats)",
-    time_sum("Instances", name_column("Name", "kernel")),
+    declare_time_sum("Instances", declare_name("Name", "kernel")),
     needs=("device_ops",),
     params=(NAMES, NVTX_NAME),
     notes=(SHARE_NOTE, OVERLAP_NOTE),
@@ -30,6 +30,6 @@ ANALYSIS = Analysis(
 
 def run(run: Run, *, names: str = "demangled", nvtx_name: int = 0) -> pl.DataFrame:
     """One row per name, largest total first."""
-    kernels = with_kernel_name(run, device_rows(run, "kernel"), names, nvtx_name)
+    kernels = add_kernel_name(run, list_device_ops(run, "kernel"), names, nvtx_name)
     kernels = kernels.rename({"kernel": "Name"})
-    return summed(kernels, "Instances", ["Name"])
+    return sum_durations(kernels, "Instances", ["Name"])

@@ -7,11 +7,11 @@ import polars as pl
 from sightline.analyses.nsys._shared import (
     API_HINT,
     MB,
-    device_rows,
-    name_column,
-    operation,
-    recorded,
-    statistics,
+    declare_name,
+    describe_column,
+    list_device_ops,
+    name_operation,
+    require_rows,
 )
 from sightline.model.columns import number, real
 from sightline.model.declare import Analysis
@@ -30,7 +30,7 @@ ANALYSIS = Analysis(
         real("Min (MB)", "smallest", "MB"),
         real("Max (MB)", "largest", "MB"),
         real("StdDev (MB)", "standard deviation of the sample; 0 for a single one", "MB"),
-        name_column("Operation", "direction of the copy, or fill"),
+        declare_name("Operation", "direction of the copy, or fill"),
     ),
     needs=("device_ops",),
     notes=("A megabyte is 10⁶ bytes.",),
@@ -40,14 +40,14 @@ ANALYSIS = Analysis(
 def run(run: Run) -> pl.DataFrame:
     """One row per operation, largest total first."""
     return (
-        recorded(
-            device_rows(run, "memcpy", "memset"),
+        require_rows(
+            list_device_ops(run, "memcpy", "memset"),
             "cuda_gpu_mem_size_sum",
             "copies and no fills",
             API_HINT,
         )
-        .group_by(operation().alias("Operation"))
-        .agg(*statistics("bytes", ""), Count=pl.len())
+        .group_by(name_operation().alias("Operation"))
+        .agg(*describe_column("bytes", ""), Count=pl.len())
         .sort("Total", "Operation", descending=[True, False])
         .with_columns(pl.col(_SIZES) / MB)
         .rename({name: f"{name} (MB)" for name in _SIZES})

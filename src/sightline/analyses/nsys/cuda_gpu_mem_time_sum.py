@@ -8,12 +8,12 @@ from sightline.analyses.nsys._shared import (
     API_HINT,
     OVERLAP_NOTE,
     SHARE_NOTE,
-    device_rows,
-    name_column,
-    operation,
-    recorded,
-    summed,
-    time_sum,
+    declare_name,
+    declare_time_sum,
+    list_device_ops,
+    name_operation,
+    require_rows,
+    sum_durations,
 )
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
@@ -21,7 +21,7 @@ from sightline.model.run import Run
 ANALYSIS = Analysis(
     "cuda_gpu_mem_time_sum",
     "How long did copies and fills take in all? (as nsys stats)",
-    time_sum("Count", name_column("Operation", "direction of the copy, or fill")),
+    declare_time_sum("Count", declare_name("Operation", "direction of the copy, or fill")),
     needs=("device_ops",),
     notes=(SHARE_NOTE, OVERLAP_NOTE),
 )
@@ -29,10 +29,10 @@ ANALYSIS = Analysis(
 
 def run(run: Run) -> pl.DataFrame:
     """One row per operation, largest total first."""
-    moved = recorded(
-        device_rows(run, "memcpy", "memset"),
+    moved = require_rows(
+        list_device_ops(run, "memcpy", "memset"),
         "cuda_gpu_mem_time_sum",
         "copies and no fills",
         API_HINT,
-    ).with_columns(operation().alias("Operation"))
-    return summed(moved, "Count", ["Operation"])
+    ).with_columns(name_operation().alias("Operation"))
+    return sum_durations(moved, "Count", ["Operation"])

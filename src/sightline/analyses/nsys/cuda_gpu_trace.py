@@ -8,12 +8,12 @@ from sightline.analyses.nsys._shared import (
     MB,
     NAMES,
     NVTX_NAME,
-    device_rows,
-    memory_kind,
-    name_column,
-    operation,
-    session_time,
-    with_kernel_name,
+    add_kernel_name,
+    declare_name,
+    list_device_ops,
+    move_to_session_time,
+    name_memory_kind,
+    name_operation,
 )
 from sightline.model.columns import number, real, text
 from sightline.model.declare import Analysis
@@ -47,7 +47,7 @@ ANALYSIS = Analysis(
         number("Ctx", "CUDA context"),
         number("GreenCtx", "green context"),
         number("Strm", "stream"),
-        name_column("Name", "kernel, direction of the copy, or fill"),
+        declare_name("Name", "kernel, direction of the copy, or fill"),
     ),
     needs=("device_ops",),
     params=(NAMES, NVTX_NAME),
@@ -61,13 +61,15 @@ ANALYSIS = Analysis(
 def run(run: Run, *, names: str = "demangled", nvtx_name: int = 0) -> pl.DataFrame:
     """One row per operation, in order of start."""
     devices = run.table("devices").select("rank", "device_id", device_name="name")
-    ops = session_time(device_rows(run, "kernel", "memcpy", "memset"), run, "start_ns").join(
+    ops = move_to_session_time(
+        list_device_ops(run, "kernel", "memcpy", "memset"), run, "start_ns"
+    ).join(
         devices.unique(["rank", "device_id"]),
         on=["rank", "device_id"],
         how="left",
         maintain_order="left",
     )
-    ops = with_kernel_name(run, ops, names, nvtx_name)
+    ops = add_kernel_name(run, ops, names, nvtx_name)
     is_kernel, is_fill = pl.col("kind") == "kernel", pl.col("kind") == "memset"
     return ops.sort("start_ns", "device_op_id").select(
         pl.col("start_ns").alias("Start (ns)"),
@@ -83,13 +85,13 @@ def run(run: Run, *, names: str = "demangled", nvtx_name: int = 0) -> pl.DataFra
         .then(pl.col("bytes") / pl.col("ns") * 1000)
         .alias("Throughput (MB/s)"),
         pl.when(is_fill)
-        .then(memory_kind("dst_kind"))
-        .otherwise(memory_kind("src_kind"))
+        .then(name_memory_kind("dst_kind"))
+        .otherwise(name_memory_kind("src_kind"))
         .alias("SrcMemKd"),
-        pl.when(~is_fill).then(memory_kind("dst_kind")).alias("DstMemKd"),
+        pl.when(~is_fill).then(name_memory_kind("dst_kind")).alias("DstMemKd"),
         pl.format("{} ({})", pl.col("device_name").fill_null("GPU"), "device_id").alias("Device"),
         pl.col("context_id").alias("Ctx"),
         pl.col("green_context_id").alias("GreenCtx"),
         pl.col("stream_id").alias("Strm"),
-        pl.when(is_kernel).then(pl.col("kernel")).otherwise(operation()).alias("Name"),
+        pl.when(is_kernel).then(pl.col("kernel")).otherwise(name_operation()).alias("Name"),
     )

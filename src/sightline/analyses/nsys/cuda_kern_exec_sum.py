@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.analyses.nsys._kernel_exec import QUEUE_NOTE, phases
-from sightline.analyses.nsys._shared import NAMES, NVTX_NAME, name_column, statistics
+from sightline.analyses.nsys._kernel_exec import QUEUE_NOTE, measure_phases
+from sightline.analyses.nsys._shared import NAMES, NVTX_NAME, declare_name, describe_column
 from sightline.model.columns import number, real, text
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
@@ -40,7 +40,7 @@ ANALYSIS = Analysis(
             for s in _STATISTICS
         ),
         text("API Name", "launch call"),
-        name_column("Kernel Name", "kernel"),
+        declare_name("Kernel Name", "kernel"),
     ),
     needs=("device_ops", "host_ops"),
     params=(NAMES, NVTX_NAME),
@@ -51,12 +51,12 @@ ANALYSIS = Analysis(
 def run(run: Run, *, names: str = "demangled", nvtx_name: int = 0) -> pl.DataFrame:
     """One row per thread, device, call and kernel; largest total time first."""
     found = (
-        phases(run, names, nvtx_name)
+        measure_phases(run, names, nvtx_name)
         .group_by([pl.col(column).alias(name) for name, column in _BY.items()])
         .agg(
             pl.len().alias("Count"),
             (pl.col("queue_ns") > 0).sum().alias("QCount"),
-            *(e for p, (column, _) in _PHASES.items() for e in statistics(column, p)),
+            *(e for p, (column, _) in _PHASES.items() for e in describe_column(column, p)),
         )
         .sort("TTotal", *_BY, descending=[True] + [False] * len(_BY), nulls_last=True)
     )

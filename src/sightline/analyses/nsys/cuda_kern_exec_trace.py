@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.analyses.nsys._kernel_exec import QUEUE_NOTE, phases
-from sightline.analyses.nsys._shared import NAMES, NVTX_NAME, name_column, xyz
+from sightline.analyses.nsys._kernel_exec import QUEUE_NOTE, measure_phases
+from sightline.analyses.nsys._shared import NAMES, NVTX_NAME, declare_name, format_xyz
 from sightline.model.columns import number, text
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
@@ -27,7 +27,7 @@ ANALYSIS = Analysis(
         text("API Function", "launch call"),
         text("GridXYZ", "blocks in x, y and z"),
         text("BlockXYZ", "threads of a block in x, y and z"),
-        name_column("Kernel Name", "kernel"),
+        declare_name("Kernel Name", "kernel"),
     ),
     needs=("device_ops", "host_ops"),
     params=(NAMES, NVTX_NAME),
@@ -38,7 +38,7 @@ ANALYSIS = Analysis(
 def run(run: Run, *, names: str = "demangled", nvtx_name: int = 0) -> pl.DataFrame:
     """One row per kernel with a launch call, in order of that call."""
     return (
-        phases(run, names, nvtx_name)
+        measure_phases(run, names, nvtx_name)
         .sort("api_start", "start_ns", "device_op_id")
         .select(
             pl.col("api_start").alias("API Start (ns)"),
@@ -52,8 +52,8 @@ def run(run: Run, *, names: str = "demangled", nvtx_name: int = 0) -> pl.DataFra
             pl.col("tid").alias("TID"),
             pl.col("device_id").alias("DevId"),
             pl.col("api").alias("API Function"),
-            xyz("grid").alias("GridXYZ"),
-            xyz("block").alias("BlockXYZ"),
+            format_xyz("grid").alias("GridXYZ"),
+            format_xyz("block").alias("BlockXYZ"),
             pl.col("kernel").alias("Kernel Name"),
         )
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.analyses.nsys._expert import COPIES, called, listed
+from sightline.analyses.nsys._expert import COPIES, list_called, list_longest
 from sightline.analyses.nsys._shared import ROWS
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
@@ -21,7 +21,7 @@ ANALYSIS = Analysis(
 
 def run(run: Run, *, rows: int = 50) -> pl.DataFrame:
     """One row per operation, longest first."""
-    ops = called(run, "memcpy")
+    ops = list_called(run, "memcpy")
     pageable = (pl.col("src_kind") == "pageable") | (pl.col("dst_kind") == "pageable")
     found = ops.filter(pl.col("api").str.contains(r"^cu(?:da)?Memcpy.*Async") & pageable)
-    return listed(found, COPIES, rows)
+    return list_longest(found, COPIES, rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.analyses.nsys._expert import COPIES, called, listed
+from sightline.analyses.nsys._expert import COPIES, list_called, list_longest
 from sightline.analyses.nsys._shared import ROWS
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
@@ -28,7 +28,7 @@ ANALYSIS = Analysis(
 
 def run(run: Run, *, rows: int = 50) -> pl.DataFrame:
     """One row per operation, longest first."""
-    ops = called(run, "memcpy")
+    ops = list_called(run, "memcpy")
     name = pl.col("api")
     small = (pl.col("copy_kind") == "HtoD") & (pl.col("bytes") <= SMALL_BYTES)
     same_device = pl.col("copy_kind") == "DtoD"
@@ -38,4 +38,4 @@ def run(run: Run, *, rows: int = 50) -> pl.DataFrame:
         & ~small.fill_null(value=False)
         & ~same_device.fill_null(value=False)
     )
-    return listed(found, COPIES, rows)
+    return list_longest(found, COPIES, rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.analyses.nsys._expert import FILLS, called, listed
+from sightline.analyses.nsys._expert import FILLS, list_called, list_longest
 from sightline.analyses.nsys._shared import ROWS
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
@@ -21,11 +21,11 @@ ANALYSIS = Analysis(
 
 def run(run: Run, *, rows: int = 50) -> pl.DataFrame:
     """One row per operation, longest first."""
-    ops = called(run, "memset")
+    ops = list_called(run, "memset")
     name = pl.col("api")
     found = ops.filter(
         name.str.contains(r"^cu(?:da)?Memset")
         & ~name.str.contains("Async")
         & pl.col("dst_kind").is_in(["pinned", "managed"])
     )
-    return listed(found, FILLS, rows)
+    return list_longest(found, FILLS, rows)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.intervals import gaps
-from sightline.analyses.nsys._expert import PLACE, placed
-from sightline.analyses.nsys._shared import ROWS, limited, session_time
+from sightline.algebra.intervals import find_gaps
+from sightline.analyses.nsys._expert import PLACE, place_operations
+from sightline.analyses.nsys._shared import ROWS, limit_rows, move_to_session_time
 from sightline.model.columns import number
 from sightline.model.declare import Analysis, Param
 from sightline.model.run import Run
@@ -35,7 +35,7 @@ ANALYSIS = Analysis(
 
 def run(run: Run, *, rows: int = 50, gap_ms: int = 500) -> pl.DataFrame:
     """One row per gap, longest first."""
-    ops, windows = placed(run)
+    ops, windows = place_operations(run)
     of_profiler = run.table("host_ops").filter(
         (pl.col("layer") == "overhead") & pl.col("category").str.contains("Profiler")
     )
@@ -44,15 +44,15 @@ def run(run: Run, *, rows: int = 50, gap_ms: int = 500) -> pl.DataFrame:
     )
     busy = pl.concat([ops.select(*_BY, "start_ns", "end_ns"), taken])
     found = (
-        gaps(busy, windows, _BY)
+        find_gaps(busy, windows, _BY)
         .with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
         .filter(pl.col("ns") > gap_ms * 1_000_000)
         .join(windows.select(*_BY, "recording_id", "context_id"), on=_BY)
     )
-    ordered = session_time(found, run, "start_ns").sort(
+    ordered = move_to_session_time(found, run, "start_ns").sort(
         "ns", "start_ns", *_BY, descending=[True] + [False] * (1 + len(_BY))
     )
-    return limited(ordered, rows).select(
+    return limit_rows(ordered, rows).select(
         pl.col("ns").alias("Duration (ns)"),
         pl.col("start_ns").alias("Start (ns)"),
         pl.when(pl.col("pid") >= 0).then("pid").alias("PID"),

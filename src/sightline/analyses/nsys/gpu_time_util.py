@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.analyses.nsys._expert import PLACE, placed
-from sightline.analyses.nsys._shared import ROWS, limited, session_time
+from sightline.analyses.nsys._expert import PLACE, place_operations
+from sightline.analyses.nsys._shared import ROWS, limit_rows, move_to_session_time
 from sightline.model.columns import number, pct
 from sightline.model.declare import Analysis, Param
 from sightline.model.run import Run
@@ -37,9 +37,9 @@ ANALYSIS = Analysis(
 
 def run(run: Run, *, rows: int = 50, threshold: int = 50, chunks: int = 30) -> pl.DataFrame:
     """One row per part, least used first."""
-    ops, windows = placed(run)
-    parts = _parts(windows, chunks)
-    used = _used(ops, windows, parts, chunks)
+    ops, windows = place_operations(run)
+    parts = _cut_parts(windows, chunks)
+    used = _measure_used(ops, windows, parts, chunks)
     low = (
         parts.join(used, on=[*_BY, "part"], how="left")
         .with_columns(pl.col("used").fill_null(0), length=pl.col("to") - pl.col("from"))
@@ -56,8 +56,10 @@ def run(run: Run, *, rows: int = 50, threshold: int = 50, chunks: int = 30) -> p
         )
         .with_columns(share=100 * pl.col("used") / (pl.col("to") - pl.col("from")))
     )
-    ordered = session_time(low.with_columns(length=pl.col("to") - pl.col("from")), run, "from")
-    return limited(ordered.sort("share", "from", *_BY), rows).select(
+    ordered = move_to_session_time(
+        low.with_columns(length=pl.col("to") - pl.col("from")), run, "from"
+    )
+    return limit_rows(ordered.sort("share", "from", *_BY), rows).select(
         pl.col("share").alias("In-Use (%)"),
         pl.col("length").alias("Duration (ns)"),
         pl.col("from").alias("Start (ns)"),
@@ -67,7 +69,7 @@ def run(run: Run, *, rows: int = 50, threshold: int = 50, chunks: int = 30) -> p
     )
 
 
-def _parts(windows: pl.DataFrame, chunks: int) -> pl.DataFrame:
+def _cut_parts(windows: pl.DataFrame, chunks: int) -> pl.DataFrame:
     """The windows cut into parts that differ by no more than 1 ns."""
     whole = pl.col("window_end_ns") - pl.col("window_start_ns")
     return (
@@ -81,7 +83,7 @@ def _parts(windows: pl.DataFrame, chunks: int) -> pl.DataFrame:
     )
 
 
-def _used(
+def _measure_used(
     ops: pl.DataFrame, windows: pl.DataFrame, parts: pl.DataFrame, chunks: int
 ) -> pl.DataFrame:
     """Time of the operations in each part."""

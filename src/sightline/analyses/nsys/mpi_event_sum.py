@@ -7,10 +7,10 @@ import polars as pl
 from sightline.analyses.nsys._shared import (
     MPI_SOURCES,
     SHARE_NOTE,
-    host_rows,
-    name_column,
-    summed,
-    time_sum,
+    declare_name,
+    declare_time_sum,
+    list_host_ops,
+    sum_durations,
 )
 from sightline.model.columns import text
 from sightline.model.declare import Analysis
@@ -19,10 +19,10 @@ from sightline.model.run import Run
 ANALYSIS = Analysis(
     "mpi_event_sum",
     "How long did the MPI calls take in all? (as nsys stats)",
-    time_sum(
+    declare_time_sum(
         "Instances",
         text("Source", "p2p, collectives, startwait or other"),
-        name_column("Name", "MPI function"),
+        declare_name("Name", "MPI function"),
     ),
     needs=("mpi_events",),
     notes=(SHARE_NOTE,),
@@ -34,5 +34,5 @@ def run(run: Run) -> pl.DataFrame:
     kinds = run.table("mpi_events").select(
         "host_op_id", pl.col("kind").replace_strict(MPI_SOURCES, default=None).alias("Source")
     )
-    calls = host_rows(run, "mpi").join(kinds, on="host_op_id", how="left")
-    return summed(calls.with_columns(Name="name"), "Instances", ["Source", "Name"])
+    calls = list_host_ops(run, "mpi").join(kinds, on="host_op_id", how="left")
+    return sum_durations(calls.with_columns(Name="name"), "Instances", ["Source", "Name"])

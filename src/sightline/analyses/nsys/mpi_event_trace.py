@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.analyses.nsys._shared import host_rows, name_column, session_time
+from sightline.analyses.nsys._shared import declare_name, list_host_ops, move_to_session_time
 from sightline.model.columns import number
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
@@ -16,7 +16,7 @@ ANALYSIS = Analysis(
         number("Start (ns)", "start, since the session began", "ns"),
         number("End (ns)", "end", "ns"),
         number("Duration (ns)", "duration", "ns"),
-        name_column("Event", "MPI function"),
+        declare_name("Event", "MPI function"),
         number("Pid", "process"),
         number("Tid", "thread"),
         number("Tag", "message tag"),
@@ -34,9 +34,9 @@ ANALYSIS = Analysis(
 def run(run: Run) -> pl.DataFrame:
     """One row per call, in order of start."""
     parameters = run.table("mpi_events").drop("rank", "recording_id")
-    calls = host_rows(run, "mpi").join(parameters, on="host_op_id", how="left")
+    calls = list_host_ops(run, "mpi").join(parameters, on="host_op_id", how="left")
     return (
-        session_time(calls, run, "start_ns", "end_ns")
+        move_to_session_time(calls, run, "start_ns", "end_ns")
         .sort("start_ns", "host_op_id")
         .select(
             pl.col("start_ns").alias("Start (ns)"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.analyses.nsys._shared import host_rows, name_column, statistics
+from sightline.analyses.nsys._shared import declare_name, describe_column, list_host_ops
 from sightline.model.columns import number, real, text
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
@@ -23,7 +23,7 @@ ANALYSIS = Analysis(
         number("Max (B)", "largest", "bytes"),
         real("StdDev (B)", "standard deviation of the sample; 0 for a single one", "bytes"),
         text("Source", "p2p, coll_send or coll_recv"),
-        name_column("Name", "MPI function"),
+        declare_name("Name", "MPI function"),
     ),
     needs=("mpi_events",),
 )
@@ -31,7 +31,7 @@ ANALYSIS = Analysis(
 
 def run(run: Run) -> pl.DataFrame:
     """One row per function and side, largest volume first."""
-    calls = host_rows(run, "mpi").select("host_op_id", Name="name")
+    calls = list_host_ops(run, "mpi").select("host_op_id", Name="name")
     sizes = (
         run.table("mpi_events")
         .join(calls, on="host_op_id")
@@ -41,7 +41,7 @@ def run(run: Run) -> pl.DataFrame:
     )
     return (
         sizes.group_by("Source", "Name")
-        .agg(*statistics("size", ""), pl.len().alias("Instances"))
+        .agg(*describe_column("size", ""), pl.len().alias("Instances"))
         .sort("Total", "Source", "Name", descending=[True, False, False])
         .rename(
             {"Total": "Total Message Volume (B)"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.analyses.nsys._shared import name_column, session_time
+from sightline.analyses.nsys._shared import declare_name, move_to_session_time
 from sightline.errors import MissingDataError
 from sightline.model.columns import number, real, text
 from sightline.model.declare import Analysis, Param
@@ -19,7 +19,7 @@ ANALYSIS = Analysis(
         number("Duration (ns)", "duration", "ns"),
         real("Send wait rate", "ticks per ms that data waited to be sent", "ticks/ms"),
         text("GUID", "identity of the card; only kept when asked for"),
-        name_column("Name", "card and port"),
+        declare_name("Name", "card and port"),
     ),
     needs=("counters",),
     # nsys stats --help-reports=network_congestion, 2026.2
@@ -45,7 +45,7 @@ def run(run: Run, *, ticks_threshold: int = 10_000) -> pl.DataFrame:
         .otherwise(pl.when(length > 0).then(pl.col("value") / (length / 1_000_000)))
     )
     return (
-        session_time(waits.with_columns(rate=rate), run, "from_ns", "time_ns")
+        move_to_session_time(waits.with_columns(rate=rate), run, "from_ns", "time_ns")
         .filter(pl.col("rate") > ticks_threshold)
         .sort("from_ns", "source")
         .select(

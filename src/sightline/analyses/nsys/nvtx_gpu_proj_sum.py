@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.analyses.nsys._projection import projected
+from sightline.analyses.nsys._projection import project_ranges
 from sightline.analyses.nsys._shared import (
     NVTX_HINT,
-    name_column,
-    nvtx_ranges,
-    recorded,
-    statistics,
+    declare_name,
+    describe_column,
+    list_nvtx_ranges,
+    require_rows,
 )
 from sightline.model.columns import number, real, text
 from sightline.model.declare import Analysis
@@ -20,7 +20,7 @@ ANALYSIS = Analysis(
     "nvtx_gpu_proj_sum",
     "How long did the GPU work of the annotated ranges take? (as nsys stats)",
     (
-        name_column("Range", "domain and text of the range"),
+        declare_name("Range", "domain and text of the range"),
         text("Style", "PushPop or StartEnd"),
         number("Total Proj Time (ns)", "sum of the projected durations", "ns"),
         number("Total Range Time (ns)", "sum of the ranges' own durations", "ns"),
@@ -46,12 +46,12 @@ _STATISTICS = ("Avg", "Med", "Min", "Max", "StdDev")
 
 def run(run: Run) -> pl.DataFrame:
     """One row per range, largest projected total first."""
-    recorded(nvtx_ranges(run), "nvtx_gpu_proj_sum", "annotated ranges", NVTX_HINT)
+    require_rows(list_nvtx_ranges(run), "nvtx_gpu_proj_sum", "annotated ranges", NVTX_HINT)
     return (
-        projected(run)
+        project_ranges(run)
         .group_by("Range", "Style")
         .agg(
-            *statistics("projected_ns", ""),
+            *describe_column("projected_ns", ""),
             pl.col("ns").sum().alias("Total Range Time (ns)"),
             pl.len().alias("Range Instances"),
             pl.col("ops").sum().alias("Total GPU Ops"),

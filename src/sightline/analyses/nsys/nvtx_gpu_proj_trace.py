@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.analyses.nsys._projection import projected
+from sightline.analyses.nsys._projection import project_ranges
 from sightline.analyses.nsys._shared import (
     NVTX_HINT,
-    name_column,
-    nvtx_ranges,
-    recorded,
-    session_time,
+    declare_name,
+    list_nvtx_ranges,
+    move_to_session_time,
+    require_rows,
 )
 from sightline.model.columns import number, text
 from sightline.model.declare import Analysis
@@ -20,7 +20,7 @@ ANALYSIS = Analysis(
     "nvtx_gpu_proj_trace",
     "When did the GPU work that each annotated range launched run? (as nsys stats)",
     (
-        name_column("Name", "domain and text of the range"),
+        declare_name("Name", "domain and text of the range"),
         number("Projected Start (ns)", "start of its first GPU operation", "ns"),
         number("Projected Duration (ns)", "from there to the end of its last one", "ns"),
         number("Orig Start (ns)", "start of the range itself, since the session began", "ns"),
@@ -45,8 +45,8 @@ ANALYSIS = Analysis(
 
 def run(run: Run) -> pl.DataFrame:
     """One row per range that launched GPU work, in order of its first operation."""
-    recorded(nvtx_ranges(run), "nvtx_gpu_proj_trace", "annotated ranges", NVTX_HINT)
-    return session_time(projected(run), run, "start_ns", "from_ns").select(
+    require_rows(list_nvtx_ranges(run), "nvtx_gpu_proj_trace", "annotated ranges", NVTX_HINT)
+    return move_to_session_time(project_ranges(run), run, "start_ns", "from_ns").select(
         pl.col("Range").alias("Name"),
         pl.col("from_ns").alias("Projected Start (ns)"),
         pl.col("projected_ns").alias("Projected Duration (ns)"),

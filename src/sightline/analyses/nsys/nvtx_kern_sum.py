@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.analyses.nsys._projection import held
+from sightline.analyses.nsys._projection import find_held_ops
 from sightline.analyses.nsys._shared import (
     NAMES,
     NVTX_HINT,
-    device_rows,
-    kernel_name,
-    name_column,
-    nvtx_ranges,
-    recorded,
-    statistics,
+    declare_name,
+    describe_column,
+    list_device_ops,
+    list_nvtx_ranges,
+    require_rows,
+    select_kernel_name,
 )
 from sightline.model.columns import number, real, text
 from sightline.model.declare import Analysis
@@ -26,7 +26,7 @@ ANALYSIS = Analysis(
     "nvtx_kern_sum",
     "Which kernels did each annotated range launch? (as nsys stats)",
     (
-        name_column("NVTX Range", "domain and text of the range"),
+        declare_name("NVTX Range", "domain and text of the range"),
         text("Style", "PushPop or StartEnd"),
         number("PID", "process"),
         number("TID", "thread"),
@@ -38,7 +38,7 @@ ANALYSIS = Analysis(
         number("Min (ns)", "shortest", "ns"),
         number("Max (ns)", "longest", "ns"),
         real("StdDev (ns)", "standard deviation of the sample; 0 for a single one", "ns"),
-        name_column("Kernel Name", "kernel"),
+        declare_name("Kernel Name", "kernel"),
     ),
     needs=("device_ops", "host_ops"),
     params=(NAMES,),
@@ -48,17 +48,19 @@ ANALYSIS = Analysis(
 
 def run(run: Run, *, names: str = "demangled") -> pl.DataFrame:
     """One row per range, thread and kernel; largest total first."""
-    kernels = device_rows(run, "kernel").with_columns(kernel_name(names).alias("Kernel Name"))
-    ranges = recorded(nvtx_ranges(run), "nvtx_kern_sum", "annotated ranges", NVTX_HINT).select(
-        "host_op_id", "Style", pl.col("Range").alias("NVTX Range"), PID="pid", TID="tid"
+    kernels = list_device_ops(run, "kernel").with_columns(
+        select_kernel_name(names).alias("Kernel Name")
     )
+    ranges = require_rows(
+        list_nvtx_ranges(run), "nvtx_kern_sum", "annotated ranges", NVTX_HINT
+    ).select("host_op_id", "Style", pl.col("Range").alias("NVTX Range"), PID="pid", TID="tid")
     return (
-        held(run, kernels)
+        find_held_ops(run, kernels)
         .join(ranges, on="host_op_id")
         .join(kernels.select("device_op_id", "Kernel Name", "ns"), on="device_op_id")
         .group_by(_BY)
         .agg(
-            *statistics("ns", ""),
+            *describe_column("ns", ""),
             pl.col("host_op_id").n_unique().alias("NVTX Inst"),
             pl.len().alias("Kern Inst"),
         )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from sightline.analyses.nsys._shared import NVTX_HINT, name_column, nvtx_ranges
+from sightline.analyses.nsys._shared import NVTX_HINT, declare_name, list_nvtx_ranges
 from sightline.analyses.nsys._sums import sum_ranges
 
 ANALYSIS, run = sum_ranges(
     "nvtx_pushpop_sum",
     "How long did the push/pop ranges take in all? (as nsys stats)",
-    lambda run: nvtx_ranges(run, kinds=("pushpop",)),
-    by=[name_column("Range", "domain and text of the range")],
+    lambda run: list_nvtx_ranges(run, kinds=("pushpop",)),
+    by=[declare_name("Range", "domain and text of the range")],
     count="Instances",
     what="push/pop ranges",
     hint=NVTX_HINT,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.analyses.nsys._projection import annotation_tree
+from sightline.analyses.nsys._projection import build_annotation_tree
 from sightline.analyses.nsys._shared import (
     NVTX_HINT,
-    name_column,
-    recorded,
-    session_time,
+    declare_name,
+    move_to_session_time,
+    require_rows,
 )
 from sightline.model.columns import number, text
 from sightline.model.declare import Analysis
@@ -24,7 +24,7 @@ ANALYSIS = Analysis(
         number("Duration (ns)", "duration", "ns"),
         number("DurChild (ns)", "duration of the ranges directly inside", "ns"),
         number("DurNonChild (ns)", "duration without them", "ns"),
-        name_column("Name", "domain and text"),
+        declare_name("Name", "domain and text"),
         number("PID", "process"),
         number("TID", "thread"),
         number("Lvl", "ranges around it"),
@@ -40,8 +40,10 @@ ANALYSIS = Analysis(
 
 def run(run: Run) -> pl.DataFrame:
     """One row per range, in order of start."""
-    return session_time(
-        recorded(annotation_tree(run), "nvtx_pushpop_trace", "push/pop ranges", NVTX_HINT),
+    return move_to_session_time(
+        require_rows(
+            build_annotation_tree(run), "nvtx_pushpop_trace", "push/pop ranges", NVTX_HINT
+        ),
         run,
         "start_ns",
         "end_ns",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from sightline.analyses.nsys._shared import host_rows, name_column
+from sightline.analyses.nsys._shared import declare_name, list_host_ops
 from sightline.analyses.nsys._sums import sum_ranges
 
 ANALYSIS, run = sum_ranges(
     "openmp_sum",
     "How long did OpenMP events take in all? (as nsys stats)",
-    lambda run: host_rows(run, "openmp").rename({"name": "Name"}),
-    by=[name_column("Name", "event")],
+    lambda run: list_host_ops(run, "openmp").rename({"name": "Name"}),
+    by=[declare_name("Name", "event")],
     count="Count",
     what="OpenMP events",
     hint="Record with:  nsys profile --trace=cuda,openmp",

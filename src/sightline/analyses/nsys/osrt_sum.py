@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.analyses.nsys._shared import host_rows, name_column
+from sightline.analyses.nsys._shared import declare_name, list_host_ops
 from sightline.analyses.nsys._sums import sum_ranges
 from sightline.model.run import Run
 
 
 def list_calls(run: Run) -> pl.DataFrame:
     """Calls, without the marks of where the profiler began and ended to trace them."""
-    rows = host_rows(run, "os").filter(pl.col("range_kind").is_null())
+    rows = list_host_ops(run, "os").filter(pl.col("range_kind").is_null())
     return rows.rename({"name": "Name"})
 
 
@@ -19,7 +19,7 @@ ANALYSIS, run = sum_ranges(
     "osrt_sum",
     "How long did calls to the operating system take in all? (as nsys stats)",
     list_calls,
-    by=[name_column("Name", "function")],
+    by=[declare_name("Name", "function")],
     count="Num Calls",
     what="operating system calls",
     hint="Record with:  nsys profile --trace=cuda,nvtx,osrt",

@@ -7,10 +7,10 @@ import polars as pl
 from sightline.analyses.nsys._shared import (
     MB,
     UM_HINT,
-    device_rows,
-    hexadecimal,
-    limited,
-    recorded,
+    format_address,
+    limit_rows,
+    list_device_ops,
+    require_rows,
 )
 from sightline.model.columns import number, real, text
 from sightline.model.declare import Analysis, Param
@@ -34,7 +34,7 @@ ANALYSIS = Analysis(
 
 def run(run: Run, *, rows: int = 10) -> pl.DataFrame:
     """One row per address, most bytes moved first, then most faults."""
-    moved = device_rows(run, "memcpy").filter(
+    moved = list_device_ops(run, "memcpy").filter(
         pl.col("copy_kind").is_in(["UVM HtoD", "UVM DtoH"]) & pl.col("address").is_not_null()
     )
     to_device, to_host = (pl.col("copy_kind") == kind for kind in ("UVM HtoD", "UVM DtoH"))
@@ -51,7 +51,7 @@ def run(run: Run, *, rows: int = 10) -> pl.DataFrame:
             gpu=pl.col("count").filter(pl.col("side") == "gpu").sum(),
         )
     )
-    both = recorded(
+    both = require_rows(
         sizes.join(faults, on="address", how="full", coalesce=True),
         "um_sum",
         "unified memory that moved or faulted",
@@ -60,8 +60,8 @@ def run(run: Run, *, rows: int = 10) -> pl.DataFrame:
     total = pl.col("to_device").fill_null(0) + pl.col("to_host").fill_null(0)
     count = pl.col("cpu").fill_null(0) + pl.col("gpu").fill_null(0)
     ordered = both.sort(total, count, "address", descending=[True, True, False])
-    return limited(ordered, rows).select(
-        hexadecimal("address").alias("Virtual Address"),
+    return limit_rows(ordered, rows).select(
+        format_address("address").alias("Virtual Address"),
         (pl.col("to_device") / MB).alias("HtoD Migration Size (MB)"),
         (pl.col("to_host") / MB).alias("DtoH Migration Size (MB)"),
         pl.col("cpu").alias("CPU Page Faults"),

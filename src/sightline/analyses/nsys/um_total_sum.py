@@ -7,9 +7,9 @@ import polars as pl
 from sightline.analyses.nsys._shared import (
     MB,
     UM_HINT,
-    device_rows,
-    hexadecimal,
-    recorded,
+    format_address,
+    list_device_ops,
+    require_rows,
 )
 from sightline.model.columns import number, real, text
 from sightline.model.declare import Analysis
@@ -32,9 +32,9 @@ ANALYSIS = Analysis(
 
 def run(run: Run) -> pl.DataFrame:
     """One row."""
-    moved = device_rows(run, "memcpy").filter(pl.col("copy_kind").str.starts_with("UVM "))
+    moved = list_device_ops(run, "memcpy").filter(pl.col("copy_kind").str.starts_with("UVM "))
     faults = run.table("page_faults")
-    addresses = recorded(
+    addresses = require_rows(
         pl.concat([moved.select("address"), faults.select("address")]),
         "um_total_sum",
         "unified memory that moved or faulted",
@@ -53,6 +53,6 @@ def run(run: Run) -> pl.DataFrame:
         bytes_of("UVM DtoH").alias("Total DtoH Migration Size (MB)"),
         pl.lit(faults_of("cpu")).alias("Total CPU Page Faults"),
         pl.lit(faults_of("gpu")).alias("Total GPU PageFaults"),
-        hexadecimal(pl.lit(low, pl.Int64)).alias("Minimum Virtual Address"),
-        hexadecimal(pl.lit(high, pl.Int64)).alias("Maximum Virtual Address"),
+        format_address(pl.lit(low, pl.Int64)).alias("Minimum Virtual Address"),
+        format_address(pl.lit(high, pl.Int64)).alias("Maximum Virtual Address"),
     )

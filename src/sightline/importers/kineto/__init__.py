@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from sightline.errors import DamagedError
 from sightline.importers.kineto.reading import Reading
-from sightline.importers.kineto.tables import build
+from sightline.importers.kineto.tables import build_tables
 from sightline.model.declare import Imported, Importer, ImportOptions
 from sightline.model.source import Source
 
@@ -50,4 +50,4 @@ def read(source: Source, options: ImportOptions) -> Imported:
             why=f"it is JSON but not a trace: none of its {count:,} items is an event",
             hint="sightline formats  lists what can be read.",
         )
-    return build(reading.trace, counted, reading.header, reading.quality, options)
+    return build_tables(reading.trace, counted, reading.header, reading.quality, options)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from sightline._native import Counted, Facts
 
 
-def checks(counted: Counted, facts: Facts) -> list[Quality]:
+def check_quality(counted: Counted, facts: Facts) -> list[Quality]:
     """All limits that show in what was counted, and in the tables."""
     found: list[Quality] = []
     if facts["without_device"]:

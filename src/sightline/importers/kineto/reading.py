@@ -15,7 +15,7 @@ from typing import Any
 
 from sightline._native import Trace
 from sightline.errors import DamagedError, InputError
-from sightline.importers.kineto.strict import strict
+from sightline.importers.kineto.strict import reject_nonstandard
 from sightline.model.cache_folder import find_cache_folder
 from sightline.model.declare import Quality
 from sightline.model.source import Source
@@ -138,7 +138,7 @@ class Reading:
         """Read one item that the compiled reader refused. False where nothing follows."""
         at = self.trace.position
         try:
-            item = strict(self._value())
+            item = reject_nonstandard(self._value())
             if item is None or self.trace.add(item):
                 return True
         except ValueError:

@@ -25,7 +25,7 @@ _TEXTS = (
 )
 
 
-def strict(event: Any) -> bytes | None:
+def reject_nonstandard(event: Any) -> bytes | None:
     """The event as JSON that the compiled reader takes; the text of null for what is no event."""
     if not isinstance(event, dict):
         return b"null"

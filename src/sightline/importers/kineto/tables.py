@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from sightline.algebra.arrow import columns
+from sightline.algebra.arrow import unpack_columns
 from sightline.importers.kineto import quality as checks
 from sightline.model import parts
 from sightline.model.declare import Imported, ImportOptions, Quality, Recording
@@ -36,7 +36,7 @@ _ELEMENT_BYTES = {
 }  # fmt: skip
 
 
-def build(
+def build_tables(
     trace: Trace,
     counted: Counted,
     header: dict[str, Any],
@@ -46,7 +46,7 @@ def build(
     """The tables of one trace, with ids from 0, and the facts on the recording."""
     base = _base_ns(header)
     # The code of a text is its place here, counted from 1.
-    texts = columns(trace.texts()).with_row_index("code", offset=1)
+    texts = unpack_columns(trace.texts()).with_row_index("code", offset=1)
     trace.finish(base, _steps(texts, "annotation"), _steps(texts, "op"))
     copies = texts.filter(pl.col("code").is_in(trace.copies())).rows()
     trace.write({code: _copy(pair) for code, pair in copies})
@@ -58,18 +58,20 @@ def build(
             "threads": _threads(counted, facts),
         },
         _recording(counted, facts, header, base, options),
-        [*notes, *checks.checks(counted, facts)],
+        [*notes, *checks.check_quality(counted, facts)],
     )
     for name in _MADE:
         if trace.rows(name) <= parts.ROWS_AT_ONCE:
-            imported.tables[name] = columns(trace.take(name, 0, parts.ROWS_AT_ONCE))
+            imported.tables[name] = unpack_columns(trace.take(name, 0, parts.ROWS_AT_ONCE))
         else:
-            imported.large[name] = parts.in_parts(trace.rows(name), partial(_part, trace, name))
+            imported.large[name] = parts.make_in_parts(
+                trace.rows(name), partial(_part, trace, name)
+            )
     return imported
 
 
 def _part(trace: Trace, name: str, start: int, count: int) -> pl.DataFrame:
-    return columns(trace.take(name, start, count))
+    return unpack_columns(trace.take(name, start, count))
 
 
 def _base_ns(header: dict[str, Any]) -> int:
@@ -109,7 +111,7 @@ def _collectives(trace: Trace, texts: pl.DataFrame) -> pl.DataFrame:
     The op (record_param_comms) is an ancestor of the launch call: the nearest one before it in
     preorder whose subtree holds the call.
     """
-    found = columns(trace.take("collectives", 0, trace.rows("collectives")))
+    found = unpack_columns(trace.take("collectives", 0, trace.rows("collectives")))
     ranks = found.get_column("group_ranks").drop_nulls().unique().to_list()
     listed = pl.DataFrame(
         {"group_ranks": ranks, "_ranks": [_ranks(text) for text in ranks]},
@@ -129,7 +131,7 @@ def _collectives(trace: Trace, texts: pl.DataFrame) -> pl.DataFrame:
     )
     names = texts.filter(is_communication(pl.col("text"))).get_column("code").to_list()
     bare = (
-        columns(trace.launches_of(names))
+        unpack_columns(trace.launches_of(names))
         .join(direct, on="device_op_id", how="anti")
         .sort("launch_id", "device_op_id")
     )

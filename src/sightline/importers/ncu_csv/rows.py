@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from sightline.importers._ncu import MetricRows, device_frame, frame_of
+from sightline.importers._ncu import MetricRows, make_devices, make_frame
 from sightline.importers.ncu_csv.labels import metric_name
 from sightline.importers.ncu_csv.units import parse_number, parse_unit, parse_value
 from sightline.model.declare import Quality
@@ -166,10 +166,10 @@ class KernelRows:
         for kernel in self.kernels:
             kernel.setdefault("duration_ns", None)
         return {
-            "profiled_kernels": frame_of("profiled_kernels", self.kernels),
+            "profiled_kernels": make_frame("profiled_kernels", self.kernels),
             "kernel_metrics": metrics,
-            "vendor_rules": frame_of("vendor_rules", self.rules),
-            "devices": device_frame(self.devices),
+            "vendor_rules": make_frame("vendor_rules", self.rules),
+            "devices": make_devices(self.devices),
         }
 
     def quality(self) -> list[Quality]:

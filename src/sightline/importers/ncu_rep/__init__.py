@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from sightline.errors import DamagedError
-from sightline.importers._ncu import device_frame, frame_of, read_all
+from sightline.importers._ncu import make_devices, make_frame, read_all
 from sightline.importers.ncu_rep import quality
 from sightline.importers.ncu_rep.blocks import MAGIC, Report, read_fields, read_layout
 from sightline.importers.ncu_rep.code import Code
@@ -58,18 +58,18 @@ def read(source: Source, options: ImportOptions) -> Imported:
         )
     return Imported(
         tables={
-            "profiled_kernels": frame_of("profiled_kernels", rows.kernels),
+            "profiled_kernels": make_frame("profiled_kernels", rows.kernels),
             "kernel_metrics": rows.metrics.frame(),
-            "pc_samples": frame_of("pc_samples", rows.samples),
-            "instructions": frame_of("instructions", rows.instructions),
-            "source_files": frame_of(
+            "pc_samples": make_frame("pc_samples", rows.samples),
+            "instructions": make_frame("instructions", rows.instructions),
+            "source_files": make_frame(
                 "source_files", [{"file": f, "content": c} for f, c in code.files.items()]
             ),
-            "vendor_rules": frame_of("vendor_rules", rows.rules),
-            "devices": device_frame(_devices(report)),
+            "vendor_rules": make_frame("vendor_rules", rows.rules),
+            "devices": make_devices(_devices(report)),
         },
         recording=_recording(report, version, options),
-        quality=quality.checks(report, rows, code, damaged),
+        quality=quality.check_quality(report, rows, code, damaged),
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sightline.importers.ncu_rep.blocks import Report, read_fields
-from sightline.importers.ncu_rep.cubin import INSTRUCTION_BYTES, Cubin, opcode, read_cubin
+from sightline.importers.ncu_rep.cubin import INSTRUCTION_BYTES, Cubin, read_cubin, read_opcode
 from sightline.protobuf import DamagedMessageError
 
 # The file holds the low halves only of what it needs; an SM revision is major << 16 | minor.
@@ -99,14 +99,14 @@ class Code:
         if key not in self._words:
             self._words[key] = cubin.words(function)
         words, index = self._words[key], offset // INSTRUCTION_BYTES
-        name = opcode(words[index], module.capability) if index < len(words) else None
+        name = read_opcode(words[index], module.capability) if index < len(words) else None
         rows = cubin.lines.get(function, [])
         at = bisect.bisect_right(rows, offset, key=lambda row: row[0]) - 1
         _, file, line = rows[at] if at >= 0 else (0, None, None)
         return Place(offset, function, name, file or None, line)
 
 
-def disagrees(
+def is_other_code(
     places: dict[int, Place], executed: dict[int, int], counted: dict[str, float]
 ) -> list[str]:
     """Opcodes of which more were decoded than the report counted: then the decoding is wrong."""

@@ -33,7 +33,7 @@ _OPCODES = {
 }  # fmt: skip
 
 
-def opcode(word: int, capability: int) -> str | None:
+def read_opcode(word: int, capability: int) -> str | None:
     """The mnemonic of an instruction, from its lower 64 bits; None where it is not known.
 
     `capability` is 10 × major + minor: the encoding is that of Volta to Hopper.
@@ -79,7 +79,7 @@ def read_cubin(data: bytes) -> Cubin:
                 cubin.code[s.name.removeprefix(".text.")] = (s.start, s.end)
         debug = next((s for s in sections if s.name == ".debug_line"), None)
         if debug is not None:
-            cubin.lines = _lines(data, debug, _relocated(data, names, sections, ".debug_line"))
+            cubin.lines = _lines(data, debug, _relocate(data, names, sections, ".debug_line"))
     except (struct.error, IndexError, ValueError, OverflowError) as error:
         cubin.note = str(error) or type(error).__name__
     return cubin
@@ -117,7 +117,7 @@ class _Names:
         return self.known[start]
 
 
-def _relocated(data: bytes, names: _Names, sections: list[Section], target: str) -> dict[int, str]:
+def _relocate(data: bytes, names: _Names, sections: list[Section], target: str) -> dict[int, str]:
     """Offset in a section, and the function whose address belongs there."""
     symbols = next((s for s in sections if s.kind == _SHT_SYMTAB), None)
     if symbols is None or symbols.link >= len(sections):

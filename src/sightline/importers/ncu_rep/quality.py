@@ -10,7 +10,7 @@ from sightline.model.declare import Quality
 _SOL = "sm__throughput.avg.pct_of_peak_sustained_elapsed"
 
 
-def checks(report: Report, rows: Rows, code: Code, damaged: int) -> list[Quality]:
+def check_quality(report: Report, rows: Rows, code: Code, damaged: int) -> list[Quality]:
     """All limits that show in the report."""
     found = [Quality("damaged", "error", f"the report is damaged: {d}") for d in report.damage]
     for count, text in (

@@ -9,9 +9,9 @@ from typing import Any
 
 from sightline.importers._ncu import MetricRows, Value
 from sightline.importers.ncu_rep.blocks import Report
-from sightline.importers.ncu_rep.code import Code, Place, disagrees
+from sightline.importers.ncu_rep.code import Code, Place, is_other_code
 from sightline.importers.ncu_rep.metrics import add_metrics
-from sightline.model.stall_classes import stall_class
+from sightline.model.stall_classes import classify_stall
 from sightline.units import INT64_MAX
 
 _SEVERITY = {0: "none", 1: "ok", 2: "warning", 3: "error", 4: "optimization"}
@@ -158,7 +158,7 @@ class Rows:
         base = _int(totals.get("launch__function_pcs"))
         places = code.places(reference, kernel["mangled_name"], base, addresses)
         executed = {a: n or 0 for a, n in by_metric.get("inst_executed", {}).items()}
-        wrong = disagrees(places, executed, opcodes)
+        wrong = is_other_code(places, executed, opcodes)
         self.wrong_opcodes.update(wrong)
         if wrong:
             places = {
@@ -184,7 +184,7 @@ class Rows:
                         "kernel_id": kernel_id,
                         **vars(places.get(address, Place())),
                         "reason": reason,
-                        "stall_class": stall_class(reason),
+                        "stall_class": classify_stall(reason),
                         "samples": samples,
                         "latency_samples": None if idle is None else idle.get(address, 0),
                         "period_cycles": period,

@@ -45,7 +45,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         own = any(name in names for name in _OWN_TABLES)
         if not own and not any(name.startswith("CUPTI_ACTIVITY_KIND_") for name in names):
             raise _foreign(db, source.given)
-        imported = tables.build(db, target.metadata(db), options)
+        imported = tables.build_tables(db, target.read_metadata(db), options)
         if (db.cut_off or db.lost) and all(f.is_empty() for f in imported.tables.values()):
             raise DamagedError(
                 f"cannot read {source.given}",

@@ -16,7 +16,7 @@ from sightline.importers.nsys.database import Database
 _ENOUGH = 5
 
 
-def moved_back(calls: pl.DataFrame, db: Database) -> tuple[pl.DataFrame, bool]:
+def move_chains_back(calls: pl.DataFrame, db: Database) -> tuple[pl.DataFrame, bool]:
     """Calls with their own chains, and whether they had to be moved.
 
     `calls` has `_gtid`, `start_ns`, `name`, and `id` of the chain.

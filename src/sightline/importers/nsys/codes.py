@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.constants import empty
+from sightline.algebra.constants import find_null_columns
 
 COPY_KINDS = {
     1: "HtoD",
@@ -92,37 +92,39 @@ NVTX_KINDS = {34: "mark", 59: "pushpop", 60: "startend", 70: "pushpop", 71: "sta
 NONE_32 = 2**32 - 1  # "no such stream, event, context" in unsigned 32-bit columns
 
 
-def decoded(column: str, names: dict[int, str]) -> pl.Expr:
+def decode_codes(column: str, names: dict[int, str]) -> pl.Expr:
     """The word for a number; null where there is none."""
     return pl.col(column).replace_strict(names, default=None, return_dtype=pl.String)
 
 
-def process(column: str) -> pl.Expr:
+def name_process(column: str) -> pl.Expr:
     """Process id out of a global id: its bits 24 to 47."""
     return pl.col(column) // 2**24 % 2**24
 
 
-def thread(column: str) -> pl.Expr:
+def name_thread(column: str) -> pl.Expr:
     """Thread id out of a global id: its low 24 bits."""
     return pl.col(column) % 2**24
 
 
-def global_process(column: str) -> pl.Expr:
+def mask_process(column: str) -> pl.Expr:
     """The global id of the process that a global thread id belongs to."""
     return pl.col(column) - pl.col(column) % 2**24
 
 
-def known(column: str, *nothing: int) -> pl.Expr:
+def keep_known(column: str, *nothing: int) -> pl.Expr:
     """The column, null where it holds one of the numbers that stand for nothing."""
     return pl.when(~pl.col(column).is_in(list(nothing))).then(pl.col(column)).alias(column)
 
 
-def lean(frame: pl.DataFrame) -> pl.DataFrame:
+def shrink_columns(frame: pl.DataFrame) -> pl.DataFrame:
     """The frame without the columns that are null throughout: joined to others, they take room."""
-    return frame.drop(empty(frame))
+    return frame.drop(find_null_columns(frame))
 
 
-def complete(frame: pl.DataFrame, numbers: tuple[str, ...], texts: tuple[str, ...]) -> pl.DataFrame:
+def keep_complete(
+    frame: pl.DataFrame, numbers: tuple[str, ...], texts: tuple[str, ...]
+) -> pl.DataFrame:
     """The frame with these columns, null where it has none."""
     return frame.with_columns(
         *(pl.lit(None, pl.Int64).alias(c) for c in numbers if c not in frame.columns),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from sightline.algebra.lookup import row_of
+from sightline.algebra.lookup import find_rows
 from sightline.importers._sqlite import SqliteFile
 
 _VERSIONED = re.compile(r"^(.+)_V(\d+)$")  # some exports name a table CUPTI_..._KERNEL_V2
@@ -98,7 +98,7 @@ class Database(ABC):
 
     def _texts(self, ids: pl.Series) -> pl.Series:
         known, values = self._by_id
-        return values.gather(row_of(known, ids))
+        return values.gather(find_rows(known, ids))
 
     @cached_property
     def _by_id(self) -> tuple[pl.Series, pl.Series]:

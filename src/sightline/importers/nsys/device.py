@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.constants import constants
+from sightline.algebra.constants import find_constants
 from sightline.importers.nsys import codes
-from sightline.importers.nsys.codes import NONE_32, complete, decoded, known, lean, process
+from sightline.importers.nsys.codes import (
+    NONE_32,
+    decode_codes,
+    keep_complete,
+    keep_known,
+    name_process,
+    shrink_columns,
+)
 from sightline.importers.nsys.database import Database
 
 _SHARED = (
@@ -75,9 +82,11 @@ def read(db: Database) -> pl.DataFrame:
     The columns are those of `device_ops`, without ids and launches.
     """
     parts = [part for part in (_kernels(db), _copies(db), _fills(db), _graphs(db)) if part.height]
-    named = [lean(part).with_columns(pl.col("name").cast(pl.Categorical)) for part in parts]
+    named = [
+        shrink_columns(part).with_columns(pl.col("name").cast(pl.Categorical)) for part in parts
+    ]
     frame = pl.concat(named, how="diagonal") if parts else pl.DataFrame()
-    frame = complete(
+    frame = keep_complete(
         frame,
         ("start", "end", "deviceId", "globalPid", "correlationId", "graphNodeId"),
         ("kind", "name"),
@@ -93,41 +102,43 @@ def _kernels(db: Database) -> pl.DataFrame:
     frame = db.named(
         frame, name="demangledName", short_name="shortName", mangled_name="mangledName"
     )
-    same = constants(frame, _PASSED_ON)
+    same = find_constants(frame, _PASSED_ON)
     return frame.with_columns(
         *(frame.get_column(c).shrink_dtype() for c in _PASSED_ON if c not in same),
-        known("graphNodeId", 0),
-        known("graphId", 0),
-        known("clusterX", 0),
-        known("clusterY", 0),
-        known("clusterZ", 0),
-        known("maxActiveClusters", 0),
-        known("qmdBulkReleaseDone", 0),
-        known("qmdPreexitDone", 0),
-        known("qmdLastCtaDone", 0),
+        keep_known("graphNodeId", 0),
+        keep_known("graphId", 0),
+        keep_known("clusterX", 0),
+        keep_known("clusterY", 0),
+        keep_known("clusterZ", 0),
+        keep_known("maxActiveClusters", 0),
+        keep_known("qmdBulkReleaseDone", 0),
+        keep_known("qmdPreexitDone", 0),
+        keep_known("qmdLastCtaDone", 0),
         kind=pl.lit("kernel"),
         name=pl.coalesce("name", "short_name", "mangled_name").fill_null("unknown kernel"),
-        launch_type=decoded("launchType", codes.LAUNCH_TYPES),
+        launch_type=decode_codes("launchType", codes.LAUNCH_TYPES),
     ).drop("launchType")
 
 
 def _copies(db: Database) -> pl.DataFrame:
     frame = db.ints("CUPTI_ACTIVITY_KIND_MEMCPY", _MEMCPY)
     labels = db.labels("ENUM_CUDA_MEMCPY_OPER") or _COPY_LABELS
-    label = decoded("copyKind", labels).fill_null("Unknown")
+    label = decode_codes("copyKind", labels).fill_null("Unknown")
     return frame.with_columns(
-        known("graphNodeId", 0),
+        keep_known("graphNodeId", 0),
         kind=pl.lit("memcpy"),
         name=pl.format("[CUDA memcpy {}]", label),
-        copy_kind=decoded("copyKind", codes.COPY_KINDS),
-        src_kind=decoded("srcKind", codes.MEMORY_KINDS),
-        dst_kind=decoded("dstKind", codes.MEMORY_KINDS),
-        migration_cause=decoded("migrationCause", codes.MIGRATION_CAUSES),
-        src_device_id=known("srcDeviceId", NONE_32),
-        dst_device_id=known("dstDeviceId", NONE_32),
+        copy_kind=decode_codes("copyKind", codes.COPY_KINDS),
+        src_kind=decode_codes("srcKind", codes.MEMORY_KINDS),
+        dst_kind=decode_codes("dstKind", codes.MEMORY_KINDS),
+        migration_cause=decode_codes("migrationCause", codes.MIGRATION_CAUSES),
+        src_device_id=keep_known("srcDeviceId", NONE_32),
+        dst_device_id=keep_known("dstDeviceId", NONE_32),
         # Migrations of unified memory may name the device only as source or destination.
         deviceId=pl.coalesce(
-            known("deviceId", NONE_32), known("dstDeviceId", NONE_32), known("srcDeviceId", NONE_32)
+            keep_known("deviceId", NONE_32),
+            keep_known("dstDeviceId", NONE_32),
+            keep_known("srcDeviceId", NONE_32),
         ),
     ).drop("copyKind", "srcKind", "dstKind", "migrationCause", "srcDeviceId", "dstDeviceId")
 
@@ -153,10 +164,10 @@ _COPY_LABELS = {
 def _fills(db: Database) -> pl.DataFrame:
     frame = db.ints("CUPTI_ACTIVITY_KIND_MEMSET", (*_SHARED, "bytes", "value", "memKind"))
     return frame.with_columns(
-        known("graphNodeId", 0),
+        keep_known("graphNodeId", 0),
         kind=pl.lit("memset"),
         name=pl.lit("[CUDA memset]"),
-        dst_kind=decoded("memKind", codes.MEMORY_KINDS),
+        dst_kind=decode_codes("memKind", codes.MEMORY_KINDS),
     ).drop("memKind")
 
 
@@ -168,21 +179,21 @@ def _graphs(db: Database) -> pl.DataFrame:
     )
 
 
-def machine_numbers(places: pl.DataFrame, db: Database) -> pl.Series | pl.Expr:
+def number_machines(places: pl.DataFrame, db: Database) -> pl.Series | pl.Expr:
     """`gpuId`, the machine's number of each `deviceId` of a `pid`; null where it is not known."""
     table = db.ints("TARGET_INFO_CUDA_DEVICE", ("gpuId", "cudaId", "pid")).drop_nulls()
     known_ids = table.unique(["cudaId", "pid"], keep="first").rename({"cudaId": "deviceId"})
     on = ["deviceId", "pid"]
-    one = constants(places, on)
+    one = find_constants(places, on)
     if len(one) == len(on):  # as of most ranks
         found = known_ids.filter(**one).get_column("gpuId")
         return pl.lit(found[0] if found.len() else None, pl.Int64).alias("gpuId")
     return places.join(known_ids, on=on, how="left", maintain_order="left").get_column("gpuId")
 
 
-def renumbered(frame: pl.DataFrame, db: Database) -> pl.DataFrame:
+def renumber_events(frame: pl.DataFrame, db: Database) -> pl.DataFrame:
     """A table with `device_id` and `pid`, its devices numbered as in `device_ops`."""
-    gpu = machine_numbers(frame.select("pid", deviceId="device_id"), db)
+    gpu = number_machines(frame.select("pid", deviceId="device_id"), db)
     return (
         frame.with_columns(gpu)
         .with_columns(device_id=pl.coalesce("gpuId", "device_id"))
@@ -190,15 +201,15 @@ def renumbered(frame: pl.DataFrame, db: Database) -> pl.DataFrame:
     )
 
 
-def physical(ops: pl.DataFrame, db: Database) -> tuple[pl.DataFrame, int, list[int]]:
+def name_physical(ops: pl.DataFrame, db: Database) -> tuple[pl.DataFrame, int, list[int]]:
     """`deviceId`, a process' own number of a device, as `device_id`, the machine's number.
 
     Two processes may both call a different GPU 0 (CUDA_VISIBLE_DEVICES): taken for one device,
     its idle time would be wrong. Also the count of operations that name no device, and the
     devices that several processes use without the export saying whether they are the same one.
     """
-    gpu = machine_numbers(ops.select("deviceId", pid=process("_gpid")), db)
-    frame = ops.with_columns(gpu, pid=process("_gpid"))
+    gpu = number_machines(ops.select("deviceId", pid=name_process("_gpid")), db)
+    frame = ops.with_columns(gpu, pid=name_process("_gpid"))
     without = frame.select(pl.col("deviceId").null_count()).item()
     unmapped = (
         frame.select("deviceId", "gpuId", "_gpid")
@@ -242,14 +253,14 @@ def syncs(db: Database) -> pl.DataFrame:
         .unique(["_gpid", "event_sync_id"], keep="first", maintain_order=True)
     )
     return frame.select(
-        kind=decoded("syncType", codes.SYNC_KINDS).fill_null("unknown"),
+        kind=decode_codes("syncType", codes.SYNC_KINDS).fill_null("unknown"),
         _gpid="globalPid",
-        pid=process("globalPid"),
+        pid=name_process("globalPid"),
         device_id="deviceId",
-        context_id=known("contextId", NONE_32),
-        stream_id=known("streamId", NONE_32),
-        event_id=known("eventId", NONE_32),
-        event_sync_id=known("eventSyncId", NONE_32),
+        context_id=keep_known("contextId", NONE_32),
+        stream_id=keep_known("streamId", NONE_32),
+        event_id=keep_known("eventId", NONE_32),
+        event_sync_id=keep_known("eventSyncId", NONE_32),
         correlation_id="correlationId",
         start_ns="start",
         end_ns="end",
@@ -273,13 +284,13 @@ def events(db: Database) -> pl.DataFrame:
         ),
     )
     return frame.select(
-        time_ns=known("timestamp", 0),
+        time_ns=keep_known("timestamp", 0),
         device_id="deviceId",
         context_id="contextId",
-        stream_id=known("streamId", NONE_32),
+        stream_id=keep_known("streamId", NONE_32),
         event_id="eventId",
-        event_sync_id=known("eventSyncId", NONE_32),
+        event_sync_id=keep_known("eventSyncId", NONE_32),
         _gpid="globalPid",
-        pid=process("globalPid"),
+        pid=name_process("globalPid"),
         correlation_id="correlationId",
     )

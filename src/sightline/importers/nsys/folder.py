@@ -16,7 +16,7 @@ from typing import Any
 
 import polars as pl
 
-from sightline.algebra.constants import constants, empty
+from sightline.algebra.constants import find_constants, find_null_columns
 from sightline.errors import DamagedError
 from sightline.importers.nsys.database import Database, strip_versions
 
@@ -163,7 +163,7 @@ class FolderDatabase(Database):
             part = pl.DataFrame([column for column, _ in parsed])
             odd += sum(count for _, count in parsed)
             height = part.height
-            one = dict.fromkeys(empty(part)) | constants(part)
+            one = dict.fromkeys(find_null_columns(part)) | find_constants(part)
             same |= one
             varying += part.drop(one).get_columns()
         if odd:

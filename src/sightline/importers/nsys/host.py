@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.nesting import with_tree
+from sightline.algebra.nesting import nest_ranges
 from sightline.importers.nsys import chain_shift, codes, nvtx
 from sightline.importers.nsys.codes import (
-    complete,
-    decoded,
-    global_process,
-    known,
-    lean,
-    process,
-    thread,
+    decode_codes,
+    keep_complete,
+    keep_known,
+    mask_process,
+    name_process,
+    name_thread,
+    shrink_columns,
 )
 from sightline.importers.nsys.database import Database
 
@@ -70,10 +70,10 @@ def read(
     ]
     # A number a row, not a text: the names are only passed on from here.
     name = pl.col("name").cast(pl.Categorical)
-    filled = [lean(part).with_columns(name) for part in parts if part.height]
+    filled = [shrink_columns(part).with_columns(name) for part in parts if part.height]
     frame = pl.concat(filled, how="diagonal") if filled else pl.DataFrame()
     del calls, parts, filled  # columns that are replaced below would be kept by them
-    frame = complete(frame, ("start_ns", "end_ns", "_gtid"), ("layer", "name", "range_kind"))
+    frame = keep_complete(frame, ("start_ns", "end_ns", "_gtid"), ("layer", "name", "range_kind"))
     # A range that never ended was still open when recording stopped.
     last = frame.select(pl.max_horizontal(pl.col("start_ns").max(), pl.col("end_ns").max())).item()
     stop = max(last or 0, end or 0)
@@ -82,17 +82,19 @@ def read(
     if negative:
         frame = frame.filter(pl.col("end_ns") >= pl.col("start_ns"))
     order = {layer: i for i, layer in enumerate(_LAYERS)}
-    tree = with_tree(
+    tree = nest_ranges(
         frame,
         ["_gtid"],
         order=pl.col("layer").replace_strict(order, default=len(order), return_dtype=pl.Int8),
         apart=pl.col("range_kind") == "startend",
     )
     del frame
-    processes = tree.select(global_process("_gtid").unique()).to_series()
-    one = pl.lit(processes[0], pl.Int64) if processes.len() == 1 else global_process("_gtid")
-    tree = tree.with_columns(_gpid=one, tid=thread("_gtid")).with_columns(pid=process("_gpid"))
-    tree = complete(tree, ("correlation_id", "rowid"), ("category",))
+    processes = tree.select(mask_process("_gtid").unique()).to_series()
+    one = pl.lit(processes[0], pl.Int64) if processes.len() == 1 else mask_process("_gtid")
+    tree = tree.with_columns(_gpid=one, tid=name_thread("_gtid")).with_columns(
+        pid=name_process("_gpid")
+    )
+    tree = keep_complete(tree, ("correlation_id", "rowid"), ("category",))
     parameters = _mpi_parameters(tree, db)
     return (
         tree.drop("_gtid"),
@@ -137,9 +139,9 @@ def _runtime(db: Database, chains: pl.DataFrame) -> tuple[pl.DataFrame, bool]:
         _gtid="globalTid",
         correlation_id="correlationId",
         return_value="returnValue",
-        id=known("callchainId", 0),
+        id=keep_known("callchainId", 0),
     )
-    frame, shifted = chain_shift.moved_back(frame, db)
+    frame, shifted = chain_shift.move_chains_back(frame, db)
     return _with_stack(frame, chains), shifted
 
 
@@ -182,7 +184,7 @@ def _os(db: Database, chains: pl.DataFrame) -> pl.DataFrame:
         return_value="returnValue",
         # The others mark when the tracing of OS calls began and ended.
         range_kind=pl.when(pl.col("eventClass") != codes.OSRT_CALL).then(pl.lit("mark")),
-        id=known("callchainId", 0),
+        id=keep_known("callchainId", 0),
     )
     return _with_stack(frame, chains)
 
@@ -204,7 +206,9 @@ def _overhead(db: Database) -> pl.DataFrame:
         "CUPTI_ACTIVITY_KIND_OVERHEAD",
         ("start", "end", "globalTid", "correlationId", "nameId", "overheadType"),
     )
-    kind = decoded("overheadType", db.labels("ENUM_CUPTI_OVERHEAD_TYPE") or codes.OVERHEAD_TYPES)
+    kind = decode_codes(
+        "overheadType", db.labels("ENUM_CUPTI_OVERHEAD_TYPE") or codes.OVERHEAD_TYPES
+    )
     return db.named(frame, name="nameId").select(
         start_ns="start",
         end_ns="end",

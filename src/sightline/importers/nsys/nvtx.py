@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from sightline.importers.nsys import codes
-from sightline.importers.nsys.codes import decoded, global_process
+from sightline.importers.nsys.codes import decode_codes, mask_process
 from sightline.importers.nsys.database import Database
 
 _TABLE = "NVTX_EVENTS"
@@ -46,7 +46,7 @@ def read(db: Database) -> tuple[pl.DataFrame, int]:
         on="textId",
         how="left",
         maintain_order="left",
-    ).with_columns(text=pl.coalesce("text", "registered"), _gpid=global_process("globalTid"))
+    ).with_columns(text=pl.coalesce("text", "registered"), _gpid=mask_process("globalTid"))
     frame = _with_names(frame)
     frame = _with_payload(frame, db)
     ranges = frame.filter(pl.col("eventType").is_in(list(codes.NVTX_KINDS)))
@@ -61,8 +61,8 @@ def read(db: Database) -> tuple[pl.DataFrame, int]:
             .otherwise(pl.lit("annotation")),
             name=text,
             _gtid="globalTid",
-            end_tid=codes.thread("endGlobalTid"),
-            range_kind=decoded("eventType", codes.NVTX_KINDS),
+            end_tid=codes.name_thread("endGlobalTid"),
+            range_kind=decode_codes("eventType", codes.NVTX_KINDS),
             domain="domain",
             category="category_name",
             payload="payload",
@@ -156,7 +156,7 @@ _OPS = {
 }
 
 
-def nccl_payloads(db: Database) -> pl.DataFrame:
+def read_nccl_payloads(db: Database) -> pl.DataFrame:
     """What NCCL's ranges say of their operation: rowid, op, group, group_size, bytes, peer."""
     schema: dict[str, Any] = {
         "rowid": pl.Int64,
@@ -201,7 +201,7 @@ def _fields(blob: bytes, layouts: dict[int, dict[str, tuple[int, int]]]) -> dict
     return found
 
 
-def announced(host: pl.DataFrame, payloads: pl.DataFrame) -> pl.DataFrame:
+def list_announced(host: pl.DataFrame, payloads: pl.DataFrame) -> pl.DataFrame:
     """The ranges that NCCL opens around an operation, with what their payload says of it.
 
     `host` has host_op_id, subtree_end_id, name and rowid.
@@ -218,7 +218,7 @@ def announced(host: pl.DataFrame, payloads: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def collectives(announced: pl.DataFrame, device: pl.DataFrame) -> pl.DataFrame:
+def list_collectives(announced: pl.DataFrame, device: pl.DataFrame) -> pl.DataFrame:
     """Meaning of NCCL kernels: from the innermost NCCL range around the call that launched them.
 
     `device` has device_op_id, launch_id, name.
@@ -246,7 +246,7 @@ def collectives(announced: pl.DataFrame, device: pl.DataFrame) -> pl.DataFrame:
         "group",
         "group_size",
         "peer",
-        op=decoded("name", {}) if found.is_empty() else pl.col("name").replace_strict(_OPS),
+        op=decode_codes("name", {}) if found.is_empty() else pl.col("name").replace_strict(_OPS),
         bytes_in=pl.when(~receives).then("bytes"),
         bytes_out=pl.when(receives).then("bytes"),
     )

@@ -15,7 +15,7 @@ _HARMLESS = re.compile(r"^No \w+ events collected|^Scheduling information is abs
 _GRAPH_LAUNCH = r"^(?:cudaGraphLaunch|cuGraphLaunch)"
 
 
-def of_file(db: Database, meta: dict[str, str], *, has_clock: bool) -> list[Quality]:
+def check_file(db: Database, meta: dict[str, str], *, has_clock: bool) -> list[Quality]:
     """Limits that show in the file as such."""
     found = []
     if db.cut_off:
@@ -47,7 +47,7 @@ def of_file(db: Database, meta: dict[str, str], *, has_clock: bool) -> list[Qual
                 count,
             )
         )
-    schema = target.version(meta)
+    schema = target.read_version(meta)
     if schema is None:
         found.append(
             Quality("no_schema_version", "info", "the export does not state its schema's version")
@@ -106,7 +106,7 @@ def _diagnostics(db: Database) -> list[Quality]:
     ]
 
 
-def of_tables(
+def check_tables(
     db: Database,
     ops: pl.DataFrame,
     host: pl.DataFrame,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import polars as pl
 
 from sightline.importers.nsys import codes
-from sightline.importers.nsys.codes import decoded, known, process
+from sightline.importers.nsys.codes import decode_codes, keep_known, name_process
 from sightline.importers.nsys.database import Database
 
 
-def counters(db: Database, *, keep_identity: bool) -> pl.DataFrame:
+def read_counters(db: Database, *, keep_identity: bool) -> pl.DataFrame:
     """GPU and network metrics."""
     return pl.concat([_gpu_metrics(db), _network(db, keep_identity=keep_identity)], how="diagonal")
 
@@ -102,7 +102,7 @@ def _network(db: Database, *, keep_identity: bool) -> pl.DataFrame:
     return pl.concat(parts)
 
 
-def memory(db: Database) -> pl.DataFrame:
+def read_memory(db: Database) -> pl.DataFrame:
     """Allocations and frees of device memory (recorded with --cuda-memory-usage)."""
     table = "CUDA_GPU_MEMORY_USAGE_EVENTS"
     rows = db.ints(
@@ -128,22 +128,22 @@ def memory(db: Database) -> pl.DataFrame:
     ).select(
         time_ns="start",
         device_id="deviceId",
-        action=decoded("memoryOperationType", {0: "alloc", 1: "free"}).fill_null("unknown"),
+        action=decode_codes("memoryOperationType", {0: "alloc", 1: "free"}).fill_null("unknown"),
         address="address",
         bytes="bytes",
         allocated_bytes="localMemoryPoolUtilizedSize",
         reserved_bytes="localMemoryPoolSize",
-        pid=process("globalPid"),
-        memory_kind=decoded("memKind", codes.MEMORY_KINDS),
+        pid=name_process("globalPid"),
+        memory_kind=decode_codes("memKind", codes.MEMORY_KINDS),
         name=pl.when(pl.col("name") != "").then("name"),
         stream_id="streamId",
-        pool_address=known("localMemoryPoolAddress", 0),
+        pool_address=keep_known("localMemoryPoolAddress", 0),
         correlation_id="correlationId",
         _gpid="globalPid",
     )
 
 
-def pools(db: Database) -> pl.DataFrame:
+def read_pools(db: Database) -> pl.DataFrame:
     """Memory pools being created, trimmed, destroyed."""
     rows = db.ints(
         "CUDA_GPU_MEMORY_POOL_EVENTS",
@@ -164,10 +164,10 @@ def pools(db: Database) -> pl.DataFrame:
     return rows.select(
         time_ns="start",
         device_id="deviceId",
-        pid=process("globalPid"),
+        pid=name_process("globalPid"),
         address="address",
-        action=decoded("operationType", codes.POOL_ACTIONS).fill_null("unknown"),
-        pool_type=decoded("poolType", codes.POOL_TYPES),
+        action=decode_codes("operationType", codes.POOL_ACTIONS).fill_null("unknown"),
+        pool_type=decode_codes("poolType", codes.POOL_TYPES),
         pool_bytes="localMemoryPoolSize",
         used_bytes="localMemoryPoolUtilizedSize",
         release_threshold_bytes="localMemoryPoolReleaseThreshold",
@@ -176,7 +176,7 @@ def pools(db: Database) -> pl.DataFrame:
     )
 
 
-def page_faults(db: Database) -> pl.DataFrame:
+def read_page_faults(db: Database) -> pl.DataFrame:
     """Unified memory page faults, of CPU and GPU."""
     cpu = db.ints(
         "CUDA_UM_CPU_PAGE_FAULT_EVENTS",
@@ -199,7 +199,7 @@ def page_faults(db: Database) -> pl.DataFrame:
         [
             cpu.select(
                 time_ns="start",
-                pid=process("globalPid"),
+                pid=name_process("globalPid"),
                 side=pl.lit("cpu"),
                 address="address",
                 count=pl.lit(1, pl.Int64),
@@ -211,19 +211,19 @@ def page_faults(db: Database) -> pl.DataFrame:
             gpu.select(
                 time_ns="start",
                 end_ns="end",
-                pid=process("globalPid"),
+                pid=name_process("globalPid"),
                 side=pl.lit("gpu"),
                 device_id="deviceId",
                 address="address",
                 count="numberOfPageFaults",
-                access=decoded("faultAccessType", codes.ACCESS_TYPES),
+                access=decode_codes("faultAccessType", codes.ACCESS_TYPES),
             ),
         ],
         how="diagonal",
     ).sort("time_ns", maintain_order=True)
 
 
-def graphs(db: Database) -> pl.DataFrame:
+def read_graphs(db: Database) -> pl.DataFrame:
     """Creation, cloning and instantiation of CUDA graphs and their nodes."""
     parts = []
     for table in ("CUDA_GRAPH_EVENTS", "CUDA_GRAPH_NODE_EVENTS"):
@@ -245,8 +245,8 @@ def graphs(db: Database) -> pl.DataFrame:
             db.named(rows, name="nameId").select(
                 start_ns="start",
                 end_ns=pl.coalesce("end", "start"),
-                pid=process("globalTid"),
-                tid=codes.thread("globalTid"),
+                pid=name_process("globalTid"),
+                tid=codes.name_thread("globalTid"),
                 name="name",
                 graph_id="graphId",
                 original_graph_id="originalGraphId",
@@ -258,7 +258,7 @@ def graphs(db: Database) -> pl.DataFrame:
     return pl.concat(parts)
 
 
-def files(db: Database, *, keep_identity: bool) -> pl.DataFrame:
+def read_file_accesses(db: Database, *, keep_identity: bool) -> pl.DataFrame:
     """Accesses to files. Their paths name people and projects: kept only when asked for."""
     rows = db.ints(
         "OSRT_FILE_ACCESS_EVENTS",
@@ -283,7 +283,7 @@ def files(db: Database, *, keep_identity: bool) -> pl.DataFrame:
         pid="pid",
         tid="threadId",  # here the export has plain ids
         file_number="fileAccessId",
-        action=decoded("eventType", codes.FILE_ACTIONS),
+        action=decode_codes("eventType", codes.FILE_ACTIONS),
         bytes="bytesProcessed",
         path=path,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from sightline.importers.nsys import codes
-from sightline.importers.nsys.codes import decoded, process, thread
+from sightline.importers.nsys.codes import decode_codes, name_process, name_thread
 from sightline.importers.nsys.database import Database
 
 CHAINS = ("CUDA_CALLCHAINS", "OSRT_CALLCHAINS", "SAMPLING_CALLCHAINS")
@@ -13,7 +13,7 @@ CHAINS = ("CUDA_CALLCHAINS", "OSRT_CALLCHAINS", "SAMPLING_CALLCHAINS")
 _HOME = r"(?i)(/home/|/users/|\\users\\)[^/\\]+"
 
 
-def anonymous(column: str, *, keep: bool) -> pl.Expr:
+def hide_identity(column: str, *, keep: bool) -> pl.Expr:
     """A path without the user's name in it, unless that was asked for."""
     path = pl.col(column).cast(pl.String)
     return path if keep else path.str.replace(_HOME, "${1}…")
@@ -33,7 +33,7 @@ def read(
     rows = rows.join(frames, on=["layer", "symbol", "module"], nulls_equal=True)
     stacks, leaves = _trie(rows)
     described = db.named(frames, function="symbol", module_name="module").select(
-        "frame_id", "layer", "function", module=anonymous("module_name", keep=keep_identity)
+        "frame_id", "layer", "function", module=hide_identity("module_name", keep=keep_identity)
     )
     found = {
         table: leaves.filter(pl.col("table") == n).select("id", "stack_id")
@@ -102,7 +102,7 @@ def _trie(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     return stacks.select("stack_id", "parent_id", "frame_id", "depth"), found.drop_nulls("stack_id")
 
 
-def samples(db: Database, chains: pl.DataFrame) -> pl.DataFrame:
+def read_samples(db: Database, chains: pl.DataFrame) -> pl.DataFrame:
     """Sampled stacks."""
     rows = db.ints(
         "COMPOSITE_EVENTS", ("id", "start", "cpu", "threadState", "globalTid", "cpuCycles")
@@ -113,30 +113,30 @@ def samples(db: Database, chains: pl.DataFrame) -> pl.DataFrame:
         rows.join(chains, on="id", how="left", maintain_order="left")
         .select(
             time_ns="start",
-            pid=process("globalTid"),
-            tid=thread("globalTid"),
+            pid=name_process("globalTid"),
+            tid=name_thread("globalTid"),
             stack_id="stack_id",
             # One is no count of cycles: the export then leaves it out.
-            weight_cycles=codes.known("cpuCycles", 0, 1),
+            weight_cycles=codes.keep_known("cpuCycles", 0, 1),
             cpu="cpu",
             on_cpu=pl.when(pl.col("threadState") > 0).then(pl.col("threadState") == 1),
-            state=decoded("threadState", labels),
+            state=decode_codes("threadState", labels),
         )
         .sort("time_ns", maintain_order=True)
     )
 
 
-def switches(db: Database) -> pl.DataFrame:
+def read_switches(db: Database) -> pl.DataFrame:
     """Context switches."""
     rows = db.ints(
         "SCHED_EVENTS", ("start", "cpu", "isSchedIn", "globalTid", "threadState", "threadBlock")
     )
     return rows.select(
         time_ns="start",
-        pid=process("globalTid"),
-        tid=thread("globalTid"),
+        pid=name_process("globalTid"),
+        tid=name_thread("globalTid"),
         cpu="cpu",
         switched_in=pl.col("isSchedIn") == 1,
-        state=decoded("threadState", codes.THREAD_STATES),
-        block_reason=decoded("threadBlock", codes.BLOCK_REASONS),
+        state=decode_codes("threadState", codes.THREAD_STATES),
+        block_reason=decode_codes("threadBlock", codes.BLOCK_REASONS),
     ).sort("time_ns", maintain_order=True)

@@ -9,13 +9,13 @@ from functools import partial
 import polars as pl
 
 from sightline import registry
-from sightline.algebra.constants import constants
-from sightline.algebra.lookup import first_row
+from sightline.algebra.constants import find_constants
+from sightline.algebra.lookup import find_first_rows
 from sightline.importers.nsys import codes, device, host, nvtx, quality, samples, stacks, target
 from sightline.importers.nsys.database import Database
 from sightline.model.columns import Table
 from sightline.model.declare import Imported, ImportOptions
-from sightline.model.parts import in_parts
+from sightline.model.parts import make_in_parts
 from sightline.units import INT64_MAX
 
 # Times beyond half the range are damage: sums and differences of the others cannot overflow.
@@ -23,18 +23,18 @@ _TIME_LIMIT = INT64_MAX // 4
 _LARGE_ROWS = 1 << 20
 
 
-def build(db: Database, meta: dict[str, str], options: ImportOptions) -> Imported:
+def build_tables(db: Database, meta: dict[str, str], options: ImportOptions) -> Imported:
     """The tables of one export, and the facts on it."""
     keep = options.keep_identity
     offset = target.start_of_session(db)
-    _, end = target.span(db)
+    _, end = target.find_span(db)
     frames, trie, chains = stacks.read(db, keep_identity=keep)
     with ThreadPoolExecutor(1) as pool:  # reading either keeps little more than one core busy
         reading = pool.submit(device.read, db)
         ranges, mpi, counts = host.read(db, chains, end)
-    announced = nvtx.announced(ranges, nvtx.nccl_payloads(db))
+    announced = nvtx.list_announced(ranges, nvtx.read_nccl_payloads(db))
     ranges = ranges.drop("rowid")
-    ops, without, shared = device.physical(_plausible(reading.result()), db)
+    ops, without, shared = device.name_physical(_keep_plausible(reading.result()), db)
     del reading
     counts["without_device"] = without
     negative = ops.filter(pl.col("end_ns") < pl.col("start_ns")).height
@@ -42,44 +42,49 @@ def build(db: Database, meta: dict[str, str], options: ImportOptions) -> Importe
     if negative:
         ops = ops.filter(pl.col("end_ns") >= pl.col("start_ns"))
     calls = _calls(ranges)
-    ops = with_launches(ops, calls)
-    sampled, switched = stacks.samples(db, chains["SAMPLING_CALLCHAINS"]), stacks.switches(db)
+    ops = add_launches(ops, calls)
+    sampled, switched = (
+        stacks.read_samples(db, chains["SAMPLING_CALLCHAINS"]),
+        stacks.read_switches(db),
+    )
     tables = {
         "device_ops": ops,
         "host_ops": ranges,
-        "syncs": with_call(device.syncs(db), calls),
-        "cuda_events": with_call(device.events(db), calls),
-        "collectives": nvtx.collectives(announced, ops),
-        "memory_events": with_call(samples.memory(db), calls),
-        "memory_pools": samples.pools(db),
-        "page_faults": samples.page_faults(db),
-        "counters": samples.counters(db, keep_identity=keep),
-        "graph_events": samples.graphs(db),
-        "file_accesses": samples.files(db, keep_identity=keep),
+        "syncs": add_call(device.syncs(db), calls),
+        "cuda_events": add_call(device.events(db), calls),
+        "collectives": nvtx.list_collectives(announced, ops),
+        "memory_events": add_call(samples.read_memory(db), calls),
+        "memory_pools": samples.read_pools(db),
+        "page_faults": samples.read_page_faults(db),
+        "counters": samples.read_counters(db, keep_identity=keep),
+        "graph_events": samples.read_graphs(db),
+        "file_accesses": samples.read_file_accesses(db, keep_identity=keep),
         "mpi_events": mpi,
         "frames": frames,
         "stacks": trie,
         "cpu_samples": sampled,
         "sched_events": switched,
-        "devices": target.devices(db, ops, keep_identity=keep),
-        "threads": target.threads(db, ranges, [sampled, switched]),
+        "devices": target.list_devices(db, ops, keep_identity=keep),
+        "threads": target.list_threads(db, ranges, [sampled, switched]),
     }
     for name in ("syncs", "cuda_events", "memory_events", "memory_pools", "page_faults"):
-        tables[name] = device.renumbered(tables[name], db)
-    found = quality.of_tables(db, ops, ranges, counts, shared)
-    recording = replace(target.recording(db, meta, options, ranges), has_stacks=bool(trie.height))
+        tables[name] = device.renumber_events(tables[name], db)
+    found = quality.check_tables(db, ops, ranges, counts, shared)
+    recording = replace(
+        target.describe_recording(db, meta, options, ranges), has_stacks=bool(trie.height)
+    )
     # Last, when all has been read: it lists what could not be.
-    found = quality.of_file(db, meta, has_clock=offset is not None) + found
+    found = quality.check_file(db, meta, has_clock=offset is not None) + found
     del ranges, ops, calls
     # Of a large table no second copy of the times is made: they are moved while it is written.
-    large = {n: codes.lean(f) for n, f in tables.items() if f.height > _LARGE_ROWS}
-    same = {n: constants(f, _may_be_constant(n, f)) for n, f in large.items()}
+    large = {n: codes.shrink_columns(f) for n, f in tables.items() if f.height > _LARGE_ROWS}
+    same = {n: find_constants(f, _may_be_constant(n, f)) for n, f in large.items()}
     large = {n: f.drop(same[n]) for n, f in large.items()}
     return Imported(
-        {n: _on_clock(n, f, offset or 0) for n, f in tables.items() if n not in large},
+        {n: _move_to_clock(n, f, offset or 0) for n, f in tables.items() if n not in large},
         recording,
         found,
-        {n: in_parts(f.height, partial(_part, n, f, offset or 0)) for n, f in large.items()},
+        {n: make_in_parts(f.height, partial(_part, n, f, offset or 0)) for n, f in large.items()},
         same,
     )
 
@@ -96,15 +101,15 @@ def _declared(table: str) -> Table:
 
 
 def _part(table: str, frame: pl.DataFrame, offset: int, start: int, count: int) -> pl.DataFrame:
-    return _on_clock(table, frame.slice(start, count), offset)
+    return _move_to_clock(table, frame.slice(start, count), offset)
 
 
-def _plausible(ops: pl.DataFrame) -> pl.DataFrame:
+def _keep_plausible(ops: pl.DataFrame) -> pl.DataFrame:
     times = [c for c in ("start_ns", "end_ns") if c in ops.columns]
     return ops.filter(pl.all_horizontal(pl.col(times).is_between(-_TIME_LIMIT, _TIME_LIMIT)))
 
 
-def _on_clock(table: str, frame: pl.DataFrame, offset: int) -> pl.DataFrame:
+def _move_to_clock(table: str, frame: pl.DataFrame, offset: int) -> pl.DataFrame:
     """Moved to the run's clock, without helper columns."""
     times = [c for c in _declared(table).moments if c in frame.columns]
     helpers = [c for c in frame.columns if c.startswith("_")]
@@ -121,21 +126,21 @@ def _calls(ranges: pl.DataFrame) -> pl.DataFrame:
     return calls if mask.all() else calls.filter(mask)
 
 
-def with_call(frame: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
+def add_call(frame: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
     """The frame with the `host_op_id` of the call that has its process and correlation id.
 
     Of several calls with the same id (a driver call inside a runtime call) the first one counts.
     """
-    row = first_row(calls, frame, "correlation_id", ["_gpid"])
+    row = find_first_rows(calls, frame, "correlation_id", ["_gpid"])
     return frame.with_columns(calls.get_column("host_op_id").gather(row))
 
 
-def with_launches(ops: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
+def add_launches(ops: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
     """Operations in order of start, with ids from 0 and the call that launched each."""
     if not ops.get_column("start_ns").is_sorted():
         ops = ops.sort("start_ns", "end_ns", maintain_order=True)
     return (
-        with_call(ops, calls)
+        add_call(ops, calls)
         .with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("device_op_id"))
         .rename({"host_op_id": "launch_id"})
     )

@@ -7,7 +7,7 @@ import re
 import polars as pl
 
 from sightline.importers.nsys import host
-from sightline.importers.nsys.codes import NVTX_THREAD_NAME, process, thread
+from sightline.importers.nsys.codes import NVTX_THREAD_NAME, name_process, name_thread
 from sightline.importers.nsys.database import Database
 from sightline.model.declare import ImportOptions, Recording
 
@@ -42,7 +42,7 @@ _GPU = {
 _META = ("META_DATA_EXPORT", "EXPORT_META_DATA")  # the second until 2023
 
 
-def metadata(db: Database) -> dict[str, str]:
+def read_metadata(db: Database) -> dict[str, str]:
     """The export's facts on itself: EXPORT_SCHEMA_VERSION and so on."""
     for table in _META:
         if db.has(table, "name", "value"):
@@ -51,7 +51,7 @@ def metadata(db: Database) -> dict[str, str]:
     return {}
 
 
-def version(meta: dict[str, str]) -> tuple[int, int, int] | None:
+def read_version(meta: dict[str, str]) -> tuple[int, int, int] | None:
     """The schema's version, where the export states it."""
     match = re.match(r"(\d+)\.(\d+)(?:\.(\d+))?", meta.get("EXPORT_SCHEMA_VERSION", ""))
     return None if match is None else (int(match[1]), int(match[2]), int(match[3] or 0))
@@ -80,7 +80,7 @@ def start_of_session(db: Database) -> int | None:
     return value[0] if value and 10**18 < value[0] < 4 * 10**18 else None
 
 
-def span(db: Database) -> tuple[int | None, int | None]:
+def find_span(db: Database) -> tuple[int | None, int | None]:
     """Start and end of the recorded span in the recording's time."""
     rows = db.ints("ANALYSIS_DETAILS", ("duration",)).drop_nulls()
     if rows.is_empty():
@@ -88,7 +88,7 @@ def span(db: Database) -> tuple[int | None, int | None]:
     return 0, rows.get_column("duration").max()  # type: ignore[return-value]
 
 
-def devices(db: Database, ops: pl.DataFrame, *, keep_identity: bool) -> pl.DataFrame:
+def list_devices(db: Database, ops: pl.DataFrame, *, keep_identity: bool) -> pl.DataFrame:
     """GPUs that the export describes, and those that only appear in the timeline."""
     wanted = sorted({*_GPU.values(), "id", "computeMajor", "computeMinor", "maxWarpsPerSm"})
     rows = db.rows("TARGET_INFO_GPU", wanted)
@@ -115,7 +115,7 @@ def devices(db: Database, ops: pl.DataFrame, *, keep_identity: bool) -> pl.DataF
     )
 
 
-def threads(db: Database, ranges: pl.DataFrame, others: list[pl.DataFrame]) -> pl.DataFrame:
+def list_threads(db: Database, ranges: pl.DataFrame, others: list[pl.DataFrame]) -> pl.DataFrame:
     """Threads that did something; the export also names every other process of the machine."""
     # Rows of a thread mostly follow one another: only the first of them is looked at.
     own = ("pid", "tid")
@@ -133,20 +133,20 @@ def threads(db: Database, ranges: pl.DataFrame, others: list[pl.DataFrame]) -> p
         db.ints("ThreadNames", ("nameId", "globalTid", "priority")), thread_name="nameId"
     )
     names = names.select(
-        "thread_name", "priority", pid=process("globalTid"), tid=thread("globalTid")
+        "thread_name", "priority", pid=name_process("globalTid"), tid=name_thread("globalTid")
     ).unique(["pid", "tid"], keep="last", maintain_order=True)
     return used.join(processes, on="pid", how="left", maintain_order="left").join(
         names, on=["pid", "tid"], how="left", maintain_order="left"
     )
 
 
-def recording(
+def describe_recording(
     db: Database, meta: dict[str, str], options: ImportOptions, ranges: pl.DataFrame
 ) -> Recording:
     """What is known of the file as a whole."""
     capture = _capture(db)
     offset = start_of_session(db) or 0
-    start, end = span(db)
+    start, end = find_span(db)
     size = next((capture[v] for v in _SIZE_VARIABLES if capture.get(v, "").isdecimal()), None)
     return Recording(
         tool="Nsight Systems",

@@ -13,7 +13,7 @@ import polars as pl
 
 from sightline.model.columns import Column
 from sightline.report.html.declare import Block
-from sightline.text import kernel_name, printable
+from sightline.text import make_printable, shorten_kernel_name
 
 # Rows that a table of the page holds. More make no person wiser, and each costs bytes.
 MAX_ROWS = 2_000
@@ -21,12 +21,12 @@ MAX_ROWS = 2_000
 MAX_POINTS = 1_500
 
 
-def text(words: str, role: str = "note") -> Block:
+def make_text(words: str, role: str = "note") -> Block:
     """A paragraph: 'lead' is the answer, 'note' says what a reader must know."""
-    return {"kind": "text", "text": printable(words), "role": role}
+    return {"kind": "text", "text": make_printable(words), "role": role}
 
 
-def table(
+def make_table(
     title: str,
     frame: pl.DataFrame,
     columns: Sequence[Column],
@@ -79,9 +79,11 @@ def _column(frame: pl.DataFrame, column: Column, origin_ns: int) -> dict[str, An
         "text": column.dtype in (pl.String, pl.Boolean),
     }
     if column.dtype == pl.String:
-        part["values"] = [None if v is None else printable(v) for v in values]
+        part["values"] = [None if v is None else make_printable(v) for v in values]
         if name in ("name", "after", "kernel"):
-            part["labels"] = [None if v is None else printable(kernel_name(v)) for v in values]
+            part["labels"] = [
+                None if v is None else make_printable(shorten_kernel_name(v)) for v in values
+            ]
     elif column.moment:
         part["values"] = (values - origin_ns).to_list()
     elif isinstance(column.dtype, pl.List):
@@ -113,7 +115,7 @@ PARTS = (
 )
 
 
-def shares(
+def make_shares(
     title: str, frame: pl.DataFrame, labels: Sequence[str], *, whole: str, same_scale: bool
 ) -> Block:
     """Bars of compute, exposed communication, exposed copies and idle, one a row.
@@ -125,14 +127,14 @@ def shares(
         "title": title,
         "parts": [label for _, label in PARTS],
         "classes": [name for name, _ in PARTS],
-        "labels": [printable(label) for label in labels],
+        "labels": [make_printable(label) for label in labels],
         "whole": frame.get_column(whole).to_list(),
         "values": [frame.get_column(f"{name}_ns").to_list() for name, _ in PARTS],
         "same_scale": same_scale,
     }
 
 
-def lines(
+def make_lines(
     title: str, frame: pl.DataFrame, time: str, values: dict[str, str], origin_ns: int, unit: str
 ) -> Block:
     """A plot over time; `values` is column -> label.
@@ -147,10 +149,10 @@ def lines(
         if points.is_empty():
             continue
         count = max(count, points.height)
-        short = reduced(points)
+        short = reduce_series(points)
         series.append(
             {
-                "label": printable(label),
+                "label": make_printable(label),
                 "t": short.get_column("t").to_list(),
                 "low": short.get_column("low").to_list(),
                 "high": short.get_column("high").to_list(),
@@ -163,14 +165,14 @@ def lines(
     )
     return {
         "kind": "lines",
-        "title": printable(title),
+        "title": make_printable(title),
         "unit": unit,
         "series": series,
         "note": note,
     }
 
 
-def reduced(points: pl.DataFrame) -> pl.DataFrame:
+def reduce_series(points: pl.DataFrame) -> pl.DataFrame:
     """Points (t, v) as t, low, high: as they are, or one a slice of time."""
     if points.height <= MAX_POINTS:
         return points.select("t", low="v", high="v")

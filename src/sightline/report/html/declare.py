@@ -10,7 +10,7 @@ import polars as pl
 
 from sightline.model.run import Run
 from sightline.report.html.timeline.pack import Entry, Packed
-from sightline.report.html.timeline.tracks import Timeline, timeline
+from sightline.report.html.timeline.tracks import Timeline, make_timeline
 
 # A piece of a panel, as the page draws it: see blocks.py.
 Block = dict[str, Any]
@@ -65,7 +65,7 @@ class View:
     @cached_property
     def timeline(self) -> Timeline:
         """All events in lanes."""
-        return timeline(self.run, self.span[0])
+        return make_timeline(self.run, self.span[0])
 
     @cached_property
     def columns(self) -> dict[str, Entry]:

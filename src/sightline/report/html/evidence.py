@@ -7,18 +7,18 @@ from typing import Any
 import polars as pl
 
 from sightline import registry
-from sightline.algebra.intervals import covered_until
+from sightline.algebra.intervals import measure_cover_until
 from sightline.errors import MissingDataError
 from sightline.model.run import Run
 from sightline.timeline.classes import is_communication
-from sightline.timeline.copies import name_cause
+from sightline.timeline.copies import name_copy_cause
 
 BUCKETS = 60
 MAX_RANGES = 200
 _SCHEMA = {"start_ns": pl.Int64, "end_ns": pl.Int64}
 
 
-def intervals(run: Run, finding: dict[str, Any]) -> pl.DataFrame:
+def find_evidence(run: Run, finding: dict[str, Any]) -> pl.DataFrame:
     """All time that a finding is about, as far as it says or can be looked up: start, end."""
     where = finding["where"]
     if run.rows("device_ops"):
@@ -71,11 +71,11 @@ def _of_rule(run: Run, finding: dict[str, Any]) -> pl.DataFrame | None:
     if not causes:
         return None
     gaps = run.ask("idle_rules").filter(pl.col("rule").is_in(causes))
-    copies = ops.filter(name_cause().is_in(causes))
+    copies = ops.filter(name_copy_cause().is_in(causes))
     return pl.concat([frame.select("start_ns", "end_ns") for frame in (gaps, copies)])
 
 
-def shown(found: pl.DataFrame, span: tuple[int, int]) -> dict[str, Any]:
+def pack_evidence(found: pl.DataFrame, span: tuple[int, int]) -> dict[str, Any]:
     """What the page gets: the longest ranges in order of time, and a share per slice of the run."""
     if found.is_empty():
         return {"ranges": [], "spark": [], "count": 0}
@@ -95,6 +95,6 @@ def _spark(found: pl.DataFrame, origin: int, end: int) -> list[float]:
     width = max(1, -(-(end - origin) // BUCKETS))
     edges = pl.DataFrame({"at": [origin + i * width for i in range(BUCKETS + 1)]})
     one = pl.lit(0, pl.Int8).alias("all")
-    until = covered_until(edges.with_columns(one), "at", found.with_columns(one), ["all"])
+    until = measure_cover_until(edges.with_columns(one), "at", found.with_columns(one), ["all"])
     shares = (until.diff().drop_nulls() / width).to_list()
     return [round(s, 4) for s in shares]

@@ -7,7 +7,7 @@ from typing import Any
 from sightline.units import format_count, format_ns, format_pct
 
 
-def headline(data: dict[str, Any]) -> str:
+def write_headline(data: dict[str, Any]) -> str:
     """One or two sentences from the report's data."""
     judged = [f for f in data["findings"] if not f["abstained"]]
     rows = data["breakdown"]
@@ -41,7 +41,7 @@ def headline(data: dict[str, Any]) -> str:
     return f"{first}. No rule found a problem."
 
 
-def about(data: dict[str, Any]) -> list[str]:
+def describe_run(data: dict[str, Any]) -> list[str]:
     """What was recorded: tools, devices, window, how much."""
     recordings, devices = data["recordings"], data["devices"]
     parts = [", ".join(sorted({r["tool"] or r["format"] for r in recordings}))]
@@ -61,7 +61,7 @@ def about(data: dict[str, Any]) -> list[str]:
     return parts
 
 
-def device_label(row: dict[str, Any], rows: list[dict[str, Any]]) -> str:
+def label_device(row: dict[str, Any], rows: list[dict[str, Any]]) -> str:
     """'rank 3', with the device where a rank has several."""
     several = len({(r["rank"], r["device_id"]) for r in rows}) > len({r["rank"] for r in rows})
     return f"rank {row['rank']}" + (f" · GPU {row['device_id']}" if several else "")

@@ -21,9 +21,9 @@ from sightline import registry
 from sightline.errors import MissingDataError
 from sightline.model.run import Run
 from sightline.report.html.declare import Block, View
-from sightline.report.html.headline import about
-from sightline.report.kept import kept_summary
-from sightline.text import printable
+from sightline.report.html.headline import describe_run
+from sightline.report.kept import keep_summary
+from sightline.text import make_printable
 from sightline.version import __version__
 
 if TYPE_CHECKING:
@@ -47,13 +47,13 @@ def write(
     `own` are rules that a person wrote; they are asked where there is no `data`.
     """
     if data is None:
-        with begun(run) as finish:
-            return finish(kept_summary(run, own), title)
-    return _written(View(run, data), {}, title)
+        with begin_page(run) as finish:
+            return finish(keep_summary(run, own), title)
+    return _write_page(View(run, data), {}, title)
 
 
 @contextmanager
-def begun(run: Run) -> Iterator[Callable[..., bytes]]:
+def begin_page(run: Run) -> Iterator[Callable[..., bytes]]:
     """What needs no findings is made on threads of its own, while the caller runs the rules.
 
     Gives the function that takes the answer of summary(run), and a title, and returns the page.
@@ -64,14 +64,14 @@ def begun(run: Run) -> Iterator[Callable[..., bytes]]:
         early = {"timeline": pool.submit(lambda: view.timeline.events.height and view.columns)}
         early |= {
             module.PANEL.name: pool.submit(module.data, view)
-            for module in modules()
+            for module in list_modules()
             if not module.PANEL.needs_findings
         }
 
         def finish(data: dict[str, Any], title: str | None = None) -> bytes:
             view.summary = data
             early.pop("timeline").result()
-            return _written(view, early, title)
+            return _write_page(view, early, title)
 
         try:
             yield finish
@@ -79,21 +79,21 @@ def begun(run: Run) -> Iterator[Callable[..., bytes]]:
             pool.shutdown(cancel_futures=True)
 
 
-def _written(view: View, early: dict[str, Any], title: str | None) -> bytes:
-    name = title or titled(view.summary["recordings"])
+def _write_page(view: View, early: dict[str, Any], title: str | None) -> bytes:
+    name = title or set_title(view.summary["recordings"])
     content = {
         "schema": SCHEMA,
         "version": __version__,
         "title": name,
-        "about": [printable(part) for part in about(view.summary)],
+        "about": [make_printable(part) for part in describe_run(view.summary)],
         "origin_ns": str(view.span[0]),  # beyond what a float64 holds
         "length_ns": view.span[1] - view.span[0],
         "panels": _panels(view, early),
     }
-    return template(content, name, bytes(view.packed.body))
+    return load_template(content, name, bytes(view.packed.body))
 
 
-def template(
+def load_template(
     content: dict[str, Any], title: str, columns: bytes = b"", *, served: bool = False
 ) -> bytes:
     """The page with its data in it. Where it is served it may ask its own server, and only that."""
@@ -114,17 +114,17 @@ def template(
     )
 
 
-def modules() -> list[Any]:
+def list_modules() -> list[Any]:
     """The panels' modules, in the page's order."""
     return sorted(
-        (module for _, module in registry.members("report.html.panels")),
+        (module for _, module in registry.load_members("report.html.panels")),
         key=lambda m: (m.PANEL.order, m.PANEL.name),
     )
 
 
 def _panels(view: View, early: dict[str, Future[list[Block]]]) -> list[dict[str, Any]]:
     shown = []
-    for module in modules():  # "Recording" is last, and tells which of the others are absent
+    for module in list_modules():  # "Recording" is last, and tells which of the others are absent
         panel = module.PANEL
         try:
             made = early.get(panel.name)
@@ -136,13 +136,13 @@ def _panels(view: View, early: dict[str, Future[list[Block]]]) -> list[dict[str,
     return shown
 
 
-def titled(recordings: list[dict[str, Any]]) -> str:
+def set_title(recordings: list[dict[str, Any]]) -> str:
     """The page's name: the recording's, or how many they are and where."""
     paths = [Path(r["path"]) for r in recordings]
     if len(paths) == 1:
-        return printable(paths[0].name)
+        return make_printable(paths[0].name)
     parents = {p.parent.name for p in paths}
-    where = f" of {printable(min(parents))}" if len(parents) == 1 and min(parents) else ""
+    where = f" of {make_printable(min(parents))}" if len(parents) == 1 and min(parents) else ""
     return f"{len(paths)} recordings{where}"
 
 

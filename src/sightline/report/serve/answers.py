@@ -14,12 +14,12 @@ from sightline.model.run import Run
 from sightline.report.html.timeline.details import (
     DEVICE_FIELDS,
     HOST_FIELDS,
-    device_text,
-    host_text,
+    write_device_text,
+    write_host_text,
 )
 from sightline.report.html.timeline.tracks import DEVICE_KEY, RANGE_KEY, THREAD_KEY
 from sightline.report.serve.index import Index
-from sightline.text import printable
+from sightline.text import make_printable
 
 SLICES = 600  # of the strip that shows the whole run
 MOST_LAUNCHED = 200
@@ -64,11 +64,11 @@ def facts(run: Run, index: Index, place: int) -> dict[str, Any]:
     text = ""
     if table == "device_ops":
         row = _row(run, table, "device_op_id", row_id)
-        text = device_text(row)
+        text = write_device_text(row)
         if row["launch_id"] is not None:
             call = _host_place(run, index, row["launch_id"])
     elif table == "host_ops":
-        text = host_text(_row(run, table, "host_op_id", row_id))
+        text = write_host_text(_row(run, table, "host_op_id", row_id))
         launched = _launched(run, index, row_id)
     inner = place if call is None else call
     return {
@@ -303,7 +303,7 @@ def listed(index: Index) -> dict[str, Any]:
             "lane": _within(index),
             "n": [lane.count for lane in index.lanes],
         },
-        "names": [printable(name) for name in index.names],
+        "names": [make_printable(name) for name in index.names],
         "labels": index.labels,
         "totals": {"n": [n for n, _ in index.totals], "ns": [ns for _, ns in index.totals]},
         "overview": overview(index),

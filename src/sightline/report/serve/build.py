@@ -10,8 +10,8 @@ from typing import Any
 
 import polars as pl
 
-from sightline.algebra.intervals import merge
-from sightline.algebra.lanes import in_lanes
+from sightline.algebra.intervals import merge_intervals
+from sightline.algebra.lanes import assign_lanes
 from sightline.model.run import Run
 from sightline.report.html.timeline.tracks import (
     DEVICE_CLASS,
@@ -19,15 +19,15 @@ from sightline.report.html.timeline.tracks import (
     HOST_CLASS,
     RANGE_KEY,
     THREAD_KEY,
-    device_tracks,
-    range_tracks,
-    short_label,
-    thread_tracks,
+    make_device_tracks,
+    make_range_tracks,
+    make_thread_tracks,
+    shorten_label,
 )
 from sightline.report.serve.columns import Writer
 from sightline.report.serve.index import COLUMNS, COVER, Cover, Index, Lane
-from sightline.text import printable
-from sightline.timeline.classes import with_class
+from sightline.text import make_printable
+from sightline.timeline.classes import classify_ops
 
 # Rows that are in memory at once: about 300 MB with the copies that sorting makes.
 PART = 4_000_000
@@ -49,7 +49,7 @@ class _Kind:
 
 
 def _device_class(run: Run, rows: pl.DataFrame) -> pl.DataFrame:
-    classed = with_class(rows, run.table("collectives"))
+    classed = classify_ops(rows, run.table("collectives"))
     return classed.with_columns(
         pl.col("class_").replace_strict(DEVICE_CLASS, return_dtype=pl.UInt8).alias("class")
     )
@@ -63,17 +63,17 @@ def _host_class(_: Run, rows: pl.DataFrame) -> pl.DataFrame:
 _ZERO = pl.lit(0, pl.Int64)
 _KINDS = (
     _Kind("device_ops", DEVICE_KEY, _ZERO, pl.col("device_op_id"),
-          lambda _, keys: device_tracks(keys), ("kind", "device_op_id"), _device_class),
+          lambda _, keys: make_device_tracks(keys), ("kind", "device_op_id"), _device_class),
     _Kind("device_ranges", RANGE_KEY, _ZERO, pl.lit(-1, pl.Int64),
-          lambda _, keys: range_tracks(keys), (),
+          lambda _, keys: make_range_tracks(keys), (),
           lambda _, rows: rows.with_columns(pl.lit(8, pl.UInt8).alias("class"))),
     _Kind("host_ops", THREAD_KEY, pl.col("depth").fill_null(0), pl.col("host_op_id"),
-          lambda run, keys: thread_tracks(keys, run.table("threads")),
+          lambda run, keys: make_thread_tracks(keys, run.table("threads")),
           ("host_op_id", "layer", "depth"), _host_class),
 )  # fmt: skip
 
 
-def build(run: Run, folder: Path, say: Say = lambda _: None, part: int = PART) -> Index:
+def build_index(run: Run, folder: Path, say: Say = lambda _: None, part: int = PART) -> Index:
     """Write the columns of all events into `folder`; `say` hears how many are done.
 
     At most about `part` rows are held at once, more only where that many overlap without a pause.
@@ -146,7 +146,7 @@ class _Names:
             code = self.number.setdefault(name, len(self.names))
             if code == len(self.names):
                 self.names.append(name)
-                self.labels.append(short_label(printable(name), kind))
+                self.labels.append(shorten_label(make_printable(name), kind))
                 self.totals.append((0, 0))
             had = self.totals[code]
             self.totals[code] = (had[0] + n, had[1] + ns)
@@ -244,7 +244,7 @@ def _put(
     names: _Names,
     lanes: dict[tuple[int, int, int], Lane],
 ) -> None:
-    rows = in_lanes(
+    rows = assign_lanes(
         names.coded(rows).with_columns(pl.col("start_ns", "end_ns") - origin)
     ).with_columns(sub=pl.col("lane") - pl.col("lane").min().over("track", "level"))
     at = writers["start"].length
@@ -287,9 +287,9 @@ def _covers(run: Run, origin: int, writers: dict[str, Writer], part: int) -> Ite
             classed = classed.filter(pl.col("end_ns") > pl.col("start_ns"))
             for upto in range(3):
                 busy = classed.filter(pl.col("class") <= upto).select("start_ns", "end_ns")
-                found[upto].append(merge(busy.with_columns(all=pl.lit(0)), ["all"]))
+                found[upto].append(merge_intervals(busy.with_columns(all=pl.lit(0)), ["all"]))
         for upto in range(3):
-            busy = merge(pl.concat(found[upto]), ["all"])
+            busy = merge_intervals(pl.concat(found[upto]), ["all"])
             length = busy.get_column("end_ns") - busy.get_column("start_ns")
             begin = writers["cover_start"].length
             writers["cover_start"].add(busy.get_column("start_ns") - origin)

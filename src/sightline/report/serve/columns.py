@@ -41,7 +41,7 @@ class Writer:
         self._file.close()
 
 
-def mapped(path: Path, code: str) -> Sequence[int]:
+def map_column(path: Path, code: str) -> Sequence[int]:
     """A column's numbers. The pages of the file that are read come from the disk as needed."""
     if not path.stat().st_size:
         return array.array(code)

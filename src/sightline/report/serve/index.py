@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from sightline.report.serve.columns import mapped
+from sightline.report.serve.columns import map_column
 
 # Times are ns from the run's first event. `before` is the sum of the lengths of all events that
 # stand before; `id` is the row's id in its table, -1 where the table has none.
@@ -94,7 +94,7 @@ class Index:
     def columns(self) -> dict[str, Sequence[int]]:
         """All columns, mapped."""
         known = {**COLUMNS, **COVER}
-        return {name: mapped(self.folder / name, code) for name, code in known.items()}
+        return {name: map_column(self.folder / name, code) for name, code in known.items()}
 
     @property
     def events(self) -> int:

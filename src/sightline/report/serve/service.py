@@ -12,15 +12,15 @@ from typing import Any
 from sightline.errors import MissingDataError, RequestError
 from sightline.model.run import Run
 from sightline.report.html.declare import Block, View
-from sightline.report.html.page import SCHEMA, modules, template, titled
-from sightline.report.html.panels._series import counter_blocks
-from sightline.report.html.panels.timeline import marks
+from sightline.report.html.page import SCHEMA, list_modules, load_template, set_title
+from sightline.report.html.panels._series import make_counter_blocks
+from sightline.report.html.panels.timeline import make_marks
 from sightline.report.html.timeline.tracks import CLASSES
 from sightline.report.serve import answers
 from sightline.report.serve.index import Index
 from sightline.report.serve.view import window
-from sightline.report.summary import summary
-from sightline.text import printable
+from sightline.report.summary import summarize_run
+from sightline.text import make_printable
 from sightline.units import format_bytes, format_count, format_ns
 from sightline.version import __version__
 
@@ -75,7 +75,7 @@ class Service:
 
     @cached_property
     def _document(self) -> bytes:
-        title = titled([p.facts for p in self.run.parts])
+        title = set_title([p.facts for p in self.run.parts])
         tools = sorted({str(p.facts.get("tool") or p.facts["format"]) for p in self.run.parts})
         about = [
             ", ".join(tools),
@@ -87,16 +87,16 @@ class Service:
             "schema": SCHEMA,
             "version": __version__,
             "title": title,
-            "about": [printable(part) for part in about],
+            "about": [make_printable(part) for part in about],
             "origin_ns": str(self.index.origin_ns),
             "length_ns": self.index.length_ns,
             "panels": [
                 self._listed(module)
-                for module in modules()
+                for module in list_modules()
                 if self.index.events or module.PANEL.name != "timeline"
             ],
         }
-        return template(content, title, served=True)
+        return load_template(content, title, served=True)
 
     def _listed(self, module: Any) -> dict[str, Any]:
         panel = module.PANEL
@@ -120,11 +120,11 @@ class Service:
 
     def _counters(self) -> list[Block]:
         few = self.run.rows("counters") <= MANY_COUNTERS
-        return counter_blocks(self.view) if few else []
+        return make_counter_blocks(self.view) if few else []
 
     def _panel(self, query: Query) -> Answer:
         wanted = query.get("name", "")
-        known = {module.PANEL.name: module for module in modules()}
+        known = {module.PANEL.name: module for module in list_modules()}
         if wanted not in known or wanted == "timeline":
             raise RequestError(f"there is no panel '{wanted}'")
         with self._making:
@@ -140,12 +140,12 @@ class Service:
             blocks: list[Block] = module.data(self.view)
         except MissingDataError as missing:
             text = f"Nothing to show: {missing.why or missing.what}."
-            return [{"kind": "text", "text": printable(text), "role": "note"}]
+            return [{"kind": "text", "text": make_printable(text), "role": "note"}]
         return blocks
 
     def _find(self) -> None:
         if not self.view.summary:
-            self.view.summary = summary(self.run)
+            self.view.summary = summarize_run(self.run)
 
     def _room(self) -> None:
         """Refuse what would not fit into memory."""
@@ -163,7 +163,7 @@ class Service:
         with self._making:
             self._room()
             self._find()
-            return _json(marks(self.view))
+            return _json(make_marks(self.view))
 
     # -- events -------------------------------------------------------------------------------
 
@@ -195,7 +195,7 @@ class Service:
             wanted = [names[place]]
         else:
             text = query.get("q", "").lower()
-            wanted = [name for name in names if text in printable(name).lower()]
+            wanted = [name for name in names if text in make_printable(name).lower()]
         direction = 1 if query.get("direction") != "-1" else -1
         with self._slow:
             found = answers.following(

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from sightline.algebra.scalars import largest, mean, total
+from sightline.algebra.scalars import average_column, find_largest, sum_column
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import NOTABLE_PCT, Advice, Evidence, Loss, make_finding
-from sightline.timeline.communication import members
-from sightline.timeline.gains import Change, window_ns
+from sightline.timeline.communication import list_communication
+from sightline.timeline.gains import Change, sum_windows
 from sightline.units import format_count, format_ns, format_pct
 
 
@@ -34,17 +34,17 @@ class Late:
         return self.computes_more_ns > self.idles_more_ns
 
 
-def late(run: Run) -> Late | None:
+def find_late_ranks(run: Run) -> Late | None:
     """The late ranks, or None: too little is lost, or the ranks' collectives do not match."""
-    if not run.rows("device_ops") or not total(run.ask("breakdown"), "exposed_comm_ns"):
+    if not run.rows("device_ops") or not sum_column(run.ask("breakdown"), "exposed_comm_ns"):
         return None
     parts = run.ask("comm_exposure")
-    cost = total(parts, "waiting_ns")
-    pct = 100 * cost / window_ns(run)
+    cost = sum_column(parts, "waiting_ns")
+    pct = 100 * cost / sum_windows(run)
     if pct < NOTABLE_PCT:
         return None
-    met = _with_added(members(run).drop_nulls("meeting"))
-    arrivals = _arrivals(met)
+    met = _add_waits(list_communication(run).drop_nulls("meeting"))
+    arrivals = _count_arrivals(met)
     # Late is who adds more than an equal share of all that is added.
     share = arrivals.get_column("added_ns").sum() / max(arrivals.height, 1)
     ranks = arrivals.filter(pl.col("added_ns") > share).get_column("rank").to_list()
@@ -56,11 +56,11 @@ def late(run: Run) -> Late | None:
     return Late(
         ranks,
         cost,
-        largest(parts, "waiting_ns"),
+        find_largest(parts, "waiting_ns"),
         pct,
         arrivals,
-        mean(own, "compute_ns") - mean(others, "compute_ns"),
-        mean(own, "idle_ns") - mean(others, "idle_ns"),
+        average_column(own, "compute_ns") - average_column(others, "compute_ns"),
+        average_column(own, "idle_ns") - average_column(others, "idle_ns"),
         dict(
             met.filter(pl.col("meeting") == pl.col("meeting").min(), "is_last")
             .filter(is_late)
@@ -70,7 +70,7 @@ def late(run: Run) -> Late | None:
     )
 
 
-def _with_added(met: pl.DataFrame) -> pl.DataFrame:
+def _add_waits(met: pl.DataFrame) -> pl.DataFrame:
     """Each member's wait, whether it came last, and what the last one added."""
     return met.with_columns(
         wait=pl.col("last") - pl.col("start_ns"),
@@ -81,7 +81,7 @@ def _with_added(met: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _arrivals(met: pl.DataFrame) -> pl.DataFrame:
+def _count_arrivals(met: pl.DataFrame) -> pl.DataFrame:
     """Per rank: how often it came last, what that added, how long it waited for others."""
     return (
         met.group_by("rank")
@@ -95,7 +95,7 @@ def _arrivals(met: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def late_finding(
+def make_late_finding(
     run: Run, rule: Rule, found: Late, change: Change, *, why: str, cause: str, fix: str
 ) -> Finding:
     """The finding about late ranks; straggler-rank and imbalance differ in why they are late."""

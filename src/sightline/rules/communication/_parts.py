@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import polars as pl
 
-from sightline.algebra.scalars import largest, total
+from sightline.algebra.scalars import find_largest, sum_column
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import (
@@ -17,8 +17,8 @@ from sightline.rules.finding import (
     Loss,
     make_finding,
 )
-from sightline.timeline.communication import members
-from sightline.timeline.gains import window_ns
+from sightline.timeline.communication import list_communication
+from sightline.timeline.gains import sum_windows
 from sightline.units import format_bytes, format_count, format_ns, format_pct
 
 _SHOWN = ("device_op_id", "rank", "device_id", "start_ns", "end_ns")
@@ -40,15 +40,15 @@ def find_exposed_part(
     `what` takes its share of the window; `without` gives the graph without the kernels of these
     ids.
     """
-    if not run.rows("device_ops") or not total(run.ask("breakdown"), "exposed_comm_ns"):
+    if not run.rows("device_ops") or not sum_column(run.ask("breakdown"), "exposed_comm_ns"):
         return
     column = f"{part}_ns"
     parts = run.ask("comm_exposure")
-    cost, worst = total(parts, column), largest(parts, column)
-    pct = 100 * cost / window_ns(run)
+    cost, worst = sum_column(parts, column), find_largest(parts, column)
+    pct = 100 * cost / sum_windows(run)
     if pct < NOTABLE_PCT:
         return
-    kernels = members(run).filter(pl.col("part") == part)
+    kernels = list_communication(run).filter(pl.col("part") == part)
     ids = kernels.get_column("device_op_id")
     yield make_finding(
         run,
@@ -56,7 +56,7 @@ def find_exposed_part(
         f"{format_pct(pct)} of the window is {what}.",
         Loss(cost, worst, lambda nodes: without(nodes, ids)),
         Evidence(
-            _lines(kernels),
+            _describe_kernels(kernels),
             rows=kernels.head(MAX_ROWS).select(_SHOWN).to_dicts(),
             where={"ranks": kernels.get_column("rank").unique().sort().to_list()},
         ),
@@ -71,9 +71,9 @@ def find_exposed_part(
     )
 
 
-def _lines(kernels: pl.DataFrame) -> list[str]:
+def _describe_kernels(kernels: pl.DataFrame) -> list[str]:
     """How many, how long in all, and their median size where it was recorded."""
-    busy = total(kernels.select(ns=pl.col("end_ns") - pl.col("start_ns")), "ns")
+    busy = sum_column(kernels.select(ns=pl.col("end_ns") - pl.col("start_ns")), "ns")
     lines = [f"{format_count(kernels.height)} operations, {format_ns(busy)} in all"]
     size = kernels.get_column("size").median()
     if isinstance(size, int | float):

@@ -38,7 +38,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from sightline.algebra.scalars import largest, total
+from sightline.algebra.scalars import find_largest, sum_column
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import (
@@ -50,9 +50,9 @@ from sightline.rules.finding import (
     abstain,
     make_finding,
 )
-from sightline.timeline.communication import members
-from sightline.timeline.gains import window_ns
-from sightline.timeline.replay import is_op, scaled
+from sightline.timeline.communication import list_communication
+from sightline.timeline.gains import sum_windows
+from sightline.timeline.replay import is_op, scale_nodes
 from sightline.units import format_bytes, format_count, format_ns, format_pct
 
 RULE = Rule("collective-below-bandwidth", "Collectives are slower than their group can be")
@@ -60,18 +60,18 @@ RULE = Rule("collective-below-bandwidth", "Collectives are slower than their gro
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
-    if not run.rows("device_ops") or not total(run.ask("breakdown"), "exposed_comm_ns"):
+    if not run.rows("device_ops") or not sum_column(run.ask("breakdown"), "exposed_comm_ns"):
         return
     parts = run.ask("comm_exposure")
-    comm = members(run)
+    comm = list_communication(run)
     slow = comm.filter(pl.col("part") == "slow")
     if slow.is_empty():
         yield from _not_judged(run, comm, parts)
         return
     length = pl.col("end_ns") - pl.col("last")
     excess = slow.select((length * (1 - pl.col("factor"))).sum() / length.sum()).item()
-    cost = round(total(parts, "slow_ns") * excess)
-    pct = 100 * cost / window_ns(run)
+    cost = round(sum_column(parts, "slow_ns") * excess)
+    pct = 100 * cost / sum_windows(run)
     if pct < NOTABLE_PCT:
         return
     factors = slow.select(ref_id="device_op_id", factor="factor")
@@ -82,7 +82,7 @@ def check(run: Run) -> Iterator[Finding]:
             .join(factors, on="ref_id", how="left", maintain_order="left")
             .get_column("factor")
         )
-        return scaled(nodes, pl.select(pl.when(is_op(nodes)).then(factor)).to_series())
+        return scale_nodes(nodes, pl.select(pl.when(is_op(nodes)).then(factor)).to_series())
 
     each = slow.unique("meeting", keep="first", maintain_order=True)
     yield make_finding(
@@ -90,7 +90,7 @@ def check(run: Run) -> Iterator[Finding]:
         RULE,
         f"{format_pct(pct)} of the window is what {format_count(each.height)} collectives take "
         "longer than the same group needs for the same size at its best.",
-        Loss(cost_ns=cost, bound_ns=round(largest(parts, "slow_ns") * excess), change=without),
+        Loss(cost_ns=cost, bound_ns=round(find_largest(parts, "slow_ns") * excess), change=without),
         Evidence(
             [_line(row) for row in each.sort("factor", "start_ns").head(3).to_dicts()],
             rows=slow.head(MAX_ROWS)
@@ -102,7 +102,7 @@ def check(run: Run) -> Iterator[Finding]:
             fix="look at what runs beside them (copies, other jobs, kernels that hold all SMs); "
             "NCCL_DEBUG=INFO names the transport",
             verify="sightline stats comm_exposure AFTER: slow_ns "
-            f"(now {format_ns(largest(parts, 'slow_ns'))} at most)",
+            f"(now {format_ns(find_largest(parts, 'slow_ns'))} at most)",
             cause="the recording shows the slow transfers, not what shares their link",
             sources=("NVIDIA/nccl-tests: bus bandwidth",),
         ),
@@ -120,7 +120,7 @@ def _line(row: dict[str, object]) -> str:
 
 def _not_judged(run: Run, comm: pl.DataFrame, parts: pl.DataFrame) -> Iterator[Finding]:
     """Where transfers matter, and the recording lacks what a bandwidth is made of."""
-    if 100 * total(parts, "transfer_ns") < NOTABLE_PCT * window_ns(run):
+    if 100 * sum_column(parts, "transfer_ns") < NOTABLE_PCT * sum_windows(run):
         return
     if comm.get_column("size").null_count() == comm.height:
         yield abstain(

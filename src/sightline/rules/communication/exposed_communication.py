@@ -37,12 +37,12 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from sightline.algebra.scalars import largest, mean, span, total
+from sightline.algebra.scalars import average_column, find_largest, find_span, sum_column
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import MAX_ROWS, NOTABLE_PCT, Advice, Evidence, Loss, make_finding
-from sightline.timeline.communication import members, no_transfer
-from sightline.timeline.gains import window_ns
+from sightline.timeline.communication import list_communication, remove_transfer
+from sightline.timeline.gains import sum_windows
 from sightline.units import format_ns, format_pct
 
 RULE = Rule("exposed-communication", "Communication is not hidden behind compute")
@@ -56,26 +56,26 @@ def check(run: Run) -> Iterator[Finding]:
         return
     overlap = run.ask("overlap").drop("exposed_comm_ns", "compute_ns")
     rows = run.ask("breakdown").join(overlap, on=["rank", "device_id"])
-    if not total(rows, "exposed_comm_ns"):
+    if not sum_column(rows, "exposed_comm_ns"):
         return
     parts = run.ask("comm_exposure")
-    cost = total(parts, "transfer_ns")
-    pct = 100 * cost / window_ns(run)
+    cost = sum_column(parts, "transfer_ns")
+    pct = 100 * cost / sum_windows(run)
     if pct < NOTABLE_PCT:
         return
-    hidden = 100 * total(rows, "comm_overlap_ns") / max(total(rows, "comm_ns"), 1)
+    hidden = 100 * sum_column(rows, "comm_overlap_ns") / max(sum_column(rows, "comm_ns"), 1)
     summary = (
         f"{format_pct(pct)} of the window is communication with no compute beside it; "
         f"{format_pct(hidden)} of all communication is hidden."
     )
-    apart = ", apart from waiting for late ranks" if total(parts, "waiting_ns") > 0 else ""
+    apart = ", apart from waiting for late ranks" if sum_column(parts, "waiting_ns") > 0 else ""
     evidence = [
-        f"{format_ns(total(rows, 'comm_ns'))} of communication on {rows.height} device"
+        f"{format_ns(sum_column(rows, 'comm_ns'))} of communication on {rows.height} device"
         f"{'s' * (rows.height != 1)}, {format_ns(cost)} of it exposed{apart}"
     ]
     # Where the ranks could be matched, waiting is known and is another rule's.
-    matched = total(parts, "waiting_ns") > 0
-    late = [] if matched else late_ranks(rows)
+    matched = sum_column(parts, "waiting_ns") > 0
+    late = [] if matched else find_late_ranks(rows)
     fix = (
         "start communication earlier and in smaller buckets (DDP bucket_cap_mb, FSDP "
         "backward_prefetch), or send less"
@@ -84,13 +84,13 @@ def check(run: Run) -> Iterator[Finding]:
     if late:
         others = rows.filter(~pl.col("rank").is_in(late))
         own = rows.filter(pl.col("rank").is_in(late))
-        said, more = _late(late, own, others)
+        said, more = _describe_late(late, own, others)
         summary, evidence = summary + said, evidence + more
-        fix = f"make {_names(late)} faster first: {_why(own, others, len(late))}"
+        fix = f"make {_names(late)} faster first: {_explain(own, others, len(late))}"
         cause = "some ranks arrive late, and the others wait inside the collective"
     if not run.rows("collectives"):
         evidence.append("not known: sizes and groups of the collectives (none recorded)")
-    comm = members(run).filter(pl.col("part") == "transfer")
+    comm = list_communication(run).filter(pl.col("part") == "transfer")
     ids = comm.get_column("device_op_id")
     yield make_finding(
         run,
@@ -98,18 +98,18 @@ def check(run: Run) -> Iterator[Finding]:
         summary,
         Loss(
             cost_ns=cost,
-            bound_ns=largest(parts, "transfer_ns"),
-            change=lambda nodes: no_transfer(nodes, ids),
+            bound_ns=find_largest(parts, "transfer_ns"),
+            change=lambda nodes: remove_transfer(nodes, ids),
         ),
         Evidence(
             evidence,
-            rows=_longest(comm),
+            rows=_list_longest(comm),
             where={"late_ranks": late, "ranks": rows.get_column("rank").unique().sort().to_list()},
         ),
         Advice(
             fix=fix,
             verify="sightline stats overlap AFTER: exposed_comm_ns "
-            f"(now {format_ns(largest(rows, 'exposed_comm_ns'))} at most)",
+            f"(now {format_ns(find_largest(rows, 'exposed_comm_ns'))} at most)",
             cause=cause,
             sources=("TraceLens agent: exposed communication above 5 %",),
         ),
@@ -117,21 +117,24 @@ def check(run: Run) -> Iterator[Finding]:
     )
 
 
-def _late(late: list[int], own: pl.DataFrame, others: pl.DataFrame) -> tuple[str, list[str]]:
+def _describe_late(
+    late: list[int], own: pl.DataFrame, others: pl.DataFrame
+) -> tuple[str, list[str]]:
     """What is said of late ranks, and the figures behind it."""
-    low, high = _range(own, "exposed_comm_pct"), _range(others, "exposed_comm_pct")
+    low, high = _find_range(own, "exposed_comm_pct"), _find_range(others, "exposed_comm_pct")
     said = (
         f" {_ranks(late)} least time in communication ({low}, the others {high}): "
         + ("it arrives" if len(late) == 1 else "they arrive")
         + " last, and the others wait."
     )
     return said, [
-        f"{part}: {_range(own, f'{part}_pct')} there, {_range(others, f'{part}_pct')} elsewhere"
+        f"{part}: {_find_range(own, f'{part}_pct')} there, "
+        f"{_find_range(others, f'{part}_pct')} elsewhere"
         for part in ("compute", "idle")
     ]
 
 
-def _longest(comm: pl.DataFrame) -> list[dict[str, object]]:
+def _list_longest(comm: pl.DataFrame) -> list[dict[str, object]]:
     """The longest communication kernels, to look up."""
     return (
         comm.with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
@@ -142,7 +145,7 @@ def _longest(comm: pl.DataFrame) -> list[dict[str, object]]:
     )
 
 
-def late_ranks(rows: pl.DataFrame) -> list[int]:
+def find_late_ranks(rows: pl.DataFrame) -> list[int]:
     """Ranks with clearly less communication: below the widest gap in the lower half, if wide."""
     shares = (
         rows.group_by("rank").agg(pct=pl.col("exposed_comm_pct").mean()).sort("pct", "rank").rows()
@@ -154,10 +157,10 @@ def late_ranks(rows: pl.DataFrame) -> list[int]:
     return sorted(rank for rank, _ in shares[:at]) if jump > LATE_POINTS else []
 
 
-def _why(own: pl.DataFrame, others: pl.DataFrame, count: int) -> str:
+def _explain(own: pl.DataFrame, others: pl.DataFrame, count: int) -> str:
     """What the late ranks do with the time in which the others wait."""
-    more_idle = mean(own, "idle_ns") - mean(others, "idle_ns")
-    more_compute = mean(own, "compute_ns") - mean(others, "compute_ns")
+    more_idle = average_column(own, "idle_ns") - average_column(others, "idle_ns")
+    more_compute = average_column(own, "compute_ns") - average_column(others, "compute_ns")
     if more_idle <= more_compute:
         return "more compute runs there, so balance the work"
     if count == 1:
@@ -165,8 +168,8 @@ def _why(own: pl.DataFrame, others: pl.DataFrame, count: int) -> str:
     return "their GPUs idle more, so it is the host there, not the kernels"
 
 
-def _range(rows: pl.DataFrame, column: str) -> str:
-    first, last = map(format_pct, span(rows, column))
+def _find_range(rows: pl.DataFrame, column: str) -> str:
+    first, last = map(format_pct, find_span(rows, column))
     return first if first == last else f"{first} to {last}"
 
 

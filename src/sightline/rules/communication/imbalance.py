@@ -31,30 +31,30 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from sightline.algebra.scalars import mean
+from sightline.algebra.scalars import average_column
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.communication._late import late, late_finding
-from sightline.timeline.replay import scaled
+from sightline.rules.communication._late import find_late_ranks, make_late_finding
+from sightline.timeline.replay import scale_nodes
 
 RULE = Rule("imbalance", "Ranks have unequal work", finds_late_ranks=True)
 
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
-    found = late(run)
+    found = find_late_ranks(run)
     if found is None or not found.by_work:
         return
     rows = run.ask("breakdown")
     is_late = pl.col("rank").is_in(found.ranks)
-    usual = mean(rows.filter(~is_late), "compute_ns")
-    ratio = usual / max(mean(rows.filter(is_late), "compute_ns"), 1.0)
+    usual = average_column(rows.filter(~is_late), "compute_ns")
+    ratio = usual / max(average_column(rows.filter(is_late), "compute_ns"), 1.0)
 
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
         mine = is_late & (pl.col("kind") == "kernel") & pl.col("meeting").is_null()
-        return scaled(nodes, nodes.select(pl.when(mine).then(ratio)).to_series())
+        return scale_nodes(nodes, nodes.select(pl.when(mine).then(ratio)).to_series())
 
-    yield late_finding(
+    yield make_late_finding(
         run,
         RULE,
         found,

@@ -35,7 +35,7 @@ from collections.abc import Iterator
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.communication._parts import find_exposed_part
-from sightline.timeline.replay import without_ops
+from sightline.timeline.replay import remove_ops
 
 RULE = Rule("pipeline-bubble", "Pipeline stages wait for each other")
 
@@ -47,7 +47,7 @@ def check(run: Run) -> Iterator[Finding]:
         RULE,
         "pipeline",
         "send and receive with no compute beside it",
-        without_ops,
+        remove_ops,
         cause="a stage has nothing to do until its neighbour has finished",
         fix="more micro-batches, interleaved stages, or stages of equal cost",
         source="Narayanan et al. (2021): bubble (p - 1) / (m + p - 1)",

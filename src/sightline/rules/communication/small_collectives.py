@@ -35,7 +35,7 @@ from collections.abc import Iterator
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.communication._parts import find_exposed_part
-from sightline.timeline.communication import no_transfer
+from sightline.timeline.communication import remove_transfer
 
 RULE = Rule("small-collectives", "Collectives are too small to be worth their start")
 
@@ -47,7 +47,7 @@ def check(run: Run) -> Iterator[Finding]:
         RULE,
         "small",
         "small collectives with no compute beside them",
-        no_transfer,
+        remove_transfer,
         cause="each small collective pays its full latency",
         fix="bucket or coalesce them (DDP bucket_cap_mb, ncclGroupStart and ncclGroupEnd)",
         source="Li et al., PyTorch Distributed (2020)",

@@ -36,26 +36,30 @@ import polars as pl
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.communication._late import late, late_finding
-from sightline.timeline.host_ranges import in_ranges, usual_ns
-from sightline.timeline.replay import think_less
+from sightline.rules.communication._late import find_late_ranks, make_late_finding
+from sightline.timeline.host_ranges import find_usual_interval, measure_in_ranges
+from sightline.timeline.replay import shorten_thinking
 
 RULE = Rule("straggler-rank", "One rank comes late, and the others wait", finds_late_ranks=True)
 
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
-    found = late(run)
+    found = find_late_ranks(run)
     if found is None or found.by_work:
         return
     gaps = run.ask("idle_gaps").filter(pl.col("rank").is_in(found.ranks))
 
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
-        beside = in_ranges(nodes, gaps, ["rank", "device_id"]) > 0
-        cut = (nodes.get_column("prev_lag_ns").fill_null(0) - usual_ns(nodes)).clip(lower_bound=0)
-        return _earlier(think_less(nodes, cut * beside.cast(pl.Int64)), found.late_at_first)
+        beside = measure_in_ranges(nodes, gaps, ["rank", "device_id"]) > 0
+        cut = (nodes.get_column("prev_lag_ns").fill_null(0) - find_usual_interval(nodes)).clip(
+            lower_bound=0
+        )
+        return _arrive_earlier(
+            shorten_thinking(nodes, cut * beside.cast(pl.Int64)), found.late_at_first
+        )
 
-    yield late_finding(
+    yield make_late_finding(
         run,
         RULE,
         found,
@@ -67,7 +71,7 @@ def check(run: Run) -> Iterator[Finding]:
     )
 
 
-def _earlier(nodes: pl.DataFrame, by_rank: dict[int, int]) -> pl.DataFrame:
+def _arrive_earlier(nodes: pl.DataFrame, by_rank: dict[int, int]) -> pl.DataFrame:
     """The nodes with ranks that begin earlier: their first calls wait for nothing recorded."""
     begins = pl.all_horizontal(pl.col("prev", "launch", "wait").is_null())
     shift = pl.col("rank").replace_strict(by_rank, default=0, return_dtype=pl.Int64)

@@ -6,27 +6,27 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from sightline.algebra.scalars import largest, total
-from sightline.algebra.window import starting_in
+from sightline.algebra.scalars import find_largest, sum_column
+from sightline.algebra.window import select_starting_in
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import MAX_ROWS, NOTABLE_PCT, Advice, Evidence, Loss, make_finding
-from sightline.rules.gaps import Claim, claim
-from sightline.timeline.classes import COMPUTE, classified
-from sightline.timeline.copies import name_cause
-from sightline.timeline.gains import window_ns
-from sightline.timeline.replay import is_op, think_less, without_ops
+from sightline.rules.gaps import Claim, claim_gaps
+from sightline.timeline.classes import COMPUTE, classify_run
+from sightline.timeline.copies import name_copy_cause
+from sightline.timeline.gains import sum_windows
+from sightline.timeline.replay import is_op, remove_ops, shorten_thinking
 from sightline.units import format_bytes, format_count, format_ns, format_pct
 
 
-def copies_of(run: Run, rule: Rule) -> pl.DataFrame:
+def list_copies(run: Run, rule: Rule) -> pl.DataFrame:
     """The copies and fills that a rule speaks for, in the window."""
-    return starting_in(run.table("device_ops"), run.ask("windows")).filter(
-        name_cause().is_in(rule.causes)
+    return select_starting_in(run.table("device_ops"), run.ask("windows")).filter(
+        name_copy_cause().is_in(rule.causes)
     )
 
 
-def copy_finding(
+def find_exposed_copies(
     run: Run,
     rule: Rule,
     what: str,
@@ -43,35 +43,37 @@ def copy_finding(
     if not run.rows("device_ops"):
         return
     # All copies together and these gaps are a bound that costs nothing to ask.
-    if claim(run, rule, extra_ns=total(run.ask("breakdown"), "exposed_copy_ns")) is None:
+    if claim_gaps(run, rule, extra_ns=sum_column(run.ask("breakdown"), "exposed_copy_ns")) is None:
         return
     per_device = run.ask("copy_exposure").filter(pl.col("rule").is_in(rule.causes))
-    alone = total(per_device, "total_ns")
-    gaps = claim(run, rule, extra_ns=alone)
+    alone = sum_column(per_device, "total_ns")
+    gaps = claim_gaps(run, rule, extra_ns=alone)
     if gaps is None:
         return
-    copies = copies_of(run, rule)
+    copies = list_copies(run, rule)
     if copies.is_empty():
         return
-    worst = largest(per_device, "total_ns") + gaps.worst_ns
+    worst = find_largest(per_device, "total_ns") + gaps.worst_ns
     ids = copies.get_column("device_op_id")
-    beside = _same_stream_pct(run, copies)
+    beside = _share_of_same_stream(run, copies)
     yield make_finding(
         run,
         rule,
-        f"For {format_pct(100 * alone / window_ns(run))} of the window the GPU {what}, with "
-        f"nothing beside it{_behind(run, gaps)}.",
+        f"For {format_pct(100 * alone / sum_windows(run))} of the window the GPU {what}, with "
+        f"nothing beside it{_describe_idle_behind(run, gaps)}.",
         Loss(
             cost_ns=gaps.cost_ns,
             bound_ns=worst,
-            change=lambda nodes: without_ops(_calls_apart(nodes, ids) if with_host else nodes, ids),
+            change=lambda nodes: remove_ops(
+                _separate_calls(nodes, ids) if with_host else nodes, ids
+            ),
         ),
         Evidence(
             [
-                *_lines(copies),
+                *_describe_copies(copies),
                 f"{format_pct(beside)} of these copies run on a stream that runs kernels too",
             ],
-            rows=_rows(copies),
+            rows=_list_longest(copies),
             where={
                 "ranks": copies.get_column("rank").unique().sort().to_list(),
                 "copy_kind": copies.item(0, "copy_kind"),
@@ -87,30 +89,32 @@ def copy_finding(
     )
 
 
-def _calls_apart(nodes: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
+def _separate_calls(nodes: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
     """The nodes with no time between these copies' calls and the calls before them."""
     mine = is_op(nodes) & nodes.get_column("ref_id").is_in(ids.implode())
     calls = nodes.filter(mine).get_column("launch").drop_nulls()
     whole = nodes.get_column("node").is_in(calls.implode())
-    return think_less(nodes, nodes.get_column("prev_lag_ns").fill_null(0) * whole.cast(pl.Int64))
+    return shorten_thinking(
+        nodes, nodes.get_column("prev_lag_ns").fill_null(0) * whole.cast(pl.Int64)
+    )
 
 
-def _behind(run: Run, gaps: Claim) -> str:
+def _describe_idle_behind(run: Run, gaps: Claim) -> str:
     """The idle time that the host's wait for these copies leaves."""
     idle = int(gaps.gaps.get_column("duration_ns").sum())
-    pct = 100 * idle / window_ns(run)
+    pct = 100 * idle / sum_windows(run)
     return f", and idles for {format_pct(pct)} more because the host waited" if pct >= 1 else ""
 
 
-def _same_stream_pct(run: Run, copies: pl.DataFrame) -> float:
+def _share_of_same_stream(run: Run, copies: pl.DataFrame) -> float:
     """How many of the copies share their stream with kernels: those can never overlap them."""
     lane = ["rank", "device_id", "stream_id"]
-    kernels = classified(run).filter(pl.col("class_") == COMPUTE)
+    kernels = classify_run(run).filter(pl.col("class_") == COMPUTE)
     shared = copies.join(kernels.select(lane).unique(), on=lane, how="semi", nulls_equal=True)
     return 100 * shared.height / max(copies.height, 1)
 
 
-def _lines(copies: pl.DataFrame) -> list[str]:
+def _describe_copies(copies: pl.DataFrame) -> list[str]:
     """'904 × memcpy HtoD pinned → device, 25.48 GB in 920 ms (27.7 GB/s)', the largest first."""
     length = pl.col("end_ns") - pl.col("start_ns")
     groups = (
@@ -132,7 +136,7 @@ def _lines(copies: pl.DataFrame) -> list[str]:
     return lines
 
 
-def _rows(copies: pl.DataFrame) -> list[dict[str, object]]:
+def _list_longest(copies: pl.DataFrame) -> list[dict[str, object]]:
     """The longest of them."""
     return (
         copies.with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))

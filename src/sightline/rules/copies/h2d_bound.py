@@ -32,7 +32,7 @@ from collections.abc import Iterator
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.copies._shared import copy_finding
+from sightline.rules.copies._shared import find_exposed_copies
 from sightline.timeline import causes
 
 RULE = Rule("h2d-bound", "Copies to the device are not hidden", causes=(causes.UPLOAD,))
@@ -40,7 +40,7 @@ RULE = Rule("h2d-bound", "Copies to the device are not hidden", causes=(causes.U
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
-    yield from copy_finding(
+    yield from find_exposed_copies(
         run,
         RULE,
         "copies from the host",

@@ -35,7 +35,7 @@ from collections.abc import Iterator
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.copies._shared import copy_finding
+from sightline.rules.copies._shared import find_exposed_copies
 from sightline.timeline import causes
 
 RULE = Rule("many-small-copies", "Data goes over in many small copies", causes=(causes.SMALL,))
@@ -43,7 +43,7 @@ RULE = Rule("many-small-copies", "Data goes over in many small copies", causes=(
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
-    yield from copy_finding(
+    yield from find_exposed_copies(
         run,
         RULE,
         "makes small copies, or waits for the next one to be launched",

@@ -39,12 +39,12 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from sightline.algebra.intervals import covered
-from sightline.algebra.lookup import named
-from sightline.algebra.scalars import largest, total
+from sightline.algebra.intervals import measure_cover
+from sightline.algebra.lookup import match_names
+from sightline.algebra.scalars import find_largest, sum_column
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.copies._shared import copies_of
+from sightline.rules.copies._shared import list_copies
 from sightline.rules.finding import (
     MAX_ROWS,
     NOTABLE_PCT,
@@ -55,7 +55,7 @@ from sightline.rules.finding import (
     make_finding,
 )
 from sightline.timeline import causes
-from sightline.timeline.gains import window_ns
+from sightline.timeline.gains import sum_windows
 from sightline.units import format_bytes, format_count, format_ns, format_pct
 
 RULE = Rule(
@@ -70,8 +70,8 @@ def check(run: Run) -> Iterator[Finding]:
     if not run.rows("device_ops"):
         return
     # Few recordings have any: asked of the kinds first, of which there are few.
-    some = named(run.table("device_ops"), "^UVM", "copy_kind").any()
-    moves = copies_of(run, RULE) if some else None
+    some = match_names(run.table("device_ops"), "^UVM", "copy_kind").any()
+    moves = list_copies(run, RULE) if some else None
     if moves is None:
         faults = run.table("page_faults").filter(pl.col("side") == "gpu")
         if faults.height:
@@ -82,20 +82,20 @@ def check(run: Run) -> Iterator[Finding]:
             )
         return
     moves = moves.filter(pl.col("migration_cause").ne_missing("user prefetch"))
-    per_device = covered(moves, ["rank", "device_id"])
-    cost = total(per_device, "covered_ns")
-    pct = 100 * cost / window_ns(run)
+    per_device = measure_cover(moves, ["rank", "device_id"])
+    cost = sum_column(per_device, "covered_ns")
+    pct = 100 * cost / sum_windows(run)
     if pct < NOTABLE_PCT:
         return
-    again = _again(moves)
+    again = _list_repeated(moves)
     times = "again and again" if 2 * again.height > moves.height else "on demand"
     yield make_finding(
         run,
         RULE,
         f"For {format_pct(pct)} of the window pages of unified memory move {times}.",
-        Loss(cost_ns=cost, bound_ns=largest(per_device, "covered_ns")),
+        Loss(cost_ns=cost, bound_ns=find_largest(per_device, "covered_ns")),
         Evidence(
-            _lines(moves, again),
+            _describe_moves(moves, again),
             rows=moves.sort("start_ns")
             .head(MAX_ROWS)
             .select(
@@ -123,7 +123,7 @@ def check(run: Run) -> Iterator[Finding]:
     )
 
 
-def _again(moves: pl.DataFrame) -> pl.DataFrame:
+def _list_repeated(moves: pl.DataFrame) -> pl.DataFrame:
     """Moves of a page that had been moved the same way before."""
     way = ["rank", "device_id", "address", "copy_kind"]
     return (
@@ -133,7 +133,7 @@ def _again(moves: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _lines(moves: pl.DataFrame, again: pl.DataFrame) -> list[str]:
+def _describe_moves(moves: pl.DataFrame, again: pl.DataFrame) -> list[str]:
     """By direction, how much of it again, and why."""
     length = pl.col("end_ns") - pl.col("start_ns")
     ways = (

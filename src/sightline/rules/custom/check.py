@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sightline.algebra.scalars import largest
+from sightline.algebra.scalars import find_largest
 from sightline.model.declare import Finding
 from sightline.model.run import Run
 from sightline.rules.custom import facts as of
 from sightline.rules.custom.expression import Expression, Missing, Unfit, number
 from sightline.rules.custom.forms import OwnRule
-from sightline.rules.finding import severity
-from sightline.timeline.gains import window_ns
+from sightline.rules.finding import grade_severity
+from sightline.timeline.gains import sum_windows
 
 # {{.mem_bw.avg}} is ClusterCockpit's (a Go template), {mem_bw.avg:.1f} is ours.
 _PLACE = re.compile(r"\{\{\s*\.([\w.]+)\s*\}\}|\{([A-Za-z][\w.]*)(?::\.(\d)([feg]))?\}")
@@ -35,12 +35,12 @@ def evaluate(rule: OwnRule, facts: Mapping[str, Any]) -> Outcome:
     at: Expression = rule.rule
     try:
         for at in rule.requirements:
-            if not _truth(at.value(names)):
+            if not _is_true(at.value(names)):
                 return Outcome(False, names)
         for name, at in rule.variables.items():
             names[name] = at.value(names)
         at = rule.rule
-        return Outcome(_truth(at.value(names)), names)
+        return Outcome(_is_true(at.value(names)), names)
     except Missing as missing:
         reason = f"it needs {missing}, which the recording does not hold"
         return Outcome(None, names, reason)
@@ -48,7 +48,7 @@ def evaluate(rule: OwnRule, facts: Mapping[str, Any]) -> Outcome:
         return Outcome(None, names, f"{at.at.file}, line {at.at.line}: {unfit}")
 
 
-def _truth(value: Any) -> bool:
+def _is_true(value: Any) -> bool:
     if isinstance(value, str | tuple | Mapping) or value is None:
         raise Unfit("the answer is neither true nor false")
     return bool(value)
@@ -56,7 +56,7 @@ def _truth(value: Any) -> bool:
 
 def check(run: Run, rules: Iterable[OwnRule]) -> list[Finding]:
     """The findings of people's own rules about a run."""
-    found = [_finding(run, rule, evaluate(rule, of.of_run(run, rule))) for rule in rules]
+    found = [_finding(run, rule, evaluate(rule, of.read_facts(run, rule))) for rule in rules]
     return [f for f in found if f is not None]
 
 
@@ -68,7 +68,7 @@ def _finding(run: Run, rule: OwnRule, outcome: Outcome) -> Finding | None:
     if not outcome.holds:
         return None
     try:
-        cost, gain = _amount(rule.cost, outcome.names), _amount(rule.gain, outcome.names)
+        cost, gain = _read_amount(rule.cost, outcome.names), _read_amount(rule.gain, outcome.names)
     except (Missing, Unfit) as error:
         return Finding(
             rule.tag,
@@ -80,19 +80,19 @@ def _finding(run: Run, rule: OwnRule, outcome: Outcome) -> Finding | None:
         )
     pct = None
     if cost is not None and run.rows("device_ops"):
-        pct = min(100 * cost / window_ns(run), 100.0)
+        pct = min(100 * cost / sum_windows(run), 100.0)
         # A cost is over all devices; no window can shrink by more than all of it.
-        gain = min(cost if gain is None else gain, largest(run.ask("breakdown"), "window_ns"))
-    graded = severity(pct) if pct is not None else "warning"
+        gain = min(cost if gain is None else gain, find_largest(run.ask("breakdown"), "window_ns"))
+    graded = grade_severity(pct) if pct is not None else "warning"
     return Finding(
         rule=rule.tag,
         title=rule.tag if rule.name == rule.tag else f"{rule.tag}: {rule.name}",
         severity=rule.texts.get("severity", graded),
-        summary=filled(rule.hint, outcome.names) or f"{rule.rule.text} holds.",
+        summary=fill_text(rule.hint, outcome.names) or f"{rule.rule.text} holds.",
         cost_ns=cost,
         cost_pct=pct,
         gain_ns=gain,
-        evidence=tuple(evidence(rule, outcome.names)),
+        evidence=tuple(list_evidence(rule, outcome.names)),
         cause=f"the rule holds: {rule.rule.text}",
         fix=rule.texts.get("fix"),
         verify=rule.texts.get("verify") or f"the same rule again is silent: {rule.rule.text}",
@@ -101,26 +101,26 @@ def _finding(run: Run, rule: OwnRule, outcome: Outcome) -> Finding | None:
     )
 
 
-def _amount(expression: Expression | None, names: Mapping[str, Any]) -> int | None:
+def _read_amount(expression: Expression | None, names: Mapping[str, Any]) -> int | None:
     """A cost or gain in ns, at least 0."""
     return None if expression is None else max(0, round(number(expression.value(names))))
 
 
-def evidence(rule: OwnRule, names: Mapping[str, Any]) -> list[str]:
+def list_evidence(rule: OwnRule, names: Mapping[str, Any]) -> list[str]:
     """Every value that went into the answer."""
     read = dict.fromkeys(n for e in (*rule.variables.values(), rule.rule) for n in e.names)
-    lines = [f"{name} = {_printed(names[name])}" for name in rule.variables]
+    lines = [f"{name} = {_print_value(names[name])}" for name in rule.variables]
     # A variable that only renames a value is enough of it.
     renamed = {e.text.strip() for e in rule.variables.values()}
     for name in read:
-        value = looked_up(name, names)
+        value = look_up_values(name, names)
         shown = name in rule.variables or name in renamed
         if not shown and value is not None and not isinstance(value, tuple):
-            lines.append(f"{name} = {_printed(value)}")
+            lines.append(f"{name} = {_print_value(value)}")
     return lines
 
 
-def looked_up(name: str, names: Mapping[str, Any]) -> Any:
+def look_up_values(name: str, names: Mapping[str, Any]) -> Any:
     """A dotted name's value, or None."""
     value: Any = names
     for part in name.split("."):
@@ -128,21 +128,21 @@ def looked_up(name: str, names: Mapping[str, Any]) -> Any:
     return None if isinstance(value, Mapping) else value
 
 
-def filled(hint: str, names: Mapping[str, Any]) -> str:
+def fill_text(hint: str, names: Mapping[str, Any]) -> str:
     """The hint with values in place of names; a name that is not known stays as it is."""
 
     def value(match: re.Match[str]) -> str:
-        found = looked_up(match[1] or match[2], names)
+        found = look_up_values(match[1] or match[2], names)
         if found is None:
             return match[0]
         if match[3] is not None and isinstance(found, float):
             return f"{found:.{match[3]}{match[4]}}"
-        return _printed(found)
+        return _print_value(found)
 
     return _PLACE.sub(value, hint)
 
 
-def _printed(value: Any) -> str:
+def _print_value(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, tuple):
@@ -152,7 +152,7 @@ def _printed(value: Any) -> str:
     return f"{value:,.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.4g}"
 
 
-def page(rule: OwnRule) -> str:
+def write_page(rule: OwnRule) -> str:
     """What `sightline explain` prints of it."""
     lines = [
         rule.name,
@@ -164,7 +164,7 @@ def page(rule: OwnRule) -> str:
     settings = {k: v for k, v in rule.parameters.items() if not isinstance(v, Mapping)}
     settings |= {f"config.{k}": v for k, v in rule.parameters.get("config", {}).items()}
     if settings:
-        lines += ["", "Parameters", *(f"    {k} = {_printed(v)}" for k, v in settings.items())]
+        lines += ["", "Parameters", *(f"    {k} = {_print_value(v)}" for k, v in settings.items())]
     if rule.requirements:
         lines += ["", "Only where", *(f"    {e.text}" for e in rule.requirements)]
     if rule.variables:

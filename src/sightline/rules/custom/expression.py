@@ -58,7 +58,7 @@ class Expression:
             raise Unfit(str(error)) from None
 
 
-def parsed(at: Value) -> Expression:
+def parse_expression(at: Value) -> Expression:
     """The expression that a value of the file holds. Raises InputError with line and reason."""
     text = at.data
     if isinstance(text, int | float):

@@ -35,14 +35,14 @@ LIMITS = ("peak", "normal", "caution", "alert")
 MAX_SAMPLES = 10_000
 
 
-def identifier(name: str) -> str:
+def make_identifier(name: str) -> str:
     """A metric's or column's name as an expression can write it: 'GPU Power [W]' is gpu_power_w."""
     return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
 
 
 def check_names(rule: OwnRule) -> None:
     """That an analysis's columns and statistics are real, before anything runs. InputError."""
-    known = registry.names("analyses")
+    known = registry.list_names("analyses")
     for expression in _expressions(rule):
         for name in expression.names:
             first, *rest = name.split(".")
@@ -77,10 +77,10 @@ def _expressions(rule: OwnRule) -> Iterable[Any]:
 
 def _columns(analysis: str) -> set[str]:
     declared = registry.load("analyses", analysis).ANALYSIS.columns
-    return {identifier(c.name) for c in declared if c.dtype in (pl.Int64, pl.Float64)}
+    return {make_identifier(c.name) for c in declared if c.dtype in (pl.Int64, pl.Float64)}
 
 
-def of_run(run: Run, rule: OwnRule) -> dict[str, Any]:
+def read_facts(run: Run, rule: OwnRule) -> dict[str, Any]:
     """The names that a rule's expressions may read; what the recording lacks is left out."""
     facts: dict[str, Any] = {"run": _whole(run), "job": {}}
     length = facts["run"].get("window_ns")
@@ -107,13 +107,13 @@ def _whole(run: Run) -> dict[str, Any]:
 
 
 def _metric(run: Run, metric: str) -> dict[str, Any]:
-    if metric in registry.names("analyses"):
+    if metric in registry.list_names("analyses"):
         try:
             answer = run.ask(metric)
         except MissingDataError:
             return {}
         return {
-            identifier(c.name): statistics(c)
+            make_identifier(c.name): describe_column(c)
             for c in answer.get_columns()
             if c.dtype in (pl.Int64, pl.Float64)
         }
@@ -121,12 +121,12 @@ def _metric(run: Run, metric: str) -> dict[str, Any]:
         return {}
     counters = run.table("counters").select("metric", "time_ns", "value")
     names = counters.get_column("metric").unique()
-    mine = [n for n in names if n is not None and identifier(n) == metric.lower()]
+    mine = [n for n in names if n is not None and make_identifier(n) == metric.lower()]
     values = counters.filter(pl.col("metric").is_in(mine)).sort("time_ns")
-    return statistics(values.get_column("value")) if values.height else {}
+    return describe_column(values.get_column("value")) if values.height else {}
 
 
-def statistics(values: pl.Series) -> dict[str, Any]:
+def describe_column(values: pl.Series) -> dict[str, Any]:
     """What may follow a metric's dot; without any value only the count."""
     known = values.drop_nulls().cast(pl.Float64)
     known = known.filter(known.is_finite())

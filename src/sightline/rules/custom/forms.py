@@ -20,7 +20,7 @@ from sightline import registry
 from sightline.errors import InputError
 from sightline.rules.custom import document
 from sightline.rules.custom.document import Value
-from sightline.rules.custom.expression import CONSTANTS, FUNCTIONS, Expression, parsed
+from sightline.rules.custom.expression import CONSTANTS, FUNCTIONS, Expression, parse_expression
 
 OURS, COCKPIT, PUZZLE = "sightline", "ClusterCockpit", "Puzzle Jobs"
 SEVERITIES = ("critical", "warning", "info")
@@ -62,13 +62,13 @@ class OwnRule:
     gain: Expression | None = None
 
 
-def load(paths: list[str]) -> list[OwnRule]:
+def load_rules(paths: list[str]) -> list[OwnRule]:
     """All rules of files and folders. Raises InputError with file, line and reason."""
     found: list[OwnRule] = []
     for path in paths:
         for file in _files(Path(path)):
             found += _rules(file)
-    taken = {m.RULE.name: "a rule of sightline" for _, m in registry.members("rules")}
+    taken = {m.RULE.name: "a rule of sightline" for _, m in registry.load_members("rules")}
     for rule in found:
         if rule.tag in taken:
             raise rule.at.wrong(f"the tag '{rule.tag}' is taken by {taken[rule.tag]}")
@@ -269,7 +269,7 @@ def _variables(item: Value, form: str, known: dict[str, bool]) -> dict[str, Expr
 def _checked(value: Value | None, known: dict[str, bool]) -> Expression:
     """An expression whose names are all declared."""
     assert value is not None
-    found = parsed(value)
+    found = parse_expression(value)
     for name in found.names:
         first, dot, _ = name.partition(".")
         if first not in known:

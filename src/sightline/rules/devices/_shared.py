@@ -6,17 +6,17 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from sightline.algebra.scalars import largest, mean, total
+from sightline.algebra.scalars import average_column, find_largest, sum_column
 from sightline.errors import MissingDataError
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import MAX_ROWS, NOTABLE_PCT, Advice, Evidence, Loss, make_finding
-from sightline.timeline.gains import window_ns
-from sightline.timeline.replay import is_op, scaled
+from sightline.timeline.gains import sum_windows
+from sightline.timeline.replay import is_op, scale_nodes
 from sightline.units import format_count, format_pct
 
 
-def slowed(run: Run) -> pl.DataFrame | None:
+def list_slow_kernels(run: Run) -> pl.DataFrame | None:
     """The answer of `slow_clocks`, or None where the clock was not recorded."""
     if not run.rows("device_ops"):
         return None
@@ -26,16 +26,16 @@ def slowed(run: Run) -> pl.DataFrame | None:
         return None
 
 
-def clock_finding(
+def find_low_clock(
     run: Run, rule: Rule, what: str, *, cause: str, fix: str, sources: tuple[str, ...]
 ) -> Iterator[Finding]:
     """At most one finding: kernels that ran slower for this cause. The gain is a replay."""
-    found = slowed(run)
+    found = list_slow_kernels(run)
     if found is None:
         return
     mine = found.filter(pl.col("cause").is_in(rule.causes))
-    cost = total(mine, "lost_ns")
-    pct = 100 * cost / window_ns(run)
+    cost = sum_column(mine, "lost_ns")
+    pct = 100 * cost / sum_windows(run)
     if mine.is_empty() or pct < NOTABLE_PCT:
         return
     factors = mine.select(ref_id="device_op_id", factor=pl.col("clock_mhz") / pl.col("best_mhz"))
@@ -46,19 +46,20 @@ def clock_finding(
             .join(factors, on="ref_id", how="left", maintain_order="left")
             .get_column("factor")
         )
-        return scaled(nodes, pl.select(pl.when(is_op(nodes)).then(factor)).to_series())
+        return scale_nodes(nodes, pl.select(pl.when(is_op(nodes)).then(factor)).to_series())
 
     per_device = mine.group_by("rank", "device_id").agg(pl.col("lost_ns").sum())
     yield make_finding(
         run,
         rule,
         f"{format_pct(pct)} of the window is what kernels take longer because {what}.",
-        Loss(cost_ns=cost, bound_ns=largest(per_device, "lost_ns"), change=without),
+        Loss(cost_ns=cost, bound_ns=find_largest(per_device, "lost_ns"), change=without),
         Evidence(
             [
-                f"{format_count(mine.height)} kernels at {mean(mine, 'clock_mhz'):.0f} MHz on "
-                f"average, against {mean(mine, 'best_mhz'):.0f} MHz",
-                *_reasons(mine),
+                f"{format_count(mine.height)} kernels at "
+                f"{average_column(mine, 'clock_mhz'):.0f} MHz on average, against "
+                f"{average_column(mine, 'best_mhz'):.0f} MHz",
+                *_describe_reasons(mine),
             ],
             rows=mine.sort("lost_ns", "device_op_id", descending=[True, False])
             .head(MAX_ROWS)
@@ -78,7 +79,7 @@ def clock_finding(
     )
 
 
-def _reasons(mine: pl.DataFrame) -> list[str]:
+def _describe_reasons(mine: pl.DataFrame) -> list[str]:
     """The bits that were set, or that none are known."""
     seen = sorted({r for r in mine.get_column("reasons") if r})
     if not seen:

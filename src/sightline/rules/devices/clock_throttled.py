@@ -34,7 +34,7 @@ from collections.abc import Iterator
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.devices._shared import clock_finding, slowed
+from sightline.rules.devices._shared import find_low_clock, list_slow_kernels
 from sightline.rules.finding import abstain
 from sightline.timeline import causes
 
@@ -45,14 +45,14 @@ def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
     if not run.rows("device_ops"):
         return
-    if slowed(run) is None:
+    if list_slow_kernels(run) is None:
         yield abstain(
             RULE,
             "no clocks were recorded (sightline run records them), so neither are "
             "power-capped and thermal",
         )
         return
-    yield from clock_finding(
+    yield from find_low_clock(
         run,
         RULE,
         "the SM clock is low, for a reason that is not power or heat, or not recorded",

@@ -35,7 +35,7 @@ from collections.abc import Iterator
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.devices._shared import clock_finding
+from sightline.rules.devices._shared import find_low_clock
 from sightline.timeline import causes
 
 RULE = Rule("power-capped", "The power limit lowers the clock", causes=(causes.POWER,))
@@ -43,7 +43,7 @@ RULE = Rule("power-capped", "The power limit lowers the clock", causes=(causes.P
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices; clock-throttled abstains for it."""
-    yield from clock_finding(
+    yield from find_low_clock(
         run,
         RULE,
         "the power limit holds the clock down",

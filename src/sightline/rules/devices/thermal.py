@@ -36,7 +36,7 @@ from collections.abc import Iterator
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.devices._shared import clock_finding
+from sightline.rules.devices._shared import find_low_clock
 from sightline.timeline import causes
 
 RULE = Rule("thermal", "Heat lowers the clock", causes=(causes.HEAT,))
@@ -44,7 +44,7 @@ RULE = Rule("thermal", "Heat lowers the clock", causes=(causes.HEAT,))
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices; clock-throttled abstains for it."""
-    yield from clock_finding(
+    yield from find_low_clock(
         run,
         RULE,
         "heat holds the clock down",

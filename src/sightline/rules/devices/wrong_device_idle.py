@@ -35,11 +35,11 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from sightline.algebra.intervals import covered
+from sightline.algebra.intervals import measure_cover
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import NOTABLE_PCT, Advice, Evidence, Loss, abstain, make_finding
-from sightline.timeline.gains import window_ns
+from sightline.timeline.gains import sum_windows
 from sightline.units import format_count, format_pct
 
 RULE = Rule("wrong-device-idle", "A device has nothing to do while another is shared")
@@ -56,19 +56,20 @@ def check(run: Run) -> Iterator[Finding]:
     if empty.is_empty():
         return
     if ops.get_column("recording_id").n_unique() > 1:
-        yield from _several(run, ops)
+        yield from _count_processes(run, ops)
         return
-    shared = _shared(ops)
+    shared = _find_shared(ops)
     lost = shared.select((pl.col("busy_ns") * (1 - 1 / pl.col("processes"))).sum()).item() or 0
-    pct = 100 * lost / window_ns(run)
-    idle = _devices(empty)
+    pct = 100 * lost / sum_windows(run)
+    idle = _name_devices(empty)
     if pct >= NOTABLE_PCT:
-        yield _finding(run, shared, round(lost), pct, idle)
-    elif not run.rows("collectives") and _alone(run):
+        yield _make_finding(run, shared, round(lost), pct, idle)
+    elif not run.rows("collectives") and _list_alone(run):
         yield make_finding(
             run,
             RULE,
-            f"{_devices(empty).capitalize()} without any work; the program uses {_devices(ops)}.",
+            f"{_name_devices(empty).capitalize()} without any work; the program uses "
+            f"{_name_devices(ops)}.",
             Loss(cost_ns=0, bound_ns=0),
             Evidence(
                 [
@@ -86,7 +87,7 @@ def check(run: Run) -> Iterator[Finding]:
         )
 
 
-def _finding(run: Run, shared: pl.DataFrame, lost: int, pct: float, idle: str) -> Finding:
+def _make_finding(run: Run, shared: pl.DataFrame, lost: int, pct: float, idle: str) -> Finding:
     worst = shared.sort("busy_ns", descending=True).row(0, named=True)
     return make_finding(
         run,
@@ -113,7 +114,7 @@ def _finding(run: Run, shared: pl.DataFrame, lost: int, pct: float, idle: str) -
     )
 
 
-def _shared(ops: pl.DataFrame) -> pl.DataFrame:
+def _find_shared(ops: pl.DataFrame) -> pl.DataFrame:
     """Devices with several processes: how many, and how long two or more of them ran at once."""
     ops = ops.drop_nulls("pid")
     counts = ops.group_by(_DEVICE).agg(processes=pl.col("pid").n_unique())
@@ -122,8 +123,8 @@ def _shared(ops: pl.DataFrame) -> pl.DataFrame:
         return pl.DataFrame(
             schema={"device_id": pl.Int64, "processes": pl.Int64, "busy_ns": pl.Int64}
         )
-    each = covered(ops, [*_DEVICE, "pid"]).group_by(_DEVICE).agg(pl.col("covered_ns").sum())
-    whole = covered(ops, _DEVICE).rename({"covered_ns": "whole_ns"})
+    each = measure_cover(ops, [*_DEVICE, "pid"]).group_by(_DEVICE).agg(pl.col("covered_ns").sum())
+    whole = measure_cover(ops, _DEVICE).rename({"covered_ns": "whole_ns"})
     # What the processes' own times sum to beyond their union ran at once.
     return (
         counts.join(each, on=_DEVICE)
@@ -140,7 +141,7 @@ def _shared(ops: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _several(run: Run, ops: pl.DataFrame) -> Iterator[Finding]:
+def _count_processes(run: Run, ops: pl.DataFrame) -> Iterator[Finding]:
     """Recordings of several ranks: abstain where two name the same device and one is unused."""
     used = ops.select("rank", "device_id").unique()
     ranks = used.get_column("rank").n_unique()
@@ -154,7 +155,7 @@ def _several(run: Run, ops: pl.DataFrame) -> Iterator[Finding]:
         )
 
 
-def _devices(rows: pl.DataFrame) -> str:
+def _name_devices(rows: pl.DataFrame) -> str:
     """'device 0', 'devices 1 to 7' or 'devices 1, 3'."""
     numbers = rows.get_column("device_id").unique().sort().to_list()
     if len(numbers) == 1:
@@ -164,6 +165,6 @@ def _devices(rows: pl.DataFrame) -> str:
     return f"devices {', '.join(map(str, numbers))}"
 
 
-def _alone(run: Run) -> bool:
+def _list_alone(run: Run) -> bool:
     """Whether the recording says that it is all of the job: other ranks have their own."""
     return run.table("recordings").get_column("world_size").max() == 1

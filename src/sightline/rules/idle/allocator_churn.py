@@ -37,10 +37,10 @@ from sightline.algebra.lookup import Texts
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import Advice, Evidence, Loss, make_finding
-from sightline.rules.gaps import claim
+from sightline.rules.gaps import claim_gaps
 from sightline.timeline import causes
 from sightline.timeline.api_calls import allocates
-from sightline.timeline.replay import calls_free
+from sightline.timeline.replay import free_calls
 from sightline.units import format_count, format_ns, format_pct
 
 RULE = Rule(
@@ -53,7 +53,7 @@ RULE = Rule(
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
-    mine = claim(run, RULE)
+    mine = claim_gaps(run, RULE)
     if mine is None:
         return
     host = run.table("host_ops")
@@ -66,7 +66,7 @@ def check(run: Run) -> Iterator[Finding]:
     )
 
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
-        return calls_free(nodes, allocates(Texts(nodes.get_column("name"))))
+        return free_calls(nodes, allocates(Texts(nodes.get_column("name"))))
 
     yield make_finding(
         run,

@@ -37,10 +37,10 @@ import polars as pl
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import Advice, Evidence, Loss, abstain, make_finding
-from sightline.rules.gaps import claim
+from sightline.rules.gaps import claim_gaps
 from sightline.timeline import causes
-from sightline.timeline.host_ranges import loading
-from sightline.timeline.replay import think_less
+from sightline.timeline.host_ranges import measure_loading
+from sightline.timeline.replay import shorten_thinking
 from sightline.units import format_pct
 
 RULE = Rule(
@@ -60,12 +60,12 @@ def check(run: Run) -> Iterator[Finding]:
     if not run.rows("host_ops"):
         yield abstain(RULE, "no CPU activity was recorded: record it too")
         return
-    mine = claim(run, RULE, least_pct=LOADING_PCT)
+    mine = claim_gaps(run, RULE, least_pct=LOADING_PCT)
     if mine is None:
         return
 
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
-        return think_less(nodes, loading(nodes, run.table("host_ops")))
+        return shorten_thinking(nodes, measure_loading(nodes, run.table("host_ops")))
 
     yield make_finding(
         run,
@@ -79,12 +79,16 @@ def check(run: Run) -> Iterator[Finding]:
             "the GPU on a side stream, or move decoding out of __getitem__",
             verify="sightline stats idle AFTER: total_ns of data_loading",
             cause="loading a batch takes longer than the device works on one"
-            + ("; it runs in the training process itself" if _in_process(mine.host_op) else ""),
+            + (
+                "; it runs in the training process itself"
+                if _loads_in_process(mine.host_op)
+                else ""
+            ),
             sources=("XProf overview page: input-bound at or above 10 %",),
         ),
     )
 
 
-def _in_process(host_op: str | None) -> bool:
+def _loads_in_process(host_op: str | None) -> bool:
     """Whether the loader's own name says that it has no workers."""
     return host_op is not None and "SingleProcess" in host_op

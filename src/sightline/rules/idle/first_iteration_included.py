@@ -36,10 +36,10 @@ import polars as pl
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import Advice, Evidence, Loss, make_finding
-from sightline.rules.gaps import claim
+from sightline.rules.gaps import claim_gaps
 from sightline.timeline import causes
-from sightline.timeline.host_ranges import in_ranges, usual_ns
-from sightline.timeline.replay import think_less
+from sightline.timeline.host_ranges import find_usual_interval, measure_in_ranges
+from sightline.timeline.replay import shorten_thinking
 from sightline.units import format_pct
 
 RULE = Rule(
@@ -49,15 +49,15 @@ RULE = Rule(
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
-    mine = claim(run, RULE)
+    mine = claim_gaps(run, RULE)
     if mine is None:
         return
 
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
-        usual = usual_ns(nodes)
-        beside = in_ranges(nodes, mine.gaps, ["rank", "device_id"]) > 0
+        usual = find_usual_interval(nodes)
+        beside = measure_in_ranges(nodes, mine.gaps, ["rank", "device_id"]) > 0
         cut = (nodes.get_column("prev_lag_ns").fill_null(0) - usual).clip(lower_bound=0)
-        return think_less(nodes, cut * beside.cast(pl.Int64))
+        return shorten_thinking(nodes, cut * beside.cast(pl.Int64))
 
     yield make_finding(
         run,

@@ -31,13 +31,13 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from sightline.algebra.scalars import total
+from sightline.algebra.scalars import sum_column
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import NOTABLE_PCT, Advice, Evidence, Loss, make_finding
 from sightline.rules.gaps import Claim
 from sightline.timeline import causes
-from sightline.timeline.gains import window_ns
+from sightline.timeline.gains import sum_windows
 from sightline.units import format_pct
 
 RULE = Rule("gpu-idle", "The device waits", causes=(causes.OTHER_IDLE,))
@@ -74,18 +74,18 @@ def check(run: Run) -> Iterator[Finding]:
     if not run.rows("device_ops"):
         return
     breakdown = run.ask("breakdown")
-    idle_pct = 100 * total(breakdown, "idle_ns") / window_ns(run)
+    idle_pct = 100 * sum_column(breakdown, "idle_ns") / sum_windows(run)
     if idle_pct <= IDLE_PCT:
         return
     gaps = run.ask("idle_rules").filter(pl.col("rule").is_in(RULE.causes))
     for (cause,), mine in gaps.group_by("cause", maintain_order=True):
         cost = int(mine.get_column("duration_ns").sum())
-        pct = 100 * cost / window_ns(run)
+        pct = 100 * cost / sum_windows(run)
         if pct > NOTABLE_PCT:
-            yield _finding(run, str(cause), Claim(mine, cost, pct))
+            yield _make_finding(run, str(cause), Claim(mine, cost, pct))
 
 
-def _finding(run: Run, cause: str, mine: Claim) -> Finding:
+def _make_finding(run: Run, cause: str, mine: Claim) -> Finding:
     happens, fix = _ADVICE[cause]
     return make_finding(
         run,

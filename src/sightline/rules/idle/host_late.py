@@ -37,10 +37,10 @@ import polars as pl
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import Advice, Evidence, Loss, make_finding
-from sightline.rules.gaps import claim
+from sightline.rules.gaps import claim_gaps
 from sightline.timeline import causes
-from sightline.timeline.host_ranges import in_ranges, usual_ns
-from sightline.timeline.replay import think_less
+from sightline.timeline.host_ranges import find_usual_interval, measure_in_ranges
+from sightline.timeline.replay import shorten_thinking
 from sightline.units import format_pct
 
 RULE = Rule("host-late", "The host launches late", causes=(causes.HOST,), explains_lateness=True)
@@ -48,20 +48,20 @@ RULE = Rule("host-late", "The host launches late", causes=(causes.HOST,), explai
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
-    mine = claim(run, RULE)
+    mine = claim_gaps(run, RULE)
     if mine is None:
         return
 
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
-        usual = usual_ns(nodes)
-        beside = in_ranges(nodes, mine.gaps, ["rank", "device_id"]) > 0
+        usual = find_usual_interval(nodes)
+        beside = measure_in_ranges(nodes, mine.gaps, ["rank", "device_id"]) > 0
         long = nodes.get_column("prev_lag_ns") > usual
         cut = pl.select(
             pl.when(beside & long.fill_null(value=False))
             .then(nodes.get_column("prev_lag_ns") - usual)
             .otherwise(0)
         ).to_series()
-        return think_less(nodes, cut)
+        return shorten_thinking(nodes, cut)
 
     yield make_finding(
         run,

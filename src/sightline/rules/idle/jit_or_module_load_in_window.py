@@ -33,10 +33,10 @@ from collections.abc import Iterator
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import Advice, Evidence, Loss, make_finding
-from sightline.rules.gaps import claim
+from sightline.rules.gaps import claim_gaps
 from sightline.timeline import causes
 from sightline.timeline.api_calls import loads_code
-from sightline.timeline.host_ranges import compiling, not_compiling
+from sightline.timeline.host_ranges import list_compiler_ranges, remove_compilation
 from sightline.units import format_pct
 
 RULE = Rule(
@@ -49,10 +49,10 @@ RULE = Rule(
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
-    mine = claim(run, RULE)
+    mine = claim_gaps(run, RULE)
     if mine is None:
         return
-    ranges = compiling(run)
+    ranges = list_compiler_ranges(run)
 
     yield make_finding(
         run,
@@ -62,7 +62,7 @@ def check(run: Run) -> Iterator[Finding]:
         Loss(
             cost_ns=mine.cost_ns,
             bound_ns=mine.worst_ns,
-            change=lambda nodes: not_compiling(nodes, ranges, mine.gaps, loads_code),
+            change=lambda nodes: remove_compilation(nodes, ranges, mine.gaps, loads_code),
         ),
         Evidence(mine.evidence, rows=mine.rows, where=mine.where("alloc_or_load")),
         Advice(

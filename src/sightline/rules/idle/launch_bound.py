@@ -36,15 +36,15 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from sightline.algebra.lookup import row_of
-from sightline.algebra.scalars import total
+from sightline.algebra.lookup import find_rows
+from sightline.algebra.scalars import sum_column
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import Advice, Evidence, Loss, abstain, make_finding
-from sightline.rules.gaps import claim
+from sightline.rules.gaps import claim_gaps
 from sightline.timeline import causes
-from sightline.timeline.host_ranges import loading
-from sightline.timeline.replay import calls_free, is_finish, think_less
+from sightline.timeline.host_ranges import measure_loading
+from sightline.timeline.replay import free_calls, is_finish, shorten_thinking
 from sightline.units import format_count, format_ns, format_pct
 
 RULE = Rule(
@@ -62,16 +62,16 @@ def check(run: Run) -> Iterator[Finding]:
     if not run.rows("host_ops"):
         yield abstain(RULE, "no launch calls were recorded: record CPU activity too")
         return
-    mine = claim(run, RULE, least_pct=0.0)
+    mine = claim_gaps(run, RULE, least_pct=0.0)
     if mine is None:
         return
     bound = run.ask("launch_pressure").filter("launch_bound").sort("late_idle_ns", descending=True)
     worst = bound.row(0, named=True)
 
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
-        free = calls_free(nodes, ~is_finish(nodes))
-        kept = loading(nodes, run.table("host_ops"))
-        return think_less(free, nodes.get_column("prev_lag_ns").fill_null(0) - kept)
+        free = free_calls(nodes, ~is_finish(nodes))
+        kept = measure_loading(nodes, run.table("host_ops"))
+        return shorten_thinking(free, nodes.get_column("prev_lag_ns").fill_null(0) - kept)
 
     yield make_finding(
         run,
@@ -82,7 +82,7 @@ def check(run: Run) -> Iterator[Finding]:
         f"{format_count(worst['empty_queue'])} of {format_count(worst['launches'])} launches.",
         Loss(cost_ns=mine.cost_ns, bound_ns=mine.worst_ns, change=without),
         Evidence(
-            [f"host time in  {line}" for line in _host_time(run, worst["rank"])],
+            [f"host time in  {line}" for line in _describe_host_time(run, worst["rank"])],
             rows=mine.rows,
             where={
                 **mine.where("host_late"),
@@ -94,7 +94,7 @@ def check(run: Run) -> Iterator[Finding]:
             "larger batches if latency allows",
             verify="sightline stats breakdown AFTER: idle_pct under 15",
             cause="launching an operation costs the host more than doing it costs the device"
-            + _steady(run),
+            + _describe_steps(run),
             sources=(
                 "TraceLens agent: idle above 15 %",
                 "PyTorch: Accelerating PyTorch with CUDA Graphs",
@@ -104,7 +104,7 @@ def check(run: Run) -> Iterator[Finding]:
     )
 
 
-def _steady(run: Run) -> str:
+def _describe_steps(run: Run) -> str:
     """Whether the steps launch the same number of operations: then a graph can be captured."""
     if not run.rows("host_ops"):
         return ""
@@ -120,7 +120,7 @@ def _steady(run: Run) -> str:
     return f"; steps launch {format_count(low)} to {format_count(high)} operations"
 
 
-def _host_time(run: Run, rank: int) -> list[str]:
+def _describe_host_time(run: Run, rank: int) -> list[str]:
     """Where the launching rank's host time goes, in the window: by operators' and calls' own."""
     window = run.ask("windows").filter(pl.col("rank") == rank)
     begin = window.get_column("window_start_ns").min()
@@ -138,7 +138,7 @@ def _host_time(run: Run, rank: int) -> list[str]:
         )
     )
     # What lies below a range is taken from its name's sum: names are few, ranges many.
-    above = row_of(host.get_column("host_op_id"), host.get_column("parent_id"))
+    above = find_rows(host.get_column("host_op_id"), host.get_column("parent_id"))
     below = host.select(name=pl.col("name").gather(above), ns=-pl.col("ns")).drop_nulls("name")
     own = (
         pl.concat([host.select("name", "ns"), below])
@@ -148,5 +148,5 @@ def _host_time(run: Run, rank: int) -> list[str]:
         .filter(~pl.col("name").str.contains("Synchronize"))
         .sort("own", "name", descending=[True, False])
     )
-    whole = max(total(own, "own"), 1)
+    whole = max(sum_column(own, "own"), 1)
     return [f"{name} {format_pct(100 * ns / whole)}" for name, ns in own.head(4).rows()]

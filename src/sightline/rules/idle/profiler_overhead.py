@@ -33,10 +33,10 @@ import polars as pl
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import Advice, Evidence, Loss, make_finding
-from sightline.rules.gaps import claim
+from sightline.rules.gaps import claim_gaps
 from sightline.timeline import causes
-from sightline.timeline.host_ranges import in_ranges
-from sightline.timeline.replay import think_less
+from sightline.timeline.host_ranges import measure_in_ranges
+from sightline.timeline.replay import shorten_thinking
 from sightline.units import format_pct
 
 RULE = Rule("profiler-overhead", "The profiler makes the device wait", causes=(causes.PROFILER,))
@@ -44,13 +44,13 @@ RULE = Rule("profiler-overhead", "The profiler makes the device wait", causes=(c
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
-    mine = claim(run, RULE)
+    mine = claim_gaps(run, RULE)
     if mine is None:
         return
 
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
         overhead = run.table("host_ops").filter(pl.col("layer") == "overhead")
-        return think_less(nodes, in_ranges(nodes, overhead, ["rank"]))
+        return shorten_thinking(nodes, measure_in_ranges(nodes, overhead, ["rank"]))
 
     yield make_finding(
         run,

@@ -38,13 +38,13 @@ from dataclasses import replace
 
 import polars as pl
 
-from sightline.algebra.scalars import total
+from sightline.algebra.scalars import sum_column
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import MAX_ROWS, NOTABLE_PCT, Advice, Evidence, Loss, make_finding
 from sightline.timeline.gains import replay_gain as replayed
-from sightline.timeline.gains import window_ns
-from sightline.timeline.replay import is_finish, without_waits
+from sightline.timeline.gains import sum_windows
+from sightline.timeline.replay import is_finish, remove_waits
 from sightline.units import format_count, format_ns, format_pct
 
 RULE = Rule("queue-full", "Launch calls wait for room in the queue")
@@ -56,14 +56,14 @@ def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
     if run.rows("device_ops") < _LEAST or not run.rows("host_ops"):
         return
-    blocked = _blocked(run)
-    waited = total(blocked, "ns")
+    blocked = _list_blocked(run)
+    waited = sum_column(blocked, "ns")
     # No replay can gain more than the threads waited.
-    if 100 * waited < NOTABLE_PCT * window_ns(run):
+    if 100 * waited < NOTABLE_PCT * sum_windows(run):
         return
 
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
-        return without_waits(nodes, _full(nodes))
+        return remove_waits(nodes, _list_full(nodes))
 
     gained = replayed(run, without).ns
     some = f"{format_count(blocked.height)} launch calls, {format_ns(waited)} in all"
@@ -84,7 +84,7 @@ def check(run: Run) -> Iterator[Finding]:
         Loss(cost_ns=gained, bound_ns=gained),
         Evidence(
             [
-                f"the calls block for {format_pct(100 * waited / window_ns(run))} of the window",
+                f"the calls block for {format_pct(100 * waited / sum_windows(run))} of the window",
                 *([f"{format_count(seen)} × command buffer full, as recorded"] if seen else []),
             ],
             rows=blocked.head(MAX_ROWS).to_dicts(),
@@ -102,15 +102,15 @@ def check(run: Run) -> Iterator[Finding]:
     yield replace(found, method="replay of the dependency graph without it")
 
 
-def _full(nodes: pl.DataFrame) -> pl.Series:
+def _list_full(nodes: pl.DataFrame) -> pl.Series:
     """Which nodes are returns of launch calls that waited for room."""
     return is_finish(nodes) & nodes.get_column("launch").is_not_null()
 
 
-def _blocked(run: Run) -> pl.DataFrame:
+def _list_blocked(run: Run) -> pl.DataFrame:
     """The calls that waited: the longest first."""
     nodes = run.ask("dependencies")
-    calls = nodes.filter(_full(nodes))
+    calls = nodes.filter(_list_full(nodes))
     begin = nodes.get_column("start_ns").gather(calls.get_column("prev"))
     return (
         calls.with_columns(call_ns=begin)

@@ -42,9 +42,9 @@ import polars as pl
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import Advice, Evidence, Loss, make_finding
-from sightline.rules.gaps import claim
+from sightline.rules.gaps import claim_gaps
 from sightline.timeline import causes
-from sightline.timeline.host_ranges import compiling, is_compiler, not_compiling
+from sightline.timeline.host_ranges import is_compiler, list_compiler_ranges, remove_compilation
 from sightline.units import format_count, format_ns, format_pct
 
 RULE = Rule(
@@ -54,10 +54,10 @@ RULE = Rule(
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
-    mine = claim(run, RULE)
+    mine = claim_gaps(run, RULE)
     if mine is None:
         return
-    ranges = compiling(run)
+    ranges = list_compiler_ranges(run)
 
     yield make_finding(
         run,
@@ -67,10 +67,12 @@ def check(run: Run) -> Iterator[Finding]:
         Loss(
             cost_ns=mine.cost_ns,
             bound_ns=mine.worst_ns,
-            change=lambda nodes: not_compiling(nodes, ranges, mine.gaps, is_compiler),
+            change=lambda nodes: remove_compilation(nodes, ranges, mine.gaps, is_compiler),
         ),
         Evidence(
-            [mine.evidence[0], *_what(ranges)], rows=mine.rows, where=mine.where("compilation")
+            [mine.evidence[0], *_describe_compilations(ranges)],
+            rows=mine.rows,
+            where=mine.where("compilation"),
         ),
         Advice(
             fix="TORCH_LOGS=recompiles names the reason; then mark_dynamic, pad to few shapes, or "
@@ -83,7 +85,7 @@ def check(run: Run) -> Iterator[Finding]:
     )
 
 
-def _what(ranges: pl.DataFrame) -> list[str]:
+def _describe_compilations(ranges: pl.DataFrame) -> list[str]:
     """The compilers' ranges by name, the longest first."""
     top = (
         ranges.group_by("name")

@@ -39,11 +39,11 @@ from sightline.algebra.lookup import Texts
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import Advice, Evidence, Loss, make_finding
-from sightline.rules.gaps import claim
+from sightline.rules.gaps import claim_gaps
 from sightline.timeline import causes
 from sightline.timeline.api_calls import allocates
 from sightline.timeline.copies import SMALL_BYTES
-from sightline.timeline.replay import is_finish, without_ops, without_waits
+from sightline.timeline.replay import is_finish, remove_ops, remove_waits
 from sightline.units import format_count, format_pct
 
 RULE = Rule(
@@ -56,16 +56,16 @@ RULE = Rule(
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
-    mine = claim(run, RULE)
+    mine = claim_gaps(run, RULE)
     if mine is None:
         return
-    read_back = _read_back(run)
+    read_back = _list_read_back(run)
 
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
         waits = is_finish(nodes) & ~allocates(Texts(nodes.get_column("name")))
-        return without_waits(without_ops(nodes, read_back), waits)
+        return remove_waits(remove_ops(nodes, read_back), waits)
 
-    callers = _callers(run)
+    callers = _describe_callers(run)
     yield make_finding(
         run,
         RULE,
@@ -85,7 +85,7 @@ def check(run: Run) -> Iterator[Finding]:
     )
 
 
-def _read_back(run: Run) -> pl.Series:
+def _list_read_back(run: Run) -> pl.Series:
     """The small copies to the host: values, not results."""
     return (
         run.table("device_ops")
@@ -94,7 +94,7 @@ def _read_back(run: Run) -> pl.Series:
     )
 
 
-def _callers(run: Run) -> list[str]:
+def _describe_callers(run: Run) -> list[str]:
     """The calls that wait, and the operators that make most of them."""
     waits = run.ask("dependencies").filter(
         (pl.col("kind") == "finish") & pl.col("wait").is_not_null()

@@ -32,11 +32,11 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from sightline.algebra.scalars import total
+from sightline.algebra.scalars import sum_column
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import Advice, Evidence, Loss, make_finding
-from sightline.rules.gaps import claim
+from sightline.rules.gaps import claim_gaps
 from sightline.timeline import causes
 from sightline.timeline.replay import is_op
 from sightline.units import format_count, format_pct
@@ -50,7 +50,7 @@ RULE = Rule(
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
-    mine = claim(run, RULE)
+    mine = claim_gaps(run, RULE)
     if mine is None:
         return
     after = mine.gaps.get_column("after_id")
@@ -71,7 +71,7 @@ def check(run: Run) -> Iterator[Finding]:
         Evidence(
             [
                 *mine.evidence[:1],
-                f"{format_count(total(run.ask('kernels'), 'instances'))} kernels",
+                f"{format_count(sum_column(run.ask('kernels'), 'instances'))} kernels",
             ],
             rows=mine.rows,
             where=mine.where("micro_gap"),

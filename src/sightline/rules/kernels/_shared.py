@@ -7,16 +7,16 @@ from typing import Any
 
 import polars as pl
 
-from sightline.algebra.lookup import kept, named, row_of, telling
-from sightline.algebra.scalars import largest
-from sightline.algebra.trees import nearest_ancestor
-from sightline.algebra.window import starting_in
+from sightline.algebra.lookup import find_rows, keep_rows, match_names, select_varying
+from sightline.algebra.scalars import find_largest
+from sightline.algebra.trees import find_nearest_ancestor
+from sightline.algebra.window import select_starting_in
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import MAX_ROWS, NOTABLE_PCT, Advice, Evidence, Loss, make_finding
-from sightline.text import kernel_name
-from sightline.timeline.gains import window_ns
-from sightline.timeline.replay import is_op, scaled, without_ops
+from sightline.text import shorten_kernel_name
+from sightline.timeline.gains import sum_windows
+from sightline.timeline.replay import is_op, remove_ops, scale_nodes
 from sightline.units import format_count, format_ns, format_pct
 
 _COLUMNS = (
@@ -38,38 +38,38 @@ GEMM = r"(?i)gemm|gemv|cutlass.*(?:mma|wgmma)|cublas|xmma|bmm|matmul|cijk"
 SOFTMAX = r"(?i)softmax"
 
 
-def some_named(run: Run, pattern: str) -> bool:
+def has_kernel(run: Run, pattern: str) -> bool:
     """Whether any kernel's name matches: asked of the names, of which there are few."""
     return bool(run.ask("kernels").get_column("name").str.contains(pattern).any())
 
 
-def kernels_of(run: Run, pattern: str | None = None) -> pl.DataFrame:
+def list_kernels(run: Run, pattern: str | None = None) -> pl.DataFrame:
     """The window's kernels (of matching names) in order of stream and start, with `length` (ns)."""
-    kernels = run.once(_kernels)
-    return kernels if pattern is None else kernels.filter(named(kernels, pattern))
+    kernels = run.once(_list_kernels)
+    return kernels if pattern is None else kernels.filter(match_names(kernels, pattern))
 
 
-def _kernels(run: Run) -> pl.DataFrame:
+def _list_kernels(run: Run) -> pl.DataFrame:
     ops = run.table("device_ops")
-    ops = kept(ops.select(_COLUMNS), ops.get_column("kind") == "kernel")
-    inside = starting_in(ops, run.ask("windows"))
-    lane = telling(("rank", "device_id", "stream_id"), inside)
+    ops = keep_rows(ops.select(_COLUMNS), ops.get_column("kind") == "kernel")
+    inside = select_starting_in(ops, run.ask("windows"))
+    lane = select_varying(("rank", "device_id", "stream_id"), inside)
     in_order = inside.sort(*lane, "start_ns", "device_op_id", maintain_order=True)
     return in_order.with_columns(length=LENGTH)
 
 
-def with_shapes(run: Run, kernels: pl.DataFrame) -> pl.DataFrame:
+def add_shapes(run: Run, kernels: pl.DataFrame) -> pl.DataFrame:
     """Kernels with `shapes`: the input shapes of the operator that launched them, if recorded."""
     host = run.table("host_ops")
     ids, shapes = host.get_column("host_op_id"), host.get_column("input_shapes")
     if shapes.null_count() == shapes.len():
         return kernels.with_columns(shapes=pl.lit(None, pl.String))
     known = ids.filter(shapes.is_not_null())
-    owner = nearest_ancestor(host, kernels.get_column("launch_id"), known)
-    return kernels.with_columns(owner=owner, shapes=shapes.gather(row_of(ids, owner)))
+    owner = find_nearest_ancestor(host, kernels.get_column("launch_id"), known)
+    return kernels.with_columns(owner=owner, shapes=shapes.gather(find_rows(ids, owner)))
 
 
-def kernel_finding(
+def find_shorter_kernels(
     run: Run,
     rule: Rule,
     shorter: pl.DataFrame,
@@ -84,25 +84,25 @@ def kernel_finding(
 ) -> Finding | None:
     """The finding that some kernels could be shorter, or None where that is worth too little.
 
-    `shorter` has the rows of `kernels_of` that are meant and `factor`, what of each one's length
+    `shorter` has the rows of `list_kernels` that are meant and `factor`, what of each one's length
     remains (0: the kernel is gone). `summary` may use {share}.
     """
-    shorter = _not_launch_bound(run, shorter)
+    shorter = _drop_launch_bound(run, shorter)
     if shorter.is_empty():
         return None
     lost = shorter.with_columns(lost=(pl.col("length") * (1 - pl.col("factor"))).round())
     cost = int(lost.get_column("lost").sum())
-    pct = 100 * cost / window_ns(run)
+    pct = 100 * cost / sum_windows(run)
     if pct < NOTABLE_PCT:
         return None
-    worst = largest(
+    worst = find_largest(
         lost.group_by("rank", "device_id").agg(pl.col("lost").sum().cast(pl.Int64)), "lost"
     )
     gone = shorter.filter(pl.col("factor") == 0).get_column("device_op_id")
     factors = shorter.filter(pl.col("factor") > 0).select(ref_id="device_op_id", factor="factor")
 
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
-        fewer = without_ops(nodes, gone)
+        fewer = remove_ops(nodes, gone)
         if factors.is_empty():
             return fewer
         factor = (
@@ -110,20 +110,24 @@ def kernel_finding(
             .join(factors, on="ref_id", how="left", maintain_order="left")
             .get_column("factor")
         )
-        return scaled(fewer, pl.select(pl.when(is_op(nodes)).then(factor)).to_series())
+        return scale_nodes(fewer, pl.select(pl.when(is_op(nodes)).then(factor)).to_series())
 
     return make_finding(
         run,
         rule,
         summary.format(share=format_pct(pct)),
         Loss(cost_ns=cost, bound_ns=worst, change=without),
-        Evidence([*_lines(shorter), *extra], rows=_rows(shorter), where=_where(shorter)),
+        Evidence(
+            [*_describe_groups(shorter), *extra],
+            rows=_list_longest(shorter),
+            where=_locate(shorter),
+        ),
         Advice(fix=fix, verify=verify, cause=cause, sources=sources),
         confidence=confidence,
     )
 
 
-def _not_launch_bound(run: Run, kernels: pl.DataFrame) -> pl.DataFrame:
+def _drop_launch_bound(run: Run, kernels: pl.DataFrame) -> pl.DataFrame:
     """Without devices that wait for launches: a shorter kernel gains nothing there."""
     if not run.rows("host_ops"):
         return kernels
@@ -131,7 +135,7 @@ def _not_launch_bound(run: Run, kernels: pl.DataFrame) -> pl.DataFrame:
     return kernels.join(bound, on=["rank", "device_id"], how="anti")
 
 
-def _groups(shorter: pl.DataFrame) -> pl.DataFrame:
+def _group_by_name(shorter: pl.DataFrame) -> pl.DataFrame:
     return (
         shorter.group_by("name")
         .agg(n=pl.len(), ns=pl.col("length").sum())
@@ -139,23 +143,23 @@ def _groups(shorter: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _lines(shorter: pl.DataFrame) -> list[str]:
+def _describe_groups(shorter: pl.DataFrame) -> list[str]:
     """'40 × name, 3.2 ms', the most expensive first."""
     return [
-        f"{format_count(n)} × {kernel_name(name)}, {format_ns(ns)}"
-        for name, n, ns in _groups(shorter).head(3).rows()
+        f"{format_count(n)} × {shorten_kernel_name(name)}, {format_ns(ns)}"
+        for name, n, ns in _group_by_name(shorter).head(3).rows()
     ]
 
 
-def _where(shorter: pl.DataFrame) -> dict[str, Any]:
+def _locate(shorter: pl.DataFrame) -> dict[str, Any]:
     return {
-        "kernel": _groups(shorter).item(0, "name"),
+        "kernel": _group_by_name(shorter).item(0, "name"),
         "ranks": shorter.get_column("rank").unique().sort().to_list(),
         "stream_id": shorter.item(0, "stream_id"),
     }
 
 
-def _rows(shorter: pl.DataFrame) -> list[dict[str, Any]]:
+def _list_longest(shorter: pl.DataFrame) -> list[dict[str, Any]]:
     return (
         shorter.sort("length", "device_op_id", descending=[True, False])
         .head(MAX_ROWS)

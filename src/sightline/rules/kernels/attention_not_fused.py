@@ -38,9 +38,9 @@ from sightline.rules.kernels._shared import (
     GEMM,
     POINTWISE,
     SOFTMAX,
-    kernel_finding,
-    kernels_of,
-    some_named,
+    find_shorter_kernels,
+    has_kernel,
+    list_kernels,
 )
 
 RULE = Rule("attention-not-fused", "Attention runs as separate products and softmax")
@@ -49,10 +49,10 @@ _LANE = ["rank", "device_id", "stream_id"]
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
-    if not run.rows("device_ops") or not some_named(run, SOFTMAX):
+    if not run.rows("device_ops") or not has_kernel(run, SOFTMAX):
         return
     name = pl.col("name")
-    kernels = kernels_of(run).with_columns(
+    kernels = list_kernels(run).with_columns(
         part=pl.when(name.str.contains(SOFTMAX))
         .then(pl.lit("softmax"))
         .when(name.str.contains(GEMM))
@@ -78,7 +78,7 @@ def check(run: Run) -> Iterator[Finding]:
             pl.col("others") == 0,
         )
     )
-    found = kernel_finding(
+    found = find_shorter_kernels(
         run,
         RULE,
         between.with_columns(factor=pl.lit(0.0)),

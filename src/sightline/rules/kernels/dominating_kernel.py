@@ -30,7 +30,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from sightline.algebra.scalars import total
+from sightline.algebra.scalars import sum_column
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.timeline.classes import is_communication
@@ -47,14 +47,14 @@ def check(run: Run) -> Iterator[Finding]:
     if not run.rows("device_ops"):
         return
     rows = run.ask("breakdown")
-    windows = max(total(rows, "window_ns"), 1)
-    compute_pct = 100 * total(rows, "compute_ns") / windows
+    windows = max(sum_column(rows, "window_ns"), 1)
+    compute_pct = 100 * sum_column(rows, "compute_ns") / windows
     kernels = run.ask("kernels")
     kernels = kernels.filter(~is_communication(pl.col("name")))
     if kernels.height < 2 or compute_pct < COMPUTE_PCT:
         return
     top = kernels.row(0, named=True)
-    share = 100 * top["total_ns"] / max(total(kernels, "total_ns"), 1)
+    share = 100 * top["total_ns"] / max(sum_column(kernels, "total_ns"), 1)
     if share < KERNEL_PCT:
         return
     yield Finding(

@@ -32,10 +32,10 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from sightline.algebra.trees import nearest_ancestor
+from sightline.algebra.trees import find_nearest_ancestor
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.kernels._shared import kernel_finding, kernels_of
+from sightline.rules.kernels._shared import find_shorter_kernels, list_kernels
 
 RULE = Rule("dtype-casts", "Tensors are cast between types")
 _CAST = "aten::_to_copy"
@@ -49,9 +49,11 @@ def check(run: Run) -> Iterator[Finding]:
     casts = host.filter(pl.col("name") == _CAST)
     if casts.is_empty():
         return
-    kernels = kernels_of(run).drop_nulls("launch_id")
-    inside = nearest_ancestor(host, kernels.get_column("launch_id"), casts.get_column("host_op_id"))
-    found = kernel_finding(
+    kernels = list_kernels(run).drop_nulls("launch_id")
+    inside = find_nearest_ancestor(
+        host, kernels.get_column("launch_id"), casts.get_column("host_op_id")
+    )
+    found = find_shorter_kernels(
         run,
         RULE,
         kernels.filter(inside.is_not_null()).with_columns(factor=pl.lit(0.0)),

@@ -31,7 +31,7 @@ import polars as pl
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.kernels._shared import kernel_finding, kernels_of
+from sightline.rules.kernels._shared import find_shorter_kernels, list_kernels
 
 RULE = Rule("layout-conversions", "Tensors are converted between memory layouts")
 _CONVERSION = r"(?i)nchwtonhwc|nhwctonchw"
@@ -41,10 +41,10 @@ def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
     if not run.rows("device_ops"):
         return
-    found = kernel_finding(
+    found = find_shorter_kernels(
         run,
         RULE,
-        kernels_of(run, _CONVERSION).with_columns(factor=pl.lit(0.0)),
+        list_kernels(run, _CONVERSION).with_columns(factor=pl.lit(0.0)),
         "{share} of the window converts tensors between NCHW and NHWC.",
         cause="the model keeps channels first, and its convolutions want channels last",
         fix="model.to(memory_format=torch.channels_last), and the inputs too",

@@ -36,7 +36,7 @@ import polars as pl
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import abstain
-from sightline.rules.kernels._shared import kernel_finding, kernels_of
+from sightline.rules.kernels._shared import find_shorter_kernels, list_kernels
 
 RULE = Rule("no-tensor-cores", "Matrix products run without tensor cores")
 _PLAIN = r"(?i)sgemm|simt"
@@ -55,7 +55,7 @@ def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices; abstains where the device is not known."""
     if not run.rows("device_ops"):
         return
-    plain = kernels_of(run, _PLAIN).filter(~pl.col("name").str.contains(_TENSOR))
+    plain = list_kernels(run, _PLAIN).filter(~pl.col("name").str.contains(_TENSOR))
     if plain.is_empty():
         return
     names = run.table("devices").select("rank", "device_id", device="name")
@@ -69,7 +69,7 @@ def check(run: Run) -> Iterator[Finding]:
             "recording or the table has no such device",
         )
         return
-    found = kernel_finding(
+    found = find_shorter_kernels(
         run,
         RULE,
         known.drop_nulls("ratio").with_columns(factor=1 / pl.col("ratio")),

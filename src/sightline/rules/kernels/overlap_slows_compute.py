@@ -32,12 +32,12 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from sightline.algebra.scalars import total
+from sightline.algebra.scalars import sum_column
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.kernels._shared import kernel_finding, kernels_of
+from sightline.rules.kernels._shared import find_shorter_kernels, list_kernels
 from sightline.timeline.classes import is_communication
-from sightline.timeline.communication import communication_beside
+from sightline.timeline.communication import overlaps_communication
 
 RULE = Rule("overlap-slows-compute", "Compute is slower beside communication")
 _SHAPE = ["name", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"]
@@ -46,10 +46,10 @@ _LEAST = 5
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
-    if not run.rows("device_ops") or not total(run.ask("overlap"), "comm_overlap_ns"):
+    if not run.rows("device_ops") or not sum_column(run.ask("overlap"), "comm_overlap_ns"):
         return
-    kernels = kernels_of(run).filter(~is_communication(pl.col("name")))
-    kernels = kernels.with_columns(beside=communication_beside(kernels, run))
+    kernels = list_kernels(run).filter(~is_communication(pl.col("name")))
+    kernels = kernels.with_columns(beside=overlaps_communication(kernels, run))
     if not kernels.get_column("beside").any():
         return
     alone = pl.col("length").filter(~pl.col("beside"))
@@ -63,7 +63,7 @@ def check(run: Run) -> Iterator[Finding]:
         pl.len().over(*_SHAPE, "beside") >= _LEAST,
         pl.col("together") > pl.col("alone"),
     )
-    found = kernel_finding(
+    found = find_shorter_kernels(
         run,
         RULE,
         both.with_columns(factor=pl.col("alone") / pl.col("together")),

@@ -34,15 +34,15 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from sightline.algebra.lookup import kept
-from sightline.algebra.scalars import total
+from sightline.algebra.lookup import keep_rows
+from sightline.algebra.scalars import sum_column
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import NOTABLE_PCT, abstain
-from sightline.rules.kernels._shared import kernel_finding, kernels_of, with_shapes
-from sightline.timeline.classes import named_communication
-from sightline.timeline.communication import communication_beside
-from sightline.timeline.gains import window_ns
+from sightline.rules.kernels._shared import add_shapes, find_shorter_kernels, list_kernels
+from sightline.timeline.classes import is_named_communication
+from sightline.timeline.communication import overlaps_communication
+from sightline.timeline.gains import sum_windows
 
 RULE = Rule("slow-variant", "Some instances of a kernel take longer than others")
 _SHAPE = ["name", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "shapes"]
@@ -53,23 +53,23 @@ def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
     if not run.rows("device_ops"):
         return
-    if not _spread(run):
+    if not _describe_spread(run):
         return
-    kernels = kernels_of(run)
-    kernels = with_shapes(run, kept(kernels, ~named_communication(kernels)))
-    slow = _above_median(kept(kernels, kernels.get_column("grid_x").is_not_null()))
+    kernels = list_kernels(run)
+    kernels = add_shapes(run, keep_rows(kernels, ~is_named_communication(kernels)))
+    slow = _list_above_median(keep_rows(kernels, kernels.get_column("grid_x").is_not_null()))
     if slow.get_column("shapes").null_count():
         excess = slow.filter(pl.col("shapes").is_null()).get_column("length").sum()
-        if 100 * excess > NOTABLE_PCT * window_ns(run):
+        if 100 * excess > NOTABLE_PCT * sum_windows(run):
             yield abstain(
                 RULE,
                 "kernels of equal grid differ, but input shapes were not recorded: record "
                 "with record_shapes=True",
             )
         slow = slow.drop_nulls("shapes")
-    beside = communication_beside(slow, run)
+    beside = overlaps_communication(slow, run)
     slow = slow.filter(~beside).with_columns(factor=pl.col("median") / pl.col("length"))
-    found = kernel_finding(
+    found = find_shorter_kernels(
         run,
         RULE,
         slow,
@@ -84,7 +84,7 @@ def check(run: Run) -> Iterator[Finding]:
         yield found
 
 
-def _above_median(kernels: pl.DataFrame) -> pl.DataFrame:
+def _list_above_median(kernels: pl.DataFrame) -> pl.DataFrame:
     """Instances that take over twice the median of their shape, where there are enough of it."""
     # A number for each text makes groups of eight columns cheaper to tell apart.
     coded = kernels.select(_SHAPE).with_columns(
@@ -100,8 +100,8 @@ def _above_median(kernels: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _spread(run: Run) -> bool:
+def _describe_spread(run: Run) -> bool:
     """Whether instances differ enough for anything to be found: all above the shortest."""
     kernels = run.ask("kernels")
-    excess = total(kernels, "total_ns") - int((kernels["instances"] * kernels["min_ns"]).sum())
-    return 100 * excess > NOTABLE_PCT * window_ns(run)
+    excess = sum_column(kernels, "total_ns") - int((kernels["instances"] * kernels["min_ns"]).sum())
+    return 100 * excess > NOTABLE_PCT * sum_windows(run)

@@ -35,10 +35,15 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from sightline.algebra.lookup import named
+from sightline.algebra.lookup import match_names
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.kernels._shared import POINTWISE, kernel_finding, kernels_of, some_named
+from sightline.rules.kernels._shared import (
+    POINTWISE,
+    find_shorter_kernels,
+    has_kernel,
+    list_kernels,
+)
 from sightline.units import format_count
 
 RULE = Rule("unfused-elementwise-chain", "Pointwise kernels run one after the other")
@@ -48,11 +53,11 @@ _LANE = ["rank", "device_id", "stream_id"]
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
-    if not run.rows("device_ops") or not some_named(run, POINTWISE):
+    if not run.rows("device_ops") or not has_kernel(run, POINTWISE):
         return
-    kernels = kernels_of(run)
+    kernels = list_kernels(run)
     chains = (
-        kernels.with_columns(pointwise=named(kernels, POINTWISE))
+        kernels.with_columns(pointwise=match_names(kernels, POINTWISE))
         # A new link begins where the stream, the kind or the shape of the kernel changes.
         .with_columns(chain=pl.struct(*_LANE, "pointwise", *_SHAPE).rle_id())
         .filter("pointwise", pl.len().over("chain") > 1)
@@ -61,7 +66,7 @@ def check(run: Run) -> Iterator[Finding]:
         )
     )
     number = chains.get_column("chain").n_unique()
-    found = kernel_finding(
+    found = find_shorter_kernels(
         run,
         RULE,
         chains.filter(~pl.col("kept")).with_columns(factor=pl.lit(0.0)),

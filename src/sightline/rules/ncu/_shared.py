@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from sightline.algebra.kernel_names import plain_name
+from sightline.algebra.kernel_names import normalize_kernel_name
 from sightline.errors import MissingDataError
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.roofline.chart import short_name
-from sightline.roofline.facts import Facts, facts
+from sightline.roofline.chart import shorten_name
+from sightline.roofline.facts import Facts, load_facts
 from sightline.roofline.placement import MEMORY_PCT, SM_PCT
 from sightline.units import format_count, format_ns, format_pct
 
@@ -70,7 +70,7 @@ class Hit:
         return min(100.0, max(0.0, self.local_pct)) * min(100.0, max(0.0, weight)) / 100
 
 
-def cases(run: Run, metrics: Iterable[str], record: str) -> list[Case]:
+def load_cases(run: Run, metrics: Iterable[str], record: str) -> list[Case]:
     """Profiled kernels with these metrics; none where the run has no such kernels.
 
     Raises MissingDataError, with what to record, where no kernel has any of the metrics.
@@ -78,34 +78,35 @@ def cases(run: Run, metrics: Iterable[str], record: str) -> list[Case]:
     if not run.rows("profiled_kernels"):
         return []
     asked = list(metrics)
-    every = facts(run, [*asked, SM_PCT, MEMORY_PCT])
+    every = load_facts(run, [*asked, SM_PCT, MEMORY_PCT])
     if not any(f.get(*asked) is not None for f in every):
         raise MissingDataError(
             "the kernels cannot be judged",
             why="the report lacks what is looked at",
             hint=f"Record with  ncu {record}  (or --set full).",
         )
-    times = _program_times(run)
-    return [Case(f, times.get(_key(f), float(f.row["duration_ns"] or 0))) for f in every]
+    times = _sum_program_times(run)
+    return [Case(f, times.get(_key_of(f), float(f.row["duration_ns"] or 0))) for f in every]
 
 
-def _key(f: Facts) -> tuple[str, str, str]:
+def _key_of(f: Facts) -> tuple[str, str, str]:
     sizes = ["×".join(str(f.row[f"{what}_{a}"]) for a in "xyz") for what in ("grid", "block")]
-    return plain_name(f.row["name"] or ""), sizes[0], sizes[1]
+    return normalize_kernel_name(f.row["name"] or ""), sizes[0], sizes[1]
 
 
-def _program_times(run: Run) -> dict[tuple[str, str, str], float]:
+def _sum_program_times(run: Run) -> dict[tuple[str, str, str], float]:
     """Time in the program that each profiled execution stands for, where there is a timeline."""
     if not run.rows("device_ops"):
         return {}
     joined = run.ask("kernel_join").filter(match="both")
     return {
-        (plain_name(r["name"]), r["grid"], r["block"]): r["program_ns"] / max(r["profiled"], 1)
+        (normalize_kernel_name(r["name"]), r["grid"], r["block"]): r["program_ns"]
+        / max(r["profiled"], 1)
         for r in joined.iter_rows(named=True)
     }
 
 
-def findings(
+def make_findings(
     rule: Rule,
     hits: Iterable[Hit],
     every: list[Case],
@@ -134,7 +135,7 @@ def findings(
         said = said[:1].upper() + said[1:]
         yield Finding(
             rule=rule.name,
-            title=f"{rule.title}: {_clip(short_name(name))}",
+            title=f"{rule.title}: {_clip_name(shorten_name(name))}",
             severity="warning" if pct >= NOTE_PCT else "info",
             summary=said,
             cost_ns=round(gain),
@@ -159,6 +160,6 @@ def findings(
         )
 
 
-def _clip(name: str, length: int = 36) -> str:
+def _clip_name(name: str, length: int = 36) -> str:
     """A name that leaves room for the title on one line."""
     return name if len(name) <= length else name[: length - 1] + "…"

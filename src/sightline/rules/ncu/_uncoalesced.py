@@ -9,7 +9,7 @@ import polars as pl
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.ncu._shared import Hit, cases, findings
+from sightline.rules.ncu._shared import Hit, load_cases, make_findings
 from sightline.units import format_count, format_pct
 
 EXCESS_PCT = 5.0  # ours: below it nothing is to be won
@@ -26,9 +26,9 @@ class Access(NamedTuple):
 
 def find_uncoalesced(run: Run, rule: Rule, access: Access, fix: str) -> Iterator[Finding]:
     """One finding per kernel name."""
-    if not cases(run, (access.moved, access.needed), "--section SourceCounters"):
+    if not load_cases(run, (access.moved, access.needed), "--section SourceCounters"):
         return
-    every = cases(run, (access.moved, access.needed, access.throughput), "")
+    every = load_cases(run, (access.moved, access.needed, access.throughput), "")
     places = find_worst_places(run, access.moved, access.needed)
     hits = []
     for case in every:
@@ -42,7 +42,7 @@ def find_uncoalesced(run: Run, rule: Rule, access: Access, fix: str) -> Iterator
         weight = case.get(access.throughput)
         share = 100 * (moved - needed) / moved
         hits.append(Hit(case, share, 100.0 if weight is None else weight, evidence))
-    yield from findings(
+    yield from make_findings(
         rule,
         hits,
         every,

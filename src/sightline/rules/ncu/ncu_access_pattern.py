@@ -33,7 +33,7 @@ from collections.abc import Iterator
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.ncu._shared import Case, Hit, cases, findings
+from sightline.rules.ncu._shared import Case, Hit, load_cases, make_findings
 from sightline.units import format_pct
 
 RULE = Rule("ncu-access-pattern", "Sectors are used in part")
@@ -57,16 +57,16 @@ _LEVELS = (
 def check(run: Run) -> Iterator[Finding]:
     """One finding per kernel name and kind of access."""
     looked = [_BYTES.format(space, op) for space, op in _ACCESSES]
-    if not cases(run, looked, "--section MemoryWorkloadAnalysis_Tables"):
+    if not load_cases(run, looked, "--section MemoryWorkloadAnalysis_Tables"):
         return
-    every = cases(run, (*looked, _HIT_L1, _HIT_L2, *(m for _, m in _LEVELS)), "")
+    every = load_cases(run, (*looked, _HIT_L1, _HIT_L2, *(m for _, m in _LEVELS)), "")
     hits = [
         hit
         for case in every
         for (space, op), word in _ACCESSES.items()
         if (hit := _hit(case, case.get(_BYTES.format(space, op)), word)) is not None
     ]
-    yield from findings(
+    yield from make_findings(
         RULE,
         hits,
         every,

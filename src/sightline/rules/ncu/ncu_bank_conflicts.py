@@ -29,7 +29,7 @@ from collections.abc import Iterator
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.ncu._shared import Hit, cases, findings
+from sightline.rules.ncu._shared import Hit, load_cases, make_findings
 from sightline.units import format_pct
 
 RULE = Rule("ncu-bank-conflicts", "Shared memory banks collide")
@@ -43,9 +43,9 @@ _OPS = {"ld": "loads", "st": "stores"}
 def check(run: Run) -> Iterator[Finding]:
     """One finding per kernel name, for loads and for stores."""
     looked = [t.format(o) for t in (_CONFLICTS, _WAVEFRONTS) for o in _OPS]
-    if not cases(run, looked, "--section MemoryWorkloadAnalysis_Tables"):
+    if not load_cases(run, looked, "--section MemoryWorkloadAnalysis_Tables"):
         return
-    every = cases(run, (*looked, _L1), "")
+    every = load_cases(run, (*looked, _L1), "")
     all_waves = {c.kernel_id: sum(c.get(_WAVEFRONTS.format(o)) or 0.0 for o in _OPS) for c in every}
     hits = []
     for case in every:
@@ -58,7 +58,7 @@ def check(run: Run) -> Iterator[Finding]:
             evidence = f"{format_pct(100 * conflicts / waves)} of the wavefronts of {word}"
             weight = case.get(_L1)
             hits.append(Hit(case, part, 100.0 if weight is None else weight, evidence, word))
-    yield from findings(
+    yield from make_findings(
         RULE,
         hits,
         every,

@@ -29,8 +29,8 @@ from collections.abc import Iterator
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.roofline.launch import threads_of
-from sightline.rules.ncu._shared import Hit, cases, findings
+from sightline.roofline.launch import count_threads
+from sightline.rules.ncu._shared import Hit, load_cases, make_findings
 from sightline.units import format_pct
 
 RULE = Rule("ncu-block-size", "Blocks with a partly empty warp")
@@ -40,15 +40,15 @@ WARP = 32
 
 def check(run: Run) -> Iterator[Finding]:
     """One finding per kernel name."""
-    every = cases(run, _METRICS, "--section LaunchStats")
+    every = load_cases(run, _METRICS, "--section LaunchStats")
     hits = []
     for case in every:
-        threads = threads_of(case.facts)
+        threads = count_threads(case.facts)
         if threads and threads % WARP:
             lanes = -(-threads // WARP) * WARP
             idle = 100 * (lanes - threads) / lanes
             hits.append(Hit(case, idle, case.light, f"{threads} threads in {lanes // WARP} warps"))
-    yield from findings(
+    yield from make_findings(
         RULE,
         hits,
         every,

@@ -33,7 +33,7 @@ from collections.abc import Iterator
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.roofline.placement import SM_PCT
-from sightline.rules.ncu._shared import Hit, cases, findings
+from sightline.rules.ncu._shared import Hit, load_cases, make_findings
 
 RULE = Rule("ncu-divergence", "Warps run with few threads")
 THREADS = 24.0
@@ -43,7 +43,7 @@ _PREDICATED = "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio"
 
 def check(run: Run) -> Iterator[Finding]:
     """One finding per kernel name."""
-    every = cases(run, (_EXECUTED, _PREDICATED), "--section WarpStateStats")
+    every = load_cases(run, (_EXECUTED, _PREDICATED), "--section WarpStateStats")
     hits = []
     for case in every:
         known = [v for v in (case.get(_EXECUTED), case.get(_PREDICATED)) if v is not None]
@@ -57,7 +57,7 @@ def check(run: Run) -> Iterator[Finding]:
                     case, 100 * (1 - min(known) / 32), 100.0 if weight is None else weight, evidence
                 )
             )
-    yield from findings(
+    yield from make_findings(
         RULE,
         hits,
         every,

@@ -33,9 +33,9 @@ import polars as pl
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.roofline.peaks import METRICS, compute_peak
+from sightline.roofline.peaks import METRICS, find_compute_peak
 from sightline.roofline.placement import METRICS as PLACED
-from sightline.rules.ncu._shared import Hit, cases, findings
+from sightline.rules.ncu._shared import Hit, load_cases, make_findings
 from sightline.units import format_pct
 
 RULE = Rule("ncu-fp64", "Double precision on a device slow at it")
@@ -46,7 +46,7 @@ RATIO = 8.0
 
 def check(run: Run) -> Iterator[Finding]:
     """One finding per kernel name."""
-    every = cases(run, ("gpu__time_duration.sum", *METRICS, *PLACED), "--section SpeedOfLight")
+    every = load_cases(run, ("gpu__time_duration.sum", *METRICS, *PLACED), "--section SpeedOfLight")
     if not every:
         return
     placed = run.ask("roofline").filter(pl.col("of_peak_pct").is_not_null())
@@ -55,12 +55,12 @@ def check(run: Run) -> Iterator[Finding]:
     for case in every:
         double = shares.get((case.kernel_id, "fp64"), 0.0)
         single = shares.get((case.kernel_id, "fp32"), 0.0)
-        slow, fast = (compute_peak(case.facts, p).best for p in ("fp64", "fp32"))
+        slow, fast = (find_compute_peak(case.facts, p).best for p in ("fp64", "fp32"))
         if double <= FP64_PCT or single >= FP32_PCT or not slow or not fast or fast < RATIO * slow:
             continue
         evidence = f"{format_pct(double)} of the fp64 peak, which is {fast / slow:.0f} times lower"
         hits.append(Hit(case, 100 * (1 - slow / fast), double, evidence))
-    yield from findings(
+    yield from make_findings(
         RULE,
         hits,
         every,

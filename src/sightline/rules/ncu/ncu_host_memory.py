@@ -31,7 +31,7 @@ from collections.abc import Iterator
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.roofline.placement import MEMORY_PCT
-from sightline.rules.ncu._shared import Hit, cases, findings
+from sightline.rules.ncu._shared import Hit, load_cases, make_findings
 from sightline.units import format_pct
 
 RULE = Rule("ncu-host-memory", "Data is fetched from the host or a peer")
@@ -45,9 +45,9 @@ _APERTURES = ("device", "sysmem", "peer")
 def check(run: Run) -> Iterator[Finding]:
     """One finding per kernel name and kind of memory."""
     looked = [_MISS.format(a) for a in _APERTURES]
-    if not cases(run, looked, "--section MemoryWorkloadAnalysis_Chart"):
+    if not load_cases(run, looked, "--section MemoryWorkloadAnalysis_Chart"):
         return
-    every = cases(run, (*looked, _BUSY), "")
+    every = load_cases(run, (*looked, _BUSY), "")
     hits = []
     for case in every:
         missed = {a: case.get(_MISS.format(a)) or 0.0 for a in _APERTURES}
@@ -60,7 +60,7 @@ def check(run: Run) -> Iterator[Finding]:
                 weight = case.get(MEMORY_PCT)
                 evidence = f"{format_pct(share)} of the misses of the L2 go to {word}"
                 hits.append(Hit(case, share, 100.0 if weight is None else weight, evidence, word))
-    yield from findings(
+    yield from make_findings(
         RULE,
         hits,
         every,

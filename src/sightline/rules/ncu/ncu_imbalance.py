@@ -30,7 +30,7 @@ from collections.abc import Iterator
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.roofline.placement import MEMORY_PCT
-from sightline.rules.ncu._shared import Hit, cases, findings
+from sightline.rules.ncu._shared import Hit, load_cases, make_findings
 from sightline.units import format_pct
 
 RULE = Rule("ncu-imbalance", "Units work unequally long")
@@ -52,9 +52,9 @@ _OWN = ("SMs", "schedulers")
 def check(run: Run) -> Iterator[Finding]:
     """One finding per kernel name and unit."""
     maxima = [m for _, m, _ in _UNITS.values()]
-    if not cases(run, maxima, "--section WorkloadDistribution"):
+    if not load_cases(run, maxima, "--section WorkloadDistribution"):
         return
-    every = cases(run, [m for names in _UNITS.values() for m in names], "")
+    every = load_cases(run, [m for names in _UNITS.values() for m in names], "")
     hits = []
     for case in every:
         for unit, (average, maximum, elapsed) in _UNITS.items():
@@ -68,7 +68,7 @@ def check(run: Run) -> Iterator[Finding]:
                 )
                 weight = None if unit in _OWN else case.get(MEMORY_PCT)
                 hits.append(Hit(case, share, weight, evidence, unit))
-    yield from findings(
+    yield from make_findings(
         RULE,
         hits,
         every,

@@ -30,7 +30,7 @@ from collections.abc import Iterator
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.ncu._shared import Case, Hit, cases, findings
+from sightline.rules.ncu._shared import Case, Hit, load_cases, make_findings
 
 RULE = Rule("ncu-issue-slots", "Schedulers seldom issue")
 ISSUE = 0.6
@@ -41,13 +41,13 @@ _ELIGIBLE = "smsp__warps_eligible.avg.per_cycle_active"
 
 def check(run: Run) -> Iterator[Finding]:
     """One finding per kernel name."""
-    every = cases(run, (_ISSUE, _ACTIVE, _ELIGIBLE), "--section SchedulerStats")
+    every = load_cases(run, (_ISSUE, _ACTIVE, _ELIGIBLE), "--section SchedulerStats")
     hits = []
     for case in every:
         issue = case.get(_ISSUE)
         if issue is not None and issue < ISSUE:
             hits.append(Hit(case, min(100 * (1 - issue), case.headroom), None, _evidence(case)))
-    yield from findings(
+    yield from make_findings(
         RULE,
         hits,
         every,

@@ -32,7 +32,7 @@ from collections.abc import Iterator
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.roofline.placement import LATENCY_PCT, MEMORY_PCT, SM_PCT
-from sightline.rules.ncu._shared import Hit, cases, findings
+from sightline.rules.ncu._shared import Hit, load_cases, make_findings
 from sightline.units import format_pct
 
 RULE = Rule("ncu-latency", "Neither compute nor memory is busy")
@@ -41,7 +41,7 @@ _WAVES = "launch__waves_per_multiprocessor"
 
 def check(run: Run) -> Iterator[Finding]:
     """One finding per kernel name."""
-    every = cases(run, (SM_PCT, MEMORY_PCT), "--section SpeedOfLight")
+    every = load_cases(run, (SM_PCT, MEMORY_PCT), "--section SpeedOfLight")
     waves = {r["kernel_id"]: r["waves"] for r in _shapes(run)} if every else {}
     hits = [
         Hit(
@@ -55,7 +55,7 @@ def check(run: Run) -> Iterator[Finding]:
         and case.light < LATENCY_PCT
         and (waves.get(case.kernel_id) or 1.0) >= 1
     ]
-    yield from findings(
+    yield from make_findings(
         RULE,
         hits,
         every,

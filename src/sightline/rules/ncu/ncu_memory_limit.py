@@ -33,7 +33,7 @@ from collections.abc import Iterator
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.ncu._shared import Hit, cases, findings
+from sightline.rules.ncu._shared import Hit, load_cases, make_findings
 from sightline.units import format_pct
 
 RULE = Rule("ncu-memory-limit", "The device memory is the limit")
@@ -46,14 +46,14 @@ _DRAM = (
 
 def check(run: Run) -> Iterator[Finding]:
     """One note per kernel name: what it would gain is nothing."""
-    every = cases(run, _DRAM, "--section SpeedOfLight")
+    every = load_cases(run, _DRAM, "--section SpeedOfLight")
     # No estimate: at the limit there is nothing left but to move less.
     hits = [
         Hit(case, 0.0, 0.0, f"device memory at {format_pct(used)} of its peak")
         for case in every
         if (used := case.get(*_DRAM)) is not None and used >= LIMIT_PCT
     ]
-    yield from findings(
+    yield from make_findings(
         RULE,
         hits,
         every,

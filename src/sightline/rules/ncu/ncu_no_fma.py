@@ -30,7 +30,7 @@ from collections.abc import Iterator
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.ncu._shared import Case, Hit, cases, findings
+from sightline.rules.ncu._shared import Case, Hit, load_cases, make_findings
 from sightline.units import format_pct
 
 RULE = Rule("ncu-no-fma", "Multiply and add are not fused")
@@ -54,12 +54,12 @@ _COUNTS = [_OP.format(t + o) for t in _PIPES for o in ("add", "mul", "fma")]
 def check(run: Run) -> Iterator[Finding]:
     """One finding per kernel name and type."""
     rates = [f"{n}.per_cycle_elapsed" for n in _COUNTS]
-    if not cases(run, (*_COUNTS, *rates), "--section InstructionStats"):
+    if not load_cases(run, (*_COUNTS, *rates), "--section InstructionStats"):
         return
     pipes = [name for _, *names in _PIPES.values() for name in names]
-    every = cases(run, (*_COUNTS, *rates, *pipes), "")
+    every = load_cases(run, (*_COUNTS, *rates, *pipes), "")
     hits = [h for c in every for t in _PIPES if (h := _hit(c, t)) is not None]
-    yield from findings(
+    yield from make_findings(
         RULE,
         hits,
         every,

@@ -31,9 +31,9 @@ from collections.abc import Iterator
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.roofline.launch import METRICS, blocks_of, limits_and_launch
-from sightline.roofline.occupancy import occupancy
-from sightline.rules.ncu._shared import Hit, cases, findings
+from sightline.roofline.launch import METRICS, count_blocks, read_limits_and_launch
+from sightline.roofline.occupancy import compute_occupancy
+from sightline.rules.ncu._shared import Hit, load_cases, make_findings
 from sightline.units import format_pct
 
 RULE = Rule("ncu-occupancy-achieved", "SMs are emptier than they could be")
@@ -43,23 +43,23 @@ _ACHIEVED = "sm__warps_active.avg.pct_of_peak_sustained_active"
 
 def check(run: Run) -> Iterator[Finding]:
     """One finding per kernel name."""
-    if not cases(run, (_ACHIEVED,), "--section Occupancy"):
+    if not load_cases(run, (_ACHIEVED,), "--section Occupancy"):
         return
-    every = cases(run, (*METRICS, _ACHIEVED), "--section Occupancy")
+    every = load_cases(run, (*METRICS, _ACHIEVED), "--section Occupancy")
     hits = []
     for case in every:
-        known, achieved = limits_and_launch(case.facts), case.get(_ACHIEVED)
+        known, achieved = read_limits_and_launch(case.facts), case.get(_ACHIEVED)
         if known is None or achieved is None:
             continue
-        fit = occupancy(*known)
-        allowed, blocks, sms = fit.pct, blocks_of(case.facts), case.facts.device.get("sm_count")
+        fit = compute_occupancy(*known)
+        allowed, blocks, sms = fit.pct, count_blocks(case.facts), case.facts.device.get("sm_count")
         if blocks and sms and blocks < sms * fit.active_blocks:
             continue  # the grid is too small to fill the SMs: that is ncu-small-grid
         if allowed - achieved > POINTS:
             evidence = f"{format_pct(achieved)} of {format_pct(allowed)} occupancy is reached"
             estimate = min(100 * (allowed - achieved) / allowed, case.headroom)
             hits.append(Hit(case, estimate, None, evidence))
-    yield from findings(
+    yield from make_findings(
         RULE,
         hits,
         every,

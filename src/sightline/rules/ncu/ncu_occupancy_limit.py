@@ -35,9 +35,9 @@ from collections.abc import Iterator
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.roofline.launch import METRICS, blocks_of, limits_and_launch
-from sightline.roofline.occupancy import occupancy
-from sightline.rules.ncu._shared import Case, Hit, cases, findings
+from sightline.roofline.launch import METRICS, count_blocks, read_limits_and_launch
+from sightline.roofline.occupancy import compute_occupancy
+from sightline.rules.ncu._shared import Case, Hit, load_cases, make_findings
 from sightline.units import format_pct
 
 RULE = Rule("ncu-occupancy-limit", "The launch allows few warps")
@@ -55,8 +55,8 @@ _FIX = {
 
 def check(run: Run) -> Iterator[Finding]:
     """One finding per kernel name."""
-    every = cases(run, (*METRICS, _ISSUE), "--section Occupancy --section SchedulerStats")
-    yield from findings(
+    every = load_cases(run, (*METRICS, _ISSUE), "--section Occupancy --section SchedulerStats")
+    yield from make_findings(
         RULE,
         [h for c in every if (h := _hit(c)) is not None],
         every,
@@ -67,15 +67,15 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _hit(case: Case) -> Hit | None:
-    known = limits_and_launch(case.facts)
+    known = read_limits_and_launch(case.facts)
     if known is None:
         return None
-    result, issue = occupancy(*known), case.get(_ISSUE)
+    result, issue = compute_occupancy(*known), case.get(_ISSUE)
     if result.pct >= THEORETICAL_PCT or not result.active_blocks:
         return None
     if (issue is None and case.light is None) or (issue is not None and issue >= ISSUE):
         return None
-    blocks, sms = blocks_of(case.facts), case.facts.device.get("sm_count")
+    blocks, sms = count_blocks(case.facts), case.facts.device.get("sm_count")
     if blocks and sms and blocks <= sms * result.active_blocks:
         return None  # all blocks are resident at once: room for more would stay empty
     estimate = min(100 - result.pct, case.headroom, 100.0 if issue is None else 100 * (1 - issue))

@@ -35,7 +35,7 @@ from collections.abc import Iterator
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.ncu._shared import Case, Hit, cases, findings
+from sightline.rules.ncu._shared import Case, Hit, load_cases, make_findings
 
 RULE = Rule("ncu-pipe-limit", "One pipe is the limit")
 LIMIT_PCT = 80.0
@@ -60,11 +60,11 @@ _OTHERS = "move work to another pipe, or do less of it"
 
 def check(run: Run) -> Iterator[Finding]:
     """One finding per kernel name and pipe."""
-    every = cases(
+    every = load_cases(
         run, [n for names in _NAMES.values() for n in names], "--section ComputeWorkloadAnalysis"
     )
     hits = [hit for case in every if (hit := _hit(case)) is not None]
-    yield from findings(
+    yield from make_findings(
         RULE,
         hits,
         every,

@@ -34,7 +34,7 @@ from collections.abc import Iterator
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.roofline.placement import SM_PCT
-from sightline.rules.ncu._shared import Case, Hit, cases, findings
+from sightline.rules.ncu._shared import Case, Hit, load_cases, make_findings
 
 RULE = Rule("ncu-slow-pipe", "One slow pipe holds the kernel up")
 THROUGHPUT_PCT, ISSUED_PCT, ABOVE_POINTS = 80.0, 20.0, 25.0
@@ -63,9 +63,9 @@ _PIPES = {
 def check(run: Run) -> Iterator[Finding]:
     """One finding per kernel name and pipe."""
     pipes = [name for names in _PIPES.values() for name in names]
-    every = cases(run, (*_THROUGHPUT, *_SLOTS, *pipes), "--section ComputeWorkloadAnalysis")
+    every = load_cases(run, (*_THROUGHPUT, *_SLOTS, *pipes), "--section ComputeWorkloadAnalysis")
     hits = [hit for case in every if (hit := _hit(case)) is not None]
-    yield from findings(
+    yield from make_findings(
         RULE,
         hits,
         every,

@@ -31,8 +31,8 @@ from collections.abc import Iterator
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.roofline.launch import blocks_of
-from sightline.rules.ncu._shared import Hit, cases, findings
+from sightline.roofline.launch import count_blocks
+from sightline.rules.ncu._shared import Hit, load_cases, make_findings
 from sightline.units import format_count
 
 RULE = Rule("ncu-small-grid", "Too few blocks for the device")
@@ -42,10 +42,10 @@ _METRICS = ("launch__grid_size", "gpu__time_duration.sum", _WAVES)
 
 def check(run: Run) -> Iterator[Finding]:
     """One finding per kernel name."""
-    every = cases(run, _METRICS, "--section LaunchStats")
+    every = load_cases(run, _METRICS, "--section LaunchStats")
     hits = []
     for case in every:
-        blocks, sms = blocks_of(case.facts), case.facts.device.get("sm_count")
+        blocks, sms = count_blocks(case.facts), case.facts.device.get("sm_count")
         if not blocks or not sms:
             continue
         evidence = f"{format_count(blocks)} blocks on {format_count(sms)} SMs"
@@ -55,7 +55,7 @@ def check(run: Run) -> Iterator[Finding]:
         elif waves is not None and waves < 1:
             evidence += f", {waves:.2f} waves"
             hits.append(Hit(case, 100 * (1 - waves), case.headroom, evidence))
-    yield from findings(
+    yield from make_findings(
         RULE,
         hits,
         every,

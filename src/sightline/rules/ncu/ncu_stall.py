@@ -34,7 +34,7 @@ import polars as pl
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.ncu._shared import Hit, cases, findings
+from sightline.rules.ncu._shared import Hit, load_cases, make_findings
 from sightline.units import format_pct
 
 RULE = Rule("ncu-stall", "Warps wait for one thing")
@@ -104,12 +104,12 @@ _ADVICE = {
 
 def check(run: Run) -> Iterator[Finding]:
     """One finding per kernel name and reason."""
-    every = cases(run, (_LATENCY,), "--section WarpStateStats")
+    every = load_cases(run, (_LATENCY,), "--section WarpStateStats")
     if not every:
         return
     by_id = {c.kernel_id: c for c in every}
     places = _places(run) if run.rows("pc_samples") else {}
-    issue = {c.kernel_id: c for c in cases(run, (_ISSUE,), "--section SchedulerStats")}
+    issue = {c.kernel_id: c for c in load_cases(run, (_ISSUE,), "--section SchedulerStats")}
     hits = []
     stalls = run.ask("stalls").filter(
         (pl.col("family") == "counters")
@@ -130,7 +130,7 @@ def check(run: Run) -> Iterator[Finding]:
         if place:
             evidence += f"; most at {place}"
         hits.append(Hit(case, min(row["share_pct"], case.headroom), None, evidence, reason))
-    yield from findings(
+    yield from make_findings(
         RULE,
         hits,
         every,

@@ -31,9 +31,9 @@ from collections.abc import Iterator
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.roofline.launch import METRICS, blocks_of, limits_and_launch
-from sightline.roofline.occupancy import occupancy
-from sightline.rules.ncu._shared import Case, Hit, cases, findings
+from sightline.roofline.launch import METRICS, count_blocks, read_limits_and_launch
+from sightline.roofline.occupancy import compute_occupancy
+from sightline.rules.ncu._shared import Case, Hit, load_cases, make_findings
 
 RULE = Rule("ncu-tail-effect", "The last wave is nearly empty")
 TAIL_SHARE = 0.2
@@ -43,8 +43,8 @@ _ACHIEVED = "sm__warps_active.avg.pct_of_peak_sustained_active"
 
 def check(run: Run) -> Iterator[Finding]:
     """One finding per kernel name."""
-    every = cases(run, (*METRICS, _ACHIEVED), "--section LaunchStats --section Occupancy")
-    yield from findings(
+    every = load_cases(run, (*METRICS, _ACHIEVED), "--section LaunchStats --section Occupancy")
+    yield from make_findings(
         RULE,
         [h for c in every if (h := _hit(c)) is not None],
         every,
@@ -56,13 +56,13 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _hit(case: Case) -> Hit | None:
     known, blocks, sms = (
-        limits_and_launch(case.facts),
-        blocks_of(case.facts),
+        read_limits_and_launch(case.facts),
+        count_blocks(case.facts),
         case.facts.device.get("sm_count"),
     )
     if known is None or not blocks or not sms:
         return None
-    fit = occupancy(*known)
+    fit = compute_occupancy(*known)
     whole, tail = divmod(blocks, max(1, sms * fit.active_blocks))
     achieved = case.get(_ACHIEVED)
     busy = achieved is not None and achieved >= ACHIEVED_SHARE * fit.pct

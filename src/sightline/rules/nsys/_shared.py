@@ -8,14 +8,14 @@ import polars as pl
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.finding import MAX_ROWS, severity
-from sightline.timeline.gains import window_ns
+from sightline.rules.finding import MAX_ROWS, grade_severity
+from sightline.timeline.gains import sum_windows
 from sightline.units import format_count, format_ns
 
 SOURCE = "NVIDIA Nsight Systems User Guide: Expert Systems Analysis"
 
 
-def vendor_finding(
+def list_vendor_rows(
     run: Run, rule: Rule, analysis: str, what: str, *, fix: str, lost: pl.Expr | None = None
 ) -> Iterator[Finding]:
     """One finding of everything that the analysis lists, without a gain: the vendor gives none.
@@ -30,17 +30,17 @@ def vendor_finding(
         return
     each = rows.select(ns=(pl.col("Duration (ns)") if lost is None else lost).cast(pl.Int64))
     cost = int(each.get_column("ns").sum())
-    pct = min(100 * cost / window_ns(run), 100.0)
+    pct = min(100 * cost / sum_windows(run), 100.0)
     shown = rows.head(MAX_ROWS).to_dicts()
     yield Finding(
         rule=rule.name,
         title=f"{rule.name} (as nsys analyze)",
-        severity=severity(pct),
+        severity=grade_severity(pct),
         summary=f"{what}: {format_count(rows.height)}, {format_ns(cost)} in all.",
         cost_ns=cost,
         cost_pct=pct,
         confidence="high",
-        evidence=tuple(_line(row) for row in shown[:3]),
+        evidence=tuple(_describe_row(row) for row in shown[:3]),
         where={"ranks": run.ask("windows").get_column("rank").unique().sort().to_list()},
         fix=fix,
         verify=f"sightline stats {analysis} AFTER: fewer rows",
@@ -51,7 +51,7 @@ def vendor_finding(
     )
 
 
-def _line(row: dict[str, object]) -> str:
+def _describe_row(row: dict[str, object]) -> str:
     """'1.27 ms at 0.3 s: cudaMemcpyAsync_v3020': the row's length, and what names it."""
     length = row["Duration (ns)"]
     words = [format_ns(length if isinstance(length, int) else None)]

@@ -31,14 +31,14 @@ from collections.abc import Iterator
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.nsys._shared import vendor_finding
+from sightline.rules.nsys._shared import list_vendor_rows
 
 RULE = Rule("cuda-memset-sync", "Fills hold the host until they are done", vendor=True)
 
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
-    yield from vendor_finding(
+    yield from list_vendor_rows(
         run,
         RULE,
         "cuda_memset_sync",

@@ -34,14 +34,14 @@ import polars as pl
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.nsys._shared import vendor_finding
+from sightline.rules.nsys._shared import list_vendor_rows
 
 RULE = Rule("gpu-time-util", "The GPU has little to do in parts of the run", vendor=True)
 
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
-    yield from vendor_finding(
+    yield from list_vendor_rows(
         run,
         RULE,
         "gpu_time_util",

@@ -10,7 +10,7 @@ from sightline.report.html.declare import Block, View
 MAX_SERIES = 60
 
 
-def counter_blocks(view: View) -> list[Block]:
+def make_counter_blocks(view: View) -> list[Block]:
     """One plot for each metric and what it was measured on."""
     if not view.run.rows("counters"):
         return []
@@ -23,7 +23,7 @@ def counter_blocks(view: View) -> list[Block]:
         place += [f"GPU {device}"] if device is not None else []
         place += [str(source)] if source else []
         title = " · ".join([str(metric), *place])
-        block = blocks.lines(
+        block = blocks.make_lines(
             title, rows, "time_ns", {"value": str(metric)}, view.span[0], str(unit or "")
         )
         if block["series"]:
@@ -33,13 +33,13 @@ def counter_blocks(view: View) -> list[Block]:
     return found
 
 
-def left_out(view: View) -> int:
+def note_left_out(view: View) -> int:
     """How many series are more than the page shows."""
     by = ["metric", "unit", "rank", "device_id", "source"]
     return max(0, view.run.table("counters").select(by).n_unique() - MAX_SERIES)
 
 
-def memory_blocks(view: View) -> list[Block]:
+def make_memory_blocks(view: View) -> list[Block]:
     """Allocated and reserved bytes over time, one plot for each device and process."""
     if not view.run.rows("memory_events"):
         return []
@@ -52,7 +52,7 @@ def memory_blocks(view: View) -> list[Block]:
         rank, device, _ = key
         place = "host" if device is None else f"GPU {device}"
         values = {"allocated_bytes": "allocated", "reserved_bytes": "reserved"}
-        block = blocks.lines(
+        block = blocks.make_lines(
             f"rank {rank} · {place}", rows, "time_ns", values, view.span[0], "bytes"
         )
         if block["series"]:

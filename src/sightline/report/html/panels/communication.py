@@ -25,14 +25,14 @@ def data(view: View) -> list[Block]:
     summed = registry.load("analyses", "communication").ANALYSIS
     names = view.run.ask("kernels").filter(is_communication(pl.col("name")))
     found = [
-        blocks.table("Hidden behind compute", overlap, declared.columns,
+        blocks.make_table("Hidden behind compute", overlap, declared.columns,
                      hide=("copy_ns", "copy_overlap_ns", "copy_overlap_pct"),
                      more="sightline stats overlap"),
-        *(blocks.text(note) for note in declared.notes),
-        blocks.table("By group and size", view.run.ask("communication"), summed.columns,
+        *(blocks.make_text(note) for note in declared.notes),
+        blocks.make_table("By group and size", view.run.ask("communication"), summed.columns,
                      sort="kernel_ns", more="sightline stats communication"),
-        *(blocks.text(note) for note in summed.notes),
-        blocks.table("Communication kernels", names, kernels.columns, action="kernel",
+        *(blocks.make_text(note) for note in summed.notes),
+        blocks.make_table("Communication kernels", names, kernels.columns, action="kernel",
                      more="sightline stats kernels"),
     ]  # fmt: skip
     if view.run.rows("collectives"):
@@ -55,7 +55,7 @@ def _collectives(view: View) -> Block:
         .drop("_n")
     )
     columns = [c for c in meant if c.name in taken] + [c for c in ops if c.name in times]
-    return blocks.table(
+    return blocks.make_table(
         "Collectives, the longest first",
         rows,
         columns,

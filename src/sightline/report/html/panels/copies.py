@@ -19,6 +19,8 @@ def data(view: View) -> list[Block]:
         raise MissingDataError("no copies", why="no copy or fill in the window")
     analysis = registry.load("analyses", "memcpy").ANALYSIS
     return [
-        *(blocks.text(note) for note in analysis.notes),
-        blocks.table("Copies and fills", frame, analysis.columns, more="sightline stats memcpy"),
+        *(blocks.make_text(note) for note in analysis.notes),
+        blocks.make_table(
+            "Copies and fills", frame, analysis.columns, more="sightline stats memcpy"
+        ),
     ]

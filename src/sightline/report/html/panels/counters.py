@@ -5,17 +5,17 @@ from __future__ import annotations
 from sightline.errors import MissingDataError
 from sightline.report.html import blocks
 from sightline.report.html.declare import Block, Panel, View
-from sightline.report.html.panels._series import counter_blocks, left_out
+from sightline.report.html.panels._series import make_counter_blocks, note_left_out
 
 PANEL = Panel("counters", "Counters", 110)
 
 
 def data(view: View) -> list[Block]:
     """One plot for each metric and device."""
-    found = counter_blocks(view)
+    found = make_counter_blocks(view)
     if not found:
         raise MissingDataError("no counters", why="no counter was recorded over time")
-    more = left_out(view)
+    more = note_left_out(view)
     if more:
-        found.append(blocks.text(f"{more} more series are in the recording: sightline sql."))
+        found.append(blocks.make_text(f"{more} more series are in the recording: sightline sql."))
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sightline.flames import html, timeline
-from sightline.flames.build import build, chosen_weight
+from sightline.flames.build import build_stacks, choose_weight
 from sightline.report.html import blocks
 from sightline.report.html.declare import Block, Panel, View
 
@@ -20,14 +20,20 @@ def data(view: View) -> list[Block]:
     """The data of the flame graph's own page."""
     run = view.run
     large = view.has_device and run.rows("device_ops") + run.rows("host_ops") > MANY_ROWS
-    stacks = timeline.device_time(run) if large and not run.rows("pc_samples") else build(run)
-    weight = chosen_weight(stacks, None)
+    stacks = (
+        timeline.stack_device_time(run)
+        if large and not run.rows("pc_samples")
+        else build_stacks(run)
+    )
+    weight = choose_weight(stacks, None)
     found: list[Block] = [
         {"kind": "flame", "page": html.page_data(stacks, weight, "", max_nodes=MAX_NODES)}
     ]
     if large:
         found.insert(
             0,
-            blocks.text("A large run: GPU time only. All weights:  sightline flame -o flame.html"),
+            blocks.make_text(
+                "A large run: GPU time only. All weights:  sightline flame -o flame.html"
+            ),
         )
     return found

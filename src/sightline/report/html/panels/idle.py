@@ -22,11 +22,11 @@ def data(view: View) -> list[Block]:
     )
     ladder = page(gaps).split("\n\n")[-1]
     return [
-        blocks.table(
+        blocks.make_table(
             "Causes", view.run.ask("idle"), causes.ANALYSIS.columns, more="sightline stats idle"
         ),
-        *(blocks.text(note) for note in causes.ANALYSIS.notes),
-        blocks.table(
+        *(blocks.make_text(note) for note in causes.ANALYSIS.notes),
+        blocks.make_table(
             "Gaps, the longest first",
             frame,
             gaps.ANALYSIS.columns,

@@ -16,9 +16,9 @@ def data(view: View) -> list[Block]:
     if view.has_device:
         analysis = registry.load("analyses", "kernels").ANALYSIS
         frame = view.run.ask("kernels")
-        found += [blocks.text(note) for note in analysis.notes]
+        found += [blocks.make_text(note) for note in analysis.notes]
         found.append(
-            blocks.table(
+            blocks.make_table(
                 "Kernels by name",
                 frame,
                 analysis.columns,
@@ -30,7 +30,7 @@ def data(view: View) -> list[Block]:
     if view.run.rows("profiled_kernels"):
         analysis = registry.load("analyses", "speed_of_light").ANALYSIS
         found.append(
-            blocks.table(
+            blocks.make_table(
                 "Profiled kernels",
                 view.run.ask("speed_of_light"),
                 analysis.columns,

@@ -21,9 +21,9 @@ def data(view: View) -> list[Block]:
         if name == "ops" and not frame.filter(frame.get_column("instances") > 0).height:
             continue
         if frame.height:
-            found += [blocks.text(note) for note in analysis.notes]
+            found += [blocks.make_text(note) for note in analysis.notes]
             found.append(
-                blocks.table(title, frame, analysis.columns, more=f"sightline stats {name}")
+                blocks.make_table(title, frame, analysis.columns, more=f"sightline stats {name}")
             )
     if not found:
         raise MissingDataError("no operators", why="no framework operator and no annotated range")

@@ -8,7 +8,7 @@ from sightline import registry
 from sightline.model.columns import Column
 from sightline.report.html import blocks
 from sightline.report.html.declare import Block, Panel, View
-from sightline.text import printable
+from sightline.text import make_printable
 from sightline.version import __version__
 
 PANEL = Panel("recording", "Recording", 1000, needs_findings=True)
@@ -27,24 +27,26 @@ def data(view: View) -> list[Block]:
             continue
         columns = registry.load("model.tables", name).TABLE.columns
         found.append(
-            blocks.table(title, frame, columns, origin_ns=view.span[0], hide=("recording_id",))
+            blocks.make_table(title, frame, columns, origin_ns=view.span[0], hide=("recording_id",))
         )
     counts = pl.DataFrame(
         {"table": view.run.present(), "rows": [view.run.rows(t) for t in view.run.present()]}
     )
     docs = {t: registry.load("model.tables", t).TABLE.row for t in view.run.present()}
     counts = counts.with_columns(row=pl.Series([docs[t] for t in view.run.present()]))
-    found.append(blocks.table("Tables", counts, _COUNTS))
+    found.append(blocks.make_table("Tables", counts, _COUNTS))
     if view.absent:
         found.append(
             {
                 "kind": "list",
                 "title": "Panels that are absent",
-                "items": [f"{title}: {printable(why)}" for title, why in view.absent],
+                "items": [f"{title}: {make_printable(why)}" for title, why in view.absent],
             }
         )
     found.append(
-        blocks.text(f"Made by sightline {__version__}. Times are counted from the first event.")
+        blocks.make_text(
+            f"Made by sightline {__version__}. Times are counted from the first event."
+        )
     )
     return found
 

@@ -32,5 +32,5 @@ def data(view: View) -> list[Block]:
     analysis = registry.load("analyses", "roofline").ANALYSIS
     return [
         {"kind": "image", "svg": picture, "alt": f"{chart.title}; the table below has its numbers"},
-        blocks.table("Kernels", rows, analysis.columns, more="sightline stats roofline"),
+        blocks.make_table("Kernels", rows, analysis.columns, more="sightline stats roofline"),
     ]

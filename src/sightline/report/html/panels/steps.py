@@ -6,7 +6,7 @@ from sightline import registry
 from sightline.errors import MissingDataError
 from sightline.report.html import blocks
 from sightline.report.html.declare import Block, Panel, View
-from sightline.text import printable
+from sightline.text import make_printable
 
 PANEL = Panel("steps", "Steps", 90)
 
@@ -26,17 +26,17 @@ def data(view: View) -> list[Block]:
     if drawn.height:
         ranks = frame.select("rank", "device_id").n_unique() > 1
         labels = [
-            printable(r["step"]) + (f" · rank {r['rank']}" if ranks else "")
+            make_printable(r["step"]) + (f" · rank {r['rank']}" if ranks else "")
             for r in drawn.select("rank", "step").iter_rows(named=True)
         ]
         found.append(
-            blocks.shares("Time per step", drawn, labels, whole="duration_ns", same_scale=True)
+            blocks.make_shares("Time per step", drawn, labels, whole="duration_ns", same_scale=True)
         )
         if drawn.height < frame.height:
-            found.append(blocks.text(f"The first {MAX_BARS} of {frame.height:,} are drawn."))
-    found += [blocks.text(note) for note in analysis.notes]
+            found.append(blocks.make_text(f"The first {MAX_BARS} of {frame.height:,} are drawn."))
+    found += [blocks.make_text(note) for note in analysis.notes]
     found.append(
-        blocks.table(
+        blocks.make_table(
             "Steps",
             frame,
             analysis.columns,

@@ -11,10 +11,10 @@ from sightline import registry
 from sightline.report.finding_text import share_of
 from sightline.report.html import blocks
 from sightline.report.html.declare import Block, Panel, View
-from sightline.report.html.evidence import intervals, shown
-from sightline.report.html.headline import device_label, headline
+from sightline.report.html.evidence import find_evidence, pack_evidence
+from sightline.report.html.headline import label_device, write_headline
 from sightline.report.summary import TOP_KERNELS
-from sightline.text import printable
+from sightline.text import make_printable
 
 PANEL = Panel("summary", "Summary", 0, needs_findings=True)
 
@@ -22,7 +22,7 @@ PANEL = Panel("summary", "Summary", 0, needs_findings=True)
 def data(view: View) -> list[Block]:
     """The headline, cards of findings, bars per device, limits."""
     report = view.summary
-    found = [blocks.text(headline(report), "lead")]
+    found = [blocks.make_text(write_headline(report), "lead")]
     judged = [f for f in report["findings"] if not f["abstained"]]
     if judged or view.has_device or report["profiled_kernels"]:
         found.append({"kind": "findings", "cards": [_card(view, f) for f in judged]})
@@ -30,16 +30,18 @@ def data(view: View) -> list[Block]:
         found.append(_operators(view))
     if view.has_device:
         frame = view.run.ask("breakdown")
-        labels = [device_label(row, report["breakdown"]) for row in report["breakdown"]]
+        labels = [label_device(row, report["breakdown"]) for row in report["breakdown"]]
         found.append(
-            blocks.shares("Where the time went", frame, labels, whole="window_ns", same_scale=False)
+            blocks.make_shares(
+                "Where the time went", frame, labels, whole="window_ns", same_scale=False
+            )
         )
     limits = [_limit(row) for row in report["limits"]]
     limits += [
         {
             "severity": "info",
-            "text": f"Not judged: {printable(f['rule'])}.",
-            "remedy": printable(f["reason"] or ""),
+            "text": f"Not judged: {make_printable(f['rule'])}.",
+            "remedy": make_printable(f["reason"] or ""),
         }
         for f in report["findings"]
         if f["abstained"]
@@ -53,7 +55,7 @@ def _operators(view: View) -> Block:
     analysis = registry.load("analyses", "ops").ANALYSIS
     on_device = [c.name for c in analysis.columns if c.name.startswith(("device_", "launches"))]
     frame = view.run.ask("ops").filter(pl.col("instances") > 0)
-    return blocks.table(
+    return blocks.make_table(
         "Operators, by their own time",
         frame.sort("host_self_ns", "name", descending=[True, False]).head(TOP_KERNELS),
         analysis.columns,
@@ -65,14 +67,14 @@ def _limit(row: dict[str, Any]) -> dict[str, str]:
     count = "" if row["count"] is None else f"{row['count']:,} "
     return {
         "severity": row["severity"],
-        "text": printable(f"{count}{row['text']}"),
-        "remedy": printable(row["remedy"] or ""),
+        "text": make_printable(f"{count}{row['text']}"),
+        "remedy": make_printable(row["remedy"] or ""),
     }
 
 
 def _card(view: View, finding: dict[str, Any]) -> dict[str, Any]:
     def text(name: str) -> str:
-        return printable(finding[name] or "")
+        return make_printable(finding[name] or "")
 
     paths = [r["path"] for r in view.summary["recordings"]]
     # Many recordings make no command that a person reads.
@@ -87,15 +89,15 @@ def _card(view: View, finding: dict[str, Any]) -> dict[str, Any]:
         "cost_pct": finding["cost_pct"],
         "gain_ns": finding["gain_ns"],
         "of": share_of(finding["rule"], view.has_device).removeprefix("the "),
-        "evidence": [printable(e) for e in finding["evidence"]],
+        "evidence": [make_printable(e) for e in finding["evidence"]],
         "cause": text("cause"),
         "fix": text("fix"),
         "verify": text("verify"),
         "method": text("method"),
-        "sources": [printable(s) for s in finding["sources"]],
-        "limits": [printable(s) for s in finding["limits"]],
+        "sources": [make_printable(s) for s in finding["sources"]],
+        "limits": [make_printable(s) for s in finding["limits"]],
         "command": f"sightline explain {finding['rule']}",
         "again": f"sightline report {where} --json",
-        "kernel": printable(str(finding["where"].get("kernel") or "")),
-        "where": shown(intervals(view.run, finding), view.span),
+        "kernel": make_printable(str(finding["where"].get("kernel") or "")),
+        "where": pack_evidence(find_evidence(view.run, finding), view.span),
     }

@@ -9,10 +9,10 @@ import polars as pl
 from sightline.errors import MissingDataError
 from sightline.report.html import blocks
 from sightline.report.html.declare import Block, Panel, View
-from sightline.report.html.evidence import intervals, shown
-from sightline.report.html.panels._series import counter_blocks
+from sightline.report.html.evidence import find_evidence, pack_evidence
+from sightline.report.html.panels._series import make_counter_blocks
 from sightline.report.html.timeline.tracks import CLASSES
-from sightline.text import printable
+from sightline.text import make_printable
 
 PANEL = Panel("timeline", "Timeline", 10, needs_findings=True)
 
@@ -39,20 +39,20 @@ def data(view: View) -> list[Block]:
         "classes": list(CLASSES),
         "in_tables": line.in_tables,
         "merged": line.merged,
-        "counters": counter_blocks(view),
-        "marks": marks(view),
+        "counters": make_counter_blocks(view),
+        "marks": make_marks(view),
         "windows": _windows(view),
     }
-    return [block, *(blocks.text(note) for note in line.notes)]
+    return [block, *(blocks.make_text(note) for note in line.notes)]
 
 
-def marks(view: View) -> list[dict[str, Any]]:
+def make_marks(view: View) -> list[dict[str, Any]]:
     """Where each finding's evidence is: ranges to mark in the timeline."""
     found = []
     for number, finding in enumerate(f for f in view.summary["findings"] if not f["abstained"]):
-        ranges = shown(intervals(view.run, finding), view.span)["ranges"]
+        ranges = pack_evidence(find_evidence(view.run, finding), view.span)["ranges"]
         if ranges:
-            title = printable(finding["title"]).replace("-", " ")
+            title = make_printable(finding["title"]).replace("-", " ")
             found.append({"finding": number, "title": title, "ranges": ranges})
     return found
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import polars as pl
 
-from sightline.algebra.lookup import numbered
-from sightline.text import printable
+from sightline.algebra.lookup import number_groups
+from sightline.text import make_printable
 from sightline.units import format_bytes, format_count
 
 # All details together, before packing. What is more is left out from the last field on.
@@ -34,23 +34,23 @@ HOST_FIELDS = ("input_shapes", "input_types", "domain", "category", "payload", "
 _HOST_LABELS = {"input_shapes": "shapes", "input_types": "types", "stack": "stack"}
 
 
-def device_details(ops: pl.DataFrame) -> tuple[pl.Series, list[str]]:
+def list_device_details(ops: pl.DataFrame) -> tuple[pl.Series, list[str]]:
     """For each operation a place in the list of texts; 0 is no details."""
     used = [c for c in DEVICE_FIELDS if ops.get_column(c).count()]
     if not used:
         return pl.repeat(0, ops.height, dtype=pl.UInt32, eager=True), [""]
-    return _placed(*numbered(ops, used), device_text)
+    return _placed(*number_groups(ops, used), write_device_text)
 
 
-def host_details(ops: pl.DataFrame) -> tuple[pl.Series, list[str], list[str]]:
+def list_host_details(ops: pl.DataFrame) -> tuple[pl.Series, list[str], list[str]]:
     """The same of host ranges, and the fields that were left out for their size."""
     used = [c for c in HOST_FIELDS if ops.get_column(c).count()]
     left_out: list[str] = []
     while used:
-        places, distinct = numbered(ops, used)
+        places, distinct = number_groups(ops, used)
         size = distinct.select(pl.sum_horizontal(pl.all().str.len_bytes().fill_null(0)).sum())
         if int(size.item() or 0) <= MAX_BYTES and distinct.height <= MAX_BYTES // 40:
-            return *_placed(places, distinct, host_text), left_out
+            return *_placed(places, distinct, write_host_text), left_out
         left_out.insert(0, _HOST_LABELS.get(used[-1], used[-1]))
         used.pop()
     return pl.repeat(0, ops.height, dtype=pl.UInt32, eager=True), [""], left_out
@@ -66,7 +66,7 @@ def _placed(
     return pl.Series(final, dtype=pl.UInt32).gather(places), list(place)
 
 
-def device_text(row: dict[str, object]) -> str:
+def write_device_text(row: dict[str, object]) -> str:
     """A line for each fact of a device operation, `row` with DEVICE_FIELDS."""
     lines = []
     for label in ("grid", "block"):
@@ -92,14 +92,14 @@ def device_text(row: dict[str, object]) -> str:
         lines.append(f"direction: {row['copy_kind']}")
     if row.get("src_kind"):
         lines.append(f"memory: {row['src_kind']} → {row.get('dst_kind') or 'not recorded'}")
-    return "\n".join(printable(line) for line in lines)
+    return "\n".join(make_printable(line) for line in lines)
 
 
-def host_text(row: dict[str, object]) -> str:
+def write_host_text(row: dict[str, object]) -> str:
     """A line for each fact of a host range, `row` with HOST_FIELDS, or some of them."""
     lines = []
     for name, value in row.items():
         if value in (None, "", "[]"):
             continue
-        lines.append(f"{_HOST_LABELS.get(name, name)}: {printable(str(value))}")
+        lines.append(f"{_HOST_LABELS.get(name, name)}: {make_printable(str(value))}")
     return "\n".join(lines)

@@ -7,13 +7,13 @@ from typing import Any
 
 import polars as pl
 
-from sightline.algebra.lanes import in_lanes, thinned
-from sightline.algebra.lookup import numbered, row_of
-from sightline.flames.names import readable
+from sightline.algebra.lanes import assign_lanes, thin_events
+from sightline.algebra.lookup import find_rows, number_groups
+from sightline.flames.names import make_readable
 from sightline.model.run import Run
-from sightline.report.html.timeline.details import device_details, host_details
-from sightline.text import printable
-from sightline.timeline.classes import with_class
+from sightline.report.html.timeline.details import list_device_details, list_host_details
+from sightline.text import make_printable
+from sightline.timeline.classes import classify_ops
 
 # A page of so many events stays under 10 MB (tests/web/test_report_size.py measures it); beyond it
 # short neighbours become marks that say how many they are.
@@ -57,7 +57,7 @@ class Timeline:
     notes: list[str] = field(default_factory=list)
 
 
-def timeline(run: Run, origin_ns: int, limit: int = MAX_EVENTS) -> Timeline:
+def make_timeline(run: Run, origin_ns: int, limit: int = MAX_EVENTS) -> Timeline:
     """The run's device operations, host ranges and ranges on the device."""
     tracks: list[dict[str, Any]] = []
     parts: list[pl.DataFrame] = []
@@ -72,8 +72,8 @@ def timeline(run: Run, origin_ns: int, limit: int = MAX_EVENTS) -> Timeline:
     events = events.with_columns(track=place.gather(events.get_column("track")))
     tracks = [{k: v for k, v in tracks[i].items() if k != "order"} for i in order]
     total = events.height
-    events = in_lanes(events).with_columns(pl.col("start_ns", "end_ns") - origin_ns)
-    events, merged = thinned(events, limit)
+    events = assign_lanes(events).with_columns(pl.col("start_ns", "end_ns") - origin_ns)
+    events, merged = thin_events(events, limit)
     if merged:
         notes.append(
             f"{merged:,} of {total:,} events are so short and so many that they stand together in "
@@ -91,7 +91,7 @@ def _empty() -> pl.DataFrame:
 
 def _numbered(frame: pl.DataFrame, by: list[str]) -> tuple[pl.Series, pl.DataFrame]:
     """The track of each row, and one row a track with how many events it has."""
-    number, keys = numbered(frame, by)
+    number, keys = number_groups(frame, by)
     counts = number.value_counts().sort(number.name).get_column("count")
     order = keys.with_columns(n=counts, _place=pl.int_range(pl.len())).sort(*by, nulls_last=True)
     track = order.get_column("_place").arg_sort()  # undoes the sort
@@ -102,8 +102,8 @@ def _device(run: Run, texts: list[str]) -> tuple[pl.DataFrame, list[dict[str, An
     ops = run.table("device_ops")
     if ops.is_empty():
         return _empty(), []
-    classed = with_class(ops, run.table("collectives"))
-    detail, known = device_details(ops)
+    classed = classify_ops(ops, run.table("collectives"))
+    detail, known = list_device_details(ops)
     track, keys = _numbered(ops, DEVICE_KEY)
     texts[:] = known
     return (
@@ -118,11 +118,11 @@ def _device(run: Run, texts: list[str]) -> tuple[pl.DataFrame, list[dict[str, An
             id="device_op_id",
             link="launch_id",
         ).select(_COLUMNS),
-        device_tracks(keys),
+        make_device_tracks(keys),
     )
 
 
-def device_tracks(keys: pl.DataFrame) -> list[dict[str, Any]]:
+def make_device_tracks(keys: pl.DataFrame) -> list[dict[str, Any]]:
     """A row of the page for each of DEVICE_KEY."""
     several = keys.group_by("rank", "device_id", "stream_id").agg(pl.len()).get_column("len").max()
     tracks = []
@@ -172,11 +172,11 @@ def _ranges(run: Run) -> tuple[pl.DataFrame, list[dict[str, Any]]]:
             link=none,
             **{"class": pl.lit(8, pl.Int64)},
         ).select(_COLUMNS),
-        range_tracks(keys),
+        make_range_tracks(keys),
     )
 
 
-def range_tracks(keys: pl.DataFrame) -> list[dict[str, Any]]:
+def make_range_tracks(keys: pl.DataFrame) -> list[dict[str, Any]]:
     """A row of the page for each of RANGE_KEY."""
     return [
         {
@@ -197,7 +197,7 @@ def _host(
     ops = run.table("host_ops")
     if ops.is_empty():
         return _empty(), []
-    detail, known, left_out = host_details(ops)
+    detail, known, left_out = list_host_details(ops)
     if left_out:
         notes.append(f"Left out of the timeline's details for their size: {', '.join(left_out)}.")
     track, keys = _numbered(ops, THREAD_KEY)
@@ -219,11 +219,11 @@ def _host(
             id="host_op_id",
             link=pl.lit(None, pl.Int64),
         ).select(_COLUMNS),
-        thread_tracks(keys, run.table("threads")),
+        make_thread_tracks(keys, run.table("threads")),
     )
 
 
-def thread_tracks(keys: pl.DataFrame, threads: pl.DataFrame) -> list[dict[str, Any]]:
+def make_thread_tracks(keys: pl.DataFrame, threads: pl.DataFrame) -> list[dict[str, Any]]:
     """A row of the page for each of THREAD_KEY; of `threads` come the names."""
     named = {
         (t["rank"], t["pid"], t["tid"]): t["thread_name"] for t in threads.iter_rows(named=True)
@@ -240,7 +240,7 @@ def thread_tracks(keys: pl.DataFrame, threads: pl.DataFrame) -> list[dict[str, A
                 "device": None,
                 "kind": "thread",
                 "group": f"rank {key['rank']} · CPU",
-                "label": printable(label),
+                "label": make_printable(label),
                 "order": (key["rank"], 1, -key["n"], _n(key["pid"]), _n(key["tid"]), 0),
             }
         )
@@ -254,8 +254,8 @@ def _named(events: pl.DataFrame) -> tuple[pl.DataFrame, list[str], list[str]]:
         .agg(n=pl.len(), first=pl.col("class").min())
         .sort("n", pl.col("name").cast(pl.String), descending=[True, False])
     )
-    names = [printable(n) for n in known.get_column("name").to_list()]
-    labels = [short_label(name, kind) for name, kind in known.select("name", "first").iter_rows()]
+    names = [make_printable(n) for n in known.get_column("name").to_list()]
+    labels = [shorten_label(name, kind) for name, kind in known.select("name", "first").iter_rows()]
     # Categorical numbers are of all texts of the process; those of the page begin at 0.
     number, of_known = (f.get_column("name").to_physical() for f in (events, known))
     highest = number.max() if known.height else 0
@@ -266,17 +266,17 @@ def _named(events: pl.DataFrame) -> tuple[pl.DataFrame, list[str], list[str]]:
     return events.with_columns(name=codes.gather(number)), names, labels
 
 
-def short_label(name: str, kind: int) -> str:
+def shorten_label(name: str, kind: int) -> str:
     """A name as short as it is still known by; `kind` is a place in CLASSES."""
     layer = {0: "kernel", 1: "kernel", 7: "python"}
     # It is the box that cuts a label; no box is wider than this.
-    return readable(layer.get(kind, "op"), name)[:160]
+    return make_readable(layer.get(kind, "op"), name)[:160]
 
 
 def _linked(events: pl.DataFrame) -> pl.DataFrame:
     """`link`: place of the launching call among the events, plus 1; 0 is none."""
     ids = events.get_column("id")
     calls = ((events.get_column("class") >= 3) & ids.is_not_null()).arg_true()
-    found = row_of(ids.gather(calls), events.get_column("link"))
+    found = find_rows(ids.gather(calls), events.get_column("link"))
     at = calls.cast(pl.Int64).gather(found) + 1
     return events.with_columns(link=at.fill_null(0)).drop("id", "level")
