@@ -129,7 +129,7 @@ class Run:
         """
         # The report stands above the model, as analyses do: it is found by name, when asked for.
         module = importlib.import_module("sightline.report.summary")
-        data: dict[str, Any] = module.summary(self)
+        data: dict[str, Any] = module.summarize_run(self)
         return data
 
     def present(self) -> list[str]:
