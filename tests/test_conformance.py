@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import inspect
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -92,6 +94,17 @@ def test_importer_declares_how_it_is_recognised(name: str) -> None:
     assert importer.version >= 1
     assert importer.looks_like
     assert importer.source
+
+
+def test_asking_what_recognises_a_file_loads_no_reader() -> None:
+    """Every command asks; the readers of the large formats, and their libraries, take time."""
+    code = (
+        "import sys; from sightline.opening.recognise import list_importers; list_importers();"
+        "heavy = ('google.protobuf', 'sqlite3', 'sightline.importers.nsys.tables');"
+        "sys.exit(', '.join(m for m in heavy if m in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stderr.strip() == ""
 
 
 # -- columns ------------------------------------------------------------------------------------

@@ -277,7 +277,9 @@ def test_second_opening_takes_the_cache(
     path = str(t.write(tmp_path, EVENTS))
     first = tables(sightline.open(path))
     before = entries(own_cache)
-    monkeypatch.setattr("sightline.importers.kineto.build_tables", lambda *_: pytest.fail("imported"))
+    monkeypatch.setattr(
+        "sightline.importers.kineto.build_tables", lambda *_: pytest.fail("imported")
+    )
     second = tables(sightline.open(path))
     assert entries(own_cache) == before
     assert all(first[name].equals(second[name]) for name in first)

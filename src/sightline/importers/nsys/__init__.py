@@ -7,10 +7,6 @@ says what lands where.
 
 from __future__ import annotations
 
-from sightline.errors import DamagedError, UnknownFormatError
-from sightline.importers.nsys import tables, target
-from sightline.importers.nsys.database import Database, SqliteDatabase
-from sightline.importers.nsys.folder import FolderDatabase
 from sightline.model.declare import Imported, Importer, ImportOptions
 from sightline.model.source import Source
 
@@ -29,43 +25,13 @@ IMPORTER = Importer(
     source="https://docs.nvidia.com/nsight-systems/UserGuide/index.html#sqlite-schema-reference",
 )
 
-# Any of these makes it an export; the first is in all that were seen.
-_OWN_TABLES = ("TARGET_INFO_SESSION_START_TIME", "META_DATA_EXPORT", "EXPORT_META_DATA")
-
 
 def read(source: Source, options: ImportOptions) -> Imported:
     """Read an export, a SQLite file or a folder of tables, as far as it is intact.
 
     Raises DamagedError where it cannot be opened, UnknownFormatError where it is another's.
     """
-    form = FolderDatabase if source.path.is_dir() else SqliteDatabase
-    db: Database = form(source.path, source.given)
-    try:
-        names = db.tables
-        own = any(name in names for name in _OWN_TABLES)
-        if not own and not any(name.startswith("CUPTI_ACTIVITY_KIND_") for name in names):
-            raise _foreign(db, source.given)
-        imported = tables.build_tables(db, target.read_metadata(db), options)
-        if (db.cut_off or db.lost) and all(f.is_empty() for f in imported.tables.values()):
-            raise DamagedError(
-                f"cannot read {source.given}",
-                why="the file is cut off or damaged before its first event",
-                hint=db.again,
-            )
-        return imported
-    finally:
-        db.close()
+    # Every command asks all importers what they recognise: what reads is loaded for exports only.
+    from sightline.importers.nsys.reading import read_export
 
-
-def _foreign(db: Database, given: str) -> UnknownFormatError:
-    names = db.tables
-    if not names:
-        return UnknownFormatError(
-            f"cannot read {given}", why=f"it is {db.form} without any table", hint=db.again
-        )
-    listed = ", ".join(names[:4]) + (", …" if len(names) > 4 else "")
-    return UnknownFormatError(
-        f"cannot read {given}",
-        why=f"it is {db.form}, but no Nsight Systems export (it has {listed})",
-        hint="sightline formats  lists what can be read.",
-    )
+    return read_export(source, options)
