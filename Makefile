@@ -3,7 +3,7 @@
 VENV := .venv
 PY := $(VENV)/bin/python
 
-.PHONY: demo test check coverage docs examples native bench fuzz gpu-check clean help
+.PHONY: demo test sweep check coverage docs examples native bench fuzz gpu-check clean help
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -13,6 +13,9 @@ demo: $(VENV)/.runtime ## set up, then the main job on the recordings in example
 
 test: $(VENV)/.tests ## everything that CI runs: style, types, layers, docs, tests
 	@scripts/test
+
+sweep: $(VENV)/.tests ## all tests with their campaigns: long sweeps, of which `make test` runs samples
+	@SIGHTLINE_CAMPAIGNS=1 scripts/test
 
 check: $(VENV)/.tests ## style, types, layers and docs only
 	@scripts/test --no-pytest
@@ -43,7 +46,10 @@ fuzz: $(VENV)/.runtime ## mutated recordings through the compiled readers, with 
 	@rm -f build/fuzz/inputs/db && $(PY) scripts/fuzz_database.py build/fuzz/inputs/db
 	@build/fuzz/sightline-fuzz $(FUZZ_SECONDS) 1 build/fuzz/inputs/*
 
-gpu-check: $(VENV)/.tests ## the tests that need a GPU; keeps their recordings in gpu-examples/
+gpu-sweep: $(VENV)/.tests ## all tests with their campaigns: long sweeps, of which `make test` runs samples
+	@SIGHTLINE_CAMPAIGNS=1 scripts/test
+
+check: $(VENV)/.tests ## the tests that need a GPU; keeps their recordings in gpu-examples/
 	@SIGHTLINE_SLOW=1 SIGHTLINE_EXAMPLES=$(CURDIR)/gpu-examples $(PY) -m pytest -v -m gpu -rs tests/gpu || [ $$? = 5 ]
 
 clean: ## remove what was built

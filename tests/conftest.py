@@ -9,13 +9,15 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from support.campaigns import CAMPAIGNS, examples
+
 # Beside the checkout: real recordings, and what other tools say of them.
 CORPUS = Path(__file__).resolve().parents[1].parent / "shared" / "corpus"
 
 # On a busy machine one example can take long without anything being wrong.
 settings.register_profile(
     "ci",
-    max_examples=60,
+    max_examples=examples(80),
     deadline=None,
     derandomize=True,
     print_blob=True,
@@ -23,6 +25,15 @@ settings.register_profile(
 )
 settings.register_profile("thorough", settings.get_profile("ci"), max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave out campaigns, where they are not asked for."""
+    if not CAMPAIGNS:
+        skip = pytest.mark.skip(reason="a campaign: make sweep")
+        for item in items:
+            if item.get_closest_marker("campaign") is not None:
+                item.add_marker(skip)
 
 
 @pytest.fixture(scope="session")

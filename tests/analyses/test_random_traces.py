@@ -15,6 +15,7 @@ from sightline.errors import MissingDataError
 from sightline.model.run import Run
 from support import sweep
 from support import traces as t
+from support.campaigns import examples
 
 DEVICE_PARTS = ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns")
 NAMES = ("gemm", "add", "ncclDevKernel_AllReduce", "Memcpy HtoD (Pinned -> Device)", "Memset")
@@ -88,7 +89,7 @@ def check(run: Run, document: dict[str, Any]) -> None:
 
 
 @given(st.lists(device_events, min_size=1, max_size=12), st.lists(host_events, max_size=12))
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_answers_of_random_traces(folder: Any, device: list[t.Event], host: list[t.Event]) -> None:
     path = t.write(folder, [*host, *device])
     run = sightline.open(str(path))
@@ -101,7 +102,7 @@ def test_answers_of_random_traces(folder: Any, device: list[t.Event], host: list
 
 
 @given(st.lists(device_events, min_size=1, max_size=12), st.integers(0, 300), st.integers(1, 300))
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_windows_of_random_traces(
     folder: Any, device: list[t.Event], first: int, length: int
 ) -> None:

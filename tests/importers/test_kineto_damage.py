@@ -26,6 +26,7 @@ from sightline.importers import kineto
 from sightline.model.declare import ImportOptions
 from sightline.model.source import Source
 from support import traces as t
+from support.campaigns import examples
 from support.command import Outcome
 from support.command import sightline as command
 from support.simulated import files_of
@@ -179,7 +180,7 @@ values = st.one_of(
 
 
 @given(st.lists(st.tuples(st.sampled_from(places(DOCUMENT)), values), min_size=1, max_size=3))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_any_value_in_any_field(
     tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[tuple[Any, ...], Any]]
 ) -> None:

@@ -19,6 +19,7 @@ from sightline.errors import SightlineError
 from sightline.inline import session
 from sightline.inline.recorder import Recorder, end, now
 from sightline.model import event_file as f
+from support.campaigns import sample
 
 LOOP = """
 import sys, sightline as sl
@@ -148,7 +149,7 @@ def test_the_intact_file(tmp_path, whole):
 def test_every_truncation_is_read_or_refused(tmp_path, whole):
     path = tmp_path / "p.events"
     known = 0
-    for length in range(0, len(whole), 171):
+    for length in [*sample(range(0, len(whole), 171), 5), len(whole)]:
         path.write_bytes(whole[:length])
         try:
             rows = sl.open(str(path)).rows("host_ops")

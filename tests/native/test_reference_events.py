@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from reference_reader import events as reader
 from reference_reader.events import Events
 from sightline.errors import DamagedError
+from support.campaigns import examples
 
 # One of each: escapes, every plane of Unicode, nesting, numbers of every form, literals.
 EVENTS: list[Any] = [
@@ -178,7 +179,7 @@ def test_huge_integer_is_damage_not_a_crash() -> None:
 
 
 @given(st.data())
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_flipped_bits_never_escape_as_other_errors(data: st.DataObject) -> None:
     raw = bytearray(document().encode())
     for _ in range(data.draw(st.integers(1, 4))):

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline.timeline.replay import is_op, replay_graph, scale_nodes
+from support.campaigns import examples
 from support.simulated import DIALECT_NAMES, WITH_DEVICE, simulated
 
 
@@ -24,7 +25,7 @@ def test_unchanged_replay_is_the_recording(scenario, dialect):
     assert times.end.equals(nodes.get_column("end_ns"))
 
 
-@settings(max_examples=20)  # a run is simulated, written and read in each
+@settings(max_examples=examples(20))  # a run is simulated, written and read in each
 @given(seed=st.integers(0, 400))
 def test_unchanged_replay_of_random_programs(seed):
     nodes = nodes_of("random_program", seed)

@@ -158,6 +158,7 @@ def test_a_change_within_the_noise_is_grey_and_has_no_sign(opened, tmp_path):
     assert "Grey: changes within 5.0 %" in shown.page.inner_text("#notes")
 
 
+@pytest.mark.campaign
 def test_60_000_stacks_make_a_small_page_that_works(opened, tmp_path):
     rng = random.Random(1)
     layers = ["python"] * 10 + ["op"] * 5 + ["api", "device", "kernel"]

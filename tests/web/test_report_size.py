@@ -15,6 +15,7 @@ from web.use import clean, shown
 pytestmark = pytest.mark.xdist_group("browser")
 
 
+@pytest.mark.campaign
 def test_a_million_events(opened, tmp_path):
     million.write(tmp_path / "million.sightline", 1_000_000)
     run = door.open(str(tmp_path / "million.sightline"))
@@ -66,7 +67,7 @@ def test_more_events_than_the_page_holds_are_marks_that_say_so(opened, tmp_path,
     run = door.open(str(tmp_path / "m.sightline"))
     whole = tracks.make_timeline
     monkeypatch.setattr(
-        "sightline.report.html.declare.timeline", lambda r, origin: whole(r, origin, 6_000)
+        "sightline.report.html.declare.make_timeline", lambda r, origin: whole(r, origin, 6_000)
     )
     target = tmp_path / "m.html"
     target.write_bytes(html.write(run))

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from sightline.cli.main import main
 from sightline.errors import InputError
 from sightline.rules.custom import check, document, expression, facts, forms
+from support.campaigns import examples
 from support.simulated import simulated
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -351,7 +352,7 @@ anything = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(broken | anything.map(json.dumps))
 def test_any_file_is_a_rule_or_an_error_with_a_line(text):
     try:

@@ -1,0 +1,21 @@
+"""How much of a long sweep runs: all of it in `make sweep`, a sample in `make test`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TypeVar
+
+Item = TypeVar("Item")
+
+CAMPAIGNS = "SIGHTLINE_CAMPAIGNS" in os.environ
+
+
+def sample(items: Sequence[Item], every: int) -> Sequence[Item]:
+    """Every so manieth of the items; all of them in a campaign."""
+    return items if CAMPAIGNS else items[::every]
+
+
+def examples(count: int) -> int:
+    """How many examples Hypothesis tries: a quarter, or all in a campaign."""
+    return count if CAMPAIGNS else max(10, count // 4)
