@@ -102,13 +102,10 @@ def findings(run: Run, *, rules: Sequence[str] = (), vendor: bool = False) -> li
     `rules` are files or folders of rules of your own (docs/own-rules.md); `vendor` asks those that
     are named after `nsys analyze`, too. Raises InputError where a rule of your own is wrong.
     """
-    from sightline.rules.custom.facts import check_names
-    from sightline.rules.custom.forms import load_rules
+    from sightline.rules.custom.facts import load_checked_rules
     from sightline.rules.diagnose import diagnose_run
 
-    own = load_rules(list(rules)) if rules else []
-    for rule in own:
-        check_names(rule)
+    own = load_checked_rules(list(rules)) if rules else []
     return diagnose_run(run, own, vendor=vendor)
 
 
@@ -116,7 +113,7 @@ def save(run: Run, path: str) -> None:
     """Write a run to a store: a folder of Parquet files. Raises StoreError."""
     from pathlib import Path
 
-    from sightline.opening.save import save_run as save_run
+    from sightline.opening.save import save_run
 
     save_run(run, Path(path))
 

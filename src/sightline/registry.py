@@ -25,6 +25,8 @@ from typing import NamedTuple
 
 from sightline.errors import RequestError
 
+OF_WINDOW, OF_KERNELS = "the window", "profiled kernel time"
+
 
 class Family(NamedTuple):
     """A folder of members that are about one thing: its name, and its heading for a person.
@@ -34,7 +36,7 @@ class Family(NamedTuple):
 
     name: str
     title: str
-    share_of: str = "the window"
+    share_of: str = OF_WINDOW
 
 
 class Kind(NamedTuple):

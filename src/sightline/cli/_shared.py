@@ -64,13 +64,9 @@ def load_own_rules(paths: list[str]) -> list[OwnRule]:
     """The rules of these files, all checked before anything runs."""
     if not paths:
         return []
-    from sightline.rules.custom.facts import check_names
-    from sightline.rules.custom.forms import load_rules
+    from sightline.rules.custom.facts import load_checked_rules
 
-    found = load_rules(paths)
-    for rule in found:
-        check_names(rule)
-    return found
+    return load_checked_rules(paths)
 
 
 def add_identity(parser: argparse.ArgumentParser) -> None:

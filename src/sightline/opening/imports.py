@@ -18,6 +18,7 @@ from sightline.model.source import Source
 from sightline.model.store import Tables, is_store, write_store
 from sightline.opening import cache
 from sightline.opening.recognise import recognise
+from sightline.version import __version__
 
 
 def import_one(source: Source, options: ImportOptions) -> Path:
@@ -28,8 +29,6 @@ def import_one(source: Source, options: ImportOptions) -> Path:
     if is_store(entry):
         cache.mark_used(entry)
         return entry
-    from sightline.version import __version__
-
     imported = registry.load("importers", importer.name).read(source, options)
     facts = {
         **imported.recording.facts(),

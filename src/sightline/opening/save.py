@@ -10,12 +10,11 @@ from sightline import registry
 from sightline.model.columns import Table
 from sightline.model.run import Run
 from sightline.model.store import Tables, write_store
+from sightline.version import __version__
 
 
 def save_run(run: Run, target: Path) -> None:
     """Write a run to a store of its own. Raises StoreError."""
-    from sightline.version import __version__
-
     names = registry.list_names("model.tables")
 
     def recordings() -> Iterable[tuple[int, dict[str, Any], Tables]]:

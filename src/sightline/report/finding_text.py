@@ -9,8 +9,8 @@ from typing import Any
 
 from sightline.model.declare import Finding
 from sightline.model.run import Run
+from sightline.registry import OF_KERNELS
 from sightline.rules.finding import NOTABLE_PCT
-from sightline.rules.ranking import OF_KERNELS
 from sightline.rules.ranking import share_of as share_of_rule
 from sightline.text import make_printable
 from sightline.units import format_ns, format_pct

@@ -9,9 +9,9 @@ import polars as pl
 
 from sightline import registry
 from sightline.model.declare import Finding, Rule
+from sightline.registry import OF_WINDOW
 
 _LOWER = {"high": "medium", "medium": "low", "low": "low"}
-OF_WINDOW, OF_KERNELS = "the window", "profiled kernel time"
 
 
 def rank_findings(

@@ -15,7 +15,7 @@ import polars as pl
 from sightline import registry
 from sightline.errors import MissingDataError
 from sightline.model.run import Run
-from sightline.rules.custom.forms import OwnRule
+from sightline.rules.custom.forms import OwnRule, load_rules
 
 STATISTICS = (
     "avg",
@@ -38,6 +38,14 @@ MAX_SAMPLES = 10_000
 def make_identifier(name: str) -> str:
     """A metric's or column's name as an expression can write it: 'GPU Power [W]' is gpu_power_w."""
     return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
+
+
+def load_checked_rules(paths: list[str]) -> list[OwnRule]:
+    """The rules of these files and folders, every name in them known. Raises InputError."""
+    found = load_rules(paths)
+    for rule in found:
+        check_names(rule)
+    return found
 
 
 def check_names(rule: OwnRule) -> None:
