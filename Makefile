@@ -46,10 +46,7 @@ fuzz: $(VENV)/.runtime ## mutated recordings through the compiled readers, with 
 	@rm -f build/fuzz/inputs/db && $(PY) scripts/fuzz_database.py build/fuzz/inputs/db
 	@build/fuzz/sightline-fuzz $(FUZZ_SECONDS) 1 build/fuzz/inputs/*
 
-gpu-sweep: $(VENV)/.tests ## all tests with their campaigns: long sweeps, of which `make test` runs samples
-	@SIGHTLINE_CAMPAIGNS=1 scripts/test
-
-check: $(VENV)/.tests ## the tests that need a GPU; keeps their recordings in gpu-examples/
+gpu-check: $(VENV)/.tests ## the tests that need a GPU; keeps their recordings in gpu-examples/
 	@SIGHTLINE_SLOW=1 SIGHTLINE_EXAMPLES=$(CURDIR)/gpu-examples $(PY) -m pytest -v -m gpu -rs tests/gpu || [ $$? = 5 ]
 
 clean: ## remove what was built
