@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,21 +12,9 @@ from sightline.inline import session
 from support import fakes
 
 
-def run_python(code: str, libraries: Path, **variables: str) -> str:
-    env = {**os.environ, "LD_LIBRARY_PATH": str(libraries), **variables}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
-    )
-    return done.stdout
-
-
 @pytest.fixture(scope="module")
 def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("lib")
-    fakes.library(folder, "libnvidia-ml.so.1", fakes.NVML)
-    fakes.library(folder, "libnvToolsExt.so.1", fakes.NVTX)
-    fakes.library(folder, "libcudart.so.13", fakes.CUDART)
-    return folder
+    return fakes.make_libraries(tmp_path_factory.mktemp("lib"))
 
 
 NVTX = """
@@ -43,7 +28,7 @@ with sl.annotate("outer"), sl.annotate("inner"):
 def test_annotations_and_captures_reach_the_vendors_libraries(libraries, tmp_path):
     """As under nsys, which sets the variable that says where its injection library is."""
     calls = tmp_path / "calls"
-    run_python(NVTX, libraries, CALLS=str(calls), NVTX_INJECTION64_PATH="/any")
+    fakes.run_python(NVTX, libraries, CALLS=str(calls), NVTX_INJECTION64_PATH="/any")
     assert [line.strip() for line in calls.read_text().splitlines()] == [
         "push outer",
         "push inner",
@@ -58,7 +43,7 @@ def test_annotations_and_captures_reach_the_vendors_libraries(libraries, tmp_pat
 
 def test_without_a_vendors_profiler_they_are_not_called(libraries, tmp_path):
     calls = tmp_path / "calls"
-    run_python(NVTX, libraries, CALLS=str(calls))
+    fakes.run_python(NVTX, libraries, CALLS=str(calls))
     assert not calls.exists()
 
 
@@ -90,7 +75,7 @@ def test_memory_history_and_checkpoints_of_a_gpu(libraries, tmp_path):
     folder = tmp_path / "r.sightline"
     folder.mkdir()
     plan = json.dumps({"folder": str(folder)})
-    said = run_python(MEMORY, libraries, **{session.VARIABLE: plan})
+    said = fakes.run_python(MEMORY, libraries, **{session.VARIABLE: plan})
     assert said.split() == ["100000", "synchronised", "{'enabled':", "None}", "3"]
     run = sl.open(str(folder))
     events = run.table("memory_events").sort("time_ns")

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import polars as pl
@@ -18,21 +15,9 @@ from sightline.nvml.library import Unavailable
 from support import fakes
 
 
-def run_python(code: str, libraries: Path, **variables: str) -> str:
-    env = {**os.environ, "LD_LIBRARY_PATH": str(libraries), **variables}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
-    )
-    return done.stdout
-
-
 @pytest.fixture(scope="module")
 def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("lib")
-    fakes.library(folder, "libnvidia-ml.so.1", fakes.NVML)
-    fakes.library(folder, "libnvToolsExt.so.1", fakes.NVTX)
-    fakes.library(folder, "libcudart.so.13", fakes.CUDART)
-    return folder
+    return fakes.make_libraries(tmp_path_factory.mktemp("lib"))
 
 
 MONITOR = """
@@ -47,7 +32,7 @@ def test_the_monitor_on_two_scripted_gpus(libraries, tmp_path):
     folder = tmp_path / "r.sightline"
     folder.mkdir()
     plan = json.dumps({"folder": str(folder)})
-    said = json.loads(run_python(MONITOR, libraries, **{session.VARIABLE: plan}))
+    said = json.loads(fakes.run_python(MONITOR, libraries, **{session.VARIABLE: plan}))
     assert said["available"] is True
     first, second = said["devices"]
     power = first["power [W]"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import stat
 import subprocess
@@ -105,6 +106,23 @@ def library(folder: Path, name: str, source: str) -> Path:
     target = folder / name
     subprocess.run([compiler, "-shared", "-fPIC", "-o", target, code], check=True)
     return target
+
+
+def make_libraries(folder: Path) -> Path:
+    """NVML, NVTX and the CUDA runtime, scripted; the folder that holds them."""
+    library(folder, "libnvidia-ml.so.1", NVML)
+    library(folder, "libnvToolsExt.so.1", NVTX)
+    library(folder, "libcudart.so.13", CUDART)
+    return folder
+
+
+def run_python(code: str, libraries: Path, **variables: str) -> str:
+    """What a program prints that finds these libraries first."""
+    env = {**os.environ, "LD_LIBRARY_PATH": str(libraries), **variables}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
+    )
+    return done.stdout
 
 
 def program(folder: Path, name: str, text: str) -> Path:

@@ -8,9 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from sightline import registry
-from sightline.model.columns import Table
 from sightline.model.source import Source, read_intact
+from sightline.model.tables import load_table
 from sightline.units import INT64_MAX
 
 Value = int | float | str | None
@@ -164,10 +163,11 @@ def _float(value: Value) -> float | None:
 
 def make_frame(table: str, rows: list[dict[str, Any]]) -> pl.DataFrame:
     """Rows as a frame with the declared columns; absent ones are null."""
-    declared: Table = registry.load("model.tables", table).TABLE
-    stored = [c for c in declared.columns if c.name not in ("rank", "recording_id")]
     return pl.DataFrame(
-        [pl.Series(c.name, [r.get(c.name) for r in rows], dtype=c.dtype) for c in stored]
+        [
+            pl.Series(c.name, [r.get(c.name) for r in rows], dtype=c.dtype)
+            for c in load_table(table).stored
+        ]
     )
 
 

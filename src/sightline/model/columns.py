@@ -50,6 +50,11 @@ class Table:
         return [c.name for c in self.columns if c.is_id or c.joins is not None]
 
     @property
+    def stored(self) -> tuple[Column, ...]:
+        """The columns that a store's file holds: what a part adds on reading is left out."""
+        return tuple(c for c in self.columns if c.name not in ("rank", "recording_id"))
+
+    @property
     def moments(self) -> list[str]:
         """Columns that are times on the run's clock."""
         return [c.name for c in self.columns if c.moment]

@@ -14,9 +14,10 @@ import polars as pl
 
 from sightline import registry
 from sightline.errors import MissingDataError, RequestError
-from sightline.model.columns import Table, conform_columns, make_empty
+from sightline.model.columns import conform_columns, make_empty
 from sightline.model.declare import Analysis
 from sightline.model.store import FROM_FACTS, Part, explain_unreadable
+from sightline.model.tables import load_table
 
 T = TypeVar("T")
 
@@ -63,7 +64,7 @@ class Run:
 
     def scan(self, name: str) -> pl.LazyFrame:
         """A table, lazily: all declared columns, all recordings."""
-        table = self._declared(name)
+        table = load_table(name)
         frames = [f for f in (part.scan(table) for part in self.parts) if f is not None]
         if not frames:
             return make_empty(table.columns).lazy()
@@ -84,7 +85,7 @@ class Run:
 
     def rows(self, name: str) -> int:
         """How many rows a table has, without reading it."""
-        self._declared(name)
+        load_table(name)
         if name in FROM_FACTS:
             return self.table(name).height
         return sum(int(part.facts["rows"].get(name, 0)) for part in self.parts)
@@ -146,11 +147,6 @@ class Run:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state)  # type: ignore[misc]
-
-    @staticmethod
-    def _declared(name: str) -> Table:
-        declared: Table = registry.load("model.tables", name).TABLE
-        return declared
 
 
 def page(module: Any) -> str:

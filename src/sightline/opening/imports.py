@@ -12,10 +12,11 @@ import polars as pl
 from sightline import registry
 from sightline.algebra.constants import find_null_columns
 from sightline.model.cache_folder import find_cache_folder
-from sightline.model.columns import Column, FrameT, Table, conform_columns
+from sightline.model.columns import Column, FrameT, conform_columns
 from sightline.model.declare import ImportOptions
 from sightline.model.source import Source
 from sightline.model.store import Tables, is_store, write_store
+from sightline.model.tables import load_table
 from sightline.opening import cache
 from sightline.opening.recognise import recognise
 from sightline.version import __version__
@@ -40,10 +41,10 @@ def import_one(source: Source, options: ImportOptions) -> Path:
     }
     tables: Tables = {}
     for name in list(imported.tables):
-        tables[name] = _with_values(imported.tables.pop(name), _stored_columns(name))
+        tables[name] = _with_values(imported.tables.pop(name), load_table(name).stored)
     for name in list(imported.large):
         columns = [
-            c for c in _stored_columns(name) if c.name not in imported.constants.get(name, ())
+            c for c in load_table(name).stored if c.name not in imported.constants.get(name, ())
         ]
         tables[name] = _with_values(imported.large.pop(name), tuple(columns))
     if options.clock_shift_ns:
@@ -87,7 +88,7 @@ def _shift_times(
 ) -> pl.DataFrame | pl.LazyFrame:
     """The table on another host's clock."""
     present = set(frame.collect_schema().names())
-    moments = present.intersection(_declared(table).moments)
+    moments = present.intersection(load_table(table).moments)
     return frame.with_columns(pl.col(name) + shift_ns for name in moments)
 
 
@@ -97,7 +98,7 @@ def _shift_facts(facts: dict[str, Any], shift_ns: int) -> None:
         if facts.get(fact) is not None:
             facts[fact] += shift_ns
     for table, values in facts["constants"].items():
-        for name in values.keys() & set(_declared(table).moments):
+        for name in values.keys() & set(load_table(table).moments):
             values[name] += shift_ns
 
 
@@ -108,12 +109,3 @@ def _layout() -> str:
         for name, module in registry.load_members("model.tables")
     ]
     return hashlib.blake2b(repr(columns).encode(), digest_size=8).hexdigest()
-
-
-def _declared(table: str) -> Table:
-    declared: Table = registry.load("model.tables", table).TABLE
-    return declared
-
-
-def _stored_columns(table: str) -> tuple[Column, ...]:
-    return tuple(c for c in _declared(table).columns if c.name not in ("rank", "recording_id"))

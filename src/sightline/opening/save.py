@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from sightline import registry
-from sightline.model.columns import Table
 from sightline.model.run import Run
 from sightline.model.store import Tables, write_store
+from sightline.model.tables import load_table
 from sightline.version import __version__
 
 
@@ -21,8 +21,7 @@ def save_run(run: Run, target: Path) -> None:
         for part in run.parts:
             tables: Tables = {}
             for name in names:
-                declared: Table = registry.load("model.tables", name).TABLE
-                frame = part.scan(declared)
+                frame = part.scan(load_table(name))
                 if frame is not None:
                     # Ids of the run are those of the new store, where the numbers are the same.
                     tables[name] = frame.drop("rank").collect()

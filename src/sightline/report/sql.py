@@ -11,6 +11,7 @@ from sightline.errors import RequestError
 from sightline.model.columns import DType, Table
 from sightline.model.run import Run
 from sightline.model.store import FROM_FACTS, ID_SHIFT, Part
+from sightline.model.tables import load_table
 
 # Polars type: DuckDB's name for it, for columns that no file holds.
 _SQL_TYPES: dict[DType, str] = {
@@ -30,7 +31,7 @@ def answer_query(run: Run, query: str) -> pl.DataFrame:
     # Nothing leaves the machine: DuckDB would fetch extensions it misses.
     connection.execute("SET autoinstall_known_extensions=false")
     for name in registry.list_names("model.tables"):
-        _define(connection, run, registry.load("model.tables", name).TABLE)
+        _define(connection, run, load_table(name))
     try:
         result = connection.execute(query)
         if result.description is None:

@@ -8,14 +8,13 @@ from functools import partial
 
 import polars as pl
 
-from sightline import registry
 from sightline.algebra.constants import find_constants
 from sightline.algebra.lookup import find_first_rows
 from sightline.importers.nsys import codes, device, host, nvtx, quality, samples, stacks, target
 from sightline.importers.nsys.database import Database
-from sightline.model.columns import Table
 from sightline.model.declare import Imported, ImportOptions
 from sightline.model.parts import make_in_parts
+from sightline.model.tables import load_table
 from sightline.units import INT64_MAX
 
 # Times beyond half the range are damage: sums and differences of the others cannot overflow.
@@ -91,13 +90,8 @@ def build_tables(db: Database, meta: dict[str, str], options: ImportOptions) -> 
 
 def _may_be_constant(table: str, frame: pl.DataFrame) -> list[str]:
     """All but times and ids, which are moved while they are written or read, and helper columns."""
-    moved = {*_declared(table).ids, *_declared(table).moments}
+    moved = {*load_table(table).ids, *load_table(table).moments}
     return [c for c in frame.columns if not (c in moved or c.startswith("_"))]
-
-
-def _declared(table: str) -> Table:
-    declared: Table = registry.load("model.tables", table).TABLE
-    return declared
 
 
 def _part(table: str, frame: pl.DataFrame, offset: int, start: int, count: int) -> pl.DataFrame:
@@ -111,7 +105,7 @@ def _keep_plausible(ops: pl.DataFrame) -> pl.DataFrame:
 
 def _move_to_clock(table: str, frame: pl.DataFrame, offset: int) -> pl.DataFrame:
     """Moved to the run's clock, without helper columns."""
-    times = [c for c in _declared(table).moments if c in frame.columns]
+    times = [c for c in load_table(table).moments if c in frame.columns]
     helpers = [c for c in frame.columns if c.startswith("_")]
     return frame.drop(helpers).with_columns(pl.col(times) + offset)
 

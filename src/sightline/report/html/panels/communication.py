@@ -6,6 +6,7 @@ import polars as pl
 
 from sightline import registry
 from sightline.errors import MissingDataError
+from sightline.model.tables import load_table
 from sightline.report.html import blocks
 from sightline.report.html.declare import Block, Panel, View
 from sightline.timeline.classes import is_communication
@@ -42,8 +43,8 @@ def data(view: View) -> list[Block]:
 
 def _collectives(view: View) -> Block:
     """Each collective with its meaning and its time."""
-    meant = registry.load("model.tables", "collectives").TABLE.columns
-    ops = registry.load("model.tables", "device_ops").TABLE.columns
+    meant = load_table("collectives").columns
+    ops = load_table("device_ops").columns
     taken = {"rank", "op", "group", "group_size", "dtype", "bytes_in", "bytes_out", "peer"}
     times = {"start_ns", "end_ns", "stream_id"}
     rows = (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline import registry
 from sightline.model.columns import Column
+from sightline.model.tables import load_table
 from sightline.report.html import blocks
 from sightline.report.html.declare import Block, Panel, View
 from sightline.text import make_printable
@@ -25,14 +25,14 @@ def data(view: View) -> list[Block]:
         frame = view.run.table(name)
         if frame.is_empty():
             continue
-        columns = registry.load("model.tables", name).TABLE.columns
+        columns = load_table(name).columns
         found.append(
             blocks.make_table(title, frame, columns, origin_ns=view.span[0], hide=("recording_id",))
         )
     counts = pl.DataFrame(
         {"table": view.run.present(), "rows": [view.run.rows(t) for t in view.run.present()]}
     )
-    docs = {t: registry.load("model.tables", t).TABLE.row for t in view.run.present()}
+    docs = {t: load_table(t).row for t in view.run.present()}
     counts = counts.with_columns(row=pl.Series([docs[t] for t in view.run.present()]))
     found.append(blocks.make_table("Tables", counts, _COUNTS))
     if view.absent:
