@@ -23,6 +23,8 @@ from support import recording
 from support.command import sightline, stats
 
 pytest.importorskip("torch")
+# Its recordings are made once, by one worker: another would only wait for them.
+pytestmark = pytest.mark.xdist_group("torch")
 
 PY = sys.executable
 SLACK_NS = 200_000  # torch converts its clock to the wall clock once per trace

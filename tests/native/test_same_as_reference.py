@@ -31,7 +31,7 @@ def test_corpus(corpus: Path) -> None:
 
 
 @pytest.mark.corpus
-@pytest.mark.parametrize("size", [5_000, 60_000])
+@pytest.mark.parametrize("size", sample([5_000, 60_000], 2))
 def test_corpus_in_small_pieces_and_parts(
     corpus: Path, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

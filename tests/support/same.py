@@ -11,7 +11,7 @@ from sightline.importers import kineto
 from sightline.model.columns import conform_columns
 from sightline.model.declare import Imported, ImportOptions
 from sightline.model.source import Source
-from sightline.opening.imports import _stored_columns
+from sightline.model.tables import load_table
 
 # Sizes of collectives are worked out from a table of types: tests/importers states them by hand.
 _NOT_OF_EVENTS = ["bytes_in", "bytes_out"]
@@ -23,9 +23,9 @@ def product(path: Path) -> Opinion | None:
         imported: Imported = kineto.read(Source(path, "trace.json"), ImportOptions())
     except SightlineError:
         return None
-    tables = {n: conform_columns(f, _stored_columns(n)) for n, f in imported.tables.items()}
+    tables = {n: conform_columns(f, load_table(n).stored) for n, f in imported.tables.items()}
     tables |= {
-        n: conform_columns(f, _stored_columns(n)).collect() for n, f in imported.large.items()
+        n: conform_columns(f, load_table(n).stored).collect() for n, f in imported.large.items()
     }
     return Opinion(tables, sorted(((q.kind, q.count) for q in imported.quality), key=str))
 
@@ -36,7 +36,7 @@ def reference(path: Path) -> Opinion | None:
         opinion = reference_reader.read(Source(path, "trace.json"))
     except SightlineError:
         return None
-    tables = {n: conform_columns(f, _stored_columns(n)) for n, f in opinion.tables.items()}
+    tables = {n: conform_columns(f, load_table(n).stored) for n, f in opinion.tables.items()}
     return Opinion(tables, opinion.limits)
 
 
