@@ -189,7 +189,7 @@ def test_truth_conserves(name: str) -> None:
         assert sum(parts) == b.window_ns
         assert sum(gap.length_ns for gap in truth.gaps) == b.idle_ns
         assert sum(truth.idle_by_cause().values()) == b.idle_ns
-        assert {gap.cause for gap in truth.gaps} <= set(CAUSES)
+        assert {cause for gap in truth.gaps for cause in gap.parts} <= set(CAUSES)
     ops = ops_of(run)
     sums = [s for d in device_truths(run) for s in (*d.kernels.values(), *d.copies.values())]
     assert sum(s.instances for s in sums) == len(ops)
@@ -199,10 +199,11 @@ def test_truth_conserves(name: str) -> None:
 
 def test_random_programs_show_every_cause() -> None:
     seen = {
-        gap.cause
+        cause
         for seed in SEEDS
         for truth in device_truths(simulate("random_program", seed=seed))
         for gap in truth.gaps
+        for cause in gap.parts
     }
     assert seen == set(CAUSES)
 
@@ -231,7 +232,7 @@ def test_a_launch_that_was_not_recorded_leaves_the_cause_unknown() -> None:
     t.cpu(80 * US)
     t.launch(GEMM, 10 * US, recorded=False)
     run = sim.finish("hidden", "")
-    assert [gap.cause for gap in device_truths(run)[0].gaps] == ["unknown"]
+    assert [list(gap.parts) for gap in device_truths(run)[0].gaps] == [["unknown"]]
     names = Counter(e["name"] for e in events_of(kineto.text(run, 0)))
     assert (names["cudaLaunchKernel"], names[GEMM]) == (1, 2)
     assert truth_of(run).ranks[0].api_calls["cudaLaunchKernel"].instances == 1

@@ -32,4 +32,7 @@ def test_what_counts_as_a_micro_gap_can_be_chosen(tmp_path: Path) -> None:
     work = [launched(0, kernel("a", 20, 10)), launched(6, kernel("b", 34, 10))]
     run = opened(tmp_path, work)
     assert rows(run, "idle", "cause", "gaps")[0] == ("micro_gap", 1)
-    assert rows(run, "idle", "cause", "gaps", micro_ns=4_000) == [("unknown", 1)]
+    assert rows(run, "idle", "cause", "gaps", micro_ns=4_000) == [
+        ("not_started", 1),
+        ("unknown", 0),
+    ]

@@ -18,14 +18,15 @@ GAP = [kernel("before", 0, 100, 1), kernel("after", 1_000, 50, 2), launch(-20, 5
     [
         ("unknown", []),
         ("host_late", [launch(994, 4, 2)]),
-        ("host_sync", [call("cudaDeviceSynchronize", 50, 53), launch(994, 4, 2)]),
+        ("host_sync", [call("cudaDeviceSynchronize", 50, 853), launch(994, 4, 2)]),
         ("data_loading", [op("enumerate(DataLoader)#Iter.__next__", 90, 800), launch(994, 4, 2)]),
-        ("alloc_or_load", [call("cudaMalloc", 150, 800), launch(994, 4, 2)]),
+        ("allocation", [call("cudaMalloc", 150, 800), launch(994, 4, 2)]),
         (
             "profiler_overhead",
             [host("overhead", "Flush", 120, 800, tid=TID + 1), launch(994, 4, 2)],
         ),
-        ("launch_latency", [launch(90, 908, 2)]),
+        ("code_loading", [launch(90, 908, 2)]),
+        ("not_started", [launch(20, 4, 2)]),
         ("dependency_wait", [call("cudaStreamWaitEvent", 10, 2), launch(20, 4, 2)]),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

@@ -27,8 +27,8 @@ def test_three_gaps_of_three_rules(tmp_path: Path) -> None:
         ],
     )
     assert rows(run, "idle_rules", "start_ns", "end_ns", "cause", "rule", "host_op") == [
-        (110_000, 210_000, "alloc_or_load", "allocator-churn", "cudaMalloc"),
-        (310_000, 330_000, "host_sync", "sync-in-step", None),
+        (110_000, 210_000, "allocation", "allocator-churn", "cudaMalloc"),
+        (310_000, 330_000, "host_sync", "sync-in-step", "cudaDeviceSynchronize"),
         (430_000, 510_000, "host_late", "host-late", "json.dumps"),
     ]
 

@@ -100,7 +100,6 @@ def test_causes_sum_to_the_idle_time(case: Simulated) -> None:
     rows = by_device(case.run.ask("idle").to_dicts())
     for key, truth in devices(case).items():
         assert sum(r["total_ns"] for r in rows[key]) == truth.breakdown.idle_ns
-        assert sum(r["gaps"] for r in rows[key]) == len(truth.breakdown.gaps)
         assert "unknown" in {r["cause"] for r in rows[key]}
 
 

@@ -8,10 +8,11 @@ start (``DeviceOp.binding``). So the cause is read off, not inferred. The order 
 3. its launch has no row in the recording: ``unknown``, since nobody could tell
 4. its launch call began before the device ran dry: it waited for the launch to arrive
    (``launch_latency``) or for its stream to change over (``micro_gap``, below 5 us)
-5. its launch call began only after the device ran dry. Then what its thread did decides:
-   more than half of the gap in the data loader (``data_loading``) or in an allocation or a
-   module load (``alloc_or_load``); blocked in a synchronising call when the device ran dry
-   (``host_sync``); in the data loader at that moment (``data_loading``); else ``host_late``.
+5. its launch call began only after the device ran dry. Then what its thread did until the call
+   decides, ns by ns: in the data loader (``data_loading``), in an allocation (``allocation``) or a
+   module load (``code_loading``), in a call that waits (``host_sync``), else ``host_late``. A rest
+   of up to 250 us, and the way of the launch itself, belong to the largest of the others if that
+   is a wait or as long as the rest.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from .model import (
 HOST_SYNC = "host_sync"
 DATA_LOADING = "data_loading"
 HOST_LATE = "host_late"
-ALLOC_OR_LOAD = "alloc_or_load"
+ALLOCATION = "allocation"
+CODE_LOADING = "code_loading"
 LAUNCH_LATENCY = "launch_latency"
 DEPENDENCY_WAIT = "dependency_wait"
 IN_GRAPH = "in_graph"
@@ -41,7 +43,8 @@ CAUSES = (
     HOST_SYNC,
     DATA_LOADING,
     HOST_LATE,
-    ALLOC_OR_LOAD,
+    ALLOCATION,
+    CODE_LOADING,
     LAUNCH_LATENCY,
     DEPENDENCY_WAIT,
     IN_GRAPH,
@@ -52,35 +55,45 @@ CAUSES = (
 MICRO_GAP_NS = 5_000  # the usual default of trace tools
 
 
-def cause_of(start_ns: int, end_ns: int, next_op: DeviceOp, rank: RankRun) -> str:
-    """Return the cause of the idle gap [start_ns, end_ns) that ``next_op`` ended."""
+PACE_NS = 250_000  # the longest way from one call to the next launch that is no work of its own
+
+
+def parts_of(start_ns: int, end_ns: int, next_op: DeviceOp, rank: RankRun) -> dict[str, int]:
+    """Return what the idle gap [start_ns, end_ns) that ``next_op`` ended went to, in ns."""
+    return {k: v for k, v in _parts_of(start_ns, end_ns, next_op, rank).items() if v}
+
+
+def _parts_of(start_ns: int, end_ns: int, next_op: DeviceOp, rank: RankRun) -> dict[str, int]:
+    length = end_ns - start_ns
     if next_op.binding == BOUND_BY_GRAPH:
-        return IN_GRAPH
+        return {IN_GRAPH: length}
     if next_op.binding == BOUND_BY_EVENT:
-        return DEPENDENCY_WAIT
+        return {DEPENDENCY_WAIT: length}
     if not next_op.launch.recorded:
-        return UNKNOWN
+        return {UNKNOWN: length}
     if next_op.launch.start_ns < start_ns:
         if next_op.binding == BOUND_BY_LAUNCH:
-            return LAUNCH_LATENCY
-        return MICRO_GAP if end_ns - start_ns < MICRO_GAP_NS else UNKNOWN
-    return _host_cause(start_ns, end_ns, next_op.launch.tid, rank)
+            return {LAUNCH_LATENCY: length}
+        return {MICRO_GAP if length < MICRO_GAP_NS else UNKNOWN: length}
+    return _host_parts(start_ns, end_ns, next_op.launch.tid, rank)
 
 
-def _host_cause(start_ns: int, end_ns: int, tid: int, rank: RankRun) -> str:
+def _host_parts(start_ns: int, end_ns: int, tid: int, rank: RankRun) -> dict[str, int]:
     mine = [r for r in rank.ranges if r.tid == tid and r.activity]
-    loading = [r for r in mine if r.activity == DATALOADER]
     allocating = [r for r in mine if r.activity == ALLOC]
-    if 2 * _inside_ns(loading, start_ns, end_ns) > end_ns - start_ns:
-        return DATA_LOADING
-    if 2 * _inside_ns(allocating, start_ns, end_ns) > end_ns - start_ns:
-        return ALLOC_OR_LOAD
-    then = {r.activity for r in mine if r.start_ns <= start_ns < r.end_ns}
-    if SYNC in then:
-        return HOST_SYNC
-    if DATALOADER in then:
-        return DATA_LOADING
-    return HOST_LATE
+    loading = [r for r in allocating if "Module" in r.name]
+    parts = {
+        CODE_LOADING: _inside_ns(loading, start_ns, end_ns),
+        DATA_LOADING: _inside_ns([r for r in mine if r.activity == DATALOADER], start_ns, end_ns),
+        ALLOCATION: _inside_ns([r for r in allocating if r not in loading], start_ns, end_ns),
+        HOST_SYNC: _inside_ns([r for r in mine if r.activity == SYNC], start_ns, end_ns),
+    }
+    rest = end_ns - start_ns - sum(parts.values())
+    largest = max(parts, key=lambda cause: parts[cause])
+    held = parts[largest] and (largest == HOST_SYNC or parts[largest] >= rest)
+    takes = largest if rest <= PACE_NS and held else HOST_LATE
+    parts[takes] = parts.get(takes, 0) + rest
+    return parts
 
 
 def _inside_ns(ranges: list[HostRange], start_ns: int, end_ns: int) -> int:

@@ -277,7 +277,7 @@ def two_threads(*, steps: int = 4, seed: int = 0, grain_ns: int = 1) -> Run:
                 t.synchronize()
                 t.malloc(_vary(rng, 300_000))
                 t.memory(-(3 << 20))
-    return sim.finish("two_threads", "alloc_or_load")
+    return sim.finish("two_threads", "allocation")
 
 
 SCENARIOS: dict[str, Callable[..., Run]] = {

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from .causes import cause_of
+from .causes import parts_of
 from .model import DeviceOp, RankRun, Run
 
 IDLE, COPY, COMMUNICATION, COMPUTE = range(4)  # a later one covers an earlier one
@@ -45,7 +45,7 @@ class Gap:
 
     start_ns: int
     end_ns: int
-    cause: str
+    parts: dict[str, int]  # what it went to, in ns
     binding: str  # the constraint that set the start of the next operation
     next_op: DeviceOp  # the operation that ended the gap
 
@@ -81,7 +81,8 @@ class DeviceTruth:
         """Return the idle ns of each cause."""
         sums: dict[str, int] = {}
         for gap in self.gaps:
-            sums[gap.cause] = sums.get(gap.cause, 0) + gap.length_ns
+            for cause, part_ns in gap.parts.items():
+                sums[cause] = sums.get(cause, 0) + part_ns
         return sums
 
     def share_pct(self, part_ns: int) -> float:
@@ -228,7 +229,7 @@ def _device_truth(rank: RankRun, device: int, grain_ns: int) -> DeviceTruth:
     for start, end in breakdown.gaps:
         # Where several operations start at once, the one that was launched first ended the gap.
         first = min(starting[end], key=lambda op: (op.launch.start_ns, op.op_id))
-        gaps.append(Gap(start, end, cause_of(start, end, first, rank), first.binding, first))
+        gaps.append(Gap(start, end, parts_of(start, end, first, rank), first.binding, first))
     return DeviceTruth(
         rank.rank,
         device,

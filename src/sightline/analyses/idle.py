@@ -1,4 +1,4 @@
-"""Why the device was idle: the gaps summed up by cause."""
+"""Why the device was idle: the parts of its gaps summed up by cause."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ ANALYSIS = Analysis(
     (
         RANK,
         number("device_id", "device", required=True),
-        text("cause", "see `idle_gaps`; 'unknown' is always there", required=True),
-        number("gaps", "how many gaps"),
-        duration("total_ns", "sum of their lengths"),
+        text("cause", "see `idle_parts`; 'unknown' is always there", required=True),
+        number("gaps", "how many gaps it had a part in"),
+        duration("total_ns", "sum of what it took of them"),
         pct("window_pct", "total_ns, % of the device's window"),
         pct("idle_pct", "total_ns, % of the device's idle time"),
-        duration("longest_ns", "the longest of them; null where there is none"),
+        duration("longest_ns", "the longest part; null where there is none"),
         text("host_op", "what the host was in for most of that time"),
     ),
     needs=("device_ops",),
@@ -32,7 +32,7 @@ _BY = ["rank", "device_id"]
 
 def run(run: Run, *, micro_ns: int) -> pl.DataFrame:
     """One row per rank, device and cause, the largest first."""
-    gaps = run.ask("idle_gaps", micro_ns=micro_ns)
+    gaps = run.ask("idle_parts", micro_ns=micro_ns).rename({"part_ns": "duration_ns"})
     windows = run.ask("breakdown").select(*_BY, "window_ns", "idle_ns")
     key = [*_BY, "cause"]
     totals = gaps.group_by(key).agg(

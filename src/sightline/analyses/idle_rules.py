@@ -1,19 +1,19 @@
-"""Which finding speaks for each gap on a device: every gap belongs to one rule.
+"""Which finding speaks for each part of an idle gap: every nanosecond belongs to one rule.
 
-The causes of `idle_gaps` say why a gap arose; some causes are one problem's at one place and
-another's elsewhere. First match wins:
+The causes of `idle_parts` say what a gap's time went to; some causes are one problem's at one place
+and another's elsewhere. First match wins:
 
-recompilation          most of it in a compiler, in two gaps or more outside of the first step
+recompilation          compiling, in two gaps or more outside of the first step
 jit-or-module-load-in-window
-                       most of it in a compiler otherwise, or in what loads or links code
+                       compiling otherwise, or code_loading
 dataloader-starved     data_loading
 profiler-overhead      profiler_overhead
-allocator-churn        alloc_or_load otherwise
-pageable-copies        host_sync behind a copy from pageable memory
+allocator-churn        allocation
+pageable-copies        host_sync behind a copy from pageable memory, or slow_launch of one
 d2h-in-step            host_sync behind a copy to the host of more than 64 KiB
 sync-in-step           host_sync otherwise
 many-small-copies      late launches of a launch-bound device, most of them small copies
-launch-bound           late launches of a launch-bound device
+launch-bound           late launches of a launch-bound device, at its pace
 first-iteration-included
                        host_late in the first of three or more marked steps, where that step holds
                        most of all such time
@@ -26,26 +26,24 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.intervals import measure_cover_until
 from sightline.algebra.lookup import find_rows, take_rows
 from sightline.model.columns import RANK, duration, join, number, text, time
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
 from sightline.timeline import causes
-from sightline.timeline.api_calls import loads_code
 from sightline.timeline.copies import SMALL_BYTES, name_copy_cause
-from sightline.timeline.host_ranges import list_compiler_ranges, list_ranges
+from sightline.timeline.idle import PACE_INTERVALS
 
 ANALYSIS = Analysis(
     "idle_rules",
-    "Which finding speaks for each idle gap?",
+    "Which finding speaks for each part of an idle gap?",
     (
         RANK,
         number("device_id", "device", required=True),
         time("start_ns", "start of the gap"),
         time("end_ns", "end of the gap"),
-        duration("duration_ns", "length of the gap"),
-        text("cause", "cause of idle_gaps", required=True),
+        duration("duration_ns", "how much of the gap it is about"),
+        text("cause", "cause of idle_parts", required=True),
         text("rule", "rule that speaks for it", required=True),
         join("before_id", "device_ops.device_op_id", "operation that ended last before the gap"),
         join("after_id", "device_ops.device_op_id", "operation that ends the gap"),
@@ -57,53 +55,42 @@ ANALYSIS = Analysis(
 
 # TraceLens agent, 2026-08: kernels with a mean below 10 µs are short.
 TINY_NS = 10_000
-_LOADS = (pl.col("cause") == "alloc_or_load") & (2 * pl.col("code_ns") > pl.col("duration_ns"))
-_COMPILES = _LOADS | (2 * pl.col("compile_ns") > pl.col("duration_ns"))
 _BY = ["rank", "device_id"]
-_THREAD = ["rank", "pid", "tid"]
 
 
 def run(run: Run) -> pl.DataFrame:
-    """One row per gap, in order of device and time."""
-    gaps = run.ask("idle_gaps")
-    host, ops = run.table("host_ops"), run.table("device_ops")
-    before = ops.select(copy=name_copy_cause(), size="bytes", way="copy_kind")
-    at = find_rows(ops.get_column("device_op_id"), gaps.get_column("before_id"))
-    called = find_rows(host.get_column("host_op_id"), gaps.get_column("launch_id"))
-    gaps = gaps.hstack(take_rows(before, at)).hstack(take_rows(host.select("pid", "tid"), called))
-    ranges, names = list_ranges(run)
-    code = ranges.filter(loads_code(names)).filter(
-        pl.col("layer").is_in(["runtime", "driver", "overhead"])
-    )
-    gaps = gaps.with_columns(
-        code_ns=measure_cover_until(gaps, "end_ns", code, _THREAD)
-        - measure_cover_until(gaps, "start_ns", code, _THREAD)
-    )
-    compiled = list_compiler_ranges(run)
-    gaps = gaps.with_columns(
-        compile_ns=measure_cover_until(gaps, "end_ns", compiled, _THREAD)
-        - measure_cover_until(gaps, "start_ns", compiled, _THREAD)
+    """One row per gap and cause, in order of device and time."""
+    gaps = run.ask("idle_parts").rename({"part_ns": "duration_ns"})
+    ops = run.table("device_ops")
+    copies = ops.select(copy=name_copy_cause(), size="bytes", way="copy_kind")
+    before = find_rows(ops.get_column("device_op_id"), gaps.get_column("before_id"))
+    after = find_rows(ops.get_column("device_op_id"), gaps.get_column("after_id"))
+    gaps = gaps.hstack(take_rows(copies, before)).with_columns(
+        next_copy=copies.get_column("copy").gather(after)
     )
     length = (pl.col("end_ns") - pl.col("start_ns")).filter(pl.col("kind") == "kernel")
     median = (
         ops.select(*_BY, "kind", "start_ns", "end_ns").group_by(_BY).agg(median_ns=length.median())
     )
     gaps = gaps.join(median, on=_BY, how="left")
-    bound = _find_launch_bound(run, ops.select(_BY).with_columns(before.get_column("copy")))
+    bound = _find_launch_bound(run, ops.select(_BY).with_columns(copies.get_column("copy")))
     gaps = gaps.join(bound, on=_BY, how="left").with_columns(first=_is_in_first_step(run, gaps))
     gaps = gaps.with_columns(again=_is_recompilation(run, gaps))
-    late = pl.col("cause").is_in(["host_late", "launch_latency"])
+    waits = pl.col("cause") == "host_sync"
+    # A part longer than the pace of launching is something that the host did once.
+    late = pl.col("cause").is_in(["host_late", "launch_latency"]) & (
+        pl.col("duration_ns") <= pl.col("pace_ns")
+    )
     rules = {
         causes.RECOMPILATION: pl.col("again"),
-        causes.CODE_LOADING: _COMPILES,
+        causes.CODE_LOADING: pl.col("cause").is_in(["compiling", "code_loading"]),
         causes.DATA_LOADING: pl.col("cause") == "data_loading",
         causes.PROFILER: pl.col("cause") == "profiler_overhead",
-        causes.ALLOCATION: pl.col("cause") == "alloc_or_load",
-        causes.PAGEABLE: (pl.col("cause") == "host_sync") & (pl.col("copy") == causes.PAGEABLE),
-        causes.DOWNLOAD: (pl.col("cause") == "host_sync")
-        & (pl.col("way") == "DtoH")
-        & (pl.col("size") > SMALL_BYTES),
-        causes.SYNCHRONISATION: pl.col("cause") == "host_sync",
+        causes.ALLOCATION: pl.col("cause") == "allocation",
+        causes.PAGEABLE: (waits & (pl.col("copy") == causes.PAGEABLE))
+        | ((pl.col("cause") == "slow_launch") & (pl.col("next_copy") == causes.PAGEABLE)),
+        causes.DOWNLOAD: waits & (pl.col("way") == "DtoH") & (pl.col("size") > SMALL_BYTES),
+        causes.SYNCHRONISATION: waits,
         causes.SMALL: late & (pl.col("bound") == causes.SMALL),
         causes.LAUNCHES: late & (pl.col("bound") == causes.LAUNCHES),
         causes.FIRST_STEP: (pl.col("cause") == "host_late") & pl.col("first"),
@@ -126,7 +113,7 @@ def _is_recompilation(run: Run, gaps: pl.DataFrame) -> pl.Series:
 
     Without steps a first compilation looks the same: it takes a gap for each graph.
     """
-    compiles = 2 * pl.col("compile_ns") > pl.col("duration_ns")
+    compiles = pl.col("cause") == "compiling"
     host = run.table("host_ops").select("rank", "layer", "start_ns", "end_ns")
     steps = (
         host.filter(pl.col("layer") == "step")
@@ -147,7 +134,8 @@ def _find_launch_bound(run: Run, ops: pl.DataFrame) -> pl.DataFrame:
     `ops` are the device's operations, with the rule of each one that is a `copy`.
     """
     if not run.rows("host_ops"):
-        return pl.DataFrame(schema={"rank": pl.Int64, "device_id": pl.Int64, "bound": pl.String})
+        types = {"rank": pl.Int64, "device_id": pl.Int64, "bound": pl.String, "pace_ns": pl.Float64}
+        return pl.DataFrame(schema=types)
     small = ops.group_by(_BY).agg(
         small=(pl.col("copy") == causes.SMALL).fill_null(value=False).mean()
     )
@@ -160,6 +148,7 @@ def _find_launch_bound(run: Run, ops: pl.DataFrame) -> pl.DataFrame:
             bound=pl.when(pl.col("small") > 0.5)
             .then(pl.lit(causes.SMALL))
             .otherwise(pl.lit(causes.LAUNCHES)),
+            pace_ns=PACE_INTERVALS * pl.col("median_interval_ns"),
         )
     )
 

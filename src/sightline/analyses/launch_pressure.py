@@ -9,12 +9,10 @@ from sightline.algebra.lookup import find_rows, take_rows
 from sightline.model.columns import RANK, duration, flag, number, pct, real
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
+from sightline.timeline.idle import PACE_INTERVALS
 
 # TraceLens's agent (docs, 2026-08) calls idle above 15 % of the window worth a look.
 IDLE_PCT = 15.0
-# Gaps up to so many usual intervals between launches are the pace of launching; longer ones are
-# something else that the host did once (ours: a start-up of seconds must not count as pace).
-PACE_INTERVALS = 10
 
 ANALYSIS = Analysis(
     "launch_pressure",
@@ -67,15 +65,15 @@ def run(run: Run) -> pl.DataFrame:
         .group_by(_BY)
         .agg(launch_calls=pl.len(), median_interval_ns=pl.col("interval").median())
     )
-    at_pace = pl.col("duration_ns") <= PACE_INTERVALS * pl.col("median_interval_ns")
+    at_pace = pl.col("part_ns") <= PACE_INTERVALS * pl.col("median_interval_ns")
     late = (
-        run.ask("idle_gaps")
+        run.ask("idle_parts")
         .filter(pl.col("cause").is_in(["host_late", "launch_latency"]))
         .join(calls, on=_BY)
         .group_by(_BY)
         .agg(
-            late_idle_ns=pl.col("duration_ns").sum(),
-            pace_idle_ns=pl.col("duration_ns").filter(at_pace).sum(),
+            late_idle_ns=pl.col("part_ns").sum(),
+            pace_idle_ns=pl.col("part_ns").filter(at_pace).sum(),
         )
     )
     return (

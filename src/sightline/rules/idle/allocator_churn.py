@@ -83,12 +83,12 @@ def check(run: Run) -> Iterator[Finding]:
                 ),
             ],
             rows=mine.rows,
-            where=mine.where("alloc_or_load"),
+            where=mine.where("allocation"),
         ),
         Advice(
             fix="allocate once before the step, warm up before measuring; "
             "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True against churn",
-            verify="sightline stats idle AFTER: total_ns of alloc_or_load",
+            verify="sightline stats idle AFTER: total_ns of allocation",
             cause="calls to the driver's allocator inside the step; a free waits for "
             "the device first",
             sources=("CUDA C++ Programming Guide: Implicit Synchronization",),

@@ -62,6 +62,16 @@ _ADVICE = {
         "many short gaps between queued kernels",
         "fuse small kernels (torch.compile) or capture a graph",
     ),
+    "slow_launch": (
+        "a launch call takes far longer than usual",
+        "see what the call is (sightline stats idle_parts): a first launch, a graph's upload, a "
+        "copy that is staged; do it once before the loop, or on another thread",
+    ),
+    "not_started": (
+        "work was launched and did not start, though nothing that is recorded ran",
+        "look at what the host did meanwhile: a driver lock, a host callback, another process on "
+        "the device, or kernels that the profiler lost",
+    ),
     "unknown": (
         "the recording does not say why",
         "record CPU activity too, from before the work is launched",

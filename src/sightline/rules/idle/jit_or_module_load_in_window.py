@@ -64,10 +64,10 @@ def check(run: Run) -> Iterator[Finding]:
             bound_ns=mine.worst_ns,
             change=lambda nodes: remove_compilation(nodes, ranges, mine.gaps, loads_code),
         ),
-        Evidence(mine.evidence, rows=mine.rows, where=mine.where("alloc_or_load")),
+        Evidence(mine.evidence, rows=mine.rows, where=mine.where("code_loading")),
         Advice(
             fix="warm up with every shape before measuring; CUDA_MODULE_LOADING=EAGER for servers",
-            verify="sightline stats idle AFTER: total_ns of alloc_or_load",
+            verify="sightline stats idle AFTER: total_ns of code_loading",
             cause="kernels are used for the first time inside the window",
             sources=("CUDA C++ Programming Guide: Lazy Loading",),
         ),

@@ -1,0 +1,358 @@
+"""What each idle gap's time went to: the gap cut at its launch call, and the host's part by deeds.
+
+What the causes mean is told where people read it: in the analysis `idle_parts`.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sightline.algebra.intervals import find_gaps, measure_cover_until
+from sightline.algebra.latest import find_latest
+from sightline.algebra.lookup import Texts, find_rows, take_rows
+from sightline.algebra.trees import find_open_range
+from sightline.model.run import Run
+from sightline.timeline.api_calls import allocates, is_own_cost, loads_code, may_wait
+from sightline.timeline.host_ranges import LOADING, is_compiler, list_ranges
+
+# In order: of two things at once the first counts.
+HOST_CAUSES = (
+    "profiler_overhead",
+    "compiling",
+    "code_loading",
+    "data_loading",
+    "allocation",
+    "host_sync",
+    "host_late",
+)
+CAUSES = (
+    *HOST_CAUSES,
+    "launch_latency",
+    "slow_launch",
+    "dependency_wait",
+    "not_started",
+    "in_graph",
+    "micro_gap",
+    "unknown",
+)
+
+# A gap under 5 µs between queued kernels is the hardware's own start-up time: launch overhead of
+# back-to-back kernels is 1 to 5 µs (measured figures in NVIDIA's blog "Getting Started with CUDA
+# Graphs", 2019: 2.9 µs kernel, 3.8 µs per kernel with overlapped launch).
+MICRO_NS = 5_000
+# Call begin to kernel start on an idle device, where the recording's own launches do not tell: the
+# upper end of what is usual. Measured with `sightline stats kernel_launches` at queue depth 0 on
+# TraceLens's three H100 recordings: medians 6.5 to 7.5 µs.
+FALLBACK_LATENCY_NS = 10_000
+# Gaps up to so many usual intervals between launches are the pace of launching; longer ones are
+# something else that the host did once (ours: a start-up of seconds must not count as pace).
+PACE_INTERVALS = 10
+# What a thread may take, back from what held it, until its next launch: a Python line or two and
+# an operator or ten (ours; eager PyTorch launches every 10 to 50 µs). Longer is work of its own.
+PACE_NS = 250_000
+_WAIT_EVENT = r"StreamWaitEvent"
+
+_BY = ["rank", "device_id"]
+_THREAD = ["rank", "pid", "tid"]
+_IN_API = pl.col("layer").is_in(["runtime", "driver"])
+_KEPT = (
+    *_BY,
+    "start_ns",
+    "end_ns",
+    "before_id",
+    "after_id",
+    "after",
+    "launch_id",
+    "launch",
+    "call_ns",
+    "is_late",
+)
+
+
+def list_idle_gaps(run: Run) -> pl.DataFrame:
+    """One row per gap: its neighbours, its launch, and a column `CAUSE_ns` for each host cause.
+
+    What lies behind the launch call is in `slow_launch_ns` and `queued_ns`, the latter named by
+    `queued`: how short a wait is a micro gap, is for who asks to say. All of them sum to the gap.
+    """
+    return run.once(_list_idle_gaps)
+
+
+def list_idle_parts(run: Run, micro_ns: int) -> pl.DataFrame:
+    """One row per gap and cause that took time of it: `cause`, `part_ns`, `host_op_id`."""
+    gaps = list_idle_gaps(run)
+    is_micro = (pl.col("queued") == "not_started") & (pl.col("queued_ns") < micro_ns)
+    parts = [
+        *((c, pl.lit(c), f"{c}_op") for c in HOST_CAUSES),
+        ("slow_launch", pl.lit("slow_launch"), "launch_id"),
+        ("queued", pl.when(is_micro).then(pl.lit("micro_gap")).otherwise("queued"), "queued_op"),
+    ]
+    rows = [
+        gaps.filter(pl.col(f"{part}_ns") > 0).select(
+            *_KEPT,
+            cause=cause.cast(pl.String),
+            part_ns=f"{part}_ns",
+            host_op_id=op,
+            turn=pl.lit(turn, pl.Int8),
+        )
+        for turn, (part, cause, op) in enumerate(parts)
+    ]
+    return pl.concat(rows).sort(*_BY, "start_ns", "turn", maintain_order=True).drop("turn")
+
+
+def measure_launch_latency(ops: pl.DataFrame, host: pl.DataFrame) -> int:
+    """The recording's own time from a launch call's begin to the start on an idle device, ns.
+
+    The 10th percentile over all launches, since a queue only ever adds to it; where every launch
+    queues even that is no latency, so it is never taken for more than the usual upper end.
+    """
+    called = find_rows(host.get_column("host_op_id"), ops.get_column("launch_id"))
+    delays = ops.get_column("start_ns") - host.get_column("start_ns").gather(called)
+    delays = delays.filter((ops.get_column("kind") == "kernel") & (delays > 0))
+    if delays.len() < 10:
+        return FALLBACK_LATENCY_NS
+    tenth = int(delays.quantile(0.1, interpolation="lower") or FALLBACK_LATENCY_NS)
+    return min(tenth, FALLBACK_LATENCY_NS)
+
+
+def _list_idle_gaps(run: Run) -> pl.DataFrame:
+    ops = run.table("device_ops")
+    ops = ops.select("device_op_id", *_BY, "kind", "name", "start_ns", "end_ns", "launch_id")
+    found = _find_neighbours(find_gaps(ops, run.ask("windows"), _BY), ops)
+    host = run.table("host_ops")
+    called = find_rows(host.get_column("host_op_id"), found.get_column("launch_id"))
+    calls = host.select("pid", "tid", launch="name", call_ns="start_ns", call_end_ns="end_ns")
+    found = found.hstack(take_rows(calls, called))
+    found = _cut_at_launch(found, measure_launch_latency(ops, host))
+    ranges, names = list_ranges(run)
+    found = _measure_host_causes(found, ranges, names)
+    waits = ranges.filter(names.match(_WAIT_EVENT)).filter(_IN_API)
+    told = _is_told_to_wait(found, ops, host, waits)
+    return found.with_columns(
+        queued=pl.when(pl.col("launch_id").is_null())
+        .then(pl.lit("unknown"))
+        .when("in_graph")
+        .then(pl.lit("in_graph"))
+        .when("on_its_way")
+        .then(pl.lit("launch_latency"))
+        .when(told)
+        .then(pl.lit("dependency_wait"))
+        .otherwise(pl.lit("not_started"))
+    )
+
+
+def _find_neighbours(found: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
+    """Gaps with the operation that ends each one, and the one that ended last before it."""
+    after = find_latest(
+        found.select(*_BY, at=-pl.col("end_ns")),
+        "at",
+        ops.select(*_BY, "device_op_id", t=-pl.col("start_ns")),
+        "t",
+        _BY,
+        ties=["device_op_id"],
+    )
+    before = find_latest(found, "start_ns", ops, "end_ns", _BY, ties=["device_op_id"])
+    firsts = ops.sort("start_ns", "device_op_id").unique([*_BY, "name"], keep="first")
+    is_first = ops.get_column("device_op_id").is_in(firsts.get_column("device_op_id").implode())
+    ending = ops.select("launch_id", after_id="device_op_id", after="name").with_columns(
+        is_first=is_first & (ops.get_column("kind") == "kernel")
+    )
+    return found.hstack(take_rows(ending, after)).hstack(
+        take_rows(ops.select(before_id="device_op_id", launch_before="launch_id"), before)
+    )
+
+
+def _cut_at_launch(found: pl.DataFrame, latency_ns: int) -> pl.DataFrame:
+    """Gaps with `host_end_ns`, up to which the host is late, and what lies behind the call."""
+    # Twice the usual latency: half of all launches take longer than the median.
+    usual = 2 * latency_ns
+    start, end, call, back = (pl.col(c) for c in ("start_ns", "end_ns", "call_ns", "call_end_ns"))
+    launched = pl.max_horizontal(start, call)  # from here on the operation is launched
+    returned = pl.max_horizontal(launched, pl.min_horizontal(back, end))
+    found = found.with_columns(
+        in_graph=(pl.col("launch_id") == pl.col("launch_before")).fill_null(value=False),
+        is_late=(call >= start).fill_null(value=False),
+        in_call_ns=returned - launched,
+        after_ns=end - returned,
+    )
+    known = pl.col("launch_id").is_not_null() & ~pl.col("in_graph")
+    slow = (known & (pl.col("in_call_ns") > usual)).fill_null(value=False)
+    waits = (known & (pl.col("after_ns") > usual)).fill_null(value=False)
+    late = known & pl.col("is_late")
+    whole = end - start
+    return found.with_columns(
+        slow=slow,
+        # What a launch usually takes belongs to what comes before it.
+        slow_ns=pl.when(slow)
+        .then(pl.when(waits).then("in_call_ns").otherwise(end - launched))
+        .otherwise(0),
+        queued_ns=pl.when(~known)
+        .then(whole)
+        .when(late | slow)
+        .then(pl.when(waits).then("after_ns").otherwise(0))
+        .otherwise(whole),
+        on_its_way=~waits & (back > start),
+        host_end_ns=pl.when(~late)
+        .then(start)
+        .when(slow)
+        .then(launched)
+        .when(waits)
+        .then(returned)
+        .otherwise(end),
+    ).drop("in_call_ns", "after_ns")
+
+
+def _measure_host_causes(found: pl.DataFrame, ranges: pl.DataFrame, names: Texts) -> pl.DataFrame:
+    """Gaps with the ns that went to each host cause, and what the thread was in meanwhile."""
+    is_api = ranges.select(_IN_API).to_series()
+    is_cost = ranges.get_column("layer") == "overhead"
+    loads = loads_code(names) & (is_api | is_cost)
+    waiting = may_wait(names) & is_api
+    held = _is_open_at_start(found, ranges, waiting)
+    kinds = {
+        "compiling": is_compiler(names),
+        "code_loading": loads,
+        "data_loading": names.match(LOADING) & ~is_api,
+        "allocation": allocates(names) & (is_api | is_cost),
+        # A copy's call waits if the device ran dry in it; its name alone does not say so.
+        "host_sync": (waiting & names.match("Synchronize")) | held,
+    }
+    overhead = ranges.filter(~is_own_cost(names) & is_cost)
+    measured = {"profiler_overhead": _measure_between(found, overhead, ["rank"])}
+    inside = {"profiler_overhead": _find_last(found, overhead, ["rank"])}
+    known = ranges.clear()
+    covered = pl.repeat(0, found.height, dtype=pl.Int64, eager=True)
+    for cause, mask in kinds.items():
+        mine = ranges.filter(mask)
+        if mine.height:
+            # Ranges of several kinds lie inside each other: only what a kind adds is its own.
+            known = mine if known.is_empty() else pl.concat([known, mine])
+            now = _measure_between(found, known, _THREAD)
+            measured[cause], covered = now - covered, now
+        else:
+            measured[cause] = covered * 0
+        inside[cause] = _find_last(found, mine, _THREAD)
+    found = found.with_columns(pl.Series(f"{c}_ns", v) for c, v in measured.items())
+    # The profiler's own time may overlap with the thread's: what is left is shared out in order.
+    left = pl.col("host_end_ns") - pl.col("start_ns")
+    for cause in measured:
+        name = f"{cause}_ns"
+        found = found.with_columns(pl.min_horizontal(name, left).alias(name))
+        left = left - pl.col(name)
+    found = found.with_columns(host_late_ns=left)
+    found = _give_pace_away(found, list(measured))
+    # The first launch of a kernel loads its code, where the driver loads lazily.
+    loading = _measure_between(found, ranges.filter(loads), _THREAD, "host_end_ns", "end_ns")
+    loaded = pl.col("is_first") | (pl.lit(loading) > 0)
+    found = found.with_columns(
+        pl.col("code_loading_ns") + pl.when(loaded).then("slow_ns").otherwise(0),
+        slow_launch_ns=pl.when(loaded).then(0).otherwise("slow_ns"),
+    )
+    free = _find_end_before(found, known)
+    return found.with_columns(
+        *(op.alias(f"{cause}_op") for cause, op in inside.items()),
+        host_late_op=_find_open(found.with_columns(free_ns=free), ranges, "free_ns", "host_end_ns"),
+        queued_op=_find_open(
+            found.with_columns(since_ns=pl.col("end_ns") - pl.col("queued_ns")),
+            ranges,
+            "since_ns",
+            "end_ns",
+        ),
+    )
+
+
+def _is_open_at_start(found: pl.DataFrame, ranges: pl.DataFrame, waiting: pl.Series) -> pl.Series:
+    """Which calls that may wait were under way on a launching thread when its device ran dry."""
+    calls = ranges.filter(waiting).with_columns(parent_id=pl.lit(None, pl.Int64))
+    open_ = find_open_range(calls, found, "start_ns").drop_nulls()
+    return waiting & ranges.get_column("host_op_id").is_in(open_.implode())
+
+
+def _give_pace_away(found: pl.DataFrame, causes: list[str]) -> pl.DataFrame:
+    """Gaps in which getting the next launch ready goes to what held the thread before.
+
+    A wait held it however short its end is; of other things only what took as long as the rest.
+    """
+    columns = [f"{c}_ns" for c in causes]
+    largest = pl.max_horizontal(columns)
+    held = (pl.col("host_sync_ns") == largest) | (largest >= pl.col("host_late_ns"))
+    found = found.with_columns(
+        given=pl.when((pl.col("host_late_ns") <= PACE_NS) & (largest > 0) & held)
+        .then("host_late_ns")
+        .otherwise(0),
+        to=pl.concat_list(columns).list.arg_max(),
+    )
+    return found.with_columns(
+        *(
+            pl.col(name) + pl.when(pl.col("to") == i).then("given").otherwise(0)
+            for i, name in enumerate(columns)
+        ),
+        host_late_ns=pl.col("host_late_ns") - pl.col("given"),
+    ).drop("given", "to")
+
+
+def _measure_between(
+    found: pl.DataFrame,
+    ranges: pl.DataFrame,
+    by: list[str],
+    since: str = "start_ns",
+    until: str = "host_end_ns",
+) -> pl.Series:
+    """How much of the time between two moments of each gap lies in the ranges of its thread."""
+    return measure_cover_until(found, until, ranges, by) - measure_cover_until(
+        found, since, ranges, by
+    )
+
+
+def _find_last(found: pl.DataFrame, ranges: pl.DataFrame, by: list[str]) -> pl.Series:
+    """The range that had begun last when each gap's launch was due."""
+    last = find_latest(found, "end_ns", ranges, "start_ns", by)
+    return ranges.get_column("host_op_id").gather(last)
+
+
+def _find_end_before(found: pl.DataFrame, ranges: pl.DataFrame) -> pl.Series:
+    """When the thread came back from the last of the ranges before its launch, or the gap began."""
+    last = find_latest(found, "host_end_ns", ranges, "end_ns", _THREAD)
+    end = ranges.get_column("end_ns").gather(last)
+    return found.select(
+        pl.max_horizontal("start_ns", end).fill_null(pl.col("start_ns"))
+    ).to_series()
+
+
+def _find_open(found: pl.DataFrame, ranges: pl.DataFrame, since: str, until: str) -> pl.Series:
+    """The innermost range in the middle of the time between two moments, where there is any."""
+    asked = (found.get_column(since) < found.get_column(until)) & (
+        found.get_column("launch_id").is_not_null()
+    )
+    middle = found.filter(asked).select(*_THREAD, middle=(pl.col(since) + pl.col(until)) // 2)
+    return pl.repeat(None, found.height, dtype=pl.Int64, eager=True).scatter(
+        asked.arg_true(), find_open_range(ranges, middle, "middle")
+    )
+
+
+def _is_told_to_wait(
+    found: pl.DataFrame, ops: pl.DataFrame, host: pl.DataFrame, waits: pl.DataFrame
+) -> pl.Series:
+    """Whether the stream of the gap's last operation was told to wait for an event before it.
+
+    The recording seldom says which stream a wait is for, so a wait counts for the first launch
+    that follows it on the same thread.
+    """
+    if waits.is_empty():
+        return pl.repeat(value=False, n=found.height, eager=True)
+    launched = find_rows(host.get_column("host_op_id"), ops.get_column("launch_id")).unique()
+    columns = [*_THREAD, "host_op_id", "start_ns"]
+    launches = take_rows(host.select(columns), launched.drop_nulls())
+    events = pl.concat(
+        [
+            waits.select(*columns).with_columns(launches=pl.lit(value=False)),
+            launches.with_columns(launches=pl.lit(value=True)),
+        ]
+    )
+    # Of a wait and a launch at one moment the wait was the first.
+    events = events.sort(*_THREAD, "start_ns", "launches", maintain_order=True)
+    same = pl.all_horizontal(pl.col(c).eq_missing(pl.col(c).shift(1)) for c in _THREAD)
+    after_wait = events.filter(
+        "launches", same & ~pl.col("launches").shift(1, fill_value=True)
+    ).get_column("host_op_id")
+    return found.get_column("launch_id").is_in(after_wait.implode()).fill_null(value=False)
