@@ -3,7 +3,7 @@
 VENV := .venv
 PY := $(VENV)/bin/python
 
-.PHONY: demo test sweep check coverage docs examples native bench fuzz gpu-check clean help
+.PHONY: demo test sweep check coverage docs examples native diagnosis bench fuzz gpu-check clean help
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -32,6 +32,9 @@ examples: $(VENV)/.tests ## write the simulated example recordings anew
 
 native: $(VENV)/.runtime ## build the compiled reader anew
 	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+
+diagnosis: $(VENV)/.tests ## the first finding on the corpus against independent verdicts
+	@$(PY) scripts/diagnose_cases.py
 
 bench: $(VENV)/.runtime ## reading speed and memory against a floor and a peer (benchmarks/README.md)
 	@$(PY) benchmarks/kineto_import.py

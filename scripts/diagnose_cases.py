@@ -46,15 +46,13 @@ def load_cases() -> list[dict[str, Any]]:
 
 
 def name_answer(found: list[Finding]) -> str:
-    """What a person reads first: the first finding above a note, else a remark, else silence."""
-    said = [f for f in found if not f.abstained]
-    loud = [f for f in said if f.severity != "info"]
-    first = next(iter([*loud, *said]), None)
+    """What a person reads first: a finding, a remark (in brackets), or silence."""
+    first = next((f for f in found if not f.abstained), None)
     if first is None:
         return "silence"
     # One rule has a finding for each cause, named in its title.
     name = first.title if first.title.startswith(f"{first.rule}:") else first.rule
-    return name if loud else f"({name})"
+    return f"({name})" if first.severity == "info" else name
 
 
 def grade_answer(case: dict[str, Any], answer: str, says: dict[str, list[str]]) -> str:

@@ -17,8 +17,9 @@ def finding(rule: str, gain: int | None, severity: str = "warning", **more) -> F
     return Finding(rule, rule, severity, "said", gain_ns=gain, confidence="high", **more)
 
 
-def ranked(found: list[Finding], gate: pl.DataFrame) -> list[Finding]:
-    return rank_findings(found, [module.RULE for _, module in registry.load_members("rules")], gate)
+def ranked(found: list[Finding], gate: pl.DataFrame, operations: int = 1_000) -> list[Finding]:
+    rules = [module.RULE for _, module in registry.load_members("rules")]
+    return rank_findings(found, rules, gate, operations=operations, window_ns=1_000)
 
 
 def test_largest_gain_first_notes_and_abstentions_last():
@@ -60,3 +61,17 @@ def test_what_a_late_rank_is_late_with_is_merged_into_it():
     assert merged.fix == "on these ranks: log less"
     assert any("host-late there" in line for line in merged.evidence)
     assert len(ranked([late, other], QUIET)) == 2
+
+
+def test_what_the_run_is_bound_by_comes_first_unless_something_gains_much():
+    busy = finding("device-busy", 0, severity="info", states_limit=True)
+    small, large = finding("host-late", 99), finding("host-late", 100)
+    assert ranked([small, busy], QUIET)[0] is busy
+    assert ranked([large, busy], QUIET)[0] is large
+
+
+def test_a_handful_of_operations_shows_no_pattern():
+    (found,) = ranked([finding("launch-bound", 500)], QUIET, operations=9)
+    assert found.severity == "info"
+    (found,) = ranked([finding("launch-bound", 500)], QUIET, operations=10)
+    assert found.severity == "warning"

@@ -132,9 +132,11 @@ class Rule:
 class Finding:
     """One problem, with its cost and what to do about it, or the reason why it was not judged.
 
-    `cost_ns` is device time lost to it over all devices of `where`; `gain_ns` is the most that
-    the window of the slowest device can shrink if the problem is gone: the run replayed without
-    it where `method` says so. Gains of several findings overlap and must not be added.
+    `cost_ns` is what all devices of `where` lose to it with everything that follows from it;
+    `gain_ns` is the most that the window of the slowest device can shrink if the problem is gone:
+    the run replayed without it where `method` says so. It is never more than the cost. Gains of
+    several findings overlap and must not be added. What `states_limit` is no problem but what the
+    run as a whole is bound by: it comes first, unless something gains much.
     `where` may hold ranks, device_id, stream_id, op, kernel, source, time_ranges ([start, end] in
     ns); `rows` are evidence by id.
     """
@@ -157,4 +159,5 @@ class Finding:
     method: str | None = None  # how gain_ns was found
     rows: tuple[dict[str, Any], ...] = ()  # evidence to look up: ids, times, sizes
     sources: tuple[str, ...] = ()  # where the threshold and the advice come from
+    states_limit: bool = False
     limits: tuple[str, ...] = ()  # what lowered the confidence, from the data-quality gate

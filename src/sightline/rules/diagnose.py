@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sightline import registry
+from sightline.algebra.scalars import find_largest
 from sightline.errors import MissingDataError
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
@@ -40,7 +41,14 @@ def diagnose_run(run: Run, own: Sequence[OwnRule] = (), *, vendor: bool = False)
 
         found += check(run, own)
     rules = [module.RULE for module in asked]
-    return rank_findings(found, rules, run.ask("quality_gate"))
+    operations = run.rows("device_ops")
+    return rank_findings(
+        found,
+        rules,
+        run.ask("quality_gate"),
+        operations=operations,
+        window_ns=find_largest(run.ask("breakdown"), "window_ns") if operations else 0,
+    )
 
 
 def _check(run: Run, module: Any) -> list[Finding]:

@@ -75,7 +75,8 @@ def make_finding(
     The severity follows the gain, not the cost: what shortens nothing when it is gone is a note.
     Only what costs over CRITICAL_PCT stays a warning: something else limits as much behind it.
     """
-    pct = 100 * loss.cost_ns / sum_windows(run)
+    windows = sum_windows(run)
+    pct = 100 * loss.cost_ns / windows
     gain_ns, method = loss.bound_ns, "bound from the timeline: the lost time of the slowest device"
     lines = list(evidence.lines)
     if loss.change is not None:
@@ -88,6 +89,9 @@ def make_finding(
             )
     longest = find_largest(run.ask("breakdown"), "window_ns")
     share = 100 * gain_ns / max(longest, 1)
+    # What its end gains was lost to it, though not all of that lies where the problem is seen.
+    cost_ns = min(max(loss.cost_ns, gain_ns), windows)
+    pct = 100 * cost_ns / windows
     return Finding(
         rule=rule.name,
         title=title or rule.name,
@@ -95,8 +99,8 @@ def make_finding(
         if share < NOTABLE_PCT and pct >= CRITICAL_PCT
         else grade_severity(share),
         summary=summary,
-        cost_ns=loss.cost_ns,
-        cost_pct=min(pct, 100.0),
+        cost_ns=cost_ns,
+        cost_pct=pct,
         gain_ns=gain_ns,
         confidence=confidence,
         evidence=tuple(lines),

@@ -11,23 +11,41 @@ from sightline import registry
 from sightline.model.declare import Finding, Rule
 from sightline.registry import OF_WINDOW
 
+# Nothing gains much below so much of the window: what the run as a whole is bound by comes first.
+# XProf's overview calls a program input-bound from 10 % of the step on.
+MAJOR_PCT = 10.0
+# A recording of fewer operations shows no pattern (ours: one training step launches hundreds).
+_LEAST_OPS = 10
 _LOWER = {"high": "medium", "medium": "low", "low": "low"}
 
 
 def rank_findings(
-    found: Iterable[Finding], rules: Iterable[Rule], gate: pl.DataFrame
+    found: Iterable[Finding],
+    rules: Iterable[Rule],
+    gate: pl.DataFrame,
+    *,
+    operations: int,
+    window_ns: int,
 ) -> list[Finding]:
     """Merged, graded by the data-quality gate, the largest gain first, abstentions last.
+
+    `operations` and `window_ns` say how much was recorded: the device operations, and the longest
+    window. Of a handful of operations nothing is more than a note.
 
     Gains of the program's window come before those of profiled kernels, which a kernel profiler
     runs one by one, with other clocks: the two are no measure for each other.
     """
     declared = {rule.name: rule for rule in rules}
     graded = [_grade(f, gate) for f in _merge_lateness(list(found), declared)]
+    if 0 < operations < _LEAST_OPS:
+        graded = [f if f.abstained else replace(f, severity="info") for f in graded]
+    loud = [f.gain_ns or 0 for f in graded if f.severity != "info"]
+    bound = 100 * max(loud, default=0) < MAJOR_PCT * max(window_ns, 1)
     return sorted(
         graded,
         key=lambda f: (
             f.abstained,
+            not (bound and f.states_limit),
             f.severity == "info",
             share_of(f.rule) != OF_WINDOW,
             -(f.gain_ns or 0),

@@ -43,13 +43,27 @@ def find_usual_interval(nodes: pl.DataFrame) -> int:
     return int(value) if isinstance(value, int | float) else 0
 
 
+def measure_long_thinking(run: Run, nodes: pl.DataFrame, gaps: pl.DataFrame) -> pl.Series:
+    """How much longer than usual the time before each call is, beside these gaps, ns.
+
+    What the thread compiled or loaded meanwhile is not counted: that is another problem's.
+    """
+    beside = measure_in_ranges(nodes, gaps, ["rank", "device_id"]) > 0
+    other = measure_in_ranges(nodes, list_compiler_ranges(run), _THREAD)
+    other += measure_loading(nodes, run.table("host_ops"))
+    long = nodes.get_column("prev_lag_ns").fill_null(0) - find_usual_interval(nodes) - other
+    return long.clip(lower_bound=0) * beside.cast(pl.Int64)
+
+
 # Compilers as recordings name them: torch._dynamo.utils.dynamo_timed wraps each phase in a range
 # "NAME (dynamo_timed)"; Python stacks name the two entry points; "CompileId" is newer PyTorch's
 # range around one compilation; NVRTC's call; Triton's compile as a Python function; nvFuser's NVTX
-# range; and CUPTI's records of the driver's JIT, as Nsight Systems and Kineto name them.
+# ranges; and CUPTI's records of the driver's JIT, as Nsight Systems and Kineto name them. Of
+# Inductor only functions that compile count: compiled code runs below a frame of the same file.
 _COMPILING = (
-    r"\(dynamo_timed\)|^CompileId|torch/_dynamo/convert_frame\.py|torch/_inductor/compile_fx\.py"
-    r"|^nvrtcCompileProgram|^FusionKernelRuntime::compileFusion"
+    r"\(dynamo_timed\)|^CompileId|torch/_dynamo/convert_frame\.py"
+    r"|torch/_inductor/compile_fx\.py\(\d+\): \w*(?:compile|codegen)"
+    r"|^nvrtcCompileProgram|(?i:nvrtc::compile)|^FusionKernelRuntime::compileFusion"
     r"|triton/compiler/compiler\.py\(\d+\): compile"
     r"|^(?i:driver (?:jit )?compiler)"
 )
@@ -78,6 +92,27 @@ def remove_compilation(
     beside = measure_in_ranges(nodes, gaps, ["rank", "device_id"]) > 0
     thought = measure_in_ranges(nodes, ranges, _THREAD) * beside.cast(pl.Int64)
     return shorten_thinking(free_calls(nodes, calls(Texts(nodes.get_column("name")))), thought)
+
+
+def shorten_first_launches(nodes: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFrame:
+    """The nodes where the launches that end these gaps take no longer than a launch usually does.
+
+    Of a call that returned, the time over the median of all calls that launch is cut; of its
+    operation, what came on top of a usual launch.
+    """
+    ending = nodes.get_column("ref_id").is_in(gaps.get_column("after_id").implode())
+    ops = nodes.filter(ending & ~nodes.get_column("kind").is_in(["call", "finish"]))
+    slow = nodes.get_column("node").is_in(ops.get_column("launch").drop_nulls().implode())
+    launching = nodes.get_column("launch").drop_nulls().unique()
+    length = pl.col("end_ns") - pl.col("start_ns")
+    usual = int(nodes[launching].select(length.median()).item() or 0) if launching.len() else 0
+    first = nodes.get_column("node").is_in(ops.get_column("node").implode())
+    return nodes.with_columns(
+        end_ns=pl.when(pl.lit(slow))
+        .then(pl.col("start_ns") + pl.min_horizontal(length, pl.lit(usual)))
+        .otherwise("end_ns"),
+        residual_ns=pl.when(pl.lit(first)).then(0).otherwise("residual_ns"),
+    )
 
 
 def list_ranges(run: Run) -> tuple[pl.DataFrame, Texts]:

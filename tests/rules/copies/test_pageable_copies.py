@@ -55,7 +55,7 @@ def test_the_call_that_blocks_leaves_a_gap(tmp_path: Path) -> None:
             launched(330, kernel("b", 340, 100)),
         ],
     )
-    assert_speaks(run, RULE, cost_ns=220_000, gain_ns=229_000, evidence=["200.0 µs"], fix="pin")
+    assert_speaks(run, RULE, cost_ns=229_000, gain_ns=229_000, evidence=["200.0 µs"], fix="pin")
 
 
 def test_pinned_memory(tmp_path: Path) -> None:

@@ -13,13 +13,14 @@ from support.traces import call, kernel, launched, opened
 
 BEFORE = launched(-20, kernel("before", 0, 100))
 AFTER = kernel("after", 1_000, 50)
+AGAIN = kernel("before", 1_000, 50)  # a first launch would load its code
 
 
 @pytest.mark.parametrize(
     ("cause", "after", "fix", "confidence"),
     [
-        ("unknown", [AFTER], "record CPU activity", "low"),
-        ("launch_latency", launched(40, AFTER, dur=958), "CUDA graphs", "medium"),
+        ("slow_launch", launched(40, AGAIN, dur=958), "before the loop", "medium"),
+        ("not_started", launched(20, AFTER, dur=4), "a driver lock", "medium"),
         (
             "dependency_wait",
             [call("cudaStreamWaitEvent", 10, 2), *launched(20, AFTER, dur=4)],
@@ -44,6 +45,12 @@ def test_900_idle_microseconds(
         title=f"gpu-idle: {cause.replace('_', ' ')}",
     )
     assert found.where["time_ranges"] == [[100_000, 1_000_000]]
+
+
+def test_what_was_not_recorded_is_a_note(tmp_path: Path) -> None:
+    (found,) = answers(opened(tmp_path, [*BEFORE, AFTER]), "gpu-idle")
+    assert (found.title, found.severity, found.confidence) == ("gpu-idle: unknown", "info", "low")
+    assert "record CPU activity" in found.fix
 
 
 @pytest.mark.parametrize(
@@ -83,7 +90,7 @@ def test_up_to_15_percent_of_the_window(tmp_path: Path) -> None:
         gain_ns=151_000,
         evidence=["151.0 µs in all"],
         fix="record CPU activity",
-        severity="warning",
+        severity="info",
     )
 
 

@@ -64,7 +64,7 @@ def test_a_pause_that_the_device_does_not_feel_stays(tmp_path: Path) -> None:
     assert_speaks(
         run,
         "host-late",
-        cost_ns=800_000,
+        cost_ns=880_000,
         gain_ns=880_000,
         evidence=["800.0 µs in all"],
         fix="host_op",

@@ -37,16 +37,7 @@ WAITED = 11 + 98 * MS  # 99 calls
 
 def test_one_stream_loses_nothing(tmp_path: Path) -> None:
     """98 of 1,100 ms are waited for: it is the device that limits."""
-    found = assert_speaks(
-        burst(tmp_path),
-        "queue-full",
-        cost_ns=0,
-        gain_ns=0,
-        evidence=["8.9 %"],
-        fix="CUDA graph",
-        severity="info",
-    )
-    assert "99 launch calls" in found.summary
+    assert_silent(burst(tmp_path), "queue-full")
 
 
 def test_another_stream_gets_its_work_late(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A device has nothing to do while processes share another, or one of several is used.
+"""A device has nothing to do while processes share another.
 
 Symptom
     All processes on GPU 0, and GPU 1 empty.
@@ -10,9 +10,9 @@ Evidence
     In one recording of one machine: operations of several processes on one device at the same time,
     while a device that the recording lists has none. The gain is a bound from the timeline: the
     time in which processes ran at once on the device, less its share if they were spread. Where one
-    process uses one device of several, it is a remark: whether the program could use more is not in
-    a recording. Ranks in recordings of their own may be on other machines, and number their devices
-    each for itself: then the rule abstains where it looks so.
+    process uses one device of several, the rule is silent: whether the program could use more is
+    not in a recording. Ranks in recordings of their own may be on other machines, and number their
+    devices each for itself: then the rule abstains where it looks so.
 
 Threshold
     Over 5 % of the window (TraceLens agent, 2026-08).
@@ -64,27 +64,6 @@ def check(run: Run) -> Iterator[Finding]:
     idle = _name_devices(empty)
     if pct >= NOTABLE_PCT:
         yield _make_finding(run, shared, round(lost), pct, idle)
-    elif not run.rows("collectives") and _list_alone(run):
-        yield make_finding(
-            run,
-            RULE,
-            f"{_name_devices(empty).capitalize()} without any work; the program uses "
-            f"{_name_devices(ops)}.",
-            Loss(cost_ns=0, bound_ns=0),
-            Evidence(
-                [
-                    f"{format_count(empty.height)} of {format_count(known.height)} devices that "
-                    "the recording lists have no operation"
-                ],
-                where={"devices": empty.get_column("device_id").sort().to_list()},
-            ),
-            Advice(
-                fix="spread the work over the devices (torchrun --nproc-per-node), or leave it",
-                verify="sightline stats breakdown AFTER: a row for each device",
-                cause="the recording shows that it is unused, not whether the program could use it",
-            ),
-            confidence="low",
-        )
 
 
 def _make_finding(run: Run, shared: pl.DataFrame, lost: int, pct: float, idle: str) -> Finding:
@@ -163,8 +142,3 @@ def _name_devices(rows: pl.DataFrame) -> str:
     if len(numbers) > 2 and numbers[-1] - numbers[0] == len(numbers) - 1:
         return f"devices {numbers[0]} to {numbers[-1]}"
     return f"devices {', '.join(map(str, numbers))}"
-
-
-def _list_alone(run: Run) -> bool:
-    """Whether the recording says that it is all of the job: other ranks have their own."""
-    return run.table("recordings").get_column("world_size").max() == 1

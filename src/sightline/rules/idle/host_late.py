@@ -39,7 +39,7 @@ from sightline.model.run import Run
 from sightline.rules.finding import Advice, Evidence, Loss, make_finding
 from sightline.rules.gaps import claim_gaps
 from sightline.timeline import causes
-from sightline.timeline.host_ranges import find_usual_interval, measure_in_ranges
+from sightline.timeline.host_ranges import measure_long_thinking
 from sightline.timeline.replay import shorten_thinking
 from sightline.units import format_pct
 
@@ -53,15 +53,7 @@ def check(run: Run) -> Iterator[Finding]:
         return
 
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
-        usual = find_usual_interval(nodes)
-        beside = measure_in_ranges(nodes, mine.gaps, ["rank", "device_id"]) > 0
-        long = nodes.get_column("prev_lag_ns") > usual
-        cut = pl.select(
-            pl.when(beside & long.fill_null(value=False))
-            .then(nodes.get_column("prev_lag_ns") - usual)
-            .otherwise(0)
-        ).to_series()
-        return shorten_thinking(nodes, cut)
+        return shorten_thinking(nodes, measure_long_thinking(run, nodes, mine.gaps))
 
     yield make_finding(
         run,

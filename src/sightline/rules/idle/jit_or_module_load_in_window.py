@@ -36,7 +36,11 @@ from sightline.rules.finding import Advice, Evidence, Loss, make_finding
 from sightline.rules.gaps import claim_gaps
 from sightline.timeline import causes
 from sightline.timeline.api_calls import loads_code
-from sightline.timeline.host_ranges import list_compiler_ranges, remove_compilation
+from sightline.timeline.host_ranges import (
+    list_compiler_ranges,
+    remove_compilation,
+    shorten_first_launches,
+)
 from sightline.units import format_pct
 
 RULE = Rule(
@@ -62,7 +66,9 @@ def check(run: Run) -> Iterator[Finding]:
         Loss(
             cost_ns=mine.cost_ns,
             bound_ns=mine.worst_ns,
-            change=lambda nodes: remove_compilation(nodes, ranges, mine.gaps, loads_code),
+            change=lambda nodes: shorten_first_launches(
+                remove_compilation(nodes, ranges, mine.gaps, loads_code), mine.gaps
+            ),
         ),
         Evidence(mine.evidence, rows=mine.rows, where=mine.where("code_loading")),
         Advice(

@@ -66,6 +66,8 @@ def check(run: Run) -> Iterator[Finding]:
         return remove_waits(nodes, _list_full(nodes))
 
     gained = replayed(run, without).ns
+    if not gained:  # the device limits, and nothing is lost by it
+        return
     some = f"{format_count(blocked.height)} launch calls, {format_ns(waited)} in all"
     buffers = run.scan("host_ops").filter(
         pl.col("layer") == "overhead",
@@ -75,12 +77,8 @@ def check(run: Run) -> Iterator[Finding]:
     found = make_finding(
         run,
         RULE,
-        f"Launch calls wait for room in a full queue ({some}); "
-        + (
-            f"work of other streams or devices is launched up to {format_ns(gained)} late for it."
-            if gained
-            else "the device limits, and nothing is lost by it."
-        ),
+        f"Launch calls wait for room in a full queue ({some}); work of other streams or devices is "
+        f"launched up to {format_ns(gained)} late for it.",
         Loss(cost_ns=gained, bound_ns=gained),
         Evidence(
             [

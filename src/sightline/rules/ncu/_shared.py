@@ -20,6 +20,9 @@ from sightline.roofline.facts import Facts, load_facts
 from sightline.roofline.placement import MEMORY_PCT, SM_PCT
 from sightline.units import format_count, format_ns, format_pct
 
+# Nsight Compute's Speed of Light: above 80 % of a unit's peak, the kernel is at that unit's limit,
+# and only work that another unit does instead makes it faster.
+LIMIT_PCT = 80.0
 # A finding that costs less of all profiled time than this is a note. Ours: below it, noise of
 # the measurement (a few per cent between runs with locked clocks) is as large as the gain.
 NOTE_PCT = 5.0
@@ -46,6 +49,11 @@ class Case:
         """The higher of the two throughputs, % of peak."""
         found = [v for v in (self.get(SM_PCT), self.get(MEMORY_PCT)) if v is not None]
         return max(found) if found else None
+
+    @property
+    def at_limit(self) -> bool:
+        """Whether one of the two is as busy as it gets."""
+        return self.light is not None and self.light >= LIMIT_PCT
 
     @property
     def headroom(self) -> float:
@@ -113,8 +121,14 @@ def make_findings(
     summary: Callable[[Hit], str],
     fix: Callable[[Hit], str] | str,
     verify: str,
+    *,
+    about_limit: bool = False,
 ) -> Iterator[Finding]:
-    """One finding per kernel name and subject: what it costs over all its executions."""
+    """One finding per kernel name and subject: what it costs over all its executions.
+
+    Of a kernel at its limit all is a note but what is `about_limit`. That leads, if it gains
+    nothing and the kernel takes most of the profiled time: it says what the run is bound by.
+    """
     total = sum(c.time_ns for c in every) or 1.0
     groups: dict[tuple[str, str], list[Hit]] = {}
     for hit in hits:
@@ -131,12 +145,13 @@ def make_findings(
                 f" = {format_pct(worst.local_pct)} × {format_pct(worst.weight_pct)} that this is "
                 "worth to it"
             )
+        may_gain = about_limit or not worst.case.at_limit
         said = summary(worst)
         said = said[:1].upper() + said[1:]
         yield Finding(
             rule=rule.name,
             title=f"{rule.title}: {_clip_name(shorten_name(name))}",
-            severity="warning" if pct >= NOTE_PCT else "info",
+            severity="warning" if pct >= NOTE_PCT and may_gain else "info",
             summary=said,
             cost_ns=round(gain),
             cost_pct=pct,
@@ -157,6 +172,9 @@ def make_findings(
             },
             fix=fix if isinstance(fix, str) else fix(worst),
             verify=verify,
+            states_limit=about_limit
+            and not gain
+            and 2 * sum(h.case.time_ns for h in group) > total,
         )
 
 

@@ -33,11 +33,10 @@ from collections.abc import Iterator
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.ncu._shared import Hit, load_cases, make_findings
+from sightline.rules.ncu._shared import LIMIT_PCT, Hit, load_cases, make_findings
 from sightline.units import format_pct
 
 RULE = Rule("ncu-memory-limit", "The device memory is the limit")
-LIMIT_PCT = 80.0
 _DRAM = (
     "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
     "dram__throughput.avg.pct_of_peak_sustained_elapsed",
@@ -61,4 +60,5 @@ def check(run: Run) -> Iterator[Finding]:
         "move less data: fuse it with its neighbours, keep what is read again on the chip, store "
         "in a narrower type",
         "sightline stats memory_hierarchy AFTER: fewer bytes of device memory",
+        about_limit=True,
     )

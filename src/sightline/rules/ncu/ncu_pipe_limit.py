@@ -35,10 +35,9 @@ from collections.abc import Iterator
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.ncu._shared import Case, Hit, load_cases, make_findings
+from sightline.rules.ncu._shared import LIMIT_PCT, Case, Hit, load_cases, make_findings
 
 RULE = Rule("ncu-pipe-limit", "One pipe is the limit")
-LIMIT_PCT = 80.0
 
 _CYCLES = ("alu", "fma", "fmaheavy", "fmalite", "fp64", "fp16", "tensor", "shared")
 _ISSUED = ("lsu", "xu", "tex", "adu", "cbu", "uniform", "ipa")
@@ -71,6 +70,7 @@ def check(run: Run) -> Iterator[Finding]:
         lambda h: f"{h.evidence}.",
         lambda h: _FIX.get(h.subject.removesuffix("heavy"), _OTHERS),
         "sightline stats instruction_mix AFTER: fewer instructions of this pipe",
+        about_limit=True,
     )
 
 

@@ -72,6 +72,7 @@ def check(run: Run) -> Iterator[Finding]:
         lambda h: f"{h.evidence}.",
         "issue fewer instructions of this pipe: another precision, another formula, a table",
         "sightline stats instruction_mix AFTER: fewer instructions of this pipe",
+        about_limit=True,
     )
 
 

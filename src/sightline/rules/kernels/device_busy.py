@@ -1,0 +1,78 @@
+"""The device computes nearly all the time: only its kernels can make the program faster.
+
+Symptom
+    Hardly any idle time, and no copies or communication that compute does not hide.
+
+Why it hurts
+    It does not: this is how it should be. It says where to look next, which is not the host.
+
+Evidence
+    The share of the window in which a kernel computes, and the kernels that take most of it.
+
+Threshold
+    Compute over 80 % of the windows (ours: what is not compute then gains at most a quarter of the
+    compute time). It comes first unless a finding gains 10 % of the window or more.
+
+Fix
+    Profile the kernels named with Nsight Compute or rocprof-compute; fuse what only moves data; use
+    tensor cores and lower precision; do less.
+
+False positives
+    A kernel that spins while it waits (a grid barrier, a device-side queue) counts as compute.
+
+References
+    TraceLens and HolisticTraceAnalysis: breakdown of the window into compute, exposed
+    communication, copies and idle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from sightline.algebra.scalars import sum_column
+from sightline.model.declare import Finding, Rule
+from sightline.model.run import Run
+from sightline.rules.finding import MAX_ROWS
+from sightline.timeline.classes import is_communication
+from sightline.units import format_count, format_ns, format_pct
+
+RULE = Rule("device-busy", "The device computes nearly all the time")
+
+BUSY_PCT = 80.0
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """At most one finding over all devices."""
+    if not run.rows("device_ops"):
+        return
+    rows = run.ask("breakdown")
+    windows = max(sum_column(rows, "window_ns"), 1)
+    busy = 100 * sum_column(rows, "compute_ns") / windows
+    kernels = run.ask("kernels").filter(~is_communication(pl.col("name")))
+    if busy < BUSY_PCT or kernels.is_empty():
+        return
+    whole = max(sum_column(kernels, "total_ns"), 1)
+    top = kernels.group_by("name").agg(pl.col("instances", "total_ns").sum())
+    top = top.sort("total_ns", "name", descending=[True, False]).head(MAX_ROWS)
+    name, _, first_ns = top.row(0)
+    yield Finding(
+        rule=RULE.name,
+        title=RULE.name,
+        severity="info",
+        summary=(
+            f"The GPU computes {format_pct(busy)} of the window: only its kernels can make this "
+            f"faster. The largest takes {format_pct(100 * first_ns / whole)} of the kernel time."
+        ),
+        confidence="high",
+        evidence=tuple(
+            f"{format_pct(100 * ns / whole)}  {format_count(n)} × {name}, {format_ns(ns)}"
+            for name, n, ns in top.rows()
+        ),
+        where={"kernel": name, "busy_pct": busy},
+        fix="profile the largest kernels:  ncu --set full  (AMD: rocprof-compute profile), and "
+        "see below for those that need not run",
+        verify="sightline stats kernels AFTER",
+        states_limit=True,
+    )

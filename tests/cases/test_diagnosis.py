@@ -1,0 +1,67 @@
+"""The first finding on real recordings against verdicts that were reached without sightline."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections import Counter
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import yaml
+
+CASES = Path(__file__).parent
+SCRIPT = CASES.parents[1] / "scripts" / "diagnose_cases.py"
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("diagnose_cases", SCRIPT)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look themselves up
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_verdict_is_complete(script: ModuleType) -> None:
+    cases, says = script.load_cases(), yaml.safe_load((CASES / "causes.yaml").read_text())
+    assert len(cases) > 100
+    assert max(Counter(case["name"] for case in cases).values()) == 1
+    for case in cases:
+        words = {*case["first"], *(case.get("also") or []), *(case.get("wrong") or [])}
+        assert words <= says.keys() | {"jit-compile"}, case["name"]
+        low, high = case["cost_ns"]
+        assert case["verdict"] and case["figures"] and case["query"], case["name"]
+        assert 0 <= low <= high, case["name"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "grade"),
+    [
+        ("host-late", "right"),
+        ("(host-late)", "right"),
+        ("sync-in-step", "partly"),
+        ("tiny-kernels", "wrong"),
+        # To say nothing is no lie; a remark about something else is none either.
+        ("silence", "partly"),
+        ("(tiny-kernels)", "partly"),
+    ],
+)
+def test_grades(script: ModuleType, answer: str, grade: str) -> None:
+    case = {"first": ["host-work"], "also": ["host-sync"]}
+    says = {"host-work": ["host-late"], "host-sync": ["sync-in-step"]}
+    assert script.grade_answer(case, answer, says) == grade
+
+
+@pytest.mark.corpus
+def test_first_findings_on_the_corpus(script: ModuleType, corpus: Path) -> None:
+    """At least 95 % right, none wrong, of the recordings that can be read."""
+    says = yaml.safe_load((CASES / "causes.yaml").read_text())
+    judged = [script.judge_case(corpus, case, says) for case in script.load_cases()]
+    read = [j for j in judged if j.grade != script.UNREAD]
+    missed = [f"{j.grade} {j.case['name']}: {j.answer}" for j in read if j.grade != script.RIGHT]
+    assert len(read) >= 56
+    assert not [words for words in missed if words.startswith(script.WRONG)], missed
+    assert len(missed) <= 0.05 * len(read), missed
