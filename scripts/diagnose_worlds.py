@@ -17,16 +17,17 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import yaml
-from worlds import kineto, nsight
-from worlds.causes import CAUSES, MIXTURES
-from worlds.programs import NATIVE, PROGRAMS
-from worlds.truth import Case, judge, make_case
 
 import sightline
+from worlds import kineto, nsight
+from worlds.causes import CAUSES, MIXTURES
+from worlds.programs import NATIVE, PROGRAMS, TOGETHER
+from worlds.truth import Case, judge, make_case
 
 FORMATS = ("kineto-new", "nsys", "kineto-mid", "kineto-amd", "kineto-old", "nsys-plain")
 ANSWERS = Path(__file__).resolve().parents[1] / "tests/worlds/rules_for_causes.yaml"
@@ -43,6 +44,10 @@ class Answer:
     abstained: list[sightline.Finding] = field(default_factory=list)
     error: str = ""
 
+    def right(self, cause: str) -> list[str]:
+        """The rules that are a right answer to a cause in this format."""
+        return RIGHT[cause] + RIGHT["formats"].get(self.format, {}).get(cause, [])
+
     def names(self) -> list[str]:
         """The rules that spoke, first things first, each once."""
         return list(dict.fromkeys(f.rule for f in self.findings))
@@ -55,7 +60,7 @@ def write_case(case: Case, form: str, folder: Path) -> list[str]:
         python = case.seed % 2 == 0
         paths = kineto.write_run(case.run, folder, dialect, case.seed, python=python)
     else:
-        together = case.program in NATIVE
+        together = case.program in TOGETHER
         annotated = form == "nsys"
         paths = nsight.write_run(
             case.run, folder, case.seed, annotated=annotated, together=together
@@ -78,11 +83,13 @@ def ask(case: Case, form: str) -> Answer:
     return answer
 
 
-def formats_of(program: str, vendors: tuple[str, ...], wanted: list[str]) -> list[str]:
-    """The formats that can hold a program."""
-    if program in NATIVE:
-        return [f for f in wanted if f.startswith("nsys")]
-    return [f for f in wanted if "amd" in vendors or f != "kineto-amd"]
+def formats_of(program: str, causes: tuple[str, ...], wanted: list[str]) -> list[str]:
+    """The formats that can hold a program and show its causes."""
+    forms = [f for f in wanted if program not in NATIVE or f.startswith("nsys")]
+    for cause in (CAUSES[name] for name in causes):
+        forms = [f for f in forms if f in (cause.formats or FORMATS)]
+        forms = [f for f in forms if vendor_of(f) in cause.vendors]
+    return forms
 
 
 def vendor_of(form: str) -> str:
@@ -99,7 +106,9 @@ def single_cases(args: argparse.Namespace) -> Iterator[Answer]:
         for program in cause.programs:
             if args.program and program not in args.program:
                 continue
-            forms = formats_of(program, cause.vendors, args.formats)
+            forms = formats_of(program, (cause.name,), args.formats)
+            if not forms:
+                continue
             for seed in range(args.first_seed, args.first_seed + args.seeds):
                 chosen = forms if args.all_formats else [forms[turn % len(forms)]]
                 turn += 1
@@ -116,7 +125,7 @@ def healthy_cases(args: argparse.Namespace) -> Iterator[Answer]:
     for turn, program in enumerate(PROGRAMS):
         if args.program and program not in args.program:
             continue
-        forms = formats_of(program, ("nvidia", "amd"), args.formats)
+        forms = formats_of(program, (), args.formats)
         for seed in range(args.first_seed, args.first_seed + args.seeds):
             form = forms[(turn + seed) % len(forms)]
             yield ask(judge(program, {}, seed, vendor_of(form)), form)
@@ -127,7 +136,7 @@ def mixed_cases(args: argparse.Namespace) -> Iterator[Answer]:
     for turn, (program, *causes) in enumerate(MIXTURES):
         if args.program and program not in args.program:
             continue
-        forms = formats_of(program, CAUSES[causes[0]].vendors, args.formats)
+        forms = formats_of(program, tuple(causes), args.formats)
         for seed in range(args.first_seed, args.first_seed + args.seeds):
             form = forms[(turn + seed) % len(forms)]
             yield ask(make_case(program, tuple(causes), seed, vendor_of(form)), form)
@@ -157,14 +166,14 @@ def describe(answer: Answer) -> str:
         lines.append(
             f"    {place}. {finding.rule} [{finding.severity}] gain {gain}: {finding.summary[:170]}"
         )
-    wanted = {rule for cause in case.causes for rule in RIGHT[cause]}
+    wanted = {rule for cause in case.causes for rule in answer.right(cause)}
     for finding in answer.abstained:
         if finding.rule in wanted:
             lines.append(f"    abstains: {finding.rule}: {(finding.reason or '')[:120]}")
     return "\n".join(lines)
 
 
-RIGHT: dict[str, list[str]] = yaml.safe_load(ANSWERS.read_text()) if ANSWERS.exists() else {}
+RIGHT: dict[str, Any] = yaml.safe_load(ANSWERS.read_text()) if ANSWERS.exists() else {}
 
 
 def report_singles(answers: Iterator[Answer], show: bool) -> None:
@@ -178,11 +187,11 @@ def report_singles(answers: Iterator[Answer], show: bool) -> None:
             continue
         row[0] += 1
         names = answer.names()
-        right = bool(names) and names[0] in RIGHT[cause]
+        right = bool(names) and names[0] in answer.right(cause)
         near = right and is_near(answer.findings[0].gain_ns, answer.case.gains[cause])
         row[1] += right
         row[2] += near
-        row[3] += any(name in RIGHT[cause] for name in names[:2])
+        row[3] += any(name in answer.right(cause) for name in names[:2])
         if show and not (right and near):
             print(("MISS  " if not right else "GAIN  ") + describe(answer), flush=True)
     print(f"\n{'cause':24}{'cases':>7}{'first':>7}{'gain':>7}{'in two':>8}{'invalid':>9}")
@@ -214,9 +223,9 @@ def report_mixed(answers: Iterator[Answer], show: bool) -> None:
             continue
         count += 1
         names = answer.names()
-        found = all(any(n in RIGHT[c] for n in names[:2]) for c in case.causes)
+        found = all(any(n in answer.right(c) for n in names[:2]) for c in case.causes)
         both += found
-        first += bool(names) and names[0] in RIGHT[case.leading()]
+        first += bool(names) and names[0] in answer.right(case.leading())
         if show and not found:
             print("MIXED " + describe(answer), flush=True)
     print(f"\nmixtures: {count}, both in the first two: {both}, the larger first: {first}")

@@ -15,8 +15,10 @@ class Cause:
     instead: dict[str, float] = field(default_factory=dict)  # what stays when it is removed
     vendors: tuple[str, ...] = ("nvidia", "amd")
     severity: float = 1.0
+    formats: tuple[str, ...] = ()  # that can show it, where not all can
 
 
+_NSYS = ("nsys", "nsys-plain")
 _TRAINING = ("transformer", "resnet", "gnn", "recommender")
 
 CAUSES = {
@@ -122,7 +124,13 @@ CAUSES = {
             "every few steps the host computes something for long, as a garbage collection",
             ("transformer", "recommender", "decode"),
         ),
-        Cause("few-requests", "a server's device waits for requests", ("server",)),
+        Cause("few-requests", "a server's device waits for requests", ("server",), formats=_NSYS),
+        Cause(
+            "wrong-device",
+            "two processes share a device, another has none",
+            ("replicas",),
+            formats=_NSYS,
+        ),
     )
 }
 

@@ -98,8 +98,15 @@ class Device:
 class Machine:
     """Plays scripts; `play` gives what a profiler could have seen."""
 
-    def __init__(self, threads: list[Thread], clock: Clock | None = None):
+    def __init__(
+        self,
+        threads: list[Thread],
+        clock: Clock | None = None,
+        places: dict[int, int] | None = None,
+    ):
+        """`places` has the devices of ranks that do not run on the one of their own number."""
         self.threads = threads
+        self.places = places or {}
         self.clock = clock or (lambda rank, now: 1.0)
         self.heap: list[tuple[int, int, Callable[[int], None]]] = []
         self.count = 0
@@ -123,7 +130,8 @@ class Machine:
         self.externals: dict[int, int] = defaultdict(int)
         for thread in threads:
             record = self.records.setdefault(
-                thread.rank, RankRecord(thread.rank, 4_000 + 17 * thread.rank)
+                thread.rank,
+                RankRecord(thread.rank, 4_000 + 17 * thread.rank, self.place(thread.rank)),
             )
             if thread.recorded:
                 record.threads[thread.tid] = thread.name
@@ -144,6 +152,10 @@ class Machine:
         """Do something at `time` (ns)."""
         self.count += 1
         heapq.heappush(self.heap, (time, self.count, act))
+
+    def place(self, rank: int) -> int:
+        """The device that a rank uses."""
+        return self.places.get(rank, rank)
 
     def resume(self, thread: Thread, time: int) -> None:
         """Let a thread go on with its next step at `time`."""
@@ -424,10 +436,21 @@ class Machine:
         assert work is not None
         if work.collective is None:
             factor = self.clock(stream.rank, now) if work.clocked else 1.0
+            factor *= self.crowd(stream.rank)
             end = now + max(1, round(work.ns * factor))
             self.after(end, lambda time: self.finish(stream, head, now, time))
             return
         self.join_collective(work.collective, stream, head, now)
+
+    def crowd(self, rank: int) -> int:
+        """How many processes run on a rank's device now: it gives each of them slices of time.
+
+        Records of kernels that were sliced overlap, as in real recordings.
+        """
+        if not self.places:
+            return 1
+        here = {s.rank for s in self.streams.values() if s.running} | {rank}
+        return sum(self.place(other) == self.place(rank) for other in here)
 
     def join_collective(
         self, collective: Collective, stream: Stream, head: Queued, now: int

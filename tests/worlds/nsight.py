@@ -188,7 +188,7 @@ class Writer:
         base: dict[str, object] = {
             "start": device.start + SHIFT_NS,
             "end": device.end + SHIFT_NS,
-            "deviceId": rank.rank,
+            "deviceId": rank.device,
             "contextId": 1,
             "streamId": device.stream,
             "correlationId": device.correlation,
@@ -240,7 +240,7 @@ class Writer:
             "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
             start=waited.start + SHIFT_NS,
             end=waited.end + SHIFT_NS,
-            deviceId=rank.rank,
+            deviceId=rank.device,
             contextId=1,
             streamId=NOWHERE if waited.stream is None else waited.stream,
             correlationId=waited.correlation,
@@ -295,14 +295,14 @@ class Writer:
             )
         for rank in ranks:
             self.add("PROCESSES", globalPid=self.pid(rank), pid=rank.pid, name="python3")
-            self.add("TARGET_INFO_CUDA_DEVICE", gpuId=rank.rank, cudaId=rank.rank, pid=rank.pid)
+            self.add("TARGET_INFO_CUDA_DEVICE", gpuId=rank.device, cudaId=rank.device, pid=rank.pid)
             self.add(
                 "TARGET_INFO_CUDA_CONTEXT_INFO",
                 nullStreamId=7,
-                hwId=rank.rank,
+                hwId=rank.device,
                 vmId=1,
                 processId=rank.pid,
-                deviceId=rank.rank,
+                deviceId=rank.device,
                 contextId=1,
                 parentContextId=0,
                 isGreenContext=0,
@@ -311,7 +311,7 @@ class Writer:
                 self.add(
                     "TARGET_INFO_CUDA_STREAM",
                     streamId=stream,
-                    hwId=rank.rank,
+                    hwId=rank.device,
                     vmId=1,
                     processId=rank.pid,
                     contextId=1,

@@ -53,6 +53,7 @@ class RankRecord:
 
     rank: int
     pid: int
+    device: int = 0
     threads: dict[int, str] = field(default_factory=dict)
     hosts: list[HostRange] = field(default_factory=list)
     devices: list[DeviceRange] = field(default_factory=list)

@@ -29,10 +29,11 @@ def start_loader(main: Script, step_ns: float, steps: int) -> None:
         period = step_ns * (1.0 + 0.3 * world.severity("late-rank-data"))
     for worker in range(WORKERS):
         script = world.script(main.rank, f"loader{worker}", 900 + worker, recorded=False)
+        script.spend(worker * period)  # workers do not run in step
         for step in range(worker, steps, WORKERS):
             script.section("batch", step)
             script.spend(script.dice.spread(period * WORKERS, 0.12))
-            script.put(("batch", worker), room=2)
+            script.put(("batch", worker), room=1)
 
 
 def load_batch(main: Script, step: int, size: int) -> None:
@@ -99,15 +100,19 @@ def compile_anew(main: Script, step: int, step_ns: float) -> None:
     if not main.world.severity("recompile") or step % 3 != 1:
         return
     ns = 0.9 * step_ns * main.world.severity("recompile")
-    with main.luck("compile", step), main.range("op", "Torch-Compiled Region: 1/3"):
-        with main.range("op", "TorchDynamo Cache Lookup"):
-            main.spend(20_000)
-        with main.range("python", "torch/_dynamo/convert_frame.py(1371): __call__"):
-            with main.range("annotation", "CompileFxGraph.codegen_and_compile"):
-                main.spend(0.6 * ns)
-            with main.range("python", "triton/compiler/compiler.py(226): compile"):
-                main.spend(0.35 * ns)
-            main.call("cuModuleLoadDataEx", 0.05 * ns)
+    with main.luck("compile", step):
+        main.work("op", 20_000, "TorchDynamo Cache Lookup")
+        # PyTorch's own ranges around what Dynamo and Inductor do (2.5 on).
+        with (
+            main.range("python", "torch/_dynamo/convert_frame.py(1371): __call__"),
+            main.range("annotation", "_compile.compile_inner (dynamo_timed)"),
+        ):
+            main.spend(0.3 * ns)
+            with main.range("annotation", "compile_fx.<locals>.fw_compiler_base (dynamo_timed)"):
+                main.spend(0.3 * ns)
+                with main.range("python", "triton/compiler/compiler.py(226): compile"):
+                    main.spend(0.35 * ns)
+                main.call("cuModuleLoadDataEx", 0.05 * ns)
 
 
 def end_step(main: Script, model: Model, step: int) -> None:
@@ -115,7 +120,10 @@ def end_step(main: Script, model: Model, step: int) -> None:
     world = main.world
     main.section("end", step)
     step_ns = model.step_ns()
-    if step % 50 == 49 or world.severity("logging-item"):
+    if step % 2:
+        with main.range("op", "aten::zero_"):
+            main.fill(4_000_000)
+    if step % 50 == 3 or world.severity("logging-item"):
         with main.luck("log", step):
             main.item()
     if world.severity("logging-item") or "logging" in world.planted:

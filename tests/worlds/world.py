@@ -45,10 +45,9 @@ class World:
     pace_ns: float = 0.0  # extra host time of each operator where launches are slow, per severity
     scripts: list[Script] = field(default_factory=list)
     clocks: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
-    queues: dict[str, int] = field(default_factory=dict)
     loaded: dict[int, set[str]] = field(default_factory=dict)
     ranks: int = 1
-    mpi: bool = False
+    places: dict[int, int] = field(default_factory=dict)
 
     def severity(self, cause: str) -> float:
         """How severe a cause is here; 0 where it is not planted."""
@@ -63,7 +62,7 @@ class World:
     def play(self) -> RunRecord:
         """Play all threads."""
         threads = [Thread(s.rank, s.tid, s.name, s.steps, s.recorded) for s in self.scripts]
-        return Machine(threads, self.clock).play()
+        return Machine(threads, self.clock, self.places).play()
 
     def clock(self, rank: int, now: int) -> float:
         """The factor on the length of kernels that start now."""

@@ -18,11 +18,14 @@ PROGRAMS: dict[str, Callable[[World], None]] = {
     "decode_eager": inference.decode_eagerly,
     "server": inference.serve_requests,
     "diffusion": inference.denoise,
+    "replicas": inference.serve_replicas,
     "branches": inference.run_branches,
     "pipeline": pipeline.train_in_stages,
     "stencil": stencil.advance_grid,
 }
-DISTRIBUTED = {"ddp": 4, "fsdp": 2, "pipeline": 2, "stencil": 4}
+DISTRIBUTED = {"ddp": 4, "fsdp": 2, "pipeline": 2, "stencil": 4, "replicas": 2}
 """How many ranks a program has, where that is more than one."""
 NATIVE = {"stencil"}
 """Programs without a framework, which only Nsight Systems records."""
+TOGETHER = {"stencil", "replicas"}
+"""Programs whose processes Nsight Systems records into one file."""

@@ -42,11 +42,11 @@ def decode_with_graphs(world: World) -> None:
     main.sync_device()
 
 
-def begin(world: World, model: Model) -> Script:
+def begin(world: World, model: Model, rank: int = 0) -> Script:
     """The main thread, and the clock of its device."""
     world.pace_ns = 1.15 * model.step_ns() / model.op_count()
-    slow_clocks(world, 0, model.step_ns(), WARM_UP, WARM_UP + model.steps)
-    return world.script(0, "main", 100)
+    slow_clocks(world, rank, model.step_ns(), WARM_UP, WARM_UP + model.steps)
+    return world.script(rank, "main", 100 + rank)
 
 
 def launch_graph(main: Script, model: Model, step: int) -> None:
@@ -82,14 +82,23 @@ def decode_eagerly(world: World) -> None:
     run_model(world, model, "model_step")
 
 
+def serve_replicas(world: World) -> None:
+    """Two processes with a model each, on two devices; or both on the first one."""
+    world.ranks = 2
+    if world.severity("wrong-device"):
+        world.places = {1: 0}
+    for rank in range(world.ranks):
+        run_model(world, plans.decoder(layers=8, size=6.0, steps=8), "model_step", rank)
+
+
 def denoise(world: World) -> None:
     """A diffusion model's denoising loop."""
     run_model(world, plans.unet(), "denoise")
 
 
-def run_model(world: World, model: Model, name: str) -> None:
+def run_model(world: World, model: Model, name: str, rank: int = 0) -> None:
     """Forward passes, one after another."""
-    main = begin(world, model)
+    main = begin(world, model, rank)
     first = 0 if world.severity("module-loading") else WARM_UP
     for step in range(first + model.steps):
         if step == first:
