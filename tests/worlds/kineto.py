@@ -129,14 +129,14 @@ class Writer:
             d.correlation for d in rank.devices if self.dice.random() < LOST_SHARE and not d.graph
         }
         self.whole = dialect in ("old", "mid")
-        self.shift = 1_428_625_731_456_000_000 if not self.whole else BASE_NS + 10**15
+        self.shift = 1_428_625_731_456_000 if not self.whole else BASE_NS + 10**15
         self.by_op: dict[int, HostRange] = {}
 
     def time(self, ns: int) -> int | float:
         """A time or a length, in microseconds as this dialect writes them."""
         if self.whole:
             return ns // 1000
-        return ns / 1000 if ns < 10**12 else float(f"{ns // 1000}.{ns % 1000:03d}")
+        return ns / 1000  # exact to the nanosecond, as the times are since a base
 
     def range(self, category: str, name: str, start: int, end: int) -> dict[str, object]:
         """The part that all ranges share."""
@@ -308,9 +308,9 @@ class Writer:
             "context": 1,
         }
         if waited.kind in ("event", "wait"):
-            args["wait_on_stream"] = -1
+            args["wait_on_stream"] = waited.recorded_on
             args["wait_on_cuda_event_record_corr_id"] = waited.recorded_by or -1
-            args["wait_on_cuda_event_id"] = hash(str(waited.event)) % 500
+            args["wait_on_cuda_event_id"] = sum(str(waited.event).encode()) % 900
         event["args"] = args
         return event
 

@@ -29,7 +29,7 @@ from worlds.calls import (
     Sync,
     Work,
 )
-from worlds.recorded import DeviceRange, HostRange, RankRecord, RunRecord, Waited
+from worlds.recorded import DeviceRange, HostRange, RankRecord, Recorded, RunRecord, Waited
 
 QUEUE_DEPTH = 1_024  # launches that a stream holds before the next one blocks the host
 LATENCY_NS = 1_600  # from the end of a launch to the earliest start on the device
@@ -114,8 +114,8 @@ class Machine:
         self.devices: dict[int, Device] = defaultdict(Device)
         self.records: dict[int, RankRecord] = {}
         self.started: dict[int, int] = {}
-        self.events: dict[Hashable, tuple[int, int]] = {}  # time, correlation of its record
-        self.event_calls: dict[Hashable, int] = {}
+        self.events: dict[Hashable, int] = {}  # when a stream reached them
+        self.event_calls: dict[Hashable, tuple[int, int]] = {}  # correlation, stream
         self.event_streams: dict[Hashable, list[Stream]] = defaultdict(list)
         self.event_threads: dict[Hashable, list[Thread]] = defaultdict(list)
         self.sync_threads: dict[int, list[tuple[Thread, list[tuple[Stream, int]]]]] = defaultdict(
@@ -292,7 +292,7 @@ class Machine:
                     correlation,
                     step.stream,
                     step.event,
-                    self.event_calls.get(step.event, 0),
+                    *self.event_calls.get(step.event, (0, -1)),
                 )
             )
         return end
@@ -306,11 +306,11 @@ class Machine:
         api = "cudaEventRecord" if records else "cudaStreamWaitEvent"
         self.note(thread, "api", api, now, end, correlation)
         if records:
-            self.event_calls[step.event] = correlation
+            self.event_calls[step.event] = (correlation, step.stream)
         elif self.is_recorded(thread, now):
-            made_by = self.event_calls.get(step.event, 0)
+            made_by = self.event_calls.get(step.event, (0, -1))
             self.records[thread.rank].waits.append(
-                Waited("wait", thread.tid, now, end, correlation, step.stream, step.event, made_by)
+                Waited("wait", thread.tid, now, end, correlation, step.stream, step.event, *made_by)
             )
         queued = Queued(end, event=step.event, records=records)
         self.after(end, lambda time: self.enqueue(stream, [queued], time))
@@ -513,7 +513,11 @@ class Machine:
 
     def record_event(self, event: Hashable, now: int) -> None:
         """A stream has reached an event's record: wake who waits for it."""
-        self.events[event] = (now, self.event_calls.get(event, 0))
+        correlation, number = self.event_calls[event]
+        self.events[event] = now
+        rank = event[0]  # type: ignore[index]
+        if now >= self.started.get(rank, 1 << 62):
+            self.records[rank].events.append(Recorded(number, now, correlation, event))
         for stream in self.event_streams.pop(event, []):
             self.after(now, lambda time, stream=stream: self.unpark(stream, time))
         for thread in self.event_threads.pop(event, []):

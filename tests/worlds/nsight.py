@@ -50,6 +50,11 @@ def write_run(
     return paths
 
 
+def event_id(event: object) -> int:
+    """An event's number: they are used again and again, as real programs do."""
+    return sum(str(event).encode()) % 900
+
+
 class Writer:
     """One file."""
 
@@ -108,6 +113,20 @@ class Writer:
             self.add_device(rank, device, number)
         for waited in rank.waits:
             self.add_wait(rank, waited)
+        if not self.annotated:
+            return  # without --cuda-event-trace=true
+        for event in rank.events:
+            self.add(
+                "CUPTI_ACTIVITY_KIND_CUDA_EVENT",
+                timestamp=event.time + SHIFT_NS,
+                deviceId=rank.device,
+                contextId=1,
+                streamId=event.stream,
+                correlationId=event.correlation,
+                globalPid=self.pid(rank),
+                eventId=event_id(event.event),
+                eventSyncId=event.correlation,
+            )
 
     def pid(self, rank: RankRecord) -> int:
         """A process's global id."""
@@ -246,7 +265,7 @@ class Writer:
             correlationId=waited.correlation,
             globalPid=self.pid(rank),
             syncType=SYNCS[waited.kind],
-            eventId=sum(str(waited.event).encode()) % 900 if named else NOWHERE,
+            eventId=event_id(waited.event) if named else NOWHERE,
             eventSyncId=waited.recorded_by if named else NOWHERE,
         )
 

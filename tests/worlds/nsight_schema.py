@@ -40,6 +40,11 @@ TABLES: dict[str, str] = {
         "correlationId INTEGER, globalPid INTEGER, deprecatedSyncType INTEGER, "
         "syncType INTEGER NOT NULL, eventId INTEGER NOT NULL, eventSyncId INTEGER"
     ),
+    "CUPTI_ACTIVITY_KIND_CUDA_EVENT": (
+        "timestamp INTEGER, deviceId INTEGER NOT NULL, contextId INTEGER NOT NULL, "
+        "greenContextId INTEGER, streamId INTEGER NOT NULL, correlationId INTEGER, "
+        "globalPid INTEGER, eventId INTEGER NOT NULL, eventSyncId INTEGER"
+    ),
     "NVTX_EVENTS": (
         "start INTEGER NOT NULL, end INTEGER, eventType INTEGER NOT NULL, rangeId INTEGER, "
         "category INTEGER, color INTEGER, text TEXT, globalTid INTEGER, endGlobalTid INTEGER, "

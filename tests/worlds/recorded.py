@@ -44,7 +44,18 @@ class Waited:
     correlation: int
     stream: int | None
     event: object = None
-    recorded_by: int = 0
+    recorded_by: int = 0  # correlation of the call that recorded the event
+    recorded_on: int = -1  # and the stream that it was recorded on
+
+
+@dataclass(slots=True)
+class Recorded:
+    """An event that a stream has reached."""
+
+    stream: int
+    time: int
+    correlation: int
+    event: object
 
 
 @dataclass(slots=True)
@@ -58,6 +69,7 @@ class RankRecord:
     hosts: list[HostRange] = field(default_factory=list)
     devices: list[DeviceRange] = field(default_factory=list)
     waits: list[Waited] = field(default_factory=list)
+    events: list[Recorded] = field(default_factory=list)
 
     def span(self) -> tuple[int, int]:
         """From the first start to the last end on the device (ns)."""
