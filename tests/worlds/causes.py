@@ -44,7 +44,7 @@ CAUSES = {
         Cause(
             "pageable-copy",
             "batches are copied from pageable memory, in line with the kernels",
-            ("resnet", "gnn", "recommender", "stencil"),
+            ("resnet", "gnn", "recommender"),
         ),
         Cause(
             "copy-in-queue",

@@ -51,12 +51,11 @@ def advance(main: Script, step: int) -> None:
         launch(main, "pack", 60_000, COMPUTE)
         main.record(("packed", step), COMPUTE)
         main.wait(("packed", step), COPIES)
-        pageable = bool(world.severity("pageable-copy"))
-        if not blocking and not pageable:
+        if not blocking:
             launch(main, "stencil", INSIDE_NS, COMPUTE)
             launch(main, "flux", 0.4 * INSIDE_NS, COMPUTE)
-        exchange(main, step, pageable)
-        if blocking or pageable:
+        exchange(main, step)
+        if blocking:
             launch(main, "stencil", INSIDE_NS, COMPUTE)
             launch(main, "flux", 0.4 * INSIDE_NS, COMPUTE)
         launch(main, "unpack", 45_000, COMPUTE)
@@ -70,13 +69,12 @@ def advance(main: Script, step: int) -> None:
                 main.spend(60_000)
 
 
-def exchange(main: Script, step: int, pageable: bool) -> None:
+def exchange(main: Script, step: int) -> None:
     """Halos to the host, to the neighbours, and back to the device."""
     world = main.world
-    main.copy("D2H", HALO_BYTES, COPIES, pageable=pageable, blocks=pageable)
-    if not pageable:
-        main.record(("out", step), COPIES)
-        main.wait_host(("out", step))
+    main.copy("D2H", HALO_BYTES, COPIES)
+    main.record(("out", step), COPIES)
+    main.wait_host(("out", step))
     late = world.severity("late-rank-host") and main.rank == world.seed % world.ranks
     if late:
         with main.luck("late", step):
@@ -89,10 +87,9 @@ def exchange(main: Script, step: int, pageable: bool) -> None:
         main.spend(7_000)
     with main.range("mpi", "MPI_Waitall"):
         main.steps.append(Meet(("halo", step), world.ranks, length))
-    main.copy("H2D", HALO_BYTES, COPIES, pageable=pageable, blocks=pageable)
-    if not pageable:
-        main.record(("in", step), COPIES)
-        main.wait(("in", step), COMPUTE)
+    main.copy("H2D", HALO_BYTES, COPIES)
+    main.record(("in", step), COPIES)
+    main.wait(("in", step), COMPUTE)
     if step % 10 == 9:
         with main.range("mpi", "MPI_Allreduce"):
             main.meet(("dt", step), 30_000)
