@@ -29,7 +29,15 @@ from worlds.causes import CAUSES, MIXTURES
 from worlds.programs import NATIVE, PROGRAMS, TOGETHER
 from worlds.truth import Case, judge, make_case
 
-FORMATS = ("kineto-new", "nsys", "kineto-mid", "kineto-amd", "kineto-old", "nsys-plain")
+FORMATS = (
+    "kineto-new",
+    "nsys",
+    "kineto-mid",
+    "kineto-amd",
+    "kineto-old",
+    "nsys-plain",
+    "kineto-bare",
+)
 ANSWERS = Path(__file__).resolve().parents[1] / "tests/worlds/rules_for_causes.yaml"
 NEAR = 0.10  # a gain is near where it is off by at most this share of the true one
 
@@ -58,7 +66,10 @@ def write_case(case: Case, form: str, folder: Path) -> list[str]:
     if form.startswith("kineto-"):
         dialect = form.split("-")[1]
         python = case.seed % 2 == 0
-        paths = kineto.write_run(case.run, folder, dialect, case.seed, python=python)
+        bare = dialect == "bare"
+        paths = kineto.write_run(
+            case.run, folder, "new" if bare else dialect, case.seed, python=python, bare=bare
+        )
     else:
         together = case.program in TOGETHER
         annotated = form == "nsys"

@@ -51,12 +51,18 @@ DEVICES = {
 
 
 def write_run(
-    run: RunRecord, folder: Path, dialect: str, seed: int, *, python: bool = False
+    run: RunRecord,
+    folder: Path,
+    dialect: str,
+    seed: int,
+    *,
+    python: bool = False,
+    bare: bool = False,
 ) -> list[Path]:
-    """One file for each rank; gives their paths."""
+    """One file for each rank; gives their paths. A `bare` one has calls, but no operators."""
     paths = []
     for rank in run.ranks:
-        trace = make_trace(rank, len(run.ranks), dialect, seed, python=python)
+        trace = make_trace(rank, len(run.ranks), dialect, seed, python=python, bare=bare)
         name = f"rank{rank.rank}.{seed}.pt.trace.json"
         path = folder / (name if seed % 2 else f"{name}.gz")
         text = json.dumps(trace, indent=1 if seed % 3 == 0 else None).encode()
@@ -66,12 +72,14 @@ def write_run(
 
 
 def make_trace(
-    rank: RankRecord, ranks: int, dialect: str, seed: int, *, python: bool
+    rank: RankRecord, ranks: int, dialect: str, seed: int, *, python: bool, bare: bool
 ) -> dict[str, object]:
     """A rank's trace as a document."""
     writer = Writer(rank, ranks, dialect, seed)
     events = writer.metadata()
     for host in rank.hosts:
+        if bare and host.kind != "api":
+            continue
         if host.kind != "python" or (python and dialect != "old"):
             events += writer.host(host)
     for device in rank.devices:
