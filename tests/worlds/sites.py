@@ -123,7 +123,7 @@ def end_step(main: Script, model: Model, step: int) -> None:
     if step % 2:
         with main.range("op", "aten::zero_"):
             main.fill(4_000_000)
-    if step % 50 == 3 or world.severity("logging-item"):
+    if step == model.steps - 1 or world.severity("logging-item"):
         with main.luck("log", step):
             main.item()
     if world.severity("logging-item") or "logging" in world.planted:
