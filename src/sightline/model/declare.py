@@ -160,4 +160,5 @@ class Finding:
     rows: tuple[dict[str, Any], ...] = ()  # evidence to look up: ids, times, sizes
     sources: tuple[str, ...] = ()  # where the threshold and the advice come from
     states_limit: bool = False
+    direct_ns: int | None = None  # what is lost where the problem is seen, without what follows
     limits: tuple[str, ...] = ()  # what lowered the confidence, from the data-quality gate

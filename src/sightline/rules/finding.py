@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,12 +32,14 @@ class Loss:
     """What a problem takes: all devices' time, and what its end would gain.
 
     `change` takes the problem out of the dependency graph, and the gain is the replay's; where
-    nothing can be replayed, `bound_ns` is the gain: the lost time of the slowest device.
+    nothing can be replayed, `bound_ns` is the gain: the lost time of the slowest device. What is
+    hidden and not gone still takes `floor_ns`: no window gets shorter than that.
     """
 
     cost_ns: int
     bound_ns: int
     change: Change | None = None
+    floor_ns: int = 0
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,8 @@ def make_finding(
     gain_ns, method = loss.bound_ns, "bound from the timeline: the lost time of the slowest device"
     lines = list(evidence.lines)
     if loss.change is not None:
-        gain_ns = replay_gain(run, loss.change).ns
+        replayed = replay_gain(run, loss.change)
+        gain_ns = max(0, min(replayed.ns, replayed.before_ns - loss.floor_ns))
         method = "replay of the dependency graph without it"
         if 4 * gain_ns < loss.bound_ns and pct >= NOTABLE_PCT:
             lines.append(
@@ -101,6 +104,7 @@ def make_finding(
         summary=summary,
         cost_ns=cost_ns,
         cost_pct=pct,
+        direct_ns=loss.cost_ns,
         gain_ns=gain_ns,
         confidence=confidence,
         evidence=tuple(lines),
@@ -112,6 +116,14 @@ def make_finding(
         rows=tuple(evidence.rows),
         sources=tuple(advice.sources),
     )
+
+
+def keep_notable(run: Run, found: Finding) -> Iterator[Finding]:
+    """The finding, if it costs or gains so much of the window that it is worth a word."""
+    longest = max(find_largest(run.ask("breakdown"), "window_ns"), 1)
+    gains = 100 * (found.gain_ns or 0) / longest
+    if max(found.cost_pct or 0.0, gains) >= NOTABLE_PCT:
+        yield found
 
 
 def abstain(rule: Rule, reason: str) -> Finding:

@@ -6,9 +6,7 @@ import polars as pl
 
 from sightline.algebra.lookup import match_names
 from sightline.model.run import Run
-
-# Section 5 of docs/architecture.md: NVIDIA, AMD, Intel collectives and the two SHMEM libraries.
-_COMMUNICATION = r"(?i)nccl|rccl|oneccl|nvshmem|rocshmem"
+from sightline.timeline.communication_names import PATTERN
 
 COMPUTE, COMMUNICATION, COPY = "compute", "exposed_comm", "exposed_copy"
 CLASSES = (COMPUTE, COMMUNICATION, COPY)  # in order of priority
@@ -44,9 +42,9 @@ def _classify_run(run: Run) -> pl.DataFrame:
 
 def is_named_communication(device_ops: pl.DataFrame) -> pl.Series:
     """Which operations have the name of a communication library's kernel."""
-    return match_names(device_ops, _COMMUNICATION)
+    return match_names(device_ops, PATTERN)
 
 
 def is_communication(name: pl.Expr) -> pl.Expr:
     """Whether a kernel's name is that of a communication library."""
-    return name.str.contains(_COMMUNICATION)
+    return name.str.contains(PATTERN)

@@ -109,7 +109,10 @@ def test_ranks_with_less_communication_are_the_late_ones(
 
 
 def test_waiting_is_not_counted_where_ranks_can_be_matched(tmp_path: Path) -> None:
-    """Rank 1 comes 300 µs late to a collective that then takes 600: these are exposed twice."""
+    """Rank 1 comes 300 µs late to a collective that then takes 600: these are exposed twice.
+
+    Hidden, the 600 would run beside the 400 of the kernel: 400 of 1,000 µs are won, not 600.
+    """
     run = opened_ranks(
         tmp_path,
         [launched(0, kernel("a", 10, 100)), launched(20, collective(110, 900))],
@@ -119,7 +122,7 @@ def test_waiting_is_not_counted_where_ranks_can_be_matched(tmp_path: Path) -> No
         run,
         RULE,
         cost_ns=1_200_000,
-        gain_ns=600_000,
+        gain_ns=400_000,
         evidence=["1.500 ms of communication on 2 devices, 1.200 ms of it exposed", "late ranks"],
         fix="smaller buckets",
     )

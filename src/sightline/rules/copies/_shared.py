@@ -10,8 +10,16 @@ from sightline.algebra.scalars import find_largest, sum_column
 from sightline.algebra.window import select_starting_in
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.finding import MAX_ROWS, NOTABLE_PCT, Advice, Evidence, Loss, make_finding
-from sightline.rules.gaps import Claim, claim_gaps
+from sightline.rules.finding import (
+    MAX_ROWS,
+    NOTABLE_PCT,
+    Advice,
+    Evidence,
+    Loss,
+    keep_notable,
+    make_finding,
+)
+from sightline.rules.gaps import LOOK_PCT, Claim, claim_gaps
 from sightline.timeline.classes import COMPUTE, classify_run
 from sightline.timeline.copies import name_copy_cause
 from sightline.timeline.gains import sum_windows
@@ -42,12 +50,15 @@ def find_exposed_copies(
     """
     if not run.rows("device_ops"):
         return
+    # With the host's work for them, their end gains what is mostly another problem's.
+    least = NOTABLE_PCT if with_host else LOOK_PCT
+    every = sum_column(run.ask("breakdown"), "exposed_copy_ns")
     # All copies together and these gaps are a bound that costs nothing to ask.
-    if claim_gaps(run, rule, extra_ns=sum_column(run.ask("breakdown"), "exposed_copy_ns")) is None:
+    if claim_gaps(run, rule, extra_ns=every, least_pct=least) is None:
         return
     per_device = run.ask("copy_exposure").filter(pl.col("rule").is_in(rule.causes))
     alone = sum_column(per_device, "total_ns")
-    gaps = claim_gaps(run, rule, extra_ns=alone)
+    gaps = claim_gaps(run, rule, extra_ns=alone, least_pct=least)
     if gaps is None:
         return
     copies = list_copies(run, rule)
@@ -56,7 +67,7 @@ def find_exposed_copies(
     worst = find_largest(per_device, "total_ns") + gaps.worst_ns
     ids = copies.get_column("device_op_id")
     beside = _share_of_same_stream(run, copies)
-    yield make_finding(
+    found = make_finding(
         run,
         rule,
         f"For {format_pct(100 * alone / sum_windows(run))} of the window the GPU {what}, with "
@@ -87,6 +98,7 @@ def find_exposed_copies(
             sources=sources,
         ),
     )
+    yield from keep_notable(run, found)
 
 
 def _separate_calls(nodes: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:

@@ -36,8 +36,8 @@ import polars as pl
 from sightline.algebra.lookup import Texts
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.finding import Advice, Evidence, Loss, make_finding
-from sightline.rules.gaps import claim_gaps
+from sightline.rules.finding import Advice, Evidence, Loss, keep_notable, make_finding
+from sightline.rules.gaps import LOOK_PCT, claim_gaps
 from sightline.timeline import causes
 from sightline.timeline.api_calls import allocates
 from sightline.timeline.replay import free_calls
@@ -53,7 +53,7 @@ RULE = Rule(
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
-    mine = claim_gaps(run, RULE)
+    mine = claim_gaps(run, RULE, least_pct=LOOK_PCT)
     if mine is None:
         return
     host = run.table("host_ops")
@@ -68,7 +68,7 @@ def check(run: Run) -> Iterator[Finding]:
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
         return free_calls(nodes, allocates(Texts(nodes.get_column("name"))))
 
-    yield make_finding(
+    found = make_finding(
         run,
         RULE,
         f"For {format_pct(mine.pct)} of the window the GPU waits while the host allocates or "
@@ -94,3 +94,4 @@ def check(run: Run) -> Iterator[Finding]:
             sources=("CUDA C++ Programming Guide: Implicit Synchronization",),
         ),
     )
+    yield from keep_notable(run, found)

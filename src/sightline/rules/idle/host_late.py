@@ -36,8 +36,8 @@ import polars as pl
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.finding import Advice, Evidence, Loss, make_finding
-from sightline.rules.gaps import claim_gaps
+from sightline.rules.finding import Advice, Evidence, Loss, keep_notable, make_finding
+from sightline.rules.gaps import LOOK_PCT, claim_gaps
 from sightline.timeline import causes
 from sightline.timeline.host_ranges import measure_long_thinking
 from sightline.timeline.replay import shorten_thinking
@@ -48,14 +48,14 @@ RULE = Rule("host-late", "The host launches late", causes=(causes.HOST,), explai
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
-    mine = claim_gaps(run, RULE)
+    mine = claim_gaps(run, RULE, least_pct=LOOK_PCT)
     if mine is None:
         return
 
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
         return shorten_thinking(nodes, measure_long_thinking(run, nodes, mine.gaps))
 
-    yield make_finding(
+    found = make_finding(
         run,
         RULE,
         f"For {format_pct(mine.pct)} of the window the GPU waits for work that the host launches "
@@ -74,3 +74,4 @@ def check(run: Run) -> Iterator[Finding]:
         ),
         confidence="medium",
     )
+    yield from keep_notable(run, found)

@@ -38,8 +38,8 @@ import polars as pl
 from sightline.algebra.lookup import Texts
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.finding import Advice, Evidence, Loss, make_finding
-from sightline.rules.gaps import claim_gaps
+from sightline.rules.finding import Advice, Evidence, Loss, keep_notable, make_finding
+from sightline.rules.gaps import LOOK_PCT, claim_gaps
 from sightline.timeline import causes
 from sightline.timeline.api_calls import allocates
 from sightline.timeline.copies import SMALL_BYTES
@@ -56,7 +56,7 @@ RULE = Rule(
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
-    mine = claim_gaps(run, RULE)
+    mine = claim_gaps(run, RULE, least_pct=LOOK_PCT)
     if mine is None:
         return
     read_back = _list_read_back(run)
@@ -66,7 +66,7 @@ def check(run: Run) -> Iterator[Finding]:
         return remove_waits(remove_ops(nodes, read_back), waits)
 
     callers = _describe_callers(run)
-    yield make_finding(
+    found = make_finding(
         run,
         RULE,
         f"For {format_pct(mine.pct)} of the window the GPU has nothing queued, because the host "
@@ -83,6 +83,7 @@ def check(run: Run) -> Iterator[Finding]:
             sources=("PyTorch Performance Tuning Guide", "CUDA Runtime API"),
         ),
     )
+    yield from keep_notable(run, found)
 
 
 def _list_read_back(run: Run) -> pl.Series:
