@@ -160,5 +160,5 @@ class Finding:
     rows: tuple[dict[str, Any], ...] = ()  # evidence to look up: ids, times, sizes
     sources: tuple[str, ...] = ()  # where the threshold and the advice come from
     states_limit: bool = False
-    direct_ns: int | None = None  # what is lost where the problem is seen, without what follows
+    direct_ns: int | None = None  # what is lost in the places where it is seen
     limits: tuple[str, ...] = ()  # what lowered the confidence, from the data-quality gate

@@ -33,13 +33,15 @@ class Loss:
 
     `change` takes the problem out of the dependency graph, and the gain is the replay's; where
     nothing can be replayed, `bound_ns` is the gain: the lost time of the slowest device. What is
-    hidden and not gone still takes `floor_ns`: no window gets shorter than that.
+    hidden and not gone still takes `floor_ns`: no window gets shorter than that. `behind_ns` is
+    idle time in the same places that may follow from it, or from what the host did next.
     """
 
     cost_ns: int
     bound_ns: int
     change: Change | None = None
     floor_ns: int = 0
+    behind_ns: int = 0
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ def make_finding(
         summary=summary,
         cost_ns=cost_ns,
         cost_pct=pct,
-        direct_ns=loss.cost_ns,
+        direct_ns=loss.cost_ns + loss.behind_ns,
         gain_ns=gain_ns,
         confidence=confidence,
         evidence=tuple(lines),

@@ -7,9 +7,11 @@ from typing import Any
 
 import polars as pl
 
+from sightline.algebra.scalars import sum_column
 from sightline.model.declare import Rule
 from sightline.model.run import Run
 from sightline.rules.finding import MAX_ROWS, NOTABLE_PCT
+from sightline.timeline import causes
 from sightline.timeline.gains import sum_windows
 from sightline.units import format_count, format_ns
 
@@ -25,6 +27,7 @@ class Claim:
     gaps: pl.DataFrame
     cost_ns: int
     pct: float
+    others: pl.DataFrame  # parts of gaps that other rules speak for
 
     @property
     def worst_ns(self) -> int:
@@ -32,6 +35,13 @@ class Claim:
         per = self.gaps.group_by("rank", "device_id").agg(pl.col("duration_ns").sum())
         value = per.get_column("duration_ns").max()
         return value if isinstance(value, int) else 0
+
+    @property
+    def behind_ns(self) -> int:
+        """Idle time of the same gaps that nobody else speaks for: what the host did next."""
+        here = self.gaps.select("rank", "device_id", "start_ns").unique()
+        rest = self.others.filter(pl.col("rule").is_in([causes.HOST, causes.LAUNCHES]))
+        return sum_column(rest.join(here, on=here.columns, how="semi"), "duration_ns")
 
     @property
     def evidence(self) -> list[str]:
@@ -93,7 +103,9 @@ def claim_gaps(
     """The gaps of a rule, or None where they (with `extra_ns`) take too little of the window."""
     if not run.rows("device_ops"):
         return None
-    gaps = run.ask("idle_rules").filter(pl.col("rule").is_in(rule.causes))
+    every = run.ask("idle_rules")
+    is_mine = pl.col("rule").is_in(rule.causes)
+    gaps, others = every.filter(is_mine), every.filter(~is_mine)
     cost = int(gaps.get_column("duration_ns").sum()) + extra_ns
     pct = 100 * cost / sum_windows(run)
-    return Claim(gaps, cost, pct) if pct >= least_pct and cost else None
+    return Claim(gaps, cost, pct, others) if pct >= least_pct and cost else None

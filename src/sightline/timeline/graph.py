@@ -15,7 +15,10 @@ never more than was recorded, so that a replay without a change gives the record
 
 What is assumed, since recordings do not say it: threads of one process that launch on one device
 hand over to each other (as PyTorch's autograd does); an operation that is launched right behind a
-cudaStreamWaitEvent waits for what ended last on other streams before it started.
+cudaStreamWaitEvent waits for what ended last on other streams before it started (`wait_by` is
+"event"); one that was launched and had its stream to itself, and starts right when another stream's
+operation ends, waited for that one ("timing"): the call that told it so may be another thread's, or
+not recorded.
 """
 
 from __future__ import annotations
@@ -40,8 +43,18 @@ from sightline.timeline.waits import BEGIN, FINISH, LANE, OP, THREAD, list_waits
 # "Getting Started with CUDA Graphs" (2019): 1 to 4 µs between kernels of one stream.
 LAUNCH_NS, GAP_NS, WAIT_NS = 10_000, 1_000, 2_000
 
+# An operation is late where it could have started so much earlier: twice the slowest launch. What
+# ended so little before its start is what it waited for: five times a usual wait.
+LATE_NS, RIGHT_BEFORE_NS = 2 * LAUNCH_NS, 5 * WAIT_NS
+
 _EVENT_WAIT = r"StreamWaitEvent"
 
+_WAITS = {
+    "device_op_id": pl.Int64,
+    "event_id": pl.Int64,
+    "event_end": pl.Int64,
+    "wait_by": pl.String,
+}
 # A node's uid is four times its row's id and its kind; ids of recording k start at k << ID_SHIFT.
 _RECORDING = 4 << ID_SHIFT
 EDGES = ("prev", "launch", "wait")
@@ -202,7 +215,10 @@ def _make_op_nodes(
     ops = ops.join(latency, on="kind", how="left").with_columns(
         pl.min_horizontal(pl.col("latency_ns").fill_null(LAUNCH_NS), LAUNCH_NS)
     )
-    ops = ops.join(_find_events(ops, calls), on="device_op_id", how="left")
+    told = _find_events(ops, calls)
+    rest = ops.join(told, on="device_op_id", how="anti")
+    waits = pl.concat([told, _infer_waits(rest, ops, gap_ns)])
+    ops = ops.join(waits, on="device_op_id", how="left")
     ops = ops.join(match_collectives(ops, collectives), on="device_op_id", how="left")
     same_graph = (pl.col("call_id") == pl.col("prev_call")).fill_null(value=False)
     return ops.select(
@@ -221,6 +237,7 @@ def _make_op_nodes(
         launch_lag_ns=pl.min_horizontal(delay, "latency_ns"),
         wait_uid=pl.col("event_id") * 4 + OP,
         wait_lag_ns=pl.min_horizontal(pl.col("start_ns") - pl.col("event_end"), WAIT_NS),
+        wait_by="wait_by",
         meeting="meeting",
         meeting_lag_ns="meeting_lag_ns",
         turn=pl.lit(0, pl.Int8),
@@ -231,13 +248,33 @@ def _find_events(ops: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
     """For operations launched right behind an event wait: what they waited for."""
     waits = match_names(calls, _EVENT_WAIT)
     if not waits.any():
-        return pl.DataFrame(
-            schema=dict.fromkeys(("device_op_id", "event_id", "event_end"), pl.Int64)
-        )
+        return pl.DataFrame(schema=_WAITS)
     same = pl.all_horizontal(pl.col(c).eq_missing(pl.col(c).shift(1)) for c in THREAD)
     behind = waits.shift(1, fill_value=False) & calls.select(same).to_series()
     launched = calls.filter(behind).select(call_id="host_op_id")
     told = ops.join(launched, on="call_id", how="semi")
+    return _find_last_elsewhere(told, ops).with_columns(wait_by=pl.lit("event"))
+
+
+def _infer_waits(late: pl.DataFrame, ops: pl.DataFrame, gap_ns: int) -> pl.DataFrame:
+    """For operations that start late and right when another stream's one ends: what that one is."""
+    ready = pl.max_horizontal(
+        pl.col("prev_end_ns") + gap_ns, pl.col("call_ns") + pl.col("latency_ns")
+    )
+    late = late.filter(pl.col("start_ns") - ready > LATE_NS)
+    if late.is_empty():
+        return pl.DataFrame(schema=_WAITS)
+    found = _find_last_elsewhere(late, ops).join(
+        late.select("device_op_id", "start_ns", ready=ready), on="device_op_id"
+    )
+    near = pl.col("start_ns") - pl.col("event_end") <= RIGHT_BEFORE_NS
+    return found.filter(near, pl.col("event_end") > pl.col("ready")).select(
+        "device_op_id", "event_id", "event_end", wait_by=pl.lit("timing")
+    )
+
+
+def _find_last_elsewhere(told: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
+    """For each operation the one of another stream or device that had ended last at its start."""
     before = ops.select(
         "rank",
         t="end_ns",
@@ -337,6 +374,7 @@ def _order_nodes(nodes: pl.DataFrame) -> pl.DataFrame:
         "start_ns",
         "end_ns",
         *(c for e in EDGES for c in (e, f"{e}_lag_ns")),
+        "wait_by",
         "residual_ns",
         "meeting",
         "meeting_lag_ns",

@@ -75,6 +75,7 @@ def find_exposed_copies(
         Loss(
             cost_ns=gaps.cost_ns,
             bound_ns=worst,
+            behind_ns=gaps.behind_ns,
             change=lambda nodes: remove_ops(
                 _separate_calls(nodes, ids) if with_host else nodes, ids
             ),

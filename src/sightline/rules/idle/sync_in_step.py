@@ -71,7 +71,7 @@ def check(run: Run) -> Iterator[Finding]:
         RULE,
         f"For {format_pct(mine.pct)} of the window the GPU has nothing queued, because the host "
         "had waited for it.",
-        Loss(cost_ns=mine.cost_ns, bound_ns=mine.worst_ns, change=without),
+        Loss(mine.cost_ns, mine.worst_ns, without, behind_ns=mine.behind_ns),
         Evidence([*mine.evidence[:1], *callers], rows=mine.rows, where=mine.where("host_sync")),
         Advice(
             fix="take .item(), .cpu(), print(loss) and synchronize() out of the step; read values "
