@@ -14,9 +14,9 @@ CASES = {
     f"{HTA}/control": ("host-late", 13.6),
     f"{HTA}/test": ("copy-bound", 11.0),
     f"{H100}/google_owlv2-large-patch14-ensemble__1016001.json.gz": ("dataloader-starved", 45.6),
-    f"{H100}/gaunernst_bert-small-uncased__1016001.json.gz": ("launch-bound", 88.3),
+    f"{H100}/gaunernst_bert-small-uncased__1016001.json.gz": ("launch-bound", 90.2),
     "kineto/pytorch__kineto/tb_plugin/samples/resnet50_num_workers_0": ("dataloader-starved", 28.5),
-    "kineto/astra-sim__astra-sim/megatron-tp8": ("exposed-communication", 67.5),
+    "kineto/astra-sim__astra-sim/megatron-tp8": ("straggler-rank", 59.4),
 }
 
 

@@ -65,7 +65,7 @@ def test_what_a_late_rank_is_late_with_is_merged_into_it():
 
 def test_what_the_run_is_bound_by_comes_first_unless_something_gains_much():
     busy = finding("device-busy", 0, severity="info", states_limit=True)
-    small, large = finding("host-late", 74), finding("host-late", 75)
+    small, large = finding("host-late", 99), finding("host-late", 100)
     assert ranked([small, busy], QUIET)[0] is busy
     assert ranked([large, busy], QUIET)[0] is large
 

@@ -12,8 +12,8 @@ from sightline.model.declare import Finding, Rule
 from sightline.registry import OF_WINDOW
 
 # Nothing gains much below so much of the window: what the run as a whole is bound by comes first.
-# Ours: half as much again as is worth a word (finding.NOTABLE_PCT).
-MAJOR_PCT = 7.5
+# XProf's overview calls a program input-bound from 10 % of the step on.
+MAJOR_PCT = 10.0
 # A recording of fewer operations shows no pattern (ours: one training step launches hundreds).
 _LEAST_OPS = 10
 _LOWER = {"high": "medium", "medium": "low", "low": "low"}

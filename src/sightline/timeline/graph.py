@@ -37,6 +37,7 @@ from sightline.algebra.lookup import (
     take_rows,
 )
 from sightline.model.store import ID_SHIFT
+from sightline.timeline.classes import is_communication
 from sightline.timeline.waits import BEGIN, FINISH, LANE, OP, THREAD, list_waits
 
 # Where a recording's own events do not tell. Launch: see idle_gaps. Stream gap and wait: NVIDIA,
@@ -44,8 +45,14 @@ from sightline.timeline.waits import BEGIN, FINISH, LANE, OP, THREAD, list_waits
 LAUNCH_NS, GAP_NS, WAIT_NS = 10_000, 1_000, 2_000
 
 # An operation is late where it could have started so much earlier: twice the slowest launch. What
-# ended so little before its start is what it waited for: five times a usual wait.
-LATE_NS, RIGHT_BEFORE_NS = 2 * LAUNCH_NS, 5 * WAIT_NS
+# ended right before its start is what it waited for: five times a usual wait, or a tenth of what it
+# is late if that is more. Starts of collectives were seen 10 to 20 µs behind what they waited for
+# (TraceLens's MI300 recording of DDP), and 50 µs is no wait any more.
+LATE_NS, RIGHT_BEFORE_NS, NO_LONGER_NS = 2 * LAUNCH_NS, 5 * WAIT_NS, 50_000
+
+# Collectives of several ranks are matched by order where so many end so close together: twice what
+# was seen on one machine with clocks of its own (see infer_collectives).
+END_TOGETHER_NS, MOST_TOGETHER, LEAST_ALIKE = 100_000, 0.9, 3
 
 _EVENT_WAIT = r"StreamWaitEvent"
 
@@ -238,6 +245,10 @@ def _make_op_nodes(
         wait_uid=pl.col("event_id") * 4 + OP,
         wait_lag_ns=pl.min_horizontal(pl.col("start_ns") - pl.col("event_end"), WAIT_NS),
         wait_by="wait_by",
+        # Until its launch call returns, a kernel may not have been handed over. The call of a copy
+        # may itself wait until the copy is done, and so for what the copy waits for.
+        in_call=(pl.col("kind") == "kernel")
+        & (pl.col("start_ns") <= pl.col("call_end_ns") + pl.col("latency_ns")),
         meeting="meeting",
         meeting_lag_ns="meeting_lag_ns",
         turn=pl.lit(0, pl.Int8),
@@ -264,17 +275,28 @@ def _infer_waits(late: pl.DataFrame, ops: pl.DataFrame, gap_ns: int) -> pl.DataF
     late = late.filter(pl.col("start_ns") - ready > LATE_NS)
     if late.is_empty():
         return pl.DataFrame(schema=_WAITS)
-    found = _find_last_elsewhere(late, ops).join(
+    found = _list_last_elsewhere(late, ops).join(
         late.select("device_op_id", "start_ns", ready=ready), on="device_op_id"
     )
-    near = pl.col("start_ns") - pl.col("event_end") <= RIGHT_BEFORE_NS
-    return found.filter(near, pl.col("event_end") > pl.col("ready")).select(
-        "device_op_id", "event_id", "event_end", wait_by=pl.lit("timing")
+    allowed = ((pl.col("start_ns") - pl.col("ready")) // 10).clip(RIGHT_BEFORE_NS, NO_LONGER_NS)
+    near = pl.col("start_ns") - pl.col("event_end") <= allowed
+    found = found.filter(near, pl.col("event_end") > pl.col("ready"))
+    # Of several that ended then, the one that took longest is what others wait for.
+    return (
+        found.sort("took", descending=True, maintain_order=True)
+        .unique("device_op_id", keep="first", maintain_order=True)
+        .select("device_op_id", "event_id", "event_end", wait_by=pl.lit("timing"))
     )
 
 
 def _find_last_elsewhere(told: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
     """For each operation the one of another stream or device that had ended last at its start."""
+    found = _list_last_elsewhere(told, ops).drop("took")
+    return found.unique("device_op_id", keep="first", maintain_order=True)
+
+
+def _list_last_elsewhere(told: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
+    """Up to four such operations for each, the last to end first, and how long they `took`, ns."""
     before = ops.select(
         "rank",
         t="end_ns",
@@ -282,6 +304,7 @@ def _find_last_elsewhere(told: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
         other_device="device_id",
         event_id="device_op_id",
         event_end="end_ns",
+        took=pl.col("end_ns") - pl.col("start_ns"),
     ).sort("t")
     at = find_latest(told, "start_ns", before, "t", ["rank"])
     earlier = _find_row_before(before.get_column("rank"))
@@ -294,10 +317,41 @@ def _find_last_elsewhere(told: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
                 (pl.col("other") != pl.col("stream_id"))
                 | (pl.col("other_device") != pl.col("device_id"))
             )
-            .select("device_op_id", "event_id", "event_end")
+            .select("device_op_id", "event_id", "event_end", "took")
         )
         at = earlier.gather(at)
-    return pl.concat(found).unique("device_op_id", keep="first", maintain_order=True)
+    return pl.concat(found)
+
+
+def infer_collectives(ops: pl.DataFrame) -> pl.DataFrame:
+    """Collectives of recordings that describe none: the k-th of a name is the same on every rank.
+
+    Taken so where all ranks have as many of that name, and most of them end together: those of
+    Megatron's recording of eight ranks do within 49 µs. Sends and receives pair up otherwise.
+    """
+    kernels = ops.filter(pl.col("kind") == "kernel", is_communication(pl.col("name")))
+    kernels = kernels.filter(~pl.col("name").str.contains(r"(?i)send|recv"))
+    ranks = ops.get_column("rank").n_unique()
+    counted = kernels.group_by("name", "rank").len().group_by("name")
+    same = counted.agg(ranks=pl.len(), most=pl.col("len").max(), least=pl.col("len").min())
+    same = same.filter(
+        (pl.col("ranks") == ranks) & (pl.col("most") == pl.col("least")),
+        pl.col("least") >= LEAST_ALIKE,
+    )
+    members = kernels.join(same.select("name"), on="name", how="semi").sort("start_ns")
+    members = members.with_columns(nth=pl.int_range(pl.len()).over("rank", "name"))
+    apart = members.group_by("name", "nth").agg(
+        apart=pl.col("end_ns").max() - pl.col("end_ns").min()
+    )
+    together = apart.group_by("name").agg(share=(pl.col("apart") <= END_TOGETHER_NS).mean())
+    held = together.filter(pl.col("share") >= MOST_TOGETHER).select("name")
+    return members.join(held, on="name", how="semi").select(
+        "device_op_id",
+        "rank",
+        op="name",
+        group=pl.lit(None, pl.String),
+        group_size=pl.lit(ranks, pl.Int64),
+    )
 
 
 def match_collectives(ops: pl.DataFrame, collectives: pl.DataFrame) -> pl.DataFrame:
@@ -308,6 +362,8 @@ def match_collectives(ops: pl.DataFrame, collectives: pl.DataFrame) -> pl.DataFr
     match is wrong, and nothing is concluded.
     """
     schema = {"device_op_id": pl.Int64, "meeting": pl.Int64, "meeting_lag_ns": pl.Int64}
+    if collectives.is_empty():
+        collectives = infer_collectives(ops)
     if collectives.is_empty() or collectives.get_column("rank").n_unique() < 2:
         return pl.DataFrame(schema=schema)
     members = (
@@ -361,6 +417,7 @@ def _order_nodes(nodes: pl.DataFrame) -> pl.DataFrame:
     edges = unpack_columns(native_edges(pack_numbers(given), _RECORDING))
     nodes = nodes.drop("turn", "uid", *(f"{e}_uid" for e in EDGES))
     nodes = nodes[edges.get_column("row")].hstack(edges.drop("row")).with_row_index("node")
+    nodes = _explain_slow_launches(nodes)
     return nodes.select(
         pl.col("node").cast(pl.Int64),
         "kind",
@@ -378,4 +435,16 @@ def _order_nodes(nodes: pl.DataFrame) -> pl.DataFrame:
         "residual_ns",
         "meeting",
         "meeting_lag_ns",
+    )
+
+
+def _explain_slow_launches(nodes: pl.DataFrame) -> pl.DataFrame:
+    """The nodes where what nothing else explains of a start lies inside its launch call."""
+    began = nodes.get_column("start_ns").gather(nodes.get_column("launch"))
+    slow = pl.col("in_call").fill_null(value=False) & (pl.col("residual_ns") > 0)
+    return nodes.with_columns(
+        launch_lag_ns=pl.when(slow)
+        .then(pl.col("start_ns") - pl.lit(began))
+        .otherwise("launch_lag_ns"),
+        residual_ns=pl.when(slow).then(0).otherwise("residual_ns"),
     )

@@ -106,12 +106,16 @@ def shorten_first_launches(nodes: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFr
     launching = nodes.get_column("launch").drop_nulls().unique()
     length = pl.col("end_ns") - pl.col("start_ns")
     usual = int(nodes[launching].select(length.median()).item() or 0) if launching.len() else 0
+    lag = int(nodes.get_column("launch_lag_ns").median() or 0)  # type: ignore[arg-type]
     first = nodes.get_column("node").is_in(ops.get_column("node").implode())
     return nodes.with_columns(
         end_ns=pl.when(pl.lit(slow))
         .then(pl.col("start_ns") + pl.min_horizontal(length, pl.lit(usual)))
         .otherwise("end_ns"),
         residual_ns=pl.when(pl.lit(first)).then(0).otherwise("residual_ns"),
+        launch_lag_ns=pl.when(pl.lit(first))
+        .then(pl.min_horizontal("launch_lag_ns", pl.lit(lag)))
+        .otherwise("launch_lag_ns"),
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sightline.model.run import Run
-from support.rules import assert_abstains, assert_silent, assert_speaks
+from support.rules import answers, assert_abstains, assert_silent, assert_speaks
 from support.traces import call, opened, queued
 
 RULE, PLAIN = "no-tensor-cores", "ampere_sgemm_128x64_tn"
@@ -33,6 +33,25 @@ def test_800_us_that_an_a100_could_do_in_an_eighth(tmp_path: Path) -> None:
         severity="critical",
         confidence="low",
     )
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "volta_scudnn_128x64_relu_small_nn_v1",
+        "void cudnn::detail::dgrad_engine<float, 512, 6, 5, 3, 3, 3, false>(int, int, int)",
+        "volta_sgemm_128x64_nt",
+    ],
+)
+def test_a_v100_has_tensor_cores_for_fp16_alone(tmp_path: Path, name: str) -> None:
+    """125 against 15.7 TFLOP/s."""
+    (found,) = answers(products(tmp_path, 800, name, "Tesla V100-SXM2-16GB"), RULE)
+    assert found.cost_ns == pytest.approx(800_000 * (1 - 15.7 / 125), abs=1)
+    assert "float16" in (found.fix or "")
+
+
+def test_a_gpu_for_games_gains_nothing_by_tf32(tmp_path: Path) -> None:
+    assert_silent(products(tmp_path, 800, device="NVIDIA GeForce RTX 4090"), RULE)
 
 
 @pytest.mark.parametrize("name", ["ampere_tf32_s1688gemm_128x64_tn", "cutlass_tensorop_sgemm"])

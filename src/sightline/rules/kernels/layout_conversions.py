@@ -34,7 +34,8 @@ from sightline.model.run import Run
 from sightline.rules.kernels._shared import find_shorter_kernels, list_kernels
 
 RULE = Rule("layout-conversions", "Tensors are converted between memory layouts")
-_CONVERSION = r"(?i)nchwtonhwc|nhwctonchw"
+# cuDNN converts by name; MIOpen transposes in batches (batched_transpose_32x32_half).
+_CONVERSION = r"(?i)nchwtonhwc|nhwctonchw|batched_transpose_\d+x\d+"
 
 
 def check(run: Run) -> Iterator[Finding]:

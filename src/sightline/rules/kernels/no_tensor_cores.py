@@ -1,30 +1,31 @@
-"""Matrix products run in fp32 on the vector units, on a device that has tensor cores.
+"""Matrix products and convolutions run in fp32 on the vector units of a device with tensor cores.
 
 Symptom
-    GEMM kernels whose names say single precision without tensor cores (sgemm, simt).
+    GEMM and convolution kernels whose names say single precision without tensor cores.
 
 Why it hurts
-    On A100 TF32 has eight times the peak of fp32 (156 against 19.5 TFLOP/s), on H100 seven.
+    On A100 TF32 has eight times the peak of fp32 (156 against 19.5 TFLOP/s), on H100 seven. V100
+    and T4 have no TF32, but eight times the fp32 peak in fp16.
 
 Evidence
-    Kernel names: `sgemm` or `simt` and none of tf32, tensorop, s1688, s16816, hmma, mma. The device
-    is known to be of compute capability 8.0 or later by its name. The gain is a replay in which
-    these kernels take the ratio of the two peaks: an upper bound, since small products never
-    reach a peak.
+    Kernel names: cuBLAS' `sgemm`, CUTLASS' `simt`, cuDNN's `scudnn`, `ffma`, and its engines for
+    `float`; and none of the names of tensor-core instructions. The device's rates are those of its
+    entry in the table of GPUs (docs/roofline.md). The gain is a replay in which these kernels take
+    the ratio of the two peaks: an upper bound, since small products never reach a peak.
 
 Threshold
     What could be saved is over 5 % of the window (TraceLens agent, 2026-08).
 
 Fix
     torch.set_float32_matmul_precision("high") for TF32, or bf16 by torch.autocast; sizes that are
-    multiples of 8 (fp16, bf16) or 4 (TF32).
+    multiples of 8 (fp16, bf16) or 4 (TF32). Without TF32: fp16 by torch.autocast.
 
 False positives
     Programs that need fp32's 24 bits, such as some solvers.
 
 References
-    NVIDIA A100 and H100 datasheets (dense rates); NVIDIA, Matrix Multiplication Background User's
-    Guide (alignment); PyTorch, torch.set_float32_matmul_precision.
+    NVIDIA's datasheets (dense rates: docs/roofline.md names each); NVIDIA, Matrix Multiplication
+    Background User's Guide (alignment); PyTorch, torch.set_float32_matmul_precision.
 """
 
 from __future__ import annotations
@@ -35,20 +36,16 @@ import polars as pl
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
+from sightline.roofline.hardware import find_gpu
 from sightline.rules.finding import abstain
 from sightline.rules.kernels._shared import find_shorter_kernels, list_kernels
 
 RULE = Rule("no-tensor-cores", "Matrix products run without tensor cores")
-_PLAIN = r"(?i)sgemm|simt"
-_TENSOR = r"(?i)tf32|tensorop|s1688|s16816|hmma|mma_"
-# TF32 over fp32 peak, dense, TFLOP/s as the datasheets print them.
-_RATIO = {
-    "A100": 156 / 19.5,
-    "A30": 82 / 10.3,
-    "H100 PCIe": 378 / 51.2,
-    "H100": 494.7 / 66.9,
-    "H200": 494.7 / 66.9,
-}
+# cuDNN's own kernels name the type that they compute in: scudnn, and engine<float, ...>.
+_PLAIN = r"(?i)sgemm|simt|scudnn|_ffma_|(?:dgrad|wgrad|fprop)\w*engine<float"
+_TENSOR = r"(?i)tf32|tensorop|[hsi]\d*(?:884|1688|16816|16832)|hmma|imma|[wg]mma_|\bmma_"
+# Less is no ratio: GPUs for games have the same rate for both.
+_LEAST_RATIO = 1.5
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -58,10 +55,7 @@ def check(run: Run) -> Iterator[Finding]:
     plain = list_kernels(run, _PLAIN).filter(~pl.col("name").str.contains(_TENSOR))
     if plain.is_empty():
         return
-    names = run.table("devices").select("rank", "device_id", device="name")
-    known = plain.join(names, on=["rank", "device_id"], how="left").with_columns(
-        ratio=pl.col("device").map_elements(_ratio, return_dtype=pl.Float64)
-    )
+    known = plain.join(_list_ratios(run), on=["rank", "device_id"], how="left")
     if known.get_column("ratio").null_count() == known.height:
         yield abstain(
             RULE,
@@ -69,22 +63,40 @@ def check(run: Run) -> Iterator[Finding]:
             "recording or the table has no such device",
         )
         return
+    known = known.drop_nulls("ratio").filter(pl.col("ratio") >= _LEAST_RATIO)
+    if known.is_empty():
+        return
+    has_tf32 = bool(known.get_column("tf32").all())
     found = find_shorter_kernels(
         run,
         RULE,
-        known.drop_nulls("ratio").with_columns(factor=1 / pl.col("ratio")),
+        known.with_columns(factor=1 / pl.col("ratio")),
         "{share} of the window could go if fp32 matrix products ran on the tensor cores at their "
         "peak.",
-        cause="fp32 matrix products are not allowed to use TF32",
+        cause="fp32 matrix products are not allowed to use TF32"
+        if has_tf32
+        else "this GPU has no TF32: its tensor cores want fp16",
         fix='torch.set_float32_matmul_precision("high"), or bf16 with torch.autocast; sizes that '
-        "are multiples of 8",
-        sources=("NVIDIA A100 and H100 datasheets, dense rates",),
+        "are multiples of 8"
+        if has_tf32
+        else "mixed precision: torch.autocast(device_type='cuda', dtype=torch.float16) with a "
+        "GradScaler; sizes that are multiples of 8",
+        sources=("NVIDIA's datasheets, dense rates: docs/roofline.md",),
         confidence="low",
     )
     if found:
         yield found
 
 
-def _ratio(device: str | None) -> float | None:
-    """How many times faster TF32 is than fp32 on a device, or None where that is not known."""
-    return next((r for name, r in _RATIO.items() if device and name in device), None)
+def _list_ratios(run: Run) -> pl.DataFrame:
+    """Per device how many times faster its tensor cores are than fp32, and whether in TF32."""
+    rows = []
+    devices = run.table("devices").select("rank", "device_id", "name", "memory_bytes")
+    for rank, device, name, memory in devices.iter_rows():
+        gpu = find_gpu(name, memory)
+        peaks = gpu.peaks() if gpu is not None else {}
+        tensor = peaks.get("tf32_tensor") or peaks.get("fp16_tensor")
+        ratio = tensor / peaks["fp32"] if tensor and "fp32" in peaks else None
+        rows.append((rank, device, ratio, "tf32_tensor" in peaks))
+    schema = {"rank": pl.Int64, "device_id": pl.Int64, "ratio": pl.Float64, "tf32": pl.Boolean}
+    return pl.DataFrame(rows, schema=schema, orient="row")

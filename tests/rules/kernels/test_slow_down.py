@@ -1,0 +1,47 @@
+"""slow-down: like kernels take longer from some moment on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from support.rules import assert_silent, assert_speaks
+from support.traces import opened, queued
+
+RULE = "slow-down"
+
+
+def kernels(lengths: list[int]) -> list[tuple[str, int]]:
+    """Two kinds by turns."""
+    return [(name, length) for length in lengths for name in ("gemm", "norm")]
+
+
+def test_half_of_the_run_at_two_thirds_of_the_pace(tmp_path: Path) -> None:
+    """40 × 2 kernels of 100 µs, then as many of 150: 80 × 50 µs are lost."""
+    assert_speaks(
+        opened(tmp_path, queued(*kernels([100] * 40 + [150] * 40))),
+        RULE,
+        cost_ns=4_000_000,
+        gain_ns=4_000_000,
+        evidence=["40 × gemm, 6.000 ms", "50.0 % slower from 8."],
+        fix="record the clocks",
+        confidence="medium",
+    )
+
+
+def test_one_kind_alone_is_its_own_affair(tmp_path: Path) -> None:
+    work = [
+        (n, 150 if n == "norm" and i > 40 else 100) for i in range(80) for n in ("gemm", "norm")
+    ]
+    assert_silent(opened(tmp_path, queued(*work)), RULE)
+
+
+def test_a_slow_spell_that_ends_is_no_lasting_slow_down(tmp_path: Path) -> None:
+    assert_silent(opened(tmp_path, queued(*kernels([100] * 30 + [150] * 20 + [100] * 30))), RULE)
+
+
+def test_nine_percent(tmp_path: Path) -> None:
+    assert_silent(opened(tmp_path, queued(*kernels([100] * 40 + [109] * 40))), RULE)
+
+
+def test_fewer_than_20_alike(tmp_path: Path) -> None:
+    assert_silent(opened(tmp_path, queued(*kernels([100] * 9 + [150] * 9))), RULE)
