@@ -89,7 +89,8 @@ def ask(case: Case, form: str) -> Answer:
         except Exception as error:  # whatever it is, it is an answer that is wrong
             answer.error = f"{type(error).__name__}: {error}"
             return answer
-    answer.findings = [f for f in found if not f.abstained]
+    # What a run is bound by is no problem that could be planted: it is said before the first.
+    answer.findings = [f for f in found if not (f.abstained or f.states_limit)]
     answer.abstained = [f for f in found if f.abstained]
     return answer
 

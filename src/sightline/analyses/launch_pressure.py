@@ -36,8 +36,8 @@ ANALYSIS = Analysis(
         ),
         flag(
             "launch_bound",
-            f"late_idle_pct is over {IDLE_PCT:.0f}, most of it pace_idle_ns, the queue is empty at "
-            "most launches, and the host's pace of launches is slower than the device",
+            f"late_idle_pct is over {IDLE_PCT:.0f}, most of it pace_idle_ns, and the host's pace "
+            "of launches is slower than the device",
         ),
     ),
     needs=("device_ops", "host_ops"),
@@ -94,7 +94,6 @@ def run(run: Run) -> pl.DataFrame:
         .with_columns(
             launch_bound=(pl.col("late_idle_pct") > IDLE_PCT)
             & (2 * pl.col("pace_idle_ns") > pl.col("late_idle_ns"))
-            & (pl.col("empty_queue_pct") > 50)
             & (pl.col("median_interval_ns") > pl.col("median_op_ns"))
         )
         .drop("window_ns")

@@ -20,6 +20,10 @@ from sightline.units import format_count, format_ns
 LOOK_PCT = NOTABLE_PCT / 10
 
 
+# MPI (the standard's names), and the calls of POSIX that hand data to others or wait for them.
+_SENDS = r"(?i)^p?MPI_|^(?:p?write|p?writev|send\w*|recv\w*|p?read|fsync|e?poll\w*|select)(?:\W|$)"
+
+
 @dataclass(frozen=True)
 class Claim:
     """The gaps that one rule speaks for."""
@@ -37,11 +41,25 @@ class Claim:
         return value if isinstance(value, int) else 0
 
     @property
-    def behind_ns(self) -> int:
-        """Idle time of the same gaps that nobody else speaks for: what the host did next."""
+    def behind(self) -> pl.DataFrame:
+        """The rest of the same gaps, where nobody else speaks for it: what the host did next."""
         here = self.gaps.select("rank", "device_id", "start_ns").unique()
         rest = self.others.filter(pl.col("rule").is_in([causes.HOST, causes.LAUNCHES]))
-        return sum_column(rest.join(here, on=here.columns, how="semi"), "duration_ns")
+        return rest.join(here, on=here.columns, how="semi")
+
+    @property
+    def behind_ns(self) -> int:
+        """How much of the gaps what the host did next took."""
+        return sum_column(self.behind, "duration_ns")
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether the host waited because it sends or writes what it waited for.
+
+        Then it cannot do so earlier, and the end of the wait gains no more than the wait itself.
+        """
+        sends = self.behind.filter(pl.col("host_op").str.contains(_SENDS).fill_null(value=False))
+        return 2 * sum_column(sends, "duration_ns") > max(self.behind_ns, 1)
 
     @property
     def evidence(self) -> list[str]:
@@ -98,9 +116,18 @@ class Claim:
 
 
 def claim_gaps(
-    run: Run, rule: Rule, *, extra_ns: int = 0, least_pct: float = NOTABLE_PCT
+    run: Run,
+    rule: Rule,
+    *,
+    extra_ns: int = 0,
+    least_pct: float = NOTABLE_PCT,
+    with_behind: bool = False,
 ) -> Claim | None:
-    """The gaps of a rule, or None where they (with `extra_ns`) take too little of the window."""
+    """The gaps of a rule, or None where they (with `extra_ns`) take too little of the window.
+
+    `with_behind`: what the host did next in the same gaps counts for that, though it is no cost of
+    the rule's.
+    """
     if not run.rows("device_ops"):
         return None
     every = run.ask("idle_rules")
@@ -108,4 +135,7 @@ def claim_gaps(
     gaps, others = every.filter(is_mine), every.filter(~is_mine)
     cost = int(gaps.get_column("duration_ns").sum()) + extra_ns
     pct = 100 * cost / sum_windows(run)
-    return Claim(gaps, cost, pct, others) if pct >= least_pct and cost else None
+    claim = Claim(gaps, cost, pct, others)
+    if with_behind and cost:
+        pct += 100 * claim.behind_ns / sum_windows(run)
+    return claim if pct >= least_pct and cost else None

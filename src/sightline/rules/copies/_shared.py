@@ -75,10 +75,10 @@ def find_exposed_copies(
         Loss(
             cost_ns=gaps.cost_ns,
             bound_ns=worst,
-            behind_ns=gaps.behind_ns,
-            change=lambda nodes: remove_ops(
-                _separate_calls(nodes, ids) if with_host else nodes, ids
-            ),
+            behind_ns=0 if gaps.is_needed else gaps.behind_ns,
+            change=None
+            if gaps.is_needed
+            else lambda nodes: remove_ops(_separate_calls(nodes, ids) if with_host else nodes, ids),
         ),
         Evidence(
             [

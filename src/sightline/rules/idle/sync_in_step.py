@@ -56,7 +56,7 @@ RULE = Rule(
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
-    mine = claim_gaps(run, RULE, least_pct=LOOK_PCT)
+    mine = claim_gaps(run, RULE, least_pct=LOOK_PCT, with_behind=True)
     if mine is None:
         return
     read_back = _list_read_back(run)
@@ -71,7 +71,9 @@ def check(run: Run) -> Iterator[Finding]:
         RULE,
         f"For {format_pct(mine.pct)} of the window the GPU has nothing queued, because the host "
         "had waited for it.",
-        Loss(mine.cost_ns, mine.worst_ns, without, behind_ns=mine.behind_ns),
+        Loss(mine.cost_ns, mine.worst_ns)
+        if mine.is_needed
+        else Loss(mine.cost_ns, mine.worst_ns, without, behind_ns=mine.behind_ns),
         Evidence([*mine.evidence[:1], *callers], rows=mine.rows, where=mine.where("host_sync")),
         Advice(
             fix="take .item(), .cpu(), print(loss) and synchronize() out of the step; read values "

@@ -17,6 +17,9 @@ Threshold
 Fix
     Profile that kernel with all sections: ncu --set full -k regex:NAME -c 1.
 
+False positives
+    A kernel that is meant to be large, and that nobody wants to change.
+
 References
     Nsight Compute documentation: Sets and Sections, GPU Speed Of Light Throughput.
 """
