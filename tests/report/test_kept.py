@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import sightline
+from sightline.model.cache_folder import find_cache_folder
 from sightline.model.run import Run
 from sightline.report import kept
 from sightline.report.summary import summarize_run
@@ -55,14 +56,14 @@ def test_another_window_another_answer(run: Run, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("change", ["table", "answer", "program"])
 def test_what_has_changed_is_asked_anew(
-    run: Run, monkeypatch: pytest.MonkeyPatch, change: str, tmp_path: Path
+    run: Run, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
     asked = times_asked(monkeypatch)
     first = kept.keep_summary(run)
     if change == "table":
         os.utime(run.parts[0].file("device_ops"), ns=(1, 1))
     elif change == "answer":
-        (answer,) = (tmp_path / "cache" / "answers").iterdir()
+        (answer,) = (find_cache_folder() / "answers").iterdir()
         answer.write_text(answer.read_text()[:-5])
     else:
         monkeypatch.setattr(kept, "_program", lambda: [("other.py", 1, 1)])
@@ -71,10 +72,10 @@ def test_what_has_changed_is_asked_anew(
 
 
 def test_nothing_is_kept_of_a_small_recording_or_with_foreign_rules(
-    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kept.registry, "has_outsiders", lambda: True)
     kept.keep_summary(run)
     monkeypatch.setattr(kept, "MIN_ROWS", 100)
     kept.keep_summary(run)
-    assert not (tmp_path / "cache" / "answers").exists()
+    assert not (find_cache_folder() / "answers").exists()

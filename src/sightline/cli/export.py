@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 
+from sightline.cli._output import refuse_inputs
 from sightline.cli._shared import add_identity, open_recordings
 
 HELP = "a run for another tool: perfetto, chrome, parquet, csv"
@@ -62,6 +63,9 @@ def run(args: argparse.Namespace) -> int:
         )
     first = Path(opened.table("recordings").item(0, "path")).name.split(".")[0] or "run"
     target = Path(args.output or f"{first}{module.EXPORTER.suffix}")
+    # A folder is written to file by file: those of the tables' names.
+    files = [target / f"{table}.{args.to}" for table in registry.list_names("model.tables")]
+    refuse_inputs([target, *files] if not target.is_dir() else files, args.recordings)
     written = module.write(opened, target)
     for path in written[:20]:
         print(f"{path} written", file=sys.stderr)

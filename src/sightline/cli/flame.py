@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from sightline.cli._output import refuse_inputs, write_file
 from sightline.cli._shared import add_recordings, open_recordings
 
 if TYPE_CHECKING:
@@ -64,11 +65,14 @@ def run(args: argparse.Namespace) -> int:
     import sys
     from pathlib import Path
 
-    from sightline.errors import InputError, RequestError
+    from sightline.errors import RequestError
     from sightline.flames import stacks as table
     from sightline.flames.build import build_stacks, choose_weight
     from sightline.flames.layers import INDEX
 
+    inputs = [*args.recordings, *(args.before or ())]
+    if args.output is not None:
+        refuse_inputs([Path(args.output)], inputs)
     opened = open_recordings(args)
     built = build_stacks(opened)
     weight = choose_weight(built, args.weight)
@@ -93,10 +97,7 @@ def run(args: argparse.Namespace) -> int:
             )
         sys.stdout.write(data.decode())
         return 0
-    try:
-        Path(args.output).write_bytes(data)
-    except OSError as error:
-        raise InputError(f"cannot write {args.output}", why=error.strerror) from error
+    write_file(Path(args.output), data, inputs)
     grades = ", ".join(f"{g} {p:.1f} %" for g, p in built.shares(weight).items())
     print(f"{args.output} written ({weight}; joined: {grades})", file=sys.stderr)
     return 0

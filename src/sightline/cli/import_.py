@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 
+from sightline.cli._output import refuse_inputs
 from sightline.cli._shared import add_identity, open_recordings
 
 HELP = "keep recordings as a store of Parquet files"
@@ -27,6 +28,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", required=True, metavar="NAME.sightline", help="the store to write"
     )
+    parser.add_argument(
+        "--replace",
+        action="store_true",
+        help="remove what is at NAME.sightline, whatever it is; only a store is replaced otherwise",
+    )
     add_identity(parser)
 
 
@@ -39,8 +45,9 @@ def run(args: argparse.Namespace) -> int:
     target = Path(args.output)
     if target.suffix != ".sightline":
         target = target.with_name(target.name + ".sightline")
+    refuse_inputs([target, *target.rglob("*")] if target.exists() else [], args.recordings)
     opened = open_recordings(args)
-    save_run(opened, target)
+    save_run(opened, target, replace=args.replace)
     for name in opened.present():
         print(f"{name:<16}{opened.rows(name):>14,} rows", file=sys.stderr)
     print(target)

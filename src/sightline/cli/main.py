@@ -130,17 +130,26 @@ def _bug_report(arguments: list[str]) -> str:
     import tempfile
     import traceback
 
-    with tempfile.NamedTemporaryFile(
-        "w", prefix="sightline-bug-", suffix=".txt", delete=False, encoding="utf-8"
-    ) as file:
-        file.write(f"sightline {sightline.__version__}, Python {sys.version}\n")
-        file.write(f"arguments: {arguments}\n\n")
-        traceback.print_exc(file=file)
+    details = "".join(
+        [
+            f"sightline {sightline.__version__}, Python {sys.version}\n",
+            f"arguments: {arguments}\n\n",
+            traceback.format_exc(),
+        ]
+    )
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="sightline-bug-", suffix=".txt", delete=False, encoding="utf-8"
+        ) as file:
+            file.write(details)
+        where = f"The details are in {file.name}"
+    except OSError as error:
+        where = f"The details could not be written ({error.strerror}):\n{details}"
     last = traceback.format_exc().strip().splitlines()[-1]
     return (
         f"sightline: this is a bug of sightline, not of your recording: {last}\n"
-        f"           The details are in {file.name}\n"
-        "           Please open an issue with that file."
+        f"           {where}\n"
+        "           Please open an issue with it."
     )
 
 

@@ -10,8 +10,10 @@ sightline report trace.json --json         the same as data
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from sightline.cli._output import refuse_inputs, write_file
 from sightline.cli._shared import add_recordings, add_rules, load_own_rules, open_recordings
 
 if TYPE_CHECKING:
@@ -48,6 +50,9 @@ def run(args: argparse.Namespace) -> int:
 
     form = _form(args)
     own = load_own_rules(args.rules)
+    inputs = [*args.recordings, *args.rules]
+    if args.output is not None:
+        refuse_inputs([Path(args.output)], inputs)
     opened = open_recordings(args)
     if form == "html":
         from sightline.report.html.page import write
@@ -58,12 +63,12 @@ def run(args: argparse.Namespace) -> int:
 
             print_bytes(page)
         else:
-            _put(Path(args.output), page)
+            write_file(Path(args.output), page, inputs)
             print(f"{args.output} written", file=sys.stderr)
         return 0
     data = keep_summary(opened, own)
     if args.output is not None:
-        _put(Path(args.output), _bytes(data, form))
+        write_file(Path(args.output), _bytes(data, form), inputs)
         print(f"{args.output} written", file=sys.stderr)
         return 0
     if form == "text":
@@ -76,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
             render_screen(data), markup=False
         )
         if sys.stdout.isatty() and not args.no_html:
-            write_page_beside(opened, data)
+            write_page_beside(opened, data, inputs)
         return 0
     from sightline.cli._shared import print_bytes
 
@@ -120,16 +125,7 @@ def _bytes(data: dict[str, Any], form: str) -> bytes:
     return (render_screen(data).plain + "\n").encode()
 
 
-def _put(target: Any, data: bytes) -> None:
-    from sightline.errors import InputError
-
-    try:
-        target.write_bytes(data)
-    except OSError as error:
-        raise InputError(f"cannot write {target}", why=error.strerror) from error
-
-
-def write_page_beside(opened: Run, data: dict[str, Any]) -> None:
+def write_page_beside(opened: Run, data: dict[str, Any], recordings: Sequence[str]) -> None:
     """The page in the current folder. What is there and not ours stays; a screen is enough then."""
     import sys
     from pathlib import Path
@@ -145,7 +141,7 @@ def write_page_beside(opened: Run, data: dict[str, Any]) -> None:
                 file=sys.stderr,
             )
             return
-        _put(target, write(opened, data))
+        write_file(target, write(opened, data), recordings)
     except (SightlineError, OSError) as error:
         print(f"{DEFAULT} is not written: {error}", file=sys.stderr)
         return

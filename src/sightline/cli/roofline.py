@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 
+from sightline.cli._output import refuse_inputs, write_file
 from sightline.cli._shared import add_recordings, open_recordings, print_bytes
 
 HELP = "kernels under the ceilings of the device: in the terminal, as SVG, PNG or data"
@@ -42,6 +43,7 @@ def run(args: argparse.Namespace) -> int:
     target = Path(args.output) if args.output else None
     if target is not None and target.suffix.lower() not in (".svg", ".png"):
         raise RequestError(f"cannot draw {target}", why="its name ends in neither .svg nor .png")
+    refuse_inputs([target] if target is not None else [], args.recordings)
     recording = open_recordings(args)
     rows = recording.ask("roofline")
     if args.kernel:
@@ -62,9 +64,6 @@ def run(args: argparse.Namespace) -> int:
         return 0
     svg = draw_svg(chart, args.top)
     data = draw_png(svg) if target.suffix.lower() == ".png" else svg.encode()
-    try:
-        target.write_bytes(data)
-    except OSError as error:
-        raise RequestError(f"cannot write {target}", why=error.strerror) from error
+    write_file(target, data, args.recordings)
     print(f"{target} written", file=sys.stderr)
     return 0

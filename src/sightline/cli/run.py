@@ -347,7 +347,7 @@ def _report(folder: Path) -> None:
         if sys.stderr.isatty() and sys.stdout.isatty():
             from sightline.cli.report import write_page_beside
 
-            write_page_beside(opened, data)
+            write_page_beside(opened, data, [str(folder)])
     except SightlineError as error:
         print(format_message(error), file=sys.stderr)
         return

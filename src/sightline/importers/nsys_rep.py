@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sightline import registry
 from sightline.errors import InputError
-from sightline.model.cache_folder import find_cache_folder
+from sightline.model.cache_folder import open_cache_folder
 from sightline.model.declare import Imported, Importer, ImportOptions
 from sightline.model.source import Source
 
@@ -40,8 +40,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
             hint=f"On the machine that recorded it:  nsys export --type sqlite {name.name}\n"
             f"then:                             sightline {name.stem}.sqlite",
         )
-    find_cache_folder().mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="nsys-", dir=find_cache_folder()) as scratch:
+    with tempfile.TemporaryDirectory(prefix="nsys-", dir=open_cache_folder()) as scratch:
         exported = Path(scratch) / "report.sqlite"
         _export(nsys, source, exported)
         found: Imported = registry.load("importers", "nsys").read(

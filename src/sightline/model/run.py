@@ -16,7 +16,7 @@ from sightline import registry
 from sightline.errors import MissingDataError, RequestError
 from sightline.model.columns import conform_columns, make_empty
 from sightline.model.declare import Analysis
-from sightline.model.store import FROM_FACTS, Part, explain_unreadable
+from sightline.model.store import FROM_FACTS, READ_FAILURES, Part, explain_unreadable
 from sightline.model.tables import load_table
 
 T = TypeVar("T")
@@ -80,7 +80,7 @@ class Run:
     def _read(self, name: str) -> pl.DataFrame:
         try:
             return self.scan(name).collect()
-        except (pl.exceptions.PolarsError, OSError) as error:
+        except READ_FAILURES as error:
             raise explain_unreadable(name, self.parts[0].store, error) from error
 
     def rows(self, name: str) -> int:

@@ -15,10 +15,12 @@ The same layout serves the cache, where each entry holds one recording.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import re
+import secrets
 import shutil
-import tempfile
 from collections.abc import Iterable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -35,6 +37,8 @@ FROM_FACTS = ("quality", "recordings")  # tables that run.json holds, too small 
 VERSION = 1
 Tables = MutableMapping[str, pl.DataFrame | pl.LazyFrame]
 ID_SHIFT = 40  # 2^40 rows of a table in one recording, 2^23 recordings in a run
+# Damaged Parquet makes Polars panic here and there, which is no Exception.
+READ_FAILURES = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 _ROW_GROUP = 1 << 17  # rows of a large table that are held at once
 _AT_ONCE = 4  # tables
 # Level 1 writes about three times faster than Polars' default for 10 % more bytes.
@@ -64,8 +68,10 @@ class Part:
         Raises StoreError where the file is damaged.
         """
         try:
-            return dict(pl.read_parquet_schema(self.file(table.name)))
-        except (pl.exceptions.PolarsError, OSError) as error:
+            # As bytes: of a path Polars would expand [..], * and ?, and read another file.
+            with self.file(table.name).open("rb") as file:
+                return dict(pl.read_parquet_schema(file))
+        except READ_FAILURES as error:
             raise explain_unreadable(table.name, self.store, error) from error
 
     def constants(self, table: Table) -> dict[str, int | str]:
@@ -99,7 +105,7 @@ class Part:
             for c in table.columns
             if c.name not in stored and (c.name in constants or not c.required)
         ]
-        frame = pl.scan_parquet(path, hive_partitioning=False).with_columns(
+        frame = pl.scan_parquet(path.absolute(), hive_partitioning=False, glob=False).with_columns(
             *(pl.lit(constants.get(c.name), c.dtype).alias(c.name) for c in absent),
             *(pl.col(c).cast(pl.String) for c, dtype in stored.items() if dtype == pl.Categorical),
             rank=pl.lit(self.rank, pl.Int64),
@@ -111,11 +117,11 @@ class Part:
         return frame.select(list(table.schema))
 
 
-def explain_unreadable(table: str, store: Path, error: Exception) -> StoreError:
+def explain_unreadable(table: str, store: Path, error: BaseException) -> StoreError:
     """What to say where a file of a store is damaged."""
     return StoreError(
         f"cannot read table {table} of {store}",
-        why=str(error).splitlines()[0],
+        why=(str(error).splitlines() or [type(error).__name__])[0],
         hint="Import the recording again, or remove the cache:  sightline cache clear",
     )
 
@@ -131,45 +137,76 @@ def write_store(
     recordings: Iterable[tuple[int, dict[str, Any], Tables]],
     *,
     sightline_version: str,
-    quick: bool = False,
+    replace: bool = False,
 ) -> None:
     """Write (rank, facts, tables) of each recording to `target`, atomically.
 
-    `quick` is for the cache: twice the bytes in less time.
-
     Tables must have ids that are unique in the store already and no rank column; each is taken
-    out of its mapping when it is written, to be freed. An existing store at `target` is replaced,
-    anything else there is an error.
+    out of its mapping when it is written, to be freed. A store of ours at `target` is replaced;
+    anything else there is an error, unless `replace` asks for it.
     """
-    if target.exists() and not (target / "run.json").is_file():
+    if not replace and (why := explain_foreign(target)) is not None:
         raise StoreError(
             f"cannot write {target}",
-            why="it exists and is not a sightline store",
-            hint="Choose another name with -o.",
+            why=why,
+            hint="Choose another name with -o. To remove what is there:  --replace",
         )
     scratch: Path | None = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-        described = []
-        for index, (rank, facts, tables) in enumerate(recordings):
-            file = f"rank={rank}/{index}.parquet"
-            rows = _write_all(tables, scratch, file, _QUICK if quick else _SMALL)
-            described.append({**facts, "rank": rank, "rows": rows})
-        document = {
-            "format": FORMAT,
-            "version": VERSION,
-            "sightline": sightline_version,
-            "recordings": described,
-        }
-        (scratch / "run.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
-        scratch.chmod(0o755)
+        # Not mkdtemp, whose folder nobody else may read: here the user's umask decides.
+        scratch = target.parent / f".{target.name}.{secrets.token_hex(8)}"
+        scratch.mkdir()
+        fill_store(scratch, recordings, sightline_version=sightline_version)
         put_in_place(scratch, target)
     except OSError as error:
         raise StoreError(f"cannot write {target}", why=(error.strerror or str(error))) from error
     finally:
         if scratch is not None:
             shutil.rmtree(scratch, ignore_errors=True)
+
+
+def fill_store(
+    folder: Path,
+    recordings: Iterable[tuple[int, dict[str, Any], Tables]],
+    *,
+    sightline_version: str,
+    quick: bool = False,
+) -> None:
+    """Write a store's files into an empty folder. Raises OSError.
+
+    `quick` is for the cache: twice the bytes in less time.
+    """
+    described = []
+    for index, (rank, facts, tables) in enumerate(recordings):
+        file = f"rank={rank}/{index}.parquet"
+        rows = _write_all(tables, folder, file, _QUICK if quick else _SMALL)
+        described.append({**facts, "rank": rank, "rows": rows})
+    document = {
+        "format": FORMAT,
+        "version": VERSION,
+        "sightline": sightline_version,
+        "recordings": described,
+    }
+    (folder / "run.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
+
+
+def explain_foreign(target: Path) -> str | None:
+    """Why a place is not to be replaced by a store; None if it is free, or a store and no more."""
+    if not target.exists() and not target.is_symlink():
+        return None
+    if target.is_symlink() or not is_store(target):
+        return "it exists and is not a sightline store"
+    try:
+        read_facts(target)
+    except StoreError as error:
+        return f"it exists and is no sightline store that can be read ({error.what})"
+    known = re.compile(r"run\.json|\w+(?:/rank=\d+(?:/\d+\.parquet)?)?")
+    for path in sorted(target.rglob("*")):
+        name = path.relative_to(target).as_posix()
+        if not known.fullmatch(name):
+            return f"it holds {name}, which is not of a sightline store"
+    return None
 
 
 def _write_all(
@@ -190,19 +227,46 @@ def _write(frame: pl.DataFrame | pl.LazyFrame, path: Path, compression: dict[str
     if isinstance(frame, pl.DataFrame) and frame.is_empty():
         return 0
     path.parent.mkdir(parents=True, exist_ok=True)
-    if isinstance(frame, pl.DataFrame):
-        frame.write_parquet(path, **compression)
-        return frame.height
-    # Row group by row group, as the rows are made.
-    frame.sink_parquet(path, row_group_size=_ROW_GROUP, maintain_order=True, **compression)
-    return int(pl.scan_parquet(path).select(pl.len()).collect().item())
+    try:
+        if isinstance(frame, pl.DataFrame):
+            # Into an open file, which is nowhere expanded or taken for an address.
+            with path.open("wb") as file:
+                frame.write_parquet(file, **compression)
+            return frame.height
+        # Row group by row group, as the rows are made.
+        frame.sink_parquet(
+            path.absolute(), row_group_size=_ROW_GROUP, maintain_order=True, **compression
+        )
+        scan = pl.scan_parquet(path.absolute(), hive_partitioning=False, glob=False)
+        return int(scan.select(pl.len()).collect().item())
+    except pl.exceptions.ComputeError as error:
+        # Polars hides what the system said in a text.
+        if (number := re.search(r"\(os error (\d+)\)", str(error))) is not None:
+            raise OSError(int(number[1]), os.strerror(int(number[1]))) from error
+        raise
 
 
 def put_in_place(scratch: Path, target: Path) -> None:
-    """Put the new folder in place of the old one; of two writers at once the last wins."""
-    if target.exists():
-        shutil.rmtree(target)
-    scratch.replace(target)
+    """Put the new folder in place of the old one, which goes only when the new one is there."""
+    aside = scratch.with_name(f"{scratch.name}.old")
+    for _ in range(10):
+        try:
+            if target.exists():
+                target.rename(aside)
+            scratch.rename(target)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT):
+                if aside.exists() and not target.exists():
+                    aside.rename(target)
+                raise
+        else:
+            if aside.is_dir() and not aside.is_symlink():
+                shutil.rmtree(aside, ignore_errors=True)
+            else:
+                aside.unlink(missing_ok=True)
+            return
+        shutil.rmtree(aside, ignore_errors=True)
+    raise OSError(errno.EBUSY, "another process writes there")
 
 
 def read_facts(store: Path) -> list[dict[str, Any]]:

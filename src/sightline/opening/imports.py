@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import uuid
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,31 +12,80 @@ import polars as pl
 
 from sightline import registry
 from sightline.algebra.constants import find_null_columns
-from sightline.model.cache_folder import find_cache_folder
+from sightline.errors import StoreError
+from sightline.model.cache_folder import is_temporary, open_cache_folder, replace_cache_folder
 from sightline.model.columns import Column, FrameT, conform_columns
-from sightline.model.declare import ImportOptions
+from sightline.model.declare import Importer, ImportOptions
 from sightline.model.source import Source
-from sightline.model.store import Tables, is_store, write_store
+from sightline.model.store import Tables, fill_store
 from sightline.model.tables import load_table
 from sightline.opening import cache
+from sightline.opening.content import hash_content
 from sightline.opening.recognise import recognise
 from sightline.version import __version__
 
+_ATTEMPTS = 3  # to read a file that is written to meanwhile
+
 
 def import_one(source: Source, options: ImportOptions) -> Path:
-    """A one-recording store for the file, from the cache or made anew."""
+    """A one-recording store for the file, from the cache or made anew. Raises InputError."""
     importer = recognise(source)
-    key = cache.name_entry(source, f"{importer.name}-{importer.version}-{options}-{_layout()}")
-    entry = find_cache_folder() / key
-    if is_store(entry):
-        cache.mark_used(entry)
-        return entry
+    salt = f"{importer.name}-{importer.version}-{options}-{_layout()}"
+    for _ in range(_ATTEMPTS):
+        content = hash_content(source)
+        name = cache.name_entry(content, salt)
+        if (entry := cache.find_entry(name, content)) is not None:
+            return entry
+        try:
+            # Not under its name yet: the file may change while it is read.
+            made = _make_entry(name, content, importer, source, options)
+        except StoreError as error:  # the cache's disk is full: once more, elsewhere
+            if is_temporary(open_cache_folder()):
+                raise
+            replace_cache_folder(error.why or error.what)
+            made = _make_entry(name, content, importer, source, options)
+        if made is not None:
+            return made
+    # It is written to all the time: what was read stands for no content that is known.
+    unknown = f"changing-{uuid.uuid4().hex}"
+    return cache.keep_entry(unknown, None, lambda f: _import(f, importer, source, options, None))
+
+
+def _make_entry(
+    name: str, content: str, importer: Importer, source: Source, options: ImportOptions
+) -> Path | None:
+    """The entry, or None if the file changed while it was read."""
+
+    def make(folder: Path) -> None:
+        _import(folder, importer, source, options, content)
+        if hash_content(source) != content:
+            raise _ChangedError
+
+    try:
+        return cache.keep_entry(name, content, make)
+    except _ChangedError:
+        return None
+
+
+class _ChangedError(Exception):
+    """The recording is not what it was when its hash was taken."""
+
+
+def _import(
+    folder: Path,
+    importer: Importer,
+    source: Source,
+    options: ImportOptions,
+    content: str | None,
+) -> None:
+    """Read the recording and write the store's files into an empty folder."""
     imported = registry.load("importers", importer.name).read(source, options)
     facts = {
         **imported.recording.facts(),
         "format": importer.name,
         "importer_version": f"{__version__}/{importer.version}",
         "bytes": source.size,
+        "content": content,
         "quality": [vars(q) for q in imported.quality],
         "constants": imported.constants,
     }
@@ -51,21 +101,13 @@ def import_one(source: Source, options: ImportOptions) -> Path:
         for name in tables:
             tables[name] = _shift_times(name, tables[name], options.clock_shift_ns)
         _shift_facts(facts, options.clock_shift_ns)
-    write_store(
-        entry,
-        [
-            (
-                facts.pop("rank", None) or 0,
-                {**facts, "own_rank": imported.recording.rank},
-                tables,
-            )
-        ],
+    rank = facts.pop("rank", None) or 0
+    fill_store(
+        folder,
+        [(rank, {**facts, "own_rank": imported.recording.rank}, tables)],
         sightline_version=__version__,
         quick=True,
     )
-    cache.mark_used(entry)
-    cache.trim_cache()
-    return entry
 
 
 def _with_values(frame: FrameT, columns: tuple[Column, ...]) -> FrameT:

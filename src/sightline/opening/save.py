@@ -13,8 +13,11 @@ from sightline.model.tables import load_table
 from sightline.version import __version__
 
 
-def save_run(run: Run, target: Path) -> None:
-    """Write a run to a store of its own. Raises StoreError."""
+def save_run(run: Run, target: Path, *, replace: bool = False) -> None:
+    """Write a run to a store of its own. Raises StoreError.
+
+    A store that is there is replaced, anything else only where `replace` says so.
+    """
     names = registry.list_names("model.tables")
 
     def recordings() -> Iterable[tuple[int, dict[str, Any], Tables]]:
@@ -29,4 +32,4 @@ def save_run(run: Run, target: Path) -> None:
             facts = {k: v for k, v in part.facts.items() if k not in here}
             yield part.rank, facts, tables
 
-    write_store(target, recordings(), sightline_version=__version__)
+    write_store(target, recordings(), sightline_version=__version__, replace=replace)

@@ -7,19 +7,16 @@ the window and the program are those that it was made with.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import sightline
 from sightline import registry
-from sightline.model.cache_folder import find_cache_folder
 from sightline.model.run import Run
+from sightline.opening.answers import find_answer, keep_answer
 from sightline.report.summary import summarize_run
 
 if TYPE_CHECKING:
@@ -33,14 +30,11 @@ def keep_summary(run: Run, own: Sequence[OwnRule] = ()) -> dict[str, Any]:
     rows = run.rows("device_ops") + run.rows("host_ops")
     if own or rows < MIN_ROWS or registry.has_outsiders():
         return summarize_run(run, own)
-    path = find_cache_folder() / "answers" / f"{identify_run(run)}.json"
-    with contextlib.suppress(OSError, ValueError):
-        kept: dict[str, Any] = json.loads(path.read_bytes())
-        os.utime(path.parent)
-        return kept
-    text = json.dumps(summarize_run(run))
-    with contextlib.suppress(OSError):
-        _write(path, text)
+    name = identify_run(run)
+    text = find_answer(name)
+    if text is None:
+        text = json.dumps(summarize_run(run))
+        keep_answer(name, text)
     # As it will be read the next time, so that both times say the same.
     said: dict[str, Any] = json.loads(text)
     return said
@@ -62,23 +56,17 @@ def identify_run(run: Run) -> str:
     return hashlib.blake2b(known.encode(), digest_size=16).hexdigest()
 
 
-def _program() -> list[tuple[str, int, int]]:
+def _program() -> list[tuple[str, ...]]:
     """The program's own files: an answer of another version is not taken."""
     folder = Path(sightline.__file__).parent
     return [_stamp(path) for path in sorted(folder.rglob("*.py"))]
 
 
-def _stamp(path: Path) -> tuple[str, int, int]:
+def _stamp(path: Path) -> tuple[str, ...]:
+    """What changes with a file, also where its size and its time are set to be the same."""
     try:
         stat = path.stat()
     except OSError:
-        return str(path), 0, 0
-    return str(path), stat.st_size, stat.st_mtime_ns
-
-
-def _write(path: Path, text: str) -> None:
-    """All at once: another process may be reading."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as scratch:
-        scratch.write(text)
-    Path(scratch.name).replace(path)
+        return (str(path),)
+    known = (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
+    return str(path), *map(str, known)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 from typing import Any
 
 import polars as pl
@@ -87,7 +88,8 @@ def _select(part: Part, table: Table) -> str:
             fields.append(f'"{name}" + {offset} AS "{name}"')
         else:
             fields.append(f'"{name}"')
-    path = str(part.file(table.name)).replace("'", "''")
+    # DuckDB knows no way to say that a path is one, but its brackets are Python's.
+    path = glob.escape(str(part.file(table.name).absolute())).replace("'", "''")
     return f"SELECT {', '.join(fields)} FROM read_parquet('{path}', hive_partitioning=false)"  # noqa: S608
 
 

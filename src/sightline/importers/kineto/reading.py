@@ -16,7 +16,7 @@ from typing import Any
 from sightline._native import Trace
 from sightline.errors import DamagedError, InputError
 from sightline.importers.kineto.strict import reject_nonstandard
-from sightline.model.cache_folder import find_cache_folder
+from sightline.model.cache_folder import open_cache_folder
 from sightline.model.declare import Quality
 from sightline.model.source import Source
 
@@ -239,6 +239,4 @@ class Reading:
 
 def _scratch() -> Path:
     """A folder for columns that outgrow memory; the files in it have no name."""
-    folder = find_cache_folder()
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+    return open_cache_folder()

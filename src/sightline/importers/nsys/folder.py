@@ -7,7 +7,6 @@ numbers wrap to signed ones, a number's text has 15 digits, and NaN is no value.
 
 from __future__ import annotations
 
-import glob
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -138,7 +137,7 @@ class FolderDatabase(Database):
 
     def _open(self, table: str, path: Path) -> None:
         scan_file = pl.scan_parquet if path.suffix == ".parquet" else pl.scan_ipc
-        scan = scan_file(glob.escape(str(path)))
+        scan = scan_file(path.absolute(), glob=False)
         schema = scan.collect_schema()
         plain = [c for c, dtype in schema.items() if not dtype.is_nested()]
         if not plain:

@@ -26,6 +26,7 @@ TABLE = Table(
         text("process", "recordings of one process have the same text here"),
         text("importer_version", "version of the importer"),
         size("bytes", "size of the file"),
+        text("content", "hash of what the file holds, of 32 digits: what an answer is about"),
         time("start_ns", "start of the recorded span, as the profiler states it", required=False),
         time("end_ns", "end of the recorded span", required=False),
         flag("has_stacks", "Python stacks were recorded"),

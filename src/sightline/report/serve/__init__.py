@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
-import tempfile
 from pathlib import Path
 
 from sightline.errors import StoreError
-from sightline.model.cache_folder import find_cache_folder
+from sightline.model.cache_folder import open_cache_folder
 from sightline.model.run import Run
-from sightline.model.store import put_in_place
 from sightline.opening import cache
 from sightline.report.kept import identify_run
 from sightline.report.serve.build import Say, build_index
@@ -27,40 +24,28 @@ def prepare_index(run: Run, say: Say = lambda _: None) -> Index:
     Where nothing can be written to the cache it is made in the folder for temporary files (TMPDIR),
     and removed as soon as its files are mapped: nothing is left, however the process ends.
     """
-    entry = find_cache_folder() / f"serve-{identify_run(run)}"
+    name = f"serve-{identify_run(run)}"
     with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
-        index = Index.read(entry)
-        cache.mark_used(entry)
-        return index
+        if (entry := cache.find_entry(name, None)) is not None:
+            return Index.read(entry)
+    made: list[Index] = []
+
+    def make(folder: Path) -> None:
+        made.append(build_index(run, folder, say))
+        _ = made[0].columns  # mapped: they stay readable wherever the folder goes
+        made[0].write()
+
     try:
-        find_cache_folder().mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=".serve-", dir=find_cache_folder()))
-    except OSError:
-        folder = Path(tempfile.mkdtemp(prefix="sightline-serve-"))
-    cache.mark_used(folder)
-    try:
-        index = build_index(run, folder, say)
-        _ = index.columns
-        if folder.parent == find_cache_folder():
-            index.write()
-            _keep(folder, entry)
-    except OSError as error:
+        cache.keep_entry(name, None, make)
+    except (StoreError, OSError) as error:
+        if made:
+            return made[0]
         raise StoreError(
-            f"cannot prepare the timeline in {folder}",
-            why=error.strerror or str(error),
+            f"cannot prepare the timeline in {open_cache_folder()}",
+            why=error.why if isinstance(error, StoreError) else error.strerror or str(error),
             hint="It takes 37 bytes an event. Name a folder with room:  SIGHTLINE_CACHE=FOLDER",
         ) from error
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    return index
-
-
-def _keep(folder: Path, entry: Path) -> None:
-    """The folder as an entry of the cache, unless another server is about to do the same."""
-    with contextlib.suppress(OSError):
-        put_in_place(folder, entry)
-        cache.mark_used(entry)
-        cache.trim_cache()
+    return made[0]
 
 
 def serve(run: Run, host: str = LOOPBACK, port: int = 0, say: Say = lambda _: None) -> Server:

@@ -1,0 +1,115 @@
+"""What a recording contains, as a hash: the cache's key, and what every answer says it is about.
+
+Reading 10 GB only to know that it has not changed would be slow, so the hash of a file's content
+is remembered by its place, size, times of change and inode, as git's index does. A memo is taken
+only if it says of itself that it is whole and about that file. Of a file that changed within the
+last seconds none is made: its next change may bear the same times (git calls such a file racy).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from blake3 import blake3
+
+from sightline.errors import InputError
+from sightline.model.cache_folder import list_cache_folders, open_cache_folder
+from sightline.model.source import Source
+
+_PART_BYTES = 64 << 20  # hashed at once on one core
+# The coarsest times of change in use are those of FAT, 2 s; ext4's move with the kernel's tick.
+_RACY_NS = 2 * 10**9
+_HASH = re.compile(r"[0-9a-f]{32}")
+
+
+def hash_content(source: Source) -> str:
+    """32 hexadecimal digits that stand for what a recording contains. Raises InputError."""
+    try:
+        if source.path.is_dir():
+            files = sorted(f for f in source.path.iterdir() if f.is_file())
+            lines = ["FOLDER", *(f"{os.fsencode(f.name)!r} {_hash_file(f)}" for f in files)]
+            return _short("\n".join(lines).encode())
+        return _hash_file(source.path)
+    except OSError as error:
+        raise InputError(
+            f"cannot read {source.given}", why=(error.strerror or str(error)).lower()
+        ) from error
+
+
+def _hash_file(path: Path) -> str:
+    stat = path.stat()
+    known_as = (
+        os.fsencode(path.resolve())
+        + (
+            f" {stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns} {stat.st_dev} {stat.st_ino}"
+        ).encode()
+    )
+    name = _short(known_as)
+    for folder in list_cache_folders():
+        if (known := read_memo(folder / "seen" / name)) is not None:
+            return known
+    digest = _digest(path, stat.st_size)
+    if time.time_ns() - max(stat.st_ctime_ns, stat.st_mtime_ns) > _RACY_NS:
+        _write_memo(open_cache_folder() / "seen" / name, digest)
+    return digest
+
+
+def read_memo(path: Path) -> str | None:
+    """The hash that a memo holds; None where there is none, or it is not whole."""
+    try:
+        # A memo has 65 characters: what is larger is not read.
+        with path.open("rb") as file:
+            digest, _, check = file.read(100).decode("ascii", "replace").partition(" ")
+    except OSError:
+        return None
+    if _HASH.fullmatch(digest) and check == _check(path.name, digest):
+        return digest
+    return None
+
+
+def _check(name: str, digest: str) -> str:
+    return _short(f"sightline memo {name} {digest}".encode())
+
+
+def _write_memo(path: Path, digest: str) -> None:
+    """All at once: a disk may be full in the middle. A memo that cannot be kept is no loss."""
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(exist_ok=True, mode=0o700)
+        descriptor, scratch = tempfile.mkstemp(prefix=".part-", dir=path.parent)
+        try:
+            with open(descriptor, "w", encoding="ascii") as file:  # noqa: PTH123
+                file.write(f"{digest} {_check(path.name, digest)}")
+            Path(scratch).replace(path)
+        except OSError:
+            Path(scratch).unlink(missing_ok=True)
+            raise
+
+
+def _digest(path: Path, size: int) -> str:
+    """What a file contains, in short. Of a large file the parts are read on several cores."""
+    starts = range(0, max(size, 1), _PART_BYTES)
+    with ThreadPoolExecutor(min(len(starts), os.cpu_count() or 1)) as pool:
+        parts = list(pool.map(lambda start: _digest_of_part(path, start), starts))
+    return _short(b"".join(parts))
+
+
+def _digest_of_part(path: Path, start: int) -> bytes:
+    digest = blake3()
+    left = _PART_BYTES
+    with path.open("rb", buffering=0) as raw:
+        raw.seek(start)
+        while left > 0 and (chunk := raw.read(min(left, 1 << 20))):
+            digest.update(chunk)
+            left -= len(chunk)
+    return digest.digest()
+
+
+def _short(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
