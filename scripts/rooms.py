@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 TARGET = ROOT / "docs" / "architecture.md"
 BEGIN, END = "<!-- drawn by scripts/rooms.py: run  make docs -->\n", "<!-- end of the drawing -->"
 # Everybody stands on them: no arrows are drawn.
-GROUND = ("errors", "units", "text", "version", "protobuf", "registry")
+GROUND = ("errors", "units", "text", "version", "protobuf", "redaction", "registry")
 
 Graph = dict[str, set[str]]
 

@@ -168,14 +168,6 @@ def test_the_doctor_for_a_question():
 # -- conditions ---------------------------------------------------------------------------------
 
 
-def test_the_command_is_shown_without_secrets_and_home():
-    shown = conditions.show_conditions(
-        ["run", "--hf-token", "abc", "--wandb-key=def", "AUTH=xyz", "/home/eva/t.py", "--monkey"],
-        home="/home/eva",
-    )
-    assert shown == ["run", "--hf-token", "…", "--wandb-key=…", "AUTH=…", "~/t.py", "--monkey"]
-
-
 def test_only_known_settings_of_the_environment_are_kept():
     kept = conditions.read_environment({"CUDA_VISIBLE_DEVICES": "0", "AWS_SECRET_ACCESS_KEY": "x"})
     assert kept == {"CUDA_VISIBLE_DEVICES": "0"}

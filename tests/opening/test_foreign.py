@@ -24,7 +24,6 @@ NSYS = "nsys export --type sqlite"
         (b'{"type":"String","id":"3720","value":"x"}\n', "JSON lines", NSYS),
         (b"Start (ns),Duration (ns),CorrId\n1,2,3\n", "a table of nsys stats", NSYS),
         (b'"Time (%)","Total Time (ns)"\n', "a table of nsys stats", NSYS),
-        (b"PERFILE2\x00\x00", "perf's binary file", "perf script"),
         (b'"Kind","Agent_Id","Queue_Id"\n', "a table of rocprofv3", "sightline run"),
         (pickle.dumps({"segments": []}), "a Python pickle", "sl.memory_history()"),
         (b"hello world", "no known format", "sightline formats"),

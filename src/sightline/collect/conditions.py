@@ -6,7 +6,6 @@ Only what is named below is read of the environment, and no value that could be 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,25 +21,6 @@ VARIABLES = (
     "PYTORCH_ALLOC_CONF", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "NVIDIA_TF32_OVERRIDE",
     "CUBLAS_WORKSPACE_CONFIG", "PYTHONHASHSEED", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
 )  # fmt: skip
-_SECRET = re.compile(r"(?:key|token|secret|passw|credential|auth)", re.IGNORECASE)
-_HIDDEN = "…"
-
-
-def show_conditions(command: Sequence[str], home: str | None = None) -> list[str]:
-    """The command without what is nobody's business: secrets, and the name in the home folder."""
-    home = str(Path.home()) if home is None else home
-    answer, hide = [], False
-    for word in command:
-        name, equals, _ = word.partition("=")
-        if hide:
-            word, hide = _HIDDEN, False
-        elif _SECRET.search(name) and (word.startswith("-") or equals):
-            hide = not equals
-            word = f"{name}={_HIDDEN}" if equals else word
-        elif len(home) > 1:
-            word = word.replace(home, "~")
-        answer.append(word)
-    return answer
 
 
 def read_environment(variables: Mapping[str, str] | None = None) -> dict[str, str]:

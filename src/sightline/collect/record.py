@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import socket
 import sys
 import time
 from collections.abc import Mapping
@@ -22,6 +21,7 @@ from sightline.inline.rank import find_identity, make_host_mark
 from sightline.inline.session import VARIABLE
 from sightline.model import run_folder
 from sightline.nvml.library import Unavailable
+from sightline.redaction import show_command
 from sightline.units import format_ns
 
 SITE = Path(__file__).resolve().parents[1] / "inline" / "site"
@@ -43,6 +43,7 @@ class Recording:
     shifts: dict[str, int] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     variables: dict[str, str] = field(default_factory=dict)  # more for the program's environment
+    keep_identity: bool = False  # whole command lines, with whatever is in them
 
     def note(
         self, kind: str, text: str, severity: str = "warning", remedy: str | None = None
@@ -88,7 +89,7 @@ def record_program(recording: Recording) -> Ended:
     recording.notes += conditions.list_notes(machine, devices)
     recording.facts = {
         "sightline": sys.modules["sightline"].__version__,
-        "command": conditions.show_conditions(plan.command),
+        "command": list(plan.command) if recording.keep_identity else show_command(plan.command),
         "question": plan.question,
         "backends": plan.backends,
         "host_mark": recording.mark,
@@ -175,8 +176,10 @@ def _before(recording: Recording, child: Child) -> tuple[Perf | None, Gpus | Non
         except OSError as error:
             recording.note("perf", f"perf could not be started: {error.strerror}")
         # perf writes monotonic times; the run's clock is the wall clock.
-        text = data.name.removesuffix(".data") + ".txt"
-        recording.shifts[text] = time.time_ns() - time.monotonic_ns()
+        shift = time.time_ns() - time.monotonic_ns()
+        for name in (data.name, data.name.removesuffix(".data") + ".txt"):
+            recording.shifts[name] = shift
+        _write(recording)  # also for whoever reads the samples of a recording that was killed
     if "nvml" in plan.backends:
         try:
             gpus = Gpus(folder / f"host-{recording.mark}.{child.pid}.nvml")
@@ -196,6 +199,7 @@ def _after_start(recording: Recording, child: Child) -> PySpy | None:
         recording.folder / f"{name}.speedscope.json",
         recording.folder / f"{name}.log",
         child.watchers,
+        recording.keep_identity,
     )
 
 
@@ -247,7 +251,7 @@ def _clock(recording: Recording) -> tuple[clock.Server | None, Any]:
     token = secrets.token_bytes(clock.TOKEN_BYTES)
     try:
         server = clock.Server(token)
-        address = [socket.gethostname(), server.port, token.hex(), recording.mark]
+        address = [clock.find_own_address(), server.port, token.hex(), recording.mark]
         place.touch(0o600)
         place.write_text(json.dumps(address))
     except OSError as error:

@@ -7,6 +7,7 @@ import json
 import os
 import select
 import signal
+import struct
 import subprocess
 import threading
 import time
@@ -18,6 +19,7 @@ from sightline.inline.recorder import Recorder
 from sightline.model.event_file import SUFFIX
 from sightline.nvml.sampling import Sampler
 from sightline.nvml.summary import summarize_samples
+from sightline.redaction import redact_frame, redact_text
 
 READY_S = 5.0  # perf answers within 0.3 s; a machine in trouble must not hold the program up
 END_S = 60.0  # writing the samples of a long run
@@ -76,14 +78,43 @@ class Perf:
             return f"perf's samples could not be read: {error}"
         finally:
             part.unlink(missing_ok=True)
+            with contextlib.suppress(OSError, ValueError, struct.error):
+                hide_host(self.data)
         return None
+
+
+def hide_host(data: Path) -> None:
+    """Overwrite the host's name in perf's own file, where one is left.
+
+    Layout: Linux, tools/perf/Documentation/perf.data-file-format.txt. After the samples stand
+    offset and size of each feature that the header's bits name, in order; the host's is bit 3.
+    """
+    if not data.exists():
+        return
+    with data.open("r+b") as file:
+        head = file.read(104)
+        if head[:8] != b"PERFILE2":
+            return
+        start, size = struct.unpack_from("<QQ", head, 40)
+        bits = int.from_bytes(head[72:104], "little")
+        if not bits >> 3 & 1:
+            return
+        file.seek(start + size + 16 * (bits & 0b111).bit_count())
+        offset, length = struct.unpack("<QQ", file.read(16))
+        if length > 4096:
+            raise ValueError("no name of a host is that long")
+        file.seek(offset + 4)  # after the text's own length
+        file.write(b"\0" * (length - 4))
 
 
 class PySpy:
     """py-spy record, attached to a Python process as soon as it is one."""
 
-    def __init__(self, pid: int, output: Path, log: Path, watchers: set[int]) -> None:
+    def __init__(
+        self, pid: int, output: Path, log: Path, watchers: set[int], keep_identity: bool = False
+    ) -> None:
         self._output, self._log, self._pid, self._watchers = output, log, pid, watchers
+        self._keep_identity = keep_identity
         self._process: subprocess.Popen[bytes] | None = None
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._attach, daemon=True)
@@ -121,14 +152,35 @@ class PySpy:
         self._thread.join(END_S)
         if self._output.exists() and self._output.stat().st_size:
             if not _holds_nothing(self._output):
-                return None
+                return None if self._keep_identity else _hide_commands(self._output)
             self._output.unlink(missing_ok=True)
             return "py-spy took no samples: the program slept or waited whenever it looked"
         with contextlib.suppress(OSError):
             last = self._log.read_text(errors="replace").strip().splitlines()
             if last:
-                return f"py-spy took no samples: {last[-1][:200]}"
+                return f"py-spy took no samples: {redact_text(last[-1])[:200]}"
         return "py-spy took no samples: the program ran for too short a time"
+
+
+def _hide_commands(speedscope: Path) -> str | None:
+    """Take the processes' command lines out of the names of frames; what went wrong, or None.
+
+    py-spy puts each process's whole command line, secrets and all, at the root of its stacks.
+    """
+    part = speedscope.with_name(f".{speedscope.name}.part")
+    try:
+        document = json.loads(speedscope.read_bytes())
+        for frame in document["shared"]["frames"]:
+            frame["name"] = redact_frame(str(frame["name"]))
+        for profile in document["profiles"]:
+            profile["name"] = redact_frame(str(profile["name"]))
+        part.write_text(json.dumps(document), encoding="utf-8")
+        part.replace(speedscope)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        part.unlink(missing_ok=True)
+        speedscope.unlink(missing_ok=True)  # rather no samples than somebody's password
+        return f"py-spy's samples could not be read: {type(error).__name__}"
+    return None
 
 
 def _holds_nothing(speedscope: Path) -> bool:

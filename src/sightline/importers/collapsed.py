@@ -10,6 +10,7 @@ from sightline.model.declare import Imported, Importer, ImportOptions, Quality
 from sightline.model.folded_text import parse_frames, split_line
 from sightline.model.source import Source
 from sightline.model.stack_trie import Frame, StackTrie
+from sightline.redaction import redact_frame
 
 IMPORTER = Importer(
     name="collapsed",
@@ -18,7 +19,7 @@ IMPORTER = Importer(
     weak=(rb"^(?:\xff\xfe[^\n]+;\x00|\xfe\xff[^\n]+\x00;)",),
     looks_like="lines of 'frame;frame;frame count'",
     suffixes=(".folded", ".collapsed", ".folded.gz", ".collapsed.gz"),
-    version=1,
+    version=2,
     source="https://github.com/brendangregg/FlameGraph",
 )
 
@@ -36,7 +37,11 @@ def read(source: Source, options: ImportOptions) -> Imported:
         if found is None:
             bad += 1
             continue
-        path = [Frame(layer, name) for layer, name in parse_frames(found[0])]
+        keep = options.keep_identity
+        path = [
+            Frame(layer, name if keep else redact_frame(name))
+            for layer, name in parse_frames(found[0])
+        ]
         on_device = any(frame.layer == "kernel" for frame in path)
         # iaprof joins the CPU's stack by the kernel's address and the interval.
         weights.append((trie.add(path), "samples", found[1], "window" if on_device else "exact"))

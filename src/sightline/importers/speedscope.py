@@ -14,6 +14,7 @@ from sightline.importers._stacks import finish_import, read_text
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality
 from sightline.model.source import Source
 from sightline.model.stack_trie import Frame, StackTrie
+from sightline.redaction import redact_frame
 
 IMPORTER = Importer(
     name="speedscope",
@@ -25,7 +26,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="JSON that names the schema speedscope.app/file-format-schema.json",
     suffixes=(".speedscope.json", ".speedscope"),
-    version=1,
+    version=2,
     source="https://www.speedscope.app/file-format-schema.json",
 )
 
@@ -44,7 +45,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     quality: list[Quality] = []
     try:
         document = json.loads(read_text(source, quality))
-        frames = [_frame(f) for f in document["shared"]["frames"]]
+        frames = [_frame(f, options.keep_identity) for f in document["shared"]["frames"]]
         profiles = document["profiles"]
         if not isinstance(profiles, list):
             raise TypeError("'profiles' is no list")
@@ -55,7 +56,8 @@ def read(source: Source, options: ImportOptions) -> Imported:
     trie = StackTrie()
     weights: list[tuple[int | None, str, int, str]] = []
     for number, profile in enumerate(profiles):
-        root = [Frame("thread", str(profile.get("name", number)))] if len(profiles) > 1 else []
+        name = str(profile.get("name", number))
+        root = [Frame("thread", redact_frame(name))] if len(profiles) > 1 else []
         try:
             weights += _profile(trie, profile, frames, root)
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
@@ -66,12 +68,12 @@ def read(source: Source, options: ImportOptions) -> Imported:
     )
 
 
-def _frame(entry: dict[str, Any]) -> Frame:
+def _frame(entry: dict[str, Any], keep_identity: bool) -> Frame:
     file, line = entry.get("file"), entry.get("line")
     layer = "python" if isinstance(file, str) and file.endswith((".py", ".pyx")) else "native"
     return Frame(
         layer,
-        str(entry["name"]),
+        str(entry["name"]) if keep_identity else redact_frame(str(entry["name"])),
         file if isinstance(file, str) else None,
         line if isinstance(line, int) else None,
     )

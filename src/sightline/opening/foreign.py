@@ -30,12 +30,6 @@ _FOREIGN = (
         _NSYS,
     ),
     Foreign(
-        rb"^PERFILE2",
-        "it is perf's binary file",
-        "Make it text:  perf script -i perf.data > run.perf.txt\n"
-        "then:          sightline run.perf.txt",
-    ),
-    Foreign(
         rb"^\"?(?:Kind|Domain)\"?,\"?(?:Agent_Id|Function|Stream_Id)",
         "it is a table of rocprofv3 that is not read; its PC sampling is",
         "PyTorch's profiler records AMD GPUs:  sightline run -- python train.py",

@@ -44,7 +44,7 @@ def _is_recording(path: Path) -> bool:
         or not path.is_file()
     ):
         return False
-    if name.endswith(".perf.data"):
+    if name.endswith(".perf.data") and path.with_suffix(".txt").exists():
         return False  # what became of it is the text beside it
     return path.stat().st_size > 0
 

@@ -1,0 +1,76 @@
+"""Linux perf's own file (perf.data), by way of the user's own `perf script`.
+
+The file depends on the machine that wrote it and on what was installed there; perf itself makes
+text of it, which is read as such and removed again.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from sightline import registry
+from sightline.errors import InputError
+from sightline.model.cache_folder import open_cache_folder
+from sightline.model.declare import Imported, Importer, ImportOptions
+from sightline.model.source import Source
+
+IMPORTER = Importer(
+    name="perf_data",
+    label="Linux perf data",
+    strong=(rb"^PERFILE2",),
+    weak=(),
+    looks_like="the letters PERFILE2 at its start",
+    suffixes=(".perf.data",),
+    version=1,
+    source="https://man7.org/linux/man-pages/man1/perf-script.1.html",
+)
+
+# What perf_script reads; perf-script(1).
+FIELDS = "comm,pid,tid,time,period,event,ip,sym,dso"
+_LONGEST_S = 600.0  # perf looks up symbols of gigabytes of samples; a damaged file must not hang
+_BY_HAND = """\
+Where it was recorded:  perf script -i perf.data > run.perf.txt
+then:                   sightline run.perf.txt"""
+
+
+def read(source: Source, options: ImportOptions) -> Imported:
+    """Make text of it and read that. Raises InputError where perf is missing or fails."""
+    perf = shutil.which("perf")
+    if perf is None:
+        raise InputError(
+            f"cannot read {source.given}",
+            why="it is perf's binary file, and `perf`, which makes text of it, is not on the PATH",
+            hint=_BY_HAND,
+        )
+    with tempfile.TemporaryDirectory(prefix="perf-", dir=open_cache_folder()) as scratch:
+        text = Path(scratch) / "samples.perf.txt"
+        # Nothing of the user's configuration, which may name programs to run.
+        words = [perf, "script", "--input", str(source.path.resolve()), "--ns", "-F", FIELDS]
+        try:
+            with text.open("wb") as out:
+                done = subprocess.run(  # noqa: S603 - fixed arguments, no shell
+                    words,
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=subprocess.PIPE,
+                    timeout=_LONGEST_S,
+                    check=False,
+                )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise InputError(
+                f"cannot read {source.given}", why=f"`perf script` failed: {error}", hint=_BY_HAND
+            ) from error
+        if not text.stat().st_size:
+            said = done.stderr.decode("utf-8", "replace").strip().replace("\n", " ")[-300:]
+            raise InputError(
+                f"cannot read {source.given}",
+                why=f"`perf script` found no sample in it: {said or 'it gave no reason'}",
+                hint=_BY_HAND,
+            )
+        found: Imported = registry.load("importers", "perf_script").read(
+            Source(text, source.given), options
+        )
+    return found
