@@ -75,3 +75,13 @@ def make_printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else " " for c in text)
+
+
+def clean_text(text: str) -> str:
+    """The text, of as many characters, with none that steers a terminal but line ends and tabs.
+
+    What is no text (halves of surrogate pairs, as of file names that are no UTF-8) becomes a space.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in "\n\t" else " " for c in text)

@@ -15,6 +15,7 @@ import pytest
 import sightline as door
 from sightline.cli import main as cli_main
 from sightline.cli.main import command_names
+from sightline.model.cache_folder import find_cache_folder
 from support import traces
 from support.command import sightline
 
@@ -206,9 +207,9 @@ def test_tables_shows_units_and_joins():
 def test_cache_shows_and_clears(trace, tmp_path, monkeypatch):
     monkeypatch.setenv("SIGHTLINE_CACHE", str(tmp_path / "own"))
     sightline(trace)
-    assert sightline("cache").out.splitlines()[0] == str(tmp_path / "own")
+    assert sightline("cache").out.splitlines()[0] == str(find_cache_folder())
     assert sightline("cache", "clear").out.endswith("freed\n")
-    assert not (tmp_path / "own").exists()
+    assert not find_cache_folder().exists()
 
 
 def test_what_would_record_the_missing_is_said(tmp_path):

@@ -27,6 +27,7 @@ def print_members(
     import textwrap
 
     from sightline import registry
+    from sightline.text import make_printable
 
     rows = [
         {"name": name, "about": about(module), **details(module), "module": module.__name__}
@@ -35,6 +36,8 @@ def print_members(
     if as_json:
         print(json.dumps(rows, indent=1))
         return 0
+    # Own rules come from other people's files.
+    rows = [{head: make_printable(text) for head, text in row.items()} for row in rows]
     width = max(len(row["name"]) for row in rows)
     for row in rows:
         print(f"{row['name']:<{width}}  {row['about']}")

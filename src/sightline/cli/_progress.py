@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TextIO
 
+from sightline.cli._edge import write_raw
 from sightline.text import fit_text
 from sightline.units import format_bytes, format_rate
 
@@ -31,7 +32,7 @@ class Progress:
 
     def __exit__(self, *_: object) -> None:
         if self._shown:
-            self._stream.write(_CLEAR)
+            write_raw(self._stream, _CLEAR)
             self._stream.flush()
 
     def __call__(self, file: str, done: int, total: int) -> None:
@@ -44,7 +45,8 @@ class Progress:
             return
         self._next = now + EVERY_S
         self._shown = True
-        self._stream.write(_CLEAR + self._line(now, done, total))
+        write_raw(self._stream, _CLEAR)
+        self._stream.write(self._line(now, done, total))
         self._stream.flush()
 
     def _line(self, now: float, done: int, total: int) -> str:

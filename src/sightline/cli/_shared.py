@@ -7,6 +7,8 @@ import sys
 import textwrap
 from typing import TYPE_CHECKING
 
+from sightline.redaction import redact_text
+
 if TYPE_CHECKING:
     from sightline.errors import SightlineError
     from sightline.model.run import Run
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
 def format_message(error: SightlineError) -> str:
     """What, why and the next command, at 80 columns, as a person reads it."""
-    text = error.what if error.why is None else f"{error.what}: {error.why}"
+    text = redact_text(error.what if error.why is None else f"{error.what}: {error.why}")
     indent = " " * len("sightline: ")
     lines = textwrap.wrap(
         text if text.endswith((".", "?")) else text + ".",
@@ -27,7 +29,7 @@ def format_message(error: SightlineError) -> str:
     )
     if error.hint is not None:
         # A hint may hold a command, which is never broken.
-        lines += [indent + line for line in error.hint.splitlines()]
+        lines += [indent + redact_text(line) for line in error.hint.splitlines()]
     return "\n".join(lines)
 
 
@@ -94,7 +96,7 @@ def print_bytes(data: bytes) -> None:
     """Data to stdout as it is; as text where stdout has no bytes below, as in a notebook."""
     sys.stdout.flush()
     below = getattr(sys.stdout, "buffer", None)
-    if below is None:
+    if below is None or sys.stdout.isatty():  # a person looks at it: by way of the edge
         sys.stdout.write(data.decode("utf-8", "replace"))
         return
     below.write(data)

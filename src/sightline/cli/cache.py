@@ -3,8 +3,8 @@
   sightline cache              where it is and its size
   sightline cache clear        remove it
 
-SIGHTLINE_CACHE names the folder that it lies in, SIGHTLINE_CACHE_BYTES its limit
-(20 GB). Only what sightline wrote there is ever removed.
+SIGHTLINE_CACHE names the folder that it lies in, SIGHTLINE_CACHE_BYTES its
+limit (20 GB). Only what sightline wrote there is ever removed.
 """
 
 from __future__ import annotations

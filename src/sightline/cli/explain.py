@@ -24,12 +24,13 @@ def run(args: argparse.Namespace) -> int:
     from sightline.errors import RequestError
     from sightline.model.run import page
     from sightline.rules.aliases import ALIASES
+    from sightline.text import clean_text
 
     for own in load_own_rules(args.rules):
         if own.tag == args.name.replace("_", "-"):
             from sightline.rules.custom.check import write_page as own_page
 
-            print(own_page(own))
+            print(clean_text(own_page(own)))
             return 0
     name = args.name.replace("-", "_")
     for kind in ("rules", "analyses"):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import errno
 import importlib
 import os
 import sys
@@ -11,8 +13,10 @@ from collections.abc import Sequence
 from types import ModuleType
 
 import sightline
+from sightline.cli._edge import guard_terminal
 from sightline.cli._shared import format_message
 from sightline.errors import RequestError, SightlineError
+from sightline.redaction import redact_text, show_command
 
 DONE, GATE_FAILED, WRONG, BUG, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -33,6 +37,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     # gave back is the next one's instead of going to the system and coming back page by page:
     # 0.9 of 7.5 s of processor time in the report of a million events (benchmarks/report_page.py).
     os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:10000,muzzy_decay_ms:10000")
+    with guard_terminal():
+        return _run(arguments)
+
+
+def _run(arguments: list[str]) -> int:
     try:
         return _dispatch(arguments)
     except SightlineError as error:
@@ -42,11 +51,55 @@ def main(argv: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         # The reader of our output has gone, as `head` does. Nothing is wrong.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence_output()
         return DONE
-    except Exception:  # what escapes is our mistake, and must not look like the user's
-        print(_bug_report(arguments), file=sys.stderr)
-        return BUG
+    except SystemExit:  # argparse ends this way
+        raise
+    except Exception as error:  # what escapes is our mistake, and must not look like the user's
+        return _judge(error, arguments)
+    except BaseException as error:  # a panic of Polars is no Exception, and never a gate
+        if type(error).__name__ != "PanicException":
+            raise
+        return _judge(error, arguments)
+
+
+def _judge(error: BaseException, arguments: list[str]) -> int:
+    """Exit code, and what to say: of the system's refusals what it is, of all else that it is ours.
+
+    A disk that is full, an output that is closed or a folder that may not be read are no bugs.
+    """
+    if isinstance(error, OSError) and error.errno is not None and error.errno in _REFUSALS:
+        place = f" {os.fsdecode(error.filename)}" if error.filename is not None else ""
+        _say(f"sightline: cannot go on: {(error.strerror or str(error)).lower()}{place}.")
+        _silence_output()
+        return WRONG
+    if isinstance(error, MemoryError):
+        _say("sightline: cannot go on: there is not enough memory.")
+        return WRONG
+    _say(_bug_report(arguments))
+    return BUG
+
+
+# What the system refuses for reasons that lie outside of sightline and of the recording.
+_REFUSALS = frozenset(
+    getattr(errno, name, None)
+    for name in (
+        *("ENOSPC", "EDQUOT", "EFBIG", "EROFS", "EACCES", "EPERM", "EIO", "EBADF", "EMFILE"),
+        *("ENFILE", "ENAMETOOLONG", "ELOOP", "ENOMEM"),
+    )
+)
+
+
+def _say(text: str) -> None:
+    """To standard error, where there is one."""
+    with contextlib.suppress(OSError, ValueError):
+        print(text, file=sys.stderr)
+
+
+def _silence_output() -> None:
+    """Nothing more is written: what Python still holds back would be an error at the end."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _dispatch(arguments: list[str]) -> int:
@@ -133,8 +186,8 @@ def _bug_report(arguments: list[str]) -> str:
     details = "".join(
         [
             f"sightline {sightline.__version__}, Python {sys.version}\n",
-            f"arguments: {arguments}\n\n",
-            traceback.format_exc(),
+            f"arguments: {show_command(['sightline', *arguments])}\n\n",
+            redact_text(traceback.format_exc()),
         ]
     )
     try:
@@ -145,7 +198,7 @@ def _bug_report(arguments: list[str]) -> str:
         where = f"The details are in {file.name}"
     except OSError as error:
         where = f"The details could not be written ({error.strerror}):\n{details}"
-    last = traceback.format_exc().strip().splitlines()[-1]
+    last = redact_text(traceback.format_exc()).strip().splitlines()[-1]
     return (
         f"sightline: this is a bug of sightline, not of your recording: {last}\n"
         f"           {where}\n"

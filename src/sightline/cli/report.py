@@ -72,14 +72,11 @@ def run(args: argparse.Namespace) -> int:
         print(f"{args.output} written", file=sys.stderr)
         return 0
     if form == "text":
-        from rich.console import Console
-
+        from sightline.cli._edge import print_screen
         from sightline.report.terminal import WIDTH, render_screen
 
         # The screen is laid out for 80 columns: rich must not wrap or colour it by itself.
-        Console(width=WIDTH, highlight=False, soft_wrap=True).print(
-            render_screen(data), markup=False
-        )
+        print_screen(render_screen(data), sys.stdout, WIDTH)
         if sys.stdout.isatty() and not args.no_html:
             write_page_beside(opened, data, inputs)
         return 0

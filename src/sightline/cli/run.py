@@ -95,6 +95,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="print what would be run, with the tools' own command lines",
     )
+    where.add_argument(
+        "--keep-identity",
+        action="store_true",
+        help="keep whole command lines, which may hold names and secrets",
+    )
     where.add_argument("--no-report", action="store_true", help="only record")
     parser.add_argument(
         "command",
@@ -131,6 +136,7 @@ def run(args: argparse.Namespace) -> int:
     folder = _make(folder, join=join, chosen=args.output is not None)
     _say_plan(made, folder)
     recording = Recording(made, folder, _ranks(args.ranks), args.every, args.timeout)
+    recording.keep_identity = args.keep_identity
     if args.server is not None:
         recording.variables = list_trtllm_variables(made.options.get("steps"), folder)
     ended = record_program(recording)
@@ -329,8 +335,7 @@ def _report(folder: Path) -> None:
     """The screen, on standard error: standard output is the program's. Never an exit code."""
     import shlex
 
-    from rich.console import Console
-
+    from sightline.cli._edge import print_screen
     from sightline.cli._shared import format_message
     from sightline.errors import SightlineError
     from sightline.opening.run import open_run
@@ -341,9 +346,8 @@ def _report(folder: Path) -> None:
     try:
         opened = open_run([str(_near(folder))])
         data = summarize_run(opened)
-        console = Console(width=WIDTH, highlight=False, soft_wrap=True, stderr=True)
         print(file=sys.stderr)
-        console.print(render_screen(data), markup=False)
+        print_screen(render_screen(data), sys.stderr, WIDTH)
         if sys.stderr.isatty() and sys.stdout.isatty():
             from sightline.cli.report import write_page_beside
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 
+from sightline.cli._edge import write_raw
 from sightline.cli._shared import add_recordings, open_recordings
 
 HELP = "the report's page from a local server, for runs too large for one file"
@@ -53,11 +54,12 @@ def run(args: argparse.Namespace) -> int:
 
     def say(done: int) -> None:
         if live:
-            print(f"\r{done:,} events prepared", end="", file=sys.stderr, flush=True)
+            write_raw(sys.stderr, f"\r{done:,} events prepared")
+            sys.stderr.flush()
 
     server = serve(opened, args.host, args.port, say)
     if live:
-        print("\r\x1b[K", end="", file=sys.stderr)
+        write_raw(sys.stderr, "\r\x1b[K")
     print(server.url, flush=True)
     if not address.is_loopback:
         print("others on the network can reach this page, unencrypted", file=sys.stderr)

@@ -83,6 +83,20 @@ class Run:
         except READ_FAILURES as error:
             raise explain_unreadable(name, self.parts[0].store, error) from error
 
+    def check_files(self) -> None:
+        """Read all files once. Raises StoreError where one is damaged.
+
+        Asked after a failure: only then is it told apart whether a file or the question is wrong.
+        """
+        for name in registry.list_names("model.tables"):
+            for part in self.parts:
+                frame = part.scan(load_table(name))
+                try:
+                    if frame is not None:
+                        frame.collect()
+                except READ_FAILURES as error:
+                    raise explain_unreadable(name, part.store, error) from error
+
     def rows(self, name: str) -> int:
         """How many rows a table has, without reading it."""
         load_table(name)
@@ -111,7 +125,11 @@ class Run:
                 missing = [t for t in declared.needs if not self.rows(t)]
                 if missing:
                     raise _not_recorded(analysis, missing, self.present())
-                answer = module.run(self, **chosen)
+                try:
+                    answer = module.run(self, **chosen)
+                except READ_FAILURES:
+                    self.check_files()
+                    raise
                 self._answers[key] = conform_columns(answer, declared.columns)
         return self._answers[key]
 

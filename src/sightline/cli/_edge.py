@@ -1,0 +1,83 @@
+"""The edge to the terminal: whatever is printed, no character of it steers the terminal.
+
+Texts of recordings, rules, file names and the system's errors may hold escape sequences (OSC 52
+writes the clipboard, OSC 8 hides an address, CSI moves and hides text), C1 controls and marks of
+writing direction. Our own colours and progress lines go by `write_raw`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import Any, TextIO, cast
+
+from sightline.text import clean_text
+
+
+class _Edge:
+    """A text stream that prints no control characters but line ends and tabs."""
+
+    def __init__(self, stream: TextIO, *, may_be_data: bool) -> None:
+        self._stream = stream
+        # Data for another program stays as it is, where a person does not see it.
+        self._as_it_is = may_be_data and not stream.isatty()
+
+    def write(self, text: str) -> int:
+        self.write_raw(text if self._as_it_is else clean_text(text))
+        return len(text)
+
+    def write_raw(self, text: str) -> None:
+        """Write our own escape sequences; what the encoding lacks becomes '?'."""
+        encoding = getattr(self._stream, "encoding", None) or "utf-8"
+        self._stream.write(text.encode(encoding, "replace").decode(encoding))
+
+    def writelines(self, lines: list[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextlib.contextmanager
+def guard_terminal() -> Iterator[None]:
+    """For the time of a command, standard output and standard error print only what is harmless."""
+    out, err = sys.stdout, sys.stderr
+    if out is not None:  # it may have been closed before we began
+        sys.stdout = cast(TextIO, _Edge(out, may_be_data=True))
+    if err is not None:
+        sys.stderr = cast(TextIO, _Edge(err, may_be_data=False))
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = out, err
+
+
+def write_raw(stream: TextIO, text: str) -> None:
+    """Write a text with escape sequences of our own; nothing of a recording may be in it."""
+    getattr(stream, "write_raw", stream.write)(text)
+
+
+class Raw:
+    """A stream for rich, whose colours are escape sequences; texts in it are cleaned before."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        write_raw(self._stream, text)
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def print_screen(screen: Any, stream: TextIO, width: int) -> None:
+    """A rich.text.Text laid out for `width` columns, in colour where the terminal has some."""
+    from rich.console import Console
+
+    # Character by character, so that styles stay where they are.
+    screen.plain = clean_text(screen.plain)
+    console = Console(width=width, highlight=False, soft_wrap=True, file=cast(TextIO, Raw(stream)))
+    console.print(screen, markup=False)
