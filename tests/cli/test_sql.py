@@ -78,3 +78,39 @@ def test_wrong_sql_says_so(query, tmp_path):
 def test_a_quote_in_a_path_is_no_sql(tmp_path, monkeypatch):
     monkeypatch.setenv("SIGHTLINE_CACHE", str(tmp_path / "it's"))
     assert rows(traces.write(tmp_path, TRACE), "SELECT count(*) n FROM device_ops") == [{"n": 2}]
+
+
+def test_query_sees_no_other_file(tmp_path):
+    trace = traces.write(tmp_path, [traces.kernel("k", 0, 5)])
+    secret = tmp_path / "secret.csv"
+    secret.write_text("a\n1\n")
+    for query in (
+        f"SELECT * FROM '{secret}'",
+        f"SELECT * FROM read_text('{secret}')",
+        f"COPY (SELECT 1) TO '{tmp_path / 'written.csv'}'",
+        f"ATTACH '{tmp_path / 'written.db'}'",
+        "INSTALL httpfs",
+        "SET enable_external_access=true",
+        "SELECT 1; SELECT 2",
+        "",
+    ):
+        outcome = sightline("sql", trace, query)
+        assert outcome.code == 2, query
+    assert not list(tmp_path.glob("written*"))
+    assert sightline("sql", trace, f"SELECT * FROM '{secret}'", "--unsafe").code == 0
+    assert sightline("sql", trace, "SELECT count(*) FROM device_ops", "--format", "csv").code == 0
+
+
+def test_moments_with_a_zone_need_no_library(tmp_path):
+    trace = traces.write(tmp_path, [traces.kernel("k", 0, 5)])
+    outcome = sightline("sql", trace, "SELECT 7 AS n, TIMESTAMPTZ '2025-01-02 03:04:05+00' AS m")
+    assert outcome.code == 0, outcome.err
+    assert "2025-01-0" in outcome.out
+
+
+def test_empty_query_and_decimals(tmp_path):
+    trace = traces.write(tmp_path, [traces.kernel("k", 0, 5)])
+    assert sightline("sql", trace, "").code == 2
+    outcome = sightline("sql", trace, "SELECT 1.25 AS d, 2::HUGEINT AS h", "--json")
+    assert outcome.code == 0, outcome.err
+    assert "1.25" in outcome.out

@@ -36,6 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="rows of --format table and markdown (default 30, 0 for all); data is never cut",
     )
+    parser.add_argument(
+        "--unsafe",
+        action="store_true",
+        help="let the query read and write other files, load extensions, and be several statements",
+    )
     add_identity(parser)
 
 
@@ -50,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     form = "json" if args.json else args.format
     if form not in FORMATS:
         raise RequestError(f"there is no format '{form}'", why=f"there are {', '.join(FORMATS)}")
-    frame = answer_query(open_recordings(args), args.query)
+    frame = answer_query(open_recordings(args), args.query, unsafe=args.unsafe)
     # The columns are the query's: no units are known, so numbers stay as they are.
     columns = tuple(Column(n, t, "of the query", is_id=True) for n, t in frame.schema.items())
     print_bytes(write(frame, columns, form, args.limit))

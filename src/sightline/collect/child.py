@@ -95,6 +95,7 @@ class Child:
                 pid, status = os.waitpid(self.pid, os.WNOHANG)
                 if pid == self.pid:
                     break
+                self._reap_orphans()
                 now = time.monotonic_ns()
                 if limit is not None and now >= limit:
                     if not timed_out:
@@ -116,6 +117,16 @@ class Child:
         os.close(self._failed)
         return Ended(TIMED_OUT if timed_out else code, ended_by, timed_out, wall, started)
 
+    def _reap_orphans(self) -> None:
+        """Let go of the program's orphans that have ended: they came to us, who must ask for them.
+
+        A program that starts thousands would run out of process numbers otherwise.
+        """
+        for pid in list_zombies(os.getpid()):
+            if pid != self.pid and pid not in self.watchers:
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(pid, os.WNOHANG)
+
     def _pass_on(self, number: int, code: int) -> None:
         if number in (signal.SIGINT, signal.SIGQUIT) and code == _SI_KERNEL:
             return  # the terminal has told the program already
@@ -127,6 +138,20 @@ class Child:
         for pid in set(list_descendants(os.getpid())) - self.watchers:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, number)
+
+
+def list_zombies(parent: int) -> list[int]:
+    """Children of a process that have ended and that it has not asked for."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                state, above = (entry / "stat").read_text().rpartition(")")[2].split()[:2]
+            except (OSError, ValueError):
+                continue
+            if state == "Z" and above == str(parent):
+                found.append(int(entry.name))
+    return found
 
 
 def list_descendants(pid: int) -> list[int]:

@@ -8,6 +8,7 @@ table.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import sqlite3
@@ -26,6 +27,10 @@ from sightline.errors import DamagedError
 FAILURES = (sqlite3.Error, UnicodeError, OverflowError)
 
 SPAN_ROWS = 100_000  # lost at most where a part of the file is damaged
+_LARGEST_VALUE = 256 << 20
+# Steps of SQLite's machine: it takes about ten for a value, which has a byte at least, and every
+# table is read a few times.
+_STEPS, _STEPS_PER_BYTE, _STEPS_AT_ONCE = 10**8, 1_000, 10**6
 ROWID = -1  # the row's own number, as a place among its columns
 _PAGES_AT = 28  # SQLite file format, section 1.3: the header's count of pages
 
@@ -56,7 +61,8 @@ class SqliteFile:
         try:
             self._db = connect_readonly(path, salvage=self.cut_off)
             listed = self._db.execute(
-                "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
+                # No views, which may compute for ever, and no virtual tables, which run code.
+                "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0"
             ).fetchall()
         except FAILURES as error:
             raise DamagedError(
@@ -271,6 +277,15 @@ def connect_readonly(path: Path, *, salvage: bool) -> sqlite3.Connection:
     # immutable: also on a read-only file system, and although a -wal file may lie there.
     uri = f"file:{quote(str(path))}?mode=ro&immutable=1"
     db = sqlite3.connect(uri, uri=True, check_same_thread=False)
+    # Nothing that the file says is run, no value is larger than a recording holds, and a damaged
+    # file of which SQLite finds no end is given up.
+    with contextlib.suppress(sqlite3.Error):
+        db.execute("PRAGMA trusted_schema=OFF")
+    if hasattr(db, "setlimit"):  # Python 3.11
+        db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LARGEST_VALUE)
+    steps = itertools.count(_STEPS_AT_ONCE, _STEPS_AT_ONCE)
+    most = _STEPS + _STEPS_PER_BYTE * path.stat().st_size
+    db.set_progress_handler(lambda: int(next(steps) > most), _STEPS_AT_ONCE)
     db.text_factory = lambda raw: raw.decode("utf-8", "replace")
     if salvage:
         # Lets SQLite open a file that is shorter than its header says; nothing is written.

@@ -6,19 +6,20 @@ import polars as pl
 
 from sightline.errors import DamagedError
 from sightline.model.declare import Imported, Quality, Recording
-from sightline.model.source import Source, read_intact
-from sightline.model.stack_trie import StackTrie, make_weights
-from sightline.units import INT64_MAX
-
-MAX_TEXT_BYTES = 4 << 30  # these formats are read whole; larger ones are not what profilers write
+from sightline.model.source import WHOLE_BYTES, Source, read_intact
+from sightline.model.stack_trie import StackTrie, make_weights, note_shortened
+from sightline.units import INT64_MAX, format_bytes
 
 
 def read_text(source: Source, quality: list[Quality]) -> str:
     """The whole text; UTF-16 with its mark, else UTF-8 with what is none replaced."""
     with source.open() as stream:
-        data, damage = read_intact(stream, MAX_TEXT_BYTES + 1)
-    if len(data) > MAX_TEXT_BYTES:
-        raise DamagedError(f"cannot read {source.given}", why="it unpacks to more than 4 GiB")
+        data, damage = read_intact(stream, WHOLE_BYTES + 1)
+    if len(data) > WHOLE_BYTES:
+        raise DamagedError(
+            f"cannot read {source.given}",
+            why=f"it has more than {format_bytes(WHOLE_BYTES)}, and is read whole",
+        )
     if damage:
         quality.append(Quality("truncated", "error", f"reading stopped early: {damage}"))
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
@@ -45,4 +46,5 @@ def finish_import(
     if not kept:
         raise DamagedError(f"cannot read {source.given}", why=f"there is no stack in it ({tool})")
     tables: dict[str, pl.DataFrame] = {**trie.tables(), "stack_weights": make_weights(kept)}
+    quality += note_shortened(trie)
     return Imported(tables, Recording(tool=tool, clock_offset_ns=0), quality)

@@ -15,8 +15,15 @@ from sightline.redaction import redact_frame
 IMPORTER = Importer(
     name="collapsed",
     label="Folded stacks (flamegraph.pl, py-spy raw, iaprof)",
-    strong=(rb"^(?:(?:#|//)[^\n]*\n)*[^\n;\x00]+;[^\n\x00]* [0-9]+[ \t]*\r?(?:\n|$)",),
-    weak=(rb"^(?:\xff\xfe[^\n]+;\x00|\xfe\xff[^\n]+\x00;)",),
+    strong=(
+        # Not what begins as JSON does: an object with a key, a list of objects, lists or texts.
+        rb"^(?!\s*(?:\{\s*[\"}]|\[\s*[\[{\"]))"
+        rb"(?:(?:#|//)[^\n]*\n)*[^\n;\x00]+;[^\n\x00]* [0-9]+[ \t]*\r?(?:\n|$)",
+    ),
+    weak=(
+        rb"^(?:\xff\xfe[^\n]+;\x00|\xfe\xff[^\n]+\x00;)",
+        rb"^(?!\s*[\[{]\s*[\[{\"}])(?:[^\n;\x00]+;){200}",  # a stack that is longer than the head
+    ),
     looks_like="lines of 'frame;frame;frame count'",
     suffixes=(".folded", ".collapsed", ".folded.gz", ".collapsed.gz"),
     version=2,

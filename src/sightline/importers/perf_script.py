@@ -15,7 +15,7 @@ from sightline.errors import DamagedError
 from sightline.importers._stacks import note_bad_lines, read_text
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.model.source import Source
-from sightline.model.stack_trie import Frame, StackTrie
+from sightline.model.stack_trie import Frame, StackTrie, note_shortened
 
 IMPORTER = Importer(
     name="perf_script",
@@ -76,7 +76,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
             header, frames = started, []
     if not rows:
         raise DamagedError(f"cannot read {source.given}", why="there is no sample in it")
-    quality += note_bad_lines(bad, "part of a sample")
+    quality += note_bad_lines(bad, "part of a sample") + note_shortened(trie)
     columns = ("time_ns", "pid", "tid", "stack_id", "weight_ns", "cpu")
     samples = pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.Int64), orient="row")
     threads = pl.DataFrame(

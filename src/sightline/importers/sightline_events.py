@@ -17,7 +17,7 @@ from sightline.algebra.nesting import nest_ranges
 from sightline.errors import DamagedError
 from sightline.model import event_file as f
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality, Recording
-from sightline.model.source import Source, read_intact
+from sightline.model.source import WHOLE_BYTES, Source, read_intact
 from sightline.units import format_count, format_ns
 
 IMPORTER = Importer(
@@ -31,7 +31,6 @@ IMPORTER = Importer(
     source="src/sightline/model/event_file.py",
 )
 
-MAX_BYTES = 2 << 30  # twice what the writer ever writes
 _LAYER = {f.STEP: "step", f.OPEN_STEP: "step"}
 _2_32 = 1 << 32
 # Clocks that came apart by more were set while the program ran: slewing moves both alike.
@@ -50,7 +49,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     """Read all finished slots. Raises DamagedError where not even the header is whole."""
     quality: list[Quality] = []
     with source.open() as stream:
-        data, damage = read_intact(stream, MAX_BYTES)
+        data, damage = read_intact(stream, WHOLE_BYTES)
     if len(data) < f.FIRST_EVENT * f.SLOT:
         raise DamagedError(f"cannot read {source.given}", why="it ends inside its header")
     _, version, pid, _ = f.HEADER.unpack_from(data)

@@ -109,8 +109,12 @@ def _sampled(profile: dict[str, Any], count: int) -> dict[tuple[int, ...], float
 
 def _evented(profile: dict[str, Any], count: int) -> dict[tuple[int, ...], float]:
     """Time between two events belongs to the frames that are open between them."""
-    own: dict[tuple[int, ...], float] = {}
-    stack: list[int] = []
+    # A number for each path, as a trie: a tuple of the whole path at every event would take time
+    # with the square of the depth.
+    steps: dict[tuple[int, int], int] = {}
+    paths: list[tuple[int, int]] = [(-1, -1)]  # of each number: the one below it, and the frame
+    open_at = [0]
+    spent: dict[int, float] = {}
     last: float | None = None
     for event in profile["events"]:
         at, frame = event["at"], event["frame"]
@@ -119,10 +123,23 @@ def _evented(profile: dict[str, Any], count: int) -> dict[tuple[int, ...], float
         if last is not None:
             if at < last:
                 raise ValueError("events are not in order of time")
-            own[tuple(stack)] = own.get(tuple(stack), 0) + at - last
+            spent[open_at[-1]] = spent.get(open_at[-1], 0) + at - last
         last = at
         if event["type"] == "O":
-            stack.append(frame)
-        elif not stack or stack.pop() != frame:
+            key = (open_at[-1], frame)
+            if key not in steps:
+                steps[key] = len(paths)
+                paths.append(key)
+            open_at.append(steps[key])
+        elif len(open_at) == 1 or paths[open_at.pop()][1] != frame:
             raise ValueError("an event closes a frame that is not the innermost")
-    return own
+    return {_list_path(paths, number): value for number, value in spent.items() if value > 0}
+
+
+def _list_path(paths: list[tuple[int, int]], number: int) -> tuple[int, ...]:
+    """The frames of a path, root first."""
+    found: list[int] = []
+    while number > 0:
+        number, frame = paths[number]
+        found.append(frame)
+    return tuple(reversed(found))

@@ -34,7 +34,8 @@ class annotate:  # used as a function and as a decorator
     __slots__ = ("_at", "_chunk", "_file", "_leave", "_payload", "name")
 
     def __init__(self, name: str, payload: Any = None) -> None:
-        self.name = name
+        # Anything may be a name, recorded or not: recording must not change what a program does.
+        self.name = name if type(name) is str else str(name)
         self._payload = payload
         self._chunk: Any = None
 
@@ -105,7 +106,11 @@ def _beside_others(name: str) -> tuple[Recorder | None, list[Leave] | None]:
 
 def payload_text(file: Recorder, payload: Any) -> int:
     """Write a payload as JSON; the number of its text."""
-    return file.text(json.dumps(payload, separators=(",", ":"), default=str), f.NAME)
+    try:
+        text = json.dumps(payload, separators=(",", ":"), default=str)
+    except Exception as error:  # whatever a payload does when it is written is no reason to stop
+        text = json.dumps(f"not written: {type(error).__name__}")
+    return file.text(text, f.NAME)
 
 
 def mark(name: str, payload: Any = None) -> None:

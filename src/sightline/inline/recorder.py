@@ -154,6 +154,8 @@ class Recorder:
 
     def name(self, text: str) -> int:
         """The number that stands for a name; the name is written when it is first seen."""
+        if type(text) is not str:
+            text = str(text)
         found = self.numbers.get(text)
         if found is None:
             found = self.text(text, f.NAME)

@@ -27,6 +27,7 @@ from sightline.model.event_file import SUFFIX
 FORMAT = "sightline-recorded"
 VERSION = 1
 ENDING = ".recorded.json"
+MAX_FACTS_BYTES = 64 << 20  # a thousand times what a recording of a large job writes
 FOLDER_ENDING = ".sightline"
 
 
@@ -64,9 +65,11 @@ def write_facts(folder: Path, name: str, facts: dict[str, Any]) -> None:
 def read_facts(folder: Path) -> Iterator[dict[str, Any]]:
     """What is known of each recording that went into the folder; what is damaged is left out."""
     for path in sorted(folder.glob(f"*{ENDING}")):
+        if not path.is_file() or path.stat().st_size > MAX_FACTS_BYTES:
+            continue  # reading a pipe of that name would wait for ever
         try:
             document = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             continue
         if isinstance(document, dict) and document.get("format") == FORMAT:
             yield document

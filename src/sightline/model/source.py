@@ -19,6 +19,9 @@ else:
     from backports import zstd
 
 HEAD_BYTES = 64 * 1024
+# What is read whole into memory unpacks to no more: a text of 1 GiB takes some 4 GiB on its way
+# into columns, and a compressed one of 1 MB can unpack to it.
+WHOLE_BYTES = 1 << 30
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
 

@@ -8,6 +8,12 @@ from typing import NamedTuple
 
 import polars as pl
 
+from sightline.model.declare import Quality
+
+# Python ends a program at 1000 (sys.getrecursionlimit), perf records 127 (perf_event_max_stack).
+# What is deeper is a mistake or an attack, and costs its square wherever whole paths are held.
+MAX_DEPTH = 1_024
+
 
 class Frame(NamedTuple):
     """One frame. `layer` is one of the layers of docs/flames.md, such as python, native, kernel."""
@@ -25,11 +31,21 @@ class StackTrie:
 
     _frames: dict[Frame, int] = field(default_factory=dict)
     _nodes: dict[tuple[int, int], int] = field(default_factory=dict)
+    shortened: int = 0  # stacks whose middle was left out
 
     def add(self, path: Iterable[Frame]) -> int | None:
-        """The id of a stack, given root first; None for an empty one."""
+        """The id of a stack, given root first; None for an empty one.
+
+        Of one deeper than MAX_DEPTH the middle is left out, and one frame says so.
+        """
         node = -1
-        for frame in path:
+        frames = list(path)
+        if len(frames) > MAX_DEPTH:
+            half = MAX_DEPTH // 2
+            left_out = Frame(frames[half].layer, "[frames left out]")
+            frames = [*frames[:half], left_out, *frames[1 - half :]]
+            self.shortened += 1
+        for frame in frames:
             number = self._frames.setdefault(frame, len(self._frames))
             node = self._nodes.setdefault((node, number), len(self._nodes))
         return None if node < 0 else node
@@ -66,6 +82,14 @@ class StackTrie:
             },
         )
         return {"frames": frames, "stacks": stacks}
+
+
+def note_shortened(trie: StackTrie) -> list[Quality]:
+    """What to say where stacks were too deep."""
+    if not trie.shortened:
+        return []
+    text = f"stacks were deeper than {MAX_DEPTH} frames: their middle is left out"
+    return [Quality("stacks_shortened", "warning", text, trie.shortened)]
 
 
 def make_weights(rows: Sequence[tuple[int | None, str, int, str]]) -> pl.DataFrame:

@@ -9,7 +9,7 @@ from pathlib import Path
 from sightline import registry
 from sightline.errors import DamagedError, UnknownFormatError
 from sightline.model.declare import Importer
-from sightline.model.source import Source
+from sightline.model.source import HEAD_BYTES, Source
 from sightline.opening.foreign import recognise_foreign
 
 
@@ -34,6 +34,9 @@ def drop_superseded(files: Sequence[Path]) -> list[Path]:
 def match_importers(source: Source, strength: str, head: bytes | None = None) -> list[Importer]:
     """The importers with a pattern of this strength in the file's head."""
     head = source.head() if head is None else head
+    if len(head) >= HEAD_BYTES:
+        # What follows is not seen: no pattern may take the cut for the end of a line or file.
+        head += b"\x00"
     return [
         importer
         for importer in list_importers()

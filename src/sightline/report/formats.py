@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from decimal import Decimal
 
 import polars as pl
 
@@ -42,7 +43,16 @@ def write(frame: pl.DataFrame, columns: tuple[Column, ...], form: str, limit: in
 
 def to_json(frame: pl.DataFrame) -> str:
     """A JSON list of row objects; every number as it is, missing as null."""
-    return json.dumps(frame.to_dicts(), ensure_ascii=False)
+    return json.dumps(frame.to_dicts(), ensure_ascii=False, default=_plain)
+
+
+def _plain(value: object) -> object:
+    """What JSON has no form for, of a query's answer: decimals, moments, lengths, bytes."""
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return str(value)
 
 
 def _cell(column: Column, value: object) -> str:

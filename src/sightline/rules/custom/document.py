@@ -15,6 +15,7 @@ import yaml
 
 from sightline.errors import InputError
 
+MAX_DEPTH = 64  # a rule has five levels
 MAX_BYTES = 1 << 18  # ClusterCockpit's own rules are under 2 KB each
 _SCALARS = {"str", "int", "float", "bool", "null"}
 
@@ -60,7 +61,12 @@ def parse(text: str, file: str) -> Value:
     except (ValueError, RecursionError):
         pass
     try:
+        depth = 0
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            if depth > MAX_DEPTH:  # the parser's own time grows with its square
+                raise RecursionError
             if isinstance(event, yaml.AliasEvent):
                 line = event.start_mark.line + 1 if event.start_mark else 1
                 raise InputError(f"{file}, line {line}", why="aliases (*name) are not read")
