@@ -46,7 +46,15 @@ def trim_trace(path: Path) -> None:
             if text:
                 used = start + len(text)
                 break
-        file.truncate(-(-used // f.SLOT) * f.SLOT)
+        slots = max(-(-used // f.SLOT), f.FIRST_EVENT)
+        file.seek(f.WRITTEN_AT)
+        known = file.read(f.WRITTEN.size)
+        if len(known) == f.WRITTEN.size and f.WRITTEN.unpack(known)[0] != slots:
+            # First the word, then the cut: killed in between, the file only looks too long.
+            file.seek(f.WRITTEN_AT)
+            file.write(f.WRITTEN.pack(slots))
+            file.flush()
+        file.truncate(slots * f.SLOT)
 
 
 def compress_trace(path: Path) -> None:

@@ -17,6 +17,7 @@ from sightline.collect import commands
 from sightline.collect.machine import find_program
 from sightline.inline.recorder import Recorder
 from sightline.model.event_file import SUFFIX
+from sightline.model.perf_text import BEGIN, END
 from sightline.nvml.sampling import Sampler
 from sightline.nvml.summary import summarize_samples
 from sightline.redaction import redact_frame, redact_text
@@ -63,6 +64,9 @@ class Perf:
         part = target.with_name(f".{target.name}.part")
         try:
             with part.open("wb") as out:
+                out.write(f"{BEGIN}\n".encode())
+                out.flush()
+                empty = out.tell()
                 done = subprocess.run(  # noqa: S603  # fixed arguments, no shell
                     commands.perf_script(self.data),
                     stdout=out,
@@ -70,8 +74,10 @@ class Perf:
                     timeout=END_S,
                     check=False,
                 )
-            if done.returncode != 0 or not part.stat().st_size:
+            if done.returncode != 0 or part.stat().st_size <= empty:
                 return "perf has no sample of the program: it slept, or ran for too short a time"
+            with part.open("ab") as out:
+                out.write(f"{END}\n".encode())
             part.replace(target)
             self.data.unlink(missing_ok=True)
         except (OSError, subprocess.TimeoutExpired) as error:

@@ -11,7 +11,9 @@ import contextlib
 import itertools
 import os
 import re
+import shutil
 import sqlite3
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +24,7 @@ import polars as pl
 from sightline._native import Batch, integers
 from sightline.algebra import arrow as compiled
 from sightline.errors import DamagedError
+from sightline.model.cache_folder import open_cache_folder
 
 # What reading a damaged file raises: SQLite's own error, or its message if that is no UTF-8.
 FAILURES = (sqlite3.Error, UnicodeError, OverflowError)
@@ -57,6 +60,9 @@ class SqliteFile:
         self.path = path
         self.lost: dict[str, str] = {}
         self.malformed: dict[str, int] = {}  # table to values that are no integers
+        self._merged = merge_log(path)
+        if self._merged is not None:
+            self.path = path = Path(self._merged.name) / "merged.sqlite"
         self.cut_off = is_cut_off(path)
         try:
             self._db = connect_readonly(path, salvage=self.cut_off)
@@ -76,6 +82,8 @@ class SqliteFile:
     def close(self) -> None:
         """Let go of the file."""
         self._db.close()
+        if self._merged is not None:
+            self._merged.cleanup()
 
     @property
     def tables(self) -> list[str]:
@@ -270,6 +278,30 @@ def _as_frame(columns: list[str], batch: Batch, constants: dict[int, int | None]
         varying = compiled.unpack_columns(batch).rename(lambda place: columns[int(place)])
     same = [pl.lit(value, pl.Int64).alias(columns[i]) for i, value in constants.items()]
     return varying.with_columns(same).select(columns)
+
+
+def find_log(path: Path) -> Path | None:
+    """The log beside a database in which its last transactions stand, where there is one."""
+    log = path.with_name(f"{path.name}-wal")
+    return log if log.is_file() and log.stat().st_size else None
+
+
+def merge_log(path: Path) -> tempfile.TemporaryDirectory[str] | None:
+    """A folder with a copy of the database in which its log is written; None where it has none.
+
+    The file itself and what lies beside it stay as they are. What of the log is not whole SQLite
+    leaves out, as its checksums say. Raises OSError where there is no room.
+    """
+    log = find_log(path)
+    if log is None:
+        return None
+    folder = tempfile.TemporaryDirectory(prefix="sqlite-", dir=open_cache_folder())
+    copy = Path(folder.name) / "merged.sqlite"
+    shutil.copyfile(path, copy)
+    shutil.copyfile(log, copy.with_name(f"{copy.name}-wal"))
+    with contextlib.suppress(*FAILURES), contextlib.closing(sqlite3.connect(copy)) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return folder
 
 
 def connect_readonly(path: Path, *, salvage: bool) -> sqlite3.Connection:

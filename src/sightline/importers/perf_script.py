@@ -14,6 +14,7 @@ import polars as pl
 from sightline.errors import DamagedError
 from sightline.importers._stacks import note_bad_lines, read_text
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality, Recording
+from sightline.model.perf_text import BEGIN, END
 from sightline.model.source import Source
 from sightline.model.stack_trie import Frame, StackTrie, note_shortened
 
@@ -27,7 +28,7 @@ IMPORTER = Importer(
     weak=(rb"^# ========\n# captured on",),
     looks_like="a line 'command pid [cpu] time: event:' followed by indented frames",
     suffixes=(".perf.txt", ".linux-perf.txt", ".perf-script"),
-    version=1,
+    version=2,
     source="https://man7.org/linux/man-pages/man1/perf-script.1.html",
 )
 
@@ -55,7 +56,9 @@ def read(source: Source, options: ImportOptions) -> Imported:
     header: re.Match[str] | None = None
     frames: list[Frame] = []
     bad = 0
-    for line in [*read_text(source, quality).split("\n"), ""]:
+    whole = read_text(source, quality)
+    quality += _note_end(whole)
+    for line in [*whole.split("\n"), ""]:
         text = line.rstrip("\r")
         if header is not None and not text.strip():
             rows.append(_sample(header, trie.add(reversed(frames)), names))
@@ -90,6 +93,18 @@ def read(source: Source, options: ImportOptions) -> Imported:
         "threads": threads,
     }
     return Imported(tables, Recording(tool="perf", clock_offset_ns=0), quality)
+
+
+def _note_end(text: str) -> list[Quality]:
+    """Whether the text ends where perf ended it: behind a sample's frames stands an empty line."""
+    kept = text.replace("\r", "")
+    whole = kept.rstrip("\n").endswith(END)
+    if not kept.startswith(BEGIN):
+        last = kept.rstrip("\n").rpartition("\n")[2]
+        whole = kept.endswith("\n\n") or (not last.startswith((" ", "\t")) and kept.endswith("\n"))
+    if whole:
+        return []
+    return [Quality("truncated", "error", "samples are missing: the text ends in the middle")]
 
 
 def _sample(

@@ -8,12 +8,12 @@ is absent. The CSV names no kernel; the JSON does, through the dispatch.
 from __future__ import annotations
 
 import csv
-import json
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from sightline.errors import DamagedError
+from sightline.importers._json import parse_json
 from sightline.importers._stacks import finish_import, note_bad_lines, read_text
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality
 from sightline.model.source import Source
@@ -30,7 +30,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="CSV with Sample_Timestamp, Exec_Mask, Dispatch_Id, or rocprofiler-sdk-tool JSON",
     suffixes=(".csv", ".json"),
-    version=1,
+    version=2,
     source="https://rocm.docs.amd.com/projects/rocprofiler-sdk",
 )
 
@@ -39,7 +39,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     """Read all samples. Raises DamagedError where there is none."""
     quality: list[Quality] = []
     text = read_text(source, quality)
-    rows = _json(text, source) if text.lstrip()[:1] == "{" else _csv(text, source)
+    rows = _json(text, source, quality) if text.lstrip()[:1] == "{" else _csv(text, source)
     trie = StackTrie()
     counted: Counter[tuple[int | None, str]] = Counter()
     bad = 0
@@ -82,9 +82,9 @@ def _csv(text: str, source: Source) -> Iterator[Sample]:
         raise DamagedError(f"cannot read {source.given}", why=str(error)) from error
 
 
-def _json(text: str, source: Source) -> Iterator[Sample]:
+def _json(text: str, source: Source, quality: list[Quality]) -> Iterator[Sample]:
     try:
-        root = json.loads(text)
+        root = parse_json(text, quality)
         tool = root["rocprofiler-sdk-tool"]
         tools = tool if isinstance(tool, list) else [tool]
         for one in tools:

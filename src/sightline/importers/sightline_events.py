@@ -27,7 +27,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a file that starts with SIGHTLINE-EVENTS",
     suffixes=(f.SUFFIX,),
-    version=1,
+    version=2,
     source="src/sightline/model/event_file.py",
 )
 
@@ -53,14 +53,18 @@ def read(source: Source, options: ImportOptions) -> Imported:
     if len(data) < f.FIRST_EVENT * f.SLOT:
         raise DamagedError(f"cannot read {source.given}", why="it ends inside its header")
     _, version, pid, _ = f.HEADER.unpack_from(data)
-    if version != f.VERSION:
+    if version not in f.READ:
         raise DamagedError(
             f"cannot read {source.given}",
-            why=f"it has version {version}, this sightline reads {f.VERSION}",
+            why=f"it has version {version}, this sightline reads {f.VERSION} and less",
         )
-    state, error, lost, *_ = f.STATUS.unpack_from(data, f.SLOT)
+    state, error, lost, written, *_ = f.STATUS.unpack_from(data, f.SLOT)
     if damage:
         quality.append(Quality("truncated", "error", f"reading stopped early: {damage}"))
+    elif version >= f.FIRST_WITH_END and (missing := _find_missing(len(data), written)) is not None:
+        count = missing or None
+        text = "marks and samples are missing: the file ends early"
+        quality.append(Quality("truncated", "error", text, count))
     found = _slots(data)
     offset, apart, drift = _clock(found.events)
     quality += _notes(found, state, error, lost, drift)
@@ -84,6 +88,14 @@ def read(source: Source, options: ImportOptions) -> Imported:
     )
     tables = {"host_ops": host, "counters": _counters(found, offset), "threads": _threads(host)}
     return Imported(tables, recording, quality)
+
+
+def _find_missing(size: int, written: int) -> int | None:
+    """How many slots a file lacks; 0 where some lack and it is not known how many; else None."""
+    if written > 0:
+        return max(written - size // f.SLOT, 0) or None
+    # A file that was not ended consists of whole chunks.
+    return None if size and size % f.CHUNK == 0 else 0
 
 
 def _slots(data: bytes) -> _Read:

@@ -5,11 +5,11 @@ Format: https://www.speedscope.app/file-format-schema.json.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from typing import Any
 
 from sightline.errors import DamagedError
+from sightline.importers._json import parse_json
 from sightline.importers._stacks import finish_import, read_text
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality
 from sightline.model.source import Source
@@ -44,7 +44,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     """Read all profiles of the file. Raises DamagedError where none can be read."""
     quality: list[Quality] = []
     try:
-        document = json.loads(read_text(source, quality))
+        document = parse_json(read_text(source, quality), quality)
         frames = [_frame(f, options.keep_identity) for f in document["shared"]["frames"]]
         profiles = document["profiles"]
         if not isinstance(profiles, list):
@@ -53,13 +53,14 @@ def read(source: Source, options: ImportOptions) -> Imported:
         raise DamagedError(
             f"cannot read {source.given}", why=f"it is no whole speedscope file ({error!r})"
         ) from error
+    cut = any(q.kind == "truncated" for q in quality)
     trie = StackTrie()
     weights: list[tuple[int | None, str, int, str]] = []
     for number, profile in enumerate(profiles):
         name = str(profile.get("name", number))
         root = [Frame("thread", redact_frame(name))] if len(profiles) > 1 else []
         try:
-            weights += _profile(trie, profile, frames, root)
+            weights += _profile(trie, profile, frames, root, cut)
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             text = f"profile {number} is damaged and was left out ({error})"
             quality.append(Quality("damaged_profile", "warning", text, 1))
@@ -80,12 +81,16 @@ def _frame(entry: dict[str, Any], keep_identity: bool) -> Frame:
 
 
 def _profile(
-    trie: StackTrie, profile: dict[str, Any], frames: list[Frame], root: list[Frame]
+    trie: StackTrie,
+    profile: dict[str, Any],
+    frames: list[Frame],
+    root: list[Frame],
+    cut: bool,
 ) -> list[tuple[int | None, str, int, str]]:
     metric, scale = _UNITS.get(str(profile.get("unit", "none")), ("samples", 1.0))
     own: Counter[tuple[int, ...]] | dict[tuple[int, ...], float]
     if profile["type"] == "sampled":
-        own = _sampled(profile, len(frames))
+        own = _sampled(profile, len(frames), cut)
     elif profile["type"] == "evented":
         own = _evented(profile, len(frames))
     else:
@@ -97,9 +102,14 @@ def _profile(
     ]
 
 
-def _sampled(profile: dict[str, Any], count: int) -> dict[tuple[int, ...], float]:
+def _sampled(profile: dict[str, Any], count: int, cut: bool) -> dict[tuple[int, ...], float]:
     own: dict[tuple[int, ...], float] = {}
-    for sample, weight in zip(profile["samples"], profile["weights"], strict=True):
+    samples, each = profile["samples"], profile["weights"]
+    if len(samples) != len(each) and not cut:
+        raise ValueError("it has not as many weights as samples")
+    for sample, weight in zip(
+        samples, each, strict=False
+    ):  # of one that is cut off, as many as are
         path = tuple(sample)
         if any(not isinstance(f, int) or not 0 <= f < count for f in path):
             raise ValueError("a frame that does not exist")

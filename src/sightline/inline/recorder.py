@@ -193,10 +193,20 @@ class Recorder:
         if at_ns > self.next_clock:
             self.clock()
 
-    def _status(self, state: int) -> None:
-        f.STATUS.pack_into(self._first, f.SLOT, state, self.error, self.lost, 0, 0, 0, 0, f.STATE)
+    def _status(self, state: int, written: int = 0) -> None:
+        place = (self._first, f.SLOT)
+        f.STATUS.pack_into(*place, state, self.error, self.lost, written, 0, 0, 0, f.STATE)
 
     def close(self) -> None:
         """Write that the process ended in order. Threads may go on writing: nothing is unmapped."""
         self.clock()
-        self._status(f.FULL if self.error else f.CLOSED)
+        # Whatever other threads write from now on stands behind the next free slot.
+        with self._lock:
+            chunk, following = self._free
+            try:
+                at = following()
+                chunk[at + _kind_at] = f.VOID
+            except StopIteration:
+                at = f.CHUNK
+            written = ((self._chunks - 1) * f.CHUNK + at) // f.SLOT
+        self._status(f.FULL if self.error else f.CLOSED, written)

@@ -1,7 +1,8 @@
 """The event file: what a recorded program writes while it runs, readable at any moment.
 
     slot 0    header   magic, version, process id, monotonic time of the start
-    slot 1    status   how the file ended, and how many events found no room
+    slot 1    status   how the file ended, how many slots it has then, and how many events found no
+                       room; of a file that was not ended the length is a multiple of CHUNK
     slot 2..  events   one per slot, in the order in which they began
 
 Every slot has 32 bytes, little-endian, and its last byte is its kind, written after the rest: a
@@ -19,7 +20,9 @@ from __future__ import annotations
 import struct
 
 MAGIC = b"SIGHTLINE-EVENTS"
-VERSION = 1
+VERSION = 2  # since 2 the status says how many slots there are, once the file has ended
+READ = (1, 2)
+FIRST_WITH_END = 2
 SLOT = 32
 CHUNK = 1 << 20  # 32,768 slots; a process that marks little costs 1 MiB until it ends
 FIRST_EVENT = 2
@@ -27,6 +30,8 @@ SUFFIX = ".events"
 
 HEADER = struct.Struct("<16sIIq")  # magic, version, pid, monotonic ns
 STATUS = struct.Struct("<IIqqIHBB")  # state, errno, lost events, written slots, 0, 0, 0, kind
+WRITTEN = struct.Struct("<q")  # the slots of STATUS, alone, at WRITTEN_AT
+WRITTEN_AT = SLOT + 16
 EVENT = struct.Struct("<qqIIIHBB")  # first, second, name, thread, extra, flags, device, kind
 COUNTER = struct.Struct("<qdIIIHBB")  # time, value, name, thread, extra, flags, device, kind
 TEXT = struct.Struct("<IHB24sB")  # text id, part, length, bytes, kind

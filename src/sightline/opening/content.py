@@ -36,7 +36,12 @@ def hash_content(source: Source) -> str:
             files = sorted(f for f in source.path.iterdir() if f.is_file())
             lines = ["FOLDER", *(f"{os.fsencode(f.name)!r} {_hash_file(f)}" for f in files)]
             return _short("\n".join(lines).encode())
-        return _hash_file(source.path)
+        found = _hash_file(source.path)
+        # A database's last transactions may stand in a log beside it (SQLite's -wal).
+        log = source.path.with_name(f"{source.path.name}-wal")
+        if log.is_file() and log.stat().st_size:
+            found = _short(f"{found} {_hash_file(log)}".encode())
+        return found
     except OSError as error:
         raise InputError(
             f"cannot read {source.given}", why=(error.strerror or str(error)).lower()
