@@ -3,7 +3,7 @@
 VENV := .venv
 PY := $(VENV)/bin/python
 
-.PHONY: demo test sweep check coverage docs examples native diagnosis bench fuzz gpu-check clean help
+.PHONY: demo test sweep check coverage docs examples native diagnosis bench fuzz attack gpu-check clean help
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -48,6 +48,11 @@ fuzz: $(VENV)/.runtime ## mutated recordings through the compiled readers, with 
 	    gzip -dc $$f >build/fuzz/inputs/$$(echo $$f | tr / _).json; done
 	@rm -f build/fuzz/inputs/db && $(PY) scripts/fuzz_database.py build/fuzz/inputs/db
 	@build/fuzz/sightline-fuzz $(FUZZ_SECONDS) 1 build/fuzz/inputs/*
+
+ATTACK_SECONDS ?= 600
+attack: $(VENV)/.tests ## damaged and hostile inputs through the command line (ATTACK_SECONDS), then faults
+	@ATTACK_SECONDS=$(ATTACK_SECONDS) $(PY) tests/attack/campaign.py
+	@$(PY) tests/attack/faults.py
 
 gpu-check: $(VENV)/.tests ## the tests that need a GPU; keeps their recordings in gpu-examples/
 	@SIGHTLINE_SLOW=1 SIGHTLINE_EXAMPLES=$(CURDIR)/gpu-examples $(PY) -m pytest -v -m gpu -rs tests/gpu || [ $$? = 5 ]

@@ -1,0 +1,1 @@
+"""Damaged and hostile inputs through the real command line: `make attack`."""

@@ -1,0 +1,134 @@
+"""Whole recordings of every format, stores, run folders and rules, for the campaign to damage."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import sightline
+from importers import test_ncu_csv as ncu_csv
+from importers import test_stack_formats as stacks
+from importers import test_torch_memory as memory
+from sightline.inline.recorder import Recorder, end, now
+from sightline.model import event_file as f
+from support import profiled
+from support import traces as t
+from support.as_folder import write_folder
+from synth_nsys import Export
+
+RULES = """\
+name: Much idle
+tag: much-idle
+parameters:
+  most: 20
+metrics: [breakdown]
+variables:
+  share: breakdown.idle_pct.max
+requirements:
+  - run.window_ns > 1
+rule: share > most
+severity: warning
+hint: "For {share:.1f} % of the window a GPU is idle."
+"""
+# A cut at the end of a line or record is no loss that can be seen: these forms have no end.
+ENDLESS = {"collapsed", "iaprof", "unitrace_stalls", "rocprof_pc", "perf_script", "ncu_csv"}
+
+
+@dataclass(frozen=True)
+class Seed:
+    """An input that is read without a complaint; a folder is damaged one file at a time."""
+
+    kind: str
+    path: Path
+    recording: Path | None = None  # what is opened, where the damage is done elsewhere
+
+    @property
+    def files(self) -> list[Path]:
+        """What can be damaged."""
+        if self.path.is_file():
+            return [self.path]
+        return sorted(p for p in self.path.rglob("*") if p.is_file())
+
+
+def write_seeds(folder: Path) -> list[Seed]:
+    """Write them all; each is opened once to make sure that it is one."""
+    folder.mkdir(parents=True, exist_ok=True)
+    seeds = [Seed("kineto", _trace(folder / "trace.json"))]
+    packed = folder / "packed.json.gz"
+    packed.write_bytes(gzip.compress(seeds[0].path.read_bytes()))
+    seeds.append(Seed("kineto_gz", packed))
+    for name, text in stacks.FORMATS.items():
+        path = folder / f"{name}.stacks"
+        path.write_text(text)
+        seeds.append(Seed(name, path))
+    path = folder / "rocprof.json"
+    path.write_text(json.dumps(stacks.ROCPROF_JSON))
+    seeds.append(Seed("rocprof_json", path))
+    path = folder / "kernels.csv"
+    with path.open("w", newline="") as file:
+        csv.writer(file, quoting=csv.QUOTE_ALL).writerows(_list_ncu_rows())
+    seeds.append(Seed("ncu_csv", path))
+    path = folder / "memory.json"
+    path.write_text(memory.document(memory.ENTRY, memory.ENTRY))
+    seeds.append(Seed("torch_memory", path))
+    path = folder / "kernels.ncu-rep"
+    path.write_bytes(profiled.with_code())
+    seeds.append(Seed("ncu_rep", path))
+    export = Export()
+    for number in range(40):
+        export.api("cudaLaunchKernel", 1000 * number, 1000 * number + 90, number + 1)
+        export.kernel(f"k{number % 5}", 1000 * number + 100, 1000 * number + 800, number + 1)
+    database = export.write(folder / "nsys.sqlite")
+    seeds.append(Seed("nsys", database))
+    for ending in ("parquet", "arrow"):
+        seeds.append(
+            Seed(f"nsys_{ending}", write_folder(database, folder / f"nsys.{ending}dir", ending))
+        )
+    seeds.append(Seed("events", _events(folder / "rank0.events")))
+    run_folder = folder / "recorded.sightline"
+    run_folder.mkdir()
+    shutil.copy(folder / "rank0.events", run_folder / "rank0-0123abcd-77.events")
+    shutil.copy(seeds[0].path, run_folder / "rank0-0123abcd-77.torch-0.json")
+    facts = {"format": "sightline-recorded", "version": 1, "command": ["python"], "notes": []}
+    (run_folder / "0123abcd-7.recorded.json").write_text(json.dumps(facts))
+    seeds.append(Seed("run_folder", run_folder))
+    store = folder / "kept.sightline"
+    sightline.save(sightline.open(str(seeds[0].path)), str(store))
+    seeds.append(Seed("store", store))
+    rules = folder / "mine.yaml"
+    rules.write_text(RULES)
+    seeds.append(Seed("rules", rules, seeds[0].path))
+    seeds.append(Seed("cache", folder / "cache-of-trace", seeds[0].path))
+    return seeds
+
+
+def _list_ncu_rows() -> list[list[str]]:
+    metric = ["Speed Of Light", "Duration", "us", "12.5", "", "", "", "", ""]
+    return [ncu_csv.LONG, *([*ncu_csv.kernel(n), *metric] for n in range(5))]
+
+
+def _trace(path: Path) -> Path:
+    events = [t.step(n, 1000 * n, 900) for n in range(4)]
+    for n in range(40):
+        events += [
+            t.op(f"aten::op{n % 7}", 100 * n, 60),
+            t.launch(100 * n + 5, 5, n + 1),
+            t.kernel(f"kernel_{n % 9}", 100 * n + 20, 70, n + 1),
+        ]
+    return t.write(path.parent, events, path.name)
+
+
+def _events(path: Path) -> Path:
+    file = Recorder(path)
+    names = [file.name(n) for n in ("attention", "mlp", "all the rest of it")]
+    for n in range(60):
+        chunk, at = file.begin(names[n % 3], now())
+        end(chunk, at, now(), f.RANGE)
+        file.sample("power [W]", now(), 100.0 + n, 0)
+    file.fact(rank=0, sightline="0")
+    file.close()
+    return path
