@@ -8,6 +8,8 @@ writing direction. Our own colours and progress lines go by `write_raw`.
 from __future__ import annotations
 
 import contextlib
+import errno
+import io
 import sys
 from collections.abc import Iterator
 from typing import Any, TextIO, cast
@@ -40,14 +42,23 @@ class _Edge:
         return getattr(self._stream, name)
 
 
+class _Closed(io.TextIOBase):
+    """Standard output that was closed."""
+
+    def write(self, text: str) -> int:
+        raise OSError(errno.EBADF, "standard output is closed")
+
+
 @contextlib.contextmanager
 def guard_terminal() -> Iterator[None]:
     """For the time of a command, standard output and standard error print only what is harmless."""
     out, err = sys.stdout, sys.stderr
-    if out is not None:  # it may have been closed before we began
-        sys.stdout = cast(TextIO, _Edge(out, may_be_data=True))
-    if err is not None:
-        sys.stderr = cast(TextIO, _Edge(err, may_be_data=False))
+    # Python has none where it was closed before we began: an answer that nobody can read is an
+    # error, a word that nobody can read is none.
+    shown = out if out is not None else cast(TextIO, _Closed())
+    said = err if err is not None else cast(TextIO, io.StringIO())
+    sys.stdout = cast(TextIO, _Edge(shown, may_be_data=True))
+    sys.stderr = cast(TextIO, _Edge(said, may_be_data=False))
     try:
         yield
     finally:

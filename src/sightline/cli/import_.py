@@ -40,9 +40,16 @@ def run(args: argparse.Namespace) -> int:
     import sys
     from pathlib import Path
 
+    from sightline.errors import RequestError
     from sightline.opening.save import save_run
 
     target = Path(args.output)
+    if target.name in ("", ".."):
+        raise RequestError(
+            f"cannot write {args.output}",
+            why="a store is a folder of its own, and this names none",
+            hint="For example:  -o job.sightline",
+        )
     if target.suffix != ".sightline":
         target = target.with_name(target.name + ".sightline")
     refuse_inputs([target, *target.rglob("*")] if target.exists() else [], args.recordings)

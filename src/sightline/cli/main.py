@@ -37,8 +37,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     # gave back is the next one's instead of going to the system and coming back page by page:
     # 0.9 of 7.5 s of processor time in the report of a million events (benchmarks/report_page.py).
     os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:10000,muzzy_decay_ms:10000")
+    _fill_standard_files()
     with guard_terminal():
         return _run(arguments)
+
+
+def _fill_standard_files() -> None:
+    """Where standard input, output or error are closed, no file of ours may take their place."""
+    with contextlib.suppress(OSError):
+        while (number := os.open(os.devnull, os.O_RDONLY)) <= 2:
+            continue
+        os.close(number)
 
 
 def _run(arguments: list[str]) -> int:

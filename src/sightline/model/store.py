@@ -129,7 +129,12 @@ def explain_unreadable(table: str, store: Path, error: BaseException) -> StoreEr
 def list_fact_rows(facts: dict[str, Any], table: Table) -> list[dict[str, Any]]:
     """The rows of `recordings` or `quality` that a recording's facts in run.json stand for."""
     sources = facts.get("quality", []) if table.name == "quality" else [facts]
-    return [{name: source.get(name) for name in table.schema} for source in sources]
+    return [{name: _as_text(source.get(name)) for name in table.schema} for source in sources]
+
+
+def _as_text(value: Any) -> Any:
+    """A text as a column holds it: names of files may be no UTF-8, JSON may hold half letters."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
 def write_store(

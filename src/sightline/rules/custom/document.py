@@ -44,6 +44,8 @@ class Value:
 def read(path: Path) -> Value:
     """The whole file. Raises InputError with file, line and reason."""
     try:
+        if path.exists() and not path.is_file():  # reading a pipe would wait for ever
+            raise InputError(f"cannot read {path}", why="it is no file")
         if path.stat().st_size > MAX_BYTES:
             raise InputError(f"cannot read {path}", why=f"it is larger than {MAX_BYTES >> 10} KiB")
         text = path.read_text(encoding="utf-8")
