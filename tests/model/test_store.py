@@ -173,6 +173,25 @@ def test_damaged_description_is_a_store_error(store: Path, text: str) -> None:
     assert command("stats", "breakdown", store).code == 2
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"rank": "0"}, {"rank": -1}, {"rank": True}, {"rows": {"device_ops": "many"}},
+        {"path": 5}, {"bytes": 2**70}, {"has_stacks": "yes"}, {"quality": {}}, {"quality": [5]},
+        {"quality": [{"kind": "x", "severity": "dire", "text": "y"}]}, {"constants": []},
+        {"constants": {"device_ops": {"name": {}}}}, {"constants": {"device_ops": {"x": 1}}},
+        {"layers": "step"}, {"process": 7}, {"own": []},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_facts_of_another_type_are_a_store_error(store: Path, change: dict[str, object]) -> None:
+    document = json.loads((store / "run.json").read_text())
+    document["recordings"][0].update(change)
+    (store / "run.json").write_text(json.dumps(document))
+    for words in (["report", store, "--json"], ["sql", store, "FROM device_ops"]):
+        assert command(*words).code == 2
+
+
 def test_store_without_recordings_is_an_error(store: Path) -> None:
     document = json.loads((store / "run.json").read_text())
     (store / "run.json").write_text(json.dumps({**document, "recordings": []}))

@@ -31,6 +31,7 @@ import polars as pl
 
 from sightline.errors import StoreError
 from sightline.model.columns import Table
+from sightline.model.store_facts import check_facts
 
 FORMAT = "sightline-run"
 FROM_FACTS = ("quality", "recordings")  # tables that run.json holds, too small to read lazily
@@ -288,11 +289,11 @@ def read_facts(store: Path) -> list[dict[str, Any]]:
                 hint=again,
             )
         recordings: list[dict[str, Any]] = document["recordings"]
-        if not all(isinstance(r["rank"], int) and isinstance(r["rows"], dict) for r in recordings):
-            raise KeyError("recordings")
+        for facts in recordings:
+            check_facts(facts)
     except OSError as error:
         raise StoreError(f"cannot read {path}", why=error.strerror, hint=again) from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise StoreError(
             f"cannot read {path}", why="it is damaged or incomplete", hint=again
         ) from error

@@ -95,6 +95,12 @@ def _table(columns: tuple[Column, ...], cells: list[list[str]]) -> str:
     return "\n".join([*lines, *(line(list(row)) for row in rows)]) + "\n"
 
 
+def _escape(text: str) -> str:
+    """A cell's text, of which nothing becomes HTML or another cell."""
+    plain = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return plain.replace("|", "\\|")
+
+
 def _markdown(columns: tuple[Column, ...], cells: list[list[str]]) -> str:
     head = "| " + " | ".join(c.name for c in columns) + " |"
     align = (
@@ -102,6 +108,6 @@ def _markdown(columns: tuple[Column, ...], cells: list[list[str]]) -> str:
         + "|".join(" --- |"[:-2] + ("" if c.dtype == pl.String else ":") + " " for c in columns)
         + "|"
     )
-    escaped = [[t.replace("|", "\\|") for t in column] for column in cells]
+    escaped = [[_escape(t) for t in column] for column in cells]
     rows = ["| " + " | ".join(row) + " |" for row in zip(*escaped, strict=True)]
     return "\n".join([head, align, *rows]) + "\n"
