@@ -80,6 +80,8 @@ def _close(connection: Any, run: Run) -> None:
     """Nothing but the files of the run: no other file, no address, and no way back."""
     names = registry.list_names("model.tables")
     files = {str(p.file(n).absolute()) for p in run.parts for n in names if p.file(n).is_file()}
+    # DuckDB compares before it expands: both the name and what stands for it in the views.
+    files |= {glob.escape(f) for f in files}
     quoted = ", ".join("'" + f.replace("'", "''") + "'" for f in sorted(files))
     connection.execute(f"SET allowed_paths=[{quoted}]")
     connection.execute("SET enable_external_access=false")
