@@ -422,7 +422,7 @@ def test_a_full_disk_is_said(run, cache, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(serve, "build_index", full)
-    with pytest.raises(StoreError, match="(?i)no space left on device") as told:
+    with pytest.raises(StoreError, match=r"(?i)no space left on device") as told:
         serve.prepare_index(run)
     assert "SIGHTLINE_CACHE" in str(told.value.hint)
     assert list(cache.rglob("serve-*")) == []
