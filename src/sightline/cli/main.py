@@ -56,6 +56,12 @@ def _run(arguments: list[str]) -> int:
     except SightlineError as error:
         print(format_message(error), file=sys.stderr)
         return WRONG
+    except ModuleNotFoundError as error:
+        if error.name != "sightline._native":
+            print(_bug_report(arguments), file=sys.stderr)
+            return BUG
+        print(format_message(_no_reader()), file=sys.stderr)
+        return WRONG
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
@@ -154,6 +160,14 @@ def _no_command(arguments: list[str], names: list[str]) -> RequestError:
     )
 
 
+def _no_reader() -> SightlineError:
+    return SightlineError(
+        "this installation has no compiled reader",
+        why="sightline was called from its sources, and it is built when sightline is installed",
+        hint="In the checkout:  pip install .",
+    )
+
+
 def _is_path(text: str) -> bool:
     """Whether `sightline TEXT` is the main job on a file; a mistyped command is not a file."""
     return not text.startswith("-") and ("." in text or "/" in text or os.path.exists(text))  # noqa: PTH110
@@ -171,7 +185,11 @@ def _parser(names: list[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         "sightline", description=_ABOUT, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--version", action="version", version=f"sightline {sightline.__version__}")
+    parser.add_argument(
+        "--version",
+        action=_PrintVersion,
+        help="print the version, and whether the compiled reader and the HTML pages are installed",
+    )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for name in names:
         # `import` is a keyword, so its module is called import_.
@@ -186,6 +204,19 @@ def _parser(names: list[str]) -> argparse.ArgumentParser:
         module.add_arguments(sub)
         sub.set_defaults(module=module)
     return parser
+
+
+class _PrintVersion(argparse.Action):
+    """Looks at what is installed only when --version is given."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str) -> None:
+        super().__init__(option_strings, dest, nargs=0, help=help)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from sightline.installation import describe_installation
+
+        print(describe_installation())
+        parser.exit(DONE)
 
 
 def _bug_report(arguments: list[str]) -> str:

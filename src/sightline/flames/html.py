@@ -11,16 +11,15 @@ import base64
 import json
 import zlib
 from html import escape
-from importlib.resources import files
 
 import polars as pl
 
-from sightline.errors import MissingDataError
 from sightline.flames.layers import GRADES, INDEX, LAYERS
-from sightline.flames.names import make_readable
+from sightline.flames.names import make_labels
 from sightline.flames.palette import PALETTES
 from sightline.flames.shortened import shorten_stacks
 from sightline.flames.stacks import UNITS, Stacks, unite_stacks
+from sightline.installation import load_page
 from sightline.text import make_printable
 
 SCHEMA = "sightline-flame/1"
@@ -53,7 +52,7 @@ def write(
     if before is not None:
         data["noise"] = noise_ratio
     packed = base64.b64encode(zlib.compress(json.dumps(data, ensure_ascii=False).encode(), 6))
-    page = _template()
+    page = load_page("flame", "-o flame.svg")
     page = page.replace(
         "<title>sightline</title>", f"<title>{escape(make_printable(title))}</title>", 1
     )
@@ -83,17 +82,6 @@ def _shortened(
     return _data(short, weights, make_printable(title), notes, with_before=with_before)
 
 
-def _template() -> str:
-    source = files("sightline") / "assets" / "flame.html"
-    if not source.is_file():
-        raise MissingDataError(
-            "the HTML page is not part of this installation",
-            why="it is built from web/ with Node.js when the package is built",
-            hint="Build it:  python scripts/build_web.py\nOr write another form: -o flame.svg",
-        )
-    return source.read_text(encoding="utf-8")
-
-
 def _paired(after: Stacks, before: Stacks, weights: list[str]) -> Stacks:
     """One table with the weights of both; those of `before` are called 'before:<weight>'."""
     old = before.rows.select(
@@ -120,7 +108,7 @@ def _data(
         "frames": {
             "layer": [INDEX[x] for x in layer],
             "name": [make_printable(n) for n in name],
-            "label": [make_readable(x, n) for x, n in zip(layer, name, strict=True)],
+            "label": make_labels(zip(layer, name, strict=True)),
         },
         "nodes": {
             "parent": nodes.get_column("parent").fill_null(0).to_list(),

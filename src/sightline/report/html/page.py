@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from html import escape
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sightline import registry
 from sightline.errors import MissingDataError
+from sightline.installation import load_page
 from sightline.model.run import Run
 from sightline.report.html.declare import Block, View
 from sightline.report.html.headline import describe_run
@@ -98,7 +98,9 @@ def load_template(
 ) -> bytes:
     """The page with its data in it. Where it is served it may ask its own server, and only that."""
     packed = zlib.compress(json.dumps(content, ensure_ascii=False, allow_nan=False).encode(), 6)
-    page = _template().replace("<title>sightline</title>", f"<title>{escape(title)}</title>", 1)
+    page = load_page("report", "-o report.md").replace(
+        "<title>sightline</title>", f"<title>{escape(title)}</title>", 1
+    )
     if served:
         page = page.replace("default-src 'none';", "default-src 'none'; connect-src 'self';", 1)
     head, rest = page.split("/*DATA*/", 1)
@@ -144,17 +146,6 @@ def set_title(recordings: list[dict[str, Any]]) -> str:
     parents = {p.parent.name for p in paths}
     where = f" of {make_printable(min(parents))}" if len(parents) == 1 and min(parents) else ""
     return f"{len(paths)} recordings{where}"
-
-
-def _template() -> str:
-    source = files("sightline") / "assets" / "report.html"
-    if not source.is_file():
-        raise MissingDataError(
-            "the HTML page is not part of this installation",
-            why="it is built from web/ with Node.js when the package is built",
-            hint="Build it:  python scripts/build_web.py\nOr write another form: -o report.md",
-        )
-    return source.read_text(encoding="utf-8")
 
 
 def is_ours(target: Path) -> bool:
