@@ -81,8 +81,8 @@ def test_every_kernel_and_ceiling_is_named():
     svg = draw_svg(make_chart(data, "NVIDIA A10G"))
     texts = re.findall(r">([^<>]+)</text>", svg)
     for wanted in (
-        "ns::kernel_0",
-        "ns::kernel_1",
+        "kernel_0",
+        "kernel_1",
         "fp32 27 TFLOP/s",
         "bf16 tensor 20 TFLOP/s",
         "DRAM 590 GB/s",
@@ -92,7 +92,7 @@ def test_every_kernel_and_ceiling_is_named():
         assert wanted in texts
     text = draw_text(make_chart(data, "NVIDIA A10G"))
     assert "DRAM 590 GB/s" in text
-    assert "1  ns::kernel_1" in text  # the longest comes first
+    assert "1  kernel_1" in text  # the longest comes first
 
 
 def test_kernels_that_cannot_be_placed_are_counted():

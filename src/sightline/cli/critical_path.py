@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
 
     import polars as pl
 
-    from sightline.text import fit_text, shorten_kernel_name
+    from sightline.text import fit_text, label_kernels
     from sightline.units import format_count, format_ns, format_pct
 
     run = open_recordings(args)
@@ -52,13 +52,17 @@ def run(args: argparse.Namespace) -> int:
             f"{part:<24}{format_pct(100 * ns / whole):>9}{format_ns(ns):>12}{format_count(n):>10}"
         )
     print("\nLargest on the path")
-    for part, name, _, ns in _shares(pieces, ["part", "name"]).head(TOP).rows():
-        label = fit_text(shorten_kernel_name(name), 34)
+    largest = _shares(pieces, ["part", "name"]).head(TOP)
+    labels = label_kernels(largest.get_column("name"))
+    for part, name, _, ns in largest.rows():
+        label = fit_text(labels[name], 34)
         print(f"  {label:<36}{part:<22}{format_pct(100 * ns / whole):>8}{format_ns(ns):>12}")
     print("\nSlack: how much slower it may become before the run gets longer (median)")
-    for row in run.ask("slack").head(TOP).iter_rows(named=True):
+    slack = run.ask("slack").head(TOP)
+    labels = label_kernels(slack.get_column("name"))
+    for row in slack.iter_rows(named=True):
         critical = f"{format_count(row['critical'])} of {format_count(row['instances'])} critical"
-        label = fit_text(shorten_kernel_name(row["name"]), 34)
+        label = fit_text(labels[row["name"]], 34)
         print(f"  {label:<36}{format_ns(row['median_slack_ns']):>12}   {critical}")
     return 0
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
-from sightline.text import demangle, make_printable, shorten_kernel_name
+from sightline.text import demangle, label_kernels, make_printable, shorten_kernel_name
 
 _BUILTIN = re.compile(r"^<built-in (?:method|function) (.+?)(?: of .*| object at 0x[0-9a-f]+)?>$")
 _ADDRESS = re.compile(r" at 0x[0-9a-f]{6,16}")
@@ -23,6 +24,16 @@ def make_readable(layer: str, name: str) -> str:
     if layer == "kernel":
         return shorten_kernel_name(make_printable(name))
     return make_printable(demangle(name))
+
+
+def make_labels(frames: Iterable[tuple[str, str]]) -> list[str]:
+    """Labels of (layer, name), in order; different kernels among them get different labels."""
+    pairs = [(layer, name) for layer, name in frames]
+    kernels = label_kernels(make_printable(n) for layer, n in pairs if layer == "kernel")
+    return [
+        kernels[make_printable(name)] if layer == "kernel" else make_readable(layer, name)
+        for layer, name in pairs
+    ]
 
 
 def _python(name: str) -> str:

@@ -8,7 +8,7 @@ from html import escape
 import polars as pl
 
 from sightline.flames.layers import LAYERS
-from sightline.flames.names import make_readable
+from sightline.flames.names import make_labels
 from sightline.flames.palette import is_dark, pick_colour
 from sightline.flames.stacks import UNITS, Stacks
 from sightline.flames.tree import Tree, build_tree, prune_tree
@@ -80,7 +80,9 @@ def _boxes(
     shown: Tree, weight: str, palette: str, inner: float, depth: int, icicle: bool
 ) -> Iterator[str]:
     total = shown.total or 1
-    for node in _place_boxes(shown).iter_rows(named=True):
+    boxes = _place_boxes(shown)
+    labels = make_labels(boxes.select("layer", "name").iter_rows())
+    for node, label in zip(boxes.iter_rows(named=True), labels, strict=True):
         x = MARGIN + node["x"] / total * inner
         width = node["value"] / total * inner
         level = node["depth"] if icicle else depth - node["depth"]
@@ -88,7 +90,6 @@ def _boxes(
         name, layer = node["name"], node["layer"]
         fill = pick_colour(_KIND.get(layer, "run"), name, palette)
         share = 100 * node["value"] / total
-        label = make_readable(layer, name)
         hover = f"{label} ({layer}): {amount(weight, node['value'])}, {share:.2f} %"
         box = (
             f'<g><title>{escape(hover)}</title><rect x="{x:.1f}" y="{y}" '

@@ -11,7 +11,7 @@ from sightline.errors import MissingDataError
 from sightline.flames.build import build_stacks, choose_weight
 from sightline.flames.stacks import UNITS, Stacks
 from sightline.model.run import Run
-from sightline.text import shorten_kernel_name
+from sightline.text import label_kernels
 
 TOP = 10
 # What a person calls a function; a thread, an instruction or a reason to wait stands under one.
@@ -34,10 +34,10 @@ def list_hot_functions(run: Run) -> list[dict[str, Any]]:
 _PY_SPY_PROCESS = re.compile(r"process \d+:.* \(:0\)")
 
 
-def _show_frame(name: str, layer: str) -> str:
+def _show_frame(name: str, kernels: dict[str, str]) -> str:
     if _PY_SPY_PROCESS.fullmatch(name):
         return "(in no Python function)"
-    return shorten_kernel_name(name) if layer == "kernel" else name
+    return kernels.get(name, name)
 
 
 def rank_functions(stacks: Stacks, weight: str) -> list[dict[str, Any]]:
@@ -60,13 +60,15 @@ def rank_functions(stacks: Stacks, weight: str) -> list[dict[str, Any]]:
     )
     whole = stacks.total(weight)
     top = own.join(below, on=["name", "layer"]).sort("own", "name", descending=[True, False])
+    rows = top.head(TOP).collect().to_dicts()
+    kernels = label_kernels(row["name"] for row in rows if row["layer"] == "kernel")
     return [
         {
             **row,
-            "short_name": _show_frame(row["name"], row["layer"]),
+            "short_name": _show_frame(row["name"], kernels),
             "own_pct": 100 * row["own"] / whole,
             "weight": weight,
             "unit": UNITS.get(weight, "samples"),
         }
-        for row in top.head(TOP).collect().to_dicts()
+        for row in rows
     ]

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sightline.roofline.chart import shorten_name
+from sightline.text import fit_text, label_kernels
 from sightline.units import format_count, format_ns, format_pct
 
 WIDTH = 80
@@ -37,12 +38,13 @@ def _table(rows: list[dict[str, Any]]) -> Iterator[str]:
     room = 23 if tensor else 31
     head = f"{'SM':>5}{'memory':>8}" + f"{'tensor':>8}" * tensor
     yield f"{'Kernel':<{room}}{'n':>4}{'time':>10}{head}{'occupancy':>10}  bound"
+    labels = label_kernels(r["name"] for r in rows[:TOP_KERNELS] if r["name"])
     for r in rows[:TOP_KERNELS]:
         shares = f"{_pct(r['sm_pct']):>5}{_pct(r['memory_pct']):>8}"
         shares += f"{_pct(r['tensor_pct']):>8}" * tensor
         both = f"{_pct(r['achieved_pct'])}/{_pct(r['theoretical_pct'])}"
         yield (
-            f"{_clip(shorten_name(r['name']), room - 1):<{room}}{r['n']:>4}"
+            f"{fit_text(labels.get(r['name'], 'unnamed'), room - 1):<{room}}{r['n']:>4}"
             f"{format_ns(r['duration_ns']):>10}{shares}{both:>10}  "
             f"{(r['verdict'] or '—').replace('_', ' ')}"
         )

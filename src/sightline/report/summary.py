@@ -14,7 +14,7 @@ from sightline.report.kernels import list_kernel_rows, list_vendor_messages
 from sightline.report.marks import summarize_marks
 from sightline.report.memory import summarize_memory
 from sightline.rules.diagnose import diagnose_run
-from sightline.text import shorten_kernel_name
+from sightline.text import label_kernels
 
 if TYPE_CHECKING:
     from sightline.rules.custom.forms import OwnRule
@@ -60,7 +60,8 @@ def _devices(run: Run) -> list[dict[str, Any]]:
 
 def _kernels(run: Run) -> list[dict[str, Any]]:
     top = run.ask("kernels").head(TOP_KERNELS).to_dicts()
-    return [{**row, "short_name": shorten_kernel_name(row["name"])} for row in top]
+    labels = label_kernels(row["name"] for row in top)
+    return [{**row, "short_name": labels[row["name"]]} for row in top]
 
 
 def _host_ops(run: Run) -> list[dict[str, Any]]:

@@ -7,11 +7,11 @@ time has them; each kernel's own shares are computed with its own.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from sightline.text import label_kernels, shorten_kernel_name
 from sightline.units import format_ns, format_pct
 
 Row = dict[str, Any]
@@ -66,7 +66,11 @@ def make_chart(rows: Iterable[Row], device: str | None, top: int = 12) -> Chart 
     if not placed:
         return None
     total = sum(r["duration_ns"] or 0 for r in placed) or 1
-    points = [_point(n, r, (r["duration_ns"] or 0) / total) for n, r in enumerate(placed, 1)]
+    labels = label_kernels(r["name"] for r in placed if r["name"])
+    points = [
+        _point(n, r, labels.get(r["name"], "unnamed"), (r["duration_ns"] or 0) / total)
+        for n, r in enumerate(placed, 1)
+    ]
     roofs = _roofs(placed)
     kernels = len({r["kernel_id"] for r in placed})
     left = []
@@ -97,9 +101,9 @@ def make_chart(rows: Iterable[Row], device: str | None, top: int = 12) -> Chart 
     )
 
 
-def _point(number: int, r: Row, weight: float) -> Point:
+def _point(number: int, r: Row, name: str, weight: float) -> Point:
     legend = (
-        shorten_name(r["name"]),
+        name,
         r["precision"].replace("_", " "),
         format_ns(r["duration_ns"]),
         f"{_si(r['flop_per_s'])}FLOP/s",
@@ -115,7 +119,7 @@ def _point(number: int, r: Row, weight: float) -> Point:
     )
     return Point(
         number,
-        shorten_name(r["name"]),
+        name,
         r["precision"],
         r["dram_intensity"],
         r["flop_per_s"],
@@ -180,12 +184,10 @@ def _range(values: list[float], below: float, above: float) -> tuple[float, floa
 
 
 def shorten_name(name: str | None) -> str:
-    """A kernel's name without return type, arguments and template values."""
+    """A kernel's label where it stands alone (kernel_labels.py)."""
     if not name:
         return "unnamed"
-    text = re.sub(r"\(anonymous namespace\)::|<unnamed>::", "", name)
-    text = re.sub(r"^void\s+", "", text)
-    return re.split(r"[<(]", text, maxsplit=1)[0].strip() or name
+    return shorten_kernel_name(name)
 
 
 def _si(value: float) -> str:

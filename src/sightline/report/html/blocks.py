@@ -13,7 +13,7 @@ import polars as pl
 
 from sightline.model.columns import Column
 from sightline.report.html.declare import Block
-from sightline.text import make_printable, shorten_kernel_name
+from sightline.text import label_kernels, make_printable
 
 # Rows that a table of the page holds. More make no person wiser, and each costs bytes.
 MAX_ROWS = 2_000
@@ -81,9 +81,8 @@ def _column(frame: pl.DataFrame, column: Column, origin_ns: int) -> dict[str, An
     if column.dtype == pl.String:
         part["values"] = [None if v is None else make_printable(v) for v in values]
         if name in ("name", "after", "kernel"):
-            part["labels"] = [
-                None if v is None else make_printable(shorten_kernel_name(v)) for v in values
-            ]
+            labels = label_kernels(v for v in values if v is not None)
+            part["labels"] = [None if v is None else make_printable(labels[v]) for v in values]
     elif column.moment:
         part["values"] = (values - origin_ns).to_list()
     elif isinstance(column.dtype, pl.List):

@@ -22,7 +22,7 @@ from sightline.report.html.timeline.tracks import (
     make_device_tracks,
     make_range_tracks,
     make_thread_tracks,
-    shorten_label,
+    shorten_labels,
 )
 from sightline.report.serve.columns import Writer
 from sightline.report.serve.index import COLUMNS, COVER, Cover, Index, Lane
@@ -117,7 +117,7 @@ def build_index(run: Run, folder: Path, say: Say = lambda _: None, part: int = P
         [keys[i] for i in order],
         [Lane(place[lane.track], lane.level, lane.extents) for _, lane in rows_of],
         names.names,
-        names.labels,
+        names.labels(),
         names.totals,
         covers,
     )
@@ -129,9 +129,13 @@ class _Names:
     def __init__(self) -> None:
         self.number: dict[str, int] = {}
         self.names: list[str] = []
-        self.labels: list[str] = []
+        self.kinds: list[int] = []
         self.totals: list[tuple[int, int]] = []
         self.time = 0  # of all events so far
+
+    def labels(self) -> list[str]:
+        """A label for each name; what they must tell apart is known at the end."""
+        return shorten_labels(zip(map(make_printable, self.names), self.kinds, strict=True))
 
     def coded(self, rows: pl.DataFrame) -> pl.DataFrame:
         """The rows with `code` for `name`, which are counted."""
@@ -146,7 +150,7 @@ class _Names:
             code = self.number.setdefault(name, len(self.names))
             if code == len(self.names):
                 self.names.append(name)
-                self.labels.append(shorten_label(make_printable(name), kind))
+                self.kinds.append(kind)
                 self.totals.append((0, 0))
             had = self.totals[code]
             self.totals[code] = (had[0] + n, had[1] + ns)

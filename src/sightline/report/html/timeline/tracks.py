@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,7 +10,7 @@ import polars as pl
 
 from sightline.algebra.lanes import assign_lanes, thin_events
 from sightline.algebra.lookup import find_rows, number_groups
-from sightline.flames.names import make_readable
+from sightline.flames.names import make_labels
 from sightline.model.run import Run
 from sightline.report.html.timeline.details import list_device_details, list_host_details
 from sightline.text import make_printable
@@ -255,7 +256,7 @@ def _named(events: pl.DataFrame) -> tuple[pl.DataFrame, list[str], list[str]]:
         .sort("n", pl.col("name").cast(pl.String), descending=[True, False])
     )
     names = [make_printable(n) for n in known.get_column("name").to_list()]
-    labels = [shorten_label(name, kind) for name, kind in known.select("name", "first").iter_rows()]
+    labels = shorten_labels(zip(names, known.get_column("first"), strict=True))
     # Categorical numbers are of all texts of the process; those of the page begin at 0.
     number, of_known = (f.get_column("name").to_physical() for f in (events, known))
     highest = number.max() if known.height else 0
@@ -266,11 +267,12 @@ def _named(events: pl.DataFrame) -> tuple[pl.DataFrame, list[str], list[str]]:
     return events.with_columns(name=codes.gather(number)), names, labels
 
 
-def shorten_label(name: str, kind: int) -> str:
-    """A name as short as it is still known by; `kind` is a place in CLASSES."""
+def shorten_labels(names: Iterable[tuple[str, int]]) -> list[str]:
+    """Labels of (name, place in CLASSES), as short as they still tell the kernels apart."""
     layer = {0: "kernel", 1: "kernel", 7: "python"}
+    labels = make_labels((layer.get(kind, "op"), name) for name, kind in names)
     # It is the box that cuts a label; no box is wider than this.
-    return make_readable(layer.get(kind, "op"), name)[:160]
+    return [label[:160] for label in labels]
 
 
 def _linked(events: pl.DataFrame) -> pl.DataFrame:
