@@ -12,6 +12,7 @@ import pytest
 import sightline as door
 from sightline import registry
 from sightline.exporters import chrome, perfetto
+from sightline.text import label_kernels
 from support import traces
 from support.command import sightline
 from support.simulated import files_of, simulated
@@ -121,9 +122,12 @@ def test_perfetto_holds_every_slice_and_every_launch(scenario, tmp_path):
     (path,) = perfetto.write(run, tmp_path / "run.perfetto-trace")
     found, flows = slices(path.read_bytes())
     rows = pl.concat(
-        [run.table(t).select("name", "start_ns", "end_ns") for t in ("device_ops", "host_ops")]
+        run.table(t).select("name", "start_ns", "end_ns")
+        for t in ("device_ops", "host_ops", "device_ranges")
     ).rows()
-    assert found == Counter(rows)
+    kernels = run.table("device_ops").filter(pl.col("kind") == "kernel").get_column("name")
+    labels = label_kernels(kernels.unique(maintain_order=True))
+    assert found == Counter((labels.get(name, name), start, end) for name, start, end in rows)
     launched = run.table("device_ops").drop_nulls("launch_id")
     assert sum(len(ends) for _, ends in flows.values()) <= launched.height
     assert all(starts for starts, _ in flows.values())

@@ -1,8 +1,13 @@
 """Chrome trace JSON, as the PyTorch profiler writes it: for chrome://tracing and other readers.
 
-Times are decimal microseconds with three digits, so nothing is rounded. sightline reads the file
-again with the same device operations. A run of several ranks becomes one file per rank, since the
-format has no rank for an event.
+Times are decimal microseconds with three digits, counted from `baseTimeNanoseconds`, the first
+moment of the run: viewers hold them as float64, whose steps are 0.25 µs for a time since 1970, so
+that one end would move past another. sightline reads the file again with the same device
+operations. A run of several ranks becomes one file per rank, since the format has no rank for an
+event.
+
+A viewer nests slices by time and drops one that crosses another in its row. So slices come in order
+of time, the outer before the inner, and operations of a stream that overlap get rows of their own.
 
 Format: the Trace Event Format; names of categories and arguments as Kineto writes them
 (pytorch/kineto, libkineto/src/output_json.cpp).
@@ -25,7 +30,7 @@ EXPORTER = Exporter(
     name="chrome",
     label="Chrome trace JSON; a file per rank where there are several",
     suffix=".json.gz",
-    loses="what the format has no place for: samples, hardware counters of kernels",
+    loses="samples, hardware counters of kernels; viewers drop host ranges that cross another",
 )
 
 _CATEGORY = {
@@ -60,26 +65,35 @@ _MEANING = {
 }
 
 
+# Rows of a stream's overlapping operations have its number plus so much for each.
+LANE = 1_000_000
+Event = tuple[int, int, str]
+
+
 def write(run: Run, target: Path) -> list[Path]:
     """Write the trace; compressed if the name ends in .gz."""
+    base = _first_moment(run)
     ranks = run.table("recordings").get_column("rank").unique().sort().to_list()
     if len(ranks) == 1:
-        return [put(target, _file(run, ranks[0], str(target)))]
+        return [put(target, _file(run, ranks[0], base, str(target)))]
     stem = target.name.removesuffix(".gz").removesuffix(".json")
     return [
-        put(target.with_name(stem) / f"rank{rank}.json.gz", _file(run, rank, ".gz"))
+        put(target.with_name(stem) / f"rank{rank}.json.gz", _file(run, rank, base, ".gz"))
         for rank in ranks
     ]
 
 
-def _file(run: Run, rank: int, name: str) -> bytes:
+def _file(run: Run, rank: int, base: int, name: str) -> bytes:
     head = {
         "schemaVersion": 1,
         "displayTimeUnit": "ms",
         "deviceProperties": _devices(run, rank),
         "distributedInfo": {"rank": rank},
+        "baseTimeNanoseconds": base,
     }
-    lines = ",\n".join(_events(run, rank))
+    # Python's sort is stable: at one moment the outer of two ranges stays before the inner.
+    events = sorted(_events(run, rank, base), key=lambda event: event[:2])
+    lines = ",\n".join(event[2] for event in events)
     text = json.dumps(head)[:-1] + ', "traceEvents": [\n' + lines + "\n]}\n"
     return gzip.compress(text.encode(), 6, mtime=0) if name.endswith(".gz") else text.encode()
 
@@ -105,19 +119,56 @@ def _us(ns: int) -> str:
     return f"{sign}{abs(ns) // 1000}.{abs(ns) % 1000:03d}"
 
 
-def _line(phase: str, cat: str, name: str, pid: int, tid: int, start: int, rest: str) -> str:
-    return (
-        f'{{"ph":"{phase}","cat":"{cat}","name":{json.dumps(name)},"pid":{pid},"tid":{tid},'
-        f'"ts":{_us(start)}{rest}}}'
-    )
+def _first_moment(run: Run) -> int:
+    """The earliest time of the run, in ns: what all times are counted from."""
+    times = [
+        run.table(table).get_column(column).min()
+        for table, column in (
+            ("device_ops", "start_ns"),
+            ("host_ops", "start_ns"),
+            ("device_ranges", "start_ns"),
+            ("counters", "time_ns"),
+            ("memory_events", "time_ns"),
+        )
+    ]
+    known = [t for t in times if isinstance(t, int)]
+    return min(known, default=0)
 
 
-def _complete(length: int, args: dict[str, Any]) -> str:
-    return f',"dur":{_us(length)},"args":{json.dumps(args)}'
+class _Lines:
+    """Writes events as (start, minus length, text): so sorted, outer slices are before inner."""
+
+    def __init__(self, base: int) -> None:
+        self.base = base
+
+    def event(
+        self, phase: str, cat: str, name: str, place: tuple[int, int, int], rest: str
+    ) -> Event:
+        """An event at (pid, tid, ns); `rest` are its other fields as JSON."""
+        pid, tid, start = place
+        text = (
+            f'{{"ph":"{phase}","cat":"{cat}","name":{json.dumps(name)},"pid":{pid},"tid":{tid},'
+            f'"ts":{_us(start - self.base)}{rest}}}'
+        )
+        return start, 0, text
+
+    def slice(
+        self, cat: str, name: str, place: tuple[int, int, int], end: int, args: dict[str, Any]
+    ) -> Event:
+        """A complete event from its place to `end`."""
+        length = end - place[2]
+        rest = f',"dur":{_us(length)},"args":{json.dumps(args)}'
+        return place[2], -length, self.event("X", cat, name, place, rest)[2]
+
+    def name(self, what: str, pid: int, tid: int, args: dict[str, Any]) -> Event:
+        """The name, or another fact, of a process or a thread."""
+        rest = f',"args":{json.dumps(args)}'
+        return self.event("M", "__metadata", what, (pid, tid, self.base), rest)
 
 
-def _events(run: Run, rank: int) -> Iterator[str]:
+def _events(run: Run, rank: int, base: int) -> Iterator[Event]:
     here = pl.col("rank") == rank
+    lines = _Lines(base)
     meaning = {
         row["device_op_id"]: {there: row[c] for c, there in _MEANING.items() if row[c] is not None}
         for row in run.table("collectives").filter(here).iter_rows(named=True)
@@ -130,8 +181,8 @@ def _events(run: Run, rank: int) -> Iterator[str]:
         if row["host_op_id"] in launching:
             calls[row["host_op_id"]] = place
         category = _CATEGORY.get(row["layer"], row["layer"])
-        length = row["end_ns"] - row["start_ns"]
-        yield _line("X", category, row["name"], *place, _complete(length, _host_args(row)))
+        yield lines.slice(category, row["name"], place, row["end_ns"], _host_args(row))
+    lanes = _lanes(ops, run.table("device_ranges").filter(here))
     for row in ops.iter_rows(named=True):
         args = {there: row[c] for c, there in _NUMBERS.items() if row[c] is not None}
         for side in ("grid", "block"):
@@ -140,16 +191,76 @@ def _events(run: Run, rank: int) -> Iterator[str]:
         if row["shared_bytes"] is None and row["static_shared_bytes"] is not None:
             args["shared memory"] = row["static_shared_bytes"] + (row["dynamic_shared_bytes"] or 0)
         args |= meaning.get(row["device_op_id"], {})
-        place = (row["device_id"], row["stream_id"] or 0, row["start_ns"])
-        length = row["end_ns"] - row["start_ns"]
-        yield _line(
-            "X", _KIND.get(row["kind"], "kernel"), row["name"], *place, _complete(length, args)
-        )
+        tid = (row["stream_id"] or 0) + LANE * lanes.get(row["device_op_id"], 0)
+        place = (row["device_id"], tid, row["start_ns"])
+        category = _KIND.get(row["kind"], "kernel")
+        yield lines.slice(category, row["name"], place, row["end_ns"], args)
         if row["launch_id"] in calls:
             number = f',"id":{row["device_op_id"] & 0xFFFFFFFF},"bp":"e"'
-            yield _line("s", "ac2g", "ac2g", *calls[row["launch_id"]], number)
-            yield _line("f", "ac2g", "ac2g", *place, number)
-    yield from _others(run, here)
+            yield lines.event("s", "ac2g", "ac2g", calls[row["launch_id"]], number)
+            yield lines.event("f", "ac2g", "ac2g", place, number)
+    yield from _others(run, here, lines)
+    yield from _names(run, rank, ops, lanes, lines)
+
+
+def _lanes(ops: pl.DataFrame, ranges: pl.DataFrame) -> dict[int, int]:
+    """The operations that cross another slice of their stream, each with a row beside it, from 1.
+
+    Ranges of annotations stay in the stream's own row, since their row is all that names it.
+    """
+    both = pl.concat(
+        [
+            ops.select("device_id", "stream_id", "start_ns", "end_ns", op="device_op_id"),
+            ranges.select(
+                "device_id", "stream_id", "start_ns", "end_ns", op=pl.lit(None, pl.Int64)
+            ),
+        ],
+        how="vertical_relaxed",
+    ).with_columns(pl.col("device_id", "stream_id").fill_null(0))
+    lanes: dict[int, int] = {}
+    open_until: dict[tuple[int, int, int], list[int]] = {}
+    # At one moment the longer comes first, and of equal ones the range around the operation.
+    order = both.sort("start_ns", "end_ns", "op", descending=[False, True, False], nulls_last=False)
+    for device, stream, start, end, op in order.iter_rows():
+        lane = 0
+        while True:
+            ends = open_until.setdefault((device, stream, lane), [])
+            while ends and ends[-1] <= start:
+                ends.pop()
+            if op is None or not ends or end <= ends[-1]:
+                break
+            lane += 1
+        ends.append(end)
+        if lane:
+            lanes[op] = lane
+    return lanes
+
+
+def _names(
+    run: Run, rank: int, ops: pl.DataFrame, lanes: dict[int, int], lines: _Lines
+) -> Iterator[Event]:
+    """What viewers call processes and threads: those of the host, and each device's streams."""
+    here = pl.col("rank") == rank
+    for row in run.table("threads").filter(here).iter_rows(named=True):
+        for what in ("process_name", "thread_name"):
+            if row[what]:
+                yield lines.name(what, row["pid"], row["tid"], {"name": row[what]})
+    devices = run.table("devices").filter(here)
+    known = dict(devices.select("device_id", "name").iter_rows())
+    for device in ops.get_column("device_id").unique().sort().to_list():
+        # The number first: a trace without names is told apart by it.
+        called = f"GPU {device}" + (f" {known[device]}" if known.get(device) else "")
+        yield lines.name("process_name", device, 0, {"name": called})
+        yield lines.name("process_labels", device, 0, {"labels": f"GPU {device}"})
+        yield lines.name("process_sort_index", device, 0, {"sort_index": 5_000_000 + device})
+    rows = ops.select(
+        "device_id",
+        pl.col("stream_id").fill_null(0),
+        lane=pl.col("device_op_id").replace_strict(lanes, default=0, return_dtype=pl.Int64),
+    )
+    for device, stream, lane in rows.unique().sort("device_id", "stream_id", "lane").iter_rows():
+        called = f"stream {stream}" + (" (overlapping)" if lane else "")
+        yield lines.name("thread_name", device, stream + LANE * lane, {"name": called})
 
 
 def _host_args(row: dict[str, Any]) -> dict[str, Any]:
@@ -170,25 +281,17 @@ def _host_args(row: dict[str, Any]) -> dict[str, Any]:
     return args
 
 
-def _others(run: Run, here: pl.Expr) -> Iterator[str]:
+def _others(run: Run, here: pl.Expr, lines: _Lines) -> Iterator[Event]:
     for row in run.table("device_ranges").filter(here).iter_rows(named=True):
-        yield _line(
-            "X",
-            "gpu_user_annotation",
-            row["name"],
-            row["device_id"] or 0,
-            row["stream_id"] or 0,
-            row["start_ns"],
-            _complete(row["end_ns"] - row["start_ns"], {}),
-        )
+        place = (row["device_id"] or 0, row["stream_id"] or 0, row["start_ns"])
+        yield lines.slice("gpu_user_annotation", row["name"], place, row["end_ns"], {})
     for row in run.table("counters").filter(here).iter_rows(named=True):
         if row["value"] is None:
             continue
         name, _, series = row["metric"].partition(": ")
         value = json.dumps({series or "value": row["value"]})
-        yield _line(
-            "C", "counter", name, row["device_id"] or 0, 0, row["time_ns"], f',"args":{value}'
-        )
+        place = (row["device_id"] or 0, 0, row["time_ns"])
+        yield lines.event("C", "counter", name, place, f',"args":{value}')
     for row in run.table("memory_events").filter(here).iter_rows(named=True):
         sign = -1 if row["action"] == "free" else 1
         args = {
@@ -200,21 +303,5 @@ def _others(run: Run, here: pl.Expr) -> Iterator[str]:
             "Total Reserved": row["reserved_bytes"],
         }
         kept = json.dumps({k: v for k, v in args.items() if v is not None})
-        yield _line(
-            "i",
-            "cpu_instant_event",
-            "[memory]",
-            row["pid"] or 0,
-            row["tid"] or 0,
-            row["time_ns"],
-            f',"s":"t","args":{kept}',
-        )
-    named = run.table("threads").filter(here).iter_rows(named=True)
-    for row in named:
-        for what, text in (
-            ("process_name", row["process_name"]),
-            ("thread_name", row["thread_name"]),
-        ):
-            if text:
-                named_so = f',"args":{json.dumps({"name": text})}'
-                yield _line("M", "__metadata", what, row["pid"], row["tid"], 0, named_so)
+        place = (row["pid"] or 0, row["tid"] or 0, row["time_ns"])
+        yield lines.event("i", "cpu_instant_event", "[memory]", place, f',"s":"t","args":{kept}')

@@ -22,6 +22,7 @@ from sightline.algebra.lanes import assign_lanes
 from sightline.exporters._exporter import Exporter, put
 from sightline.model.run import Run
 from sightline.protobuf import declare_messages
+from sightline.text import label_kernels
 
 EXPORTER = Exporter(
     name="perfetto",
@@ -54,6 +55,7 @@ _BEGIN, _END, _COUNTER = 1, 2, 4
 _CLEARED, _NEEDS = 1, 2
 _SEQUENCE = 1
 _DEVICE_ARGS = (
+    "full_name",
     "kind",
     "grid_x",
     "grid_y",
@@ -91,7 +93,7 @@ class _Names:
 def write(run: Run, target: Path) -> list[Path]:
     """Write one trace with all ranks."""
     names = _Names()
-    packets = [*_device(run, names), *_host(run, names), *_counters(run)]
+    packets = [*_device(run, names), *_ranges(run, names), *_host(run, names), *_counters(run)]
     # Readers sort packets by time, but take texts in the order of the file: all of them first.
     first = _packet(sequence_flags=_CLEARED, interned_data=names.data)
     return [put(target, b"".join([first, *packets]))]
@@ -182,7 +184,11 @@ def _device(run: Run, names: _Names) -> Iterator[bytes]:
     numbered = ops.with_columns(track=pl.struct(by).rank("dense").cast(pl.Int64), level=pl.lit(0))
     slices: list[tuple[int, int, int, bytes, bytes]] = []
     out: list[bytes] = []
+    kernels = ops.filter(pl.col("kind") == "kernel").get_column("name").unique(maintain_order=True)
+    labels = label_kernels(kernels)
     for row in assign_lanes(numbered).iter_rows(named=True):
+        # The label is what fits a slice; the name is an argument of it.
+        row["full_name"], row["name"] = row["name"], labels.get(row["name"], row["name"])
         # `context_id` stays out of the name: the viewer would part what belongs together.
         path = (f"rank {row['rank']}", f"GPU {row['device_id']}", f"stream {row['stream_id']}")
         context = row["context_id"] or 0
@@ -190,6 +196,26 @@ def _device(run: Run, names: _Names) -> Iterator[bytes]:
         launch = row["launch_id"]
         flows = {} if launch is None else {"terminating_flow_ids": [launch + 1]}
         packets = _slice(row, track, _DEVICE_ARGS, names, flows)
+        slices.append((row["start_ns"], row["end_ns"], 0, *packets))
+    yield from out
+    yield from _in_order(slices)
+
+
+def _ranges(run: Run, names: _Names) -> Iterator[bytes]:
+    """Annotations on the device's timeline, on a track of their own beside the stream's."""
+    ranges = run.table("device_ranges")
+    if ranges.is_empty():
+        return
+    by = ["rank", "device_id", "stream_id"]
+    numbered = ranges.with_columns(track=pl.struct(by).rank("dense").cast(pl.Int64))
+    placed = assign_lanes(numbered.with_columns(level=pl.lit(0)))
+    places = _Places(1 << 25)
+    slices: list[tuple[int, int, int, bytes, bytes]] = []
+    out: list[bytes] = []
+    for row in placed.iter_rows(named=True):
+        stream = "" if row["stream_id"] is None else f" of stream {row['stream_id']}"
+        path = (f"rank {row['rank']}", f"GPU {row['device_id'] or 0}", f"annotations{stream}")
+        packets = _slice(row, places.of(path, row["lane"], out), (), names, {})
         slices.append((row["start_ns"], row["end_ns"], 0, *packets))
     yield from out
     yield from _in_order(slices)
