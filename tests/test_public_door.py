@@ -10,7 +10,10 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
+import pytest
+
 import sightline
+from support import traces
 from support.command import sightline as command
 
 EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "simulated-dataloader.json.gz"
@@ -55,3 +58,61 @@ def test_a_run_travels_to_a_worker():
 def test_import_loads_no_engine():
     code = "import sys, sightline; sys.exit('polars' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_a_run_shows_itself_in_one_line():
+    run = sightline.open(str(EXAMPLE))
+    assert repr(run) == (
+        "<sightline run: simulated-dataloader.json.gz · PyTorch profiler · "
+        "1 × NVIDIA A100-SXM4-80GB · 95 GPU operations · 231 CPU ranges>"
+    )
+    assert repr(run.with_window("5ms..10ms")).endswith("· window 5ms..10ms>")
+    page = run._repr_html_()
+    assert "<td>device_ops</td><td style='text-align:right'>95</td>" in page
+    assert "run.findings()" in page
+
+
+def test_names_of_a_recording_are_texts_in_a_notebook(tmp_path):
+    path = traces.write(tmp_path, [traces.kernel("k", 0, 5)])
+    evil = path.with_name("<script>alert(1)<script>.json")
+    path.rename(evil)
+    assert "<script>" not in sightline.open(evil)._repr_html_()
+
+
+def test_dir_shows_the_public_names_only():
+    shown = [name for name in dir(sightline) if not name.startswith("_")]
+    assert shown == sorted(sightline.__all__)
+
+
+def test_paths_may_be_a_list_and_paths():
+    ranks = sorted((EXAMPLE.parent / "simulated-straggler").glob("*.json.gz"))
+    whole = sightline.open(*map(str, ranks)).ask("breakdown")
+    assert sightline.open(ranks).ask("breakdown").equals(whole)
+    assert sightline.open([str(ranks[0]), ranks[1:]]).ask("breakdown").equals(whole)
+
+
+@pytest.mark.parametrize("wrong", [(), ([],), (3,), (None,), (b"trace.json",), ("no.json",)])
+def test_wrong_paths_are_errors_of_ours(wrong):
+    with pytest.raises(sightline.InputError):
+        sightline.open(*wrong)
+
+
+def test_parameters_carry_units_as_on_the_command_line():
+    run = sightline.open(str(EXAMPLE), window="0ms..10ms")
+    with_unit = run.ask("idle_gaps", threshold_ns="100us")
+    assert with_unit.equals(run.ask("idle_gaps", threshold_ns=100_000))
+    assert 0 < with_unit.height < run.ask("idle_gaps").height
+    for wrong in ("soon", [1], 2.5):
+        with pytest.raises(sightline.RequestError):
+            run.ask("idle_gaps", threshold_ns=wrong)
+
+
+def test_a_run_answers_with_findings_and_explains_them():
+    run = sightline.open(str(EXAMPLE))
+    found = run.findings()
+    assert found == sightline.findings(run)
+    page = run.explain(found[0])
+    assert page == run.explain("dataloader-starved") == sightline.explain("dataloader_starved")
+    assert page.strip() == command("explain", "dataloader-starved").out.strip()
+    with pytest.raises(sightline.RequestError, match="did you mean launch-bound"):
+        run.explain("lanch-bound")

@@ -3,7 +3,8 @@
     import sightline
 
     run = sightline.open("trace.json.gz")
-    sightline.findings(run)       # why it is slow, the largest gain first
+    run.findings()                # why it is slow, the largest gain first
+    run.explain("launch-bound")   # what a rule looks for, and what to do
     run.report()                  # the whole first screen, as data
     run.ask("breakdown")          # a Polars frame
     run.scan("device_ops")        # a lazy frame over the recorded kernels, copies and fills
@@ -21,7 +22,8 @@ Everything not named here is private, or documented as extension API in docs/con
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from sightline.errors import (
@@ -59,6 +61,7 @@ __all__ = [
     "annotate",
     "capture",
     "checkpoint",
+    "explain",
     "findings",
     "gpu_monitor",
     "mark",
@@ -84,16 +87,36 @@ _PLACES = {
 }
 
 
-def open(*paths: str, keep_identity: bool = False) -> Run:
+def open(
+    *paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    window: str | None = None,
+    keep_identity: bool = False,
+) -> Run:
     """A run made of recordings and stores; each path is a file, a folder or a glob.
 
-    With `keep_identity`, host and user names that a recording holds are kept.
-    Raises InputError.
+    Several may be given one by one or as a list. `window` is the part of the timeline that answers
+    are about: 'steady', 'step:N', or a range such as '10ms..25ms'. With `keep_identity`, host and
+    user names that a recording holds are kept. Raises InputError.
     """
     from sightline.model.declare import ImportOptions
     from sightline.opening.run import open_run
 
-    return open_run(paths, options=ImportOptions(keep_identity=keep_identity))
+    names = [name for given in paths for name in _list_paths(given)]
+    if not names:
+        raise InputError("no recording is named", hint='sightline.open("trace.json.gz")')
+    run = open_run(names, options=ImportOptions(keep_identity=keep_identity))
+    return run.with_window(window)
+
+
+def _list_paths(given: object) -> list[str]:
+    """One path as a list of one; a list of paths as it is. Raises InputError for anything else."""
+    if isinstance(given, (str, os.PathLike)):
+        return [str(os.fspath(given))]
+    if isinstance(given, Iterable) and not isinstance(given, bytes):
+        return [path for one in given for path in _list_paths(one)]
+    raise InputError(
+        f"{given!r} is no path", hint="Give a text, a pathlib.Path, or a list of them."
+    )
 
 
 def findings(run: Run, *, rules: Sequence[str] = (), vendor: bool = False) -> list[Finding]:
@@ -116,6 +139,22 @@ def save(run: Run, path: str) -> None:
     from sightline.opening.save import save_run
 
     save_run(run, Path(path))
+
+
+def explain(name: str, *, rules: Sequence[str] = ()) -> str:
+    """The page of a rule or an analysis: what it looks for, from where on, and what to do.
+
+    `rules` are files or folders of rules of your own. Raises RequestError for an unknown name.
+    """
+    from sightline.report.explain import explain_name
+    from sightline.rules.custom.facts import load_checked_rules
+
+    return explain_name(name, load_checked_rules(list(rules)) if rules else [])
+
+
+def __dir__() -> list[str]:
+    """The public names, and nothing that only stands here to be called by them."""
+    return sorted([*__all__, "__all__", "__doc__", "__file__", "__name__", "__version__"])
 
 
 def __getattr__(name: str) -> object:

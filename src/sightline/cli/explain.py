@@ -20,36 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from sightline import registry
-    from sightline.errors import RequestError
-    from sightline.model.run import page
-    from sightline.rules.aliases import ALIASES
+    from sightline.report.explain import explain_name
     from sightline.text import clean_text
 
-    for own in load_own_rules(args.rules):
-        if own.tag == args.name.replace("_", "-"):
-            from sightline.rules.custom.check import write_page as own_page
-
-            print(clean_text(own_page(own)))
-            return 0
-    name = args.name.replace("-", "_")
-    for kind in ("rules", "analyses"):
-        if name in registry.list_names(kind):
-            print(page(registry.load(kind, name)))
-            return 0
-    also = ALIASES.get(args.name.replace("_", "-"))
-    if also is not None:
-        rules, why = also
-        print(f"{args.name} has no rule of its own: {why}.")
-        for rule in rules:
-            print(f"\n{rule}\n{'=' * len(rule)}\n")
-            print(page(registry.load("rules", rule.replace("-", "_"))))
-        return 0
-    rules_known = [rule.replace("_", "-") for rule in registry.list_names("rules")]
-    raise RequestError(
-        f"there is no rule or analysis called '{args.name}'",
-        why=registry.did_you_mean(
-            args.name, [*rules_known, *registry.list_names("analyses"), *ALIASES]
-        ),
-        hint="All of them:  sightline rules;  sightline analyses",
-    )
+    print(clean_text(explain_name(args.name, load_own_rules(args.rules))))
+    return 0

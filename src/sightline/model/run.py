@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from threading import RLock
 from typing import Any, TypeVar
@@ -15,9 +15,11 @@ import polars as pl
 from sightline import registry
 from sightline.errors import MissingDataError, RequestError
 from sightline.model.columns import conform_columns, make_empty
-from sightline.model.declare import Analysis
+from sightline.model.declare import Analysis, Finding
+from sightline.model.describe import write_html, write_repr
 from sightline.model.store import FROM_FACTS, READ_FAILURES, Part, explain_unreadable
 from sightline.model.tables import load_table
+from sightline.units import parse_duration_ns
 
 T = TypeVar("T")
 
@@ -41,7 +43,7 @@ def _not_recorded(analysis: str, missing: list[str], present: list[str]) -> Miss
     )
 
 
-@dataclass
+@dataclass(repr=False)
 class Run:
     """One execution, built from one or more recordings.
 
@@ -107,7 +109,9 @@ class Run:
     def ask(self, analysis: str, **params: Any) -> pl.DataFrame:
         """The answer of an analysis, computed once per run and set of parameters.
 
-        Raises MissingDataError where the recordings lack what it needs.
+        A time may carry its unit, as on the command line: `threshold_ns="100us"`. Raises
+        RequestError for an unknown analysis, an unknown parameter or a wrong value, and
+        MissingDataError where the recordings lack what it needs.
         """
         module = registry.load("analyses", analysis)
         declared: Analysis = module.ANALYSIS
@@ -118,7 +122,12 @@ class Run:
                 f"analysis {analysis} has no parameter '{min(unknown)}'",
                 why=f"it has {', '.join(defaults) or 'none'}",
             )
-        chosen = {**defaults, **params}
+        units = {p.name: p.unit for p in declared.params}
+        given = {
+            name: _read_value(name, value, defaults[name], units[name])
+            for name, value in params.items()
+        }
+        chosen = {**defaults, **given}
         key = (analysis, tuple(sorted(chosen.items())))
         with self._locks.setdefault(key, RLock()):
             if key not in self._answers:
@@ -151,6 +160,27 @@ class Run:
         data: dict[str, Any] = module.summarize_run(self)
         return data
 
+    def findings(self, *, rules: Sequence[str] = (), vendor: bool = False) -> list[Finding]:
+        """Why the program is slow: what `sightline.findings` returns of this run."""
+        module = importlib.import_module("sightline")
+        found: list[Finding] = module.findings(self, rules=rules, vendor=vendor)
+        return found
+
+    def explain(self, what: str | Finding) -> str:
+        """The page of a rule or an analysis, by its name or a finding of it.
+
+        What it looks for, from where on, and what to do. Raises RequestError.
+        """
+        module = importlib.import_module("sightline.report.explain")
+        text: str = module.explain_name(what if isinstance(what, str) else what.rule)
+        return text
+
+    def __repr__(self) -> str:
+        return write_repr(self)
+
+    def _repr_html_(self) -> str:
+        return write_html(self)
+
     def present(self) -> list[str]:
         """The tables that have rows."""
         return [name for name in registry.list_names("model.tables") if self.rows(name)]
@@ -165,6 +195,23 @@ class Run:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state)  # type: ignore[misc]
+
+
+def _read_value(name: str, value: Any, default: Any, unit: str | None) -> Any:
+    """A parameter's value in the type of its default. Raises RequestError."""
+    kind = type(default)
+    if unit == "ns" and isinstance(value, str):
+        return parse_duration_ns(value)
+    if isinstance(value, kind):
+        return value
+    try:
+        read = kind(value)
+    except (TypeError, ValueError) as error:
+        raise RequestError(f"{value!r} is no value for {name}") from error
+    # 2.5 is no number of rows: nothing is cut off without a word.
+    if not isinstance(value, str) and read != value:
+        raise RequestError(f"{value!r} is no value for {name}", why=f"it wants {kind.__name__}")
+    return read
 
 
 def page(module: Any) -> str:
