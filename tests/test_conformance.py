@@ -86,7 +86,7 @@ def test_names_of_a_kind_are_unique(kind: str) -> None:
 @pytest.mark.parametrize("name", registry.list_names("importers"))
 def test_importer_declares_how_it_is_recognised(name: str) -> None:
     importer: Importer = registry.load("importers", name).IMPORTER
-    assert importer.strong or importer.weak
+    assert importer.strong or importer.weak or importer.owns
     for pattern in (*importer.strong, *importer.weak):
         re.compile(pattern)
     assert importer.suffixes

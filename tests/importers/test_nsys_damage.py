@@ -195,6 +195,49 @@ def test_a_report_is_exported_and_read(
     assert sightline.open(str(folder)).rows("device_ops") == 400, "the same recording counts once"
 
 
+STREAM = bytes(range(256)) * 8
+
+
+def test_a_stream_without_its_importer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("sightline.importers.qdstrm._PLACES", ())
+    path = tmp_path / "train.qdstrm"
+    path.write_bytes(STREAM)
+    with pytest.raises(sightline.InputError) as caught:
+        sightline.open(path)
+    text = str(caught.value)
+    assert "QdstrmImporter, which does that, was not found" in text
+    assert "QdstrmImporter -i train.qdstrm -o train.nsys-rep\n" in text
+    assert text.endswith("sightline train.nsys-rep")
+
+
+def test_a_stream_is_made_a_report_by_the_importer_beside_nsys(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, host, data = (tmp_path / n for n in ("target-linux-x64", "host-linux-x64", "data"))
+    for folder in (target, host, data):
+        folder.mkdir()
+    fake_nsys(target, f"shutil.copy({str(whole)!r}, sys.argv[sys.argv.index('--output') + 1])")
+    importer = host / "QdstrmImporter"
+    importer.write_text(
+        f"#!{sys.executable}\nimport sys\n"
+        f"assert open(sys.argv[sys.argv.index('-i') + 1], 'rb').read() == {STREAM!r}\n"
+        f"open(sys.argv[sys.argv.index('-o') + 1], 'wb').write({REPORT!r})\n"
+    )
+    importer.chmod(0o755)
+    monkeypatch.setenv("PATH", str(target))
+    (data / "train.qdstrm").write_bytes(STREAM)
+    run = sightline.open(data / "train.qdstrm")
+    assert run.rows("device_ops") == 400
+    assert os.listdir(data) == ["train.qdstrm"]  # noqa: PTH208
+    (data / "train.nsys-rep").write_bytes(REPORT)
+    assert sightline.open(data).rows("device_ops") == 400, "the same recording counts once"
+    importer.write_text(f"#!{sys.executable}\nimport sys; sys.exit('wrong version')")
+    (data / "other.qdstrm").write_bytes(STREAM + b"x")
+    with pytest.raises(sightline.InputError, match="QdstrmImporter failed: wrong version"):
+        sightline.open(data / "other.qdstrm")
+
+
 def test_a_report_that_nsys_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     fake_nsys(tmp_path, "sys.exit('the report was made by a newer version')")

@@ -24,6 +24,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="the words 'NVIDIA Tegra Profiler Report' at its start",
     suffixes=(".nsys-rep", ".qdrep"),
+    supersedes=(".qdstrm",),
     version=1,
     source="https://docs.nvidia.com/nsight-systems/UserGuide/index.html",
 )

@@ -28,6 +28,7 @@ class Importer:
     version: int  # raise it when the tables change, so that cached imports are made anew
     source: str  # where the format is described
     supersedes: tuple[str, ...] = ()  # endings of files that need no reading beside one of these
+    owns: tuple[str, ...] = ()  # endings that decide where no importer knows the content
 
 
 @dataclass(frozen=True)

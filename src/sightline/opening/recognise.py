@@ -64,6 +64,9 @@ def recognise(source: Source) -> Importer:
                 why="it looks like " + " and like ".join(i.label for i in matching),
                 hint=_LISTED,
             )
+    owners = [i for i in list_importers() if source.path.suffix.lower() in i.owns]
+    if head and len(owners) == 1:
+        return owners[0]
     if not head:
         why = "it is empty" if source.size == 0 else "nothing could be decompressed from it"
         raise DamagedError(f"cannot read {source.given}", why=why)

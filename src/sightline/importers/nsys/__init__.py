@@ -20,7 +20,7 @@ IMPORTER = Importer(
     weak=(rb"^SQLite format 3\x00",),
     looks_like="SQLite with tables such as StringIds and CUPTI_ACTIVITY_KIND_KERNEL",
     suffixes=(".sqlite",),
-    supersedes=(".nsys-rep", ".qdrep"),
+    supersedes=(".nsys-rep", ".qdrep", ".qdstrm"),
     version=3,
     source="https://docs.nvidia.com/nsight-systems/UserGuide/index.html#sqlite-schema-reference",
 )
