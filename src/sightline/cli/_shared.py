@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import textwrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from sightline.redaction import redact_text
 
@@ -90,6 +90,41 @@ def open_recordings(args: argparse.Namespace) -> Run:
     with Progress(sys.stderr) as progress:
         run = open_paths(args.recordings, options=options, progress=progress)
     return run.with_window(getattr(args, "window", None))
+
+
+# One letter for one letter, so that columns stay where they are.
+_PLAIN = str.maketrans("·…µ×−—–█▒░→◀▶≥≤", "-~ux---#%.><>><")
+
+
+def accept_any_encoding() -> None:
+    """Let standard output and error write what their encoding lacks as plain letters.
+
+    A terminal in the C locale, or PYTHONIOENCODING=ascii, has neither 'µ' nor bars.
+    """
+    import codecs
+
+    def write_plain(error: UnicodeError) -> tuple[str, int]:
+        if not isinstance(error, UnicodeEncodeError):
+            raise error
+        text = error.object[error.start : error.end].translate(_PLAIN)
+        return "".join(c if c.isascii() else "?" for c in text), error.end
+
+    codecs.register_error("sightline", write_plain)
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        encoding = (getattr(stream, "encoding", None) or "").lower().replace("-", "")
+        if reconfigure is not None and encoding != "utf8":
+            reconfigure(errors="sightline")
+
+
+def find_width(stream: TextIO) -> int:
+    """The columns of the window; 80 where the stream is no terminal, so that files are alike."""
+    import os
+
+    try:
+        return os.get_terminal_size(stream.fileno()).columns if stream.isatty() else 80
+    except (OSError, ValueError, AttributeError):  # a stand-in for a terminal has no window
+        return 80
 
 
 def print_bytes(data: bytes) -> None:

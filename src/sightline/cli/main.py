@@ -14,7 +14,7 @@ from types import ModuleType
 
 import sightline
 from sightline.cli._edge import guard_terminal
-from sightline.cli._shared import format_message
+from sightline.cli._shared import accept_any_encoding, format_message
 from sightline.errors import RequestError, SightlineError
 from sightline.redaction import redact_text, show_command
 
@@ -38,6 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # 0.9 of 7.5 s of processor time in the report of a million events (benchmarks/report_page.py).
     os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:10000,muzzy_decay_ms:10000")
     _fill_standard_files()
+    accept_any_encoding()
     with guard_terminal():
         return _run(arguments)
 
@@ -129,7 +130,7 @@ def _dispatch(arguments: list[str]) -> int:
         )
     if arguments and not arguments[0].startswith("-") and arguments[0] not in names:
         raise _no_command(arguments, names)
-    parser = _parser(names)
+    parser = build_parser(names)
     parsed = parser.parse_args(arguments)
     if not hasattr(parsed, "module"):
         parser.print_help()
@@ -181,7 +182,9 @@ def command_names() -> list[str]:
     return sorted(n.removesuffix("_").replace("_", "-") for n in names if not n.startswith("_"))
 
 
-def _parser(names: list[str]) -> argparse.ArgumentParser:
+def build_parser(names: Sequence[str] | None = None) -> argparse.ArgumentParser:
+    """The parser of the whole command line."""
+    names = command_names() if names is None else names
     parser = argparse.ArgumentParser(
         "sightline", description=_ABOUT, formatter_class=argparse.RawDescriptionHelpFormatter
     )

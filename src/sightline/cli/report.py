@@ -73,10 +73,12 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if form == "text":
         from sightline.cli._edge import print_screen
-        from sightline.report.terminal import WIDTH, render_screen
+        from sightline.cli._shared import find_width
+        from sightline.report.terminal import render_screen
 
-        # The screen is laid out for 80 columns: rich must not wrap or colour it by itself.
-        print_screen(render_screen(data), sys.stdout, WIDTH)
+        # The screen is laid out for this width: rich must not wrap or colour it by itself.
+        width = find_width(sys.stdout)
+        print_screen(render_screen(data, width), sys.stdout, width)
         if sys.stdout.isatty() and not args.no_html:
             write_page_beside(opened, data, inputs)
         return 0

@@ -336,18 +336,19 @@ def _report(folder: Path) -> None:
     import shlex
 
     from sightline.cli._edge import print_screen
-    from sightline.cli._shared import format_message
+    from sightline.cli._shared import find_width, format_message
     from sightline.errors import SightlineError
     from sightline.opening.run import open_run
     from sightline.report.summary import summarize_run
-    from sightline.report.terminal import WIDTH, render_screen
+    from sightline.report.terminal import render_screen
 
     again = f"sightline report {shlex.quote(str(_near(folder)))}"
     try:
         opened = open_run([str(_near(folder))])
         data = summarize_run(opened)
+        width = find_width(sys.stderr)
         print(file=sys.stderr)
-        print_screen(render_screen(data), sys.stderr, WIDTH)
+        print_screen(render_screen(data, width), sys.stderr, width)
         if sys.stderr.isatty() and sys.stdout.isatty():
             from sightline.cli.report import write_page_beside
 

@@ -9,8 +9,13 @@ sightline analyses                        lists them all
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from sightline.cli._shared import add_recordings, open_recordings, print_bytes
+
+if TYPE_CHECKING:
+    from sightline.model.run import Run
+    from sightline.report.formats import Reading
 
 HELP = "one analysis as a table, or as csv, json, parquet, markdown"
 
@@ -31,6 +36,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=30,
         metavar="N",
         help="rows of --format table and markdown (default 30, 0 for all); data is never cut",
+    )
+    parser.add_argument(
+        "--full-names",
+        action="store_true",
+        help="kernels by their full names, not by the shortest that distinguishes them; other "
+        "formats than table and markdown always have them",
     )
     parser.add_argument(
         "--set",
@@ -66,8 +77,10 @@ def run(args: argparse.Namespace) -> int:
         )
     declared = registry.load("analyses", args.analysis).ANALYSIS
     parameters = _parameters(args.parameters, declared)
-    answer = open_recordings(args).ask(args.analysis, **parameters)
-    print_bytes(write(answer, declared.columns, form, args.limit))
+    opened = open_recordings(args)
+    answer = opened.ask(args.analysis, **parameters)
+    reading = _reading(opened, args, form)
+    print_bytes(write(answer, declared.columns, form, args.limit, reading))
     cut = answer.height - args.limit
     if form in ("table", "markdown"):
         if args.limit > 0 and cut > 0:
@@ -75,6 +88,29 @@ def run(args: argparse.Namespace) -> int:
         for note in declared.notes if form == "table" else ():
             print(f"note: {note}", file=sys.stderr)
     return 0
+
+
+def _reading(run: Run, args: argparse.Namespace, form: str) -> Reading:
+    """How a person reads the table: moments from the window's start, kernels by short names."""
+    import sys
+
+    from sightline.cli._shared import find_width
+    from sightline.report.formats import Reading
+    from sightline.text import label_kernels
+
+    if form not in ("table", "markdown"):
+        return Reading()
+    origin, labels = None, {}
+    if run.rows("device_ops"):
+        origin = run.ask("windows").get_column("window_start_ns").min()
+        if not args.full_names:
+            ops = run.scan("device_ops").select("name", "kind").unique().collect()
+            labels = label_kernels(
+                sorted(name for name, kind in ops.iter_rows() if kind == "kernel" and name)
+            )
+    width = find_width(sys.stdout) if sys.stdout.isatty() and not args.full_names else None
+    start = origin if isinstance(origin, int) else None
+    return Reading(width, start, labels, whole=args.full_names)
 
 
 def _parameters(given: list[str], declared: object) -> dict[str, object]:

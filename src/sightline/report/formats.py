@@ -4,21 +4,45 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 import polars as pl
 
 from sightline.errors import RequestError
 from sightline.model.columns import Column
-from sightline.text import fit_text
+from sightline.text import fit_text, make_printable
 from sightline.units import format_bytes, format_count, format_ns, format_pct
 
 FORMATS = ("table", "csv", "json", "parquet", "markdown")
 TEXT_WIDTH = 60  # a kernel's template arguments can run to 10 kB
+LEAST_TEXT = 20  # a text cut further says nothing
+TEXT_BESIDE_NUMBERS = 40
 
 
-def write(frame: pl.DataFrame, columns: tuple[Column, ...], form: str, limit: int) -> bytes:
-    """The table in one of FORMATS. `limit` > 0 cuts what is for a person, never data."""
+@dataclass(frozen=True)
+class Reading:
+    """How a table is read by a person, and no program: what its texts are made for."""
+
+    width: int | None = None  # columns of the window; None: as wide as it takes
+    origin_ns: int | None = None  # what moments are counted from; None: the run's own clock
+    labels: Mapping[str, str] = field(default_factory=dict)  # short names of kernels
+    whole: bool = False  # texts are never cut
+
+
+def write(
+    frame: pl.DataFrame,
+    columns: tuple[Column, ...],
+    form: str,
+    limit: int,
+    reading: Reading | None = None,
+) -> bytes:
+    """The table in one of FORMATS. `limit` > 0 cuts what is for a person, never data.
+
+    For a person, a duration has its unit, and its column's name none; a moment is ms.
+    """
+    reading = reading or Reading()
     if form == "json":
         return (to_json(frame) + "\n").encode()
     if form == "csv":
@@ -33,11 +57,14 @@ def write(frame: pl.DataFrame, columns: tuple[Column, ...], form: str, limit: in
         frame.write_parquet(buffer)
         return buffer.getvalue()
     shown = frame.head(limit) if limit > 0 else frame
-    cells = [[_cell(c, v) for v in shown.get_column(c.name)] for c in columns]
-    if form == "markdown":
-        return _markdown(columns, cells).encode()
-    if form == "table":
-        return _table(columns, cells).encode()
+    if form in ("table", "markdown"):
+        cells = [[_cell(c, v, reading) for v in shown.get_column(c.name)] for c in columns]
+        heads = [_head(c, reading) for c in columns]
+        if form == "markdown":
+            return _markdown(columns, heads, cells).encode()
+        if reading.width is not None:
+            cells = _narrow(columns, heads, cells, reading.width)
+        return _table(columns, heads, cells).encode()
     raise RequestError(f"there is no format '{form}'", why=f"there are {', '.join(FORMATS)}")
 
 
@@ -55,12 +82,48 @@ def _plain(value: object) -> object:
     return str(value)
 
 
-def _cell(column: Column, value: object) -> str:
+def _head(column: Column, reading: Reading) -> str:
+    """A column's name; of times without `_ns`, since what stands below it carries its unit."""
+    if column.unit != "ns":
+        return column.name
+    if not column.moment:
+        return column.name.removesuffix("_ns")
+    return column.name if reading.origin_ns is None else f"{column.name.removesuffix('_ns')} (ms)"
+
+
+def _narrow(
+    columns: tuple[Column, ...], heads: list[str], cells: list[list[str]], width: int
+) -> list[list[str]]:
+    """The cells with texts cut from their middle until the table fits.
+
+    Where its numbers alone are wider than the window, lines will be broken anyway.
+    """
+    texts = [i for i, c in enumerate(columns) if c.dtype == pl.String]
+
+    def cut(room: int) -> list[list[str]]:
+        return [
+            [fit_text(t, room) for t in cell] if i in texts else cell
+            for i, cell in enumerate(cells)
+        ]
+
+    for room in range(TEXT_WIDTH, LEAST_TEXT - 1, -4):
+        shorter = cut(room)
+        widths = [max([len(h), *map(len, c)]) for h, c in zip(heads, shorter, strict=True)]
+        if sum(widths) + 2 * (len(widths) - 1) <= width:
+            return shorter
+    return cut(TEXT_BESIDE_NUMBERS)
+
+
+def _cell(column: Column, value: object, reading: Reading) -> str:
     if value is None:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    # Moments are long numbers on the run's clock: as they are. Lengths are for reading.
+    # Moments are exact: to the nanosecond, behind the window's start where that is known.
+    if isinstance(value, int) and column.moment and reading.origin_ns is not None:
+        after = value - reading.origin_ns
+        sign = "-" if after < 0 else ""
+        return f"{sign}{abs(after) // 1_000_000:,}.{abs(after) % 1_000_000:06d}"
     if isinstance(value, int | float):
         if column.unit == "ns" and not column.moment:
             return format_ns(value)
@@ -74,13 +137,14 @@ def _cell(column: Column, value: object) -> str:
         return str(value) if is_key or column.moment else format_count(value)
     if isinstance(value, pl.Series):
         return " ".join(map(str, value.to_list()))
-    return fit_text(str(value), TEXT_WIDTH)
+    text = str(value)
+    if reading.whole:
+        return make_printable(text)
+    return fit_text(reading.labels.get(text, text), TEXT_WIDTH)
 
 
-def _table(columns: tuple[Column, ...], cells: list[list[str]]) -> str:
-    widths = [
-        max([len(c.name), *map(len, column)]) for c, column in zip(columns, cells, strict=True)
-    ]
+def _table(columns: tuple[Column, ...], heads: list[str], cells: list[list[str]]) -> str:
+    widths = [max([len(h), *map(len, column)]) for h, column in zip(heads, cells, strict=True)]
     left = [c.dtype == pl.String for c in columns]
 
     def line(texts: list[str]) -> str:
@@ -91,7 +155,7 @@ def _table(columns: tuple[Column, ...], cells: list[list[str]]) -> str:
         return "  ".join(padded).rstrip()
 
     rows = zip(*cells, strict=True)
-    lines = [line([c.name for c in columns]), line(["-" * w for w in widths])]
+    lines = [line(heads), line(["-" * w for w in widths])]
     return "\n".join([*lines, *(line(list(row)) for row in rows)]) + "\n"
 
 
@@ -101,8 +165,8 @@ def _escape(text: str) -> str:
     return plain.replace("|", "\\|")
 
 
-def _markdown(columns: tuple[Column, ...], cells: list[list[str]]) -> str:
-    head = "| " + " | ".join(c.name for c in columns) + " |"
+def _markdown(columns: tuple[Column, ...], heads: list[str], cells: list[list[str]]) -> str:
+    head = "| " + " | ".join(heads) + " |"
     align = (
         "|"
         + "|".join(" --- |"[:-2] + ("" if c.dtype == pl.String else ":") + " " for c in columns)

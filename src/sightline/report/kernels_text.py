@@ -1,4 +1,4 @@
-"""The part of the terminal report about profiled kernels: 80 columns, plain text."""
+"""The part of the terminal report about profiled kernels: plain text."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ MESSAGE_LINES = 4
 ALL_MESSAGES = 'sightline sql REPORT "FROM vendor_rules"'
 
 
-def print_kernels(data: dict[str, Any]) -> Iterator[str]:
+def print_kernels(data: dict[str, Any], width: int = WIDTH) -> Iterator[str]:
     """The lines about profiled kernels of a report's data; none if there are none."""
     if data["profiled_kernels"]:
-        yield from _table(data["profiled_kernels"])
+        yield from _table(data["profiled_kernels"], width)
         yield from _vendor(**data["vendor_messages"])
 
 
-def _table(rows: list[dict[str, Any]]) -> Iterator[str]:
+def _table(rows: list[dict[str, Any]], width: int) -> Iterator[str]:
     total = sum(r["duration_ns"] or 0 for r in rows)
     count = sum(r["n"] for r in rows)
     yield (
@@ -35,7 +35,7 @@ def _table(rows: list[dict[str, Any]]) -> Iterator[str]:
     yield ""
     # tensor only where some kernel uses it, so that names have room.
     tensor = any(r["tensor_pct"] for r in rows)
-    room = 23 if tensor else 31
+    room = (23 if tensor else 31) + width - WIDTH
     head = f"{'SM':>5}{'memory':>8}" + f"{'tensor':>8}" * tensor
     yield f"{'Kernel':<{room}}{'n':>4}{'time':>10}{head}{'occupancy':>10}  bound"
     labels = label_kernels(r["name"] for r in rows[:TOP_KERNELS] if r["name"])

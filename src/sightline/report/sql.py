@@ -66,8 +66,9 @@ def answer_query(run: Run, query: str, *, unsafe: bool = False) -> pl.DataFrame:
         lines = [line for line in str(error).splitlines() if line.strip()]
         raise RequestError(
             "the query cannot be answered",
-            why=lines[0] if lines else type(error).__name__,
-            hint="The tables and their columns:  sightline tables",
+            why=lines[0].replace("!.", "") if lines else type(error).__name__,
+            # Where in the query it is, and the names that DuckDB would have known instead.
+            hint="\n".join([*lines[1:], "The tables and their columns:  sightline tables"]),
         ) from error
     finally:
         connection.close()

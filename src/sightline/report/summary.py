@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from sightline.algebra.window import select_starting_in
 from sightline.model.run import Run
 from sightline.report.functions import list_hot_functions
 from sightline.report.kernels import list_kernel_rows, list_vendor_messages
@@ -36,6 +37,7 @@ def summarize_run(run: Run, own: Sequence[OwnRule] = ()) -> dict[str, Any]:
         "window": run.ask("windows").to_dicts() if has_device else [],
         "breakdown": run.ask("breakdown").to_dicts() if has_device else [],
         "counts": {name: run.rows(name) for name in run.present()},
+        "window_operations": _count_in_window(run) if has_device else 0,
         "findings": [asdict(f) for f in diagnose_run(run, own)],
         "kernels": _kernels(run) if has_device else [],
         "idle": run.ask("idle").to_dicts() if has_device else [],
@@ -47,6 +49,12 @@ def summarize_run(run: Run, own: Sequence[OwnRule] = ()) -> dict[str, Any]:
         "memory": summarize_memory(run),
         "limits": list_limits(run),
     }
+
+
+def _count_in_window(run: Run) -> int:
+    """GPU operations that start in their device's window, as the analyses count them."""
+    ops = run.table("device_ops").select("rank", "device_id", "start_ns", "end_ns")
+    return select_starting_in(ops, run.ask("windows")).height
 
 
 def _devices(run: Run) -> list[dict[str, Any]]:

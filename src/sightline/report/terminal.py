@@ -1,4 +1,4 @@
-"""The report as one screen of text, at most 80 columns wide."""
+"""The report as one screen of text, as wide as the window: 80 columns or more."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from sightline.report.marks_text import print_marks, print_memory
 from sightline.text import fit_text, make_printable
 from sightline.units import format_bytes, format_count, format_ns, format_pct
 
-WIDTH = 80
+WIDTH = 80  # of what is no terminal, and the least that the layout fits
+PROSE = 100  # longer lines of sentences are hard to read
+MOST = 200
 BAR = 41
 MAX_RANKS = 16
 MAX_FINDINGS = 4
@@ -33,24 +35,26 @@ PARTS = (
 )
 
 
-def render_screen(data: dict[str, Any]) -> Text:
-    """The whole screen."""
+def render_screen(data: dict[str, Any], width: int = WIDTH) -> Text:
+    """The whole screen; what is wider than 80 columns gives room to names and sentences."""
+    width = min(max(width, WIDTH), MOST)
+    prose = min(width, PROSE)
     blocks = [
-        list(_head(data)),
+        list(_head(data, prose)),
         list(_where_the_time_went(data)),
-        list(_findings(data)),
-        list(_kernels(data)),
+        list(_findings(data, prose)),
+        list(_kernels(data, width)),
         *print_marks(data["marks"]),
         list(print_memory(data["memory"])),
-        [Text(line) for line in print_kernels(data)],
-        list(_ops(data)),
-        list(_functions(data)),
-        list(_limits(data)),
+        [Text(line) for line in print_kernels(data, width)],
+        list(_ops(data, width)),
+        list(_functions(data, width)),
+        list(_limits(data, prose)),
     ]
     return Text("\n\n").join(Text("\n").join(block) for block in blocks if block)
 
 
-def _head(data: dict[str, Any]) -> Iterator[Text]:
+def _head(data: dict[str, Any], width: int) -> Iterator[Text]:
     recordings, devices = data["recordings"], data["devices"]
     tools = sorted({r["tool"] for r in recordings if r["tool"]})
     first = fit_text(Path(recordings[0]["path"]).name, 48)
@@ -66,17 +70,14 @@ def _head(data: dict[str, Any]) -> Iterator[Text]:
     if len(recordings) == 1:
         world = recordings[0]["world_size"]
         parts.append(f"rank {recordings[0]['rank']}" + (f" of {world}" if world else ""))
-    yield from _joined(parts, style="bold")
+    yield from _joined(parts, width, style="bold")
     if data["window"]:
         lengths = [w["window_end_ns"] - w["window_start_ns"] for w in data["window"]]
         low, high = format_ns(min(lengths)), format_ns(max(lengths))
-        span = low if low == high else f"{low} to {high}"
-        yield from _joined(
-            [
-                f"window {span}, {data['window'][0]['window']}",
-                _several(data["counts"]["device_ops"], "GPU operation"),
-            ]
-        )
+        span = f"window {low}" if low == high else f"windows {low} to {high} long"
+        how = re.sub(r"(?<=\w)\.\.(?=\w)", " to ", data["window"][0]["window"])
+        count = _several(data["window_operations"], "GPU operation")
+        yield from _joined([f"{span}, {how}", count], width)
     elif data["profiled_kernels"]:
         count = _several(data["counts"]["profiled_kernels"], "profiled kernel execution")
         yield Text(f"{count} · no timeline")
@@ -94,24 +95,24 @@ def _head(data: dict[str, Any]) -> Iterator[Text]:
             for name, n in data["counts"].items()
             if name not in ("recordings", "quality")
         )
-        yield from _wrapped(f"no timeline · {held}", "", "")
+        yield from _wrapped(f"no timeline · {held}", "", "", width)
 
 
 def _several(count: int, noun: str) -> str:
     return f"{format_count(count)} {noun}{'s' * (count != 1)}"
 
 
-def _joined(parts: list[str], style: str = "") -> Iterator[Text]:
+def _joined(parts: list[str], width: int, style: str = "") -> Iterator[Text]:
     """Parts with ' · ' between them, broken over lines between parts only."""
     line = ""
     for part in parts:
         part = make_printable(part)
-        if line and len(line) + 3 + len(part) > WIDTH:
+        if line and len(line) + 3 + len(part) > width:
             yield Text(line, style=style)
             line = part
         else:
             line = f"{line} · {part}" if line else part
-    yield Text(fit_text(line, WIDTH), style=style)
+    yield Text(fit_text(line, width), style=style)
 
 
 def _where_the_time_went(data: dict[str, Any]) -> Iterator[Text]:
@@ -178,7 +179,7 @@ def _legend() -> Text:
     return text
 
 
-def _findings(data: dict[str, Any]) -> Iterator[Text]:
+def _findings(data: dict[str, Any], width: int) -> Iterator[Text]:
     judged = [f for f in data["findings"] if not f["abstained"]]
     if not judged and data["breakdown"]:
         busy = min(r["compute_pct"] for r in data["breakdown"])
@@ -187,28 +188,30 @@ def _findings(data: dict[str, Any]) -> Iterator[Text]:
     for number, finding in enumerate(judged[:MAX_FINDINGS], 1):
         if number > 1:
             yield Text()
-        yield from _finding(number, finding, bool(data["breakdown"]))
+        yield from _finding(number, finding, bool(data["breakdown"]), width)
     if len(judged) > MAX_FINDINGS:
         yield Text()
         yield Text(f"   {len(judged) - MAX_FINDINGS} more: sightline findings", style="dim")
 
 
-def _finding(number: int, finding: dict[str, Any], has_timeline: bool) -> Iterator[Text]:
+def _finding(
+    number: int, finding: dict[str, Any], has_timeline: bool, width: int
+) -> Iterator[Text]:
     right = _price(finding, has_timeline)
     left = f"{number}  {finding['title']}"
     style = {"critical": "bold red", "warning": "bold yellow"}.get(finding["severity"], "bold")
-    if len(left) + len(right) + 2 <= WIDTH:
-        yield Text(left, style=style) + Text(right.rjust(WIDTH - len(left)))
+    if len(left) + len(right) + 2 <= width:
+        yield Text(left, style=style) + Text(right.rjust(width - len(left)))
     else:
         yield Text(left, style=style)
-        yield Text(right.rjust(WIDTH))
-    yield from _wrapped(finding["summary"], "   ", "   ")
+        yield Text(right.rjust(width))
+    yield from _wrapped(finding["summary"], "   ", "   ", width)
     for line in finding["evidence"][:4]:
-        yield from _evidence(line)
+        yield from _evidence(line, width)
     for label in ("fix", "verify"):
         if finding[label]:
             head = f"   {label.capitalize():<7}"
-            yield from _wrapped(finding[label], head, " " * 10)
+            yield from _wrapped(finding[label], head, " " * 10, width)
 
 
 def _price(finding: dict[str, Any], has_timeline: bool) -> str:
@@ -222,14 +225,14 @@ def _price(finding: dict[str, Any], has_timeline: bool) -> str:
     return " · ".join(words)
 
 
-def _evidence(fact: str) -> Iterator[Text]:
+def _evidence(fact: str, width: int) -> Iterator[Text]:
     """A fact on as many lines as it takes; a name that fits no line is cut from its middle."""
-    room = WIDTH - 5
+    room = width - 5
     words = re.split(r"(\s+)", make_printable(fact))
-    lines = list(_wrapped("".join(fit_text(w, room) for w in words), "   · ", "     "))
+    lines = list(_wrapped("".join(fit_text(w, room) for w in words), "   · ", "     ", width))
     for number, line in enumerate(lines[:EVIDENCE_LINES], 1):
         if number == EVIDENCE_LINES < len(lines):
-            line = Text(line.plain[: WIDTH - 2] + " …")
+            line = Text(line.plain[: width - 2] + " …")
         line.stylize("dim")
         yield line
 
@@ -238,11 +241,11 @@ def _evidence(fact: str) -> Iterator[Text]:
 _UNIT = re.compile(r"(?<=\d) (?=(?:%|ns|µs|ms|s|[kMGTP]?B(?:/s)?)(?:\W|$))")
 
 
-def _wrapped(text: str, first: str, rest: str) -> Iterator[Text]:
+def _wrapped(text: str, first: str, rest: str, width: int) -> Iterator[Text]:
     glued = _UNIT.sub("\0", make_printable(text))
     lines = textwrap.wrap(
         glued,
-        WIDTH,
+        width,
         initial_indent=first,
         subsequent_indent=rest,
         break_on_hyphens=False,
@@ -250,28 +253,32 @@ def _wrapped(text: str, first: str, rest: str) -> Iterator[Text]:
     yield from (Text(line.replace("\0", " ")) for line in lines)
 
 
-def _kernels(data: dict[str, Any]) -> Iterator[Text]:
+def _kernels(data: dict[str, Any], width: int) -> Iterator[Text]:
     rows = data["kernels"]
     if not rows:
         return
-    yield Text(f"{'Top kernels':<40}{'n':>9}{'total':>11}{'mean':>10}{'window':>9}", style="bold")
+    room = width - 39
+    yield Text(
+        f"{'Top kernels':<{room}}{'n':>9}{'total':>11}{'mean':>10}{'window':>9}", style="bold"
+    )
     for row in rows[:MAX_KERNELS]:
         yield Text(
-            f"{fit_text(row['short_name'], 40):<40}{format_count(row['instances']):>9}"
+            f"{fit_text(row['short_name'], room - 1):<{room}}{format_count(row['instances']):>9}"
             f"{format_ns(row['total_ns']):>11}{format_ns(row['mean_ns']):>10}"
             f"{format_pct(row['window_pct']):>9}"
         )
 
 
-def _ops(data: dict[str, Any]) -> Iterator[Text]:
+def _ops(data: dict[str, Any], width: int) -> Iterator[Text]:
     if not data["ops"]:
         return
+    room = width - 36
     yield Text(
-        f"{'Top operators on the CPU':<44}{'n':>12}{'own time':>12}{'total':>12}", style="bold"
+        f"{'Top operators on the CPU':<{room}}{'n':>12}{'own time':>12}{'total':>12}", style="bold"
     )
     for row in data["ops"][:MAX_KERNELS]:
         yield Text(
-            f"{fit_text(row['name'], 44):<44}{format_count(row['instances']):>12}"
+            f"{fit_text(row['name'], room - 1):<{room}}{format_count(row['instances']):>12}"
             f"{format_ns(row['host_self_ns']):>12}{format_ns(row['host_total_ns']):>12}"
         )
 
@@ -279,17 +286,18 @@ def _ops(data: dict[str, Any]) -> Iterator[Text]:
 _STACKS_OF = {"cpu_time_ns": "CPU time", "gpu_time_ns": "GPU time", "gpu_idle_ns": "GPU idle time"}
 
 
-def _functions(data: dict[str, Any]) -> Iterator[Text]:
+def _functions(data: dict[str, Any], width: int) -> Iterator[Text]:
     """Where the stacks end, for a recording that holds nothing else."""
     rows = data["functions"]
     if not rows:
         return
     weight, unit = rows[0]["weight"], rows[0]["unit"]
     head = f"Top functions by {is_measured(weight)}"
-    yield Text(f"{head:<46}{'own':>12}{'':>10}{'total':>12}", style="bold")
+    room = width - 34
+    yield Text(f"{head:<{room}}{'own':>12}{'':>10}{'total':>12}", style="bold")
     for row in rows[:MAX_KERNELS]:
         yield Text(
-            f"{fit_text(row['short_name'], 46):<46}{format_amount(row['own'], unit):>12}"
+            f"{fit_text(row['short_name'], room - 1):<{room}}{format_amount(row['own'], unit):>12}"
             f"{format_pct(row['own_pct']):>10}{format_amount(row['total'], unit):>12}"
         )
 
@@ -306,7 +314,7 @@ def format_amount(value: int, unit: str) -> str:
     return format_bytes(value) if unit == "bytes" else format_count(value)
 
 
-def _limits(data: dict[str, Any]) -> Iterator[Text]:
+def _limits(data: dict[str, Any], width: int) -> Iterator[Text]:
     """What limits the conclusions: what went wrong in full, with its remedy, then the rest."""
     abstained = [f for f in data["findings"] if f["abstained"]]
     minor = []
@@ -316,25 +324,20 @@ def _limits(data: dict[str, Any]) -> Iterator[Text]:
             minor.append(f"{count}{limit['text']}")
             continue
         style = "bold red" if limit["severity"] == "error" else "yellow"
-        head, *more = _wrapped(f"{count}{limit['text']}", "!  ", "   ")
+        head, *more = _wrapped(f"{count}{limit['text']}", "!  ", "   ", width)
         head.stylize(style, 0, 1)
         yield head
         yield from more
         if limit["remedy"]:
-            yield from _wrapped(limit["remedy"], "   → ", "     ")
+            yield from _wrapped(limit["remedy"], "   → ", "     ", width)
     if len(minor) == 1:
-        yield from _wrapped(f"What limits this: {minor[0]}.", "", "")
+        yield from _wrapped(f"What limits this: {minor[0]}.", "", "", width)
     elif minor:
         yield Text("What limits this")
         for note in minor:
-            yield from _wrapped(note, "  · ", "    ")
+            yield from _wrapped(note, "  · ", "    ", width)
     if len(abstained) > 2:
-        rules = ", ".join(finding["rule"] for finding in abstained)
-        yield from _wrapped(
-            f"Not judged for want of data: {rules}. What to record:  sightline findings",
-            "",
-            "",
-        )
+        yield Text(f"Not judged for want of data: {len(abstained)} rules. See:  sightline findings")
         return
     for finding in abstained:
-        yield from _wrapped(f"Not judged: {finding['rule']} ({finding['reason']}).", "", "")
+        yield from _wrapped(f"Not judged: {finding['rule']} ({finding['reason']}).", "", "", width)
