@@ -68,6 +68,8 @@ def parse_function(name: str) -> CxxName:
     if plain.startswith("_ZN"):
         return _read_mangled(plain)
     text = unify_spelling(plain)
+    if "<" not in text and "(" not in text:  # an operator's name (aten::mm) or a short one: whole
+        return CxxName((), text.removeprefix("void "), (), "")
     head, parameters = _cut_parameters(text)
     steps = split_path(_last_word(head))
     if not steps or not steps[-1]:

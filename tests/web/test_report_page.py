@@ -142,6 +142,20 @@ def test_search_steps_through_the_instances(opened, loading):
     assert page.evaluate("sightline.timeline.selected") == first
 
 
+def test_kernels_have_short_names_and_the_full_ones_a_key_away(opened, tmp_path):
+    full = "void at::native::elementwise_kernel<4, at::native::FillFunctor<float>, X<{}> >(int)"
+    events = [traces.kernel(full.format(n), 10 * n, 5) for n in range(3)]
+    target = write(tmp_path / "names.html", traces.write(tmp_path, events))
+    page = shown(opened, target).page
+    visit(page, "kernels")
+    names = page.locator("section.table .link")
+    assert sorted(names.all_inner_texts())[0] == "elementwise_kernel<FillFunctor, X<0>>"
+    page.get_by_role("button", name="Full names").press("Enter")
+    assert sorted(names.all_inner_texts()) == [full.format(n) for n in range(3)]
+    page.get_by_role("button", name="Full names").press("Enter")
+    assert sorted(names.all_inner_texts())[2] == "elementwise_kernel<FillFunctor, X<2>>"
+
+
 def test_a_kernel_leads_to_its_launch_and_back(opened, loading):
     page = shown(opened, loading, "#p=timeline").page
     kernel = page.evaluate(

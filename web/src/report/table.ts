@@ -28,6 +28,7 @@ class Table {
   private sorted: { column: number; down: boolean } | undefined;
   private filter = "";
   private limit = FIRST;
+  private fullNames = false;
 
   constructor(private readonly block: TableBlock, private readonly actions: Actions) {
     this.order = Array.from({ length: block.rows }, (_, i) => i);
@@ -44,6 +45,7 @@ class Table {
     if (given >= 0) this.sorted = { column: given, down: true };
     const tools = h("div", { class: "tools" },
       block.rows > 8 ? search : null,
+      block.columns.some((c) => c.labels?.some((label, row) => label !== c.values[row])) ? this.nameButton() : null,
       copyButton(() => this.asText(), "Copy table", block.title));
     const scroll = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `Table: ${block.title}` },
       h("table", {}, h("thead", {}, head), this.body));
@@ -51,6 +53,17 @@ class Table {
       scroll, this.foot, this.below);
     this.marks();
     this.draw();
+  }
+
+  /** Kernels by their short names, or as they were recorded. */
+  private nameButton(): HTMLElement {
+    const button = h("button", { type: "button", class: "small", "aria-pressed": "false" }, "Full names");
+    button.onclick = () => {
+      this.fullNames = !this.fullNames;
+      button.setAttribute("aria-pressed", String(this.fullNames));
+      this.draw();
+    };
+    return button;
   }
 
   private head(column: TableColumn, place: number): HTMLElement {
@@ -133,10 +146,15 @@ class Table {
     const value = column.values[row] ?? null;
     if (value === null) return "–";
     const full = text(column, value);
+    if (this.fullNames && column.labels) return this.named(column, value, full, full);
     const short = column.labels?.[row] ?? full;
     // Sentences are read to their end; names are known by both of theirs.
     const sentence = /^(text|remedy|row|doc)$/.test(column.name) && short.length < 1000;
     const cut = short.length > 90 && !sentence ? `${short.slice(0, 60)}…${short.slice(-28)}` : short;
+    return this.named(column, value, full, cut);
+  }
+
+  private named(column: TableColumn, value: unknown, full: string, cut: string): Node | string {
     if (this.block.action === "kernel" && column.name === "name") {
       const open = h("button", { type: "button", class: "link", title: full.slice(0, 2000) }, cut);
       open.onclick = () => {
