@@ -218,3 +218,9 @@ def test_broken_rows_are_counted(tmp_path):
 def test_a_table_without_kernels_is_damage(tmp_path):
     with pytest.raises(DamagedError, match="no kernels"):
         opened(tmp_path, [LONG])
+
+
+def test_numbers_that_no_column_holds_are_missing(tmp_path):
+    metric = ["Speed Of Light", "Duration", "us", str(2**63), "", "", "", "", ""]
+    run = opened(tmp_path, [LONG, [*kernel(), *metric]])
+    assert run.table("profiled_kernels").get_column("duration_ns").to_list() == [None]

@@ -124,7 +124,7 @@ def _bytes(data: dict[str, Any], form: str) -> bytes:
     return (render_screen(data).plain + "\n").encode()
 
 
-def write_page_beside(opened: Run, data: dict[str, Any], recordings: Sequence[str]) -> None:
+def write_page_beside(opened: Run, data: dict[str, Any], recordings: Sequence[str] = ()) -> None:
     """The page in the current folder. What is there and not ours stays; a screen is enough then."""
     import sys
     from pathlib import Path

@@ -161,11 +161,17 @@ def _float(value: Value) -> float | None:
     return None
 
 
+def _fit_column(value: Any) -> Any:
+    """A whole number that no column holds is damage, and missing."""
+    too_large = isinstance(value, int) and not -INT64_MAX - 1 <= value <= INT64_MAX
+    return None if too_large else value
+
+
 def make_frame(table: str, rows: list[dict[str, Any]]) -> pl.DataFrame:
     """Rows as a frame with the declared columns; absent ones are null."""
     return pl.DataFrame(
         [
-            pl.Series(c.name, [r.get(c.name) for r in rows], dtype=c.dtype)
+            pl.Series(c.name, [_fit_column(r.get(c.name)) for r in rows], dtype=c.dtype)
             for c in load_table(table).stored
         ]
     )
