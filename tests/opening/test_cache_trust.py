@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from sightline.opening import cache
 from sightline.opening.cache import forget_use
 from support import traces as t
 from support.command import Outcome, sightline
@@ -233,3 +234,19 @@ def test_scratch_of_a_dead_process_is_cleaned(tmp_path: Path) -> None:
     assert list(cache.rglob("half"))
     kernels(one, cache)
     assert not list(cache.rglob("half"))
+
+
+def test_a_new_entry_does_not_look_at_all_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only once a twentieth of the limit was added: else each import would be as slow as many."""
+    monkeypatch.setenv("SIGHTLINE_CACHE", str(tmp_path / "cache"))
+    looked: list[int] = []
+    monkeypatch.setattr(cache, "trim_cache", looked.append)
+    for i in range(3):
+        t.opened(tmp_path / str(i), [t.kernel(f"k{i}", 0, 5)])
+    assert looked == []
+    monkeypatch.setenv("SIGHTLINE_CACHE_BYTES", "1000000")
+    for i in range(3, 60):
+        t.opened(tmp_path / str(i), [t.kernel(f"k{i}", 0, 5)])
+    assert 1 <= len(looked) < 57

@@ -30,9 +30,12 @@ class _Edge:
         return len(text)
 
     def write_raw(self, text: str) -> None:
-        """Write our own escape sequences; what the encoding lacks becomes '?'."""
+        """Write our own escape sequences; what the encoding lacks becomes a plain letter or '?'."""
         encoding = getattr(self._stream, "encoding", None) or "utf-8"
-        self._stream.write(text.encode(encoding, "replace").decode(encoding))
+        # cli/_shared.accept_any_encoding has the stream replace letters by like ones.
+        errors = getattr(self._stream, "errors", None) or "strict"
+        errors = "replace" if errors == "strict" else errors
+        self._stream.write(text.encode(encoding, errors).decode(encoding))
 
     def writelines(self, lines: list[str]) -> None:
         for line in lines:

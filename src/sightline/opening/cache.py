@@ -3,6 +3,7 @@
     sightline-cache-1/          in the folder that SIGHTLINE_CACHE names (model/cache_folder.py)
       0f3a…/  serve-7c1b…/      entries: folders with a signed marker (cache_entry.py)
       answers/  seen/           small files that say of themselves whether they are whole
+      added                     bytes of the entries since the last trimming
       using/                    which entries each running process reads
       scratch-PID-…/            what is being made (scratch.py)
 
@@ -38,6 +39,8 @@ except ImportError:  # no such locks on Windows: processes do not see each other
 
 DEFAULT_LIMIT_BYTES = 20 * 10**9
 
+# The cache may outgrow its limit by a twentieth, or by so many small entries.
+_SHARE, _ADDED_LINES, _ADDED_BYTES = 20, 10_000, 1 << 20
 _MANY = 20_000  # memos of 65 bytes each, after which trimming looks at them, too
 _in_use: dict[Path, set[str]] = {}  # by folder: entries that this process reads
 _notes: dict[Path, int] = {}  # by folder: the locked file that tells other processes
@@ -80,8 +83,11 @@ def keep_entry(name: str, content: str | None, make: Callable[[Path], None]) -> 
         raise _explain_unwritable(folder, error) from error
     finally:
         remove_scratch(scratch)
+    for room in folder.glob("scratch-*"):  # of processes that died
+        if is_abandoned(room):
+            remove_scratch(room / "work")
     if not is_temporary(folder):
-        trim_cache()
+        _trim_when_due(folder, folder / name)
     return folder / name
 
 
@@ -174,12 +180,32 @@ def _locked(folder: Path, *, exclusive: bool) -> Iterator[None]:
             os.close(descriptor)
 
 
+def _trim_when_due(folder: Path, entry: Path) -> None:
+    """Trim when a twentieth of the limit was added since the last time.
+
+    Looking at all entries takes a second where there are hundreds: not with each new one.
+    """
+    limit = _find_limit()
+    added = folder / "added"
+    with contextlib.suppress(OSError):
+        with added.open("ab") as file:
+            file.write(f"{measure_entry(entry)}\n".encode())
+        with added.open("rb") as file:
+            sizes = [int(n) for n in file.read(_ADDED_BYTES).split() if n.isdigit()]
+        if _SHARE * sum(sizes) < limit and len(sizes) < _ADDED_LINES:
+            return
+        added.unlink()
+    trim_cache(limit)
+
+
+def _find_limit() -> int:
+    text = os.environ.get("SIGHTLINE_CACHE_BYTES", "")
+    return int(text) if text.isdecimal() else DEFAULT_LIMIT_BYTES
+
+
 def trim_cache(limit_bytes: int | None = None) -> None:
     """Remove the entries used longest ago until the rest fits SIGHTLINE_CACHE_BYTES."""
-    if limit_bytes is None:
-        text = os.environ.get("SIGHTLINE_CACHE_BYTES", "")
-        limit_bytes = int(text) if text.isdecimal() else DEFAULT_LIMIT_BYTES
-    _remove(limit_bytes)
+    _remove(_find_limit() if limit_bytes is None else limit_bytes)
 
 
 def clear_cache() -> int:
@@ -192,7 +218,7 @@ def clear_cache() -> int:
             if (folder / name).is_dir():
                 (folder / name).rmdir()
         rest = {p.name for p in folder.iterdir()}
-        if rest <= {"lock", "CACHEDIR.TAG"}:
+        if rest <= {"lock", "added", "CACHEDIR.TAG"}:
             for name in rest:
                 (folder / name).unlink()
             folder.rmdir()
