@@ -147,7 +147,7 @@ def test_the_report_shows_it_all(two, tmp_path):
         "forward",
         "Checkpoints",
         "after the first step",
-        "aten::addmm",
+        "aten::",
         "recording cost",
     ):
         assert text in outcome.out, text

@@ -47,7 +47,7 @@ def test_every_cut_of_an_event_file_is_said(tmp_path: Path, ended: bool) -> None
     path = tmp_path / "rank0.events"
     data = make_events(path, ended=ended)
     assert "truncated" not in said(path)
-    for cut in sample(range(f.SLOT, len(data)), 37):
+    for cut in sample(range(f.SLOT, len(data)), 101):
         path.write_bytes(data[:cut])
         try:
             assert "truncated" in said(path), cut
