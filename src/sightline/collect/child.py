@@ -25,6 +25,9 @@ _FORWARDED = (
     signal.SIGUSR1,
     signal.SIGUSR2,
 )
+# While we are not waiting, the kernel may hand the news of an end to another thread, which drops
+# it: so it is looked again now and then.
+_LOOK_S = 0.5
 NOT_FOUND, NOT_EXECUTABLE, TIMED_OUT = 127, 126, 124  # as shells and timeout(1) have it
 
 
@@ -89,21 +92,23 @@ class Child:
     def wait(self, timeout_s: float | None, on_timeout: Callable[[], None]) -> Ended:
         """Pass signals on until the program ends; after `timeout_s`, end it and all it started."""
         limit = None if timeout_s is None else self.began_ns + int(timeout_s * 1e9)
-        killing, timed_out = False, False
+        killing, timed_out, ended_one = False, False, True
         try:
             while True:
                 pid, status = os.waitpid(self.pid, os.WNOHANG)
                 if pid == self.pid:
                     break
-                self._reap_orphans()
+                if ended_one:
+                    self._reap_orphans()
                 now = time.monotonic_ns()
                 if limit is not None and now >= limit:
                     if not timed_out:
                         on_timeout()
                     self._end(signal.SIGKILL if killing else signal.SIGTERM)
                     timed_out, killing, limit = True, True, now + int(GRACE_S * 1e9)
-                left = 3600.0 if limit is None else max((limit - now) / 1e9, 0.0)
-                told = signal.sigtimedwait({*_FORWARDED, signal.SIGCHLD}, left)
+                left = _LOOK_S if limit is None else max((limit - now) / 1e9, 0.0)
+                told = signal.sigtimedwait({*_FORWARDED, signal.SIGCHLD}, min(left, _LOOK_S))
+                ended_one = told is not None and told.si_signo == signal.SIGCHLD
                 if told is not None and told.si_signo != signal.SIGCHLD:
                     self._pass_on(told.si_signo, told.si_code)
             wall = time.monotonic_ns() - self.began_ns
