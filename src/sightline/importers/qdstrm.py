@@ -18,7 +18,7 @@ from pathlib import Path
 
 from sightline import registry
 from sightline.errors import InputError
-from sightline.model.cache_folder import find_cache_folder
+from sightline.model.cache_folder import open_cache_folder
 from sightline.model.declare import Imported, Importer, ImportOptions
 from sightline.model.source import Source
 
@@ -57,8 +57,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
             hint=f"Where Nsight Systems is installed:  {make}\n"
             f"then:                               sightline {shlex.quote(report)}",
         )
-    find_cache_folder().mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="nsys-", dir=find_cache_folder()) as scratch:
+    with tempfile.TemporaryDirectory(prefix="nsys-", dir=open_cache_folder()) as scratch:
         report_path = Path(scratch) / "report.nsys-rep"
         _make_report(program, source, report_path)
         found: Imported = registry.load("importers", "nsys_rep").read(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import tempfile
 from pathlib import Path
 
 from sightline.model.cache_folder import list_cache_folders, open_cache_folder
+from sightline.opening.scratch import write_at_once
 
 
 def find_answer(name: str) -> str | None:
@@ -26,15 +26,7 @@ def keep_answer(name: str, text: str) -> None:
     """Keep a text, all at once: another process may be reading. If that fails, nothing is kept."""
     path = open_cache_folder() / "answers" / f"{name}.json"
     with contextlib.suppress(OSError):
-        path.parent.mkdir(exist_ok=True, mode=0o700)
-        descriptor, scratch = tempfile.mkstemp(prefix=".part-", dir=path.parent)
-        try:
-            with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123
-                file.write(f"{_check(path.name, text)}\n{text}")
-            Path(scratch).replace(path)
-        except OSError:
-            Path(scratch).unlink(missing_ok=True)
-            raise
+        write_at_once(path, f"{_check(path.name, text)}\n{text}")
 
 
 def read_answer(path: Path) -> str | None:

@@ -12,7 +12,6 @@ import contextlib
 import hashlib
 import os
 import re
-import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,6 +21,7 @@ from blake3 import blake3
 from sightline.errors import InputError
 from sightline.model.cache_folder import list_cache_folders, open_cache_folder
 from sightline.model.source import Source
+from sightline.opening.scratch import write_at_once
 
 _PART_BYTES = 64 << 20  # hashed at once on one core
 # The coarsest times of change in use are those of FAT, 2 s; ext4's move with the kernel's tick.
@@ -86,15 +86,7 @@ def _check(name: str, digest: str) -> str:
 def _write_memo(path: Path, digest: str) -> None:
     """All at once: a disk may be full in the middle. A memo that cannot be kept is no loss."""
     with contextlib.suppress(OSError):
-        path.parent.mkdir(exist_ok=True, mode=0o700)
-        descriptor, scratch = tempfile.mkstemp(prefix=".part-", dir=path.parent)
-        try:
-            with open(descriptor, "w", encoding="ascii") as file:  # noqa: PTH123
-                file.write(f"{digest} {_check(path.name, digest)}")
-            Path(scratch).replace(path)
-        except OSError:
-            Path(scratch).unlink(missing_ok=True)
-            raise
+        write_at_once(path, f"{digest} {_check(path.name, digest)}")
 
 
 def _digest(path: Path, size: int) -> str:

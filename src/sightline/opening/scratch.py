@@ -38,6 +38,19 @@ def remove_scratch(work: Path) -> None:
             work.parent.rmdir()
 
 
+def write_at_once(path: Path, text: str) -> None:
+    """Write a small file of the cache by one rename: no reader finds half of it. Raises OSError."""
+    path.parent.mkdir(exist_ok=True, mode=0o700)
+    descriptor, scratch = tempfile.mkstemp(prefix=".part-", dir=path.parent)
+    try:
+        with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123
+            file.write(text)
+        Path(scratch).replace(path)
+    except OSError:
+        Path(scratch).unlink(missing_ok=True)
+        raise
+
+
 def is_abandoned(room: Path) -> bool:
     """Whether a folder is a scratch of a process that has ended."""
     if not room.name.startswith("scratch-") or room.is_symlink():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import polars as pl
@@ -40,7 +41,7 @@ class Claim:
         value = per.get_column("duration_ns").max()
         return value if isinstance(value, int) else 0
 
-    @property
+    @cached_property
     def behind(self) -> pl.DataFrame:
         """The rest of the same gaps, where nobody else speaks for it: what the host did next."""
         here = self.gaps.select("rank", "device_id", "start_ns").unique()

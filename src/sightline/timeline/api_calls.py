@@ -16,6 +16,8 @@ from sightline.algebra.lookup import Texts
 _WAITS = (
     r"Synchronize|StreamWaitValue|MemcpyWithStream|^(?:cuda|hip)Memcpy|^cuMemcpy|Memset(?:_v|$)"
 )
+_SYNCHRONIZES = r"Synchronize"
+_ORDERS_STREAMS = r"StreamWaitEvent"
 # CUDA Runtime and Driver API, "Memory Management" and "Virtual Memory Management".
 _ALLOCATES = (
     r"^(?:cuda|hip)(?:Host)?(?:Malloc|Free|Alloc|Register|Unregister|MemPool)"
@@ -33,6 +35,16 @@ _OTHER_OWN_COST = r"(?i)^driver (?:jit )?compiler|^command buffer full"
 def may_wait(names: Texts) -> pl.Series:
     """Which calls can hold the thread until the device has done something."""
     return names.match(_WAITS)
+
+
+def synchronizes(names: Texts) -> pl.Series:
+    """Which calls do nothing but hold the thread until the device is done."""
+    return names.match(_SYNCHRONIZES)
+
+
+def orders_streams(names: Texts) -> pl.Series:
+    """Which calls tell a stream to wait for an event."""
+    return names.match(_ORDERS_STREAMS)
 
 
 def allocates(names: Texts) -> pl.Series:

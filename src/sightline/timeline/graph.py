@@ -30,13 +30,14 @@ from sightline.algebra.arrow import pack_numbers, unpack_columns
 from sightline.algebra.intervals import is_one_group
 from sightline.algebra.latest import find_latest
 from sightline.algebra.lookup import (
+    Texts,
     find_rows,
-    match_names,
     number_groups,
     select_varying,
     take_rows,
 )
 from sightline.model.store import ID_SHIFT
+from sightline.timeline.api_calls import orders_streams
 from sightline.timeline.classes import is_communication
 from sightline.timeline.waits import BEGIN, FINISH, LANE, OP, THREAD, list_waits
 
@@ -54,7 +55,6 @@ LATE_NS, RIGHT_BEFORE_NS, NO_LONGER_NS = 2 * LAUNCH_NS, 5 * WAIT_NS, 50_000
 # was seen on one machine with clocks of its own (see infer_collectives).
 END_TOGETHER_NS, MOST_TOGETHER, LEAST_ALIKE = 100_000, 0.9, 3
 
-_EVENT_WAIT = r"StreamWaitEvent"
 
 _WAITS = {
     "device_op_id": pl.Int64,
@@ -257,7 +257,7 @@ def _make_op_nodes(
 
 def _find_events(ops: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
     """For operations launched right behind an event wait: what they waited for."""
-    waits = match_names(calls, _EVENT_WAIT)
+    waits = orders_streams(Texts(calls.get_column("name")))
     if not waits.any():
         return pl.DataFrame(schema=_WAITS)
     same = pl.all_horizontal(pl.col(c).eq_missing(pl.col(c).shift(1)) for c in THREAD)

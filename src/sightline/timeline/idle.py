@@ -12,7 +12,14 @@ from sightline.algebra.latest import find_latest
 from sightline.algebra.lookup import Texts, find_rows, take_rows
 from sightline.algebra.trees import find_open_range
 from sightline.model.run import Run
-from sightline.timeline.api_calls import allocates, is_own_cost, loads_code, may_wait
+from sightline.timeline.api_calls import (
+    allocates,
+    is_own_cost,
+    loads_code,
+    may_wait,
+    orders_streams,
+    synchronizes,
+)
 from sightline.timeline.host_ranges import LOADING, is_compiler, list_ranges
 
 # In order: of two things at once the first counts.
@@ -50,7 +57,6 @@ PACE_INTERVALS = 10
 # What a thread may take, back from what held it, until its next launch: a Python line or two and
 # an operator or ten (ours; eager PyTorch launches every 10 to 50 µs). Longer is work of its own.
 PACE_NS = 250_000
-_WAIT_EVENT = r"StreamWaitEvent"
 
 _BY = ["rank", "device_id"]
 _THREAD = ["rank", "pid", "tid"]
@@ -126,7 +132,7 @@ def _list_idle_gaps(run: Run) -> pl.DataFrame:
     found = _cut_at_launch(found, measure_launch_latency(ops, host))
     ranges, names = list_ranges(run)
     found = _measure_host_causes(found, ranges, names)
-    waits = ranges.filter(names.match(_WAIT_EVENT)).filter(_IN_API)
+    waits = ranges.filter(orders_streams(names)).filter(_IN_API)
     told = _is_told_to_wait(found, ops, host, waits)
     return found.with_columns(
         queued=pl.when(pl.col("launch_id").is_null())
@@ -215,7 +221,7 @@ def _measure_host_causes(found: pl.DataFrame, ranges: pl.DataFrame, names: Texts
         "data_loading": names.match(LOADING) & ~is_api,
         "allocation": allocates(names) & (is_api | is_cost),
         # A copy's call waits if the device ran dry in it; its name alone does not say so.
-        "host_sync": (waiting & names.match("Synchronize")) | held,
+        "host_sync": (waiting & synchronizes(names)) | held,
     }
     overhead = ranges.filter(~is_own_cost(names) & is_cost)
     measured = {"profiler_overhead": _measure_between(found, overhead, ["rank"])}
