@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.timeline.replay import is_op, replay_graph, scale_nodes
+from sightline.timeline.replay import is_op, remove_ops, replay_graph, scale_nodes
 from support.campaigns import examples, sample
 from support.simulated import DIALECT_NAMES, WITH_DEVICE, simulated
 
@@ -117,3 +117,39 @@ def test_less_work_is_never_later(scenario, factor):
     factors = nodes.select(pl.when(is_op(nodes)).then(factor)).to_series()
     times = replay_graph(scale_nodes(nodes, factors))
     assert (times.end <= nodes.get_column("end_ns")).all()
+
+
+def test_a_call_waits_for_the_place_that_is_left_in_a_full_queue():
+    """The queue takes three: the sixth call waits until the third operation has started.
+
+    Without the first two operations, the third from the sixth is still the third; without the
+    fourth, it is the second; without two and four the queue has room for all until the first.
+    """
+    calls = [
+        {"node": n, "kind": "call", "ref_id": 100 + n, "start_ns": n, "end_ns": n} for n in range(6)
+    ]
+    ops = [
+        {"node": 6 + n, "kind": "kernel", "ref_id": n, "launch": n, "start_ns": 10 * n, "end_ns": 9}
+        for n in range(6)
+    ]
+    full = {"node": 12, "kind": "finish", "ref_id": 105, "launch": 8, "start_ns": 20, "end_ns": 21}
+    nodes = pl.DataFrame(
+        [*calls, *ops, full],
+        schema={
+            "node": pl.Int64, "kind": pl.String, "ref_id": pl.Int64, "launch": pl.Int64,
+            "start_ns": pl.Int64, "end_ns": pl.Int64,
+        },
+    ).with_columns(
+        *(pl.lit(0).alias(c) for c in ("rank", "device_id", "stream_id")),
+        *(pl.lit(None, pl.Int64).alias(c) for c in ("prev", "wait", "meeting")),
+        *(pl.lit(0).alias(f"{c}_lag_ns") for c in ("prev", "launch", "wait", "meeting")),
+        residual_ns=pl.lit(0),
+    )  # fmt: skip
+
+    def awaited(*gone: int) -> int | None:
+        return remove_ops(nodes, pl.Series(gone, dtype=pl.Int64)).item(12, "launch")
+
+    assert awaited(0, 1) == 8
+    assert awaited(3) == 7
+    assert awaited(1, 3) == 6
+    assert awaited(0, 1, 3) is None

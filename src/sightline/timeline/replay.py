@@ -78,9 +78,47 @@ def remove_ops(nodes: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
         targets.implode()
     ).fill_null(value=False)
     nothing = gone | own | waits
-    return _empty_nodes(
+    empty = _empty_nodes(
         nodes, nothing, cut_lags=gone | waits | (own & is_finish(nodes)), unwait=waits
     )
+    return _make_room(empty, gone)
+
+
+def _make_room(nodes: pl.DataFrame, gone: pl.Series) -> pl.DataFrame:
+    """The nodes where calls waited for room in a queue that some operations are no longer in.
+
+    A call waited until an operation started that was so many places ahead of its own. Now an
+    earlier one is as many places ahead, or there is room at once.
+    """
+    full = nodes.filter(is_finish(nodes) & pl.col("launch").is_not_null())
+    if full.is_empty() or not gone.any():
+        return nodes
+    lane = ["rank", "device_id", "stream_id"]
+    ops = (
+        nodes.select(*lane, "node", "launch", stays=~gone)
+        .filter(is_op(nodes))
+        .with_columns(
+            place=pl.int_range(pl.len()).over(lane),
+            left=pl.col("stays").cast(pl.Int64).cum_sum().over(lane),
+        )
+    )
+    begins = nodes.filter(pl.col("kind") == "call").select("ref_id", call="node")
+    own = ops.drop_nulls("launch").unique("launch", keep="first", maintain_order=True)
+    waits = (
+        full.select("ref_id", finish="node", freed="launch")
+        .join(begins, on="ref_id")
+        .join(own.select(*lane, "place", "left", call="launch"), on="call")
+        .join(ops.select(freed="node", freed_place="place"), on="freed")
+        .with_columns(left=pl.col("left") - pl.col("place") + pl.col("freed_place"))
+        .join(
+            ops.filter("stays").select(*lane, "left", earlier="node"),
+            on=[*lane, "left"],
+            how="left",
+            nulls_equal=True,
+        )
+    )
+    launch = nodes.get_column("launch").clone()
+    return nodes.with_columns(launch.scatter(waits["finish"], waits["earlier"]))
 
 
 def remove_waits(nodes: pl.DataFrame, finishes: pl.Series) -> pl.DataFrame:

@@ -38,6 +38,7 @@ import polars as pl
 from sightline.algebra.lookup import match_names
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
+from sightline.rules.kernels._optimizer import list_optimizer_loops
 from sightline.rules.kernels._shared import (
     POINTWISE,
     find_shorter_kernels,
@@ -56,6 +57,8 @@ def check(run: Run) -> Iterator[Finding]:
     if not run.rows("device_ops") or not has_kernel(run, POINTWISE):
         return
     kernels = list_kernels(run)
+    if run.rows("host_ops"):  # a loop over parameters is a problem of its own
+        kernels = kernels.join(list_optimizer_loops(run), on="device_op_id", how="anti")
     chains = (
         kernels.with_columns(pointwise=match_names(kernels, POINTWISE))
         # A new link begins where the stream, the kind or the shape of the kernel changes.
