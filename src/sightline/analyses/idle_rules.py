@@ -48,7 +48,8 @@ ANALYSIS = Analysis(
         join("before_id", "device_ops.device_op_id", "operation that ended last before the gap"),
         join("after_id", "device_ops.device_op_id", "operation that ends the gap"),
         join("launch_id", "host_ops.host_op_id", "the call that launched it"),
-        text("host_op", "what the launching thread was in"),
+        join("host_op_id", "host_ops.host_op_id", "what the launching thread was in"),
+        text("host_op", "its name"),
     ),
     needs=("device_ops",),
 )

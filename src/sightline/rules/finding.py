@@ -6,11 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sightline.algebra.scalars import find_largest
+import polars as pl
+
+from sightline.algebra.scalars import find_largest, sum_column
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
+from sightline.timeline.callers import find_callers
 from sightline.timeline.gains import Change, replay_gain, sum_windows
-from sightline.units import format_ns
+from sightline.units import format_ns, format_pct
 
 # A problem is worth a word above 5 % of the window (TraceLens agent, 2026-08: copies and exposed
 # communication are flagged above 5 % of the time), and critical above 30 % (XProf: collectives,
@@ -46,11 +49,16 @@ class Loss:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What shows it: lines for a person, rows to look up, and where in the run it is."""
+    """What shows it: lines for a person, rows to look up, and where in the run it is.
+
+    `calls` are the host operations that are to blame, with what each one takes (`host_op_id`,
+    `ns`): who called most of them is named.
+    """
 
     lines: Sequence[str]
     rows: Sequence[dict[str, Any]] = ()
     where: dict[str, Any] = field(default_factory=dict)
+    calls: pl.DataFrame | None = None
 
 
 @dataclass(frozen=True)
@@ -82,7 +90,11 @@ def make_finding(
     windows = sum_windows(run)
     pct = 100 * loss.cost_ns / windows
     gain_ns, method = loss.bound_ns, "bound from the timeline: the lost time of the slowest device"
-    lines = list(evidence.lines)
+    lines, where = list(evidence.lines), dict(evidence.where)
+    if evidence.calls is not None and (caller := _find_main_caller(run, evidence.calls)):
+        where["caller"] = caller[0]
+        if not any(caller[0] in line for line in lines):
+            lines.append(f"{format_pct(caller[1])} of it comes from  {caller[0]}")
     if loss.change is not None:
         replayed = replay_gain(run, loss.change)
         gain_ns = max(0, min(replayed.ns, replayed.before_ns - loss.floor_ns))
@@ -110,7 +122,7 @@ def make_finding(
         gain_ns=gain_ns,
         confidence=confidence,
         evidence=tuple(lines),
-        where=evidence.where,
+        where=where,
         fix=advice.fix,
         verify=advice.verify,
         cause=advice.cause,
@@ -118,6 +130,22 @@ def make_finding(
         rows=tuple(evidence.rows),
         sources=tuple(advice.sources),
     )
+
+
+def _find_main_caller(run: Run, calls: pl.DataFrame) -> tuple[str, float] | None:
+    """The user's line, module or range that takes at least half of the time, and its share, %."""
+    known = calls.drop_nulls("host_op_id")
+    if known.is_empty():
+        return None
+    found = (
+        known.with_columns(caller=find_callers(run, known.get_column("host_op_id")))
+        .group_by("caller")
+        .agg(pl.col("ns").sum())
+        .drop_nulls("caller")
+    )
+    whole = max(sum_column(calls, "ns"), 1)
+    largest = found.filter(2 * pl.col("ns") >= whole).sort("caller")
+    return None if largest.is_empty() else (largest.item(0, 0), 100 * largest.item(0, 1) / whole)
 
 
 def keep_notable(run: Run, found: Finding) -> Iterator[Finding]:

@@ -107,6 +107,11 @@ class Claim:
             "host_op",
         ).to_dicts()
 
+    @property
+    def calls(self) -> pl.DataFrame:
+        """What the launching threads were in, and for how long: see `Evidence`."""
+        return self.gaps.select("host_op_id", ns="duration_ns")
+
     def where(self, cause: str) -> dict[str, Any]:
         """Ranks, and the longest gaps as time ranges."""
         return {

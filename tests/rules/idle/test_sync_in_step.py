@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sightline.model.run import Run
 from support.rules import assert_silent, assert_speaks
-from support.traces import call, copy, kernel, launched, op, opened
+from support.traces import call, copy, host, kernel, launched, op, opened
 
 
 def waiting(folder: Path, until: int) -> Run:
@@ -62,6 +62,28 @@ def test_a_value_that_is_read_back(tmp_path: Path) -> None:
     )
     assert found.cause is not None
     assert "read back" in found.cause
+
+
+def test_the_line_that_asks_for_the_value(tmp_path: Path) -> None:
+    run = opened(
+        tmp_path,
+        [
+            host("python_function", "train.py(88): log_loss", 15, 120),
+            launched(0, kernel("a", 10, 100)),
+            op("aten::item", 18, 94),
+            call("cudaDeviceSynchronize", 20, 91),
+            launched(132, kernel("b", 140, 100)),
+        ],
+    )
+    found = assert_speaks(
+        run,
+        "sync-in-step",
+        cost_ns=30_000,
+        gain_ns=29_000,
+        evidence=["100.0 % of it comes from  train.py(88): log_loss"],
+        fix="synchronize() out of the step",
+    )
+    assert found.where["caller"] == "train.py(88): log_loss"
 
 
 def test_under_5_percent_of_the_window(tmp_path: Path) -> None:

@@ -91,6 +91,7 @@ def find_exposed_copies(
                 "copy_kind": copies.item(0, "copy_kind"),
                 "src_kind": copies.item(0, "src_kind"),
             },
+            calls=copies.select(host_op_id="launch_id", ns=pl.col("end_ns") - pl.col("start_ns")),
         ),
         Advice(
             fix=fix,

@@ -84,6 +84,7 @@ def check(run: Run) -> Iterator[Finding]:
             ],
             rows=mine.rows,
             where=mine.where("allocation"),
+            calls=mine.calls,
         ),
         Advice(
             fix="allocate once before the step, warm up before measuring; "

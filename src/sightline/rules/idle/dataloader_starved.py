@@ -73,7 +73,7 @@ def check(run: Run) -> Iterator[Finding]:
         f"For {format_pct(mine.pct)} of the window the GPU waits for the next batch: the "
         "launching thread is inside the DataLoader.",
         Loss(cost_ns=mine.cost_ns, bound_ns=mine.worst_ns, change=without),
-        Evidence(mine.evidence, rows=mine.rows, where=mine.where("data_loading")),
+        Evidence(mine.evidence, rows=mine.rows, where=mine.where("data_loading"), calls=mine.calls),
         Advice(
             fix="raise num_workers, set pin_memory=True and persistent_workers=True, prefetch to "
             "the GPU on a side stream, or move decoding out of __getitem__",

@@ -62,7 +62,7 @@ def check(run: Run) -> Iterator[Finding]:
         f"{format_pct(mine.pct)} of the window is idle time of the first step alone: shares over "
         "this window are not those of a usual step.",
         Loss(cost_ns=mine.cost_ns, bound_ns=mine.worst_ns, change=without),
-        Evidence(mine.evidence, rows=mine.rows, where=mine.where("host_late")),
+        Evidence(mine.evidence, rows=mine.rows, where=mine.where("host_late"), calls=mine.calls),
         Advice(
             fix="ask about the later steps:  --window steady;  record after warm-up",
             verify="sightline report AFTER --window steady",

@@ -103,7 +103,7 @@ def _make_finding(run: Run, cause: str, mine: Claim) -> Finding:
         RULE,
         f"For {format_pct(mine.pct)} of the window {happens}.",
         Loss(cost_ns=mine.cost_ns, bound_ns=mine.worst_ns),
-        Evidence(mine.evidence, rows=mine.rows, where=mine.where(cause)),
+        Evidence(mine.evidence, rows=mine.rows, where=mine.where(cause), calls=mine.calls),
         Advice(
             fix=fix,
             verify=f"sightline stats idle AFTER: total_ns of {cause}",

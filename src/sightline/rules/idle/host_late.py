@@ -62,7 +62,10 @@ def check(run: Run) -> Iterator[Finding]:
         "late: its thread was busy with something else.",
         Loss(cost_ns=mine.cost_ns, bound_ns=mine.worst_ns, change=without),
         Evidence(
-            mine.evidence, rows=mine.rows, where={**mine.where("host_late"), "op": mine.host_op}
+            mine.evidence,
+            rows=mine.rows,
+            where={**mine.where("host_late"), "op": mine.host_op},
+            calls=mine.calls,
         ),
         Advice(
             fix="look at what the host was in (host_op of sightline stats idle_rules), move it to "

@@ -70,7 +70,7 @@ def check(run: Run) -> Iterator[Finding]:
                 remove_compilation(nodes, ranges, mine.gaps, loads_code), mine.gaps
             ),
         ),
-        Evidence(mine.evidence, rows=mine.rows, where=mine.where("code_loading")),
+        Evidence(mine.evidence, rows=mine.rows, where=mine.where("code_loading"), calls=mine.calls),
         Advice(
             fix="warm up with every shape before measuring; CUDA_MODULE_LOADING=EAGER for servers",
             verify="sightline stats idle AFTER: total_ns of code_loading",

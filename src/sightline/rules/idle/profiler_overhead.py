@@ -57,7 +57,9 @@ def check(run: Run) -> Iterator[Finding]:
         RULE,
         f"For {format_pct(mine.pct)} of the window the GPU waits for the profiler.",
         Loss(cost_ns=mine.cost_ns, bound_ns=mine.worst_ns, change=without),
-        Evidence(mine.evidence, rows=mine.rows, where=mine.where("profiler_overhead")),
+        Evidence(
+            mine.evidence, rows=mine.rows, where=mine.where("profiler_overhead"), calls=mine.calls
+        ),
         Advice(
             fix="record fewer steps or without stacks; do not optimise this away",
             verify="sightline stats idle AFTER: total_ns of profiler_overhead",

@@ -73,6 +73,7 @@ def check(run: Run) -> Iterator[Finding]:
             [mine.evidence[0], *_describe_compilations(ranges)],
             rows=mine.rows,
             where=mine.where("compilation"),
+            calls=mine.calls,
         ),
         Advice(
             fix="TORCH_LOGS=recompiles names the reason; then mark_dynamic, pad to few shapes, or "

@@ -74,7 +74,12 @@ def check(run: Run) -> Iterator[Finding]:
         Loss(mine.cost_ns, mine.worst_ns)
         if mine.is_needed
         else Loss(mine.cost_ns, mine.worst_ns, without, behind_ns=mine.behind_ns),
-        Evidence([*mine.evidence[:1], *callers], rows=mine.rows, where=mine.where("host_sync")),
+        Evidence(
+            [*mine.evidence[:1], *callers],
+            rows=mine.rows,
+            where=mine.where("host_sync"),
+            calls=mine.calls,
+        ),
         Advice(
             fix="take .item(), .cpu(), print(loss) and synchronize() out of the step; read values "
             "back one step later, with non_blocking=True",

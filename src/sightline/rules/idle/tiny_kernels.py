@@ -75,6 +75,7 @@ def check(run: Run) -> Iterator[Finding]:
             ],
             rows=mine.rows,
             where=mine.where("micro_gap"),
+            calls=mine.calls,
         ),
         Advice(
             fix="fuse them: torch.compile, foreach and fused optimizers, or larger batches",

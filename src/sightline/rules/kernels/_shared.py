@@ -121,6 +121,7 @@ def find_shorter_kernels(
             [*_describe_groups(shorter), *extra],
             rows=_list_longest(shorter),
             where=_locate(shorter),
+            calls=lost.select(host_op_id="launch_id", ns="lost"),
         ),
         Advice(fix=fix, verify=verify, cause=cause, sources=sources),
         confidence=confidence,

@@ -97,6 +97,7 @@ def check(run: Run) -> Iterator[Finding]:
                 "kernel": loops.item(0, "name"),
                 "ranks": loops.get_column("rank").unique().sort().to_list(),
             },
+            calls=loops.select(host_op_id="launch_id", ns="length"),
         ),
         Advice(
             fix="pass fused=True (or foreach=True) to the optimizer, or compile its step",
