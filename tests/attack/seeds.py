@@ -6,6 +6,8 @@ import csv
 import gzip
 import json
 import shutil
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +38,7 @@ hint: "For {share:.1f} % of the window a GPU is idle."
 """
 # A cut at the end of a line or record is no loss that can be seen: these forms have no end.
 ENDLESS = {"collapsed", "iaprof", "unitrace_stalls", "rocprof_pc", "perf_script", "ncu_csv"}
+REPORT_HEAD = b"NVIDIA Tegra Profiler Report\0"
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,11 @@ class Seed:
     kind: str
     path: Path
     recording: Path | None = None  # what is opened, where the damage is done elsewhere
+
+    @property
+    def asked(self) -> Path:
+        """What is opened."""
+        return self.recording or self.path
 
     @property
     def files(self) -> list[Path]:
@@ -84,6 +92,11 @@ def write_seeds(folder: Path) -> list[Seed]:
         export.kernel(f"k{number % 5}", 1000 * number + 100, 1000 * number + 800, number + 1)
     database = export.write(folder / "nsys.sqlite")
     seeds.append(Seed("nsys", database))
+    packed = REPORT_HEAD + database.read_bytes()
+    for kind, ending in (("nsys_rep", "nsys-rep"), ("qdstrm", "qdstrm")):
+        (folder / f"whole.{ending}").write_bytes(packed)
+        seeds.append(Seed(kind, folder / f"whole.{ending}"))
+    seeds += _record_perf(folder / "cpu.perf.data")
     for ending in ("parquet", "arrow"):
         seeds.append(
             Seed(f"nsys_{ending}", write_folder(database, folder / f"nsys.{ending}dir", ending))
@@ -106,9 +119,32 @@ def write_seeds(folder: Path) -> list[Seed]:
     return seeds
 
 
+def write_programs(folder: Path) -> Path:
+    """Stand-ins for NVIDIA's programs: a report is a head and a database, a stream is a report."""
+    folder.mkdir(parents=True)
+    for name, work in (
+        ("nsys", f'tail -c +{len(REPORT_HEAD) + 1} "$last" > "$5"'),
+        ("QdstrmImporter", 'cp "$2" "$4"'),
+    ):
+        program = folder / name
+        program.write_text(f"#!/bin/sh\nfor last; do :; done\n{work}\n")
+        program.chmod(0o755)
+    return folder
+
+
 def _list_ncu_rows() -> list[list[str]]:
     metric = ["Speed Of Light", "Duration", "us", "12.5", "", "", "", "", ""]
     return [ncu_csv.LONG, *([*ncu_csv.kernel(n), *metric] for n in range(5))]
+
+
+def _record_perf(path: Path) -> list[Seed]:
+    """perf's own file, where perf is here and may record."""
+    if shutil.which("perf") is None:
+        return []
+    work = [sys.executable, "-c", "sum(range(3_000_000))"]
+    how = ["-q", "-e", "cpu-clock", "-F", "199", "--call-graph", "fp", "-o", str(path)]
+    done = subprocess.run(["perf", "record", *how, "--", *work], capture_output=True, check=False)
+    return [Seed("perf_data", path)] if done.returncode == 0 else []
 
 
 def _trace(path: Path) -> Path:
