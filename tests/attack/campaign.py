@@ -46,7 +46,7 @@ from sightline.model.source import Source  # noqa: E402
 from sightline.opening.recognise import match_importers  # noqa: E402
 
 FRESH_EVERY = 50
-_IMPORT = ["-o", "kept"]
+_IMPORT = ["-o", "made"]
 # Loaded once here instead of in each child.
 _PACKAGES = ("sightline", "polars", "rich", "google", "yaml", "simpleeval")
 

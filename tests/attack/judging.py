@@ -85,7 +85,7 @@ def read_answer(words: list[str], outcome: Outcome, folder: Path) -> Answer | No
         if words[0] == "report":
             return _read_report(json.loads(outcome.out))
         if words[0] == "import":
-            return _read_store(json.loads((folder / "kept.sightline" / "run.json").read_bytes()))
+            return _read_store(json.loads((folder / "made.sightline" / "run.json").read_bytes()))
         if words[0] == "sql":
             contents = tuple(row["content"] for row in json.loads(outcome.out))
             return Answer(contents, frozenset(), 0)

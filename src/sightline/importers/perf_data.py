@@ -7,6 +7,7 @@ text of it, which is read as such and removed again.
 from __future__ import annotations
 
 import shutil
+import struct
 import subprocess
 import tempfile
 from pathlib import Path
@@ -14,7 +15,7 @@ from pathlib import Path
 from sightline import registry
 from sightline.errors import InputError
 from sightline.model.cache_folder import open_cache_folder
-from sightline.model.declare import Imported, Importer, ImportOptions
+from sightline.model.declare import Imported, Importer, ImportOptions, Quality
 from sightline.model.source import Source
 
 IMPORTER = Importer(
@@ -24,7 +25,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="the letters PERFILE2 at its start",
     suffixes=(".perf.data",),
-    version=1,
+    version=2,
     source="https://man7.org/linux/man-pages/man1/perf-script.1.html",
 )
 
@@ -73,4 +74,33 @@ def read(source: Source, options: ImportOptions) -> Imported:
         found: Imported = registry.load("importers", "perf_script").read(
             Source(text, source.given), options
         )
+    if is_cut(source.path):
+        found.quality.append(Quality("truncated", "error", "the end of perf's file is missing"))
+    if done.returncode != 0:
+        found.quality.append(
+            Quality("damaged", "error", "samples are missing: `perf script` stopped at an error")
+        )
     return found
+
+
+def is_cut(path: Path) -> bool:
+    """Whether the file ends before its header says: `perf script` need not miss what is gone.
+
+    Layout: Linux, tools/perf/Documentation/perf.data-file-format.txt. Behind the samples stand
+    offset and size of each feature that the header's bits name. Of a recording that was killed the
+    header knows no size, and what was written of it is whole.
+    """
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        head = file.read(104)
+        if len(head) < 104:
+            return True
+        start, length = struct.unpack_from("<QQ", head, 40)
+        if not length:
+            return False
+        table = 16 * int.from_bytes(head[72:104], "little").bit_count()
+        if start + length + table > size:
+            return True
+        file.seek(start + length)
+        features = struct.iter_unpack("<QQ", file.read(table))
+    return any(offset + held > size for offset, held in features)
