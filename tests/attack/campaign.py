@@ -15,9 +15,7 @@ missing of a file that was cut is said.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import gc
-import importlib
 import json
 import os
 import random
@@ -28,7 +26,7 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,19 +34,16 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests")]
 
 from attack import judging  # noqa: E402
-from attack.children import Outcome, Place, run_forked, run_fresh  # noqa: E402
+from attack.children import Outcome, Place, load_ahead, run_apart, run_forked, run_fresh  # noqa: E402
 from attack.judging import Answer, Counted  # noqa: E402
 from attack.mutate import damage  # noqa: E402
 from attack.seeds import ENDLESS, Seed, write_programs, write_seeds  # noqa: E402
 from sightline import registry  # noqa: E402
-from sightline.cli.main import main as run_command  # noqa: E402
 from sightline.model.source import Source  # noqa: E402
 from sightline.opening.recognise import match_importers  # noqa: E402
 
 FRESH_EVERY = 50
 _IMPORT = ["-o", "made"]
-# Loaded once here instead of in each child.
-_PACKAGES = ("sightline", "polars", "rich", "google", "yaml", "simpleeval")
 
 
 @dataclass(frozen=True)
@@ -78,9 +73,10 @@ class Case:
 
 
 def prepare_inputs(folder: Path) -> Inputs:
-    """Write all inputs, ask about each while it is whole, and load what commands load."""
+    """Write all inputs, load what commands load, and ask about each input while it is whole."""
     programs = write_programs(folder / "programs")
     seeds = _write_seeds_apart(folder / "seeds")
+    _load_ahead(seeds, Place(_make(folder / "ahead"), folder / "cache-ahead", programs))
     whole = {}
     for one in seeds:
         # What fills the cache is damaged there.
@@ -92,7 +88,6 @@ def prepare_inputs(folder: Path) -> Inputs:
             if outcome.code != 0 or answer is None:
                 raise SystemExit(f"the whole {one.kind} is not read: {outcome.err}")
             whole[one.kind, words[0]] = answer
-    _load_ahead(seeds, Place(_make(folder / "ahead"), folder / "cache-ahead", programs))
     return Inputs(seeds, programs, whole)
 
 
@@ -112,47 +107,25 @@ def _write_seeds_apart(folder: Path) -> list[Seed]:
         ]
         (folder / "listed.json").write_text(json.dumps(made))
 
-    _run_apart(write)
+    run_apart(write)
     return [
         Seed(kind, Path(path), Path(recording) if recording else None)
         for kind, path, recording in json.loads((folder / "listed.json").read_text())
     ]
 
 
-def _run_apart(work: Callable[[], None]) -> None:
-    """Call a function in a fork of this process, and wait for it."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            work()
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(0)
-    os.waitpid(pid, 0)
-
-
 def _load_ahead(seeds: list[Seed], place: Place) -> None:
-    """Load here what commands load: each child would do it again, which is half of its time."""
-    listed = place.folder / "modules"
-
-    def ask() -> None:
-        sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115, PTH123
-        os.environ.update(place.variables)
-        os.chdir(place.folder)
-        for one in seeds:
-            run_command(["report", str(one.asked), "--json"])
-        asked = str(seeds[0].path)
-        run_command(["export", asked, "--to", "perfetto", "-o", "exported"])
-        run_command(["flame", asked, "-o", "flame.html"])
-        run_command(["sql", asked, "SELECT 1", "--json"])
-        listed.write_text("\n".join(sys.modules))
-
-    _run_apart(ask)
-    for name in listed.read_text().splitlines():
-        if name.split(".")[0] in _PACKAGES:
-            with contextlib.suppress(Exception):
-                importlib.import_module(name)
+    """Load and compile all that the commands of the campaign do."""
+    asked = str(seeds[0].path)
+    load_ahead(
+        [
+            *(["report", str(one.asked), "--json"] for one in seeds),
+            ["export", asked, "--to", "perfetto", "-o", "exported"],
+            ["flame", asked, "-o", "flame.html"],
+            ["report", asked, "-o", "page.html"],
+        ],
+        place,
+    )
     for one in seeds:  # compiles the patterns of all importers
         for file in one.files[:1]:
             match_importers(Source(file, ""), "strong")
@@ -206,8 +179,9 @@ class Campaign:
         kind = case.seed.kind
         counted.add(kind, "runs")
         counted.slowest[kind] = max(counted.slowest[kind], outcome.seconds)
-        last = outcome.err.strip().splitlines()[-1:] or [""]
-        example = f"{case.example}\n    {last[0][:200]}"
+        said = outcome.err.strip().splitlines() or [""]
+        # Of a bug the first line says which, of all else the last.
+        example = f"{case.example}\n    {said[0 if outcome.code == 3 else -1][:250]}"
         if outcome.hung:
             counted.add(kind, "hung", example)
         elif outcome.code is None or outcome.code not in (0, 1, 2, 3):
@@ -296,18 +270,6 @@ def _choose_command(rng: random.Random, one: Seed, target: Path) -> list[str]:
     )  # fmt: skip
 
 
-def load_everything() -> None:
-    """Import what a command would import; nothing is computed, so that no thread is started."""
-    for kind in ("importers", "analyses", "rules", "exporters", "model.tables"):
-        list(registry.load_members(kind))
-    import rich.console  # noqa: F401
-
-    import sightline.report.html.page
-    import sightline.report.kept
-    import sightline.report.sql
-    import sightline.report.terminal  # noqa: F401
-
-
 def run_worker(
     campaign: Campaign, numbers: Iterator[int], seconds: float, counted: Counted
 ) -> None:
@@ -369,7 +331,6 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     args = parser.parse_args()
     os.environ["POLARS_MAX_THREADS"] = "1"
-    load_everything()
     with tempfile.TemporaryDirectory(prefix="sightline-attack-") as place:
         inputs = prepare_inputs(Path(place))
         began, used = time.monotonic(), _measure_work()

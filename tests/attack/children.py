@@ -10,6 +10,8 @@ both must say the same.
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import io
 import os
 import resource
@@ -19,14 +21,19 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from sightline import registry
 from sightline.cli.main import main as run_command
 
 MEMORY_BYTES, LONGEST_S = 8 << 30, 60
 # A child that waits for nothing: on a busy machine 60 s of its own can take longer than a minute.
 LONGEST_WAIT_S = 5 * LONGEST_S
+# Loaded once instead of in each child.
+_PACKAGES = ("sightline", "polars", "rich", "google", "yaml", "simpleeval")
 
 
 @dataclass(frozen=True)
@@ -64,6 +71,16 @@ class Outcome:
 def run_forked(words: list[str], place: Place) -> Outcome:
     """The command in a fork of this process."""
     began = time.monotonic()
+    return await_child(start_forked(words, place), began, place)
+
+
+def start_forked(
+    words: list[str], place: Place, begin: float = 0.0, prepare: Callable[[], None] | None = None
+) -> int:
+    """The process of the command in a fork, which begins at a moment of the monotonic clock.
+
+    `prepare` is called in it before the command is.
+    """
     pid = os.fork()
     if pid == 0:
         code = 99
@@ -77,6 +94,9 @@ def run_forked(words: list[str], place: Place) -> Outcome:
             os.environ.update(place.variables)
             tempfile.tempdir = str(place.folder)
             os.chdir(place.folder)
+            if prepare is not None:
+                prepare()
+            time.sleep(max(0.0, begin - time.monotonic()))
             try:
                 code = run_command(words)
             except SystemExit as ended:
@@ -85,7 +105,7 @@ def run_forked(words: list[str], place: Place) -> Outcome:
             sys.stderr.flush()
         finally:
             os._exit(code)
-    return _await(pid, began, place)
+    return pid
 
 
 def run_fresh(words: list[str], place: Place) -> Outcome:
@@ -102,9 +122,46 @@ def run_fresh(words: list[str], place: Place) -> Outcome:
             start_new_session=True,
             preexec_fn=_limit,
         )
-    outcome = _await(child.pid, began, place)
+    outcome = await_child(child.pid, began, place)
     child.returncode = outcome.code or 0  # it has been waited for
     return outcome
+
+
+def run_apart(work: Callable[[], None]) -> None:
+    """Call a function in a fork of this process, and wait for it: Polars' threads stay there."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            work()
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(0)
+    os.waitpid(pid, 0)
+
+
+def load_ahead(commands: list[list[str]], place: Place) -> None:
+    """Load here what commands load: each child would do it again, which is half of its time.
+
+    Nothing is computed in this process, so that it has no threads, which no fork survives.
+    """
+    for kind in ("importers", "analyses", "rules", "exporters", "model.tables"):
+        list(registry.load_members(kind))
+    listed = place.folder / "modules"
+
+    def ask() -> None:
+        sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115, PTH123
+        os.environ.update(place.variables)
+        os.chdir(place.folder)
+        for words in commands:
+            run_command(words)
+        listed.write_text("\n".join(sys.modules))
+
+    run_apart(ask)
+    for name in listed.read_text().splitlines():
+        if name.split(".")[0] in _PACKAGES:
+            with contextlib.suppress(Exception):
+                importlib.import_module(name)
 
 
 def _limit() -> None:
@@ -113,7 +170,7 @@ def _limit() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def _await(pid: int, began: float, place: Place) -> Outcome:
+def await_child(pid: int, began: float, place: Place) -> Outcome:
     """Wait for a child within its time; what it started goes with it."""
     descriptor = os.pidfd_open(pid)
     try:

@@ -3,6 +3,12 @@
     make attack                 after the campaign
     python tests/attack/faults.py --quick
 
+Full disks and clocks are tried on fresh interpreters, crowds and kills also on forks of a process
+that has loaded sightline (children.py): without the start of an interpreter the sixteen begin
+within a millisecond, and a kill falls into the work itself. Clocks jump in three ways: recordings
+from the past and the future, wall clocks that say another year at each look, and, where libfaketime
+is installed, whole commands in other years.
+
 Each fault must leave right answers, and nothing removed that is not sightline's: beside the cache
 lies a tree of somebody's files, checked by hash at the end. A small disk needs permission to mount
 one (root); without it files may not grow instead (RLIMIT_FSIZE).
@@ -11,6 +17,7 @@ one (root); without it files may not grow instead (RLIMIT_FSIZE).
 from __future__ import annotations
 
 import argparse
+import glob
 import hashlib
 import os
 import random
@@ -27,9 +34,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests")]
 
+from attack.children import Place, await_child, load_ahead, start_forked  # noqa: E402
 from support import traces as t  # noqa: E402
 
 COMMAND = [sys.executable, "-m", "sightline.cli.main"]
+WORDS = ["stats", "kernels"]
+FAKETIME = "/usr/lib/*/faketime/libfaketime.so.1"
 COUNT = 24  # recordings, each with a kernel of its own name
 
 
@@ -66,7 +76,7 @@ def ask(
 ) -> subprocess.Popen[str]:
     """Start a command that prints the names of a recording's kernels."""
     return subprocess.Popen(
-        [*COMMAND, "stats", "kernels", str(path), "--format", "csv"],
+        [*COMMAND, *WORDS, str(path), "--format", "csv"],
         env={**os.environ, "SIGHTLINE_CACHE": str(cache), **more},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -75,7 +85,38 @@ def ask(
     )
 
 
-def judge(path: Path, asked: subprocess.Popen[str], *, may_refuse: bool = False) -> str | None:
+class Forked:
+    """The same command in a fork of this process, with what is used of Popen."""
+
+    def __init__(
+        self,
+        path: Path,
+        cache: Path,
+        folder: Path,
+        begin: float = 0.0,
+        prepare: Callable[[], None] | None = None,
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in ("out", "err"):
+            (folder / name).write_bytes(b"")  # of one that is killed at once
+        self.returncode: int | None = None
+        self._place, self._began = Place(folder, cache, folder), time.monotonic()
+        words = [*WORDS, str(path), "--format", "csv"]
+        self._pid = start_forked(words, self._place, begin, prepare)
+
+    def kill(self) -> None:
+        os.kill(self._pid, signal.SIGKILL)
+
+    def communicate(self) -> tuple[str, str]:
+        outcome = await_child(self._pid, self._began, self._place)
+        self.returncode = -signal.SIGKILL if outcome.code is None else outcome.code
+        self.returncode = 99 if outcome.hung else self.returncode
+        return outcome.out.decode(), outcome.err
+
+
+def judge(
+    path: Path, asked: subprocess.Popen[str] | Forked, *, may_refuse: bool = False
+) -> str | None:
     """What is wrong with an answer; None where nothing is."""
     out, err = asked.communicate()
     name = path.stem.replace("trace", "kernel_")
@@ -129,33 +170,40 @@ def forbid_home(recordings: list[Path], place: Path) -> list[str | None]:
     return [judge(p, ask(p, place / "cache", HOME=str(place))) for p in recordings[:6]]
 
 
-def kill_often(recordings: list[Path], cache: Path, times: int) -> list[str | None]:
+def kill_often(recordings: list[Path], cache: Path, place: Path, times: int) -> list[str | None]:
     """Commands that are killed at a random moment, and the same ones again."""
     rng = random.Random(5)
     wrong = []
-    for _ in range(times):
+    for n in range(times):
         path = rng.choice(recordings)
         shutil.rmtree(cache / "sightline-cache-1", ignore_errors=True)
-        started = ask(path, cache)
-        time.sleep(rng.uniform(0.0, 1.2))
+        started = Forked(path, cache, place) if n % 2 else ask(path, cache)
+        time.sleep(rng.uniform(0.0, 0.3 if n % 2 else 1.2))
         started.kill()
         started.communicate()
-        wrong.append(judge(path, ask(path, cache)))
+        # A fork first: it reads what the killed one has left, as a fresh command does.
+        wrong.append(judge(path, Forked(path, cache, place)))
+        if n % 10 == 0:
+            wrong.append(judge(path, ask(path, cache)))
     return wrong
 
 
-def crowd(recordings: list[Path], cache: Path, times: int) -> list[str | None]:
-    """Sixteen first openings of one recording at once."""
+def crowd(recordings: list[Path], cache: Path, place: Path, times: int) -> list[str | None]:
+    """Sixteen first openings of one recording at once; every tenth time by fresh interpreters."""
     wrong = []
     for n in range(times):
         path = recordings[n % len(recordings)]
         shutil.rmtree(cache / "sightline-cache-1", ignore_errors=True)
-        started = [ask(path, cache) for _ in range(16)]
+        if n % 10 == 0:
+            wrong += [judge(path, one) for one in [ask(path, cache) for _ in range(16)]]
+            continue
+        begin = time.monotonic() + 0.3
+        started = [Forked(path, cache, place / str(k), begin) for k in range(16)]
         wrong += [judge(path, one) for one in started]
     return wrong
 
 
-def move_clock(recordings: list[Path], cache: Path) -> list[str | None]:
+def change_in_place(recordings: list[Path], cache: Path) -> list[str | None]:
     """Recordings from the future and the past, changed in place with the same size and times."""
     wrong = []
     for moment in (10**9, 4 * 10**18, time.time_ns() + 3600 * 10**9):
@@ -167,10 +215,36 @@ def move_clock(recordings: list[Path], cache: Path) -> list[str | None]:
         held.write_bytes(two.read_bytes())
         os.utime(held, ns=(moment, moment))
         answer = ask(held, cache).communicate()[0]
-        if "kernel_01" not in answer or "kernel_00" in answer:
-            wrong.append(f"clock at {moment}: the numbers of before the change")
+        changed = "kernel_01" in answer and "kernel_00" not in answer
+        wrong.append(None if changed else f"clock at {moment}: the numbers of before the change")
         held.unlink()
     return wrong
+
+
+def jump_within() -> None:
+    """In a child: the wall clock says another year at each look."""
+    rng, real = random.Random(7), time.time_ns
+    years = 365 * 86400 * 10**9
+
+    def jump() -> int:
+        return real() + rng.choice((-30, -1, 0, 1, 200)) * years
+
+    time.time_ns, time.time = jump, lambda: jump() / 1e9
+
+
+def move_clock(recordings: list[Path], cache: Path, place: Path) -> list[str | None]:
+    """Commands on clocks that jump, between them and within."""
+    wrong = []
+    library = next(iter(glob.glob(FAKETIME)), None)
+    for path in recordings:
+        shutil.rmtree(cache / "sightline-cache-1", ignore_errors=True)
+        for _ in range(2):
+            wrong.append(judge(path, Forked(path, cache, place, prepare=jump_within)))
+        for shift in ("+20y", "-20y", "+0") if library is not None else ():
+            more = {"LD_PRELOAD": str(library), "FAKETIME": shift, "FAKETIME_NO_CACHE": "1"}
+            wrong.append(judge(path, ask(path, cache, **more)))
+        wrong.append(judge(path, ask(path, cache)))
+    return wrong + change_in_place(recordings, cache)
 
 
 def main() -> int:
@@ -181,6 +255,9 @@ def main() -> int:
         folder = Path(place)
         recordings = write_recordings(folder / "recordings")
         recordings = recordings[:4] if quick else recordings
+        ahead = folder / "ahead"
+        ahead.mkdir()
+        load_ahead([[*WORDS, str(recordings[0])]], Place(ahead, ahead / "cache", ahead))
         cache = folder / "scratch"
         write_canary(cache)
         time.sleep(2.2)  # memos are made of files that have rested
@@ -193,9 +270,11 @@ def main() -> int:
             "full disk": lambda: fill_disk(recordings, folder / "disk"),
             "files that end": lambda: fill_files(recordings, cache),
             "home that is a file": lambda: forbid_home(recordings, folder / "home"),
-            "kills": lambda: kill_often(recordings, cache, 5 if quick else 50),
-            "first openings at once": lambda: crowd(recordings, cache, 1 if quick else 100),
-            "clocks": lambda: move_clock(recordings, cache),
+            "kills": lambda: kill_often(recordings, cache, folder / "fork", 6 if quick else 50),
+            "first openings at once": lambda: crowd(
+                recordings, cache, folder / "crowd", 2 if quick else 100
+            ),
+            "clocks": lambda: move_clock(recordings[: 2 if quick else 8], cache, folder / "clock"),
             "small cache": lambda: [
                 judge(p, ask(p, cache, SIGHTLINE_CACHE_BYTES="1")) for p in recordings
             ],
