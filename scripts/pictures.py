@@ -28,7 +28,7 @@ PICTURES = (
         "timeline",
         """async () => {
         const t = sightline.timeline;
-        t.showMark(t.block.marks[0], t.block.marks[0].ranges[1]);
+        t.walkThrough(t.walks[0], 1);
         const at = [...t.model.link].findIndex((v, i) => v > 0 && t.model.start[i] > t.shown[0]
             && t.model.fullName(i).includes("gemm"));
         await t.select(at, false);

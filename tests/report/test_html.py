@@ -22,6 +22,7 @@ from sightline.report.html import blocks
 from sightline.report.html import page as html
 from sightline.report.html.blocks import MAX_POINTS, reduce_series
 from sightline.report.html.declare import View
+from sightline.report.html.evidence import pack_places
 from sightline.report.html.timeline.pack import Packed
 from sightline.report.summary import summarize_run
 from support import traces
@@ -166,12 +167,53 @@ def test_findings_are_shown_where_they_happen():
     page = content(html.write(run, data))
     cards = next(b for b in page["panels"][0]["blocks"] if b["kind"] == "findings")["cards"]
     assert cards
-    placed = [c for c in cards if c["where"]["ranges"]]
+    placed = [c for c in cards if c["where"]["count"]]
     assert placed
     for card in placed:
         assert len(card["where"]["spark"]) == 60
         assert max(card["where"]["spark"]) > 0
-        assert all(a <= b for a, b in card["where"]["ranges"])
+    line = next(b for b in page["panels"][1]["blocks"] if b["kind"] == "timeline")
+    assert [mark["title"] for mark in line["marks"]] == [card["title"] for card in placed]
+    for mark, card in zip(line["marks"], placed, strict=True):
+        assert len(mark["starts"]) == len(mark["lengths"]) == card["where"]["count"]
+        assert min(mark["lengths"]) >= 0
+        assert all(step >= 0 for step in mark["starts"])
+
+
+def test_a_finding_has_all_its_places_and_the_longest_where_they_are_too_many():
+    places = pl.DataFrame(
+        {
+            "start_ns": [1000 + 10 * i for i in range(300)],
+            "end_ns": [1001 + 10 * i + i % 7 for i in range(300)],
+        }
+    ).with_columns(rank=pl.lit(None, pl.Int64))
+    whole = pack_places(places, (1000, 9000))
+    assert whole["count"] == len(whole["starts"]) == 300
+    assert whole["starts"][:3] == [0, 10, 10]
+    assert whole["lengths"][:8] == [1, 2, 3, 4, 5, 6, 7, 1]
+    assert "ranks" not in whole
+    longest = pack_places(places.with_columns(rank=pl.int_range(pl.len()) % 2), (1000, 9000), 3)
+    # Of length 7 are the places 6, 13 and 20.
+    assert longest == {
+        "count": 300,
+        "starts": [60, 70, 70],
+        "lengths": [7, 7, 7],
+        "ranks": [0, 1, 0],
+    }
+
+
+def test_the_critical_path_leads_from_event_to_event():
+    run = simulated("dataloader_starved").run
+    pieces = run.ask("critical_path")
+    panels = content(html.write(run, summarize_run(run)))["panels"]
+    line = next(b for b in panels[1]["blocks"] if b["kind"] == "timeline")
+    path = line["path"]
+    assert path["lengths"] == pieces.get_column("duration_ns").to_list()
+    assert [path["parts"][i] for i in path["part"]] == pieces.get_column("part").to_list()
+    events = View(run, {}).timeline
+    for at, name in zip(path["at"], pieces.get_column("name"), strict=True):
+        assert at
+        assert events.names[events.events.item(at - 1, "name")] == name
 
 
 def test_names_are_not_markup_in_the_file(tmp_path: Path):

@@ -112,19 +112,6 @@ def test_the_answer_comes_first(opened, loading):
     clean(result)
 
 
-def test_from_a_finding_to_its_place_in_the_timeline(opened, loading):
-    page = shown(opened, loading).page
-    whole = page.evaluate("sightline.timeline.shown")
-    page.locator(".card button.primary").first.click()
-    until(page, "sightline.timeline.evidence.length > 0")
-    now = page.evaluate("sightline.timeline.shown")
-    assert now[1] - now[0] < (whole[1] - whole[0]) / 2
-    longest = page.evaluate(
-        "sightline.timeline.evidence.reduce((a, b) => b[1] - b[0] > a[1] - a[0] ? b : a)"
-    )
-    assert now[0] < longest[0] < longest[1] < now[1]
-
-
 def test_search_steps_through_the_instances(opened, loading):
     page = shown(opened, loading, "#p=timeline").page
     page.fill("#timeline-search", "layer_norm")

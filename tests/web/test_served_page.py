@@ -88,7 +88,7 @@ def test_a_person_finds_the_same_things_as_in_the_file(served, tmp_path):
     assert "The GPU computes for" in page.inner_text("#panel-summary")
     until(page, "sightline.timeline.block.marks.length > 0")
     page.locator(".card button.primary").first.click()
-    until(page, "sightline.timeline.evidence.length > 0")
+    page.locator(".walk .at", has_text=" of ").wait_for()
     # Search, step, and from a kernel to its call and back.
     page.fill("#timeline-search", "gemm")
     page.locator(".controls output", has_text="events").wait_for()

@@ -50,6 +50,8 @@ export interface LinesBlock {
   unit: string;
   series: Series[];
   note: string;
+  /** In the timeline: under which heading it stands. */
+  group?: string;
 }
 
 export interface Card {
@@ -57,7 +59,7 @@ export interface Card {
   cost_ns: number | null; cost_pct: number | null; gain_ns: number | null; of: string;
   evidence: string[]; cause: string; fix: string; verify: string; method: string;
   sources: string[]; limits: string[]; command: string; again: string; kernel: string;
-  where: { ranges: [number, number][]; spark: number[]; count: number };
+  where: { spark: number[]; count: number };
 }
 
 export interface Track {
@@ -68,7 +70,16 @@ export interface Track {
   label: string;
 }
 
-export interface Mark { finding: number; title: string; ranges: [number, number][] }
+/** A finding's places: `starts` are counted from the place before, `count` is of all there are. */
+export interface Mark {
+  finding: number; title: string; summary: string; fix: string;
+  count: number; starts: number[]; lengths: number[]; ranks?: (number | null)[];
+}
+
+/** Pieces of the critical path: `at` is the place of its event plus 1, 0 where it is not known. */
+export interface PathBlock {
+  starts: number[]; lengths: number[]; part: number[]; parts: string[]; name: number[]; names: string[]; at: number[];
+}
 
 export interface TimelineBlock {
   kind: "timeline";
@@ -83,6 +94,7 @@ export interface TimelineBlock {
   merged: number;
   counters: LinesBlock[];
   marks: Mark[];
+  path?: PathBlock | null;
   windows: { rank: number; device: number; start: number; end: number }[];
   /** From a server: events come by range, `totals` of names and the `overview` with the page. */
   served?: boolean;

@@ -17,7 +17,7 @@ function one(card: Card, place: number, show: ShowFinding): HTMLElement {
   if (card.gain_ns !== null) figures.push(figure("gain, at most", amount("ns", card.gain_ns)));
   if (card.cost_ns !== null) figures.push(figure("cost", amount("ns", card.cost_ns)));
   if (card.cost_pct !== null) figures.push(figure(`of the ${card.of}`, share(card.cost_pct)));
-  const where = card.where.ranges.length
+  const where = card.where.count
     ? h("div", { class: "where" },
       sparkline(card.where.spark, "where in the run it happens, first event to last"),
       button(card, place, show))
@@ -41,9 +41,8 @@ function one(card: Card, place: number, show: ShowFinding): HTMLElement {
 }
 
 function button(card: Card, place: number, show: ShowFinding): HTMLElement {
-  const n = card.where.count, held = card.where.ranges.length;
-  const text = n > held ? `Show the longest ${held} of ${n.toLocaleString("en-US")} in the timeline`
-    : n === 1 ? "Show in the timeline" : `Show all ${n.toLocaleString("en-US")} in the timeline`;
+  const n = card.where.count;
+  const text = n === 1 ? "Show in the timeline" : `Show all ${n.toLocaleString("en-US")} in the timeline`;
   const element = h("button", { type: "button", class: "primary" }, text);
   element.onclick = () => show(place);
   return element;

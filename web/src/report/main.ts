@@ -7,6 +7,7 @@ import { histogram } from "./charts";
 import { packedPart } from "./columns";
 import { type Block, type Mark, type PageData, type PanelData, type TimelineBlock, checked } from "./data";
 import { copy, h, say } from "./dom";
+import { watchMenus } from "./menus";
 import "./style.css";
 import { Model } from "./timeline/model";
 import { Served, ask } from "./timeline/served";
@@ -163,6 +164,7 @@ class Report {
       void copy(location.href, "Link");
     };
     this.themes();
+    watchMenus();
     document.addEventListener("keydown", (event) => this.key(event, true));
     document.addEventListener("keyup", (event) => this.key(event, false));
     window.addEventListener("hashchange", () => {

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from sightline.model.run import Run
+from sightline.report.html.evidence import find_evidence
 from sightline.report.html.timeline.pack import Entry, Packed
 from sightline.report.html.timeline.tracks import Timeline, make_timeline
 
@@ -44,6 +45,16 @@ class View:
     def has_device(self) -> bool:
         """Whether there is a device's timeline."""
         return bool(self.run.rows("device_ops"))
+
+    @cached_property
+    def judged(self) -> list[dict[str, Any]]:
+        """The findings that are cards of the page, in its order."""
+        return [f for f in self.summary["findings"] if not f["abstained"]]
+
+    @cached_property
+    def places(self) -> list[pl.DataFrame]:
+        """Where each of `judged` happens."""
+        return [find_evidence(self.run, finding) for finding in self.judged]
 
     @cached_property
     def span(self) -> tuple[int, int]:

@@ -14,24 +14,31 @@ from sightline.timeline.classes import is_communication
 from sightline.timeline.copies import name_copy_cause
 
 BUCKETS = 60
-MAX_RANGES = 200
-_SCHEMA = {"start_ns": pl.Int64, "end_ns": pl.Int64}
+# A page holds so many places of one finding: 2 to 3 bytes each, packed. More are the longest ones,
+# and the page says so.
+MAX_PLACES = 50_000
+_SCHEMA = {"start_ns": pl.Int64, "end_ns": pl.Int64, "rank": pl.Int64}
+_PLACE = list(_SCHEMA)
 
 
 def find_evidence(run: Run, finding: dict[str, Any]) -> pl.DataFrame:
-    """All time that a finding is about, as far as it says or can be looked up: start, end."""
+    """All time that a finding is about, as far as it says or can be looked up.
+
+    One row a place: start_ns, end_ns and rank, which is null where it is not known.
+    """
     where = finding["where"]
     if run.rows("device_ops"):
         for found in (_of_cause(run, where), _of_kernel(run, where), _of_rule(run, finding)):
             if found is not None and found.height:
                 return found
-    given = [r for r in where.get("time_ranges") or [] if len(r) == 2]
-    given += [
-        (row["start_ns"], row["end_ns"])
-        for row in finding["rows"]
-        if isinstance(row.get("start_ns"), int) and isinstance(row.get("end_ns"), int)
-    ]
-    return pl.DataFrame(sorted({(int(a), int(b)) for a, b in given}), schema=_SCHEMA, orient="row")
+    ranks = where.get("ranks") or []
+    rank = ranks[0] if len(ranks) == 1 else None
+    given = {(int(r[0]), int(r[1])): rank for r in where.get("time_ranges") or [] if len(r) == 2}
+    for row in finding["rows"]:
+        if isinstance(row.get("start_ns"), int) and isinstance(row.get("end_ns"), int):
+            given[row["start_ns"], row["end_ns"]] = row.get("rank", rank)
+    rows = [(a, b, r) for (a, b), r in sorted(given.items(), key=lambda item: item[0])]
+    return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
 
 
 def _of_cause(run: Run, where: dict[str, Any]) -> pl.DataFrame | None:
@@ -45,7 +52,7 @@ def _of_cause(run: Run, where: dict[str, Any]) -> pl.DataFrame | None:
     gaps = gaps.filter(pl.col("cause") == cause)
     if where.get("ranks"):
         gaps = gaps.filter(pl.col("rank").is_in(where["ranks"]))
-    return gaps.select("start_ns", "end_ns")
+    return gaps.select(_PLACE)
 
 
 def _of_kernel(run: Run, where: dict[str, Any]) -> pl.DataFrame | None:
@@ -53,7 +60,7 @@ def _of_kernel(run: Run, where: dict[str, Any]) -> pl.DataFrame | None:
     if not name:
         return None
     ops = run.table("device_ops").filter(pl.col("name") == name)
-    return ops.select("start_ns", "end_ns")
+    return ops.select(_PLACE)
 
 
 def _of_rule(run: Run, finding: dict[str, Any]) -> pl.DataFrame | None:
@@ -66,28 +73,44 @@ def _of_rule(run: Run, finding: dict[str, Any]) -> pl.DataFrame | None:
         return None
     ops = run.table("device_ops")
     if family.name == "communication":
-        return ops.filter(is_communication(pl.col("name"))).select("start_ns", "end_ns")
+        return ops.filter(is_communication(pl.col("name"))).select(_PLACE)
     causes = registry.load("rules", name).RULE.causes
     if not causes:
         return None
     gaps = run.ask("idle_rules").filter(pl.col("rule").is_in(causes))
     copies = ops.filter(name_copy_cause().is_in(causes))
-    return pl.concat([frame.select("start_ns", "end_ns") for frame in (gaps, copies)])
+    return pl.concat([frame.select(_PLACE) for frame in (gaps, copies)])
 
 
-def pack_evidence(found: pl.DataFrame, span: tuple[int, int]) -> dict[str, Any]:
-    """What the page gets: the longest ranges in order of time, and a share per slice of the run."""
-    if found.is_empty():
-        return {"ranges": [], "spark": [], "count": 0}
-    origin, end = span
+def pack_places(
+    found: pl.DataFrame, span: tuple[int, int], most: int = MAX_PLACES
+) -> dict[str, Any]:
+    """Places in order of time as the page unpacks them, the longest `most` where there are more.
+
+    `count` is how many there are; `starts` are counted from the place before, the first from the
+    begin of the run; `ranks` is there only where the ranks are known and differ.
+    """
     longest = (
         found.with_columns(n=pl.col("end_ns") - pl.col("start_ns"))
         .sort("n", "start_ns", descending=[True, False])
-        .head(MAX_RANGES)
-        .sort("start_ns")
+        .head(most)
+        .sort("start_ns", "end_ns", maintain_order=True)
     )
-    ranges = longest.select(a=pl.col("start_ns") - origin, b=pl.col("end_ns") - origin).rows()
-    return {"ranges": ranges, "spark": _spark(found, origin, end), "count": found.height}
+    starts = longest.get_column("start_ns") - span[0]
+    packed = {
+        "count": found.height,
+        "starts": starts.diff().fill_null(starts[0] if starts.len() else 0).to_list(),
+        "lengths": longest.get_column("n").to_list(),
+    }
+    ranks = longest.get_column("rank")
+    if ranks.null_count() < ranks.len() and ranks.n_unique() > 1:
+        packed["ranks"] = ranks.to_list()
+    return packed
+
+
+def measure_spark(found: pl.DataFrame, span: tuple[int, int]) -> list[float]:
+    """The share of each slice of the run that a finding's places cover; empty without places."""
+    return [] if found.is_empty() else _spark(found, *span)
 
 
 def _spark(found: pl.DataFrame, origin: int, end: int) -> list[float]:

@@ -13,7 +13,7 @@ from sightline.errors import MissingDataError, RequestError
 from sightline.model.run import Run
 from sightline.report.html.declare import Block, View
 from sightline.report.html.page import SCHEMA, list_modules, load_template, set_title
-from sightline.report.html.panels._series import make_counter_blocks
+from sightline.report.html.panels._series import make_tracks
 from sightline.report.html.panels.timeline import make_marks
 from sightline.report.html.timeline.tracks import CLASSES
 from sightline.report.serve import answers
@@ -119,8 +119,8 @@ class Service:
         return {"name": panel.name, "title": panel.title, "blocks": blocks}
 
     def _counters(self) -> list[Block]:
-        few = self.run.rows("counters") <= MANY_COUNTERS
-        return make_counter_blocks(self.view) if few else []
+        rows = self.run.rows("counters") + self.run.rows("memory_events")
+        return make_tracks(self.view) if rows <= MANY_COUNTERS else []
 
     def _panel(self, query: Query) -> Answer:
         wanted = query.get("name", "")

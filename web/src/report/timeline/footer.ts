@@ -5,6 +5,7 @@ import type { TimelineBlock } from "../data";
 import { copyButton, h } from "../dom";
 import type { Breakdown } from "./breakdown";
 import type { Ev } from "./model";
+import type { Walk } from "./places";
 import type { Facts } from "./source";
 
 export interface Jumps {
@@ -82,6 +83,27 @@ export function rangeBreakdown(block: TimelineBlock, range: [number, number], fo
     h("div", { class: "names" }, names("On the devices", found?.deviceNames ?? []), names("On the host, callees included", found?.hostNames ?? [])));
 }
 
+/** What is walked through, and where in it one is: stands beside whatever is selected. */
+export function walkPanel(walk: Walk, place: number, go: (place: number) => void, close: () => void): HTMLElement {
+  const held = walk.from.length;
+  const length = walk.to[place]! - walk.from[place]!, rank = walk.ranks?.[place];
+  const where = [walk.label(place), amount("ns", length), `at ${moment(walk.from[place]!)}`, rank === undefined || rank === null ? "" : `rank ${rank}`];
+  const move = (text: string, title: string, to: number) => {
+    const element = button(text, title, () => go(to));
+    element.disabled = to < 0 || to >= held;
+    return element;
+  };
+  return h("section", { class: "walk", "aria-label": walk.title },
+    h("p", { class: "name" }, h("b", {}, walk.title)),
+    h("div", { class: "buttons" }, move("‹ previous", "P", place - 1),
+      h("span", { class: "at" }, `${count(place + 1)} of ${count(held)}`), move("next ›", "N", place + 1),
+      button("longest", "the longest of all", () => go(-1)), button("close", "Escape", close)),
+    h("p", {}, where.filter(Boolean).join(" · ")),
+    walk.count > held ? h("p", { class: "note" }, `The page holds the longest ${count(held)} of ${count(walk.count)}.`) : null,
+    h("p", {}, walk.summary),
+    walk.fix ? h("p", { class: "soft" }, `Fix: ${walk.fix}`) : null);
+}
+
 /** What can be done, while nothing is selected. */
 export function help(events: number): HTMLElement {
   const finger = h("span", { class: "by-finger" }, "Drag pans, two fingers zoom, a tap shows an event. ");
@@ -89,7 +111,7 @@ export function help(events: number): HTMLElement {
     `${count(events)} events. `, finger, h("span", { class: "by-key" }, h("kbd", {}, "W"), h("kbd", {}, "S"), " or wheel zoom, ",
     h("kbd", {}, "A"), h("kbd", {}, "D"), " or drag pan, wheel over the labels scrolls, ",
     h("kbd", {}, "Shift"), " drag or drag on the ruler selects a range, click shows an event, ",
-    h("kbd", {}, "N"), h("kbd", {}, "P"), " next and previous of its name, ", h("kbd", {}, "F"),
+    h("kbd", {}, "N"), h("kbd", {}, "P"), " next and previous of its name, or place of a finding, ", h("kbd", {}, "F"),
     " zooms to the selection, ", h("kbd", {}, "0"), " shows all, ", h("kbd", {}, "/"), " searches. "), "Events narrower than two pixels are drawn as one mark; the tip says how many.");
 }
 

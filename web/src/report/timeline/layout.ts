@@ -1,34 +1,41 @@
-// Which rows stand where: headings of ranks, streams, threads with their nested ops, counters.
+// Which rows stand where: what is pinned, headings of ranks, streams, threads with their nested ops,
+// memory and counters.
 
 import type { LinesBlock, TimelineBlock } from "../data";
 
+/** `key` is a track's place, or -1 - place of a counter. `lanes`: how many rows the track has in all. */
 export type Row =
   | { kind: "group"; y: number; h: number; group: string; open: boolean }
-  | { kind: "lane"; y: number; h: number; lane: number; first: boolean; track: number; hidden: number }
-  | { kind: "counter"; y: number; h: number; counter: LinesBlock };
+  | { kind: "lane"; y: number; h: number; key: number; lane: number; first: boolean; lanes: number }
+  | { kind: "counter"; y: number; h: number; key: number; counter: LinesBlock };
 
 const GROUP = 20, STREAM = 18, THREAD = 15, COUNTER = 42, GAP = 5;
+const PINNED = "Pinned";
 
 export class Layout {
   rows: Row[] = [];
   height = 0;
-  /** The rows of the first rank's devices stay in view while the threads below them scroll: so high
-   * they are, or 0 where that is too much of the view. */
+  /** What is pinned, or else the rows of the first rank's devices, stay in view while the others
+   * scroll: so high they are, or 0 where that is too much of the view. */
   pinned = 0;
-  private deviceRows = 0;
+  private staying = 0;
   /** Where each lane stands; -1 if it does not. */
   laneY: Float64Array;
-  private readonly lanes: { track: number; lane: number }[];
+  private readonly lanesOf = new Map<number, number[]>();
   readonly groups: string[];
   readonly closed = new Set<string>();
   /** Tracks of which only the outermost row is drawn. */
   readonly flat = new Set<number>();
+  readonly pins = new Set<number>();
 
   constructor(private readonly block: TimelineBlock) {
-    this.groups = [...new Set(block.tracks.map((t) => t.group))];
-    if (block.counters.length) this.groups.push("Counters");
-    this.lanes = block.lanes.track.map((track, i) => ({ track, lane: block.lanes.lane[i]! }));
-    this.laneY = new Float64Array(this.lanes.length);
+    this.groups = [...new Set([...block.tracks.map((t) => t.group), ...block.counters.map((c) => c.group ?? "Counters")])];
+    block.lanes.track.forEach((track, lane) => {
+      const lanes = this.lanesOf.get(track);
+      if (lanes) lanes.push(lane);
+      else this.lanesOf.set(track, [lane]);
+    });
+    this.laneY = new Float64Array(block.lanes.track.length);
     // With many ranks, the threads of the first are open, the others' in their outermost row.
     const ranks = [...new Set(block.tracks.map((t) => t.rank))];
     block.tracks.forEach((track, i) => {
@@ -37,43 +44,54 @@ export class Layout {
     this.build();
   }
 
+  /** The keys of a group's rows, in their order. */
+  keysOf(group: string): number[] {
+    const tracks = [...this.lanesOf.keys()].filter((track) => this.block.tracks[track]!.group === group);
+    return [...tracks, ...this.block.counters.flatMap((c, i) => ((c.group ?? "Counters") === group ? [-1 - i] : []))];
+  }
+
+  nameOf(key: number): string {
+    return key < 0 ? this.block.counters[-1 - key]!.title : this.block.tracks[key]!.label;
+  }
+
   build(): void {
     this.rows = [];
     this.laneY.fill(-1);
-    let y = 0, group = "";
-    const perTrack = new Map<number, number>();
-    for (const lane of this.lanes) perTrack.set(lane.track, (perTrack.get(lane.track) ?? 0) + 1);
-    this.lanes.forEach((lane, index) => {
-      const track = this.block.tracks[lane.track]!;
-      if (track.group !== group) {
-        group = track.group;
-        this.rows.push({ kind: "group", y, h: GROUP, group, open: !this.closed.has(group) });
-        y += GROUP;
-      }
-      if (this.closed.has(group)) return;
-      const flat = this.flat.has(lane.track);
-      const first = this.lanes[index - 1]?.track !== lane.track;
-      if (flat && !first) return;
-      if (first) y += GAP;
-      const h = track.kind === "thread" ? THREAD : STREAM;
-      const hidden = flat ? perTrack.get(lane.track)! - 1 : 0;
-      this.rows.push({ kind: "lane", y, h, lane: index, first, track: lane.track, hidden });
-      this.laneY[index] = y;
-      y += h;
-    });
-    const { counters } = this.block;
-    if (counters.length) {
-      const open = !this.closed.has("Counters");
-      this.rows.push({ kind: "group", y, h: GROUP, group: "Counters", open });
+    let y = 0;
+    const head = (group: string, open: boolean) => {
+      this.rows.push({ kind: "group", y, h: GROUP, group, open });
       y += GROUP;
-      for (const counter of open ? counters : []) {
-        this.rows.push({ kind: "counter", y, h: COUNTER, counter });
-        y += COUNTER + GAP;
-      }
+    };
+    if (this.pins.size) {
+      head(PINNED, true);
+      for (const key of this.pins) y = this.put(key, y);
+    }
+    this.staying = this.pins.size ? y : 0;
+    for (const group of this.groups) {
+      const keys = this.keysOf(group).filter((key) => !this.pins.has(key));
+      if (!this.staying && y && !this.ofDevice(group)) this.staying = y;
+      if (!keys.length) continue;
+      head(group, !this.closed.has(group));
+      if (!this.closed.has(group)) for (const key of keys) y = this.put(key, y);
     }
     this.height = y + 8;
-    const below = this.rows.find((row) => row.kind === "group" && !this.ofDevice(row.group));
-    this.deviceRows = below && this.rows[0] !== below ? below.y : 0;
+  }
+
+  /** Put a track's or a counter's rows at a height; the height after them. */
+  private put(key: number, top: number): number {
+    let y = top + GAP;
+    if (key < 0) {
+      this.rows.push({ kind: "counter", y, h: COUNTER, key, counter: this.block.counters[-1 - key]! });
+      return y + COUNTER;
+    }
+    const lanes = this.lanesOf.get(key)!;
+    const h = this.block.tracks[key]!.kind === "thread" ? THREAD : STREAM;
+    for (const lane of this.flat.has(key) ? lanes.slice(0, 1) : lanes) {
+      this.rows.push({ kind: "lane", y, h, key, lane, first: lane === lanes[0], lanes: lanes.length });
+      this.laneY[lane] = y;
+      y += h;
+    }
+    return y;
   }
 
   private ofDevice(group: string): boolean {
@@ -81,7 +99,7 @@ export class Layout {
   }
 
   /** Fit to a view of this height. */
-  fit(height: number): void { this.pinned = this.deviceRows < 0.4 * height ? this.deviceRows : 0; }
+  fit(height: number): void { this.pinned = this.staying < (this.pins.size ? 0.7 : 0.4) * height ? this.staying : 0; }
   /** Where a row's y is in a view that is scrolled, and back. */
   toView(y: number, scroll: number): number { return y < this.pinned ? y : y - scroll; }
   fromView(y: number, scroll: number): number { return y < this.pinned ? y : y + scroll; }
@@ -91,14 +109,37 @@ export class Layout {
     return y + row.h >= (row.y < this.pinned ? 0 : this.pinned) && y <= height;
   }
 
+  /** Close or open a group. What is pinned is let go. */
   toggle(group: string): void {
-    if (!this.closed.delete(group)) this.closed.add(group);
+    if (group === PINNED) this.pins.clear();
+    else if (!this.closed.delete(group)) this.closed.add(group);
+    this.build();
+  }
+
+  /** Close a track with several rows to its outermost one, or open it. */
+  fold(key: number): void {
+    if (!this.flat.delete(key)) this.flat.add(key);
+    this.build();
+  }
+
+  /** Close all threads, or open them. */
+  foldAll(closed: boolean): void {
+    this.block.tracks.forEach((track, key) => {
+      if (track.kind !== "thread") return;
+      if (closed) this.flat.add(key);
+      else this.flat.delete(key);
+    });
+    this.build();
+  }
+
+  pin(key: number): void {
+    if (!this.pins.delete(key)) this.pins.add(key);
     this.build();
   }
 
   /** Make a lane's row visible. */
   reveal(lane: number): void {
-    const track = this.lanes[lane]!.track;
+    const track = this.block.lanes.track[lane]!;
     this.closed.delete(this.block.tracks[track]!.group);
     this.flat.delete(track);
     this.build();

@@ -5,19 +5,23 @@ import type { Theme } from "./theme";
 export class Minimap {
   readonly canvas = document.createElement("canvas");
   private drawn: { canvas: HTMLCanvasElement; theme: Theme } | undefined;
+  /** Left of it stand the labels of the rows, so that a moment is at the same place as below. */
+  private gutter = 0;
   constructor(private readonly busy: ArrayLike<number>[], private readonly length: number, move: (middle: number) => void) {
     this.canvas.className = "minimap";
     this.canvas.setAttribute("aria-hidden", "true");
     const at = (event: PointerEvent) => {
       const box = this.canvas.getBoundingClientRect();
-      move(((event.clientX - box.left) / box.width) * this.length);
+      move(((event.clientX - box.left - this.gutter) / (box.width - this.gutter)) * this.length);
     };
     this.canvas.onpointerdown = (event) => { this.canvas.setPointerCapture(event.pointerId); at(event); };
     this.canvas.onpointermove = (event) => { if (event.buttons) at(event); };
   }
 
-  paint(t: Theme, from: number, to: number): void {
+  paint(t: Theme, from: number, to: number, gutter: number): void {
     const { canvas } = this;
+    if (gutter !== this.gutter) this.drawn = undefined;
+    this.gutter = gutter;
     const scale = devicePixelRatio || 1;
     const w = canvas.clientWidth, h = canvas.clientHeight;
     if (!w) return;
@@ -27,15 +31,16 @@ export class Minimap {
     c.setTransform(1, 0, 0, 1, 0, 0);
     c.drawImage(this.whole(t, w, h, scale), 0, 0);
     c.setTransform(scale, 0, 0, scale, 0, 0);
-    const a = (from / this.length) * w, b = (to / this.length) * w;
+    const wide = w - gutter;
+    const a = Math.max(gutter, gutter + (from / this.length) * wide), b = Math.min(w, gutter + (to / this.length) * wide);
     c.globalAlpha = 0.55;
     c.fillStyle = t.ground;
-    c.fillRect(0, 0, a, h);
+    c.fillRect(gutter, 0, a - gutter, h);
     c.fillRect(b, 0, w - b, h);
     c.globalAlpha = 1;
     c.strokeStyle = t.select;
     c.lineWidth = 1.5;
-    c.strokeRect(Math.max(0.75, a), 0.75, Math.max(3, Math.min(w, b) - Math.max(0, a) - 1.5), h - 1.5);
+    c.strokeRect(a + 0.75, 0.75, Math.max(3, b - a - 1.5), h - 1.5);
   }
 
   /** The strip without what moves: drawn once a size and theme, not 600 rectangles a frame. */
@@ -49,14 +54,18 @@ export class Minimap {
     c.setTransform(scale, 0, 0, scale, 0, 0);
     c.fillStyle = t.ground;
     c.fillRect(0, 0, w, h);
-    const slices = this.busy[0]?.length ?? 0;
+    c.font = "11px system-ui, sans-serif";
+    c.textBaseline = "middle";
+    c.fillStyle = t.soft;
+    c.fillText("whole run", 8, h / 2 + 1);
+    const slices = this.busy[0]?.length ?? 0, wide = w - this.gutter;
     for (let s = 0; s < slices; s++) {
       let y = h;
       this.busy.forEach((values, cls) => {
         const tall = Math.min(y, values[s]! * h);
         if (tall <= 0) return;
         c.fillStyle = t.fill[cls]!;
-        c.fillRect((s * w) / slices, y - tall, w / slices + 0.5, tall);
+        c.fillRect(this.gutter + (s * wide) / slices, y - tall, wide / slices + 0.5, tall);
         y -= tall;
       });
     }

@@ -1,9 +1,11 @@
 // One frame of the timeline on its canvas.
 
-import { amount } from "../../shared/format";
+import { amount, cell } from "../../shared/format";
 import type { LinesBlock } from "../data";
 import type { Layout, Row } from "./layout";
+import { fillOf, looksOf } from "./looks";
 import { COLUMN, type Ev, type Model } from "./model";
+import { type Walk, visiblePlaces } from "./places";
 import type { Theme } from "./theme";
 
 export const RULER = 24;
@@ -15,8 +17,12 @@ export interface Scene {
   width: number; height: number; gutter: number;
   selected: Ev | null; linked: Ev[]; hover: Ev | null;
   range: [number, number] | null;
+  /** What is walked through, and at which place; its events where it is the critical path. */
+  walk: Walk | null; place: number; path: Ev[] | null;
   evidence: [number, number][];
-  marks: { ranges: [number, number][] }[];
+  walks: Walk[];
+  /** The row whose label the pointer is over. */
+  label: Row | undefined;
   found: Uint8Array | null;
 }
 
@@ -46,20 +52,21 @@ export function paint(c: CanvasRenderingContext2D, model: Model, layout: Layout,
     const texts: { x: number; y: number; text: string }[] = [];
     for (const row of rows) {
       if (row.kind === "lane") lane(c, model, t, v, row, place(row), perPixel, x, texts, drawn);
-      else if (row.kind === "counter") counter(c, t, row.counter, place(row), row.h, x);
+      else if (row.kind === "counter") counter(c, t, v, row.counter, place(row), row.h, x);
     }
     c.font = "11px system-ui, sans-serif";
     c.fillStyle = t.ink;
     for (const { x: left, y, text } of texts) c.fillText(text, left, y);
     c.fillStyle = t.ground;
     c.fillRect(0, stays ? TOP : TOP + layout.pinned, v.gutter, stays ? layout.pinned : v.height - TOP);
-    for (const row of rows) label(c, model, t, v, row, place(row));
+    for (const row of rows) label(c, layout, t, v, row, place(row));
   });
   if (layout.pinned && v.scroll > 0) {
     c.fillStyle = t.soft;
     c.fillRect(0, TOP + layout.pinned - 1, v.width, 1);
   }
-  overlays(c, model, layout, t, v, x);
+  if (v.path && v.walk) criticalPath(c, model, layout, t, v, x);
+  overlays(c, model, layout, t, v, perPixel, x);
   c.restore();
   head(c, t, v, perPixel, x);
   return drawn;
@@ -88,6 +95,8 @@ function lane(
     c.globalAlpha = a;
   };
   const lane = model.lanes[row.lane]!;
+  const looks = looksOf(model.block.names);
+  const hue = (i: number) => t.fill[fillOf(looks, model.cls[i]!, model.name[i]!)] ?? t.fill[9]!;
   c.globalAlpha = 1;
   model.visit(lane, v.from, v.to, perPixel, (i) => {
     const merged = model.count !== undefined && model.count[i]! > 1;
@@ -97,7 +106,7 @@ function lane(
     const wide = Math.max(1, b - a);
     // Of a mark of several only the first name is known, so it is never dimmed.
     const dim = v.found && !v.found[model.name[i]!] && !merged;
-    look(v.found && v.found[model.name[i]!] ? t.found : t.fill[model.cls[i]!] ?? t.fill[9]!, dim ? 0.25 : 1);
+    look(v.found && v.found[model.name[i]!] ? t.found : hue(i), dim ? 0.25 : 1);
     flush();
     c.fillRect(a, y, wide > 3 ? wide - 0.7 : wide, height);
     if (wide > 34 && !dim) {
@@ -112,7 +121,7 @@ function lane(
     let hit = !v.found;
     for (let i = first; v.found && !hit && i < last && i < first + 400; i++) hit = v.found[model.name[i]!] === 1;
     const share = Math.min(1, model.time(first, last) / column);
-    look(v.found && hit ? t.found : t.fill[model.cls[first]!] ?? t.fill[9]!, hit ? 0.45 + 0.11 * Math.round(share * 5) : 0.2);
+    look(v.found && hit ? t.found : hue(first), hit ? 0.45 + 0.11 * Math.round(share * 5) : 0.2);
     if (left < 0 || a > right + 0.6) { flush(); left = a; }
     right = a + COLUMN;
   });
@@ -120,34 +129,47 @@ function lane(
   c.globalAlpha = 1;
 }
 
+/** Lines over time from 0, or the lowest value, to the highest, which stands at the left. */
 function counter(
-  c: CanvasRenderingContext2D, t: Theme, block: LinesBlock, y: number, h: number, x: (n: number) => number,
+  c: CanvasRenderingContext2D, t: Theme, v: Scene, block: LinesBlock, y: number, h: number, x: (n: number) => number,
 ): void {
-  const series = block.series[0]!;
   let high = -Infinity, low = 0;
-  for (const value of series.high) high = Math.max(high, value);
-  for (const value of series.low) low = Math.min(low, value);
+  for (const series of block.series) {
+    for (const value of series.high) high = Math.max(high, value);
+    for (const value of series.low) low = Math.min(low, value);
+  }
   const scale = (h - 6) / (high > low ? high - low : 1);
-  c.beginPath();
-  c.moveTo(x(series.t[0]!), y + h - 2);
-  series.t.forEach((moment, i) => {
-    c.lineTo(x(moment), y + h - 2 - (series.high[i]! - low) * scale);
-    const next = series.t[i + 1];
-    if (next !== undefined) c.lineTo(x(next), y + h - 2 - (series.high[i]! - low) * scale);
+  block.series.forEach((series, place) => {
+    c.beginPath();
+    c.moveTo(x(series.t[0]!), y + h - 2);
+    series.t.forEach((moment, i) => {
+      c.lineTo(x(moment), y + h - 2 - (series.high[i]! - low) * scale);
+      const next = series.t[i + 1];
+      if (next !== undefined) c.lineTo(x(next), y + h - 2 - (series.high[i]! - low) * scale);
+    });
+    c.lineTo(x(series.t[series.t.length - 1]!), y + h - 2);
+    c.globalAlpha = place ? 0.2 : 0.55;
+    c.fillStyle = t.fill[place % 3]!;
+    c.fill();
+    c.globalAlpha = 1;
+    c.strokeStyle = t.soft;
+    c.lineWidth = 0.7;
+    c.stroke();
   });
-  c.lineTo(x(series.t[series.t.length - 1]!), y + h - 2);
-  c.globalAlpha = 0.55;
-  c.fillStyle = t.fill[0]!;
-  c.fill();
-  c.globalAlpha = 1;
-  c.strokeStyle = t.soft;
-  c.lineWidth = 0.7;
-  c.stroke();
+  c.font = "10px system-ui, sans-serif";
+  c.fillStyle = t.soft;
+  c.fillText(cell(block.unit, high), v.gutter + 4, y + 7);
 }
 
-function label(c: CanvasRenderingContext2D, model: Model, t: Theme, v: Scene, row: Row, y: number): void {
+const PIN_ROOM = 40;
+
+/** Whether a press at x of a row's label is on its pin. */
+export function isOnPin(x: number, gutter: number): boolean { return x > gutter - PIN_ROOM && x < gutter; }
+
+function label(c: CanvasRenderingContext2D, layout: Layout, t: Theme, v: Scene, row: Row, y: number): void {
+  const own = v.label !== undefined && v.label.kind !== "group" && row.kind !== "group" && v.label.key === row.key;
   const fit = (text: string, size: number) => {
-    const room = Math.floor((v.gutter - 14) / size);
+    const room = Math.floor((v.gutter - 14 - (own ? PIN_ROOM - 8 : 0)) / size);
     return text.length <= room ? text : `${text.slice(0, Math.max(1, room - 1))}…`;
   };
   if (row.kind === "group") {
@@ -160,11 +182,15 @@ function label(c: CanvasRenderingContext2D, model: Model, t: Theme, v: Scene, ro
   }
   c.font = "11px system-ui, sans-serif";
   c.fillStyle = t.soft;
-  if (row.kind === "counter") c.fillText(fit(row.counter.title, 5.9), 10, y + row.h / 2);
-  else if (row.first) {
-    const more = row.hidden ? ` +${row.hidden} rows` : "";
-    c.fillText(fit(model.block.tracks[row.track]!.label + more, 5.9), 10, y + row.h / 2);
-  }
+  if (row.kind === "lane" && !row.first) return;
+  const pinned = layout.pins.has(row.key), flat = layout.flat.has(row.key);
+  const folds = row.kind === "lane" && row.lanes > 1;
+  const more = folds && flat ? ` +${row.lanes - 1} ${row.lanes === 2 ? "row" : "rows"}` : "";
+  const name = layout.nameOf(row.key) + more;
+  c.fillText(fit(folds ? `${flat ? "▸" : "▾"} ${name}` : name, 5.9), 10, y + row.h / 2);
+  if (!own && !pinned) return;
+  c.fillStyle = own ? t.select : t.soft;
+  c.fillText(pinned ? "unpin" : "pin", v.gutter - (pinned ? 36 : 24), y + row.h / 2);
 }
 
 /** A round step of time that leaves room for its label. */
@@ -186,19 +212,75 @@ function grid(c: CanvasRenderingContext2D, t: Theme, v: Scene, perPixel: number,
   for (const moment of ticks(v, perPixel)) c.fillRect(Math.round(x(moment)), TOP, 0.5, height);
 }
 
-function overlays(c: CanvasRenderingContext2D, model: Model, layout: Layout, t: Theme, v: Scene, x: (n: number) => number): void {
+/** The critical path over a veil: its events, and lines from each to the next. */
+function criticalPath(
+  c: CanvasRenderingContext2D, model: Model, layout: Layout, t: Theme, v: Scene, x: (n: number) => number,
+): void {
+  c.save();
+  c.beginPath();
+  c.rect(v.gutter, TOP, v.width - v.gutter, v.height - TOP);
+  c.clip();
+  c.globalAlpha = 0.6;
+  c.fillStyle = t.ground;
+  c.fillRect(v.gutter, TOP, v.width - v.gutter, v.height - TOP);
+  c.globalAlpha = 1;
+  const looks = looksOf(model.block.names);
+  const { from, to } = v.walk!;
+  const line = new Path2D();
+  let before: { x: number; y: number } | undefined;
+  v.path!.forEach((event, i) => {
+    const own = event.id < 0 ? -1 : layout.laneY[event.lane]!;
+    if (own < 0) { before = undefined; return; }
+    const seen = layout.seen({ y: own, h: 18 }, v.scroll, v.height - TOP);
+    const y = TOP + layout.toView(own, v.scroll);
+    const a = x(from[i]!), b = x(to[i]!);
+    const inView = to[i]! >= v.from && from[i]! <= v.to;
+    // A piece that leads to its event ends where that begins: only the line is drawn.
+    const leads = to[i]! <= event.start;
+    if (inView && seen && !leads) {
+      const h = model.block.tracks[model.lanes[event.lane]!.track]!.kind === "thread" ? 13 : 16;
+      c.fillStyle = t.fill[fillOf(looks, event.cls, event.name)]!;
+      c.fillRect(a, y, Math.max(1, b - a), h);
+      c.strokeStyle = t.accent;
+      c.lineWidth = 1;
+      if (b - a > 2) c.strokeRect(a + 0.5, y + 0.5, b - a - 1, h - 1);
+    }
+    const middle = y + 7;
+    if (inView && before && (b - before.x > 0.7 || Math.abs(before.y - middle) > 2)) {
+      line.moveTo(before.x, before.y);
+      line.lineTo(a, before.y);
+      line.lineTo(leads ? b : a, middle);
+    }
+    if (!before || b - before.x > 0.7 || !inView) before = { x: leads ? b : Math.max(a, b), y: middle };
+  });
+  c.strokeStyle = t.accent;
+  c.lineWidth = 1.2;
+  c.stroke(line);
+  c.restore();
+}
+
+function overlays(
+  c: CanvasRenderingContext2D, model: Model, layout: Layout, t: Theme, v: Scene, perPixel: number, x: (n: number) => number,
+): void {
   c.save();
   c.beginPath();
   c.rect(v.gutter, TOP, v.width - v.gutter, v.height - TOP);
   c.clip();
   c.fillStyle = t.accent;
-  for (const [a, b] of v.evidence) {
-    if (b < v.from || a > v.to) continue;
-    c.globalAlpha = 0.13;
-    c.fillRect(x(a), TOP, Math.max(1, x(b) - x(a)), v.height);
-    c.globalAlpha = 0.8;
-    c.fillRect(x(a), TOP, 1, v.height);
-    c.fillRect(x(b), TOP, 1, v.height);
+  const band = (a: number, b: number, rank: number | null, strong: boolean) => {
+    for (const [top, h] of rank === null ? [[TOP, v.height]] as const : bands(layout, model, v, rank)) {
+      c.globalAlpha = strong ? 0.16 : 0.09;
+      c.fillRect(x(a), top, Math.max(1, x(b) - x(a)), h);
+      if (!strong) continue;
+      c.globalAlpha = 0.8;
+      c.fillRect(x(a), top, 1, h);
+      c.fillRect(x(b), top, 1, h);
+    }
+  };
+  for (const [a, b] of v.evidence) if (b >= v.from && a <= v.to) band(a, b, null, true);
+  if (v.walk && v.place >= 0) {
+    if (!v.path) for (const range of visiblePlaces(v.walk, v.from, v.to, 2 * perPixel)) band(range.from, range.to, range.rank, false);
+    band(v.walk.from[v.place]!, v.walk.to[v.place]!, v.walk.ranks?.[v.place] ?? null, true);
   }
   c.globalAlpha = 1;
   if (v.range) {
@@ -227,6 +309,19 @@ function overlays(c: CanvasRenderingContext2D, model: Model, layout: Layout, t: 
     box(v.selected, t.ink, 2);
   }
   c.restore();
+}
+
+/** Where the rows of a rank are in view: top and height of each stretch of them. */
+function bands(layout: Layout, model: Model, v: Scene, rank: number): [number, number][] {
+  const found: [number, number][] = [];
+  for (const row of layout.rows) {
+    if (row.kind !== "lane" || model.block.tracks[row.key]!.rank !== rank) continue;
+    if (!layout.seen(row, v.scroll, v.height - TOP)) continue;
+    const y = TOP + layout.toView(row.y, v.scroll), last = found[found.length - 1];
+    if (last && y - last[0] - last[1] < 8) last[1] = y + row.h - last[0];
+    else found.push([y, row.h]);
+  }
+  return found;
 }
 
 /** From the launching call to what it launched. */
@@ -269,19 +364,16 @@ function head(c: CanvasRenderingContext2D, t: Theme, v: Scene, perPixel: number,
   }
   c.fillStyle = t.soft;
   c.fillText(v.gutter > 120 ? `${amount("ns", v.to - v.from)} shown` : amount("ns", v.to - v.from), 8, 11);
-  if (v.marks.length) c.fillText("findings", 8, RULER + 4);
-  v.marks.forEach((mark) => {
-    let last = -Infinity;
-    c.fillStyle = t.accent;
-    for (const [a, b] of mark.ranges) {
-      const left = Math.max(v.gutter, x(a)), right = Math.min(v.width, Math.max(x(b), x(a) + 3));
-      if (right <= v.gutter || left >= v.width || right - last < 1) continue;
-      c.globalAlpha = 0.75;
-      c.fillRect(left, RULER + 2, right - left, STRIP - 5);
-      last = right;
+  if (v.walks.length) c.fillText("findings", 8, RULER + 4);
+  c.fillStyle = t.accent;
+  c.globalAlpha = 0.75;
+  for (const walk of v.walks) {
+    for (const range of visiblePlaces(walk, v.from, v.to, 2 * perPixel)) {
+      const left = Math.max(v.gutter, x(range.from)), right = Math.min(v.width, Math.max(x(range.to), x(range.from) + 3));
+      if (right > left) c.fillRect(left, RULER + 2, right - left, STRIP - 5);
     }
-    c.globalAlpha = 1;
-  });
+  }
+  c.globalAlpha = 1;
 }
 
 /** A moment as short as the step between ticks allows. */

@@ -1,5 +1,7 @@
 // Colours of the canvas, from the page's style, so that both themes are in one place.
 
+import { MOST_FILES } from "./looks";
+
 export interface Theme {
   fill: string[];
   ink: string;
@@ -12,7 +14,9 @@ export interface Theme {
   found: string;
 }
 
-const KINDS = ["compute", "comm", "copy", "op", "annotation", "step", "api", "python", "device-range", "other"];
+// Classes of events, then what looks.ts adds to them.
+const KINDS = ["compute", "comm", "copy", "op", "annotation", "step", "api", "python", "device-range", "other",
+  "module", ...Array.from({ length: MOST_FILES + 1 }, (_, file) => `file-${file}`)];
 
 export function theme(): Theme {
   const style = getComputedStyle(document.documentElement);

@@ -1,26 +1,36 @@
-// Search, steps, findings and which rows are open: everything that the canvas offers, as controls.
+// Search, steps, findings, colours and which rows are open or pinned: everything that the canvas
+// offers, as controls.
 
 import { count } from "../../shared/format";
-import type { Mark } from "../data";
 import { h } from "../dom";
 import type { Layout } from "./layout";
+import { FILES, MODULE, MOST_FILES, type Looks } from "./looks";
+import type { Walk } from "./places";
 
 export interface Bar {
   element: HTMLElement; search: HTMLInputElement; found: HTMLOutputElement;
-  sync(): void; addMarks(): void; said(drawn: { single: number; several: number }): void;
-  problem(text: string): void;
+  sync(): void; setWalks(walks: Walk[]): void; said(drawn: { single: number; several: number }): void;
+  problem(text: string): void; setPath(on: boolean): void;
 }
 
 export interface Wishes {
   layout: Layout;
-  marks: Mark[];
+  looks: Looks;
+  /** Classes of the run's events, by number. */
+  classes: string[];
+  hasPath: boolean;
   search(text: string): void;
   step(direction: 1 | -1): void;
   fit(): void;
   zoom(factor: number): void;
   redraw(): void;
-  mark(place: number): void;
+  walk(walk: Walk): void;
+  path(): void;
+  picture(): HTMLElement;
 }
+
+// As theme.ts numbers them.
+const KINDS = ["compute", "comm", "copy", "op", "annotation", "step", "api", "python", "device-range", "other"];
 
 export function toolbar(w: Wishes): Bar {
   const search = h("input", { type: "search", placeholder: "Search names", "aria-label": "Search names in the timeline", id: "timeline-search" });
@@ -32,34 +42,23 @@ export function toolbar(w: Wishes): Bar {
     if (event.key === "Escape") { search.value = ""; w.search(""); search.blur(); }
     event.stopPropagation();
   };
-  const button = (text: string, label: string, act: () => void) => {
-    const element = h("button", { type: "button", "aria-label": label, title: label }, text);
-    element.onclick = act;
-    return element;
-  };
-  const boxes = new Map<string, HTMLInputElement>();
-  const rows = h("div");
-  for (const group of w.layout.groups) {
-    const box = h("input", { type: "checkbox" });
-    box.onchange = () => { w.layout.toggle(group); w.redraw(); };
-    boxes.set(group, box);
-    rows.append(h("label", {}, box, ` ${group}`));
-  }
-  const sync = () => boxes.forEach((box, group) => { box.checked = !w.layout.closed.has(group); });
-  sync();
+  const { element: rows, sync } = rowMenu(w);
   const list = h("div");
-  const marks = h("details", { class: "menu", hidden: true }, h("summary", {}, "Findings"), list);
-  const addMarks = () => {
-    marks.hidden = !w.marks.length;
-    list.replaceChildren(...w.marks.map((mark, place) => button(mark.title, `Show ${mark.title}`, () => w.mark(place))));
+  const findings = h("details", { class: "menu", hidden: true }, h("summary", {}, "Findings"), list);
+  const setWalks = (walks: Walk[]) => {
+    findings.hidden = !walks.length;
+    list.replaceChildren(...walks.map((walk) => button(walk.title, `Show ${walk.title}`, () => { findings.open = false; w.walk(walk); },
+      h("small", {}, ` ${count(walk.count)} ${walk.count === 1 ? "place" : "places"}`))));
   };
-  addMarks();
+  const path = button("Critical path", "Show what the run's length is made of", () => w.path());
+  const setPath = (on: boolean) => path.setAttribute("aria-pressed", String(on));
+  setPath(false);
   const drawn = h("span", { class: "drawn" });
   const element = h("div", { class: "controls" }, search, found,
     button("‹", "Previous match", () => w.step(-1)), button("›", "Next match", () => w.step(1)),
     button("−", "Zoom out", () => w.zoom(1.6)), button("+", "Zoom in", () => w.zoom(0.625)),
-    button("Whole run", "Show the whole run", () => w.fit()), marks,
-    h("details", { class: "menu" }, h("summary", {}, "Rows"), rows), drawn);
+    button("Whole run", "Show the whole run", () => w.fit()), findings,
+    w.hasPath ? path : null, rows, colours(w), w.picture(), drawn);
   let saying = 0;
   // What of the rows in view is drawn by itself, and what stands together: said when the view rests,
   // since a new text lays out the page, and nobody reads it while it changes.
@@ -71,5 +70,49 @@ export function toolbar(w: Wishes): Bar {
     }, 60);
   };
   const problem = (text: string) => { clearTimeout(saying); drawn.textContent = text; };
-  return { element, search, found, sync, addMarks, said, problem };
+  return { element, search, found, sync, setWalks, said, problem, setPath };
+}
+
+function button(text: string, label: string, act: () => void, more: Node | null = null): HTMLButtonElement {
+  const element = h("button", { type: "button", "aria-label": label, title: label }, text, more);
+  element.onclick = act;
+  return element;
+}
+
+/** Groups to open and close, each with its rows to pin; made when it is opened, for there may be many. */
+function rowMenu(w: Wishes): { element: HTMLElement; sync(): void } {
+  const { layout } = w;
+  const list = h("div");
+  const element = h("details", { class: "menu" }, h("summary", {}, "Rows"), list);
+  const change = (act: () => void) => () => { act(); sync(); w.redraw(); };
+  const sync = () => {
+    if (!element.open) return;
+    list.replaceChildren(
+      h("div", { class: "buttons" }, button("Close all threads", "Show only the outermost row of each thread", change(() => layout.foldAll(true))),
+        button("Open all threads", "Show all rows of each thread", change(() => layout.foldAll(false)))),
+      ...layout.groups.map((group) => {
+        const box = h("input", { type: "checkbox" });
+        box.checked = !layout.closed.has(group);
+        box.onchange = change(() => layout.toggle(group));
+        return h("div", {}, h("label", {}, box, ` ${group}`), ...layout.keysOf(group).map((key) => {
+          const pinned = layout.pins.has(key), name = layout.nameOf(key);
+          const pin = button(pinned ? "unpin" : "pin", `${pinned ? "Unpin" : "Pin"} ${group}, ${name}`, change(() => layout.pin(key)));
+          pin.className = "small";
+          pin.setAttribute("aria-pressed", String(pinned));
+          return h("div", { class: "row-of" }, h("span", {}, name), pin);
+        }));
+      }));
+  };
+  element.addEventListener("toggle", sync);
+  return { element, sync };
+}
+
+function colours(w: Wishes): HTMLElement {
+  const item = (kind: string, text: string) => h("span", { class: "key" }, h("i", { class: "swatch", style: `background: var(--t-${kind})` }), text);
+  const modules = w.looks.of.includes(MODULE), others = w.looks.of.includes(FILES + MOST_FILES);
+  return h("details", { class: "menu" }, h("summary", {}, "Colours"), h("div", { class: "colours" },
+    ...KINDS.map((kind, cls) => item(kind, kind === "python" ? "Python, built in" : w.classes[cls] ?? kind)),
+    modules ? item("module", "module") : null,
+    ...w.looks.files.map((file, place) => item(`file-${place}`, file.split("/").slice(-2).join("/"))),
+    others ? item(`file-${MOST_FILES}`, "other Python files") : null));
 }

@@ -3,13 +3,16 @@
 import { amount, count } from "../../shared/format";
 import type { Mark, TimelineBlock } from "../data";
 import { h, say } from "../dom";
+import { pictureButtons } from "../picture";
 import type { Breakdown } from "./breakdown";
-import { details, help, rangeBreakdown } from "./footer";
-import { type Hit, hitAt, tipText } from "./hit";
+import { details, help, rangeBreakdown, walkPanel } from "./footer";
+import { type Hit, counterText, hitAt, tipText } from "./hit";
 import { Layout, type Row } from "./layout";
+import { looksOf } from "./looks";
 import { Minimap } from "./minimap";
 import { type Ev, FULL_ZOOM, type Model } from "./model";
-import { RULER, TOP, paint } from "./paint";
+import { RULER, TOP, isOnPin, paint } from "./paint";
+import { type Walk, longestOf, placeAt, unpackMark, unpackPath } from "./places";
 import { type Surface, listen } from "./pointer";
 import type { Facts, Source, Wanted } from "./source";
 import { type Theme, theme } from "./theme";
@@ -37,6 +40,13 @@ export class Timeline implements Surface {
   private range: [number, number] | null = null;
   private sums: Breakdown | null = null;
   private evidence: [number, number][] = [];
+  private walks: Walk[] = [];
+  /** What is walked through, and the place in it. */
+  private walk: Walk | null = null;
+  private place = -1;
+  private readonly path: Walk | null;
+  private readonly pathEvents: Ev[] = [];
+  private pointed: Row | undefined;
   private found: { names: Uint8Array; text: string } | null = null;
   private asked = false;
   private readonly held = new Set<string>();
@@ -52,15 +62,20 @@ export class Timeline implements Surface {
       const half = (this.to - this.from) / 2;
       this.show(middle - half, middle + half);
     });
+    this.walks = this.block.marks.map(unpackMark);
+    const { path } = this.block;
+    this.path = path ? unpackPath(path) : null;
     this.bar = toolbar({
-      layout: this.layout, marks: this.block.marks,
+      layout: this.layout, looks: looksOf(this.block.names), classes: this.block.classes, hasPath: this.path !== null,
       search: (text) => this.search(text), step: (d) => void this.step(d),
       fit: () => this.show(0, this.length), redraw: () => this.ask(),
-      mark: (place) => this.showMark(this.block.marks[place]!),
+      walk: (walk) => this.walkThrough(walk), path: () => this.togglePath(),
+      picture: () => pictureButtons(() => this.canvas, () => `${document.title} timeline`, false),
       zoom: (factor) => this.zoom(factor, (this.gutter + this.canvas.clientWidth) / 2),
     });
     const holder = h("div", { class: "holder" }, this.canvas, this.tip);
     this.element = h("div", { class: "timeline" }, this.bar.element, this.map.canvas, holder, this.foot);
+    this.bar.setWalks(this.walks);
     listen(this);
     this.keys();
     new ResizeObserver(() => this.ask()).observe(this.canvas);
@@ -74,19 +89,22 @@ export class Timeline implements Surface {
   /** Findings that came after the page. */
   setMarks(marks: Mark[]): void {
     this.block.marks.push(...marks);
-    this.bar.addMarks();
+    this.walks = this.block.marks.map(unpackMark);
+    this.bar.setWalks(this.walks);
     this.ask();
   }
 
   // -- what is shown ------------------------------------------------------------------------------
 
-  get choice(): { t?: string; e?: string; sel?: string; q?: string } {
+  get choice(): { t?: string; e?: string; sel?: string; q?: string; f?: string; pin?: string } {
     const whole = this.from <= 0 && this.to >= this.length;
     return {
       ...(whole ? {} : { t: `${this.from.toFixed(2)}_${this.to.toFixed(2)}` }),
       ...(this.chosen ? { e: String(this.chosen.id) } : {}),
       ...(this.range ? { sel: this.range.join("_") } : {}),
       ...(this.found ? { q: this.found.text } : {}),
+      ...(this.walk ? { f: `${this.walk.finding}_${this.place}` } : {}),
+      ...(this.layout.pins.size ? { pin: [...this.layout.pins].join("_") } : {}),
     };
   }
 
@@ -95,10 +113,20 @@ export class Timeline implements Surface {
       const [a, b] = (parts.get(key) ?? "").split("_").map(Number);
       return a !== undefined && b !== undefined && b > a ? [a, b] : null;
     };
+    const known = this.block.tracks.length, counters = this.block.counters.length;
+    for (const key of (parts.get("pin") ?? "").split("_").filter(Boolean).map(Number)) {
+      if (Number.isInteger(key) && key < known && key >= -counters && !this.layout.pins.has(key)) this.layout.pin(key);
+    }
+    const [finding, place] = (parts.get("f") ?? "").split("_").map(Number);
+    const walk = finding === -1 ? this.path : this.walks.find((w) => w.finding === finding);
+    if (walk && place !== undefined && walk.from[place] !== undefined) this.walkThrough(walk, place);
     const q = parts.get("q");
     if (q) { this.bar.search.value = q; this.search(q); }
     const e = parts.has("e") ? Number(parts.get("e")) : -1;
-    if (Number.isInteger(e) && e >= 0) await this.select(e, false);
+    if (Number.isInteger(e) && e >= 0) {
+      await this.select(e, false);
+      if (this.chosen) this.scrollTo(this.chosen);
+    }
     const range = pair("sel");
     if (range) await this.selectRange(...range);
     const t = pair("t");
@@ -140,17 +168,65 @@ export class Timeline implements Surface {
     this.show(from - room, to + room);
   }
 
-  showMark(mark: Mark, one?: [number, number]): void {
-    this.evidence = mark.ranges;
-    const range = one ?? mark.ranges.reduce((a, b) => (b[1] - b[0] > a[1] - a[0] ? b : a));
-    const room = Math.max((range[1] - range[0]) * 0.8, 50);
-    this.show(range[0] - room, range[1] + room);
-    say(one ? mark.title : `${mark.title}: the longest of ${mark.ranges.length} is shown`);
+  /** Walk through the places of a finding, or of the critical path: from the longest, or one given. */
+  walkThrough(walk: Walk, place = -1): void {
+    this.walk = walk;
+    if (walk === this.path && !this.pathEvents.length) this.findPathEvents();
+    this.bar.setPath(walk === this.path);
+    this.goTo(place);
+  }
+
+  /** Show a place of what is walked through; -1 is the longest. */
+  goTo(place: number): void {
+    const { walk } = this;
+    if (!walk) return;
+    this.place = place < 0 ? longestOf(walk) : Math.min(place, walk.from.length - 1);
+    this.evidence = [];
+    this.chosen = this.facts = this.range = null;
+    const from = walk.from[this.place]!, to = walk.to[this.place]!;
+    const room = Math.max((to - from) * 0.8, 50);
+    const event = walk === this.path ? this.pathEvents[this.place] : undefined;
+    if (event && event.id >= 0) this.scrollTo(event);
+    else this.showRank(walk.ranks?.[this.place] ?? null);
+    this.show(from - room, to + room);
+    this.footer();
+    say(`${walk.title}: ${count(this.place + 1)} of ${count(walk.from.length)}, ${amount("ns", to - from)}`);
   }
 
   showFinding(place: number): void {
-    const mark = this.block.marks.find((m) => m.finding === place);
-    if (mark) this.showMark(mark);
+    const walk = this.walks.find((w) => w.finding === place);
+    if (walk) this.walkThrough(walk);
+  }
+
+  private leaveWalk(): void {
+    this.walk = null;
+    this.place = -1;
+    this.bar.setPath(false);
+    this.footer();
+    this.ask();
+    this.changed();
+  }
+
+  private togglePath(): void {
+    if (this.walk === this.path) { this.leaveWalk(); return; }
+    const [from, to] = this.shown;
+    this.walkThrough(this.path!);
+    this.show(from, to); // the whole of it first, as much as was shown
+  }
+
+  /** The event of each piece of the critical path, where the page holds it. */
+  private findPathEvents(): void {
+    const none: Ev = { id: -1, lane: 0, start: 0, end: 0, name: 0, cls: 0, count: 0, busy: 0 };
+    for (const at of this.block.path!.at) this.pathEvents.push(at > 0 && at <= this.model.size ? this.model.ev(at - 1) : none);
+  }
+
+  /** Scroll to a rank's rows if none of them is in view. */
+  private showRank(rank: number | null): void {
+    const rows = this.layout.rows.filter((row) => row.kind === "lane" && this.block.tracks[row.key]!.rank === rank);
+    const room = this.canvas.clientHeight - TOP;
+    if (rows.length && !rows.some((row) => this.layout.seen(row, this.scroll, room - row.h))) {
+      this.scroll = rows[0]!.y - this.layout.pinned - 20;
+    }
   }
 
   // -- what is selected ---------------------------------------------------------------------------
@@ -184,11 +260,19 @@ export class Timeline implements Surface {
     return this.facts ? (this.facts.call ? [this.facts.call] : this.facts.launched.slice(0, 50)) : [];
   }
 
-  private bringIntoView(event: Ev): void {
-    if (this.layout.laneY[event.lane]! < 0) this.layout.reveal(event.lane);
+  /** Scroll an event's row into view, and open its track if it is closed. */
+  private scrollTo(event: Ev): void {
+    if (this.layout.laneY[event.lane]! < 0) { this.layout.reveal(event.lane); this.bar.sync(); }
+    // Before the first frame nothing is fitted yet.
+    if (this.canvas.clientHeight) this.layout.fit(this.canvas.clientHeight - TOP);
     const y = this.layout.laneY[event.lane]!;
     const { pinned } = this.layout, room = this.canvas.clientHeight - TOP - 30;
     if (y >= pinned && (y - this.scroll < pinned || y > this.scroll + room)) this.scroll = y - (pinned + room) / 2;
+    this.ask();
+  }
+
+  private bringIntoView(event: Ev): void {
+    this.scrollTo(event);
     const [a, b] = [event.start, event.end];
     const span = this.to - this.from;
     const width = Math.max(1, this.canvas.clientWidth - this.gutter);
@@ -219,14 +303,22 @@ export class Timeline implements Surface {
   }
 
   clear(): void {
+    const selected = this.chosen ?? this.range;
     this.range = null;
     this.evidence = [];
-    void this.choose(null);
+    if (!selected && this.walk) this.leaveWalk();
+    else void this.choose(null);
   }
 
   async step(direction: 1 | -1): Promise<void> {
     let wanted: Wanted | null = this.found;
     const own = this.chosen?.name;
+    if (own === undefined && this.walk) {
+      const place = this.place + direction;
+      if (place >= 0 && place < this.walk.from.length) this.goTo(place);
+      else say(direction > 0 ? "no later one" : "no earlier one");
+      return;
+    }
     if (own !== undefined && !wanted?.names[own]) {
       const names = new Uint8Array(this.block.names.length);
       names[own] = 1;
@@ -253,15 +345,17 @@ export class Timeline implements Surface {
   }
 
   private footer(): void {
+    const { walk } = this;
+    const panel = walk ? [walkPanel(walk, this.place, (place) => this.goTo(place), () => this.leaveWalk())] : [];
     if (this.chosen) {
-      this.foot.replaceChildren(details(this.block, this.chosen, this.facts, {
+      this.foot.replaceChildren(...panel, details(this.block, this.chosen, this.facts, {
         select: (e) => void this.choose(e), step: (d) => void this.step(d), zoomTo: (a, b) => this.showRange(a, b),
       }));
     } else if (this.range) {
       const range = this.range;
-      this.foot.replaceChildren(rangeBreakdown(this.block, range, this.sums, () => this.show(...range), () => this.clear()));
+      this.foot.replaceChildren(...panel, rangeBreakdown(this.block, range, this.sums, () => this.show(...range), () => this.clear()));
     } else {
-      this.foot.replaceChildren(help(this.block.in_tables));
+      this.foot.replaceChildren(...panel, help(this.block.in_tables));
     }
   }
 
@@ -284,7 +378,15 @@ export class Timeline implements Surface {
     if (y > RULER && y < TOP) { this.clickMark(x); return; }
     const row = this.rowAt(y);
     if (row?.kind === "group") { this.layout.toggle(row.group); this.bar.sync(); this.ask(); return; }
-    if (row?.kind === "lane" && x < this.gutter && this.layout.flat.delete(row.track)) { this.layout.build(); this.ask(); return; }
+    if (row && x < this.gutter) {
+      const begins = row.kind === "counter" || row.first;
+      if (begins && (isOnPin(x, this.gutter) || row.kind === "counter")) this.layout.pin(row.key);
+      else if (row.kind === "lane" && row.lanes > 1) this.layout.fold(row.key);
+      this.bar.sync();
+      this.ask();
+      this.changed();
+      return;
+    }
     const hit = this.hit(x, y);
     if (hit && (hit.event < 0 || this.model.eventsOf(hit.event) > 1)) {
       // A mark of several: closer, until they part.
@@ -296,19 +398,22 @@ export class Timeline implements Surface {
 
   private clickMark(x: number): void {
     const at = this.moment(x), slack = (4 * (this.to - this.from)) / Math.max(1, this.canvas.clientWidth);
-    for (const mark of this.block.marks) {
-      const range = mark.ranges.find(([from, to]) => from - slack <= at && to + slack >= at);
-      if (range) { this.showMark(mark, range); return; }
+    for (const walk of this.walks) {
+      const place = placeAt(walk, at, slack);
+      if (place >= 0) { this.walkThrough(walk, place); return; }
     }
   }
 
   hover(x: number, y: number): void {
     const hit = this.hit(x, y);
-    const before = this.hovered?.id;
+    const row = y < TOP ? undefined : this.rowAt(y);
+    const before = this.hovered?.id, label = x < this.gutter ? row : undefined;
     this.hovered = hit && hit.event >= 0 ? this.model.ev(hit.event) : null;
-    if (this.hovered?.id !== before) this.ask();
-    if (!hit) { this.leave(); return; }
-    this.tip.textContent = tipText(this.model, hit);
+    if (this.hovered?.id !== before || label !== this.pointed) { this.pointed = label; this.ask(); }
+    this.canvas.style.cursor = label ? "pointer" : "";
+    const value = row?.kind === "counter" && x > this.gutter ? counterText(row.counter, this.moment(x)) : "";
+    if (!hit && !value) { this.leave(); this.pointed = label; return; }
+    this.tip.textContent = hit ? tipText(this.model, hit) : value;
     this.tip.style.display = "block";
     const right = x > this.canvas.clientWidth * 0.6;
     this.tip.style.left = right ? "" : `${x + 12}px`;
@@ -318,7 +423,7 @@ export class Timeline implements Surface {
 
   leave(): void {
     this.tip.style.display = "none";
-    if (this.hovered) { this.hovered = null; this.ask(); }
+    if (this.hovered || this.pointed) { this.hovered = null; this.pointed = undefined; this.ask(); }
   }
 
   /** Whether a key is for the timeline; does what it says. */
@@ -389,9 +494,10 @@ export class Timeline implements Surface {
     const drawn = paint(c, this.model, this.layout, this.colours, {
       from: this.from, to: this.to, scroll: this.scroll, width: w, height: hgt, gutter: this.gutter,
       selected: this.chosen, linked: this.linked, hover: this.hovered, range: this.range,
-      evidence: this.evidence, marks: this.block.marks, found: this.found?.names ?? null,
+      evidence: this.evidence, walks: this.walks, walk: this.walk, place: this.place, label: this.pointed,
+      path: this.walk && this.walk === this.path ? this.pathEvents : null, found: this.found?.names ?? null,
     });
-    this.map.paint(this.colours, this.from, this.to);
+    this.map.paint(this.colours, this.from, this.to, this.gutter);
     this.bar.said(drawn);
     this.frameTimes.push(performance.now() - begun);
     if (this.frameTimes.length > 2000) this.frameTimes.splice(0, 1000);

@@ -33,6 +33,12 @@ def make_counter_blocks(view: View) -> list[Block]:
     return found
 
 
+def make_tracks(view: View) -> list[Block]:
+    """The same lines as rows of the timeline: memory first, then counters, each in its group."""
+    memory = [{**block, "group": "Memory"} for block in make_memory_blocks(view)]
+    return memory + [{**block, "group": "Counters"} for block in make_counter_blocks(view)]
+
+
 def note_left_out(view: View) -> int:
     """How many series are more than the page shows."""
     by = ["metric", "unit", "rank", "device_id", "source"]

@@ -11,7 +11,7 @@ from sightline import registry
 from sightline.report.finding_text import share_of
 from sightline.report.html import blocks
 from sightline.report.html.declare import Block, Panel, View
-from sightline.report.html.evidence import find_evidence, pack_evidence
+from sightline.report.html.evidence import measure_spark
 from sightline.report.html.headline import label_device, write_headline
 from sightline.report.summary import TOP_KERNELS
 from sightline.text import make_printable
@@ -23,9 +23,8 @@ def data(view: View) -> list[Block]:
     """The headline, cards of findings, bars per device, limits."""
     report = view.summary
     found = [blocks.make_text(write_headline(report), "lead")]
-    judged = [f for f in report["findings"] if not f["abstained"]]
-    if judged or view.has_device or report["profiled_kernels"]:
-        found.append({"kind": "findings", "cards": [_card(view, f) for f in judged]})
+    if view.judged or view.has_device or report["profiled_kernels"]:
+        found.append({"kind": "findings", "cards": _cards(view)})
     if report["ops"]:
         found.append(_operators(view))
     if view.has_device:
@@ -72,7 +71,12 @@ def _limit(row: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def _card(view: View, finding: dict[str, Any]) -> dict[str, Any]:
+def _cards(view: View) -> list[dict[str, Any]]:
+    pairs = zip(view.judged, view.places, strict=True)
+    return [_card(view, finding, places) for finding, places in pairs]
+
+
+def _card(view: View, finding: dict[str, Any], places: pl.DataFrame) -> dict[str, Any]:
     def text(name: str) -> str:
         return make_printable(finding[name] or "")
 
@@ -99,5 +103,5 @@ def _card(view: View, finding: dict[str, Any]) -> dict[str, Any]:
         "command": f"sightline explain {finding['rule']}",
         "again": f"sightline report {where} --json",
         "kernel": make_printable(str(finding["where"].get("kernel") or "")),
-        "where": pack_evidence(find_evidence(view.run, finding), view.span),
+        "where": {"count": places.height, "spark": measure_spark(places, view.span)},
     }

@@ -6,13 +6,17 @@ from typing import Any
 
 import polars as pl
 
+from sightline.algebra.lookup import find_rows
 from sightline.errors import MissingDataError
 from sightline.report.html import blocks
 from sightline.report.html.declare import Block, Panel, View
-from sightline.report.html.evidence import find_evidence, pack_evidence
-from sightline.report.html.panels._series import make_counter_blocks
-from sightline.report.html.timeline.tracks import CLASSES
+from sightline.report.html.evidence import pack_places
+from sightline.report.html.panels._series import make_tracks
+from sightline.report.html.timeline.tracks import CLASSES, DEVICE_CLASS
 from sightline.text import make_printable
+
+# A piece takes 5 bytes of the page, packed: a longer path is for `sightline critical-path`.
+MAX_PIECES = 200_000
 
 PANEL = Panel("timeline", "Timeline", 10, needs_findings=True)
 
@@ -39,22 +43,63 @@ def data(view: View) -> list[Block]:
         "classes": list(CLASSES),
         "in_tables": line.in_tables,
         "merged": line.merged,
-        "counters": make_counter_blocks(view),
+        "counters": make_tracks(view),
         "marks": make_marks(view),
+        "path": _critical_path(view),
         "windows": _windows(view),
     }
     return [block, *(blocks.make_text(note) for note in line.notes)]
 
 
 def make_marks(view: View) -> list[dict[str, Any]]:
-    """Where each finding's evidence is: ranges to mark in the timeline."""
-    found = []
-    for number, finding in enumerate(f for f in view.summary["findings"] if not f["abstained"]):
-        ranges = pack_evidence(find_evidence(view.run, finding), view.span)["ranges"]
-        if ranges:
-            title = make_printable(finding["title"]).replace("-", " ")
-            found.append({"finding": number, "title": title, "ranges": ranges})
-    return found
+    """Where each finding happens, with what is said of it there: all places, in order of time."""
+    marks = []
+    for number, (finding, places) in enumerate(zip(view.judged, view.places, strict=True)):
+        if places.is_empty():
+            continue
+        mark = {"finding": number, "title": make_printable(finding["title"]).replace("-", " ")}
+        mark |= {name: make_printable(finding[name] or "") for name in ("summary", "fix")}
+        marks.append(mark | pack_places(places, view.span))
+    return marks
+
+
+def _critical_path(view: View) -> dict[str, Any] | None:
+    """Pieces of the critical path, each with the place of its event plus 1; 0 where it has none."""
+    if not view.has_device or view.timeline.merged:
+        return None
+    try:
+        pieces = view.run.ask("critical_path")
+    except MissingDataError:
+        return None
+    if pieces.is_empty() or pieces.height > MAX_PIECES:
+        return None
+    events = view.timeline.events
+    of_device = events.get_column("class") <= max(DEVICE_CLASS.values())
+    ids = events.get_column("id")
+    at = pl.Series([0] * pieces.height, dtype=pl.Int64)
+    for column, rows in (("device_op_id", of_device), ("host_op_id", ~of_device)):
+        rows = (rows & ids.is_not_null()).arg_true()
+        found = rows.cast(pl.Int64).gather(find_rows(ids.gather(rows), pieces.get_column(column)))
+        at = at + (found + 1).fill_null(0)
+    starts = pieces.get_column("start_ns") - view.span[0]
+    part, parts = _number_texts(pieces.get_column("part"))
+    name, names = _number_texts(pieces.get_column("name"))
+    return {
+        "starts": starts.diff().fill_null(starts[0]).to_list(),
+        "lengths": pieces.get_column("duration_ns").to_list(),
+        "part": part,
+        "parts": parts,
+        "name": name,
+        "names": names,
+        "at": at.to_list(),
+    }
+
+
+def _number_texts(texts: pl.Series) -> tuple[list[int], list[str]]:
+    """Each text's place among the different ones."""
+    places: dict[str, int] = {}
+    numbers = [places.setdefault(make_printable(text or ""), len(places)) for text in texts]
+    return numbers, list(places)
 
 
 def _windows(view: View) -> list[dict[str, Any]]:

@@ -25,11 +25,11 @@ CLASSES = (
     "compute",
     "communication",
     "copy",
-    "op",
+    "operator",
     "annotation",
     "step",
-    "api",
-    "python",
+    "API call",
+    "Python",
     "device range",
     "other",
 )
@@ -281,4 +281,4 @@ def _linked(events: pl.DataFrame) -> pl.DataFrame:
     calls = ((events.get_column("class") >= 3) & ids.is_not_null()).arg_true()
     found = find_rows(ids.gather(calls), events.get_column("link"))
     at = calls.cast(pl.Int64).gather(found) + 1
-    return events.with_columns(link=at.fill_null(0)).drop("id", "level")
+    return events.with_columns(link=at.fill_null(0)).drop("level")
