@@ -313,7 +313,7 @@ export class Timeline implements Surface {
   async step(direction: 1 | -1): Promise<void> {
     let wanted: Wanted | null = this.found;
     const own = this.chosen?.name;
-    if (own === undefined && this.walk) {
+    if (own === undefined && this.walk && !this.found) {
       const place = this.place + direction;
       if (place >= 0 && place < this.walk.from.length) this.goTo(place);
       else say(direction > 0 ? "no later one" : "no earlier one");
