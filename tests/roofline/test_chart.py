@@ -121,3 +121,10 @@ def test_a_png_is_one_where_the_package_is():
     data = png.draw_png(draw_svg(make_chart([row()], "GPU")))
     assert data.startswith(b"\x89PNG")
     assert int.from_bytes(data[16:20], "big") == 1920
+
+
+def test_on_dark_paper_nothing_is_as_on_white():
+    chart = make_chart([row()], "NVIDIA A10G")
+    hues = [set(re.findall(r"#[0-9a-f]{6}", draw_svg(chart, dark=on))) for on in (False, True)]
+    assert hues[0] & hues[1] <= {"#8795a3"}  # the grey of the L2 is seen on both
+    assert len(hues[0]) == len(hues[1])

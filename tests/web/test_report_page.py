@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -259,6 +260,34 @@ def test_a_table_sorts_filters_and_shows_instances(opened, loading):
     page.wait_for_selector(".instances figure")
     name = page.inner_text(".instances .name")
     assert page.inner_text(".instances h3") == f"{rows[name]['instances']:,} instances"
+
+
+def test_a_kernel_opens_beside_the_table(opened, loading):
+    page = shown(opened, loading, "#p=kernels", viewport={"width": 1280, "height": 800}).page
+    page.locator("#panel-kernels button.link").nth(1).click()
+    page.wait_for_selector(".instances figure svg")
+    table, beside = (page.locator(c).first.bounding_box() for c in (".split table", ".instances"))
+    assert beside["x"] > table["x"] + 400
+    assert abs(beside["y"] - page.locator(".split").bounding_box()["y"]) < 5
+    assert page.locator("tr.chosen").count() == 1
+    # As a drawing of its own: colours in it, nothing from outside.
+    with page.expect_download() as saved:
+        page.locator(".instances button", has_text="Save SVG").click()
+    text = Path(saved.value.path()).read_text()
+    assert text.startswith("<svg")
+    assert "var(" not in text
+    assert text.count("rgb(") > 5
+    page.get_by_role("button", name="Close").click()
+    assert page.locator("tr.chosen").count() == 0
+    assert page.inner_text(".instances") == ""
+
+
+def test_a_finding_says_cost_and_gain_in_the_same_units(opened, loading):
+    page = shown(opened, loading).page
+    figures = page.locator(".card .figures").first.inner_text()
+    number = r"[\d.]+ (?:s|ms|µs) \([\d.]+ %\)"
+    form = rf"costs {number} of the window fix gains up to {number} confidence (?:low|medium|high)"
+    assert re.fullmatch(form, " ".join(figures.split())), figures
 
 
 def test_numbers_read_as_the_terminal_writes_them(opened, loading):

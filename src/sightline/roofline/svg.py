@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from html import escape
 
 from sightline.roofline.chart import Chart, Point, Roof, format_tick, list_decades
@@ -30,8 +31,35 @@ _COLUMNS = (0, 26, 318, 404, 478, 588, 690, 818)
 _HEADS = ("", "kernel", "precision", "time", "rate", "intensity", "of lowest roof", "bound")
 
 
-def draw_svg(chart: Chart, top: int = 12) -> str:
-    """The whole picture as an SVG document."""
+# The same on dark paper: ink and paper change places, hues are lighter.
+_DARK = {
+    _INK: "#e6e9ec",
+    _MUTED: "#a2abb4",
+    _GRID: "#2a3036",
+    _PAPER: "#1b1f23",
+    "#3e4c59": "#c3ccd5",
+    "#8795a3": "#8795a3",
+    "#b1bcc7": "#5f6a75",
+    "#6b4c9a": "#a98ad8",
+    "#2f6f9f": "#6fb1e0",
+    "#3a8f85": "#62c4b8",
+    "#8a3f7c": "#d183c2",
+    "#a8792a": "#d9ab5c",
+    "#b5562b": "#ee8f63",
+    "#9c2f3f": "#e87487",
+    "#5f7f3a": "#a3c978",
+    "#7a1f4f": "#d9709f",
+}
+_COLOUR = re.compile(r'(?<= fill=")#[0-9a-f]{6}(?=")|(?<= stroke=")#[0-9a-f]{6}(?=")')
+
+
+def draw_svg(chart: Chart, top: int = 12, *, dark: bool = False) -> str:
+    """The whole picture as an SVG document, on white or on dark paper."""
+    drawn = _draw(chart, top)
+    return _COLOUR.sub(lambda hue: _DARK.get(hue[0], hue[0]), drawn) if dark else drawn
+
+
+def _draw(chart: Chart, top: int) -> str:
     listed = chart.points[:top]
     notes = [f"… and {chart.more} more"] * (chart.more > 0) + chart.left_out
     height = _TOP + _PLOT + 64 + _LINE * (len(listed) + len(notes) + 1) + 12

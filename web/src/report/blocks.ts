@@ -5,6 +5,7 @@ import type { Block } from "./data";
 import { h } from "./dom";
 import { type ShowFinding, cards } from "./findings";
 import { flame } from "./flamepanel";
+import { pictureButtons } from "./picture";
 import { type Actions, table } from "./table";
 
 export interface Tools extends Actions {
@@ -25,11 +26,20 @@ export function draw(block: Block, tools: Tools): HTMLElement {
     case "list": return h("section", {}, h("h3", {}, block.title),
       h("ul", {}, ...block.items.map((item) => h("li", {}, item))));
     case "limits": return limits(block.title, block.rows);
-    case "image": return h("div", { class: "scroll picture", tabindex: 0, role: "region", "aria-label": block.alt },
-      h("img", { src: `data:image/svg+xml;base64,${block.svg}`, alt: block.alt }));
+    case "image": return image(block);
     case "flame": return flame(block.page, () => tools.listens("flame"));
     case "timeline": return tools.timeline();
   }
+}
+
+/** A drawing in both themes; the page's style shows the one that fits. */
+function image(block: { svg: string; dark: string; alt: string }): HTMLElement {
+  const [light, dark] = [block.svg, block.dark].map((svg) => h("img", { src: `data:image/svg+xml;base64,${svg}`, alt: block.alt })) as [HTMLImageElement, HTMLImageElement];
+  light.className = "in-light";
+  dark.className = "in-dark";
+  const now = () => (dark.checkVisibility() ? dark : light);
+  return h("div", {}, h("div", { class: "caption" }, h("span"), pictureButtons(now, () => block.alt)),
+    h("div", { class: "scroll picture", tabindex: 0, role: "region", "aria-label": block.alt }, light, dark));
 }
 
 function limits(title: string, rows: { severity: string; text: string; remedy: string }[]): HTMLElement {

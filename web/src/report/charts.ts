@@ -3,6 +3,7 @@
 import { amount, cell, moment, percent } from "../shared/format";
 import type { LinesBlock, SharesBlock } from "./data";
 import { h, s, say } from "./dom";
+import { pictureButtons } from "./picture";
 
 /** One stacked bar a row: what each part is stands beside it in words as well. */
 export function shares(block: SharesBlock): HTMLElement {
@@ -93,7 +94,7 @@ export function lines(block: LinesBlock, length: number): HTMLElement {
   const legend = all.length > 1
     ? h("p", { class: "note" }, ...all.map((series, i) => h("span", { class: "key" }, h("i", { class: `swatch line-${i % 4}` }), series.label)))
     : null;
-  return h("section", { class: "lines" }, h("h3", {}, block.title), legend, svg,
+  return h("section", { class: "lines" }, h("div", { class: "caption" }, h("h3", {}, block.title), pictureButtons(() => svg, () => block.title)), legend, svg,
     h("p", { class: "note" }, block.note), read);
 }
 
@@ -109,9 +110,10 @@ export function sparkline(values: number[], label: string): SVGSVGElement {
 }
 
 /** How long the instances of one name took: equal steps of the logarithm. */
-export function histogram(found: { low: number; high: number; bins: number[] }, title: string): HTMLElement {
+/** `W` is the width in pixels that it is drawn for. */
+export function histogram(found: { low: number; high: number; bins: number[] }, title: string, W = 360): HTMLElement {
   const { low, high, bins: counts } = found;
-  const W = room(), bins = counts.length;
+  const bins = counts.length;
   const edge = (i: number) => low * (high / low) ** (i / bins);
   const most = Math.max(...counts);
   const width = (W - LEFT - 8) / bins;
@@ -124,8 +126,8 @@ export function histogram(found: { low: number; high: number; bins: number[] }, 
     "text-anchor": share === 1 ? "end" : share ? "middle" : "start",
   }, amount("ns", Math.round(edge(share * bins)))));
   say(title);
-  return h("figure", {}, s("svg", { viewBox: `0 0 ${W} ${H}`, class: "plot", role: "img", "aria-label": title },
+  const svg = s("svg", { viewBox: `0 0 ${W} ${H}`, class: "plot", role: "img", "aria-label": title },
     s("text", { x: LEFT - 6, y: 16, "text-anchor": "end" }, most.toLocaleString("en-US")),
-    s("text", { x: LEFT - 6, y: H - BOTTOM, "text-anchor": "end" }, "0"), ...bars, ...ticks),
-  h("figcaption", { class: "note" }, "Instances by duration, on a logarithmic axis."));
+    s("text", { x: LEFT - 6, y: H - BOTTOM, "text-anchor": "end" }, "0"), ...bars, ...ticks);
+  return h("figure", {}, svg, h("figcaption", { class: "note" }, "Instances by duration, on a logarithmic axis. ", pictureButtons(() => svg, () => title)));
 }

@@ -56,7 +56,7 @@ export interface LinesBlock {
 
 export interface Card {
   rule: string; title: string; severity: string; confidence: string; summary: string;
-  cost_ns: number | null; cost_pct: number | null; gain_ns: number | null; of: string;
+  cost_ns: number | null; cost_pct: number | null; gain_ns: number | null; gain_pct: number | null; of: string;
   evidence: string[]; cause: string; fix: string; verify: string; method: string;
   sources: string[]; limits: string[]; command: string; again: string; kernel: string;
   where: { spark: number[]; count: number };
@@ -109,7 +109,7 @@ export type Block =
   | { kind: "list"; title: string; items: string[] }
   | { kind: "findings"; cards: Card[] }
   | { kind: "limits"; title: string; rows: { severity: string; text: string; remedy: string }[] }
-  | { kind: "image"; svg: string; alt: string }
+  | { kind: "image"; svg: string; dark: string; alt: string }
   | { kind: "flame"; page: FlamePage };
 
 /** `blocks` is null where a server has them: they come when the panel is opened. */

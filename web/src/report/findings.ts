@@ -7,16 +7,21 @@ import { type Child, copyButton, h } from "./dom";
 
 export type ShowFinding = (place: number) => void;
 
+/** What gains something as numbered cards, the rest below them as remarks. */
 export function cards(list: Card[], show: ShowFinding): HTMLElement {
   if (!list.length) return h("p", { class: "note" }, "No rule found a problem.");
-  return h("ol", { class: "cards" }, ...list.map((card, place) => h("li", {}, one(card, place, show))));
+  const items = list.map((card, place) => ({ card, item: h("li", {}, one(card, place, show)) }));
+  const [gains, remarks] = [true, false].map((wanted) => items.filter(({ card }) => !!card.gain_ns === wanted).map(({ item }) => item));
+  return h("div", {}, gains!.length ? h("ol", { class: "cards" }, ...gains!) : null,
+    remarks!.length ? h("section", { class: "remarks" }, h("h3", {}, gains!.length ? "Remarks" : "Remarks: no change of these gains time"),
+      h("ul", { class: "cards" }, ...remarks!)) : null);
 }
 
 function one(card: Card, place: number, show: ShowFinding): HTMLElement {
   const figures: Child[] = [];
-  if (card.gain_ns !== null) figures.push(figure("gain, at most", amount("ns", card.gain_ns)));
-  if (card.cost_ns !== null) figures.push(figure("cost", amount("ns", card.cost_ns)));
-  if (card.cost_pct !== null) figures.push(figure(`of the ${card.of}`, share(card.cost_pct)));
+  if (card.cost_ns !== null) figures.push(figure("costs", timeAndShare(card.cost_ns, card.cost_pct), card.cost_pct === null ? "" : `of ${card.of}`));
+  if (card.gain_ns) figures.push(figure("fix gains up to", timeAndShare(card.gain_ns, card.gain_pct), ""));
+  figures.push(figure("confidence", card.confidence, ""));
   const where = card.where.count
     ? h("div", { class: "where" },
       sparkline(card.where.spark, "where in the run it happens, first event to last"),
@@ -32,7 +37,7 @@ function one(card: Card, place: number, show: ShowFinding): HTMLElement {
     card.cause ? h("p", { class: "soft" }, card.cause) : null,
     line("Fix", card.fix), line("Verify", card.verify, true),
     h("details", {},
-      h("summary", {}, `Evidence, confidence ${card.confidence}`),
+      h("summary", {}, "Evidence"),
       h("ul", {}, ...card.evidence.map((text) => h("li", {}, text))),
       card.method ? h("p", { class: "soft" }, `How the gain was found: ${card.method}.`) : null,
       ...card.limits.map((text) => h("p", { class: "soft" }, `Limit: ${text}`)),
@@ -48,8 +53,12 @@ function button(card: Card, place: number, show: ShowFinding): HTMLElement {
   return element;
 }
 
-function figure(label: string, value: string): HTMLElement {
-  return h("div", {}, h("dt", {}, label), h("dd", {}, value));
+function timeAndShare(ns: number, pct: number | null): string {
+  return pct === null ? amount("ns", ns) : `${amount("ns", ns)} (${share(pct)})`;
+}
+
+function figure(label: string, value: string, after: string): HTMLElement {
+  return h("div", {}, h("dt", {}, label), h("dd", {}, value), after ? h("dd", { class: "of" }, after) : null);
 }
 
 function line(label: string, text: string, copyable = false): HTMLElement | null {

@@ -6,7 +6,7 @@ import { type Tools, draw } from "./blocks";
 import { histogram } from "./charts";
 import { packedPart } from "./columns";
 import { type Block, type Mark, type PageData, type PanelData, type TimelineBlock, checked } from "./data";
-import { copy, h, say } from "./dom";
+import { copy, copyButton, h, say } from "./dom";
 import { watchMenus } from "./menus";
 import "./style.css";
 import { Model } from "./timeline/model";
@@ -94,8 +94,9 @@ class Report {
       }
       const show = h("button", { type: "button", class: "primary" }, "Show the longest in the timeline");
       show.onclick = () => this.withTimeline((shown) => { void shown.choose(found.longest); });
-      const title = `${count(found.count)} instances`;
-      holder.replaceChildren(h("h3", {}, title), h("p", { class: "name" }, name.length > 600 ? `${name.slice(0, 600)}…` : name),
+      const title = `${count(found.count)} ${found.count === 1 ? "instance" : "instances"}`;
+      holder.replaceChildren(h("h3", {}, title), h("p", { class: "name" }, name.length > 600 ? `${name.slice(0, 600)}…` : name), copyButton(() => name, "Copy name", "Name"),
+        found.count ? h("p", { class: "note" }, `${amount("ns", found.low)} to ${amount("ns", found.high)}`) : "",
         ...(found.count ? [histogram(found, `${title} by duration`)] : []),
         found.merged ? h("p", { class: "note" }, `${found.merged} marks of several short events are not in it.`) : "",
         found.longest ? show : "");

@@ -1,8 +1,9 @@
 // Pictures to take along: a chart as PNG (to the clipboard) or SVG (as a file), a canvas as PNG.
 
+import { bytesOf } from "../shared/pack";
 import { h, say } from "./dom";
 
-type Drawn = SVGSVGElement | HTMLCanvasElement | null;
+type Drawn = SVGSVGElement | HTMLCanvasElement | HTMLImageElement | null;
 
 /** Two small buttons for a drawing, one for a canvas, which has no SVG. */
 export function pictureButtons(drawn: () => Drawn, name: () => string, vector = true): HTMLElement {
@@ -16,10 +17,11 @@ export function pictureButtons(drawn: () => Drawn, name: () => string, vector = 
     vector ? button("Save SVG", "Save as a drawing", () => {
       const it = drawn();
       if (it instanceof SVGSVGElement) save(new Blob([standalone(it)], { type: "image/svg+xml" }), `${name()}.svg`);
+      if (it instanceof HTMLImageElement) save(new Blob([bytesOf(it.src.split(",")[1]!)], { type: "image/svg+xml" }), `${name()}.svg`);
     }) : null);
 }
 
-async function copyPng(drawn: SVGSVGElement | HTMLCanvasElement, name: string): Promise<void> {
+async function copyPng(drawn: Exclude<Drawn, null>, name: string): Promise<void> {
   const made = drawn instanceof HTMLCanvasElement ? toPng(drawn) : rendered(drawn).then(toPng);
   try {
     await navigator.clipboard.write([new ClipboardItem({ "image/png": made })]);
@@ -73,10 +75,10 @@ export function standalone(svg: SVGSVGElement): string {
   return new XMLSerializer().serializeToString(copy);
 }
 
-async function rendered(svg: SVGSVGElement): Promise<HTMLCanvasElement> {
-  const box = svg.getBoundingClientRect();
-  const image = new Image();
-  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(standalone(svg))}`;
+async function rendered(drawn: SVGSVGElement | HTMLImageElement): Promise<HTMLCanvasElement> {
+  const box = drawn.getBoundingClientRect();
+  const image = drawn instanceof HTMLImageElement ? drawn : new Image();
+  if (drawn !== image) image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(standalone(drawn as SVGSVGElement))}`;
   await image.decode();
   const canvas = h("canvas", { width: Math.round(2 * box.width), height: Math.round(2 * box.height) });
   const c = canvas.getContext("2d")!;

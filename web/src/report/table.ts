@@ -22,7 +22,9 @@ class Table {
   readonly element: HTMLElement;
   private readonly body = h("tbody");
   private readonly heads: HTMLElement[] = [];
-  private readonly below = h("div", { class: "instances" });
+  /** What a click on a row opens, beside the rows where there is room. */
+  private readonly beside = h("aside", { class: "instances", "aria-label": "Instances" });
+  private chosen = -1;
   private readonly foot = h("p", { class: "note" });
   private order: number[];
   private sorted: { column: number; down: boolean } | undefined;
@@ -50,7 +52,7 @@ class Table {
     const scroll = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `Table: ${block.title}` },
       h("table", {}, h("thead", {}, head), this.body));
     this.element = h("section", { class: "table" }, h("div", { class: "caption" }, caption, tools),
-      scroll, this.foot, this.below);
+      h("div", { class: "split" }, h("div", {}, scroll, this.foot), this.beside));
     this.marks();
     this.draw();
   }
@@ -127,7 +129,7 @@ class Table {
   }
 
   private row(row: number): HTMLElement {
-    const tr = h("tr");
+    const tr = h("tr", { class: row === this.chosen ? "chosen" : undefined });
     for (const column of this.block.columns) {
       const content = this.content(column, row);
       const long = column.text && (typeof content === "string" ? content : (content.textContent ?? "")).length > 28;
@@ -146,24 +148,32 @@ class Table {
     const value = column.values[row] ?? null;
     if (value === null) return "–";
     const full = text(column, value);
-    if (this.fullNames && column.labels) return this.named(column, value, full, full);
+    if (this.fullNames && column.labels) return this.named(column, row, value, full, full);
     const short = column.labels?.[row] ?? full;
     // Sentences are read to their end; names are known by both of theirs.
     const sentence = /^(text|remedy|row|doc)$/.test(column.name) && short.length < 1000;
     const cut = short.length > 90 && !sentence ? `${short.slice(0, 60)}…${short.slice(-28)}` : short;
-    return this.named(column, value, full, cut);
+    return this.named(column, row, value, full, cut);
   }
 
-  private named(column: TableColumn, value: unknown, full: string, cut: string): Node | string {
+  private named(column: TableColumn, row: number, value: unknown, full: string, cut: string): Node | string {
     if (this.block.action === "kernel" && column.name === "name") {
       const open = h("button", { type: "button", class: "link", title: full.slice(0, 2000) }, cut);
-      open.onclick = () => {
-        this.below.replaceChildren(this.actions.instances(String(value)));
-        this.below.scrollIntoView({ block: "nearest" });
-      };
+      open.onclick = () => this.choose(row, String(value));
       return open;
     }
     return cut === full ? full : h("span", { title: full.slice(0, 2000) }, cut);
+  }
+
+  /** Open a row's instances beside the rows; -1 closes them. */
+  private choose(row: number, name: string): void {
+    this.chosen = row;
+    this.draw();
+    if (row < 0) { this.beside.replaceChildren(); return; }
+    const close = h("button", { type: "button", class: "small close" }, "Close");
+    close.onclick = () => this.choose(-1, "");
+    this.beside.replaceChildren(close, this.actions.instances(name));
+    this.beside.scrollIntoView({ block: "nearest" });
   }
 
   /** Tab-separated, numbers as they are: what a spreadsheet takes. */

@@ -6,6 +6,7 @@ import polars as pl
 
 from sightline import registry
 from sightline.errors import MissingDataError
+from sightline.model.columns import duration
 from sightline.model.tables import load_table
 from sightline.report.html import blocks
 from sightline.report.html.declare import Block, Panel, View
@@ -51,11 +52,12 @@ def _collectives(view: View) -> Block:
         view.run.table("collectives")
         .select("device_op_id", *taken)
         .join(view.run.table("device_ops").select("device_op_id", *times), on="device_op_id")
-        .with_columns(_n=pl.col("end_ns") - pl.col("start_ns"))
-        .sort("_n", "device_op_id", descending=[True, False])
-        .drop("_n")
+        .with_columns(duration_ns=pl.col("end_ns") - pl.col("start_ns"))
+        .sort("duration_ns", "device_op_id", descending=[True, False])
     )
-    columns = [c for c in meant if c.name in taken] + [c for c in ops if c.name in times]
+    columns = [c for c in meant if c.name in taken]
+    columns.append(duration("duration_ns", "how long its kernel ran"))
+    columns += [c for c in ops if c.name in times]
     return blocks.make_table(
         "Collectives, the longest first",
         rows,

@@ -28,9 +28,17 @@ def data(view: View) -> list[Block]:
             "no roofline",
             why="no kernel has both counted arithmetic and traffic of device memory",
         )
-    picture = base64.b64encode(draw_svg(chart, 12).encode()).decode("ascii")
+    light, dark = (
+        base64.b64encode(draw_svg(chart, 12, dark=on).encode()).decode("ascii")
+        for on in (False, True)
+    )
     analysis = registry.load("analyses", "roofline").ANALYSIS
     return [
-        {"kind": "image", "svg": picture, "alt": f"{chart.title}; the table below has its numbers"},
+        {
+            "kind": "image",
+            "svg": light,
+            "dark": dark,
+            "alt": f"{chart.title}; the table below has its numbers",
+        },
         blocks.make_table("Kernels", rows, analysis.columns, more="sightline stats roofline"),
     ]
