@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from sightline.report.finding_text import write_price
 from sightline.report.markdown import write_markdown
 from sightline.report.marks_text import print_marks
 from sightline.report.summary import summarize_run
@@ -25,6 +26,9 @@ def finding(**changes: Any) -> dict[str, Any]:
         "cost_ns": 5_000,
         "cost_pct": 20.0,
         "gain_ns": 4_000,
+        "gain_pct": 16.0,
+        "confidence": "medium",
+        "states_limit": False,
         "evidence": (),
         "fix": None,
         "verify": None,
@@ -45,10 +49,10 @@ def screen(tmp_path):
 
 
 def test_a_sentence_of_evidence_is_broken_not_cut(screen):
-    said = "gone alone it gains only 128.0 µs of 2.397 ms: the next limit (sightline critical-path)"
-    lines = screen(finding(evidence=(f"{said} is close behind",)))
+    said = "removing it alone gains 128.0 µs of 2.397 ms: the next limit is the host, then"
+    lines = screen(finding(evidence=(f"{said} 98.0 % of the path",)))
     start = next(i for i, line in enumerate(lines) if line.startswith("   · "))
-    assert " ".join(" ".join(lines[start : start + 2]).split()) == f"· {said} is close behind"
+    assert " ".join(" ".join(lines[start : start + 2]).split()) == f"· {said} 98.0 % of the path"
     assert lines[start + 1].startswith("     ")
     assert max(map(len, lines)) <= 80
 
@@ -68,16 +72,48 @@ def test_evidence_of_any_length_leaves_room_for_the_rest(screen):
     assert [line for line in lines if "word" in line][-1].endswith("…")
 
 
-def test_what_gains_nothing_and_costs_nothing_is_called_a_remark(screen):
-    text = "\n".join(screen(finding(gain_ns=0, cost_pct=0.0)))
-    assert "gain up to 0 ns" not in text
-    assert "a remark: no gain is computed" in text
+def test_cost_gain_and_confidence_stand_on_one_line_in_one_pair_of_units(screen):
+    widest = {"cost_ns": 999_900_000, "cost_pct": 100.0, "gain_ns": 999_900_000, "gain_pct": 100.0}
+    lines = screen(finding(title="The host launches late"), finding(**widest))
+    head = next(i for i, line in enumerate(lines) if line.startswith("1  The host launches late"))
+    assert lines[head].endswith("  host-late")
+    price = "costs 5.000 µs (20.0 %)  fix gains up to 4.000 µs (16.0 %)  medium confidence"
+    assert lines[head + 1] == f"   {price}"
+    # The columns stay where they are, and the widest figures fit.
+    second = lines[lines.index(next(line for line in lines if line.startswith("2  "))) + 1]
+    assert second.index("fix gains") == lines[head + 1].index("fix gains")
+    assert len(second) <= 80
+
+
+def test_what_gains_nothing_is_a_remark_below_the_findings(screen):
+    lines = screen(
+        finding(gain_ns=0, gain_pct=0.0, summary="Nothing to win."), finding(summary="It is late.")
+    )
+    remarks = lines.index("Remarks, without a gain of their own")
+    assert any(line.startswith("1  ") for line in lines[:remarks])
+    assert lines[remarks + 2] == "   Costs 5.000 µs (20.0 %). Nothing to win."
+    assert not any(line.startswith("2  ") for line in lines)
+
+
+def test_what_the_run_is_bound_by_leads_without_a_number(screen):
+    limit = {"gain_ns": None, "cost_ns": None, "cost_pct": None, "states_limit": True}
+    lines = screen(finding(title="The GPU is busy", **limit), finding(title="Late"))
+    order = [line[:10].rstrip() for line in lines if line.endswith("host-late")]
+    assert order == ["   The GPU", "1  Late"]
+    assert not any(line.startswith("Remarks") for line in lines)
+
+
+def test_the_cost_over_several_gpus_says_so(tmp_path):
+    events = [traces.kernel("k", 0, 5), traces.kernel("k", 0, 5, device=1)]
+    data = summarize_run(opened(tmp_path, events))
+    price = write_price(finding(), data["breakdown"])
+    assert price[0] == "costs 5.000 µs over 2 GPUs (20.0 %)"
 
 
 def test_a_profiled_kernels_share_is_not_one_of_the_programs_window(screen, tmp_path):
     lines = screen(finding(rule="ncu-stall", cost_pct=70.9), finding(cost_pct=20.0))
-    assert any(line.endswith("70.9 % of profiled kernel time") for line in lines)
-    assert any(line.endswith("20.0 % of the window") for line in lines)
+    assert any("(70.9 % of profiled kernel time)" in line for line in lines)
+    assert any("(20.0 %)" in line for line in lines)
     data = summarize_run(opened(tmp_path, [traces.kernel("k", 0, 5)]))
     text = write_markdown({**data, "findings": [finding(rule="ncu-stall", cost_pct=70.9)]})
     assert "70.9 % of profiled kernel time" in text

@@ -136,7 +136,9 @@ class Finding:
     `cost_ns` is what all devices of `where` lose to it with everything that follows from it;
     `gain_ns` is the most that the window of the slowest device can shrink if the problem is gone:
     the run replayed without it where `method` says so. It is never more than the cost. Gains of
-    several findings overlap and must not be added. What `states_limit` is no problem but what the
+    several findings overlap and must not be added. `cost_pct` is a share of all devices' windows,
+    `gain_pct` of the longest one; both are shares of the profiled time where a rule judges profiled
+    kernels. A finding without a gain is a remark. What `states_limit` is no problem but what the
     run as a whole is bound by: it comes first, unless something gains much.
     `where` may hold ranks, device_id, stream_id, op, kernel, source, time_ranges ([start, end] in
     ns); `rows` are evidence by id.
@@ -163,3 +165,9 @@ class Finding:
     states_limit: bool = False
     direct_ns: int | None = None  # what is lost in the places where it is seen
     limits: tuple[str, ...] = ()  # what lowered the confidence, from the data-quality gate
+    gain_pct: float | None = None  # set when findings are ranked
+
+    @property
+    def is_remark(self) -> bool:
+        """Whether nothing is gained by fixing it alone."""
+        return not self.gain_ns

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from sightline.model.declare import Finding
 from sightline.model.run import Run
-from sightline.registry import OF_KERNELS
+from sightline.registry import OF_KERNELS, OF_WINDOW
 from sightline.rules.finding import NOTABLE_PCT
 from sightline.rules.ranking import share_of as share_of_rule
 from sightline.text import make_printable
@@ -55,16 +56,40 @@ def share_of(rule: str, has_timeline: bool) -> str:
     return share_of_rule(rule) if has_timeline else OF_KERNELS
 
 
+def write_price(found: Mapping[str, Any], breakdown: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What a finding costs, what fixing it gains, how sure that is: each with time and share.
+
+    `found` is a finding as plain data, `breakdown` the devices' rows; shares are of the window
+    where nothing else is said.
+    """
+    whole = share_of(found["rule"], bool(breakdown))
+    of = "" if whole == OF_WINDOW else f" of {whole}"
+    cost, cost_pct = found["cost_ns"], found["cost_pct"]
+    gain, gain_pct = found["gain_ns"], found["gain_pct"]
+    parts = []
+    if cost:
+        over = f" over {len(breakdown)} GPUs" if len(breakdown) > 1 and not of else ""
+        share = "" if cost_pct is None else f" ({format_pct(cost_pct)}{of})"
+        parts.append(f"costs {format_ns(cost)}{over}{share}")
+    if gain:
+        share = "" if gain_pct is None else f" ({format_pct(gain_pct)})"
+        parts.append(f"fix gains up to {format_ns(gain)}{share}")
+    elif gain is not None and cost:
+        parts.append("fixing it alone gains nothing")
+    return [*parts, f"{found['confidence']} confidence"]
+
+
 def write_text(found: Sequence[Finding], run: Run, width: int | None = None) -> str:
     """For a terminal: the verdict, then each finding in full; broken at `width` columns if given.
 
     Without a width every fact is one line, for programs that read lines.
     """
     lines = [write_verdict(found, run)]
-    timed = bool(run.rows("device_ops"))
-    judged = [f for f in found if not f.abstained]
-    for number, item in enumerate(judged, 1):
-        lines += ["", f"{number}  {item.title}  [{item.severity}]  {_price(item, timed)}"]
+    rows = _list_devices(run)
+    for number, item in number_findings(found):
+        head = f"{number:<3}" if number else "Remark: "
+        lines += ["", f"{head}{item.title}  [{item.severity}, {item.rule}]"]
+        lines += [f"   {' · '.join(write_price(asdict(item), rows))}"]
         lines += [f"   {label:<11}{value}" for label, value in _parts(item)]
     silent = [f for f in found if f.abstained]
     if silent:
@@ -92,9 +117,11 @@ def _break_lines(line: str, width: int) -> list[str]:
 def write_markdown(found: Sequence[Finding], run: Run) -> str:
     """For an issue or a merge request."""
     lines = [f"**{write_verdict(found, run)}**", ""]
-    timed = bool(run.rows("device_ops"))
-    for number, item in enumerate((f for f in found if not f.abstained), 1):
-        lines += [f"### {number}. {item.title} ({item.severity})", "", _price(item, timed), ""]
+    rows = _list_devices(run)
+    for number, item in number_findings(found):
+        head = f"{number}. " if number else "Remark: "
+        price = " · ".join(write_price(asdict(item), rows))
+        lines += [f"### {head}{item.title} ({item.severity}, {item.rule})", "", price, ""]
         lines += [f"- **{label}** {_escape(value)}" for label, value in _parts(item)]
         lines.append("")
     silent = [f for f in found if f.abstained]
@@ -106,14 +133,16 @@ def _escape(text: str) -> str:
     return text.replace("<", "&lt;").replace("|", "\\|").replace("*", "\\*").replace("_", "\\_")
 
 
-def _price(item: Finding, has_timeline: bool) -> str:
-    words = []
-    if item.gain_ns is not None:
-        words.append(f"gain up to {format_ns(item.gain_ns)}")
-    if item.cost_ns is not None and item.cost_pct is not None:
-        share = f"{format_pct(item.cost_pct)} of {share_of(item.rule, has_timeline)}"
-        words.append(f"costs {format_ns(item.cost_ns)}, {share}")
-    return "; ".join([*words, f"confidence {item.confidence}"])
+def number_findings(found: Iterable[Finding]) -> Iterator[tuple[int | None, Finding]]:
+    """What was judged, in its order, with a number for each but the remarks."""
+    numbers = itertools.count(1)
+    for item in found:
+        if not item.abstained:
+            yield None if item.is_remark else next(numbers), item
+
+
+def _list_devices(run: Run) -> list[dict[str, Any]]:
+    return run.ask("breakdown").to_dicts() if run.rows("device_ops") else []
 
 
 def _parts(item: Finding) -> Iterator[tuple[str, str]]:
@@ -161,6 +190,7 @@ def _result(item: Finding, rules: list[str], recordings: Sequence[str]) -> dict[
             "cost_ns": item.cost_ns,
             "cost_pct": item.cost_pct,
             "gain_ns": item.gain_ns,
+            "gain_pct": item.gain_pct,
             "confidence": item.confidence,
         },
     }

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from sightline.report.finding_text import share_of
+from sightline.report.finding_text import write_price
 from sightline.report.html.headline import describe_run, label_device, write_headline
 from sightline.report.terminal import MAX_RANKS, PARTS, format_amount, is_measured
 from sightline.text import fit_text, make_printable
@@ -73,17 +73,15 @@ def _findings(data: dict[str, Any]) -> Iterator[str]:
     if not judged:
         yield ""
         yield "No rule found a problem."
-    for number, finding in enumerate(judged[:TOP_FINDINGS], 1):
-        figures = [finding["severity"]]
-        if finding["gain_ns"] is not None:
-            figures.append(f"gain at most {format_ns(finding['gain_ns'])}")
-        if finding["cost_ns"] is not None:
-            figures.append(f"cost {format_ns(finding['cost_ns'])}")
-        if finding["cost_pct"] is not None:
-            whole = share_of(finding["rule"], bool(data["breakdown"]))
-            figures.append(f"{format_pct(finding['cost_pct'])} of {whole}")
+    gains = [f for f in judged if f["gain_ns"]]
+    remarks = [f for f in judged if not f["gain_ns"]]
+    for place, finding in enumerate([*gains, *remarks][:TOP_FINDINGS], 1):
+        head = f"{place}. " if finding["gain_ns"] else "Remark: "
+        price = [finding["severity"], *write_price(finding, data["breakdown"])]
         yield ""
-        yield f"### {number}. {escape_text(finding['title'])} ({', '.join(figures)})"
+        yield f"### {head}{escape_text(finding['title'])}"
+        yield ""
+        yield escape_text(" · ".join(price))
         yield ""
         yield escape_text(finding["summary"])
         yield ""

@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.text import Text
 
-from sightline.report.finding_text import share_of
+from sightline.report.finding_text import write_price
 from sightline.report.kernels_text import print_kernels
 from sightline.report.marks_text import print_marks, print_memory
 from sightline.text import fit_text, make_printable
@@ -23,6 +23,7 @@ MOST = 200
 BAR = 41
 MAX_RANKS = 16
 MAX_FINDINGS = 4
+MAX_REMARKS = 3
 MAX_KERNELS = 5
 EVIDENCE_LINES = 4  # of one fact: a sentence is printed whole, a call stack is not
 
@@ -102,14 +103,14 @@ def _several(count: int, noun: str) -> str:
     return f"{format_count(count)} {noun}{'s' * (count != 1)}"
 
 
-def _joined(parts: list[str], width: int, style: str = "") -> Iterator[Text]:
+def _joined(parts: list[str], width: int, style: str = "", indent: str = "") -> Iterator[Text]:
     """Parts with ' · ' between them, broken over lines between parts only."""
     line = ""
     for part in parts:
         part = make_printable(part)
         if line and len(line) + 3 + len(part) > width:
             yield Text(line, style=style)
-            line = part
+            line = indent + part
         else:
             line = f"{line} · {part}" if line else part
     yield Text(fit_text(line, width), style=style)
@@ -185,26 +186,63 @@ def _findings(data: dict[str, Any], width: int) -> Iterator[Text]:
         busy = min(r["compute_pct"] for r in data["breakdown"])
         more = " or more" if len(data["breakdown"]) > 1 else ""
         yield Text(f"No finding: the GPU computes for {format_pct(busy)} of the window{more}.")
-    for number, finding in enumerate(judged[:MAX_FINDINGS], 1):
-        if number > 1:
+    gains = [f for f in judged if f["gain_ns"]]
+    remarks = [f for f in judged if not f["gain_ns"]]
+    # What the run as a whole is bound by leads where the ranking puts it first.
+    leads = [f for f in judged[:1] if f["states_limit"] and not f["gain_ns"]]
+    shown = [*((None, f) for f in leads), *enumerate(gains[:MAX_FINDINGS], 1)]
+    for place, (number, finding) in enumerate(shown):
+        if place:
             yield Text()
-        yield from _finding(number, finding, bool(data["breakdown"]), width)
-    if len(judged) > MAX_FINDINGS:
+        yield from _finding(number, finding, data["breakdown"], width)
+    remarks = remarks[len(leads) :]
+    if remarks:
+        if shown:
+            yield Text()
+        yield Text("Remarks, without a gain of their own", style="bold")
+    for finding in remarks[:MAX_REMARKS]:
+        cost = _cost(finding, data["breakdown"])
+        yield from _title(f"·  {finding['title']}", finding["rule"], "", width)
+        yield from _wrapped(f"{cost}{finding['summary']}", "   ", "   ", width)
+    left_out = len(gains[MAX_FINDINGS:]) + len(remarks[MAX_REMARKS:])
+    if left_out:
         yield Text()
-        yield Text(f"   {len(judged) - MAX_FINDINGS} more: sightline findings", style="dim")
+        yield Text(f"   {left_out} more: sightline findings", style="dim")
+
+
+def _cost(finding: dict[str, Any], breakdown: list[dict[str, Any]]) -> str:
+    """What a remark costs, as the beginning of its text."""
+    first = write_price(finding, breakdown)[0]
+    return f"{first}. ".capitalize() if first.startswith("costs") else ""
+
+
+def _title(title: str, rule: str, style: str, width: int) -> Iterator[Text]:
+    """The title, and at the right end the rule's name, which `sightline explain` takes."""
+    title = make_printable(title)
+    right = rule if rule not in title else ""
+    if len(title) + len(right) + 2 > width:
+        yield from (Text(line.plain, style=style) for line in _wrapped(title, "", "   ", width))
+        title = ""
+    if title or right:
+        yield Text(title, style=style) + Text(right.rjust(width - len(title)), style="dim")
+
+
+# The widest figures: 'costs 999.9 ms (100.0 %)', 'fix gains up to 999.9 ms (100.0 %)'.
+_COST, _GAIN = 24, 34
 
 
 def _finding(
-    number: int, finding: dict[str, Any], has_timeline: bool, width: int
+    number: int | None, finding: dict[str, Any], breakdown: list[dict[str, Any]], width: int
 ) -> Iterator[Text]:
-    right = _price(finding, has_timeline)
-    left = f"{number}  {finding['title']}"
     style = {"critical": "bold red", "warning": "bold yellow"}.get(finding["severity"], "bold")
-    if len(left) + len(right) + 2 <= width:
-        yield Text(left, style=style) + Text(right.rjust(width - len(left)))
-    else:
-        yield Text(left, style=style)
-        yield Text(right.rjust(width))
+    yield from _title(f"{number or ''!s:<3}{finding['title']}", finding["rule"], style, width)
+    parts = write_price(finding, breakdown)
+    if len(parts) == 3:
+        line = f"   {parts[0]:<{_COST}} {parts[1]:<{_GAIN}} {parts[2]}"
+        if len(line) <= width:
+            yield Text(line, style="bold")
+        else:
+            yield from _joined(["   " + parts[0], *parts[1:]], width, "bold", "   ")
     yield from _wrapped(finding["summary"], "   ", "   ", width)
     for line in finding["evidence"][:4]:
         yield from _evidence(line, width)
@@ -212,17 +250,6 @@ def _finding(
         if finding[label]:
             head = f"   {label.capitalize():<7}"
             yield from _wrapped(finding[label], head, " " * 10, width)
-
-
-def _price(finding: dict[str, Any], has_timeline: bool) -> str:
-    """What a finding gains and costs. One that has neither is a remark, and says so."""
-    gain, share = finding["gain_ns"], finding["cost_pct"]
-    if not gain and not share:
-        return "a remark: no gain is computed"
-    words = [] if gain is None else [f"gain up to {format_ns(gain)}"]
-    if share is not None:
-        words.append(f"{format_pct(share)} of {share_of(finding['rule'], has_timeline)}")
-    return " · ".join(words)
 
 
 def _evidence(fact: str, width: int) -> Iterator[Text]:

@@ -12,7 +12,7 @@ from sightline.algebra.scalars import find_largest, sum_column
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.timeline.callers import find_callers
-from sightline.timeline.gains import Change, replay_gain, sum_windows
+from sightline.timeline.gains import Change, name_next_limit, replay_gain, sum_windows
 from sightline.units import format_ns, format_pct
 
 # A problem is worth a word above 5 % of the window (TraceLens agent, 2026-08: copies and exposed
@@ -100,9 +100,10 @@ def make_finding(
         gain_ns = max(0, min(replayed.ns, replayed.before_ns - loss.floor_ns))
         method = "replay of the dependency graph without it"
         if 4 * gain_ns < loss.bound_ns and pct >= NOTABLE_PCT:
+            limit, limit_pct = name_next_limit(run, replayed)
             lines.append(
-                f"gone alone it gains only {format_ns(gain_ns)} of {format_ns(loss.bound_ns)}: the "
-                "next limit (sightline critical-path) is close behind"
+                f"removing it alone gains {format_ns(gain_ns)} of {format_ns(loss.bound_ns)}: "
+                f"the next limit is {limit}, then {format_pct(limit_pct)} of the critical path"
             )
     longest = find_largest(run.ask("breakdown"), "window_ns")
     share = 100 * gain_ns / max(longest, 1)
@@ -111,7 +112,7 @@ def make_finding(
     pct = 100 * cost_ns / windows
     return Finding(
         rule=rule.name,
-        title=title or rule.name,
+        title=title or rule.title,
         severity="warning"
         if share < NOTABLE_PCT and pct >= CRITICAL_PCT
         else grade_severity(share),

@@ -27,7 +27,7 @@ def rank_findings(
     operations: int,
     window_ns: int,
 ) -> list[Finding]:
-    """Merged, graded by the data-quality gate, the largest gain first, abstentions last.
+    """Merged and graded: the largest gain first, then remarks, then abstentions.
 
     `operations` and `window_ns` say how much was recorded: the device operations, and the longest
     window. Of a handful of operations nothing is more than a note.
@@ -36,7 +36,8 @@ def rank_findings(
     runs one by one, with other clocks: the two are no measure for each other.
     """
     declared = {rule.name: rule for rule in rules}
-    graded = [_grade(f, gate) for f in _merge_lateness(list(found), declared)]
+    merged = (_bound_gain(f, window_ns) for f in _merge_lateness(list(found), declared))
+    graded = [_grade(f, gate) for f in merged]
     if 0 < operations < _LEAST_OPS:
         graded = [f if f.abstained else replace(f, severity="info") for f in graded]
     loud = [f.gain_ns or 0 for f in graded if f.severity != "info"]
@@ -46,12 +47,29 @@ def rank_findings(
         key=lambda f: (
             f.abstained,
             not (bound and f.states_limit),
+            f.is_remark,
             f.severity == "info",
             share_of(f.rule) != OF_WINDOW,
             -_weigh_gain(f),
             f.rule,
         ),
     )
+
+
+def _bound_gain(found: Finding, window_ns: int) -> Finding:
+    """The finding with its gain at most its cost, and the share that the gain is."""
+    gain, cost, cost_pct = found.gain_ns, found.cost_ns, found.cost_pct
+    if gain is None:
+        return found
+    if cost is not None:
+        gain = min(gain, cost)
+    if window_ns and share_of(found.rule) == OF_WINDOW:
+        pct = 100 * gain / window_ns
+    elif cost and cost_pct is not None:
+        pct = cost_pct * gain / cost
+    else:
+        return replace(found, gain_ns=gain)
+    return replace(found, gain_ns=gain, gain_pct=pct)
 
 
 def _weigh_gain(found: Finding) -> int:
@@ -84,7 +102,7 @@ def _merge_lateness(found: list[Finding], rules: Mapping[str, Rule]) -> list[Fin
             continue
         why = max(mine, key=lambda f: f.gain_ns or 0)
         found[i] = replace(
-            main,
+            _raise_cost(main, why.gain_ns or 0),
             gain_ns=max(main.gain_ns or 0, why.gain_ns or 0),
             cause=f"{why.rule} on these ranks: {why.cause}",
             evidence=(*main.evidence, *(f"{f.rule} there: {f.summary}" for f in mine)),
@@ -92,6 +110,14 @@ def _merge_lateness(found: list[Finding], rules: Mapping[str, Rule]) -> list[Fin
         )
         return [f for f in found if f not in mine]
     return found
+
+
+def _raise_cost(found: Finding, gain_ns: int) -> Finding:
+    """The finding with a cost of at least the gain: what its end gains was lost to it."""
+    cost, pct = found.cost_ns, found.cost_pct
+    if not cost or pct is None or cost >= gain_ns:
+        return found
+    return replace(found, cost_ns=gain_ns, cost_pct=pct * gain_ns / cost)
 
 
 def _grade(found: Finding, gate: pl.DataFrame) -> Finding:

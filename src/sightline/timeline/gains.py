@@ -10,17 +10,34 @@ import polars as pl
 from sightline.algebra.scalars import sum_column
 from sightline.algebra.window import starts_in
 from sightline.model.run import Run
+from sightline.timeline import path
 from sightline.timeline.replay import Times, is_op, measure_span, replay_graph
 
 Change = Callable[[pl.DataFrame], pl.DataFrame]
 
 
+# What limits a run, by the part of its critical path.
+_LIMITS = {
+    path.HOST: "the host",
+    path.CALL: "the host",
+    path.LAUNCH: "the host",
+    path.RETURN: "the host",
+    path.GAP: "the gaps between operations of a stream",
+    path.EVENT: "streams that wait for each other",
+    path.COMPUTE: "compute",
+    path.COMM: "communication",
+    path.COPY: "copies and memsets",
+    path.UNEXPLAINED: "what the recording does not explain",
+}
+
+
 @dataclass(frozen=True)
 class Gain:
-    """The window of the slowest device, as recorded and in the replay."""
+    """The window of the slowest device, as recorded and as replayed, and the replayed nodes."""
 
     before_ns: int
     after_ns: int
+    replayed: pl.DataFrame
 
     @property
     def ns(self) -> int:
@@ -37,7 +54,29 @@ def replay_gain(run: Run, change: Change) -> Gain:
     """The window without the problem: the nodes are changed, and the run is replayed."""
     nodes = run.ask("dependencies")
     inside, before = run.once(_measure_recorded)
-    return Gain(before, measure_span(nodes, replay_graph(change(nodes)), inside))
+    changed = change(nodes)
+    times = replay_graph(changed)
+    replayed = changed.with_columns(start_ns=times.start, end_ns=times.end)
+    return Gain(before, measure_span(nodes, times, inside), replayed)
+
+
+def name_next_limit(run: Run, gain: Gain) -> tuple[str, float]:
+    """What most of the critical path is made of once the problem is gone, and its share in %."""
+    inside, _ = run.once(_measure_recorded)
+    spans = (
+        gain.replayed.filter(inside)
+        .group_by("rank", "device_id")
+        .agg(begin=pl.col("start_ns").min(), end=pl.col("end_ns").max())
+        .sort(pl.col("end") - pl.col("begin"), "rank", "device_id", descending=[True, False, False])
+    )
+    begin, end = spans.select("begin", "end").row(0)
+    pieces = path.trace_critical_path(gain.replayed, begin, end).with_columns(
+        limit=pl.col("part").replace_strict(_LIMITS), ns=pl.col("end_ns") - pl.col("start_ns")
+    )
+    shares = pieces.group_by("limit").agg(pl.col("ns").sum())
+    shares = shares.sort("ns", "limit", descending=[True, False])
+    name, ns = shares.row(0)
+    return name, 100 * ns / max(sum_column(shares, "ns"), 1)
 
 
 def _measure_recorded(run: Run) -> tuple[pl.Series, int]:

@@ -42,14 +42,14 @@ def test_900_idle_microseconds(
         fix=fix,
         severity="critical",
         confidence=confidence,
-        title=f"gpu-idle: {cause.replace('_', ' ')}",
+        title=f"GPU idle: {cause.replace('_', ' ')}",
     )
     assert found.where["time_ranges"] == [[100_000, 1_000_000]]
 
 
 def test_what_was_not_recorded_is_a_note(tmp_path: Path) -> None:
     (found,) = answers(opened(tmp_path, [*BEFORE, AFTER]), "gpu-idle")
-    assert (found.title, found.severity, found.confidence) == ("gpu-idle: unknown", "info", "low")
+    assert (found.title, found.severity, found.confidence) == ("GPU idle: unknown", "info", "low")
     assert "record CPU activity" in found.fix
 
 
@@ -69,11 +69,11 @@ def test_gaps_between_kernels_that_are_not_short(
     # 30 µs without a recorded launch bring all idle time over 15 % of the window.
     run = opened(tmp_path, [*calls, *kernels, kernel("stray", 194, 1)])
     found = {f.title: f for f in answers(run, "gpu-idle")}
-    mine = found[f"gpu-idle: {cause.replace('_', ' ')}"]
+    mine = found[f"GPU idle: {cause.replace('_', ' ')}"]
     assert (mine.cost_ns, mine.gain_ns, mine.confidence) == (20_000, 20_000, "high")
     assert "20.00 µs in all" in mine.evidence[0]
     assert fix in mine.fix
-    assert found["gpu-idle: unknown"].cost_ns == 30_000
+    assert found["GPU idle: unknown"].cost_ns == 30_000
 
 
 def idle_for(folder: Path, idle: int) -> Run:

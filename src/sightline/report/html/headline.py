@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sightline.report.finding_text import write_price
 from sightline.units import format_count, format_ns, format_pct
 
 
@@ -34,8 +35,8 @@ def write_headline(data: dict[str, Any]) -> str:
     gains = [f for f in judged if f["gain_ns"]]
     if gains:
         best = gains[0]
-        name = best["title"].replace("-", " ")
-        return f"{first}. The largest gain: {name}, up to {format_ns(best['gain_ns'])}."
+        price = ", ".join(write_price(best, rows)[:-1])
+        return f"{first}. {best['title']}: {price}."
     if judged:
         return f"{first}. {judged[0]['summary']}"
     return f"{first}. No rule found a problem."

@@ -55,7 +55,7 @@ from sightline.timeline.gains import sum_windows
 from sightline.timeline.replay import is_op, scale_nodes
 from sightline.units import format_bytes, format_count, format_ns, format_pct
 
-RULE = Rule("collective-below-bandwidth", "Collectives are slower than their group can be")
+RULE = Rule("collective-below-bandwidth", "Collectives below their bandwidth")
 
 
 def check(run: Run) -> Iterator[Finding]:

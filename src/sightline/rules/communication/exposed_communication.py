@@ -46,7 +46,7 @@ from sightline.timeline.communication import list_communication, remove_transfer
 from sightline.timeline.gains import sum_windows
 from sightline.units import format_ns, format_pct
 
-RULE = Rule("exposed-communication", "Communication is not hidden behind compute")
+RULE = Rule("exposed-communication", "Exposed communication")
 
 LATE_POINTS = 10.0
 

@@ -37,7 +37,7 @@ from sightline.model.run import Run
 from sightline.rules.communication._late import find_late_ranks, make_late_finding
 from sightline.timeline.replay import scale_nodes
 
-RULE = Rule("imbalance", "Ranks have unequal work", finds_late_ranks=True)
+RULE = Rule("imbalance", "Load imbalance between ranks", finds_late_ranks=True)
 
 
 def check(run: Run) -> Iterator[Finding]:

@@ -37,7 +37,7 @@ from sightline.model.run import Run
 from sightline.rules.communication._parts import find_exposed_part
 from sightline.timeline.replay import remove_ops
 
-RULE = Rule("pipeline-bubble", "Pipeline stages wait for each other")
+RULE = Rule("pipeline-bubble", "Pipeline bubble")
 
 
 def check(run: Run) -> Iterator[Finding]:

@@ -37,7 +37,7 @@ from sightline.model.run import Run
 from sightline.rules.communication._parts import find_exposed_part
 from sightline.timeline.communication import remove_transfer
 
-RULE = Rule("small-collectives", "Collectives are too small to be worth their start")
+RULE = Rule("small-collectives", "Many small collectives")
 
 
 def check(run: Run) -> Iterator[Finding]:

@@ -40,7 +40,7 @@ from sightline.rules.communication._late import find_late_ranks, make_late_findi
 from sightline.timeline.host_ranges import find_usual_interval, measure_in_ranges
 from sightline.timeline.replay import shorten_thinking
 
-RULE = Rule("straggler-rank", "One rank comes late, and the others wait", finds_late_ranks=True)
+RULE = Rule("straggler-rank", "Straggler rank", finds_late_ranks=True)
 
 
 def check(run: Run) -> Iterator[Finding]:

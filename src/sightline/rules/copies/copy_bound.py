@@ -33,9 +33,7 @@ from sightline.model.run import Run
 from sightline.rules.copies._shared import find_exposed_copies
 from sightline.timeline import causes
 
-RULE = Rule(
-    "copy-bound", "Copies within or between devices are not hidden", causes=(causes.OTHER_COPY,)
-)
+RULE = Rule("copy-bound", "Exposed copies within or between GPUs", causes=(causes.OTHER_COPY,))
 
 
 def check(run: Run) -> Iterator[Finding]:

@@ -34,9 +34,7 @@ from sightline.model.run import Run
 from sightline.rules.copies._shared import find_exposed_copies
 from sightline.timeline import causes
 
-RULE = Rule(
-    "d2h-in-step", "Results are copied to the host inside the step", causes=(causes.DOWNLOAD,)
-)
+RULE = Rule("d2h-in-step", "Device-to-host copies inside the step", causes=(causes.DOWNLOAD,))
 
 
 def check(run: Run) -> Iterator[Finding]:

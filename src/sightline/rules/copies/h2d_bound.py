@@ -35,7 +35,7 @@ from sightline.model.run import Run
 from sightline.rules.copies._shared import find_exposed_copies
 from sightline.timeline import causes
 
-RULE = Rule("h2d-bound", "Copies to the device are not hidden", causes=(causes.UPLOAD,))
+RULE = Rule("h2d-bound", "Exposed host-to-device copies", causes=(causes.UPLOAD,))
 
 
 def check(run: Run) -> Iterator[Finding]:

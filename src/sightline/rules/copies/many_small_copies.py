@@ -38,7 +38,7 @@ from sightline.model.run import Run
 from sightline.rules.copies._shared import find_exposed_copies
 from sightline.timeline import causes
 
-RULE = Rule("many-small-copies", "Data goes over in many small copies", causes=(causes.SMALL,))
+RULE = Rule("many-small-copies", "Many small copies", causes=(causes.SMALL,))
 
 
 def check(run: Run) -> Iterator[Finding]:

@@ -35,9 +35,7 @@ from sightline.model.run import Run
 from sightline.rules.copies._shared import find_exposed_copies
 from sightline.timeline import causes
 
-RULE = Rule(
-    "pageable-copies", "Copies from pageable memory block the host", causes=(causes.PAGEABLE,)
-)
+RULE = Rule("pageable-copies", "Copies from pageable memory", causes=(causes.PAGEABLE,))
 
 
 def check(run: Run) -> Iterator[Finding]:

@@ -33,7 +33,7 @@ from sightline.model.run import Run
 from sightline.rules.copies._shared import find_exposed_copies
 from sightline.timeline import causes
 
-RULE = Rule("redundant-memset", "Memory is filled while nothing else runs", causes=(causes.FILL,))
+RULE = Rule("redundant-memset", "Exposed memset", causes=(causes.FILL,))
 
 
 def check(run: Run) -> Iterator[Finding]:

@@ -60,7 +60,7 @@ from sightline.units import format_bytes, format_count, format_ns, format_pct
 
 RULE = Rule(
     "unified-memory-thrashing",
-    "Pages of unified memory move again and again",
+    "Unified memory thrashing",
     causes=(causes.MIGRATION,),
 )
 

@@ -38,7 +38,7 @@ from sightline.rules.devices._shared import find_low_clock, list_slow_kernels
 from sightline.rules.finding import abstain
 from sightline.timeline import causes
 
-RULE = Rule("clock-throttled", "Kernels run at a low clock", causes=(causes.OTHER_CLOCK,))
+RULE = Rule("clock-throttled", "Clock throttled", causes=(causes.OTHER_CLOCK,))
 
 
 def check(run: Run) -> Iterator[Finding]:

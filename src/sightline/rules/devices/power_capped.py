@@ -38,7 +38,7 @@ from sightline.model.run import Run
 from sightline.rules.devices._shared import find_low_clock
 from sightline.timeline import causes
 
-RULE = Rule("power-capped", "The power limit lowers the clock", causes=(causes.POWER,))
+RULE = Rule("power-capped", "Clock lowered by the power limit", causes=(causes.POWER,))
 
 
 def check(run: Run) -> Iterator[Finding]:

@@ -39,7 +39,7 @@ from sightline.model.run import Run
 from sightline.rules.devices._shared import find_low_clock
 from sightline.timeline import causes
 
-RULE = Rule("thermal", "Heat lowers the clock", causes=(causes.HEAT,))
+RULE = Rule("thermal", "Thermal throttling", causes=(causes.HEAT,))
 
 
 def check(run: Run) -> Iterator[Finding]:

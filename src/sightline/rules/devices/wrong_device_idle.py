@@ -42,7 +42,7 @@ from sightline.rules.finding import NOTABLE_PCT, Advice, Evidence, Loss, abstain
 from sightline.timeline.gains import sum_windows
 from sightline.units import format_count, format_pct
 
-RULE = Rule("wrong-device-idle", "A device has nothing to do while another is shared")
+RULE = Rule("wrong-device-idle", "One GPU idle while another is shared")
 _DEVICE = ["recording_id", "device_id"]
 
 

@@ -45,7 +45,7 @@ from sightline.units import format_count, format_ns, format_pct
 
 RULE = Rule(
     "allocator-churn",
-    "Memory is allocated and freed inside the step",
+    "Memory allocation inside the step",
     causes=(causes.ALLOCATION,),
     explains_lateness=True,
 )

@@ -45,7 +45,7 @@ from sightline.units import format_pct
 
 RULE = Rule(
     "dataloader-starved",
-    "The device waits for the next batch",
+    "Waiting for the DataLoader",
     causes=(causes.DATA_LOADING,),
     explains_lateness=True,
 )

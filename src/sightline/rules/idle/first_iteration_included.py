@@ -43,7 +43,7 @@ from sightline.timeline.replay import shorten_thinking
 from sightline.units import format_pct
 
 RULE = Rule(
-    "first-iteration-included", "The window holds the first iteration", causes=(causes.FIRST_STEP,)
+    "first-iteration-included", "First iteration inside the window", causes=(causes.FIRST_STEP,)
 )
 
 

@@ -41,7 +41,7 @@ from sightline.timeline import causes
 from sightline.timeline.gains import sum_windows
 from sightline.units import format_pct
 
-RULE = Rule("gpu-idle", "The device waits", causes=(causes.OTHER_IDLE,))
+RULE = Rule("gpu-idle", "GPU idle", causes=(causes.OTHER_IDLE,))
 
 IDLE_PCT = 15.0
 
@@ -109,7 +109,7 @@ def _make_finding(run: Run, cause: str, mine: Claim) -> Finding:
             verify=f"sightline stats idle AFTER: total_ns of {cause}",
             sources=("TraceLens agent: idle above 15 %",),
         ),
-        title=f"{RULE.name}: {cause.replace('_', ' ')}",
+        title=f"{RULE.title}: {cause.replace('_', ' ')}",
         confidence="low" if cause == "unknown" else "high" if mine.gaps.height >= 5 else "medium",
     )
     # What was not recorded may have been cut out of the file: it is no problem of the program.

@@ -45,7 +45,7 @@ from sightline.units import format_pct
 
 RULE = Rule(
     "jit-or-module-load-in-window",
-    "Code is loaded or compiled inside the window",
+    "Module loading or JIT compilation in the window",
     causes=(causes.CODE_LOADING,),
     explains_lateness=True,
 )

@@ -49,7 +49,7 @@ from sightline.units import format_count, format_ns, format_pct
 
 RULE = Rule(
     "launch-bound",
-    "The host cannot launch work as fast as the device does it",
+    "The host cannot launch kernels fast enough",
     causes=(causes.LAUNCHES,),
     explains_lateness=True,
 )

@@ -39,7 +39,7 @@ from sightline.timeline.host_ranges import measure_in_ranges
 from sightline.timeline.replay import shorten_thinking
 from sightline.units import format_pct
 
-RULE = Rule("profiler-overhead", "The profiler makes the device wait", causes=(causes.PROFILER,))
+RULE = Rule("profiler-overhead", "Profiler overhead", causes=(causes.PROFILER,))
 
 
 def check(run: Run) -> Iterator[Finding]:

@@ -47,7 +47,7 @@ from sightline.timeline.gains import sum_windows
 from sightline.timeline.replay import is_finish, remove_waits
 from sightline.units import format_count, format_ns, format_pct
 
-RULE = Rule("queue-full", "Launch calls wait for room in the queue")
+RULE = Rule("queue-full", "Launch queue full")
 # A queue of that length is what can block: fewer operations on a device need no look.
 _LEAST = 1_000
 

@@ -47,9 +47,7 @@ from sightline.timeline import causes
 from sightline.timeline.host_ranges import is_compiler, list_compiler_ranges, remove_compilation
 from sightline.units import format_count, format_ns, format_pct
 
-RULE = Rule(
-    "recompilation", "The program compiles again in steady state", causes=(causes.RECOMPILATION,)
-)
+RULE = Rule("recompilation", "Recompilation in steady state", causes=(causes.RECOMPILATION,))
 
 
 def check(run: Run) -> Iterator[Finding]:

@@ -48,7 +48,7 @@ from sightline.units import format_count, format_pct
 
 RULE = Rule(
     "sync-in-step",
-    "The host waits for the device inside the step",
+    "Synchronization inside the step",
     causes=(causes.SYNCHRONISATION,),
     explains_lateness=True,
 )

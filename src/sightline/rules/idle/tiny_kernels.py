@@ -43,7 +43,7 @@ from sightline.units import format_count, format_pct
 
 RULE = Rule(
     "tiny-kernels",
-    "Kernels are so short that the gaps between them count",
+    "Many tiny kernels",
     causes=(causes.SHORT_KERNELS,),
 )
 

@@ -43,7 +43,7 @@ from sightline.rules.kernels._shared import (
     list_kernels,
 )
 
-RULE = Rule("attention-not-fused", "Attention runs as separate products and softmax")
+RULE = Rule("attention-not-fused", "Attention not fused")
 _LANE = ["rank", "device_id", "stream_id"]
 
 

@@ -38,7 +38,7 @@ from sightline.rules.finding import MAX_ROWS
 from sightline.timeline.classes import is_communication
 from sightline.units import format_count, format_ns, format_pct
 
-RULE = Rule("device-busy", "The device computes nearly all the time")
+RULE = Rule("device-busy", "The GPU computes nearly all the time")
 
 BUSY_PCT = 80.0
 
@@ -59,7 +59,7 @@ def check(run: Run) -> Iterator[Finding]:
     name, _, first_ns = top.row(0)
     yield Finding(
         rule=RULE.name,
-        title=RULE.name,
+        title=RULE.title,
         severity="info",
         summary=(
             f"The GPU computes {format_pct(busy)} of the window: only its kernels can make this "

@@ -36,7 +36,7 @@ from sightline.model.run import Run
 from sightline.timeline.classes import is_communication
 from sightline.units import format_count, format_ns, format_pct
 
-RULE = Rule("dominating-kernel", "One kernel takes most of the compute time")
+RULE = Rule("dominating-kernel", "One kernel dominates the compute time")
 
 KERNEL_PCT = 50.0
 COMPUTE_PCT = 50.0
@@ -59,7 +59,7 @@ def check(run: Run) -> Iterator[Finding]:
         return
     yield Finding(
         rule=RULE.name,
-        title=RULE.name,
+        title=RULE.title,
         severity="info",
         summary=(
             f"{format_pct(share)} of all kernel time is one kernel: "

@@ -37,7 +37,7 @@ from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.kernels._shared import find_shorter_kernels, list_kernels
 
-RULE = Rule("dtype-casts", "Tensors are cast between types")
+RULE = Rule("dtype-casts", "Data type casts")
 _CAST = "aten::_to_copy"
 
 

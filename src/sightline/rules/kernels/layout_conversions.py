@@ -33,7 +33,7 @@ from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.kernels._shared import find_shorter_kernels, list_kernels
 
-RULE = Rule("layout-conversions", "Tensors are converted between memory layouts")
+RULE = Rule("layout-conversions", "Memory layout conversions")
 # cuDNN converts by name; MIOpen transposes in batches (batched_transpose_32x32_half).
 _CONVERSION = r"(?i)nchwtonhwc|nhwctonchw|batched_transpose_\d+x\d+"
 

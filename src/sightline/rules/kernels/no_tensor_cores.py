@@ -40,7 +40,7 @@ from sightline.roofline.hardware import find_gpu
 from sightline.rules.finding import abstain
 from sightline.rules.kernels._shared import find_shorter_kernels, list_kernels
 
-RULE = Rule("no-tensor-cores", "Matrix products run without tensor cores")
+RULE = Rule("no-tensor-cores", "Matrix products without tensor cores")
 # cuDNN's own kernels name the type that they compute in: scudnn, and engine<float, ...>.
 _PLAIN = r"(?i)sgemm|simt|scudnn|_ffma_|(?:dgrad|wgrad|fprop)\w*engine<float"
 _TENSOR = r"(?i)tf32|tensorop|[hsi]\d*(?:884|1688|16816|16832)|hmma|imma|[wg]mma_|\bmma_"

@@ -39,7 +39,7 @@ from sightline.rules.kernels._shared import find_shorter_kernels, list_kernels
 from sightline.timeline.classes import is_communication
 from sightline.timeline.communication import overlaps_communication
 
-RULE = Rule("overlap-slows-compute", "Compute is slower beside communication")
+RULE = Rule("overlap-slows-compute", "Compute slowed by overlapping communication")
 _SHAPE = ["name", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"]
 _LEAST = 5
 

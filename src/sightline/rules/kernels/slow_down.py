@@ -43,7 +43,7 @@ from sightline.model.run import Run
 from sightline.rules.kernels._shared import find_shorter_kernels, list_kernels
 from sightline.units import format_ns, format_pct
 
-RULE = Rule("slow-down", "From some moment on all kernels are slower")
+RULE = Rule("slow-down", "All kernels slow down during the run")
 
 SLOWER = 1.10
 _LIKE, _PIECES, _EDGE = 20, 20, 3

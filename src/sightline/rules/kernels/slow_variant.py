@@ -44,7 +44,7 @@ from sightline.timeline.classes import is_named_communication
 from sightline.timeline.communication import overlaps_communication
 from sightline.timeline.gains import sum_windows
 
-RULE = Rule("slow-variant", "Some instances of a kernel take longer than others")
+RULE = Rule("slow-variant", "Slow instances of a kernel")
 _SHAPE = ["name", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "shapes"]
 _LEAST, _TIMES = 10, 2.0
 

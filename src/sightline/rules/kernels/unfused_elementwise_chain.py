@@ -47,7 +47,7 @@ from sightline.rules.kernels._shared import (
 )
 from sightline.units import format_count
 
-RULE = Rule("unfused-elementwise-chain", "Pointwise kernels run one after the other")
+RULE = Rule("unfused-elementwise-chain", "Unfused elementwise kernels")
 _SHAPE = ["grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"]
 _LANE = ["rank", "device_id", "stream_id"]
 

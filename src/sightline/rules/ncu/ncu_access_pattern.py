@@ -36,7 +36,7 @@ from sightline.model.run import Run
 from sightline.rules.ncu._shared import Case, Hit, load_cases, make_findings
 from sightline.units import format_pct
 
-RULE = Rule("ncu-access-pattern", "Sectors are used in part")
+RULE = Rule("ncu-access-pattern", "Uncoalesced access: sectors partly used")
 SECTOR = 32.0
 UNUSED = 0.2
 _BYTES = "smsp__sass_average_data_bytes_per_sector_mem_{}_op_{}.ratio"

@@ -32,7 +32,7 @@ from sightline.model.run import Run
 from sightline.rules.ncu._shared import Hit, load_cases, make_findings
 from sightline.units import format_pct
 
-RULE = Rule("ncu-bank-conflicts", "Shared memory banks collide")
+RULE = Rule("ncu-bank-conflicts", "Shared memory bank conflicts")
 SHARE_PCT = 10.0
 _CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{}.sum"
 _WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"

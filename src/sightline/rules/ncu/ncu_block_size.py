@@ -33,7 +33,7 @@ from sightline.roofline.launch import count_threads
 from sightline.rules.ncu._shared import Hit, load_cases, make_findings
 from sightline.units import format_pct
 
-RULE = Rule("ncu-block-size", "Blocks with a partly empty warp")
+RULE = Rule("ncu-block-size", "Block size not a multiple of the warp size")
 _METRICS = ("launch__block_size", "gpu__time_duration.sum")
 WARP = 32
 

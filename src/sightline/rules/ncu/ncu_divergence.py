@@ -35,7 +35,7 @@ from sightline.model.run import Run
 from sightline.roofline.placement import SM_PCT
 from sightline.rules.ncu._shared import Hit, load_cases, make_findings
 
-RULE = Rule("ncu-divergence", "Warps run with few threads")
+RULE = Rule("ncu-divergence", "Thread divergence")
 THREADS = 24.0
 _EXECUTED = "smsp__thread_inst_executed_per_inst_executed.ratio"
 _PREDICATED = "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio"

@@ -38,7 +38,7 @@ from sightline.roofline.placement import METRICS as PLACED
 from sightline.rules.ncu._shared import Hit, load_cases, make_findings
 from sightline.units import format_pct
 
-RULE = Rule("ncu-fp64", "Double precision on a device slow at it")
+RULE = Rule("ncu-fp64", "FP64 on a GPU that is slow at it")
 FP64_PCT = 15.0
 FP32_PCT = 60.0
 RATIO = 8.0

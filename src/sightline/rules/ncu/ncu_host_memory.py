@@ -34,7 +34,7 @@ from sightline.roofline.placement import MEMORY_PCT
 from sightline.rules.ncu._shared import Hit, load_cases, make_findings
 from sightline.units import format_pct
 
-RULE = Rule("ncu-host-memory", "Data is fetched from the host or a peer")
+RULE = Rule("ncu-host-memory", "Data fetched from the host or a peer")
 MISS_PCT = 40.0
 BUSY_PCT = 50.0
 _MISS = "lts__t_sectors_srcunit_tex_aperture_{}_lookup_miss.sum"

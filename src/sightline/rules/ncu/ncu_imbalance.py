@@ -33,7 +33,7 @@ from sightline.roofline.placement import MEMORY_PCT
 from sightline.rules.ncu._shared import Hit, load_cases, make_findings
 from sightline.units import format_pct
 
-RULE = Rule("ncu-imbalance", "Units work unequally long")
+RULE = Rule("ncu-imbalance", "Workload imbalance between units")
 SHARE_PCT = 5.0
 # Unit: average, maximum and elapsed cycles, and whether it is the SM itself.
 _UNITS = {

@@ -35,7 +35,7 @@ from sightline.roofline.placement import LATENCY_PCT, MEMORY_PCT, SM_PCT
 from sightline.rules.ncu._shared import Hit, load_cases, make_findings
 from sightline.units import format_pct
 
-RULE = Rule("ncu-latency", "Neither compute nor memory is busy")
+RULE = Rule("ncu-latency", "Latency bound")
 _WAVES = "launch__waves_per_multiprocessor"
 
 

@@ -36,7 +36,7 @@ from sightline.model.run import Run
 from sightline.rules.ncu._shared import LIMIT_PCT, Hit, load_cases, make_findings
 from sightline.units import format_pct
 
-RULE = Rule("ncu-memory-limit", "The device memory is the limit")
+RULE = Rule("ncu-memory-limit", "Bound by device memory")
 _DRAM = (
     "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
     "dram__throughput.avg.pct_of_peak_sustained_elapsed",

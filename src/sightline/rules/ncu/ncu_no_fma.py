@@ -33,7 +33,7 @@ from sightline.model.run import Run
 from sightline.rules.ncu._shared import Case, Hit, load_cases, make_findings
 from sightline.units import format_pct
 
-RULE = Rule("ncu-no-fma", "Multiply and add are not fused")
+RULE = Rule("ncu-no-fma", "Multiply and add not fused")
 SHARE = 0.1
 _OP = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum"
 _PIPES = {

@@ -36,7 +36,7 @@ from sightline.roofline.occupancy import compute_occupancy
 from sightline.rules.ncu._shared import Hit, load_cases, make_findings
 from sightline.units import format_pct
 
-RULE = Rule("ncu-occupancy-achieved", "SMs are emptier than they could be")
+RULE = Rule("ncu-occupancy-achieved", "Achieved occupancy below theoretical")
 POINTS = 10.0
 _ACHIEVED = "sm__warps_active.avg.pct_of_peak_sustained_active"
 

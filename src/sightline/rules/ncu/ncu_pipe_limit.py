@@ -37,7 +37,7 @@ from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.ncu._shared import LIMIT_PCT, Case, Hit, load_cases, make_findings
 
-RULE = Rule("ncu-pipe-limit", "One pipe is the limit")
+RULE = Rule("ncu-pipe-limit", "Bound by one pipeline")
 
 _CYCLES = ("alu", "fma", "fmaheavy", "fmalite", "fp64", "fp16", "tensor", "shared")
 _ISSUED = ("lsu", "xu", "tex", "adu", "cbu", "uniform", "ipa")

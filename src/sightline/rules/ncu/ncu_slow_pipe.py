@@ -36,7 +36,7 @@ from sightline.model.run import Run
 from sightline.roofline.placement import SM_PCT
 from sightline.rules.ncu._shared import Case, Hit, load_cases, make_findings
 
-RULE = Rule("ncu-slow-pipe", "One slow pipe holds the kernel up")
+RULE = Rule("ncu-slow-pipe", "Held up by one slow pipeline")
 THROUGHPUT_PCT, ISSUED_PCT, ABOVE_POINTS = 80.0, 20.0, 25.0
 
 _ENDINGS = ("avg.pct_of_peak_sustained_active", "avg.pct_of_peak_sustained_elapsed")

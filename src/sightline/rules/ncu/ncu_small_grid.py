@@ -35,7 +35,7 @@ from sightline.roofline.launch import count_blocks
 from sightline.rules.ncu._shared import Hit, load_cases, make_findings
 from sightline.units import format_count
 
-RULE = Rule("ncu-small-grid", "Too few blocks for the device")
+RULE = Rule("ncu-small-grid", "Grid too small for the GPU")
 _WAVES = "launch__waves_per_multiprocessor"
 _METRICS = ("launch__grid_size", "gpu__time_duration.sum", _WAVES)
 

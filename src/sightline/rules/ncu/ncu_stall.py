@@ -37,7 +37,7 @@ from sightline.model.run import Run
 from sightline.rules.ncu._shared import Hit, load_cases, make_findings
 from sightline.units import format_pct
 
-RULE = Rule("ncu-stall", "Warps wait for one thing")
+RULE = Rule("ncu-stall", "Warp stalls")
 ISSUE = 0.8
 SHARE_PCT = 30.0
 LINE_PCT = 10.0

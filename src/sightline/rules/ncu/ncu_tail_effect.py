@@ -35,7 +35,7 @@ from sightline.roofline.launch import METRICS, count_blocks, read_limits_and_lau
 from sightline.roofline.occupancy import compute_occupancy
 from sightline.rules.ncu._shared import Case, Hit, load_cases, make_findings
 
-RULE = Rule("ncu-tail-effect", "The last wave is nearly empty")
+RULE = Rule("ncu-tail-effect", "Tail effect")
 TAIL_SHARE = 0.2
 ACHIEVED_SHARE = 0.8
 _ACHIEVED = "sm__warps_active.avg.pct_of_peak_sustained_active"

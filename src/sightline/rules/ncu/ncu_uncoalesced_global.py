@@ -34,7 +34,7 @@ from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.ncu._uncoalesced import Access, find_uncoalesced
 
-RULE = Rule("ncu-uncoalesced-global", "Global accesses fetch more than they use")
+RULE = Rule("ncu-uncoalesced-global", "Uncoalesced global accesses")
 _ACCESS = Access(
     moved="memory_l2_theoretical_sectors_global",
     needed="memory_l2_theoretical_sectors_global_ideal",

@@ -33,7 +33,7 @@ from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.ncu._uncoalesced import Access, find_uncoalesced
 
-RULE = Rule("ncu-uncoalesced-shared", "Shared accesses take more turns than needed")
+RULE = Rule("ncu-uncoalesced-shared", "Uncoalesced shared accesses")
 _ACCESS = Access(
     moved="memory_l1_wavefronts_shared",
     needed="memory_l1_wavefronts_shared_ideal",

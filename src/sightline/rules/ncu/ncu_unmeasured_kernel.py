@@ -36,7 +36,7 @@ from sightline.roofline.facts import load_facts
 from sightline.roofline.placement import MEMORY_PCT, SM_PCT
 from sightline.units import format_count, format_ns, format_pct
 
-RULE = Rule("ncu-unmeasured-kernel", "The largest kernel was not measured enough")
+RULE = Rule("ncu-unmeasured-kernel", "Metrics missing for the largest kernel")
 MOST = 0.5
 
 

@@ -34,7 +34,7 @@ def list_vendor_rows(
     shown = rows.head(MAX_ROWS).to_dicts()
     yield Finding(
         rule=rule.name,
-        title=f"{rule.name} (as nsys analyze)",
+        title=f"{rule.title} (as nsys analyze)",
         severity=grade_severity(pct),
         summary=f"{what}: {format_count(rows.height)}, {format_ns(cost)} in all.",
         cost_ns=cost,

@@ -34,7 +34,7 @@ from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.nsys._shared import list_vendor_rows
 
-RULE = Rule("cuda-api-sync", "Calls hold the host until the GPU is done", vendor=True)
+RULE = Rule("cuda-api-sync", "Synchronization calls block the host", vendor=True)
 
 
 def check(run: Run) -> Iterator[Finding]:

@@ -35,7 +35,7 @@ from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.nsys._shared import list_vendor_rows
 
-RULE = Rule("cuda-memcpy-async", "Asynchronous copies wait for pageable memory", vendor=True)
+RULE = Rule("cuda-memcpy-async", "Asynchronous memcpy with pageable memory", vendor=True)
 
 
 def check(run: Run) -> Iterator[Finding]:

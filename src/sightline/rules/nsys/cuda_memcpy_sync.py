@@ -34,7 +34,7 @@ from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.nsys._shared import list_vendor_rows
 
-RULE = Rule("cuda-memcpy-sync", "Copies hold the host until they are done", vendor=True)
+RULE = Rule("cuda-memcpy-sync", "Synchronous memcpy", vendor=True)
 
 
 def check(run: Run) -> Iterator[Finding]:

@@ -33,7 +33,7 @@ from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.nsys._shared import list_vendor_rows
 
-RULE = Rule("cuda-memset-sync", "Fills hold the host until they are done", vendor=True)
+RULE = Rule("cuda-memset-sync", "Synchronous memsets", vendor=True)
 
 
 def check(run: Run) -> Iterator[Finding]:

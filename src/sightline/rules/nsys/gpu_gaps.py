@@ -34,7 +34,7 @@ from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.nsys._shared import list_vendor_rows
 
-RULE = Rule("gpu-gaps", "A process leaves its GPU idle for long", vendor=True)
+RULE = Rule("gpu-gaps", "Long GPU gaps", vendor=True)
 
 
 def check(run: Run) -> Iterator[Finding]:

@@ -36,7 +36,7 @@ from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.nsys._shared import list_vendor_rows
 
-RULE = Rule("gpu-time-util", "The GPU has little to do in parts of the run", vendor=True)
+RULE = Rule("gpu-time-util", "Low GPU utilization in parts of the run", vendor=True)
 
 
 def check(run: Run) -> Iterator[Finding]:

@@ -82,17 +82,6 @@ def _name_whole(view: View, finding: dict[str, Any]) -> str:
     return "all windows" if whole == "the window" and len(view.summary["window"]) > 1 else whole
 
 
-def _measure_gain(view: View, finding: dict[str, Any]) -> float | None:
-    """The gain in % of the slowest device's window, or of what the cost is a share of."""
-    gain, cost, pct = (finding[name] for name in ("gain_ns", "cost_ns", "cost_pct"))
-    if not gain:
-        return None
-    if share_of(finding["rule"], view.has_device) == "the window" and view.summary["window"]:
-        lengths = [w["window_end_ns"] - w["window_start_ns"] for w in view.summary["window"]]
-        return float(100 * gain / max(*lengths, 1))
-    return float(pct * min(gain, cost) / cost) if cost and pct is not None else None
-
-
 def _card(view: View, finding: dict[str, Any], places: pl.DataFrame) -> dict[str, Any]:
     def text(name: str) -> str:
         return make_printable(finding[name] or "")
@@ -102,14 +91,14 @@ def _card(view: View, finding: dict[str, Any], places: pl.DataFrame) -> dict[str
     where = shlex.join(paths) if len(paths) <= 2 else "RECORDINGS"
     return {
         "rule": text("rule"),
-        "title": text("title").replace("-", " "),
+        "title": text("title"),
         "severity": finding["severity"],
         "confidence": finding["confidence"],
         "summary": text("summary"),
         "cost_ns": finding["cost_ns"],
         "cost_pct": finding["cost_pct"],
         "gain_ns": finding["gain_ns"],
-        "gain_pct": _measure_gain(view, finding),
+        "gain_pct": finding["gain_pct"],
         "of": _name_whole(view, finding),
         "evidence": [make_printable(e) for e in finding["evidence"]],
         "cause": text("cause"),
