@@ -57,7 +57,7 @@ def make_marks(view: View) -> list[dict[str, Any]]:
     for number, (finding, places) in enumerate(zip(view.judged, view.places, strict=True)):
         if places.is_empty():
             continue
-        mark = {"finding": number, "title": make_printable(finding["title"]).replace("-", " ")}
+        mark = {"finding": number, "title": make_printable(finding["title"])}
         mark |= {name: make_printable(finding[name] or "") for name in ("summary", "fix")}
         marks.append(mark | pack_places(places, view.span))
     return marks
