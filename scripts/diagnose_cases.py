@@ -50,8 +50,9 @@ def name_answer(found: list[Finding]) -> str:
     first = next((f for f in found if not f.abstained), None)
     if first is None:
         return "silence"
-    # One rule has a finding for each cause, named in its title.
-    name = first.title if first.title.startswith(f"{first.rule}:") else first.rule
+    # One rule has a finding for each cause of idle time.
+    cause = str(first.where.get("cause", "")).replace("_", " ")
+    name = f"{first.rule}: {cause}" if first.rule == "gpu-idle" else first.rule
     return f"({name})" if first.severity == "info" else name
 
 

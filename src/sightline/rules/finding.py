@@ -11,8 +11,9 @@ import polars as pl
 from sightline.algebra.scalars import find_largest, sum_column
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
+from sightline.rules.advice import name_for_vendor
 from sightline.timeline.callers import find_callers
-from sightline.timeline.gains import Change, name_next_limit, replay_gain, sum_windows
+from sightline.timeline.gains import Change, Gain, name_next_limit, replay_gain, sum_windows
 from sightline.units import format_ns, format_pct
 
 # A problem is worth a word above 5 % of the window (TraceLens agent, 2026-08: copies and exposed
@@ -100,10 +101,9 @@ def make_finding(
         gain_ns = max(0, min(replayed.ns, replayed.before_ns - loss.floor_ns))
         method = "replay of the dependency graph without it"
         if 4 * gain_ns < loss.bound_ns and pct >= NOTABLE_PCT:
-            limit, limit_pct = name_next_limit(run, replayed)
             lines.append(
-                f"removing it alone gains {format_ns(gain_ns)} of {format_ns(loss.bound_ns)}: "
-                f"the next limit is {limit}, then {format_pct(limit_pct)} of the critical path"
+                f"removing it alone gains {format_ns(gain_ns)} of {format_ns(loss.bound_ns)}"
+                + _describe_next_limit(run, replayed)
             )
     longest = find_largest(run.ask("breakdown"), "window_ns")
     share = 100 * gain_ns / max(longest, 1)
@@ -124,13 +124,21 @@ def make_finding(
         confidence=confidence,
         evidence=tuple(lines),
         where=where,
-        fix=advice.fix,
+        fix=name_for_vendor(run, advice.fix),
         verify=advice.verify,
         cause=advice.cause,
         method=method,
         rows=tuple(evidence.rows),
         sources=tuple(advice.sources),
     )
+
+
+def _describe_next_limit(run: Run, replayed: Gain) -> str:
+    """': the next limit is …', where anything is left that limits."""
+    limit = name_next_limit(run, replayed)
+    if limit is None:
+        return ""
+    return f": the next limit is {limit[0]}, then {format_pct(limit[1])} of the critical path"
 
 
 def _find_main_caller(run: Run, calls: pl.DataFrame) -> tuple[str, float] | None:

@@ -60,8 +60,11 @@ def replay_gain(run: Run, change: Change) -> Gain:
     return Gain(before, measure_span(nodes, times, inside), replayed)
 
 
-def name_next_limit(run: Run, gain: Gain) -> tuple[str, float]:
-    """What most of the critical path is made of once the problem is gone, and its share in %."""
+def name_next_limit(run: Run, gain: Gain) -> tuple[str, float] | None:
+    """What most of the critical path is made of once the problem is gone, and its share in %.
+
+    None where nothing is left that takes time.
+    """
     inside, _ = run.once(_measure_recorded)
     spans = (
         gain.replayed.filter(inside)
@@ -69,12 +72,16 @@ def name_next_limit(run: Run, gain: Gain) -> tuple[str, float]:
         .agg(begin=pl.col("start_ns").min(), end=pl.col("end_ns").max())
         .sort(pl.col("end") - pl.col("begin"), "rank", "device_id", descending=[True, False, False])
     )
+    if spans.is_empty():
+        return None
     begin, end = spans.select("begin", "end").row(0)
     pieces = path.trace_critical_path(gain.replayed, begin, end).with_columns(
         limit=pl.col("part").replace_strict(_LIMITS), ns=pl.col("end_ns") - pl.col("start_ns")
     )
     shares = pieces.group_by("limit").agg(pl.col("ns").sum())
     shares = shares.sort("ns", "limit", descending=[True, False])
+    if shares.is_empty():
+        return None
     name, ns = shares.row(0)
     return name, 100 * ns / max(sum_column(shares, "ns"), 1)
 

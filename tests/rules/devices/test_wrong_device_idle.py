@@ -41,7 +41,7 @@ def test_two_processes_on_one_device_and_another_empty(
         cost_ns=10 * MS,
         gain_ns=10 * MS,
         evidence=["device 0: 2 processes"],
-        fix="set_device(local_rank)",
+        fix="cudaSetDevice",
         severity="critical",
     )
     assert idle in found.summary

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sightline.model.run import Run
-from support.rules import assert_silent, assert_speaks
+from support.rules import answers, assert_silent, assert_speaks
 from support.traces import call, kernel, launched, opened
 
 
@@ -67,3 +67,17 @@ def test_from_5_percent_of_the_window_on(tmp_path: Path) -> None:
 def test_calls_that_do_not_stop_the_host(tmp_path: Path, api: str) -> None:
     """An allocation that is ordered on the stream returns at once, as other calls do."""
     assert_silent(allocating(tmp_path, 400, api), "allocator-churn")
+
+
+@pytest.mark.parametrize("every", [1, 5])
+def test_a_cache_that_is_switched_off(tmp_path: Path, every: int) -> None:
+    """An allocation and a free for each kernel are no cache's; for each fifth they may be."""
+    events = []
+    for i in range(20):
+        at = 300 * i
+        if i % every == every - 1:
+            events += [call("cudaMalloc", at, 100), call("cudaFree", at + 110, 100)]
+        events.append(launched(at + 220, kernel("k", at + 230, 50)))
+    (found,) = answers(opened(tmp_path, events), "allocator-churn")
+    assert ("PYTORCH_NO_CUDA_MEMORY_CACHING" in found.fix) == (every == 1)
+    assert ("switched off" in (found.cause or "")) == (every == 1)

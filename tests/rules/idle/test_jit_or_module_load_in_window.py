@@ -65,7 +65,12 @@ def test_the_drivers_compiler_in_an_export_of_nsight_systems(tmp_path: Path) -> 
     )
     run = exports.opened(tmp_path, export)
     assert_speaks(
-        run, RULE, cost_ns=800_000, gain_ns=760_000, evidence=["800.0 µs in all"], fix="warm up"
+        run,
+        RULE,
+        cost_ns=800_000,
+        gain_ns=760_000,
+        evidence=["800.0 µs in all"],
+        fix="launch each kernel once",
     )
     assert_silent(run, "profiler-overhead")
 

@@ -34,6 +34,7 @@ from collections.abc import Iterator
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
+from sightline.rules.advice import choose_fix
 from sightline.rules.communication._parts import find_exposed_part
 from sightline.timeline.communication import remove_transfer
 
@@ -49,6 +50,13 @@ def check(run: Run) -> Iterator[Finding]:
         "small collectives with no compute beside them",
         remove_transfer,
         cause="each small collective pays its full latency",
-        fix="bucket or coalesce them (DDP bucket_cap_mb, ncclGroupStart and ncclGroupEnd)",
+        fix=choose_fix(
+            run,
+            "send more at once: larger buckets (DDP bucket_cap_mb), or several tensors in one call "
+            "(ncclGroupStart and ncclGroupEnd)",
+            jax="let XLA combine them: --xla_gpu_all_reduce_combine_threshold_bytes",
+            native="send more at once: several tensors in one call (ncclGroupStart and "
+            "ncclGroupEnd)",
+        ),
         source="Li et al., PyTorch Distributed (2020)",
     )

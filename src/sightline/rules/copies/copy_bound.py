@@ -30,6 +30,7 @@ from collections.abc import Iterator
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
+from sightline.rules.advice import choose_fix
 from sightline.rules.copies._shared import find_exposed_copies
 from sightline.timeline import causes
 
@@ -43,7 +44,14 @@ def check(run: Run) -> Iterator[Finding]:
         RULE,
         "copies within or between devices",
         cause="tensors are cloned, made contiguous or moved between devices",
-        fix="avoid the copy: write in place, keep one layout, drop .contiguous() and .clone(); "
-        "between devices, overlap it with compute on a side stream",
+        fix=choose_fix(
+            run,
+            "avoid the copy: write in place, keep one layout, drop .contiguous() and .clone(); "
+            "between devices, overlap it with compute on a side stream",
+            native="avoid the copy: write in place, or swap pointers; between devices, overlap it "
+            "with compute on a second stream",
+            openmp="avoid the copy: write in place, or swap pointers",
+            jax="avoid the copy: donate the inputs that are overwritten (jax.jit donate_argnums)",
+        ),
         sources=("TraceLens agent: copies above 5 % of the time",),
     )

@@ -31,6 +31,7 @@ from collections.abc import Iterator
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
+from sightline.rules.advice import choose_fix
 from sightline.rules.copies._shared import find_exposed_copies
 from sightline.timeline import causes
 
@@ -44,7 +45,16 @@ def check(run: Run) -> Iterator[Finding]:
         RULE,
         "copies results to the host",
         cause="results are read back inside the step, and the device waits until they are out",
-        fix="read back less and later: copy to pinned memory with non_blocking=True on a side "
-        "stream, once per several steps; reduce on the GPU first",
+        fix=choose_fix(
+            run,
+            "read back less and later: copy to pinned memory with non_blocking=True on a side "
+            "stream, once per several steps; reduce on the GPU first",
+            native="read back less and later: cudaMemcpyAsync to pinned memory on a second "
+            "stream, once per several steps; reduce on the GPU first",
+            openmp="keep arrays on the device (target data around the loop), and update only what "
+            "the host reads (target update from)",
+            jax="read back less and later: copy_to_host_async() where the result is known, and "
+            "reduce on the GPU first",
+        ),
         sources=("CUDA C++ Best Practices Guide: Data Transfer Between Host and Device",),
     )

@@ -32,6 +32,7 @@ from collections.abc import Iterator
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
+from sightline.rules.advice import choose_fix
 from sightline.rules.copies._shared import find_exposed_copies
 from sightline.timeline import causes
 
@@ -45,7 +46,16 @@ def check(run: Run) -> Iterator[Finding]:
         RULE,
         "copies from the host",
         cause="the device needs the data before it can go on, and nothing else runs beside it",
-        fix="keep the data (weights, caches) on the GPU; else copy the next batch ahead from "
-        "pinned memory on a side stream: pin_memory=True, .to(device, non_blocking=True)",
+        fix=choose_fix(
+            run,
+            "keep the data (weights, caches) on the GPU; else copy the next batch ahead from "
+            "pinned memory on a side stream: pin_memory=True, .to(device, non_blocking=True)",
+            native="keep the data on the GPU; else copy the next part ahead from pinned memory "
+            "(cudaHostAlloc) on a second stream: cudaMemcpyAsync",
+            openmp="keep arrays on the device: target data, or target enter data, around the loop",
+            jax="keep the data on the GPU; else jax.device_put the next batch while this one runs",
+            vllm="keep the weights on the GPU: no --cpu-offload-gb, or fewer of them",
+            sglang="keep the weights on the GPU: no --cpu-offload-gb, or fewer of them",
+        ),
         sources=("CUDA C++ Best Practices Guide: Data Transfer Between Host and Device",),
     )

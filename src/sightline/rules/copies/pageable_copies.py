@@ -32,6 +32,7 @@ from collections.abc import Iterator
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
+from sightline.rules.advice import choose_fix
 from sightline.rules.copies._shared import find_exposed_copies
 from sightline.timeline import causes
 
@@ -46,7 +47,14 @@ def check(run: Run) -> Iterator[Finding]:
         "copies from pageable memory",
         cause="the driver stages pageable memory through a pinned buffer, and the call blocks "
         "the host meanwhile",
-        fix="pin the memory: DataLoader(pin_memory=True), tensor.pin_memory(), cudaHostAlloc; then "
-        "copy ahead with non_blocking=True on a side stream",
+        fix=choose_fix(
+            run,
+            "pin the memory: DataLoader(pin_memory=True), tensor.pin_memory(), cudaHostAlloc; then "
+            "copy ahead with non_blocking=True on a side stream",
+            native="pin the memory (cudaHostAlloc, cudaHostRegister), then copy with "
+            "cudaMemcpyAsync on a second stream",
+            openmp="pin the memory (omp_alloc with the pinned trait), or map arrays once around "
+            "the loop",
+        ),
         sources=("CUDA Runtime API: API synchronization behavior",),
     )

@@ -30,6 +30,7 @@ from collections.abc import Iterator
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
+from sightline.rules.advice import choose_fix
 from sightline.rules.copies._shared import find_exposed_copies
 from sightline.timeline import causes
 
@@ -43,7 +44,12 @@ def check(run: Run) -> Iterator[Finding]:
         RULE,
         "fills memory",
         cause="buffers are cleared that are often overwritten anyway",
-        fix="use torch.empty instead of torch.zeros where everything is overwritten, and "
-        "optimizer.zero_grad(set_to_none=True)",
+        fix=choose_fix(
+            run,
+            "use torch.empty instead of torch.zeros where everything is overwritten, and "
+            "optimizer.zero_grad(set_to_none=True)",
+            native="clear only what is not overwritten, and let the first kernel write its zeros",
+            openmp="clear only what is not overwritten",
+        ),
         sources=("PyTorch Performance Tuning Guide: use parameter.grad = None",),
     )

@@ -38,6 +38,7 @@ import polars as pl
 from sightline.algebra.intervals import measure_cover
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
+from sightline.rules.advice import choose_fix
 from sightline.rules.finding import NOTABLE_PCT, Advice, Evidence, Loss, abstain, make_finding
 from sightline.timeline.gains import sum_windows
 from sightline.units import format_count, format_pct
@@ -83,8 +84,15 @@ def _make_finding(run: Run, shared: pl.DataFrame, lost: int, pct: float, idle: s
             where={"devices": shared.get_column("device_id").to_list()},
         ),
         Advice(
-            fix="torch.cuda.set_device(local_rank) before the first CUDA call, or "
-            "CUDA_VISIBLE_DEVICES per process",
+            fix=choose_fix(
+                run,
+                "torch.cuda.set_device(local_rank) before the first CUDA call, or "
+                "CUDA_VISIBLE_DEVICES per process",
+                native="cudaSetDevice(rank on this machine) before the first CUDA call, or "
+                "CUDA_VISIBLE_DEVICES per process",
+                openmp="omp_set_default_device(rank on this machine), or CUDA_VISIBLE_DEVICES per "
+                "process",
+            ),
             verify="sightline stats breakdown AFTER: a row for each device",
             cause="the processes chose the same device",
             sources=("CUDA C++ Programming Guide: Device Selection",),

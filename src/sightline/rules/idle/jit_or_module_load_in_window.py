@@ -32,6 +32,7 @@ from collections.abc import Iterator
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
+from sightline.rules.advice import choose_fix
 from sightline.rules.finding import Advice, Evidence, Loss, make_finding
 from sightline.rules.gaps import claim_gaps
 from sightline.timeline import causes
@@ -72,7 +73,13 @@ def check(run: Run) -> Iterator[Finding]:
         ),
         Evidence(mine.evidence, rows=mine.rows, where=mine.where("code_loading"), calls=mine.calls),
         Advice(
-            fix="warm up with every shape before measuring; CUDA_MODULE_LOADING=EAGER for servers",
+            fix=choose_fix(
+                run,
+                "warm up with every shape before measuring; CUDA_MODULE_LOADING=EAGER for servers",
+                native="launch each kernel once before the timed part; CUDA_MODULE_LOADING=EAGER",
+                openmp="run each target region once before the timed part; "
+                "CUDA_MODULE_LOADING=EAGER",
+            ),
             verify="sightline stats idle AFTER: total_ns of code_loading",
             cause="kernels are used for the first time inside the window",
             sources=("CUDA C++ Programming Guide: Lazy Loading",),

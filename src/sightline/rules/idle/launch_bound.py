@@ -40,6 +40,7 @@ from sightline.algebra.lookup import find_rows
 from sightline.algebra.scalars import sum_column
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
+from sightline.rules.advice import choose_fix
 from sightline.rules.finding import Advice, Evidence, Loss, abstain, make_finding
 from sightline.rules.gaps import claim_gaps
 from sightline.timeline import causes
@@ -90,8 +91,19 @@ def check(run: Run) -> Iterator[Finding]:
             },
         ),
         Advice(
-            fix='replay the step as a CUDA graph: torch.compile(model, mode="reduce-overhead"), or '
-            "larger batches if latency allows",
+            fix=choose_fix(
+                run,
+                'replay the step as a CUDA graph: torch.compile(model, mode="reduce-overhead"), '
+                "or larger batches if latency allows",
+                vllm="let vLLM replay its CUDA graphs: no --enforce-eager, and "
+                "cudagraph_capture_sizes that cover your batches; or more requests at once",
+                sglang="let SGLang replay its CUDA graphs: no --disable-cuda-graph, and a "
+                "--cuda-graph-max-bs that covers your batches; or more requests at once",
+                jax="put more of the step under one jax.jit, and loops into jax.lax.scan",
+                openmp="merge target regions, and let them run behind each other (nowait, depend)",
+                native="capture the launches once (cudaStreamBeginCapture) and replay them as a "
+                "CUDA graph, or merge kernels",
+            ),
             verify="sightline stats breakdown AFTER: idle_pct under 15",
             cause="launching an operation costs the host more than doing it costs the device"
             + _describe_steps(run),

@@ -38,6 +38,7 @@ import polars as pl
 from sightline.algebra.lookup import Texts
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
+from sightline.rules.advice import choose_fix
 from sightline.rules.finding import Advice, Evidence, Loss, keep_notable, make_finding
 from sightline.rules.gaps import LOOK_PCT, claim_gaps
 from sightline.timeline import causes
@@ -81,8 +82,17 @@ def check(run: Run) -> Iterator[Finding]:
             calls=mine.calls,
         ),
         Advice(
-            fix="take .item(), .cpu(), print(loss) and synchronize() out of the step; read values "
-            "back one step later, with non_blocking=True",
+            fix=choose_fix(
+                run,
+                "take .item(), .cpu(), print(loss) and synchronize() out of the step; read values "
+                "back one step later, with non_blocking=True",
+                jax="take block_until_ready(), float(x) and np.asarray(x) out of the step: JAX "
+                "runs ahead by itself",
+                openmp="let target regions run behind each other (nowait, depend) instead of "
+                "waiting after each one",
+                native="take cudaDeviceSynchronize and blocking copies out of the loop; order "
+                "streams by events (cudaStreamWaitEvent), and test values on the device",
+            ),
             verify="sightline stats idle AFTER: total_ns of host_sync",
             cause="values are read back or the device is waited for inside the step"
             if read_back.len()

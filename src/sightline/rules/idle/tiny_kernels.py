@@ -35,6 +35,7 @@ import polars as pl
 from sightline.algebra.scalars import sum_column
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
+from sightline.rules.advice import choose_fix
 from sightline.rules.finding import Advice, Evidence, Loss, make_finding
 from sightline.rules.gaps import claim_gaps
 from sightline.timeline import causes
@@ -78,7 +79,13 @@ def check(run: Run) -> Iterator[Finding]:
             calls=mine.calls,
         ),
         Advice(
-            fix="fuse them: torch.compile, foreach and fused optimizers, or larger batches",
+            fix=choose_fix(
+                run,
+                "fuse them: torch.compile, foreach and fused optimizers, or larger batches",
+                jax="put them under one jax.jit, so that XLA fuses them, or larger batches",
+                openmp="merge loops into one target region (collapse), or larger problems per rank",
+                native="merge kernels that follow each other, or give each more work",
+            ),
             verify="sightline stats idle AFTER: total_ns of in_graph and micro_gap",
             cause="the work is cut into kernels of a few µs",
             sources=("TraceLens agent: short kernels below 10 µs",),

@@ -31,6 +31,7 @@ import polars as pl
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
+from sightline.rules.advice import choose_fix
 from sightline.rules.kernels._shared import find_shorter_kernels, list_kernels
 
 RULE = Rule("layout-conversions", "Memory layout conversions")
@@ -48,7 +49,11 @@ def check(run: Run) -> Iterator[Finding]:
         list_kernels(run, _CONVERSION).with_columns(factor=pl.lit(0.0)),
         "{share} of the window converts tensors between NCHW and NHWC.",
         cause="the model keeps channels first, and its convolutions want channels last",
-        fix="model.to(memory_format=torch.channels_last), and the inputs too",
+        fix=choose_fix(
+            run,
+            "model.to(memory_format=torch.channels_last), and the inputs too",
+            native="keep tensors in the layout that the library's kernels want (cuDNN: NHWC)",
+        ),
         sources=("PyTorch: Channels Last Memory Format",),
         confidence="high",
     )

@@ -37,6 +37,7 @@ import polars as pl
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.roofline.hardware import find_gpu
+from sightline.rules.advice import choose_fix
 from sightline.rules.finding import abstain
 from sightline.rules.kernels._shared import find_shorter_kernels, list_kernels
 
@@ -46,6 +47,13 @@ _PLAIN = r"(?i)sgemm|simt|scudnn|_ffma_|(?:dgrad|wgrad|fprop)\w*engine<float"
 _TENSOR = r"(?i)tf32|tensorop|[hsi]\d*(?:884|1688|16816|16832)|hmma|imma|[wg]mma_|\bmma_"
 # Less is no ratio: GPUs for games have the same rate for both.
 _LEAST_RATIO = 1.5
+_NATIVE = (
+    "let the library use them: cublasGemmEx with CUBLAS_COMPUTE_32F_FAST_TF32 or bf16 inputs, "
+    "cudnnSetConvolutionMathType; sizes that are multiples of 8"
+)
+_JAX = (
+    'jax.default_matmul_precision("tensorfloat32"), or bf16 inputs; sizes that are multiples of 8'
+)
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -76,11 +84,7 @@ def check(run: Run) -> Iterator[Finding]:
         cause="fp32 matrix products are not allowed to use TF32"
         if has_tf32
         else "this GPU has no TF32: its tensor cores want fp16",
-        fix='torch.set_float32_matmul_precision("high"), or bf16 with torch.autocast; sizes that '
-        "are multiples of 8"
-        if has_tf32
-        else "mixed precision: torch.autocast(device_type='cuda', dtype=torch.float16) with a "
-        "GradScaler; sizes that are multiples of 8",
+        fix=choose_fix(run, _advise(has_tf32), native=_NATIVE, jax=_JAX),
         sources=("NVIDIA's datasheets, dense rates: docs/roofline.md",),
         confidence="low",
     )
@@ -100,3 +104,16 @@ def _list_ratios(run: Run) -> pl.DataFrame:
         rows.append((rank, device, ratio, "tf32_tensor" in peaks))
     schema = {"rank": pl.Int64, "device_id": pl.Int64, "ratio": pl.Float64, "tf32": pl.Boolean}
     return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _advise(has_tf32: bool) -> str:
+    """For PyTorch: TF32 where the device has it, else mixed precision."""
+    if has_tf32:
+        return (
+            'torch.set_float32_matmul_precision("high"), or bf16 with torch.autocast; sizes that '
+            "are multiples of 8"
+        )
+    return (
+        "mixed precision: torch.autocast(device_type='cuda', dtype=torch.float16) with a "
+        "GradScaler; sizes that are multiples of 8"
+    )

@@ -38,6 +38,7 @@ import polars as pl
 from sightline.algebra.lookup import match_names
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
+from sightline.rules.advice import choose_fix
 from sightline.rules.kernels._optimizer import list_optimizer_loops
 from sightline.rules.kernels._shared import (
     POINTWISE,
@@ -76,7 +77,12 @@ def check(run: Run) -> Iterator[Finding]:
         "{share} of the window is pointwise kernels that a fused kernel would make unnecessary.",
         cause="each pointwise operation is a kernel of its own, and memory is read and written "
         "each time",
-        fix="torch.compile the module, or use the fused operation (fused=True for optimizers)",
+        fix=choose_fix(
+            run,
+            "torch.compile the module, or use the fused operation (fused=True for optimizers)",
+            jax="put them under one jax.jit, so that XLA fuses them",
+            native="merge these kernels into one that passes over the data once",
+        ),
         extra=[f"{format_count(number)} chains of {_mean(chains):.1f} kernels on average"],
         sources=("PyTorch Performance Tuning Guide: Fuse operations",),
     )
