@@ -21,6 +21,7 @@ _AMD = (
         r"ncu --set full -k regex:<part of its name> -c 1 \.\.\.",
         "rocprof-compute profile -k <part of its name>",
     ),
+    (r"nvidia-smi topo -m\b", "rocm-smi --showtopo"),
     (r"\bfirst CUDA call\b", "first HIP call"),
 )
 _BY_VENDOR = {"amd": _AMD}

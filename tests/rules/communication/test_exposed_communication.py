@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sightline.model.run import Run
-from support.rules import assert_silent, assert_speaks
+from support.rules import answers, assert_silent, assert_speaks
 from support.traces import Event, collective, kernel, launched, opened, opened_ranks
 
 RULE, NCCL = "exposed-communication", "ncclDevKernel_AllReduce"
@@ -126,3 +126,90 @@ def test_waiting_is_not_counted_where_ranks_can_be_matched(tmp_path: Path) -> No
         evidence=["1.500 ms of communication on 2 devices, 1.200 ms of it exposed", "late ranks"],
         fix="smaller buckets",
     )
+
+
+MI300X = [{"id": 0, "name": "AMD Instinct MI300X", "totalGlobalMem": 206141652992}]
+
+
+def test_transfers_far_slower_than_the_links(tmp_path: Path) -> None:
+    """The faster of two all-reduces of 32 MB over 2 ranks takes 10 ms: 3.2 of 448 GB/s.
+
+    At 80 % of the links the 30 ms of both would take 0.27 ms; hidden, 20 + 10 ms are gone at most.
+    """
+    floats = 8_000_000
+    run = opened(
+        tmp_path,
+        [
+            launched(0, kernel("a", 10, 10_000)),
+            launched(20, collective(10_010, 20_000, floats=floats)),
+            launched(30, collective(30_010, 10_000, floats=floats)),
+            launched(40, kernel("b", 40_010, 10_000)),
+        ],
+        deviceProperties=MI300X,
+    )
+    found = assert_speaks(
+        run,
+        RULE,
+        cost_ns=30_000_000,
+        gain_ns=30_000_000,
+        evidence=["10.00 ms, bus bandwidth 3.2 GB/s, 0.7 % of the 448 GB/s"],
+        fix="NCCL_DEBUG=INFO",
+    )
+    assert "slower than the links" in (found.cause or "")
+
+
+def test_transfers_at_a_usual_rate_are_told_without_blame(tmp_path: Path) -> None:
+    """32 MB in 0.1 ms are 320 GB/s, 71.4 % of the links."""
+    run = opened(
+        tmp_path,
+        [
+            launched(0, kernel("a", 10, 100)),
+            launched(20, collective(110, 100, floats=8_000_000)),
+            launched(40, kernel("b", 210, 100)),
+        ],
+        deviceProperties=MI300X,
+    )
+    found = assert_speaks(
+        run,
+        RULE,
+        cost_ns=100_000,
+        gain_ns=100_000,
+        evidence=["bus bandwidth 320 GB/s, 71.4 % of the 448 GB/s"],
+        fix="smaller buckets",
+    )
+    assert "slower" not in (found.cause or "")
+
+
+@pytest.mark.parametrize(("stream", "shared"), [(7, True), (20, False)])
+def test_communication_on_the_stream_of_the_kernels(
+    tmp_path: Path, stream: int, shared: bool
+) -> None:
+    work = kernel(NCCL, 500, 400, stream=stream)
+    (found,) = answers(between(tmp_path, work), RULE)
+    assert ("100.0 % of it runs on streams that compute too" in found.evidence) == shared
+    assert ("a stream of its own" in found.fix) == shared
+
+
+@pytest.mark.parametrize(("length", "larger"), [(30, True), (60, False)])
+def test_many_short_ones_want_to_be_fewer(tmp_path: Path, length: int, larger: bool) -> None:
+    work = [launched(10 * i, kernel(NCCL, 2_000 + 100 * i, length)) for i in range(100)]
+    (found,) = answers(opened(tmp_path, work), RULE)
+    assert ("larger buckets" in found.fix) == larger
+    assert ("smaller buckets" in found.fix) != larger
+
+
+def test_peers_narrower_figure_stands_beside(tmp_path: Path) -> None:
+    custom = "void vllm::cross_device_reduce_1stage<__half, 8>"
+    run = opened(
+        tmp_path,
+        [
+            launched(0, kernel("a", 10, 490)),
+            launched(20, kernel(NCCL, 500, 100)),
+            launched(30, kernel(custom, 600, 300)),
+            launched(40, kernel("b", 900, 100)),
+        ],
+    )
+    (found,) = answers(run, RULE)
+    assert "100.0 µs of 400.0 µs were communication" in "".join(found.evidence)
+    (alone,) = answers(between(tmp_path / "b", kernel(NCCL, 500, 400)), RULE)
+    assert "by name alone" not in "".join(alone.evidence)

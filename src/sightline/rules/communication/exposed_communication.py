@@ -13,7 +13,9 @@ Evidence
     those that spend clearly less time in communication arrive last, and the others wait for them.
     Where collectives could be matched across ranks, waiting is left to straggler-rank and
     imbalance, small collectives and pipelines to their rules. The gain is a replay in which
-    transfers take no time once all ranks have come: the most that hiding them can give.
+    transfers take no time once all ranks have come: the most that hiding them can give. From one
+    rank alone: the rate of the fastest of like operations, beside what the GPU's links have
+    (docs/roofline.md); how much runs on streams that compute; whether most are as short as a start.
 
 Threshold
     Over 5 % of the window (TraceLens agent, 2026-08). A rank counts as late where its share of
@@ -41,6 +43,13 @@ from sightline.algebra.intervals import measure_cover
 from sightline.algebra.scalars import average_column, find_largest, find_span, sum_column
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
+from sightline.rules.communication._transfers import (
+    Rate,
+    describe_many_short,
+    describe_peers_figure,
+    find_best_rate,
+    measure_shared_stream,
+)
 from sightline.rules.finding import MAX_ROWS, NOTABLE_PCT, Advice, Evidence, Loss, make_finding
 from sightline.timeline.communication import list_communication, remove_transfer
 from sightline.timeline.gains import sum_windows
@@ -49,6 +58,8 @@ from sightline.units import format_ns, format_pct
 RULE = Rule("exposed-communication", "Exposed communication")
 
 LATE_POINTS = 10.0
+# Most of communication is on streams that compute (ours: more than half).
+SHARED_PCT = 50.0
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -82,6 +93,24 @@ def check(run: Run) -> Iterator[Finding]:
         "backward_prefetch), or send less"
     )
     cause = "transfers that nothing hides"
+    rate, shared, short = find_best_rate(run), measure_shared_stream(run), describe_many_short(run)
+    evidence += [line for line in (rate and rate.text, describe_peers_figure(run)) if line]
+    if short:
+        evidence.append(short)
+        fix = (
+            "send more at once: larger buckets (DDP bucket_cap_mb), or several tensors in one call "
+            "(ncclGroupStart and ncclGroupEnd)"
+        )
+    if shared >= SHARED_PCT:
+        evidence.append(f"{format_pct(shared)} of it runs on streams that compute too")
+        fix = f"give communication a stream of its own (async_op=True in PyTorch), then {fix}"
+        cause = "on one stream, communication and compute run one after the other"
+    if rate and rate.left is not None:
+        fix = (
+            "find out which way the data takes (NCCL_DEBUG=INFO names it: P2P, SHM or NET; "
+            f"nvidia-smi topo -m shows the links); then {fix}"
+        )
+        cause = "the transfers are far slower than the links between these GPUs"
     if late:
         others = rows.filter(~pl.col("rank").is_in(late))
         own = rows.filter(pl.col("rank").is_in(late))
@@ -102,7 +131,7 @@ def check(run: Run) -> Iterator[Finding]:
             bound_ns=find_largest(parts, "transfer_ns"),
             change=lambda nodes: remove_transfer(nodes, ids),
             # Hidden, it still takes its time: overlap cannot beat the longer of the two.
-            floor_ns=_measure_transfer(comm),
+            floor_ns=round(_measure_transfer(comm) * _share_left(rate)),
         ),
         Evidence(
             evidence,
@@ -118,6 +147,11 @@ def check(run: Run) -> Iterator[Finding]:
         ),
         confidence="medium",
     )
+
+
+def _share_left(rate: Rate | None) -> float:
+    """How much of the transfers' time stays: all of it, or what it is at the links' own rate."""
+    return 1.0 if rate is None or rate.left is None else rate.left
 
 
 def _measure_transfer(comm: pl.DataFrame) -> int:
