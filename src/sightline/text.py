@@ -31,3 +31,8 @@ def clean_text(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c in "\n\t" else " " for c in text)
+
+
+def replace_surrogates(text: str) -> str:
+    """The text as UTF-8 can hold it: JSON and names of files may have halves of letters."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from random import Random
 
+import polars as pl
 import pytest
 
 import sightline
@@ -16,6 +17,7 @@ from sightline.importers import nsys
 from sightline.model.declare import ImportOptions
 from sightline.model.source import Source
 from support.campaigns import sample
+from support.command import sightline as command
 from synth_nsys import Export, gtid
 
 
@@ -91,6 +93,24 @@ def test_values_of_the_wrong_type(whole: Path, tmp_path: Path) -> None:
         db.commit()
         db.close()
         assert read(path).startswith("rows"), column
+
+
+@pytest.mark.parametrize("rows", ["rowid = 9", "1"])
+def test_calls_without_a_start_are_left_out_and_counted(
+    whole: Path, tmp_path: Path, rows: str
+) -> None:
+    path = tmp_path / "timeless.sqlite"
+    path.write_bytes(whole.read_bytes())
+    db = sqlite3.connect(path)
+    for table in ("CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"):
+        db.execute(f"UPDATE {table} SET start = NULL WHERE {rows}")
+    db.commit()
+    db.close()
+    run = sightline.open(path)
+    assert run.table("host_ops").get_column("start_ns").null_count() == 0
+    quality = run.table("quality").filter(pl.col("kind") == "missing_times")
+    assert quality.get_column("count").to_list() == [800 if rows == "1" else 2]
+    assert command("report", path, "-o", tmp_path / "page.html").code == 0
 
 
 def test_every_table_may_be_missing_or_empty(whole: Path, tmp_path: Path) -> None:

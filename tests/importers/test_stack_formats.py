@@ -247,6 +247,45 @@ def test_damage_is_an_error_or_a_note_never_a_traceback(name, tmp_path):
         assert sightline("flame", path).code in (0, 2), cut
 
 
+def _set_frame(**fields: object) -> str:
+    frames = [{"name": "main"} | fields, {"name": "work"}]
+    return json.dumps(SPEEDSCOPE | {"shared": {"frames": frames}})
+
+
+def _set_times(times: list[int]) -> str:
+    events = SPEEDSCOPE["profiles"][0]["events"]
+    events = [e | {"at": at} for e, at in zip(events, times, strict=True)]
+    return json.dumps(SPEEDSCOPE | {"profiles": [SPEEDSCOPE["profiles"][0] | {"events": events}]})
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (_set_frame(line=-(2**63) - 1), 0),
+        (_set_frame(line=2**70), 0),
+        (_set_frame(file="half a letter: \ud800"), 0),
+        (json.dumps(SPEEDSCOPE | {"shared": {"frames": ["main", "work"]}}), 2),
+        (json.dumps(SPEEDSCOPE | {"profiles": ["main"]}), 2),
+        # Each fits, in ns, but not both together: nothing rather than a number that ran over.
+        (_set_times([0, 5 * 10**12, 10**13, 10**13]), 2),
+        (json.dumps([{"frame": {"name": "\ud800"}, "metrics": {"time (ns)": 5}}]), 0),
+    ],
+)
+def test_json_holds_what_no_column_does(text, code, tmp_path):
+    path = tmp_path / "odd.json"
+    path.write_text(text)
+    outcome = sightline("flame", path, "-o", tmp_path / "flame.html")
+    assert outcome.code == code, outcome.err
+
+
+def test_a_weight_beyond_64_bits_is_said_to_be_missing(tmp_path):
+    path = tmp_path / "beyond.json"
+    path.write_text(_set_times([0, 2, 10**20, 10**20 + 1]))
+    run = door.open(path)
+    assert run.table("stack_weights").get_column("value").to_list() == [3_000_000]
+    assert "damaged_weights" in run.table("quality").get_column("kind").to_list()
+
+
 @given(st.data())
 def test_flipped_bytes_are_no_bug_either(data):
     import tempfile

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import polars as pl
 
 from sightline.errors import DamagedError
@@ -45,6 +47,17 @@ def finish_import(
     kept = [w for w in weights if w[0] is not None and 0 <= w[2] <= INT64_MAX]
     if not kept:
         raise DamagedError(f"cannot read {source.given}", why=f"there is no stack in it ({tool})")
+    total = Counter[str]()
+    for _, metric, value, _ in kept:
+        total[metric] += value
+    if max(total.values()) > INT64_MAX:  # a sum of them would be another number
+        raise DamagedError(
+            f"cannot read {source.given}", why="its weights add up to more than 64 bits hold"
+        )
+    beyond = sum(1 for w in weights if not 0 <= w[2] <= INT64_MAX)
+    if beyond:
+        text = "weights that no 64 bits hold were left out with their stacks"
+        quality.append(Quality("damaged_weights", "warning", text, beyond))
     tables: dict[str, pl.DataFrame] = {**trie.tables(), "stack_weights": make_weights(kept)}
     quality += note_shortened(trie)
     return Imported(tables, Recording(tool=tool, clock_offset_ns=0), quality)

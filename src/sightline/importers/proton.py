@@ -45,6 +45,8 @@ def read(source: Source, options: ImportOptions) -> Imported:
     quality: list[Quality] = []
     try:
         roots = json.loads(read_text(source, quality))
+        if not isinstance(roots, list):
+            raise ValueError("it is no list of trees")
     except (ValueError, RecursionError) as error:
         raise DamagedError(
             f"cannot read {source.given}", why=f"its JSON is damaged ({error})"

@@ -49,7 +49,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         profiles = document["profiles"]
         if not isinstance(profiles, list):
             raise TypeError("'profiles' is no list")
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DamagedError(
             f"cannot read {source.given}", why=f"it is no whole speedscope file ({error!r})"
         ) from error
@@ -57,9 +57,9 @@ def read(source: Source, options: ImportOptions) -> Imported:
     trie = StackTrie()
     weights: list[tuple[int | None, str, int, str]] = []
     for number, profile in enumerate(profiles):
-        name = str(profile.get("name", number))
-        root = [Frame("thread", redact_frame(name))] if len(profiles) > 1 else []
         try:
+            name = str(profile.get("name", number))
+            root = [Frame("thread", redact_frame(name))] if len(profiles) > 1 else []
             weights += _profile(trie, profile, frames, root, cut)
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             text = f"profile {number} is damaged and was left out ({error})"

@@ -15,6 +15,7 @@ from sightline.errors import DamagedError
 from sightline.importers._stacks import read_text
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.model.source import Source
+from sightline.text import replace_surrogates
 from sightline.units import INT64_MAX
 
 IMPORTER = Importer(
@@ -41,7 +42,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         traces = document["device_traces"]
         if not isinstance(traces, list):
             raise TypeError("'device_traces' is no list")
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DamagedError(
             f"cannot read {source.given}", why=f"it is no whole memory history ({error!r})"
         ) from error
@@ -86,7 +87,8 @@ def _place(frames: Any) -> str | None:
     """The innermost Python line that asked for the memory."""
     for frame in frames if isinstance(frames, list) else ():
         if isinstance(frame, dict) and str(frame.get("filename", "")).endswith(".py"):
-            return f"{frame.get('name')} ({frame['filename']}:{frame.get('line')})"
+            place = f"{frame.get('name')} ({frame['filename']}:{frame.get('line')})"
+            return replace_surrogates(place)
     return None
 
 

@@ -9,6 +9,8 @@ from typing import NamedTuple
 import polars as pl
 
 from sightline.model.declare import Quality
+from sightline.text import replace_surrogates
+from sightline.units import INT64_MAX
 
 # Python ends a program at 1000 (sys.getrecursionlimit), perf records 127 (perf_event_max_stack).
 # What is deeper is a mistake or an attack, and costs its square wherever whole paths are held.
@@ -53,7 +55,7 @@ class StackTrie:
     def tables(self) -> dict[str, pl.DataFrame]:
         """The tables `frames` and `stacks`."""
         frames = pl.DataFrame(
-            [(i, *frame) for frame, i in self._frames.items()],
+            [(i, *_make_storable(frame)) for frame, i in self._frames.items()],
             schema={
                 "frame_id": pl.Int64,
                 "layer": pl.String,
@@ -82,6 +84,16 @@ class StackTrie:
             },
         )
         return {"frames": frames, "stacks": stacks}
+
+
+def _make_storable(frame: Frame) -> Frame:
+    """The frame as columns hold it, whatever the JSON that it comes from has written."""
+    line = frame.line if frame.line is not None and 0 <= frame.line <= INT64_MAX else None
+    function, file, module = (
+        None if text is None else replace_surrogates(text)
+        for text in (frame.function, frame.file, frame.module)
+    )
+    return Frame(frame.layer, function or "", file, line, module)
 
 
 def note_shortened(trie: StackTrie) -> list[Quality]:

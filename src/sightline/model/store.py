@@ -32,6 +32,7 @@ import polars as pl
 from sightline.errors import StoreError
 from sightline.model.columns import Table
 from sightline.model.store_facts import check_facts
+from sightline.text import replace_surrogates
 
 FORMAT = "sightline-run"
 FROM_FACTS = ("quality", "recordings")  # tables that run.json holds, too small to read lazily
@@ -134,8 +135,8 @@ def list_fact_rows(facts: dict[str, Any], table: Table) -> list[dict[str, Any]]:
 
 
 def _as_text(value: Any) -> Any:
-    """A text as a column holds it: names of files may be no UTF-8, JSON may hold half letters."""
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+    """A text as a column holds it."""
+    return replace_surrogates(value) if isinstance(value, str) else value
 
 
 def write_store(

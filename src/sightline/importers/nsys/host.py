@@ -47,8 +47,9 @@ def read(
     """All ranges nested per thread, in the recording's time; the MPI parameters; and counts.
 
     Helper columns: _gpid, rowid (of NVTX). Counts are of 'open' (ranges that never ended,
-    closed at `end`), 'negative' (ranges that end before they start, left out), and
-    'shifted_chains' (1 where call chains had to be moved to their own call).
+    closed at `end`), 'negative' (ranges that end before they start, left out), 'timeless' (ranges
+    without a start, left out), and 'shifted_chains' (1 where call chains had to be moved to their
+    own call).
     """
     ranges, unended = nvtx.read(db)
     mpi = _mpi(db)
@@ -74,6 +75,9 @@ def read(
     frame = pl.concat(filled, how="diagonal") if filled else pl.DataFrame()
     del calls, parts, filled  # columns that are replaced below would be kept by them
     frame = keep_complete(frame, ("start_ns", "end_ns", "_gtid"), ("layer", "name", "range_kind"))
+    timeless = frame.get_column("start_ns").null_count()
+    if timeless:  # of damaged rows: they stand nowhere
+        frame = frame.drop_nulls("start_ns")
     # A range that never ended was still open when recording stopped.
     last = frame.select(pl.max_horizontal(pl.col("start_ns").max(), pl.col("end_ns").max())).item()
     stop = max(last or 0, end or 0)
@@ -102,6 +106,7 @@ def read(
         {
             "open": unended,
             "negative": negative,
+            "timeless": timeless,
             "shifted_chains": int(shifted),
         },
     )

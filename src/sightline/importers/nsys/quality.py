@@ -144,6 +144,9 @@ def check_tables(
                 counts["negative"],
             )
         )
+    if counts["timeless"]:
+        text = "calls and ranges without a start were left out"
+        found.append(Quality("missing_times", "warning", text, counts["timeless"]))
     layers = set(host.select(pl.col("layer").unique()).to_series())
     if not layers & {"runtime", "driver"}:
         found.append(
