@@ -11,6 +11,7 @@ import sys
 import textwrap
 from collections.abc import Sequence
 from types import ModuleType
+from typing import NoReturn
 
 import sightline
 from sightline.cli._edge import guard_terminal
@@ -186,7 +187,7 @@ def command_names() -> list[str]:
 def build_parser(names: Sequence[str] | None = None) -> argparse.ArgumentParser:
     """The parser of the whole command line."""
     names = command_names() if names is None else names
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         "sightline", description=_ABOUT, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
@@ -208,6 +209,13 @@ def build_parser(names: Sequence[str] | None = None) -> argparse.ArgumentParser:
         module.add_arguments(sub)
         sub.set_defaults(module=module)
     return parser
+
+
+class _Parser(argparse.ArgumentParser):
+    """Its errors quote what was typed, which may be another program's secrets."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(redact_text(message))
 
 
 class _PrintVersion(argparse.Action):
