@@ -165,9 +165,23 @@ def fill_files(recordings: list[Path], cache: Path) -> list[str | None]:
 
 
 def forbid_home(recordings: list[Path], place: Path) -> list[str | None]:
-    """A home and a cache that cannot be written to."""
+    """A home and a cache that cannot be written to, even by root: a file, or mounted read-only."""
     place.write_text("a file where the folder would be")
-    return [judge(p, ask(p, place / "cache", HOME=str(place))) for p in recordings[:6]]
+    wrong = [judge(p, ask(p, place / "cache", HOME=str(place))) for p in recordings[:6]]
+    disk = place.with_name("read-only")
+    disk.mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", "ro,size=200k", "tmpfs", str(disk)]
+    if os.geteuid() != 0 or subprocess.run(words, check=False).returncode:
+        return wrong
+    try:
+        # With a cache named there, and with the one that a home has.
+        for path in recordings[:6]:
+            home = {"HOME": str(disk), "XDG_CACHE_HOME": ""}
+            wrong.append(judge(path, ask(path, disk / "cache", **home)))
+            wrong.append(judge(path, ask(path, Path(), **home, SIGHTLINE_CACHE="")))
+    finally:
+        subprocess.run(["umount", str(disk)], check=False)
+    return wrong
 
 
 def kill_often(recordings: list[Path], cache: Path, place: Path, times: int) -> list[str | None]:
@@ -269,7 +283,7 @@ def main() -> int:
         faults: dict[str, Callable[[], list[str | None]]] = {
             "full disk": lambda: fill_disk(recordings, folder / "disk"),
             "files that end": lambda: fill_files(recordings, cache),
-            "home that is a file": lambda: forbid_home(recordings, folder / "home"),
+            "home not to be written": lambda: forbid_home(recordings, folder / "home"),
             "kills": lambda: kill_often(recordings, cache, folder / "fork", 6 if quick else 50),
             "first openings at once": lambda: crowd(
                 recordings, cache, folder / "crowd", 2 if quick else 100
