@@ -85,12 +85,13 @@ def test_weights_and_layers_switch(opened, page_of):
 def test_a_link_brings_the_same_picture_back(opened, page_of):
     page = opened(page_of).page
     page.select_option("#order", "why")
-    page.check("#icicle")
+    page.locator("summary", has_text="View").click()
+    page.check("#upward")
     page.fill("#search", "gemm")
     page.locator("#found", has_text="%").wait_for()
     again = opened(page_of, page.url[page.url.index("#") :]).page
     assert again.input_value("#order") == "why"
-    assert again.is_checked("#icicle")
+    assert again.is_checked("#upward")
     again.locator("#found", has_text="%").wait_for()
     assert again.inner_text("#found") == page.inner_text("#found")
     assert labels(again) == labels(page)
@@ -102,7 +103,7 @@ def test_keyboard_alone_is_enough(opened, page_of):
     assert page.evaluate("document.activeElement.id") == "search"
     page.keyboard.press("Escape")
     for _ in range(3):
-        page.keyboard.press("ArrowUp")
+        page.keyboard.press("ArrowDown")
     assert page.locator("#crumbs button").count() == 4
     assert "rank 0" not in page.inner_text("#details")
 
@@ -112,6 +113,115 @@ def test_narrow_and_dark(opened, page_of):
     assert shown.errors == []
     assert shown.page.evaluate("document.documentElement.dataset.theme") == "dark"
     assert shown.page.evaluate("document.body.scrollWidth") <= 400
+
+
+def by_rank(steps: range, blocks: int = 2) -> list:
+    """Stacks of two ranks whose steps, threads, streams and blocks have numbers of their own."""
+    return [
+        (
+            [
+                ("run", f"rank {rank}"),
+                ("thread", f"thread {steps[0]}{rank}"),
+                ("phase", f"ProfilerStep#{step}"),
+                ("op", f"nn.Module: EncoderLayer_{block}"),
+                ("device", f"GPU {rank} stream {steps[0]}"),
+                ("kernel", "gemm"),
+            ],
+            "exact",
+            {"samples": 10},
+        )
+        for rank in range(2)
+        for step in steps
+        for block in range(blocks)
+    ]
+
+
+def test_instances_stand_together_until_they_are_split(opened, tmp_path):
+    target = tmp_path / "ranks.html"
+    target.write_bytes(html.write(stack_paths(by_rank(range(3, 6))), "samples", "t"))
+    page = opened(target).page
+    assert labels(page) == [
+        "all",
+        "all 2 ranks",
+        "all 2 threads",
+        "ProfilerStep#*",
+        "nn.Module: EncoderLayer_*",
+        "all 2 streams",
+        "gemm",
+    ]
+    page.check("#split")
+    assert sum(name.startswith("nn.Module: EncoderLayer_") for name in labels(page)) == 12
+    assert page.inner_text("#details") == "samples: 120 samples"
+    page.select_option("#filters select >> nth=0", label="rank 1")
+    assert page.inner_text("#details") == "samples: 60 samples"
+
+
+def test_a_difference_aligns_runs_whose_numbers_differ(opened, tmp_path):
+    before, after = (stack_paths(by_rank(steps)) for steps in (range(3, 6), range(107, 110)))
+    target = tmp_path / "diff.html"
+    target.write_bytes(html.write(after, "samples", "t", before=before))
+    page = opened(target).page
+    # The same work: nothing has grown, shrunk, come or gone.
+    assert not [name for name in labels(page) if name[0] in "▲▼"]
+    assert "ProfilerStep#*" in labels(page)
+
+
+def test_the_root_is_in_view_and_the_page_looks_as_the_report_does(opened, page_of):
+    page = opened(page_of, color_scheme="dark").page
+    root = page.locator("g.frame[name='all']").bounding_box()
+    assert 0 < root["y"] < 400
+    style = "e => [getComputedStyle(e).fontFamily, getComputedStyle(e).color]"
+    font, colour = page.locator(".d3-flame-graph-label").first.evaluate(style)
+    assert font == page.evaluate("getComputedStyle(document.body).fontFamily")
+    page.click("#theme")
+    assert page.evaluate("document.documentElement.dataset.theme") == "light"
+    assert page.locator(".d3-flame-graph-label").first.evaluate(style)[1] != colour
+
+
+def test_a_function_with_its_callers_and_callees(opened, tmp_path):
+    stacks = stack_paths(
+        [
+            ([("op", "a"), ("op", "f"), ("kernel", "k1")], "exact", {"samples": 1}),
+            ([("op", "b"), ("op", "f"), ("kernel", "k2")], "exact", {"samples": 2}),
+            ([("op", "b"), ("op", "f"), ("op", "f"), ("kernel", "k2")], "exact", {"samples": 4}),
+            ([("op", "b"), ("kernel", "k1")], "exact", {"samples": 8}),
+        ]
+    )
+    target = tmp_path / "functions.html"
+    target.write_bytes(html.write(stacks, "samples", "t"))
+    page = opened(target).page
+    page.select_option("#order", "function")
+    cells = "all => all.map(r => [...r.cells].map(c => c.firstChild.textContent))"
+    rows = page.locator("#function-table tbody tr").evaluate_all(cells)
+    values = {name: (own, total) for name, own, total in rows}
+    assert values["f"] == ("0 samples", "7 samples")  # the recursive stack counts once
+    assert values["k1"] == ("9 samples", "9 samples")
+    assert values["b"] == ("0 samples", "14 samples")
+    page.locator("#function-table tbody").get_by_role("button", name="f", exact=True).click()
+    assert page.inner_text("#function-name") == "f: 7 samples, 46.7 %"
+    described = (
+        "all => all.map(t => t.textContent.split('[')[0].trim() + t.textContent.split(']')[1])"
+    )
+    callers, callees = (
+        page.locator(f"#{part} g.frame title").evaluate_all(described)
+        for part in ("callers", "callees")
+    )
+    assert {text.split(",")[0] for text in callers} == {
+        "f: 7 samples",
+        "a: 1 sample",
+        "b: 6 samples",
+    }
+    assert {text.split(",")[0] for text in callees} == {
+        "f: 7 samples",
+        "f: 4 samples",
+        "k1: 1 sample",
+        "k2: 2 samples",
+        "k2: 4 samples",
+    }
+    page.locator("#callees g.frame", has_text="k1").click()
+    assert page.inner_text("#function-name") == "k1: 9 samples, 60.0 %"
+    again = opened(target, page.url[page.url.index("#") :]).page
+    assert again.inner_text("#function-name") == "k1: 9 samples, 60.0 %"
 
 
 def test_a_screen_reader_hears_the_largest_frames(opened, page_of):

@@ -58,7 +58,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="step",
         help="with --before, what is made equal: steps (where both mark them), or the total",
     )
-    parser.add_argument("--icicle", action="store_true", help="root at the top")
+    parser.add_argument("--icicle", action="store_true", help="root at the top, in .svg")
+    parser.add_argument(
+        "--split",
+        action="store_true",
+        help="in .svg, ranks, threads, steps and layers by themselves; the page has a switch",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -153,6 +158,7 @@ def _write(
 ) -> bytes:
     from sightline.errors import RequestError
     from sightline.flames import folded, html, pprof, speedscope, svg
+    from sightline.flames.instances import merge_instances
 
     name = (args.output or ".folded").lower()
     if name.endswith((".html", ".htm")):
@@ -160,7 +166,8 @@ def _write(
     if before is not None:
         raise RequestError("a difference is drawn as a page", hint="Write  -o diff.html")
     if name.endswith(".svg"):
-        picture = svg.write(built, weight, title, palette=args.palette, icicle=args.icicle)
+        shown = built if args.split else merge_instances(built)
+        picture = svg.write(shown, weight, title, palette=args.palette, icicle=args.icicle)
         return picture.encode()
     if name.endswith((".folded", ".txt")):
         return folded.write(built, weight).encode()

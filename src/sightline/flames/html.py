@@ -14,6 +14,7 @@ from html import escape
 
 import polars as pl
 
+from sightline.flames.instances import merge_frames
 from sightline.flames.layers import GRADES, INDEX, LAYERS
 from sightline.flames.names import make_labels
 from sightline.flames.palette import PALETTES
@@ -96,8 +97,10 @@ def _data(
     stacks: Stacks, weights: list[str], title: str, notes: list[str], *, with_before: bool
 ) -> dict[str, object]:
     nodes, leaf = _trie(stacks)
-    frames = stacks.frames.sort("frame_id")
-    layer, name = frames.get_column("layer").to_list(), frames.get_column("name").to_list()
+    own = stacks.frames.sort("frame_id").select("layer", "name").rows()
+    merged, added = merge_frames(own)
+    frames = [*own, *added]
+    labels = make_labels(frames)
     grade = {g: i for i, g in enumerate(GRADES)}
     data: dict[str, object] = {
         "schema": SCHEMA,
@@ -106,9 +109,10 @@ def _data(
         "palettes": PALETTES,
         "units": {w: UNITS.get(w, "") for w in weights},
         "frames": {
-            "layer": [INDEX[x] for x in layer],
-            "name": [make_printable(n) for n in name],
-            "label": make_labels(zip(layer, name, strict=True)),
+            "layer": [INDEX[layer] for layer, _ in frames],
+            "name": [make_printable(name) for _, name in frames],
+            "label": labels,
+            **({"merged": merged} if added else {}),
         },
         "nodes": {
             "parent": nodes.get_column("parent").fill_null(0).to_list(),

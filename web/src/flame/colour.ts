@@ -1,5 +1,6 @@
 // A frame's colour, by its layer; the same as sightline/flames/palette.py.
 
+import { isDark } from "../shared/theme";
 import type { Page } from "./data";
 
 let table: Uint32Array | undefined;
@@ -28,15 +29,20 @@ export function colour(page: Page, palette: string, frame: number): string {
 }
 
 function mix([low, high]: [number[], number[]], share: number): string {
-  const at = (i: number) => Math.round(low[i]! + (high[i]! - low[i]!) * share);
-  return `rgb(${at(0)},${at(1)},${at(2)})`;
+  return paper([0, 1, 2].map((i) => low[i]! + (high[i]! - low[i]!) * share));
+}
+
+/** A colour for the page's paper: on dark paper frames are darker, and their text is light. */
+function paper(hue: number[]): string {
+  const dim = isDark() ? 0.52 : 1;
+  return `rgb(${hue.map((part) => Math.round(part * dim)).join(",")})`;
 }
 
 /** Blue for less, red for more, grey within the noise; the label carries a sign as well. */
 export function change(before: number, after: number, noise: number): string {
   const larger = Math.max(before, after);
-  if (!larger || Math.abs(after - before) <= noise * larger) return "rgb(205,205,205)";
+  if (!larger || Math.abs(after - before) <= noise * larger) return paper([205, 205, 205]);
   const share = Math.min(1, Math.abs(after - before) / larger);
   const pale = Math.round(225 - 120 * share);
-  return after > before ? `rgb(235,${pale},${pale - 15})` : `rgb(${pale - 15},${pale + 10},240)`;
+  return paper(after > before ? [235, pale, pale - 15] : [pale - 15, pale + 10, 240]);
 }

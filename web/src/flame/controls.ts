@@ -1,5 +1,6 @@
 // The lists and boxes around a flame graph.
 
+import { pictureButtons } from "../shared/picture";
 import type { Page } from "./data";
 import { type Around, type State, WEIGHTS } from "./state";
 import type { View } from "./view";
@@ -23,16 +24,18 @@ export function controls(page: Page, state: State, view: View, around: Around): 
   order.value = state.order;
   order.onchange = () => { state.order = order.value as State["order"]; redraw(); };
   const toggles: [string, () => boolean, (on: boolean) => void][] = [
-    ["icicle", () => state.icicle, (on) => { state.icicle = on; }],
+    ["upward", () => state.upward, (on) => { state.upward = on; }],
+    ["split", () => state.split, (on) => { state.split = on; }],
     ["merge", () => state.merge, (on) => { state.merge = on; }],
     ["safe", () => state.palette === "safe", (on) => { state.palette = on ? "safe" : "gpu"; }],
-    ["dark", () => state.dark, (on) => { state.dark = on; }],
   ];
   for (const [id, get, set] of toggles) {
     const box = part<HTMLInputElement>(id);
     box.checked = get();
     box.onchange = () => { set(box.checked); redraw(); };
   }
+  part("split").parentElement!.hidden = !page.frames.merged;
+  part("picture").replaceChildren(pictureButtons(() => view.drawing, () => `${page.title || "flame"} ${state.weight}`));
   layers(page, state, redraw, part("layers"));
   filters(page, state, redraw, part("filters"));
   const search = part<HTMLInputElement>("search");
@@ -84,7 +87,8 @@ function layers(page: Page, state: State, redraw: () => void, list: HTMLElement)
 function filters(page: Page, state: State, redraw: () => void, holder: HTMLElement): void {
   for (const layer of ["run", "process", "thread", "device"]) {
     const place = page.layers.findIndex((l) => l.name === layer);
-    const frames = [...page.frames.layer.keys()].filter((f) => page.frames.layer[f] === place);
+    const own = page.frames.merged?.length ?? page.frames.layer.length;
+    const frames = [...page.frames.layer.keys()].filter((f) => f < own && page.frames.layer[f] === place);
     if (frames.length < 2) continue;
     const label = document.createElement("label");
     const list = document.createElement("select");

@@ -18,7 +18,12 @@ export interface Page {
   palettes: Record<string, Record<string, [number[], number[]]>>;
   units: Record<string, string>;
   /** Frames as parallel arrays: place of the layer in `layers`, the full name, the short one. */
-  frames: { layer: number[]; name: string[]; label: string[] };
+  frames: {
+    layer: number[]; name: string[]; label: string[];
+    /** For each frame of a stack the one that it is shown as while instances are merged; frames
+     * beyond are there only for that. Absent where nothing merges. */
+    merged?: number[];
+  };
   /** The stacks' trie, a node's parent before it; node 0 is the root and has no frame. */
   nodes: { parent: number[]; frame: number[] };
   /** One entry per stack: its last node, its grade, and a value per weight. */

@@ -1,32 +1,37 @@
 // The flame graph's own page: reads its data and keeps what is chosen in the address.
 
 import "./style.css";
+import { copy } from "../shared/dom";
+import { watchMenus } from "../shared/menus";
+import { watchTheme } from "../shared/theme";
 import { load } from "./data";
 import { controls } from "./controls";
+import { makeParts } from "./parts";
 import { type Around, remembered } from "./state";
 import { View } from "./view";
 
-const around: Around = {
-  part: <T extends HTMLElement>(id: string) => document.getElementById(id) as T,
-  remember: (choice) => history.replaceState(null, "", `#${choice}`),
-  listens: () => true,
-  dark: (on) => { document.documentElement.dataset["theme"] = on ? "dark" : "light"; },
-};
-
 async function start(): Promise<void> {
-  const part = (id: string) => around.part(id);
+  const main = document.getElementById("main-start")!;
   try {
-    const page = await load(part("data"));
+    const page = await load(document.getElementById("data")!);
     document.title = `${page.title} · sightline`;
-    part("title").textContent = page.title;
-    part("notes").textContent = page.notes.join(" ");
+    document.getElementById("title")!.textContent = page.title;
+    const host = makeParts(page.notes);
+    main.replaceChildren(host);
+    const around: Around = {
+      part: <T extends HTMLElement>(id: string) => host.querySelector(`#${id}`) as T,
+      remember: (choice) => history.replaceState(null, "", `#${choice}`),
+      listens: () => true,
+    };
     const state = remembered(page, location.hash.slice(1));
     const view = new View(page, state, around);
     controls(page, state, view, around);
-    view.draw();
+    watchMenus();
+    watchTheme(document.getElementById("theme")!, () => view.draw());
+    document.getElementById("copy-link")!.onclick = () => void copy(location.href, "Link");
     document.body.dataset["ready"] = "yes";
   } catch (error) {
-    part("details").textContent = `The page cannot be shown: ${String(error)}`;
+    main.textContent = `The page cannot be shown: ${String(error)}`;
     document.body.dataset["ready"] = "failed";
   }
 }

@@ -14,10 +14,14 @@ export const WEIGHTS: Record<string, string> = {
 
 export interface State {
   weight: string;
-  order: "how" | "why";
-  icicle: boolean;
+  order: "how" | "why" | "function";
+  /** The frame that is shown by function; -1 before one is chosen. */
+  fn: number;
+  /** Ranks, threads, steps and instances of a layer by themselves. */
+  split: boolean;
+  /** The root stands at the bottom. */
+  upward: boolean;
   palette: string;
-  dark: boolean;
   merge: boolean;
   hidden: Set<number>;
   only: number[];
@@ -33,13 +37,14 @@ export interface Around {
   remember(choice: string): void;
   /** Whether keys are meant for the graph now. */
   listens(): boolean;
-  dark(on: boolean): void;
 }
 
 /** The choice as the text of an address. */
 export function address(s: State): string {
   const parts = new URLSearchParams({ w: s.weight, o: s.order });
-  if (s.icicle) parts.set("i", "1");
+  if (s.upward) parts.set("u", "1");
+  if (s.split) parts.set("x", "1");
+  if (s.order === "function" && s.fn >= 0) parts.set("n", String(s.fn));
   if (s.palette !== "gpu") parts.set("p", s.palette);
   if (s.merge) parts.set("m", "1");
   if (s.hidden.size) parts.set("h", [...s.hidden].join("."));
@@ -54,13 +59,14 @@ export function remembered(page: Page, choice: string): State {
   const parts = new URLSearchParams(choice);
   const numbers = (key: string) => (parts.get(key) ?? "").split(".").filter(Boolean).map(Number);
   const weights = Object.keys(page.stacks.values);
-  const wanted = parts.get("w") ?? "";
+  const wanted = parts.get("w") ?? "", order = parts.get("o"), fn = parts.has("n") ? Number(parts.get("n")) : -1;
   return {
     weight: weights.includes(wanted) ? wanted : (weights[0] ?? ""),
-    order: parts.get("o") === "why" ? "why" : "how",
-    icicle: parts.get("i") === "1",
+    order: order === "why" || order === "function" ? order : "how",
+    fn: Number.isInteger(fn) && fn >= 0 && fn < page.frames.name.length ? fn : -1,
+    split: parts.get("x") === "1",
+    upward: parts.get("u") === "1",
     palette: parts.get("p") ?? "gpu",
-    dark: matchMedia("(prefers-color-scheme: dark)").matches,
     merge: parts.get("m") === "1",
     hidden: new Set(numbers("h")),
     only: numbers("f"),

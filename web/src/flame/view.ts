@@ -5,9 +5,14 @@ import { select } from "d3-selection";
 import flamegraph, { type Chart, type FrameNode } from "d3-flame-graph";
 import { change, colour } from "./colour";
 import type { Page } from "./data";
+import { h } from "../shared/dom";
 import { amount, percent } from "../shared/format";
 import { type Around, type State, WEIGHTS, address } from "./state";
-import { type Frame, build } from "./tree";
+import { type FunctionSum, sandwichOf, sumFunctions } from "./sandwich";
+import { type Choice, type Frame, build } from "./tree";
+
+// Rows of the table of functions: more are found by a search.
+const MOST_FUNCTIONS = 300;
 
 /** The first picture at once: d3-flame-graph lets its boxes grow for 250 ms, which paper never sees. */
 function settle(box: HTMLElement): void {
@@ -20,7 +25,9 @@ function settle(box: HTMLElement): void {
 }
 
 export class View {
+  private charts: Chart<Frame>[] = [];
   private chart: Chart<Frame> | undefined;
+  private sortBy: "own" | "total" = "own";
   private root: Frame = { frame: -1, value: 0, own: 0, before: 0 };
   private nodes: FrameNode<Frame> | undefined;
   private selected: FrameNode<Frame> | undefined;
@@ -33,48 +40,113 @@ export class View {
     return this.around.part<T>(id);
   }
 
-  /** Build the tree anew and draw it. */
-  draw(): void {
+  private get choice(): Choice {
     const { page, state } = this;
     const layers = new Set(page.layers.keys());
     for (const layer of state.hidden) layers.delete(layer);
-    this.root = build(page, {
-      weight: state.weight, order: state.order, layers, only: state.only,
-      mergeRecursion: state.merge,
-    });
-    this.around.dark(state.dark);
-    this.chart?.destroy();
-    const box = this.part("chart");
+    return { weight: state.weight, order: state.order, layers, only: state.only, split: state.split, mergeRecursion: state.merge };
+  }
+
+  /** The drawing that there is to copy. */
+  get drawing(): SVGSVGElement | null {
+    return this.part(this.state.order === "function" ? "callees" : "chart").querySelector("svg");
+  }
+
+  /** Build the tree anew and draw it. */
+  draw(): void {
+    const { state } = this;
+    const byFunction = state.order === "function";
+    this.part("functions").hidden = !byFunction;
+    this.part("chart").hidden = byFunction;
+    for (const chart of this.charts) chart.destroy();
+    this.charts = [];
+    this.root = build(this.page, { ...this.choice, order: byFunction ? "how" : state.order });
+    if (byFunction) this.drawFunctions();
+    else {
+      const { chart, nodes } = this.chartOf(this.part("chart"), this.root, !state.upward, (d) => this.zoomed(d));
+      this.chart = chart;
+      this.nodes = nodes;
+    }
+    this.part("details").textContent = this.summary();
+    this.grades();
+    this.legend();
+    if (state.zoom && !byFunction) this.zoomPath(state.zoom);
+    // Without a term there is nothing to clear, and clearing would animate the first picture.
+    if (state.search) this.search(state.search);
+    if (!byFunction) this.describeSvg();
+  }
+
+  /** A tree as a chart of its own; `inverted` has the root at the top. */
+  private chartOf(
+    box: HTMLElement, root: Frame, inverted: boolean, click: (d: FrameNode<Frame>) => void,
+  ): { chart: Chart<Frame>; nodes: FrameNode<Frame> } {
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    this.chart = flamegraph<Frame>()
+    const chart = flamegraph<Frame>()
       .width(Math.max(320, box.clientWidth))
       .cellHeight(19)
       .minFrameSize(0.6)
       .transitionDuration(0) // only what a person does moves, not the first picture
-      .inverted(state.icicle)
+      .inverted(inverted)
       .resetHeightOnZoom(true)
       .sort((a, b) => (this.name(a.data) < this.name(b.data) ? -1 : 1))
       .getName((d) => this.label(d.data))
       // In a difference a frame is as wide as the larger of its two values.
-      .getValue((d) => (page.before ? this.width(d) : d.value))
+      .getValue((d) => (this.page.before ? this.width(d) : d.value))
       .setLabelHandler((d) => this.describe(d))
       .setColorMapper((d) => this.fill(d))
       .setSearchMatch((d, term) => this.matches(d, term))
       .setSearchHandler((_found, sum) => this.showSearch(sum))
       .setDetailsHandler((text) => { this.part("details").textContent = text ?? this.summary(); })
-      .onClick((d) => this.zoomed(d));
-    const target = select(box).datum(this.root);
-    this.chart(target);
-    this.nodes = select<HTMLElement, FrameNode<Frame>>(box).datum();
+      .onClick(click);
+    chart(select(box).datum(root));
+    const nodes = select<HTMLElement, FrameNode<Frame>>(box).datum();
     settle(box);
-    this.chart.transitionDuration(still ? 0 : 250);
-    this.part("details").textContent = this.summary();
-    this.grades();
-    this.legend();
-    if (state.zoom) this.zoomPath(state.zoom);
-    // Without a term there is nothing to clear, and clearing would animate the first picture.
-    if (state.search) this.search(state.search);
-    this.describeSvg();
+    chart.transitionDuration(still ? 0 : 250);
+    this.charts.push(chart);
+    return { chart, nodes };
+  }
+
+  // -- by function --------------------------------------------------------------------------------
+
+  private drawFunctions(): void {
+    const sums = sumFunctions(this.page, this.choice);
+    if (!sums.some((sum) => sum.frame === this.state.fn)) {
+      this.state.fn = sums.reduce((a, b) => (b.own > a.own ? b : a), sums[0] ?? { frame: -1, own: 0, total: 0 }).frame;
+    }
+    this.functionTable(sums);
+    if (this.state.fn < 0) return;
+    const { callers, callees } = sandwichOf(this.page, this.choice, this.state.fn);
+    this.part("function-name").textContent = `${this.label(callees)}: ${amount(this.unit(), callees.value)}, ${percent(callees.value, this.root.value)}`;
+    const click = (d: FrameNode<Frame>) => { if (d.data.frame !== this.state.fn) this.chooseFunction(d.data.frame); };
+    this.chartOf(this.part("callers"), callers, false, click);
+    this.chartOf(this.part("callees"), callees, true, click);
+  }
+
+  private chooseFunction(frame: number): void {
+    this.state.fn = frame;
+    this.draw();
+    this.remember();
+  }
+
+  private functionTable(sums: FunctionSum[]): void {
+    const shown = sums.filter((sum) => !this.state.search || this.finds(this.page.frames.name[sum.frame] ?? "", this.state.search));
+    shown.sort((a, b) => b[this.sortBy] - a[this.sortBy]);
+    const head = (by: "own" | "total", text: string) => {
+      const button = h("button", { type: "button" }, text);
+      button.onclick = () => { this.sortBy = by; this.functionTable(sums); };
+      return h("th", { scope: "col", class: "number", "aria-sort": this.sortBy === by ? "descending" : undefined }, button);
+    };
+    const value = (v: number) => h("td", { class: "number" }, amount(this.unit(), v), h("small", {}, percent(v, this.root.value)));
+    const rows = shown.slice(0, MOST_FUNCTIONS).map((sum) => {
+      const name = this.page.frames.name[sum.frame] ?? "";
+      const button = h("button", { type: "button", class: "link", title: name.slice(0, 2000) }, (this.page.frames.label[sum.frame] ?? "").slice(0, 120));
+      button.onclick = () => this.chooseFunction(sum.frame);
+      return h("tr", { class: sum.frame === this.state.fn ? "chosen" : undefined }, h("td", {}, button), value(sum.own), value(sum.total));
+    });
+    const more = shown.length - rows.length;
+    this.part("function-table").replaceChildren(
+      h("table", {}, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "function"), head("own", "itself"), head("total", "in all"))), h("tbody", {}, ...rows)),
+      more > 0 ? h("p", { class: "note" }, `${more.toLocaleString("en-US")} more: search for them.`) : "");
   }
 
   private width(d: Frame): number {
@@ -121,8 +193,10 @@ export class View {
   }
 
   private matches(node: FrameNode<Frame>, term: string): boolean {
-    if (!term || node.data.frame < 0) return false;
-    const name = this.name(node.data);
+    return term !== "" && node.data.frame >= 0 && this.finds(this.name(node.data), term);
+  }
+
+  private finds(name: string, term: string): boolean {
     try {
       return new RegExp(term, "i").test(name);
     } catch {
@@ -133,7 +207,8 @@ export class View {
   search(term: string): void {
     this.state.search = term;
     this.part("found").textContent = "";
-    if (term) this.chart?.search(term);
+    if (this.state.order === "function") this.functionTable(sumFunctions(this.page, this.choice));
+    else if (term) this.chart?.search(term);
     else this.chart?.clear();
     this.remember();
   }
@@ -180,6 +255,7 @@ export class View {
   }
 
   resetZoom(): void {
+    if (this.state.order === "function") return;
     this.chart?.resetZoom();
     this.state.zoom = "";
     this.selected = this.nodes;
@@ -190,14 +266,14 @@ export class View {
   /** Arrow keys: to the parent, the largest child, the neighbours. */
   move(key: string): void {
     const at = this.selected ?? this.nodes;
-    if (!at) return;
+    if (!at || this.state.order === "function") return;
     const largest = (nodes: FrameNode<Frame>[] | undefined) =>
       nodes?.reduce((a, b) => (b.data.value > a.data.value ? b : a));
     const siblings = [...(at.parent?.children ?? [at])].sort((a, b) =>
       this.name(a.data) < this.name(b.data) ? -1 : 1);
     const place = siblings.indexOf(at);
-    const inwards = this.state.icicle ? "ArrowDown" : "ArrowUp";
-    const outwards = this.state.icicle ? "ArrowUp" : "ArrowDown";
+    const inwards = this.state.upward ? "ArrowUp" : "ArrowDown";
+    const outwards = this.state.upward ? "ArrowDown" : "ArrowUp";
     const next = key === inwards ? largest(at.children)
       : key === outwards ? at.parent
         : key === "ArrowLeft" ? siblings[place - 1] : siblings[place + 1];

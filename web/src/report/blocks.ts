@@ -2,10 +2,10 @@
 
 import { lines, shares } from "./charts";
 import type { Block } from "./data";
-import { h } from "./dom";
+import { h } from "../shared/dom";
 import { type ShowFinding, cards } from "./findings";
 import { flame } from "./flamepanel";
-import { pictureButtons } from "./picture";
+import { pictureButtons } from "../shared/picture";
 import { type Actions, table } from "./table";
 
 export interface Tools extends Actions {

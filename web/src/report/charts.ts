@@ -2,8 +2,8 @@
 
 import { amount, cell, moment, percent } from "../shared/format";
 import type { LinesBlock, SharesBlock } from "./data";
-import { h, s, say } from "./dom";
-import { pictureButtons } from "./picture";
+import { h, s, say } from "../shared/dom";
+import { pictureButtons } from "../shared/picture";
 
 /** One stacked bar a row: what each part is stands beside it in words as well. */
 export function shares(block: SharesBlock): HTMLElement {

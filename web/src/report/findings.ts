@@ -3,7 +3,7 @@
 import { amount, share } from "../shared/format";
 import { sparkline } from "./charts";
 import type { Card } from "./data";
-import { type Child, copyButton, h } from "./dom";
+import { type Child, copyButton, h } from "../shared/dom";
 
 export type ShowFinding = (place: number) => void;
 

@@ -6,8 +6,9 @@ import { type Tools, draw } from "./blocks";
 import { histogram } from "./charts";
 import { packedPart } from "./columns";
 import { type Block, type Mark, type PageData, type PanelData, type TimelineBlock, checked } from "./data";
-import { copy, copyButton, h, say } from "./dom";
-import { watchMenus } from "./menus";
+import { copy, copyButton, h, say } from "../shared/dom";
+import { watchMenus } from "../shared/menus";
+import { watchTheme } from "../shared/theme";
 import "./style.css";
 import { Model } from "./timeline/model";
 import { Served, ask } from "./timeline/served";
@@ -193,7 +194,7 @@ class Report {
     root.dataset["theme"] = on ? "light" : (root.dataset["screenTheme"] ?? root.dataset["theme"]);
     if (!on) delete root.dataset["screenTheme"];
     document.body.classList.toggle("printing", on);
-    this.timeline?.themeChanged();
+    this.themeChanged();
     if (on) this.timeline?.frame();
     else this.open(this.current);
     window.dispatchEvent(new Event("sightline-resize"));
@@ -209,17 +210,12 @@ class Report {
   }
 
   private themes(): void {
-    const button = document.getElementById("theme")!;
-    const dark = matchMedia("(prefers-color-scheme: dark)");
-    const set = (on: boolean) => {
-      document.documentElement.dataset["theme"] = on ? "dark" : "light";
-      button.textContent = on ? "Light" : "Dark";
-      button.setAttribute("aria-label", on ? "Use the light theme" : "Use the dark theme");
-      this.timeline?.themeChanged();
-    };
-    set(dark.matches);
-    button.onclick = () => set(document.documentElement.dataset["theme"] !== "dark");
-    dark.addEventListener("change", () => set(dark.matches));
+    watchTheme(document.getElementById("theme")!, () => this.themeChanged());
+  }
+
+  private themeChanged(): void {
+    this.timeline?.themeChanged();
+    window.dispatchEvent(new Event("sightline-theme"));
   }
 }
 

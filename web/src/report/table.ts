@@ -2,7 +2,7 @@
 
 import { cell } from "../shared/format";
 import type { Cell, TableBlock, TableColumn } from "./data";
-import { copyButton, h, say } from "./dom";
+import { copyButton, h, say } from "../shared/dom";
 
 const FIRST = 100;
 let made = 0;

@@ -28,7 +28,7 @@ export function amount(unit: string, value: number): string {
     const [name, scale] = steps.find(([, s]) => size < s * 999.5) ?? ["PB", 1e15];
     return scale === 1 ? `${fixed(value, 0)} B` : `${digits(value / scale)} ${name}`;
   }
-  return `${value.toLocaleString("en-US")} ${unit}`.trim();
+  return `${value.toLocaleString("en-US")} ${singular(unit, value)}`.trim();
 }
 
 /** A share from 0 to 100; what is not zero never reads as zero. */
@@ -52,7 +52,12 @@ export function cell(unit: string, value: number): string {
     return `${digits(value / scale)} ${prefix}${unit.replace("bytes", "B")}`;
   }
   const text = Number.isInteger(value) ? count(value) : digitsOrShort(value);
-  return unit ? `${text} ${unit}` : text;
+  return unit ? `${text} ${singular(unit, value)}` : text;
+}
+
+/** '1 sample', '2 samples'. */
+function singular(unit: string, value: number): string {
+  return value === 1 && /^[a-z]{3,}s$/.test(unit) ? unit.slice(0, -1) : unit;
 }
 
 function digitsOrShort(value: number): string {

@@ -2,7 +2,7 @@
 
 import { amount, count, moment, percent } from "../../shared/format";
 import type { TimelineBlock } from "../data";
-import { copyButton, h } from "../dom";
+import { copyButton, h } from "../../shared/dom";
 import type { Breakdown } from "./breakdown";
 import type { Ev } from "./model";
 import type { Walk } from "./places";

@@ -2,7 +2,7 @@
 // offers, as controls.
 
 import { count } from "../../shared/format";
-import { h } from "../dom";
+import { h } from "../../shared/dom";
 import type { Layout } from "./layout";
 import { FILES, MODULE, MOST_FILES, type Looks } from "./looks";
 import type { Walk } from "./places";

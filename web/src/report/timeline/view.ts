@@ -2,8 +2,8 @@
 
 import { amount, count } from "../../shared/format";
 import type { Mark, TimelineBlock } from "../data";
-import { h, say } from "../dom";
-import { pictureButtons } from "../picture";
+import { h, say } from "../../shared/dom";
+import { pictureButtons } from "../../shared/picture";
 import type { Breakdown } from "./breakdown";
 import { details, help, rangeBreakdown, walkPanel } from "./footer";
 import { type Hit, counterText, hitAt, tipText } from "./hit";

@@ -1,6 +1,6 @@
 // Pictures to take along: a chart as PNG (to the clipboard) or SVG (as a file), a canvas as PNG.
 
-import { bytesOf } from "../shared/pack";
+import { bytesOf } from "./pack";
 import { h, say } from "./dom";
 
 type Drawn = SVGSVGElement | HTMLCanvasElement | HTMLImageElement | null;
