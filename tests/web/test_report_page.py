@@ -12,6 +12,7 @@ import sightline as door
 from sightline.units import format_bytes, format_ns
 from support import traces
 from support.command import stats
+from support.profiled import with_code
 from synth import SCENARIOS, kineto
 from web.use import clean, panels, shown, until, visit, write
 
@@ -34,7 +35,7 @@ EXPECTED = {
                  "communication", "steps", "recording"},
     "resolver": {"summary", "timeline", "kernels", "ops", "idle", "flame", "recording"},
     "nsys": {"summary", "timeline", "kernels", "idle", "flame", "copies", "recording"},
-    "ncu": {"summary", "kernels", "flame", "roofline", "recording"},
+    "ncu": {"summary", "kernels", "profile", "flame", "roofline", "recording"},
 }  # fmt: skip
 
 
@@ -280,6 +281,18 @@ def test_a_kernel_opens_beside_the_table(opened, loading):
     page.get_by_role("button", name="Close").click()
     assert page.locator("tr.chosen").count() == 0
     assert page.inner_text(".instances") == ""
+
+
+def test_a_kernel_profile_has_its_code_with_heat(opened, tmp_path):
+    recording = tmp_path / "r.ncu-rep"
+    recording.write_bytes(with_code())
+    page = shown(opened, write(tmp_path / "r.html", recording), "#p=profile").page
+    code = page.locator("#panel-profile section.table", has_text="Instructions (SASS)")
+    heat = "all => all.map(c => [c.textContent, c.style.getPropertyValue('--heat')])"
+    cells = dict(code.locator("tbody td:nth-child(7)").evaluate_all(heat))
+    # Bars are parts of the largest: 30 of 33 samples, and 3 of them.
+    assert cells["90.9 %"] == "100.0%"
+    assert cells["9.1 %"] == "10.0%"
 
 
 def test_a_finding_says_cost_and_gain_in_the_same_units(opened, loading):

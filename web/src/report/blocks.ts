@@ -1,6 +1,6 @@
 // Draws the pieces of a panel, by kind. A new panel in Python needs nothing here.
 
-import { lines, shares } from "./charts";
+import { curves, lines, shares } from "./charts";
 import type { Block } from "./data";
 import { h } from "../shared/dom";
 import { type ShowFinding, cards } from "./findings";
@@ -29,6 +29,8 @@ export function draw(block: Block, tools: Tools): HTMLElement {
     case "image": return image(block);
     case "flame": return flame(block.page, () => tools.listens("flame"));
     case "timeline": return tools.timeline();
+    case "choice": return choice(block, tools);
+    case "curves": return curves(block);
   }
 }
 
@@ -40,6 +42,16 @@ function image(block: { svg: string; dark: string; alt: string }): HTMLElement {
   const now = () => (dark.checkVisibility() ? dark : light);
   return h("div", {}, h("div", { class: "caption" }, h("span"), pictureButtons(now, () => block.alt)),
     h("div", { class: "scroll picture", tabindex: 0, role: "region", "aria-label": block.alt }, light, dark));
+}
+
+/** One of several groups of blocks at a time, drawn when it is chosen. */
+function choice(block: { label: string; options: { label: string; blocks: Block[] }[] }, tools: Tools): HTMLElement {
+  const list = h("select", {}, ...block.options.map((option, place) => h("option", { value: place }, option.label)));
+  const holder = h("div", { class: "chosen-blocks" });
+  const show = () => holder.replaceChildren(...block.options[Number(list.value)]!.blocks.map((one) => draw(one, tools)));
+  list.onchange = show;
+  if (block.options.length) show();
+  return h("section", {}, h("label", { class: "choice" }, `${block.label} `, list), holder);
 }
 
 function limits(title: string, rows: { severity: string; text: string; remedy: string }[]): HTMLElement {

@@ -1,7 +1,7 @@
 // Bars, lines, histograms and sparklines as SVG.
 
-import { amount, cell, moment, percent } from "../shared/format";
-import type { LinesBlock, SharesBlock } from "./data";
+import { amount, cell, moment, percent, share } from "../shared/format";
+import type { Curve, LinesBlock, SharesBlock } from "./data";
 import { h, s, say } from "../shared/dom";
 import { pictureButtons } from "../shared/picture";
 
@@ -96,6 +96,33 @@ export function lines(block: LinesBlock, length: number): HTMLElement {
     : null;
   return h("section", { class: "lines" }, h("div", { class: "caption" }, h("h3", {}, block.title), pictureButtons(() => svg, () => block.title)), legend, svg,
     h("p", { class: "note" }, block.note), read);
+}
+
+/** Shares that come of settings: one small plot each, 0 to 100 %, with a disc where it is now. */
+export function curves(block: { title: string; curves: Curve[] }): HTMLElement {
+  const W = 360, left = 44;
+  return h("section", { class: "curves" }, h("h3", {}, block.title), h("div", {}, ...block.curves.map((curve) => {
+    const begin = curve.x[0] ?? 0;
+    const x = (v: number) => left + ((W - left - 12) * (v - begin)) / Math.max(1, curve.end - begin);
+    const y = (v: number) => 10 + (H - BOTTOM - 10) * (1 - v / 100);
+    const steps = curve.x.flatMap((v, i) => {
+      const next = curve.x[i + 1] ?? curve.end;
+      return [`${x(v).toFixed(1)},${y(curve.y[i]!).toFixed(1)}`, `${x(next).toFixed(1)},${y(curve.y[i]!).toFixed(1)}`];
+    });
+    const [now, value] = curve.current;
+    const svg = s("svg", {
+      viewBox: `0 0 ${W} ${H}`, class: "plot", role: "img",
+      "aria-label": `${curve.label}: ${now.toLocaleString("en-US")} now, which gives ${share(value)}`,
+    },
+    ...[0, 50, 100].flatMap((v) => [s("line", { x1: left, x2: W - 12, y1: y(v), y2: y(v), class: "grid" }),
+      s("text", { x: left - 6, y: y(v) + 4, "text-anchor": "end" }, `${v} %`)]),
+    ...[begin, curve.end].map((v, i) => s("text", { x: x(v), y: H - 4, "text-anchor": i ? "end" : "start" }, v.toLocaleString("en-US"))),
+    s("path", { d: `M${steps.join("L")}`, class: "line line-0" }),
+    s("circle", { cx: x(now), cy: y(value), r: 5, class: "fill-accent" }),
+    s("text", { x: x(now) > W * 0.7 ? x(now) - 8 : x(now) + 8, y: y(value) - 7, "text-anchor": x(now) > W * 0.7 ? "end" : "start" },
+      `${now.toLocaleString("en-US")} now: ${share(value)}`));
+    return h("figure", {}, svg, h("figcaption", { class: "note" }, `${curve.label} `, pictureButtons(() => svg, () => `occupancy by ${curve.label}`)));
+  })));
 }
 
 /** Where in the run something happens: a share per slice of it. */

@@ -16,6 +16,8 @@ export interface TableColumn {
   values: Cell[];
   /** Short forms of long names. */
   labels?: (string | null)[];
+  /** Whether values are drawn as bars as well. */
+  heat?: boolean;
 }
 
 export interface TableBlock {
@@ -102,7 +104,12 @@ export interface TimelineBlock {
   overview?: number[][];
 }
 
+/** What comes of a setting: steps from each x on, and where the setting is now. */
+export interface Curve { label: string; x: number[]; y: number[]; end: number; current: [number, number] }
+
 export type Block =
+  | { kind: "choice"; label: string; options: { label: string; blocks: Block[] }[] }
+  | { kind: "curves"; title: string; curves: Curve[] }
   | TableBlock | SharesBlock | LinesBlock | TimelineBlock
   | { kind: "text"; text: string; role: "lead" | "note" }
   | { kind: "fold"; title: string; text: string }

@@ -25,6 +25,7 @@ class Table {
   /** What a click on a row opens, beside the rows where there is room. */
   private readonly beside = h("aside", { class: "instances", "aria-label": "Instances" });
   private chosen = -1;
+  private readonly mosts = new Map<TableColumn, number>();
   private readonly foot = h("p", { class: "note" });
   private order: number[];
   private sorted: { column: number; down: boolean } | undefined;
@@ -133,7 +134,13 @@ class Table {
     for (const column of this.block.columns) {
       const content = this.content(column, row);
       const long = column.text && (typeof content === "string" ? content : (content.textContent ?? "")).length > 28;
-      tr.append(h("td", { class: column.text ? (long ? "text long" : "text") : "number" }, content));
+      const td = h("td", { class: column.text ? (long ? "text long" : "text") : "number" }, content);
+      const value = column.values[row];
+      if (column.heat && typeof value === "number") {
+        td.classList.add("heat");
+        td.style.setProperty("--heat", `${((100 * value) / this.most(column)).toFixed(1)}%`);
+      }
+      tr.append(td);
     }
     if (this.block.action === "range") {
       const show = h("button", { type: "button", class: "small" }, "Show");
@@ -144,6 +151,17 @@ class Table {
     return tr;
   }
 
+  /** What a full bar of a column stands for: its largest value, and of a lone one 100 %. */
+  private most(column: TableColumn): number {
+    if (this.block.rows === 1 && column.unit === "%") return 100;
+    let most = this.mosts.get(column);
+    if (most === undefined) {
+      most = column.values.reduce<number>((a, v) => (typeof v === "number" && v > a ? v : a), 0) || 1;
+      this.mosts.set(column, most);
+    }
+    return most;
+  }
+
   private content(column: TableColumn, row: number): Node | string {
     const value = column.values[row] ?? null;
     if (value === null) return "–";
@@ -151,7 +169,7 @@ class Table {
     if (this.fullNames && column.labels) return this.named(column, row, value, full, full);
     const short = column.labels?.[row] ?? full;
     // Sentences are read to their end; names are known by both of theirs.
-    const sentence = /^(text|remedy|row|doc)$/.test(column.name) && short.length < 1000;
+    const sentence = /^(text|remedy|row|doc|source)$/.test(column.name) && short.length < 1000;
     const cut = short.length > 90 && !sentence ? `${short.slice(0, 60)}…${short.slice(-28)}` : short;
     return this.named(column, row, value, full, cut);
   }

@@ -36,19 +36,25 @@ def make_table(
     action: str | None = None,
     hide: Sequence[str] = (),
     more: str = "",
+    heat: Sequence[str] = (),
+    limit: int = MAX_ROWS,
 ) -> Block:
     """A table that sorts and filters.
 
     `action` says what a click on a row does: 'kernel' shows the instances of the name, 'range'
     shows start_ns to end_ns in the timeline. `more` is the command that prints all rows where the
-    page holds only the first MAX_ROWS.
+    page holds only the first `limit`. Columns of `heat` have their values as bars as well, of
+    the column's largest, and a single row's of 100 %.
     """
-    shown = frame.head(MAX_ROWS)
+    shown = frame.head(limit)
     parts = [
         _column(shown, c, origin_ns)
         for c in columns
         if c.name in frame.columns and c.name not in hide and shown.get_column(c.name).count()
     ]
+    for part in parts:
+        if part["name"] in heat:
+            part["heat"] = True
     block: Block = {
         "kind": "table",
         "title": title,
