@@ -22,6 +22,7 @@ from sightline.report.serve import Server, answers, service
 from sightline.report.serve.build import build_index
 from sightline.report.serve.index import Index
 from sightline.report.serve.view import window
+from sightline.report.sql import Bounds, answer_query
 from support import traces
 from synth import SCENARIOS, kineto
 from synth_ncu import Kernel, report
@@ -427,3 +428,48 @@ def test_a_full_disk_is_said(run, cache, monkeypatch):
     assert "SIGHTLINE_CACHE" in str(told.value.hint)
     assert list(cache.rglob("serve-*")) == []
     assert list(cache.rglob("work")) == []
+
+
+# -- SQL ------------------------------------------------------------------------------------------
+
+
+def test_a_query_is_answered_with_every_digit(run, index):
+    asked = service.Service(run, index)
+    query = (
+        "SELECT count(*) AS n, 9007199254740993 AS large, 1.5 AS half, DATE '2024-05-06' AS day, "
+        "NULL AS nothing FROM host_ops"
+    )
+    kind, body = asked.answer("sql", {"q": query})
+    block = json.loads(body)["blocks"][0]
+    columns = {c["name"]: (c["unit"], c["values"]) for c in block["columns"]}
+    assert kind.startswith("application/json")
+    assert block["title"] == "1 row"
+    assert columns == {
+        "n": ("id", [run.rows("host_ops")]),
+        "large": ("", ["9007199254740993"]),  # no number of the page holds it
+        "half": ("", [1.5]),
+        "day": ("", ["2024-05-06"]),
+    }
+
+
+def test_a_query_has_bounds(run, index, tmp_path, monkeypatch):
+    asked = service.Service(run, index)
+    secret = tmp_path / "secret.csv"
+    secret.write_text("a\n1\n")
+    for query in (f"SELECT * FROM read_csv('{secret}')", "SELEC 1", "", "x" * 20_000):
+        with pytest.raises(RequestError):
+            asked.answer("sql", {"q": query})
+    few = Bounds(rows=7, seconds=600, memory_bytes=2_000_000_000)
+    monkeypatch.setattr(service, "BOUNDS", few)
+    block = json.loads(asked.answer("sql", {"q": "SELECT * FROM range(100)"})[1])["blocks"][0]
+    assert (block["title"], block["rows"]) == ("The first 7 rows", 7)
+
+
+def test_a_query_that_never_ends_is_stopped(run):
+    endless = "SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b"
+    with pytest.raises(RequestError, match=r"longer than 0\.2 s"):
+        answer_query(run, endless, bounds=Bounds(5, 0.2, 2_000_000_000))
+    with pytest.raises(RequestError, match=r"(?i)memory"):
+        answer_query(
+            run, "SELECT list(range) FROM range(50000000)", bounds=Bounds(5, 600, 50_000_000)
+        )

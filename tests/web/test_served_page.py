@@ -105,4 +105,8 @@ def test_a_person_finds_the_same_things_as_in_the_file(served, tmp_path):
     page.wait_for_selector("#panel-kernels[data-fetched=yes]")
     page.locator("#panel-kernels button.link").first.click()
     page.wait_for_selector(".instances figure")
+    page.click('#panels a[href="#p=sql"]')
+    page.fill(".query", "SELECT count(*) AS operations FROM device_ops")
+    page.press(".query", "Control+Enter")
+    page.locator(".answer td", has_text=str(run.rows("device_ops"))).wait_for()
     assert errors == []

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import glob
+import threading
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -24,14 +26,30 @@ _SQL_TYPES: dict[DType, str] = {
 _SQL_TYPES |= {pl.List(inner): f"{name}[]" for inner, name in _SQL_TYPES.items()}
 
 
-def answer_query(run: Run, query: str, *, unsafe: bool = False) -> pl.DataFrame:
+@dataclass(frozen=True)
+class Bounds:
+    """What a query may take: rows of its answer, seconds, bytes of memory; nothing goes to disk."""
+
+    rows: int
+    seconds: float
+    memory_bytes: int
+
+
+def answer_query(
+    run: Run, query: str, *, unsafe: bool = False, bounds: Bounds | None = None
+) -> pl.DataFrame:
     """The rows of a query over the tables of a run. Raises RequestError where the SQL is wrong.
 
-    One statement, which sees the run's files and no others, unless `unsafe`.
+    One statement, which sees the run's files and no others, unless `unsafe`. With `bounds`, it is
+    the first rows, and what takes longer or more memory is an error.
     """
     import duckdb
 
     connection = duckdb.connect(":memory:")
+    timer = threading.Timer(bounds.seconds if bounds else 0, connection.interrupt)
+    if bounds:
+        connection.execute(f"SET memory_limit='{bounds.memory_bytes}B'")
+        connection.execute("SET max_temp_directory_size='0B'")
     # Nothing leaves the machine: DuckDB would fetch extensions it misses.
     connection.execute("SET autoinstall_known_extensions=false")
     if not unsafe:
@@ -48,6 +66,9 @@ def answer_query(run: Run, query: str, *, unsafe: bool = False) -> pl.DataFrame:
             )
         if not unsafe:
             _close(connection, run)
+        if bounds:
+            timer.daemon = True
+            timer.start()
         for statement in statements:
             result = connection.execute(statement)
         if result.description is None:
@@ -61,7 +82,14 @@ def answer_query(run: Run, query: str, *, unsafe: bool = False) -> pl.DataFrame:
             )
             given = ", ".join(f'"c{i}"' for i in range(len(zoned)))
             result = connection.execute(f"SELECT {columns} FROM ({query}) AS asked({given})")  # noqa: S608
-        return pl.DataFrame(result.fetchall(), schema=names, orient="row", infer_schema_length=None)
+        rows = result.fetchmany(bounds.rows) if bounds else result.fetchall()
+        return pl.DataFrame(rows, schema=names, orient="row", infer_schema_length=None)
+    except duckdb.InterruptException as error:
+        raise RequestError(
+            "the query was stopped",
+            why=f"it took longer than {bounds.seconds:g} s" if bounds else "it was interrupted",
+            hint="A query of any length:  sightline sql",
+        ) from error
     except duckdb.Error as error:
         lines = [line for line in str(error).splitlines() if line.strip()]
         raise RequestError(
@@ -71,6 +99,7 @@ def answer_query(run: Run, query: str, *, unsafe: bool = False) -> pl.DataFrame:
             hint="\n".join([*lines[1:], "The tables and their columns:  sightline tables"]),
         ) from error
     finally:
+        timer.cancel()
         connection.close()
 
 

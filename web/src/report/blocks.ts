@@ -5,6 +5,7 @@ import type { Block } from "./data";
 import { h } from "../shared/dom";
 import { type ShowFinding, cards } from "./findings";
 import { flame } from "./flamepanel";
+import { sql } from "./sql";
 import { pictureButtons } from "../shared/picture";
 import { type Actions, table } from "./table";
 
@@ -31,6 +32,7 @@ export function draw(block: Block, tools: Tools): HTMLElement {
     case "timeline": return tools.timeline();
     case "choice": return choice(block, tools);
     case "curves": return curves(block);
+    case "sql": return sql(block, (blocks) => blocks.map((one) => draw(one, tools)));
   }
 }
 

@@ -107,7 +107,14 @@ export interface TimelineBlock {
 /** What comes of a setting: steps from each x on, and where the setting is now. */
 export interface Curve { label: string; x: number[]; y: number[]; end: number; current: [number, number] }
 
+export interface SqlBlock {
+  kind: "sql";
+  examples: string[];
+  tables: { name: string; doc: string; columns: [string, string][] }[];
+}
+
 export type Block =
+  | SqlBlock
   | { kind: "choice"; label: string; options: { label: string; blocks: Block[] }[] }
   | { kind: "curves"; title: string; curves: Curve[] }
   | TableBlock | SharesBlock | LinesBlock | TimelineBlock

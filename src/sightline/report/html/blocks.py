@@ -99,6 +99,31 @@ def _column(frame: pl.DataFrame, column: Column, origin_ns: int) -> dict[str, An
     return part
 
 
+def make_plain_table(title: str, frame: pl.DataFrame, limit: int) -> Block:
+    """A table of columns that nobody declared: as they are, in their order."""
+    columns, kept = [], []
+    for name, values in zip(frame.columns, frame.get_columns(), strict=True):
+        shown = values.cast(pl.Float64) if values.dtype.is_decimal() else values
+        if not (values.dtype.is_numeric() or values.dtype in (pl.String, pl.Boolean)):
+            shown = pl.Series([None if v is None else str(v) for v in values], dtype=pl.String)
+        elif values.dtype.is_integer() and _exceeds_double(values):
+            shown = values.cast(pl.String)
+        kept.append(shown.alias(name))
+        columns.append(Column(name, shown.dtype, name, unit=None))
+    block = make_table(title, pl.DataFrame(kept), columns, limit=limit)
+    for part in block["columns"]:
+        part["label"] = part["name"]
+        part.pop("labels", None)
+        if not part["text"] and all(v is None or float(v).is_integer() for v in part["values"]):
+            part["unit"] = "id"  # digits as they are
+    return block
+
+
+def _exceeds_double(values: pl.Series) -> bool:
+    """Whether some integer is beyond what the page's numbers hold exactly."""
+    return bool((values.abs() > 2**53).any())
+
+
 def _finite(value: Any) -> Any:
     """JSON has no infinity and no NaN; a number that is none is missing."""
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -40,6 +40,7 @@ class View:
     summary: dict[str, Any] = field(default_factory=dict)  # empty until the rules have run
     packed: Packed = field(default_factory=Packed)
     absent: list[tuple[str, str]] = field(default_factory=list)  # title of a panel, why
+    served: bool = False  # from a server, which the page can ask
 
     @cached_property
     def has_device(self) -> bool:

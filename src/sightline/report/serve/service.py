@@ -11,6 +11,7 @@ from typing import Any
 
 from sightline.errors import MissingDataError, RequestError
 from sightline.model.run import Run
+from sightline.report.html import blocks
 from sightline.report.html.declare import Block, View
 from sightline.report.html.page import SCHEMA, list_modules, load_template, set_title
 from sightline.report.html.panels._series import make_tracks
@@ -19,6 +20,7 @@ from sightline.report.html.timeline.tracks import CLASSES
 from sightline.report.serve import answers
 from sightline.report.serve.index import Index
 from sightline.report.serve.view import window
+from sightline.report.sql import Bounds, answer_query
 from sightline.report.summary import summarize_run
 from sightline.text import make_printable
 from sightline.units import format_bytes, format_count, format_ns
@@ -30,6 +32,9 @@ BYTES_PER_EVENT = 1_400
 # Values of counters that are read to be drawn under the timeline, about 1 GB at most; more are in
 # the panel, where they fit.
 MANY_COUNTERS = 10_000_000
+# A question of a person at a screen; `sightline sql` has no bounds.
+BOUNDS = Bounds(rows=5_000, seconds=30, memory_bytes=2_000_000_000)
+LONGEST_QUERY = 10_000
 _TYPES = {
     "json": "application/json; charset=utf-8",
     "bytes": "application/octet-stream",
@@ -45,7 +50,7 @@ class Service:
 
     def __init__(self, run: Run, index: Index) -> None:
         self.run, self.index = run, index
-        self.view = View(run)
+        self.view = View(run, served=True)
         # Known already; View would read whole tables for it.
         self.view.span = (index.origin_ns, index.origin_ns + index.length_ns)
         # Panels one at a time: two would want the same memory, and mostly the same analyses.
@@ -65,6 +70,7 @@ class Service:
             "breakdown": self._breakdown,
             "panel": self._panel,
             "marks": self._marks,
+            "sql": self._sql,
         }
         return known[name](query) if name in known else None
 
@@ -100,7 +106,7 @@ class Service:
 
     def _listed(self, module: Any) -> dict[str, Any]:
         panel = module.PANEL
-        blocks: list[Block] | None = None
+        found: list[Block] | None = None
         if panel.name == "timeline":
             block: Block = {
                 "kind": "timeline",
@@ -115,8 +121,8 @@ class Service:
                 "windows": [],
                 "served": True,
             }
-            blocks = [block]
-        return {"name": panel.name, "title": panel.title, "blocks": blocks}
+            found = [block]
+        return {"name": panel.name, "title": panel.title, "blocks": found}
 
     def _counters(self) -> list[Block]:
         rows = self.run.rows("counters") + self.run.rows("memory_events")
@@ -137,11 +143,11 @@ class Service:
         if module.PANEL.needs_findings:
             self._find()
         try:
-            blocks: list[Block] = module.data(self.view)
+            found: list[Block] = module.data(self.view)
         except MissingDataError as missing:
             text = f"Nothing to show: {missing.why or missing.what}."
             return [{"kind": "text", "text": make_printable(text), "role": "note"}]
-        return blocks
+        return found
 
     def _find(self) -> None:
         if not self.view.summary:
@@ -164,6 +170,17 @@ class Service:
             self._room()
             self._find()
             return _json(make_marks(self.view))
+
+    def _sql(self, query: Query) -> Answer:
+        text = query.get("q", "")
+        if len(text) > LONGEST_QUERY:
+            raise RequestError(f"the query is longer than {LONGEST_QUERY:,} characters")
+        with self._slow:
+            rows = answer_query(self.run, text, bounds=BOUNDS)
+        title = f"{rows.height:,} {'row' if rows.height == 1 else 'rows'}"
+        if rows.height == BOUNDS.rows:
+            title = f"The first {BOUNDS.rows:,} rows"
+        return _json({"blocks": [blocks.make_plain_table(title, rows, BOUNDS.rows)]})
 
     # -- events -------------------------------------------------------------------------------
 
