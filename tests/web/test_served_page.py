@@ -43,14 +43,14 @@ def test_what_is_drawn_at_full_zoom_is_what_the_tables_hold(served, tmp_path):
     million.write(tmp_path / "m.sightline", 30_000)
     run = door.open(str(tmp_path / "m.sightline"))
     page, errors = served(run)
-    page.locator(".drawn", has_text="marks of several").wait_for()
+    page.locator(".drawn", has_text="merged").wait_for()
     # Zoom in on a place, as a person does, until every event stands by itself.
     origin = run.table("host_ops").get_column("start_ns").min()
     for _ in range(20):
         page.evaluate("sightline.timeline.zoom(0.4, 700)")
         until(page, "sightline.timeline.source.settled")
         page.wait_for_timeout(150)  # it is said when the view rests
-        if "marks" not in page.inner_text(".drawn"):
+        if "merged" not in page.inner_text(".drawn"):
             break
     first, last = page.evaluate("sightline.timeline.shown")
     tables = [run.table(t) for t in ("device_ops", "host_ops")]

@@ -191,9 +191,9 @@ def test_threads_close_and_rows_are_pinned(visit, deep):
     page.mouse.click(box["x"] + 30, y)  # the thread's own label
     until(page, f"sightline.timeline.layout.height < {height} - 500")
     page.locator("summary", has_text="Rows").click()
-    page.get_by_role("button", name="Show all rows of each thread").click()
+    page.get_by_role("button", name="Open all threads").click()
     assert page.evaluate("sightline.timeline.layout.height") == height
-    page.get_by_role("button", name="Show only the outermost row of each thread").click()
+    page.get_by_role("button", name="Close all threads").click()
     threads = "sightline.timeline.block.tracks.filter(t => t.kind === 'thread').length"
     rows = "sightline.timeline.layout.rows.filter(r => r.kind === 'lane' && r.h === 15).length"
     assert page.evaluate(rows) == page.evaluate(threads) == 2
@@ -235,7 +235,7 @@ def test_memory_is_a_row_that_tells_its_value(visit, deep):
 def test_the_critical_path_is_shown_and_walked(visit, starved, files):
     page = visit(starved)
     pieces = stats("critical_path", *files)
-    page.get_by_role("button", name="Show what the run's length is made of").click()
+    page.get_by_role("button", name="Critical path").click()
     assert page.inner_text(".walk .name") == "Critical path"
     longest = max(pieces, key=lambda p: p["duration_ns"])
     at = pieces.index(longest) + 1

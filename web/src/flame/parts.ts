@@ -15,7 +15,7 @@ export function makeParts(notes: string[]): HTMLElement {
       h("label", {}, "search ", h("input", { id: "search", type: "search", placeholder: "name or expression" })),
       h("output", { id: "found", for: "search" }),
       h("button", { id: "reset", type: "button" }, "Reset zoom"),
-      check("split", "split instances", "Ranks, threads, steps and instances of a layer each by itself"),
+      check("split", "split instances", "Show each rank, thread, step and layer separately"),
       h("details", { class: "menu" }, h("summary", {}, "Layers"), h("div", { id: "layers" })),
       h("details", { class: "menu" }, h("summary", {}, "View"), h("div", {},
         check("upward", "root at the bottom"), check("merge", "merge recursion"), check("safe", "colour-blind safe"))),

@@ -4,11 +4,11 @@ import type { Page } from "./data";
 
 export const WEIGHTS: Record<string, string> = {
   gpu_time_ns: "GPU time",
-  exposed_ns: "GPU time, nothing beside it",
+  exposed_ns: "exposed GPU time",
   gpu_idle_ns: "GPU idle time",
   cpu_time_ns: "CPU time",
   samples: "samples",
-  latency_samples: "samples, nothing issued",
+  latency_samples: "samples without an issue",
   bytes: "bytes copied",
 };
 

@@ -61,7 +61,7 @@ function limits(title: string, rows: { severity: string; text: string; remedy: s
   const quiet = rows.filter((row) => row.severity === "info");
   const item = (row: { severity: string; text: string; remedy: string }) =>
     h("li", { class: row.severity }, row.text, row.remedy ? h("span", { class: "soft" }, ` → ${row.remedy}`) : null);
-  if (!rows.length) return h("section", {}, h("h3", {}, title), h("p", { class: "note" }, "Nothing that sightline knows of."));
+  if (!rows.length) return h("section", {}, h("h3", {}, title), h("p", { class: "note" }, "No known limits."));
   return h("section", { class: "limits" }, h("h3", {}, title),
     loud.length ? h("ul", {}, ...loud.map(item)) : null,
     quiet.length

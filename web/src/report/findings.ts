@@ -13,7 +13,7 @@ export function cards(list: Card[], show: ShowFinding): HTMLElement {
   const items = list.map((card, place) => ({ card, item: h("li", {}, one(card, place, show)) }));
   const [gains, remarks] = [true, false].map((wanted) => items.filter(({ card }) => !!card.gain_ns === wanted).map(({ item }) => item));
   return h("div", {}, gains!.length ? h("ol", { class: "cards" }, ...gains!) : null,
-    remarks!.length ? h("section", { class: "remarks" }, h("h3", {}, gains!.length ? "Remarks" : "Remarks: no change of these gains time"),
+    remarks!.length ? h("section", { class: "remarks" }, h("h3", {}, gains!.length ? "Remarks" : "Remarks: fixing these gains no time"),
       h("ul", { class: "cards" }, ...remarks!)) : null);
 }
 

@@ -69,7 +69,7 @@ class Report {
     listens: (panel) => this.current === panel,
     timeline: () => {
       if (this.timeline) return h("div", { class: "timeline-place" }, this.timeline.element);
-      const holder = h("div", { class: "timeline-place" }, h("p", { class: "note" }, "Reading the events …"));
+      const holder = h("div", { class: "timeline-place" }, h("p", { class: "note" }, "Loading the events …"));
       void this.whenLoaded.then((t) => { if (t) holder.replaceChildren(t.element); })
         .catch((error: unknown) => { holder.textContent = `The timeline cannot be shown: ${String(error)}`; });
       return holder;
@@ -86,11 +86,11 @@ class Report {
   }
 
   private instances(name: string): HTMLElement {
-    const holder = h("div", {}, h("p", { class: "note" }, "Reading the events …"));
+    const holder = h("div", {}, h("p", { class: "note" }, "Loading the events …"));
     void this.whenLoaded.then(async (t) => {
       const found = t ? await t.source.instances(name) : null;
       if (!t || !found) {
-        holder.replaceChildren(h("p", { class: "note" }, "Its instances are not in this page."));
+        holder.replaceChildren(h("p", { class: "note" }, "This page has no instances of it."));
         return;
       }
       const show = h("button", { type: "button", class: "primary" }, "Show the longest in the timeline");
@@ -99,7 +99,7 @@ class Report {
       holder.replaceChildren(h("h3", {}, title), h("p", { class: "name" }, name.length > 600 ? `${name.slice(0, 600)}…` : name), copyButton(() => name, "Copy name", "Name"),
         found.count ? h("p", { class: "note" }, `${amount("ns", found.low)} to ${amount("ns", found.high)}`) : "",
         ...(found.count ? [histogram(found, `${title} by duration`)] : []),
-        found.merged ? h("p", { class: "note" }, `${found.merged} marks of several short events are not in it.`) : "",
+        found.merged ? h("p", { class: "note" }, `Not counted: ${count(found.merged)} merged events.`) : "",
         found.longest ? show : "");
     }).catch((error: unknown) => { holder.textContent = `The instances cannot be shown: ${String(error)}`; });
     return holder;
@@ -117,7 +117,7 @@ class Report {
 
   /** A panel that the server makes. */
   private async fetched(panel: PanelData, section: HTMLElement): Promise<void> {
-    const note = h("p", { class: "note" }, "The server is making this panel …");
+    const note = h("p", { class: "note" }, "The server is computing this panel …");
     section.append(note);
     try {
       const found = (await (await ask("panel", { name: panel.name })).json()) as { blocks: Block[] };

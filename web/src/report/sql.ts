@@ -12,7 +12,7 @@ export function sql(block: SqlBlock, draw: (blocks: Block[]) => HTMLElement[]): 
   let latest = 0;
   run.onclick = async () => {
     const own = ++latest;
-    answer.replaceChildren(h("p", { class: "note" }, "The server is answering …"));
+    answer.replaceChildren(h("p", { class: "note" }, "Running …"));
     try {
       const found = (await (await ask("sql", { q: text.value })).json()) as { blocks: Block[] };
       if (own === latest) answer.replaceChildren(...draw(found.blocks));
@@ -30,6 +30,6 @@ export function sql(block: SqlBlock, draw: (blocks: Block[]) => HTMLElement[]): 
     ...block.tables.map((table) => h("details", { class: "columns" }, h("summary", {}, h("code", {}, table.name), ` ${table.doc}`),
       h("ul", {}, ...table.columns.map(([name, doc]) => h("li", {}, h("code", {}, name), ` ${doc}`))))));
   return h("section", { class: "sql" },
-    h("p", { class: "note" }, "DuckDB's SQL over the run's tables, read only; Ctrl+Enter runs it. Times are ns."),
+    h("p", { class: "note" }, "DuckDB SQL over the tables of the run, read-only. Ctrl+Enter runs the query. Times are in ns."),
     text, h("div", { class: "buttons" }, run, h("span", { class: "note" }, "Examples:"), ...examples), tables, answer);
 }

@@ -86,7 +86,7 @@ def _column(frame: pl.DataFrame, column: Column, origin_ns: int) -> dict[str, An
     }
     if column.dtype == pl.String:
         part["values"] = [None if v is None else make_printable(v) for v in values]
-        if name in ("name", "after", "kernel"):
+        if name in ("name", "after", "kernel", "op"):
             labels = label_kernels(v for v in values if v is not None)
             part["labels"] = [None if v is None else make_printable(labels[v]) for v in values]
     elif column.moment:

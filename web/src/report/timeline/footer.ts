@@ -24,10 +24,10 @@ export function details(block: TimelineBlock, event: Ev, found: Facts | null, ju
   const facts: [string, string][] = [
     ["start", moment(event.start)],
     [n > 1 ? "span" : "duration", amount("ns", event.end - event.start)],
-    ["what", block.classes[event.cls] ?? ""],
+    ["kind", block.classes[event.cls] ?? ""],
     ["where", `${track.group} · ${track.label}`],
   ];
-  if (n > 1) facts.push(["stands for", `${count(n)} events, ${amount("ns", event.busy)} in all; the name is the first one's`]);
+  if (n > 1) facts.push(["merged", `${count(n)} events, ${amount("ns", event.busy)} in total; the name is that of the first`]);
   const longer: HTMLElement[] = [];
   for (const line of (found?.details ?? "").split("\n").filter(Boolean)) {
     const at = line.indexOf(": ");
@@ -76,11 +76,11 @@ export function rangeBreakdown(block: TimelineBlock, range: [number, number], fo
   return h("div", { class: "range" },
     h("p", { class: "name" }, `${amount("ns", whole)} selected, ${moment(from)} to ${moment(to)} `,
       button("zoom to it", "F", zoom), button("clear", "Escape", clear)),
-    found === null ? h("p", { class: "note" }, "Adding up …") : found.exact ? null : h("p", { class: "note" }, "Short events stand in marks here: sums count a mark's whole span."),
+    found === null ? h("p", { class: "note" }, "Computing …") : found.exact ? null : h("p", { class: "note" }, "This page merges short events: sums count the whole span of a merged event."),
     rows.length ? h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Breakdown of the selection" }, h("table", {},
       h("thead", {}, h("tr", {}, h("td"), ...["compute", "exposed communication", "exposed copies", "idle"].map((t) => h("th", { scope: "col", class: "number" }, t)))),
       h("tbody", {}, ...rows))) : null,
-    h("div", { class: "names" }, names("On the devices", found?.deviceNames ?? []), names("On the host, callees included", found?.hostNames ?? [])));
+    h("div", { class: "names" }, names("On the GPU", found?.deviceNames ?? []), names("On the CPU, including callees", found?.hostNames ?? [])));
 }
 
 /** What is walked through, and where in it one is: stands beside whatever is selected. */
@@ -112,7 +112,7 @@ export function help(events: number): HTMLElement {
     h("kbd", {}, "A"), h("kbd", {}, "D"), " or drag pan, wheel over the labels scrolls, ",
     h("kbd", {}, "Shift"), " drag or drag on the ruler selects a range, click shows an event, ",
     h("kbd", {}, "N"), h("kbd", {}, "P"), " next and previous of its name, or place of a finding, ", h("kbd", {}, "F"),
-    " zooms to the selection, ", h("kbd", {}, "0"), " shows all, ", h("kbd", {}, "/"), " searches. "), "Events narrower than two pixels are drawn as one mark; the tip says how many.");
+    " zooms to the selection, ", h("kbd", {}, "0"), " shows all, ", h("kbd", {}, "/"), " searches. "), "Events narrower than two pixels are merged; hover over them to see how many.");
 }
 
 function button(text: string, title: string, act: () => void, kind = "small"): HTMLButtonElement {

@@ -27,7 +27,7 @@ export function unpackPath(path: PathBlock): Walk {
   const [from, to] = unpackRanges(path.starts, path.lengths);
   return {
     finding: -1, title: "Critical path", count: from.length, from, to, ranks: undefined, fix: "",
-    summary: "What the run's length is made of. Only what is on it can shorten the run.",
+    summary: "The chain of work and waiting that determines the length of the run. Speeding up anything else changes nothing.",
     label: (place) => `${path.parts[path.part[place]!]}: ${path.names[path.name[place]!]}`,
   };
 }

@@ -50,7 +50,7 @@ export function toolbar(w: Wishes): Bar {
     list.replaceChildren(...walks.map((walk) => button(walk.title, `Show ${walk.title}`, () => { findings.open = false; w.walk(walk); },
       h("small", {}, ` ${count(walk.count)} ${walk.count === 1 ? "place" : "places"}`))));
   };
-  const path = button("Critical path", "Show what the run's length is made of", () => w.path());
+  const path = button("Critical path", "Show what determines the length of the run", () => w.path());
   const setPath = (on: boolean) => path.setAttribute("aria-pressed", String(on));
   setPath(false);
   const drawn = h("span", { class: "drawn" });
@@ -65,7 +65,7 @@ export function toolbar(w: Wishes): Bar {
   const said = (now: { single: number; several: number }) => {
     clearTimeout(saying);
     saying = window.setTimeout(() => {
-      const several = now.several ? `, ${count(now.several)} marks of several` : "";
+      const several = now.several ? `, ${count(now.several)} merged` : "";
       drawn.textContent = `in view: ${count(now.single)} events${several}`;
     }, 60);
   };
@@ -74,7 +74,8 @@ export function toolbar(w: Wishes): Bar {
 }
 
 function button(text: string, label: string, act: () => void, more: Node | null = null): HTMLButtonElement {
-  const element = h("button", { type: "button", "aria-label": label, title: label }, text, more);
+  // A sign has no name to be called by; words are their own.
+  const element = h("button", { type: "button", "aria-label": text.length < 3 ? label : undefined, title: label }, text, more);
   element.onclick = act;
   return element;
 }
@@ -98,6 +99,7 @@ function rowMenu(w: Wishes): { element: HTMLElement; sync(): void } {
           const pinned = layout.pins.has(key), name = layout.nameOf(key);
           const pin = button(pinned ? "unpin" : "pin", `${pinned ? "Unpin" : "Pin"} ${group}, ${name}`, change(() => layout.pin(key)));
           pin.className = "small";
+          pin.setAttribute("aria-label", pin.title);
           pin.setAttribute("aria-pressed", String(pinned));
           return h("div", { class: "row-of" }, h("span", {}, name), pin);
         }));

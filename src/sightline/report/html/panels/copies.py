@@ -1,4 +1,4 @@
-"""Copies and fills: how much, in which direction, how fast."""
+"""Copies and memsets: how much, in which direction, how fast."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def data(view: View) -> list[Block]:
         raise MissingDataError("no copies", why="no device operation")
     frame = view.run.ask("memcpy")
     if frame.is_empty():
-        raise MissingDataError("no copies", why="no copy or fill in the window")
+        raise MissingDataError("no copies", why="no copy or memset in the window")
     analysis = registry.load("analyses", "memcpy").ANALYSIS
     return [
         *(blocks.make_text(note) for note in analysis.notes),
         blocks.make_table(
-            "Copies and fills", frame, analysis.columns, more="sightline stats memcpy"
+            "Copies and memsets", frame, analysis.columns, more="sightline stats memcpy"
         ),
     ]

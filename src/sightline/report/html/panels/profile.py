@@ -74,7 +74,7 @@ def _describe_kernel(view: View, kernel: int) -> Iterator[Block]:
         yield from _section(view, kernel, analysis, title)
     yield from draw_occupancy_curves(run, kernel)
     yield from _section(
-        view, kernel, "occupancy_what_if", "Occupancy: the nearest settings that change it"
+        view, kernel, "occupancy_what_if", "Nearest settings that change the occupancy"
     )
     yield from _memory(view, kernel)
     yield from _stalls(view, kernel)

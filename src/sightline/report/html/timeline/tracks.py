@@ -77,8 +77,8 @@ def make_timeline(run: Run, origin_ns: int, limit: int = MAX_EVENTS) -> Timeline
     events, merged = thin_events(events, limit)
     if merged:
         notes.append(
-            f"{merged:,} of {total:,} events are so short and so many that they stand together in "
-            "marks that say how many they are. sightline serve shows each."
+            f"{merged:,} of {total:,} events are too short to be drawn and are merged with their "
+            "neighbours. `sightline serve` shows each of them."
         )
     events, names, labels = _named(events)
     events = _linked(events)
