@@ -91,12 +91,14 @@ def open(
     *paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     window: str | None = None,
     keep_identity: bool = False,
+    same_job: bool = False,
 ) -> Run:
     """A run made of recordings and stores; each path is a file, a folder or a glob.
 
     Several may be given one by one or as a list. `window` is the part of the timeline that answers
     are about: 'steady', 'step:N', or a range such as '10ms..25ms'. With `keep_identity`, host and
-    user names that a recording holds are kept. Raises InputError.
+    user names that a recording holds are kept. Recordings of different jobs are an error, unless
+    `same_job` says that they are of one. Raises InputError.
     """
     from sightline.model.declare import ImportOptions
     from sightline.opening.run import open_run
@@ -104,7 +106,7 @@ def open(
     names = [name for given in paths for name in _list_paths(given)]
     if not names:
         raise InputError("no recording is named", hint='sightline.open("trace.json.gz")')
-    run = open_run(names, options=ImportOptions(keep_identity=keep_identity))
+    run = open_run(names, options=ImportOptions(keep_identity=keep_identity), same_job=same_job)
     return run.with_window(window)
 
 

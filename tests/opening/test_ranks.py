@@ -58,7 +58,7 @@ def test_ranks_of_several_files(tmp_path: Path) -> None:
         )
         for name, rank in claims.items()
     ]
-    run = sightline.open(*map(str, paths))
+    run = sightline.open(*map(str, paths), same_job=True)
     assert dict(run.table("device_ops").select("name", "rank").rows()) == {
         "a.json": 1,
         "b.json": 2,

@@ -47,7 +47,7 @@ def add_recordings(parser: argparse.ArgumentParser) -> None:
         help="steady (marked steps without the first), step:N, or a range such as 10ms..25ms; "
         "default: each device's first to last operation",
     )
-    add_identity(parser)
+    add_reading(parser)
 
 
 def add_rules(parser: argparse.ArgumentParser) -> None:
@@ -71,8 +71,13 @@ def load_own_rules(paths: list[str]) -> list[OwnRule]:
     return load_checked_rules(paths)
 
 
-def add_identity(parser: argparse.ArgumentParser) -> None:
-    """--keep-identity."""
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    """--same-job and --keep-identity: how recordings are read."""
+    parser.add_argument(
+        "--same-job",
+        action="store_true",
+        help="merge the recordings though they seem to be of different jobs",
+    )
     parser.add_argument(
         "--keep-identity",
         action="store_true",
@@ -88,7 +93,12 @@ def open_recordings(args: argparse.Namespace) -> Run:
 
     options = ImportOptions(keep_identity=args.keep_identity)
     with Progress(sys.stderr) as progress:
-        run = open_paths(args.recordings, options=options, progress=progress)
+        run = open_paths(
+            args.recordings,
+            options=options,
+            progress=progress,
+            same_job=getattr(args, "same_job", False),
+        )
     return run.with_window(getattr(args, "window", None))
 
 

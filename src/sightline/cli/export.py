@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 
 from sightline.cli._output import refuse_inputs
-from sightline.cli._shared import add_identity, open_recordings
+from sightline.cli._shared import add_reading, open_recordings
 
 HELP = "a run for another tool: perfetto, chrome, parquet, csv"
 
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", metavar="FILE", help="where to write; by default into the current folder"
     )
     parser.add_argument("--list", action="store_true", help="the formats, and what each loses")
-    add_identity(parser)
+    add_reading(parser)
 
 
 def run(args: argparse.Namespace) -> int:

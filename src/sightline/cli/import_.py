@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 
 from sightline.cli._output import refuse_inputs
-from sightline.cli._shared import add_identity, open_recordings
+from sightline.cli._shared import add_reading, open_recordings
 
 HELP = "keep recordings as a store of Parquet files"
 
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="remove what is at NAME.sightline, whatever it is; only a store is replaced otherwise",
     )
-    add_identity(parser)
+    add_reading(parser)
 
 
 def run(args: argparse.Namespace) -> int:

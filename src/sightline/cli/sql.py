@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 
-from sightline.cli._shared import add_identity, open_recordings, print_bytes
+from sightline.cli._shared import add_reading, open_recordings, print_bytes
 
 HELP = "a question in SQL over the tables (sightline tables)"
 
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="let the query read and write other files, load extensions, and be several statements",
     )
-    add_identity(parser)
+    add_reading(parser)
 
 
 def run(args: argparse.Namespace) -> int:

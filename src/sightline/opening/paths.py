@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from sightline.errors import InputError
@@ -14,23 +15,42 @@ from sightline.model.store import is_store
 from sightline.opening.recognise import drop_superseded, list_importers, match_importers
 
 
-def expand_paths(paths: Sequence[str]) -> list[str]:
+@dataclass(frozen=True)
+class Expanded:
+    """Files and stores to read, those of them that a folder gave, and what lies beside them."""
+
+    names: list[str]
+    in_folders: set[str]
+    skipped: list[tuple[str, list[str]]]
+
+
+def expand_paths(paths: Sequence[str]) -> Expanded:
     """Files and stores for what a person typed; a folder gives the recordings in it."""
     found: list[str] = []
+    in_folders: set[str] = set()
+    skipped: list[tuple[str, list[str]]] = []
     for given in paths:
         path = Path(given)
         if is_store(path) or path.is_file() or is_recorded(path):
             found.append(given)
         elif path.is_dir():
-            is_one = match_importers(Source(path, given), "strong")
-            found += [given] if is_one else _list_folder(path, given)
+            if match_importers(Source(path, given), "strong"):
+                found.append(given)
+                continue
+            recordings, others = _list_folder(path, given)
+            found += recordings
+            in_folders.update(recordings)
+            skipped += [(given, others)] if others else []
         elif path.exists():
             raise InputError(f"cannot read {given}", why="it is neither a file nor a folder")
         elif glob.has_magic(given):
             matches = sorted(glob.glob(given, recursive=True))
             if not matches:
                 raise InputError(f"no file matches {given}")
-            found += expand_paths(matches)
+            inside = expand_paths(matches)
+            found += inside.names
+            in_folders |= inside.in_folders
+            skipped += inside.skipped
         else:
             raise InputError(
                 f"cannot read {given}",
@@ -40,11 +60,11 @@ def expand_paths(paths: Sequence[str]) -> list[str]:
     seen: dict[Path, str] = {}
     for given in found:
         seen.setdefault(Path(given).resolve(), given)
-    return list(seen.values())
+    return Expanded(list(seen.values()), in_folders, skipped)
 
 
-def _list_folder(folder: Path, given: str) -> list[str]:
-    """Recordings in a folder, sorted so that rank 10 follows rank 9.
+def _list_folder(folder: Path, given: str) -> tuple[list[str], list[str]]:
+    """Recordings in a folder, sorted so that rank 10 follows rank 9, and the names of other files.
 
     Files with a known ending whose content some importer is sure of; endings such as .json and
     .csv are everybody's. Where it is sure of none, all with a known ending, so that the error
@@ -71,7 +91,9 @@ def _list_folder(folder: Path, given: str) -> list[str]:
             else "it is empty",
             hint="Name the file itself if its ending is unusual.",
         )
-    return recordings
+    taken = {*map(Path, recordings), *inside}
+    others = [p for p in entries if p not in taken and p.is_file() and not p.name.startswith(".")]
+    return recordings, [str(p.relative_to(folder)) for p in others]
 
 
 def _sort_naturally(text: str) -> list[tuple[int, str]]:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from sightline.model.declare import ImportOptions
+from sightline.errors import InputError
+from sightline.model.declare import ImportOptions, Quality
 from sightline.model.run import Run
 from sightline.model.run_folder import is_recorded
 from sightline.model.source import Source
@@ -15,6 +16,9 @@ from sightline.opening.imports import import_one
 from sightline.opening.paths import expand_paths
 from sightline.opening.ranks import compose_run, read_rank_of_path
 from sightline.opening.run_folder import read_folder
+from sightline.opening.same_job import Given, check_same_job
+
+_LISTED = 5  # skipped files by name
 
 
 def open_run(
@@ -22,29 +26,66 @@ def open_run(
     *,
     options: ImportOptions | None = None,
     progress: Callable[[str, int, int], None] | None = None,
+    same_job: bool = False,
 ) -> Run:
     """A run made of recordings and stores, each given as a file, a folder or a glob.
 
-    `progress` is told (file, bytes read, bytes in all) while a recording is read.
-    Raises InputError where a path is missing or holds no recording.
+    `progress` is told (file, bytes read, bytes in all) while a recording is read. With `same_job`,
+    recordings are merged though they seem to be of several jobs.
+    Raises InputError where a path is missing or holds no recording, or recordings differ.
     """
     options = options or ImportOptions()
-    members: list[tuple[Path, int, dict[str, Any]]] = []
-    for given in expand_paths(paths):
-        path = Path(given)
-        if is_store(path):
-            members += [(path, index, facts) for index, facts in enumerate(read_facts(path))]
-            continue
-        if is_recorded(path):
-            members += read_folder(path, given, options, _import_file)
-            continue
-        source = Source(path, given, _counter(given, path, progress) if progress else None)
-        store = import_one(source, options)
-        members += [
-            (store, 0, {**facts, **read_rank_of_path(path, given, facts)})
-            for facts in read_facts(store)
-        ]
+    found = expand_paths(paths)
+    given: list[Given] = []
+    notes = [_note_skipped(*skipped) for skipped in found.skipped]
+    unread: list[InputError] = []
+    for name in found.names:
+        try:
+            given.append(Given(name, _read_members(name, options, progress)))
+        except InputError as error:
+            if name not in found.in_folders:
+                raise
+            unread.append(error)
+            notes.append(Quality("file_unread", "warning", error.what, None, _explain(error)))
+    if unread and not given:
+        raise unread[0]
+    if not same_job and len(given) > 1:
+        check_same_job(given)
+    members = [member for one in given for member in one.members]
+    if members and notes:
+        store, index, facts = members[0]
+        quality = [*facts.get("quality", ()), *map(vars, notes)]
+        members[0] = (store, index, {**facts, "quality": quality})
     return compose_run(members)
+
+
+def _explain(error: InputError) -> str:
+    """Why a file could not be read, and what to do, as one sentence."""
+    return "; ".join(" ".join(part.split()) for part in (error.why, error.hint) if part)
+
+
+def _read_members(
+    given: str, options: ImportOptions, progress: Callable[[str, int, int], None] | None
+) -> list[tuple[Path, int, dict[str, Any]]]:
+    """The recordings in what is given: (store, number in it, facts) of each."""
+    path = Path(given)
+    if is_store(path):
+        return [(path, index, facts) for index, facts in enumerate(read_facts(path))]
+    if is_recorded(path):
+        return read_folder(path, given, options, _import_file)
+    source = Source(path, given, _counter(given, path, progress) if progress else None)
+    store = import_one(source, options)
+    return [
+        (store, 0, {**facts, **read_rank_of_path(path, given, facts)})
+        for facts in read_facts(store)
+    ]
+
+
+def _note_skipped(folder: str, files: Sequence[str]) -> Quality:
+    """Which files of a folder are no recordings, or stand for one that was read."""
+    listed = ", ".join(files[:_LISTED]) + (", …" if len(files) > _LISTED else "")
+    noun = "file" if len(files) == 1 else "files"
+    return Quality("files_skipped", "info", f"{noun} in {folder} skipped: {listed}", len(files))
 
 
 def _import_file(path: Path, options: ImportOptions) -> Path:

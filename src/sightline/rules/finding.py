@@ -101,10 +101,7 @@ def make_finding(
         gain_ns = max(0, min(replayed.ns, replayed.before_ns - loss.floor_ns))
         method = "replay of the dependency graph without it"
         if 4 * gain_ns < loss.bound_ns and pct >= NOTABLE_PCT:
-            lines.append(
-                f"removing it alone gains {format_ns(gain_ns)} of {format_ns(loss.bound_ns)}"
-                + _describe_next_limit(run, replayed)
-            )
+            lines += _explain_small_gain(run, loss, replayed, gain_ns)
     longest = find_largest(run.ask("breakdown"), "window_ns")
     share = 100 * gain_ns / max(longest, 1)
     # What its end gains was lost to it, though not all of that lies where the problem is seen.
@@ -133,14 +130,6 @@ def make_finding(
     )
 
 
-def _describe_next_limit(run: Run, replayed: Gain) -> str:
-    """': the next limit is …', where anything is left that limits."""
-    limit = name_next_limit(run, replayed)
-    if limit is None:
-        return ""
-    return f": the next limit is {limit[0]}, then {format_pct(limit[1])} of the critical path"
-
-
 def _find_main_caller(run: Run, calls: pl.DataFrame) -> tuple[str, float] | None:
     """The user's line, module or range that takes at least half of the time, and its share, %."""
     known = calls.drop_nulls("host_op_id")
@@ -155,6 +144,19 @@ def _find_main_caller(run: Run, calls: pl.DataFrame) -> tuple[str, float] | None
     whole = max(sum_column(calls, "ns"), 1)
     largest = found.filter(2 * pl.col("ns") >= whole).sort("caller")
     return None if largest.is_empty() else (largest.item(0, 0), 100 * largest.item(0, 1) / whole)
+
+
+def _explain_small_gain(run: Run, loss: Loss, replayed: Gain, gain_ns: int) -> Iterator[str]:
+    """What limits the run as soon as the problem is gone."""
+    gained = f"gains {format_ns(gain_ns)} of {format_ns(loss.bound_ns)}"
+    if replayed.after_ns < loss.floor_ns:
+        yield f"hiding it {gained}: it still takes {format_ns(loss.floor_ns)} by itself"
+    elif (found := name_next_limit(run, replayed)) is not None:
+        limit, pct = found
+        yield (
+            f"removing it alone {gained}: the next limit is {limit}, then {format_pct(pct)} of the "
+            "critical path"
+        )
 
 
 def keep_notable(run: Run, found: Finding) -> Iterator[Finding]:

@@ -63,7 +63,7 @@ def replay_gain(run: Run, change: Change) -> Gain:
 def name_next_limit(run: Run, gain: Gain) -> tuple[str, float] | None:
     """What most of the critical path is made of once the problem is gone, and its share in %.
 
-    None where nothing is left that takes time.
+    None where nothing is left of the window.
     """
     inside, _ = run.once(_measure_recorded)
     spans = (
