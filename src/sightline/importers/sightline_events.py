@@ -280,6 +280,21 @@ def _notes(found: _Read, state: int, error: int, lost: int, drift: int) -> list[
     ):
         if key in facts:
             notes.append(Quality(key, "warning", f"{text}: {facts[key]}"))
+    forked = _int(facts.get("torch_forked"))
+    if forked:
+        text = (
+            "worker process was" if forked == 1 else "worker processes were"
+        ) + " forked while PyTorch's profiler ran and could not be recorded"
+        remedy = 'Start them with multiprocessing.set_start_method("spawn").'
+        notes.append(Quality("torch_forked", "warning", text, forked, remedy))
+    overrun = facts.get("torch_overrun")
+    if isinstance(overrun, list) and len(overrun) == 2:
+        asked, lasted = overrun
+        text = (
+            f"PyTorch was recorded for {lasted} s instead of {asked} s: the program was in a call "
+            "that held the GIL, and nothing else could end the recording"
+        )
+        notes.append(Quality("torch_overrun", "info", text))
     if "torch_limited" in facts:
         text = f"PyTorch was recorded for the first {facts['torch_limited']} s only"
         remedy = "Choose yourself: --seconds S, or --steps WAIT:WARMUP:ACTIVE."

@@ -40,6 +40,7 @@ class State:
         "began",
         "covered",
         "folder",
+        "forked_from",
         "listens",
         "nsys",
         "nvtx",
@@ -57,6 +58,7 @@ class State:
         self.recorder: Recorder | None = None
         self.covered: Recorder | None = None  # of ranges that a running torch profiler holds too
         self.torch: Any = None  # the running inline.torch_profiler.Session
+        self.forked_from: str | None = None  # where a recorded parent counts its forked workers
         self.listens: Callable[[], bool] = torch_listens
         self.step: Any = None  # inline.step.Steps
         self.at_step: Callable[[int], None] | None = None  # asked with the steps that have ended
@@ -161,7 +163,7 @@ def _first_facts(file: Recorder) -> None:
         "pair_ns": measure_pair_cost(),
     }
     file.fact(**{k: v for k, v in known.items() if v is not None})
-    _finish_with_multiprocessing()
+    finish_with_multiprocessing()
     address = state.plan.get("clock")
     if address and address[3] != make_host_mark():
         from sightline.inline.clock import measure_in_background
@@ -169,7 +171,7 @@ def _first_facts(file: Recorder) -> None:
         measure_in_background(file, address)
 
 
-def _finish_with_multiprocessing() -> None:
+def finish_with_multiprocessing() -> None:
     """A forked worker of multiprocessing ends without atexit, but calls its own finalizers."""
     process: Any = sys.modules.get("multiprocessing.process")
     if process is not None and process.parent_process() is not None:
@@ -235,6 +237,9 @@ def _in_child() -> None:
     """After a fork: the memory is the parent's, so the child writes a file of its own."""
     global _lock
     _lock = threading.Lock()
+    recorded = state.torch is not None and state.folder is not None
+    state.forked_from = f"{state.folder}/.forked-{os.getppid()}" if recorded else None
+    state.listens = torch_listens
     state.recorder = state.covered = state.torch = state.step = None
 
 

@@ -14,14 +14,20 @@ import os
 import re
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from sightline.inline import session
 from sightline.inline.recorder import now
 from sightline.inline.session import state
+from sightline.inline.workers import call_in_workers, count_forks, find_worker, note_fork
+
+# How long the main thread may take until it ends a trace by itself, before another thread does it.
+GRACE_S = 0.5
 
 _tried = 0  # traces that were begun
+_ending: Session | None = None  # the trace that another thread is writing
 _hooked = False
 _finished: list[str] = []  # traces that were written
 
@@ -38,12 +44,19 @@ class Session:
         self._thread = threading.get_ident()
         self.running = False
         self.starting = False
+        self._once = threading.Lock()  # taken for good by whoever ends the trace
+        self.written = threading.Event()
+        self.began_ns = 0
+        everywhere = _record_all_threads(torch) if options.get("seconds") else None
+        self.ends_anywhere = everywhere is not None
+        more = {"experimental_config": everywhere} if self.ends_anywhere else {}
         self.costs = {"start_ns": 0, "stop_ns": 0, "export_ns": 0}
         self._profile = torch.profiler.profile(
             activities=activities,
             record_shapes=bool(options.get("shapes")),
             profile_memory=bool(options.get("memory")),
             with_stack=bool(options.get("stacks")),
+            **more,
         )
 
     def warm_up(self) -> None:
@@ -61,7 +74,9 @@ class Session:
         self._profile.start_trace()
         state.covered = session.open_covered(self._name)
         self.running = True
-        ready = now()
+        if self.ends_anywhere:  # torch tells a thread only of profilers of its own
+            state.listens = _always
+        ready = self.began_ns = now()
         self.costs["start_ns"] += ready - began
         if state.step is None:
             state.began = ready  # the profiler's own start is no part of the first step
@@ -71,7 +86,17 @@ class Session:
         return self.running and state.listens()
 
     def stop(self) -> None:
-        """Stop, and write the trace."""
+        """Stop, and write the trace; whoever comes second does nothing."""
+        if not self._once.acquire(blocking=False):
+            return
+        try:
+            self._end()
+        finally:
+            self.written.set()
+
+    def _end(self) -> None:
+        if self.ends_anywhere:
+            state.listens = session.torch_listens
         if state.torch is self:
             state.torch = None
         if not self.running:  # it was warming up: torch must be told to forget it
@@ -140,8 +165,18 @@ def at_import(torch: Any, *, here: bool = False) -> None:
     if here:
         start(torch, options)
         return
-    if "--multiprocessing-fork" in sys.orig_argv:
-        return  # a spawned worker records from its first step on, if it ever makes one
+    worker = find_worker()
+    if worker == "not yet":
+        call_in_workers(lambda: _start_in_worker(torch, options))
+        return
+    if worker == "loader":
+        return
+    call_in_workers(note_fork)
+    _begin(torch, options)
+
+
+def _begin(torch: Any, options: dict[str, Any]) -> None:
+    """Start after the delay that the plan wants, or soon."""
     delay = float(options.get("after_s") or 0)
     if delay:
         _in_main_thread_after(delay, lambda: start(torch, options))
@@ -201,17 +236,36 @@ def start(torch: Any, options: dict[str, Any], *, record: bool = True) -> None:
             made.begin()
 
     _guarded(make)
-    if record and options.get("seconds"):
+    if record and options.get("seconds") and (made := state.torch) is not None:
         seconds = float(options["seconds"])
-        _in_main_thread_after(seconds, lambda: _time_is_up(seconds, bool(options.get("limited"))))
+        limited = bool(options.get("limited"))
+        work = partial(_time_is_up, made, seconds, limited)
+        _in_main_thread_after(seconds, work, made if made.ends_anywhere else None)
 
 
-def _time_is_up(seconds: float, limited: bool) -> None:
-    """Stop; a limit that nobody asked for is said."""
-    file = session.open_recorder() if limited and state.torch is not None else None
-    stop()
-    if file is not None:
+def _start_in_worker(torch: Any, options: dict[str, Any]) -> None:
+    """A process of multiprocessing knows now what it is to do: record it, unless it loads data."""
+    if not state.on or find_worker() != "program":
+        return
+    # A worker ends without atexit: its event file sees to it that the trace is written.
+    if state.recorder is None:
+        session.open_recorder()
+    else:
+        session.finish_with_multiprocessing()
+    _begin(torch, options)
+
+
+def _time_is_up(ending: Session, seconds: float, limited: bool) -> None:
+    """Stop; a limit that nobody asked for is said, and so is a stop that came late."""
+    if state.torch is not ending:
+        return
+    lasted = (now() - ending.began_ns) / 1e9
+    file = session.open_recorder()
+    ending.stop()
+    if file is not None and limited:
         file.fact(torch_limited=seconds)
+    elif file is not None and lasted > seconds + 2 * GRACE_S:
+        file.fact(torch_overrun=[seconds, round(lasted, 3)])
 
 
 def stop() -> None:
@@ -225,6 +279,10 @@ def at_end() -> None:
     options = state.plan.get("torch") or {}
     begun = state.torch is not None and state.torch.running
     stop()
+    if _ending is not None:
+        _ending.written.wait()
+    if (forked := count_forks()) and (file := session.open_recorder()) is not None:
+        file.fact(torch_forked=forked)
     steps = options.get("steps")
     if steps and not begun and not _finished and state.recorder is not None and _hooked:
         made = 0 if state.step is None else state.step.count
@@ -290,11 +348,24 @@ def _hook_optimizers() -> None:
 _kept: list[Any] = []  # C callbacks, which must outlive their use
 
 
-def _in_main_thread_after(seconds: float, work: Any) -> None:
+def _always() -> bool:
+    return True
+
+
+def _record_all_threads(torch: Any) -> Any:
+    """The setting with which any thread may end the trace; None where torch has none."""
+    try:
+        return torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
+    except (AttributeError, TypeError):  # before torch 2.8
+        return None
+
+
+def _in_main_thread_after(seconds: float, work: Any, ending: Session | None = None) -> None:
     """Call `work` in the main thread between two bytecodes: a profiler belongs to its thread.
 
     Py_AddPendingCall (https://docs.python.org/3/c-api/init.html) is made for this; a signal would
-    take one from the program.
+    take one from the program. A main thread that is in C for long (a lock, a sleep, a library) does
+    not come to it: then `work` is called here, if it ends a trace that any thread may end.
     """
     kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 
@@ -304,6 +375,14 @@ def _in_main_thread_after(seconds: float, work: Any) -> None:
 
     callback = kind(call)
     _kept.append(callback)
-    timer = threading.Timer(seconds, lambda: ctypes.pythonapi.Py_AddPendingCall(callback, None))
+
+    def fire() -> None:
+        global _ending
+        ctypes.pythonapi.Py_AddPendingCall(callback, None)
+        if ending is not None and not ending.written.wait(GRACE_S):
+            _ending = ending
+            _guarded(work)
+
+    timer = threading.Timer(seconds, fire)
     timer.daemon = True
     timer.start()
