@@ -7,7 +7,7 @@
     run.explain("launch-bound")   # what a rule looks for, and what to do
     run.report()                  # the whole first screen, as data
     run.ask("breakdown")          # a Polars frame
-    run.scan("device_ops")        # a lazy frame over the recorded kernels, copies and fills
+    run.scan("device_ops")        # a lazy frame over the recorded kernels, copies and memsets
 
 And in a program that is to be recorded (docs/record.md), where each is a no-op unless it is:
 

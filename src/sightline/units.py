@@ -88,6 +88,11 @@ def format_count(n: int | None) -> str:
     return "-" if n is None else f"{n:,}"
 
 
+def format_several(n: int, noun: str, plural: str | None = None) -> str:
+    """A count with its noun: '1 gap', '1,234 gaps'; `plural` where an s does not make it."""
+    return f"{format_count(n)} {noun if n == 1 else plural or noun + 's'}"
+
+
 def _decimal(value: float, unit: str) -> str:
     for prefix, scale in (("", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12)):
         if abs(value) < scale * 999.5:

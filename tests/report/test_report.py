@@ -105,4 +105,4 @@ def test_exposed_communication_says_what_it_leaves_to_another_rule():
     found = json.loads(sightline("findings", ROOT / "examples/simulated-straggler", "--json").out)
     first = next(f for f in found if f["rule"] == "exposed-communication")["evidence"][0]
     # Less than the breakdown beside it shows, whose waiting straggler-rank accounts for.
-    assert first.endswith("exposed, apart from waiting for late ranks")
+    assert first.endswith("exposed, not counting waits for late ranks")

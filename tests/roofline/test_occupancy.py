@@ -13,7 +13,7 @@ import sightline
 from conftest import CORPUS
 from sightline.roofline.facts import load_facts
 from sightline.roofline.launch import METRICS, read_limits_and_launch
-from sightline.roofline.occupancy import Launch, Limits, compute_occupancy, list_neighbours
+from sightline.roofline.occupancy import Launch, Limits, compute_occupancy, list_neighbors
 
 A100 = Limits(max_warps=64, max_blocks=32, registers=65_536, shared_bytes=167_936)
 REPORTS = sorted((CORPUS / "ncu").rglob("*.ncu-rep"))
@@ -74,7 +74,7 @@ def test_neighbours_are_the_nearest_that_differ():
     launch = Launch(256, 40, 1024)
     own = compute_occupancy(A100, launch).pct
     found = {
-        (n.setting, n.value > getattr(launch, n.setting)): n for n in list_neighbours(A100, launch)
+        (n.setting, n.value > getattr(launch, n.setting)): n for n in list_neighbors(A100, launch)
     }
     assert found["registers", False].value == 32
     assert found["registers", True].value == 41

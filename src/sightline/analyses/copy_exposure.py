@@ -1,4 +1,4 @@
-"""How long copies and fills ran with nothing more useful beside them, by the rule that speaks."""
+"""How long copies and memsets ran with nothing more useful beside them, by the rule that speaks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sightline.timeline.copies import measure_exposed_copies
 
 ANALYSIS = Analysis(
     "copy_exposure",
-    "Which copies and fills are not hidden behind other work?",
+    "Which copies and memsets are not hidden behind other work?",
     (
         RANK,
         number("device_id", "device", required=True),

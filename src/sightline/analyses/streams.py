@@ -18,7 +18,7 @@ ANALYSIS = Analysis(
         number("stream_id", "stream"),
         number("ops", "operations that ran in the window"),
         number("kernels", "kernels and graph launches among them"),
-        number("copies", "copies and fills among them"),
+        number("copies", "copies and memsets among them"),
         time("first_ns", "first start"),
         time("last_ns", "last end"),
         duration("busy_ns", "something of this stream was running"),

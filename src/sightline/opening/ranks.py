@@ -68,11 +68,11 @@ def settle_ranks(claimed: Sequence[int | None]) -> tuple[list[int], list[list[Qu
             rank = next(free_ranks)
             if len(claimed) > 1 or wanted is not None:
                 text = (
-                    f"the recording does not name its rank: taken as rank {rank} by order"
+                    f"the recording does not state its rank: taken as rank {rank} by order"
                     if wanted is None
-                    else f"another recording is rank {wanted} already: taken as rank {rank}"
+                    else f"another recording is already rank {wanted}: taken as rank {rank}"
                 )
                 remedy = "Record with torch.distributed set up, or put rank<N> in the file name."
-                notes[number].append(Quality("rank_by_order", "warning", text, 1, remedy))
+                notes[number].append(Quality("rank_by_order", "warning", text, None, remedy))
         answer.append(rank)
     return answer, notes

@@ -33,7 +33,7 @@ def write_verdict(found: Sequence[Finding], run: Run) -> str:
     if loud:
         return loud[0].summary
     if not run.rows("device_ops"):
-        return "No finding: the recording has no GPU operations to judge."
+        return "No findings: the recording has no GPU operations."
     rows = run.ask("breakdown")
     worst = rows.sort("compute_pct").row(0, named=True)
     healthy = (
@@ -42,7 +42,7 @@ def write_verdict(found: Sequence[Finding], run: Run) -> str:
         and worst["exposed_copy_pct"] <= NOTABLE_PCT
     )
     said = "Healthy" if healthy else "No single change gains 5 %"
-    behind = "what limits it is the kernels themselves" if healthy else "see the notes below"
+    behind = "only faster kernels can shorten it" if healthy else "see below"
     return (
         f"{said}: the GPU computes for {format_pct(worst['compute_pct'])} of the window or more "
         f"(idle {format_pct(worst['idle_pct'])}, exposed communication "

@@ -80,7 +80,7 @@ def _head(data: dict[str, Any], width: int) -> Iterator[Text]:
         count = _several(data["window_operations"], "GPU operation")
         yield from _joined([f"{span}, {how}", count], width)
     elif data["profiled_kernels"]:
-        count = _several(data["counts"]["profiled_kernels"], "profiled kernel execution")
+        count = _several(data["counts"]["profiled_kernels"], "profiled kernel launch")
         yield Text(f"{count} · no timeline")
     elif data["counts"].get("host_ops"):
         yield Text(f"no GPU operations · {_several(data['counts']['host_ops'], 'CPU range')}")
@@ -213,7 +213,7 @@ def _findings(data: dict[str, Any], width: int) -> Iterator[Text]:
 def _cost(finding: dict[str, Any], breakdown: list[dict[str, Any]]) -> str:
     """What a remark costs, as the beginning of its text."""
     first = write_price(finding, breakdown)[0]
-    return f"{first}. ".capitalize() if first.startswith("costs") else ""
+    return f"{first[:1].upper()}{first[1:]}. " if first.startswith("costs") else ""
 
 
 def _title(title: str, rule: str, style: str, width: int) -> Iterator[Text]:
@@ -364,7 +364,7 @@ def _limits(data: dict[str, Any], width: int) -> Iterator[Text]:
         for note in minor:
             yield from _wrapped(note, "  · ", "    ", width)
     if len(abstained) > 2:
-        yield Text(f"Not judged for want of data: {len(abstained)} rules. See:  sightline findings")
+        yield Text(f"{len(abstained)} rules lacked data. See:  sightline findings")
         return
     for finding in abstained:
-        yield from _wrapped(f"Not judged: {finding['rule']} ({finding['reason']}).", "", "", width)
+        yield from _wrapped(f"Not checked: {finding['rule']} ({finding['reason']}).", "", "", width)

@@ -109,7 +109,7 @@ class Neighbour:
     limiters: tuple[str, ...]
 
 
-def list_neighbours(limits: Limits, launch: Launch) -> list[Neighbour]:
+def list_neighbors(limits: Limits, launch: Launch) -> list[Neighbour]:
     """For each setting, the nearest values below and above that change the occupancy."""
     own = compute_occupancy(limits, launch).pct
     # With another need of shared memory the driver would choose another carve-out: the whole.

@@ -3,7 +3,7 @@
 ALIASES = {
     "implicit-sync": (
         ("allocator-churn", "pageable-copies"),
-        "allocations in the step, and copies from pageable memory, synchronise without saying so",
+        "allocations in the step, and copies from pageable memory, synchronize without saying so",
     ),
     "copies-not-overlapped": (
         ("h2d-bound", "d2h-in-step", "copy-bound"),

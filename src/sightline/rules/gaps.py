@@ -14,7 +14,7 @@ from sightline.model.run import Run
 from sightline.rules.finding import MAX_ROWS, NOTABLE_PCT
 from sightline.timeline import causes
 from sightline.timeline.gains import sum_windows
-from sightline.units import format_count, format_ns
+from sightline.units import format_ns, format_several
 
 # What is seen of a problem may be far less than its end gains: a wait that cost 0.8 % of the window
 # by itself was seen to gain 7.6 %. From here on it is replayed (ours: a tenth of what is notable).
@@ -67,11 +67,11 @@ class Claim:
         """How many gaps, how long, and what the host was in."""
         longest = self.gaps.get_column("duration_ns").max()
         lines = [
-            f"{format_count(self.gaps.height)} gaps, {format_ns(self.cost_ns)} in all, the longest "
-            f"{format_ns(longest)}"  # type: ignore[arg-type]
+            f"{format_several(self.gaps.height, 'gap')}, {format_ns(self.cost_ns)} in all, the "
+            f"longest {format_ns(longest)}"  # type: ignore[arg-type]
         ]
         lines += [
-            "the host was mostly in no range that was recorded"
+            "no recorded range covers most of the host's time"
             if host is None
             else f"the host was mostly in  {host}"
             for host in self._host_op_of_half

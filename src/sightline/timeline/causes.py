@@ -20,7 +20,7 @@ HOST = "host-late"
 SHORT_KERNELS = "tiny-kernels"
 OTHER_IDLE = "gpu-idle"
 
-# Of copies and fills (analysis copy_exposure).
+# Of copies and memsets (analysis copy_exposure).
 UPLOAD = "h2d-bound"
 DOWNLOAD = "d2h-in-step"
 PAGEABLE = "pageable-copies"

@@ -15,7 +15,7 @@ CLASSES = (COMPUTE, COMMUNICATION, COPY)  # in order of priority
 def classify_ops(device_ops: pl.DataFrame, collectives: pl.DataFrame) -> pl.DataFrame:
     """Device operations with the column `class_`.
 
-    Copies and fills by kind; a kernel is communication by its name, or because the recording
+    Copies and memsets by kind; a kernel is communication by its name, or because the recording
     carries a collective's metadata for it; all else, whole graph launches too, is compute.
     """
     known = collectives.get_column("device_op_id").unique()

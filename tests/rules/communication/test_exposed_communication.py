@@ -35,11 +35,11 @@ def test_400_of_1000_us(tmp_path: Path, work: Event, known: bool) -> None:
         RULE,
         cost_ns=400_000,
         gain_ns=400_000,
-        evidence=["400.0 µs of communication on 1 device, 400.0 µs of it exposed"],
+        evidence=["400.0 µs of communication on 1 GPU, 400.0 µs of it exposed"],
         fix="smaller buckets",
         severity="critical",
     )
-    assert ("none recorded" in "".join(found.evidence)) != known
+    assert ("were not recorded" in "".join(found.evidence)) != known
 
 
 def test_under_5_percent_of_the_window(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_half_hidden(tmp_path: Path) -> None:
         RULE,
         cost_ns=100_000,
         gain_ns=100_000,
-        evidence=["200.0 µs of communication on 1 device, 100.0 µs of it exposed"],
+        evidence=["200.0 µs of communication on 1 GPU, 100.0 µs of it exposed"],
         fix="smaller buckets",
     )
     assert "50.0 %" in found.summary
@@ -123,7 +123,7 @@ def test_waiting_is_not_counted_where_ranks_can_be_matched(tmp_path: Path) -> No
         RULE,
         cost_ns=1_200_000,
         gain_ns=400_000,
-        evidence=["1.500 ms of communication on 2 devices, 1.200 ms of it exposed", "late ranks"],
+        evidence=["1.500 ms of communication on 2 GPUs, 1.200 ms of it exposed", "late ranks"],
         fix="smaller buckets",
     )
 

@@ -39,7 +39,7 @@ def test_a_batch_that_takes_400_us(tmp_path: Path) -> None:
         fix="num_workers",
     )
     assert found.cause is not None
-    assert "in the training process itself" in found.cause
+    assert "the training process loads it itself" in found.cause
 
 
 def test_a_loader_with_workers_is_not_said_to_be_in_the_process(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_what_was_not_recorded_is_a_note(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("cause", "calls", "fix"),
     [
-        ("in_graph", [call("cudaGraphLaunch", 0, 5, 1)], "side by side when capturing"),
+        ("in_graph", [call("cudaGraphLaunch", 0, 5, 1)], "on parallel branches"),
         ("micro_gap", [call("cudaLaunchKernel", 2 * n, 1, n) for n in range(1, 7)], "capture a"),
     ],
 )

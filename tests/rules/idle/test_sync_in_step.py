@@ -34,7 +34,7 @@ def test_idle_behind_a_wait(tmp_path: Path) -> None:
         severity="warning",
     )
     assert found.cause is not None
-    assert "read back" not in found.cause
+    assert "copies values" not in found.cause
 
 
 def test_a_value_that_is_read_back(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_a_value_that_is_read_back(tmp_path: Path) -> None:
         fix=".item()",
     )
     assert found.cause is not None
-    assert "read back" in found.cause
+    assert "copies values" in found.cause
 
 
 def test_the_line_that_asks_for_the_value(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def test_one_of_ten_takes_four_times_as_long(tmp_path: Path) -> None:
         cost_ns=300_000,
         gain_ns=300_000,
         evidence=["1 × gemm, 400.0 µs"],
-        fix="compare a slow and a usual instance",
+        fix="compare a slow instance with a typical one",
         severity="warning",
         confidence="low",
     )

@@ -35,7 +35,7 @@ def test_8_of_32_bytes(tmp_path: Path) -> None:
         cost_ns=3375,
         gain_ns=3375,
         evidence=["Global loads use 8.0 of the 32 bytes", "L2"],
-        fix="neighbouring addresses",
+        fix="neighboring addresses",
         severity="warning",
         confidence="low",
     )
@@ -57,5 +57,5 @@ def test_without_throughputs_the_level_is_not_known(tmp_path: Path) -> None:
         cost_ns=7500,
         gain_ns=7500,
         evidence=["75.0 % of local stores"],
-        fix="neighbouring addresses",
+        fix="neighboring addresses",
     )

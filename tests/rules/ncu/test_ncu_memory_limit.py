@@ -22,7 +22,7 @@ def test_80_percent_of_the_peak(tmp_path: Path) -> None:
         RULE,
         cost_ns=0,
         gain_ns=0,
-        evidence=["Device memory at 80.0 %"],
+        evidence=["Device memory runs at 80.0 %"],
         fix="move less data",
         severity="info",
         confidence="low",

@@ -23,7 +23,7 @@ def test_a_wave_and_a_tenth(tmp_path: Path) -> None:
         cost_ns=5000,
         gain_ns=5000,
         evidence=["48 blocks"],
-        fix="whole",
+        fix="fills the last wave",
         severity="warning",
         confidence="medium",
     )
@@ -51,7 +51,7 @@ def test_four_waves_and_a_tenth(tmp_path: Path) -> None:
         cost_ns=2000,
         gain_ns=2000,
         evidence=["48 blocks"],
-        fix="whole",
+        fix="fills the last wave",
     )
 
 

@@ -24,7 +24,7 @@ def test_40_of_100_sectors(tmp_path: Path) -> None:
         cost_ns=2000,
         gain_ns=2000,
         evidence=["40.0 % of the sectors", "40 of 100 sectors"],
-        fix="neighbouring addresses",
+        fix="neighboring addresses",
         severity="warning",
         confidence="low",
     )
@@ -46,7 +46,7 @@ def test_from_5_percent_on_without_throughputs(tmp_path: Path) -> None:
         cost_ns=500,
         gain_ns=500,
         evidence=["5 of 100 sectors"],
-        fix="neighbouring addresses",
+        fix="neighboring addresses",
     )
 
 
@@ -66,7 +66,7 @@ def test_where_most_of_them_are(tmp_path: Path, lines: bool, place: str) -> None
         cost_ns=4000,
         gain_ns=4000,
         evidence=[f"most by {place}"],
-        fix="neighbouring addresses",
+        fix="neighboring addresses",
     )
 
 
@@ -82,5 +82,5 @@ def test_of_instructions_with_as_much_the_first_in_the_code(tmp_path: Path) -> N
         cost_ns=4000,
         gain_ns=4000,
         evidence=["most by LDG at byte 0"],
-        fix="neighbouring addresses",
+        fix="neighboring addresses",
     )

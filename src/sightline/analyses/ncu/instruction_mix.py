@@ -29,7 +29,7 @@ _CLASSES = (
         r"^(BRA|BRX|BRXU|JMP|JMX|CALL|RET|EXIT|BSSY|BSYNC|BREAK|WARPSYNC|YIELD|KILL|NOP)$",
     ),
     (
-        "synchronisation",
+        "synchronization",
         r"^(BAR|DEPBAR|MEMBAR|ERRBAR|CCTL|SYNCS|ARRIVES|FENCE|UCGABAR.*|NANOSLEEP)$",
     ),
     (

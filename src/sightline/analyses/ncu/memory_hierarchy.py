@@ -1,4 +1,4 @@
-"""What each profiled kernel does to registers' neighbours: L1, shared memory, L2, device memory."""
+"""What each profiled kernel does to registers' neighbors: L1, shared memory, L2, device memory."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ ANALYSIS = Analysis(
     needs=("profiled_kernels", "kernel_metrics"),
     notes=(
         "Computed from the launch and the device's limits, not taken from the profiler; "
-        "reported_pct stands beside it. What neighbouring settings give: occupancy_what_if.",
+        "reported_pct stands beside it. What neighboring settings give: occupancy_what_if.",
     ),
 )
 

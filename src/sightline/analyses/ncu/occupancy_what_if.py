@@ -9,7 +9,7 @@ from sightline.model.declare import Analysis
 from sightline.model.run import Run
 from sightline.roofline.facts import load_facts
 from sightline.roofline.launch import METRICS, read_limits_and_launch
-from sightline.roofline.occupancy import compute_occupancy, list_neighbours
+from sightline.roofline.occupancy import compute_occupancy, list_neighbors
 
 ANALYSIS = Analysis(
     "occupancy_what_if",
@@ -52,6 +52,6 @@ def run(run: Run) -> pl.DataFrame:
                 "change_pct": n.pct - own,
                 "limiter": ", ".join(n.limiters),
             }
-            for n in list_neighbours(limits, launch)
+            for n in list_neighbors(limits, launch)
         ]
     return pl.DataFrame(rows, schema={c.name: c.dtype for c in ANALYSIS.columns})

@@ -1,4 +1,4 @@
-"""Copies and fills by their size: nsys calls it cuda_gpu_mem_size_sum."""
+"""Copies and memsets by their size: nsys calls it cuda_gpu_mem_size_sum."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SIZES = ("Total", "Avg", "Med", "Min", "Max", "StdDev")
 
 ANALYSIS = Analysis(
     "cuda_gpu_mem_size_sum",
-    "How much did copies and fills move in all? (as nsys stats)",
+    "How much did copies and memsets move in all? (as nsys stats)",
     (
         real("Total (MB)", "sum of the sizes", "MB"),
         number("Count", "how many"),

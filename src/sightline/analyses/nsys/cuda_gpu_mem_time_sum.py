@@ -1,4 +1,4 @@
-"""Copies and fills by their time: nsys calls it cuda_gpu_mem_time_sum."""
+"""Copies and memsets by their time: nsys calls it cuda_gpu_mem_time_sum."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sightline.model.run import Run
 
 ANALYSIS = Analysis(
     "cuda_gpu_mem_time_sum",
-    "How long did copies and fills take in all? (as nsys stats)",
+    "How long did copies and memsets take in all? (as nsys stats)",
     declare_time_sum("Count", declare_name("Operation", "direction of the copy, or fill")),
     needs=("device_ops",),
     notes=(SHARE_NOTE, OVERLAP_NOTE),

@@ -1,4 +1,4 @@
-"""Kernels, copies and fills by name: nsys calls it cuda_gpu_sum."""
+"""Kernels, copies and memsets by name: nsys calls it cuda_gpu_sum."""
 
 from __future__ import annotations
 

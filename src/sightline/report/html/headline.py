@@ -16,13 +16,13 @@ def write_headline(data: dict[str, Any]) -> str:
         if data["profiled_kernels"]:
             count = data["counts"]["profiled_kernels"]
             if count == 1:
-                return "One kernel execution was profiled by itself; there is no timeline."
+                return "One kernel launch was profiled; there is no timeline."
             return (
-                f"{format_count(count)} kernel executions were profiled, each by itself; there is "
+                f"{format_count(count)} kernel launches were profiled, one by one; there is "
                 "no timeline."
             )
         if data["counts"].get("host_ops"):
-            return "No GPU operation was recorded; this is about the CPU only."
+            return "No GPU operations were recorded; this report covers the CPU only."
         return "The recording has no timeline."
     shares = [row["compute_pct"] for row in rows]
     low, high = format_pct(min(shares)), format_pct(max(shares))

@@ -99,18 +99,17 @@ def make_late_finding(
     run: Run, rule: Rule, found: Late, change: Change, *, why: str, cause: str, fix: str
 ) -> Finding:
     """The finding about late ranks; straggler-rank and imbalance differ in why they are late."""
-    who = ", ".join(str(r) for r in found.ranks)
+    who = _name_ranks(found.ranks)
     last = found.arrivals.filter(pl.col("rank").is_in(found.ranks))
     return make_finding(
         run,
         rule,
-        f"For {format_pct(found.pct)} of the window ranks wait in collectives for rank {who}, "
-        f"{why}.",
+        f"For {format_pct(found.pct)} of the window ranks wait in collectives for {who}, {why}.",
         Loss(cost_ns=found.cost_ns, bound_ns=found.worst_ns, change=change),
         Evidence(
             [
                 *(
-                    f"rank {r['rank']} came last to {format_count(r['last'])} of "
+                    f"rank {r['rank']} arrived last at {format_count(r['last'])} of "
                     f"{format_count(r['collectives'])} collectives, which added "
                     f"{format_ns(r['added_ns'])}"
                     for r in last.iter_rows(named=True)
@@ -130,3 +129,9 @@ def make_late_finding(
         ),
         confidence="medium",
     )
+
+
+def _name_ranks(ranks: list[int]) -> str:
+    """'rank 3', 'ranks 0 and 6', 'ranks 1, 2 and 5'."""
+    *first, last = map(str, ranks)
+    return f"ranks {', '.join(first)} and {last}" if first else f"rank {last}"

@@ -99,7 +99,7 @@ def check(run: Run) -> Iterator[Finding]:
             where={"ranks": slow.get_column("rank").unique().sort().to_list()},
         ),
         Advice(
-            fix="look at what runs beside them (copies, other jobs, kernels that hold all SMs); "
+            fix="check what runs at the same time (copies, other jobs, kernels that hold all SMs); "
             "NCCL_DEBUG=INFO names the transport",
             verify="sightline stats comm_exposure AFTER: slow_ns "
             f"(now {format_ns(find_largest(parts, 'slow_ns'))} at most)",

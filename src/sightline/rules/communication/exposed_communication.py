@@ -53,7 +53,7 @@ from sightline.rules.communication._transfers import (
 from sightline.rules.finding import MAX_ROWS, NOTABLE_PCT, Advice, Evidence, Loss, make_finding
 from sightline.timeline.communication import list_communication, remove_transfer
 from sightline.timeline.gains import sum_windows
-from sightline.units import format_ns, format_pct
+from sightline.units import format_ns, format_pct, format_several
 
 RULE = Rule("exposed-communication", "Exposed communication")
 
@@ -77,13 +77,13 @@ def check(run: Run) -> Iterator[Finding]:
         return
     hidden = 100 * sum_column(rows, "comm_overlap_ns") / max(sum_column(rows, "comm_ns"), 1)
     summary = (
-        f"{format_pct(pct)} of the window is communication with no compute beside it; "
-        f"{format_pct(hidden)} of all communication is hidden."
+        f"{format_pct(pct)} of the window is exposed communication; "
+        f"{format_pct(hidden)} of all communication overlaps compute."
     )
-    apart = ", apart from waiting for late ranks" if sum_column(parts, "waiting_ns") > 0 else ""
+    apart = ", not counting waits for late ranks" if sum_column(parts, "waiting_ns") > 0 else ""
     evidence = [
-        f"{format_ns(sum_column(rows, 'comm_ns'))} of communication on {rows.height} device"
-        f"{'s' * (rows.height != 1)}, {format_ns(cost)} of it exposed{apart}"
+        f"{format_ns(sum_column(rows, 'comm_ns'))} of communication on "
+        f"{format_several(rows.height, 'GPU')}, {format_ns(cost)} of it exposed{apart}"
     ]
     # Where the ranks could be matched, waiting is known and is another rule's.
     matched = sum_column(parts, "waiting_ns") > 0
@@ -92,7 +92,7 @@ def check(run: Run) -> Iterator[Finding]:
         "start communication earlier and in smaller buckets (DDP bucket_cap_mb, FSDP "
         "backward_prefetch), or send less"
     )
-    cause = "transfers that nothing hides"
+    cause = "no compute overlaps the transfers"
     rate, shared, short = find_best_rate(run), measure_shared_stream(run), describe_many_short(run)
     evidence += [line for line in (rate and rate.text, describe_peers_figure(run)) if line]
     if short:
@@ -117,9 +117,9 @@ def check(run: Run) -> Iterator[Finding]:
         said, more = _describe_late(late, own, others)
         summary, evidence = summary + said, evidence + more
         fix = f"make {_names(late)} faster first: {_explain(own, others, len(late))}"
-        cause = "some ranks arrive late, and the others wait inside the collective"
+        cause = "some ranks arrive late, and the others wait in the collective"
     if not run.rows("collectives"):
-        evidence.append("not known: sizes and groups of the collectives (none recorded)")
+        evidence.append("sizes and groups of the collectives were not recorded")
     comm = list_communication(run).filter(pl.col("part") == "transfer")
     ids = comm.get_column("device_op_id")
     yield make_finding(

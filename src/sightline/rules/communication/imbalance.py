@@ -59,7 +59,7 @@ def check(run: Run) -> Iterator[Finding]:
         RULE,
         found,
         without,
-        why="which has more to compute",
-        cause="the late ranks compute longer before the collectives",
-        fix="split the work evenly; where it is equal, compare the clocks of the devices",
+        why="which have more to compute",
+        cause="the late ranks compute longer before each collective",
+        fix="split the work evenly; if it is equal, compare the GPUs' clocks",
     )

@@ -46,9 +46,9 @@ def check(run: Run) -> Iterator[Finding]:
         run,
         RULE,
         "pipeline",
-        "send and receive with no compute beside it",
+        "exposed send and receive",
         remove_ops,
-        cause="a stage has nothing to do until its neighbour has finished",
-        fix="more micro-batches, interleaved stages, or stages of equal cost",
+        cause="a stage has no work until its neighbor finishes",
+        fix="use more micro-batches, interleaved stages, or stages of equal cost",
         source="Narayanan et al. (2021): bubble (p - 1) / (m + p - 1)",
     )

@@ -47,7 +47,7 @@ def check(run: Run) -> Iterator[Finding]:
         run,
         RULE,
         "small",
-        "small collectives with no compute beside them",
+        "exposed small collectives",
         remove_transfer,
         cause="each small collective pays its full latency",
         fix=choose_fix(

@@ -64,9 +64,9 @@ def check(run: Run) -> Iterator[Finding]:
         RULE,
         found,
         without,
-        why="which is fed late",
+        why="whose hosts launch late",
         cause="the late ranks idle before the collectives: their hosts launch late",
-        fix="make the late ranks faster first: look at their own idle gaps (sightline stats "
+        fix="speed up the late ranks first: check their idle gaps (sightline stats "
         "idle_rules), at logging on one rank, at a slow node",
     )
 

@@ -2,4 +2,4 @@
 
 from sightline.registry import Family
 
-FAMILY = Family("copies", "Copies and fills")
+FAMILY = Family("copies", "Copies and memsets")

@@ -28,7 +28,7 @@ from sightline.units import format_bytes, format_count, format_ns, format_pct
 
 
 def list_copies(run: Run, rule: Rule) -> pl.DataFrame:
-    """The copies and fills that a rule speaks for, in the window."""
+    """The copies and memsets that a rule speaks for, in the window."""
     return select_starting_in(run.table("device_ops"), run.ask("windows")).filter(
         name_copy_cause().is_in(rule.causes)
     )
@@ -70,8 +70,8 @@ def find_exposed_copies(
     found = make_finding(
         run,
         rule,
-        f"For {format_pct(100 * alone / sum_windows(run))} of the window the GPU {what}, with "
-        f"nothing beside it{_describe_idle_behind(run, gaps)}.",
+        f"{what} {format_pct(100 * alone / sum_windows(run))} of the window"
+        f"{_describe_idle_behind(run, gaps)}.",
         Loss(
             cost_ns=gaps.cost_ns,
             bound_ns=worst,
@@ -83,7 +83,8 @@ def find_exposed_copies(
         Evidence(
             [
                 *_describe_copies(copies),
-                f"{format_pct(beside)} of these copies run on a stream that runs kernels too",
+                f"{format_pct(beside)} of these copies share a stream with kernels, and so cannot "
+                "overlap them",
             ],
             rows=_list_longest(copies),
             where={
@@ -117,7 +118,11 @@ def _describe_idle_behind(run: Run, gaps: Claim) -> str:
     """The idle time that the host's wait for these copies leaves."""
     idle = int(gaps.gaps.get_column("duration_ns").sum())
     pct = 100 * idle / sum_windows(run)
-    return f", and idles for {format_pct(pct)} more because the host waited" if pct >= 1 else ""
+    return (
+        f"; the GPU is idle for {format_pct(pct)} more because the host waits for them"
+        if pct >= 1
+        else ""
+    )
 
 
 def _share_of_same_stream(run: Run, copies: pl.DataFrame) -> float:

@@ -42,8 +42,8 @@ def check(run: Run) -> Iterator[Finding]:
     yield from find_exposed_copies(
         run,
         RULE,
-        "copies within or between devices",
-        cause="tensors are cloned, made contiguous or moved between devices",
+        "Copies within or between GPUs are exposed for",
+        cause="tensors are cloned, made contiguous or moved between GPUs",
         fix=choose_fix(
             run,
             "avoid the copy: write in place, keep one layout, drop .contiguous() and .clone(); "

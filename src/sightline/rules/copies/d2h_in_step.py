@@ -43,8 +43,8 @@ def check(run: Run) -> Iterator[Finding]:
     yield from find_exposed_copies(
         run,
         RULE,
-        "copies results to the host",
-        cause="results are read back inside the step, and the device waits until they are out",
+        "Device-to-host copies are exposed for",
+        cause="the step copies results to the host, and the GPU waits for the copies",
         fix=choose_fix(
             run,
             "read back less and later: copy to pinned memory with non_blocking=True on a side "

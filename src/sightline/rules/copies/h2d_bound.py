@@ -44,8 +44,8 @@ def check(run: Run) -> Iterator[Finding]:
     yield from find_exposed_copies(
         run,
         RULE,
-        "copies from the host",
-        cause="the device needs the data before it can go on, and nothing else runs beside it",
+        "Host-to-device copies are exposed for",
+        cause="the GPU needs the data before it can continue, and no kernel overlaps the copies",
         fix=choose_fix(
             run,
             "keep the data (weights, caches) on the GPU; else copy the next batch ahead from "

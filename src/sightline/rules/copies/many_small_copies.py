@@ -46,8 +46,8 @@ def check(run: Run) -> Iterator[Finding]:
     yield from find_exposed_copies(
         run,
         RULE,
-        "makes small copies, or waits for the next one to be launched",
-        cause="each small copy pays for a launch that takes longer than the copy",
+        "Small copies and the gaps between them take",
+        cause="launching each small copy takes longer than the copy",
         fix="gather small tensors in one pinned buffer and copy once; keep constants and "
         "indices on the GPU",
         sources=("CUDA C++ Best Practices Guide: batch many small transfers into one",),

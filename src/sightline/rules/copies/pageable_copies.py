@@ -44,9 +44,9 @@ def check(run: Run) -> Iterator[Finding]:
     yield from find_exposed_copies(
         run,
         RULE,
-        "copies from pageable memory",
-        cause="the driver stages pageable memory through a pinned buffer, and the call blocks "
-        "the host meanwhile",
+        "Copies from pageable memory are exposed for",
+        cause="the driver stages pageable memory through a pinned buffer, and the call blocks the "
+        "host",
         fix=choose_fix(
             run,
             "pin the memory: DataLoader(pin_memory=True), tensor.pin_memory(), cudaHostAlloc; then "

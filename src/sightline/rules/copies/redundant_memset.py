@@ -43,7 +43,7 @@ def check(run: Run) -> Iterator[Finding]:
         run,
         RULE,
         "fills memory",
-        cause="buffers are cleared that are often overwritten anyway",
+        cause="buffers are cleared that are often fully overwritten later",
         fix=choose_fix(
             run,
             "use torch.empty instead of torch.zeros where everything is overwritten, and "

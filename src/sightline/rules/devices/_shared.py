@@ -52,7 +52,7 @@ def find_low_clock(
     yield make_finding(
         run,
         rule,
-        f"{format_pct(pct)} of the window is what kernels take longer because {what}.",
+        f"{format_pct(pct)} of the window is lost because {what}, which slows kernels down.",
         Loss(cost_ns=cost, bound_ns=find_largest(per_device, "lost_ns"), change=without),
         Evidence(
             [

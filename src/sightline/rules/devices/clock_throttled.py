@@ -48,14 +48,14 @@ def check(run: Run) -> Iterator[Finding]:
     if list_slow_kernels(run) is None:
         yield abstain(
             RULE,
-            "no clocks were recorded (sightline run records them), so neither are "
-            "power-capped and thermal",
+            "clocks were not recorded, so throttling could not be checked; record with sightline "
+            "run",
         )
         return
     yield from find_low_clock(
         run,
         RULE,
-        "the SM clock is low, for a reason that is not power or heat, or not recorded",
+        "the SM clock is low for a reason other than power or heat, or an unrecorded one",
         cause="the clock is lower than the device's best",
         fix="nvidia-smi -q -d PERFORMANCE while it runs; nvidia-smi -rgc lifts locked clocks",
         sources=("NVML API Reference: nvmlClocksEventReasons",),

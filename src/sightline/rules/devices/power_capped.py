@@ -46,8 +46,8 @@ def check(run: Run) -> Iterator[Finding]:
     yield from find_low_clock(
         run,
         RULE,
-        "the power limit holds the clock down",
-        cause="the device draws as much as it may",
+        "the power limit lowers the SM clock",
+        cause="the GPU draws as much power as its limit allows",
         fix="raise the limit (nvidia-smi -pl) where the machine allows it, or draw less: lower "
         "precision, fewer wasted reads",
         sources=("NVML API Reference: nvmlClocksEventReasonSwPowerCap",),

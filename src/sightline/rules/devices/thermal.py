@@ -19,7 +19,7 @@ Threshold
 
 Fix
     nvidia-smi -q -d TEMPERATURE shows how far from the slowdown it is; then cooling: fans, dust,
-    inlet air, neighbours in the chassis. Until then a lower power limit costs less than the
+    inlet air, neighbors in the chassis. Until then a lower power limit costs less than the
     slowdown does.
 
 False positives
@@ -47,8 +47,8 @@ def check(run: Run) -> Iterator[Finding]:
     yield from find_low_clock(
         run,
         RULE,
-        "heat holds the clock down",
-        cause="the device is as hot as it may be",
-        fix="look at its cooling (nvidia-smi -q -d TEMPERATURE); until then lower the power limit",
+        "heat lowers the SM clock",
+        cause="the GPU is at its temperature limit",
+        fix="check the cooling (nvidia-smi -q -d TEMPERATURE); until then lower the power limit",
         sources=("NVML API Reference: nvmlClocksEventReasonSwThermalSlowdown",),
     )

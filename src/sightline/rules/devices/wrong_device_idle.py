@@ -73,7 +73,7 @@ def _make_finding(run: Run, shared: pl.DataFrame, lost: int, pct: float, idle: s
         run,
         RULE,
         f"Processes run at once on device {worst['device_id']} for {format_pct(pct)} of the window "
-        f"more than if they were spread, while {idle} has nothing to do.",
+        f"more than if they were spread, while {idle} has no work.",
         Loss(cost_ns=lost, bound_ns=lost),
         Evidence(
             [

@@ -5,7 +5,7 @@ Symptom
 
 Why it hurts
     An allocation takes the driver's lock and often milliseconds; a free waits for the whole
-    device first, so it synchronises as well (an implicit synchronisation).
+    device first, so it synchronises as well (an implicit synchronization).
 
 Evidence
     Gaps of which allocation calls of the launching thread take more than half. The gain is a
@@ -85,8 +85,8 @@ def check(run: Run) -> Iterator[Finding]:
     found = make_finding(
         run,
         RULE,
-        f"For {format_pct(mine.pct)} of the window the GPU waits while the host allocates or "
-        "frees memory.",
+        f"For {format_pct(mine.pct)} of the window the GPU is idle while the host allocates or "
+        "frees GPU memory.",
         Loss(cost_ns=mine.cost_ns, bound_ns=mine.worst_ns, change=without),
         Evidence(
             [
@@ -116,8 +116,7 @@ def check(run: Run) -> Iterator[Finding]:
             cause="nearly every tensor is allocated by the driver: PyTorch's caching allocator is "
             "switched off"
             if uncached
-            else "calls to the driver's allocator inside the step; a free waits for the device "
-            "first",
+            else "the step calls the driver's allocator, and cudaFree synchronizes with the GPU",
             sources=("CUDA C++ Programming Guide: Implicit Synchronization",),
         ),
     )

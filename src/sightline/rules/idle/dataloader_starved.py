@@ -21,7 +21,7 @@ Fix
 
 False positives
     A first batch while workers start; choose the window with --window steady. A loader that
-    itself waits for the GPU (a transform on the device) is a synchronisation, not loading.
+    itself waits for the GPU (a transform on the device) is a synchronization, not loading.
 
 References
     XProf overview page (openxla/xprof); PyTorch Performance Tuning Guide, "Enable asynchronous
@@ -70,17 +70,17 @@ def check(run: Run) -> Iterator[Finding]:
     yield make_finding(
         run,
         RULE,
-        f"For {format_pct(mine.pct)} of the window the GPU waits for the next batch: the "
-        "launching thread is inside the DataLoader.",
+        f"For {format_pct(mine.pct)} of the window the GPU is idle while the launching thread "
+        "waits for the next batch in the DataLoader.",
         Loss(cost_ns=mine.cost_ns, bound_ns=mine.worst_ns, change=without),
         Evidence(mine.evidence, rows=mine.rows, where=mine.where("data_loading"), calls=mine.calls),
         Advice(
             fix="raise num_workers, set pin_memory=True and persistent_workers=True, prefetch to "
             "the GPU on a side stream, or move decoding out of __getitem__",
             verify="sightline stats idle AFTER: total_ns of data_loading",
-            cause="loading a batch takes longer than the device works on one"
+            cause="loading a batch takes longer than the GPU needs to process one"
             + (
-                "; it runs in the training process itself"
+                "; the training process loads it itself (num_workers=0)"
                 if _loads_in_process(mine.host_op)
                 else ""
             ),

@@ -60,7 +60,7 @@ def check(run: Run) -> Iterator[Finding]:
         run,
         RULE,
         f"{format_pct(mine.pct)} of the window is idle time of the first step alone: shares over "
-        "this window are not those of a usual step.",
+        "this window do not represent a typical step.",
         Loss(cost_ns=mine.cost_ns, bound_ns=mine.worst_ns, change=without),
         Evidence(mine.evidence, rows=mine.rows, where=mine.where("host_late"), calls=mine.calls),
         Advice(

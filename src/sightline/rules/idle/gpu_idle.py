@@ -15,7 +15,7 @@ Threshold
     agent, 2026-08: idle flagged above 15 %).
 
 Fix
-    By cause. Loading, synchronisation, allocation, late and slow launches have rules of their own
+    By cause. Loading, synchronization, allocation, late and slow launches have rules of their own
     (`sightline stats idle_rules` says which rule speaks for each gap).
 
 False positives
@@ -48,33 +48,33 @@ IDLE_PCT = 15.0
 # cause: what happens, what to change. The causes that are not here have rules of their own.
 _ADVICE = {
     "launch_latency": (
-        "a launch was on its way to an idle GPU",
-        "queue work earlier: launch before synchronising, or use CUDA graphs",
+        "the GPU is idle during launch latency",
+        "queue work earlier: launch before synchronizing, or use CUDA graphs",
     ),
     "dependency_wait": (
-        "queued work waited for an event of another stream or device",
-        "look at the event waits of the stream; overlap independent work",
+        "queued work waits for an event of another stream or device",
+        "check which events the stream waits for, and overlap independent work",
     ),
     "in_graph": (
-        "nodes of one graph leave gaps between them",
-        "let independent nodes run side by side when capturing, or fuse small nodes",
+        "the GPU is idle between the nodes of a CUDA graph",
+        "capture independent nodes on parallel branches, or fuse small nodes",
     ),
     "micro_gap": (
-        "many short gaps between queued kernels",
+        "the GPU is idle in many short gaps between queued kernels",
         "fuse small kernels (torch.compile) or capture a graph",
     ),
     "slow_launch": (
-        "a launch call takes far longer than usual",
-        "see what the call is (sightline stats idle_parts): a first launch, a graph's upload, a "
-        "copy that is staged; do it once before the loop, or on another thread",
+        "a launch call takes far longer than usual and leaves the GPU idle",
+        "identify the call (sightline stats idle_parts): a first launch, a graph upload or a "
+        "staged copy; do it once before the loop, or on another thread",
     ),
     "not_started": (
-        "work was launched and did not start, though nothing that is recorded ran",
-        "look at what the host did meanwhile: a driver lock, a host callback, another process on "
-        "the device, or kernels that the profiler lost",
+        "launched work does not start, although nothing recorded runs",
+        "check for a driver lock, a host callback, another process on the GPU, or kernels that "
+        "the profiler lost",
     ),
     "unknown": (
-        "the recording does not say why",
+        "the GPU is idle, and the recording does not show why",
         "record CPU activity too, from before the work is launched",
     ),
 }

@@ -58,8 +58,8 @@ def check(run: Run) -> Iterator[Finding]:
     found = make_finding(
         run,
         RULE,
-        f"For {format_pct(mine.pct)} of the window the GPU waits for work that the host launches "
-        "late: its thread was busy with something else.",
+        f"For {format_pct(mine.pct)} of the window the GPU is idle because the host launches the "
+        "next work late: the launching thread does something else.",
         Loss(cost_ns=mine.cost_ns, bound_ns=mine.worst_ns, change=without),
         Evidence(
             mine.evidence,
@@ -68,11 +68,13 @@ def check(run: Run) -> Iterator[Finding]:
             calls=mine.calls,
         ),
         Advice(
-            fix="look at what the host was in (host_op of sightline stats idle_rules), move it to "
+            fix="see what the host was running (host_op in sightline stats idle_rules), and move "
+            "it to "
             "another thread or process, or out of the step",
             verify="sightline stats idle AFTER: total_ns of host_late",
-            cause="the recording shows no wait, loading or allocation there: the thread computed, "
-            "or did not run",
+            cause="no wait, data loading or allocation is recorded there: the thread was "
+            "computing, or "
+            "was not scheduled",
             sources=("HolisticTraceAnalysis: host_wait",),
         ),
         confidence="medium",

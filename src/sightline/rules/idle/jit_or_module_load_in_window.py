@@ -62,8 +62,8 @@ def check(run: Run) -> Iterator[Finding]:
     yield make_finding(
         run,
         RULE,
-        f"For {format_pct(mine.pct)} of the window the GPU waits while the host loads or compiles "
-        "code.",
+        f"For {format_pct(mine.pct)} of the window the GPU is idle while the host loads modules "
+        "or compiles.",
         Loss(
             cost_ns=mine.cost_ns,
             bound_ns=mine.worst_ns,

@@ -61,7 +61,7 @@ def check(run: Run) -> Iterator[Finding]:
     if not run.rows("device_ops"):
         return
     if not run.rows("host_ops"):
-        yield abstain(RULE, "no launch calls were recorded: record CPU activity too")
+        yield abstain(RULE, "no launch calls were recorded; record CPU activity too")
         return
     mine = claim_gaps(run, RULE, least_pct=0.0)
     if mine is None:
@@ -77,7 +77,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield make_finding(
         run,
         RULE,
-        "The GPU finishes each operation before the host has launched the next: "
+        "The GPU finishes each operation before the host launches the next one: "
         f"median operation {format_ns(worst['median_op_ns'])}, median launch interval "
         f"{format_ns(worst['median_interval_ns'])}; the queue was empty at "
         f"{format_count(worst['empty_queue'])} of {format_count(worst['launches'])} launches.",
@@ -105,8 +105,7 @@ def check(run: Run) -> Iterator[Finding]:
                 "CUDA graph, or merge kernels",
             ),
             verify="sightline stats breakdown AFTER: idle_pct under 15",
-            cause="launching an operation costs the host more than doing it costs the device"
-            + _describe_steps(run),
+            cause="launching an operation takes longer than executing it" + _describe_steps(run),
             sources=(
                 "TraceLens agent: idle above 15 %",
                 "PyTorch: Accelerating PyTorch with CUDA Graphs",

@@ -61,7 +61,8 @@ def check(run: Run) -> Iterator[Finding]:
             mine.evidence, rows=mine.rows, where=mine.where("profiler_overhead"), calls=mine.calls
         ),
         Advice(
-            fix="record fewer steps or without stacks; do not optimise this away",
+            fix="record fewer steps, or without stacks; the program itself does not need fixing "
+            "here",
             verify="sightline stats idle AFTER: total_ns of profiler_overhead",
             cause="the profiler flushes its buffers or instruments code inside the window",
             sources=("CUPTI: CUpti_ActivityOverhead",),

@@ -77,8 +77,8 @@ def check(run: Run) -> Iterator[Finding]:
     found = make_finding(
         run,
         RULE,
-        f"Launch calls wait for room in a full queue ({some}); work of other streams or devices is "
-        f"launched up to {format_ns(gained)} late for it.",
+        f"Launch calls block on a full queue ({some}). Work of other streams or devices is "
+        f"launched up to {format_ns(gained)} late because of it.",
         Loss(cost_ns=gained, bound_ns=gained),
         Evidence(
             [
@@ -92,7 +92,7 @@ def check(run: Run) -> Iterator[Finding]:
             fix="launch the other stream's or device's work first or from its own thread, or "
             "capture the burst as one CUDA graph",
             verify="sightline findings AFTER: no queue-full above info",
-            cause="one thread feeds a stream faster than its device works it off",
+            cause="one thread launches faster than the stream executes",
             sources=("HolisticTraceAnalysis: a queue blocks at 1024 operations",),
         ),
         confidence="medium",

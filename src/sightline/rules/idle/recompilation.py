@@ -45,7 +45,7 @@ from sightline.rules.finding import Advice, Evidence, Loss, make_finding
 from sightline.rules.gaps import claim_gaps
 from sightline.timeline import causes
 from sightline.timeline.host_ranges import is_compiler, list_compiler_ranges, remove_compilation
-from sightline.units import format_count, format_ns, format_pct
+from sightline.units import format_count, format_ns, format_pct, format_several
 
 RULE = Rule("recompilation", "Recompilation in steady state", causes=(causes.RECOMPILATION,))
 
@@ -60,8 +60,8 @@ def check(run: Run) -> Iterator[Finding]:
     yield make_finding(
         run,
         RULE,
-        f"For {format_pct(mine.pct)} of the window the GPU waits while the host compiles: "
-        f"{format_count(mine.gaps.height)} times.",
+        f"For {format_pct(mine.pct)} of the window the GPU is idle while the host recompiles: "
+        f"{format_several(mine.gaps.height, 'time')}.",
         Loss(
             cost_ns=mine.cost_ns,
             bound_ns=mine.worst_ns,
@@ -74,11 +74,10 @@ def check(run: Run) -> Iterator[Finding]:
             calls=mine.calls,
         ),
         Advice(
-            fix="TORCH_LOGS=recompiles names the reason; then mark_dynamic, pad to few shapes, or "
-            "keep changing Python values out of the compiled function",
+            fix="TORCH_LOGS=recompiles names the reason; then use mark_dynamic, pad to few "
+            "shapes, or move changing Python values out of the compiled function",
             verify="sightline stats idle_rules AFTER: no gap of rule recompilation",
-            cause="a guard failed or a shape was new: the recording shows that it "
-            "compiles, not why",
+            cause="a guard failed or a shape was new; the recording does not show which",
             sources=("PyTorch: Dealing with Recompilations",),
         ),
     )

@@ -1,7 +1,7 @@
 """The host waits for the device inside the step, so that nothing is queued when it is done.
 
 Symptom
-    After each synchronising call the device runs dry until the host has launched again.
+    After each synchronizing call the device runs dry until the host has launched again.
 
 Why it hurts
     Launches are asynchronous so that the host can prepare the next operations while the device
@@ -70,8 +70,8 @@ def check(run: Run) -> Iterator[Finding]:
     found = make_finding(
         run,
         RULE,
-        f"For {format_pct(mine.pct)} of the window the GPU has nothing queued, because the host "
-        "had waited for it.",
+        f"For {format_pct(mine.pct)} of the window the GPU has run dry after the host "
+        "synchronized with it.",
         Loss(mine.cost_ns, mine.worst_ns)
         if mine.is_needed
         else Loss(mine.cost_ns, mine.worst_ns, without, behind_ns=mine.behind_ns),
@@ -94,9 +94,9 @@ def check(run: Run) -> Iterator[Finding]:
                 "streams by events (cudaStreamWaitEvent), and test values on the device",
             ),
             verify="sightline stats idle AFTER: total_ns of host_sync",
-            cause="values are read back or the device is waited for inside the step"
+            cause="the step copies values to the host or synchronizes with the GPU"
             if read_back.len()
-            else "the device is waited for inside the step",
+            else "the step synchronizes with the GPU",
             sources=("PyTorch Performance Tuning Guide", "CUDA Runtime API"),
         ),
     )

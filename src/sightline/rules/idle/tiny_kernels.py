@@ -66,8 +66,8 @@ def check(run: Run) -> Iterator[Finding]:
     yield make_finding(
         run,
         RULE,
-        f"{format_pct(mine.pct)} of the window is gaps between queued kernels that are hardly "
-        "longer than the gaps.",
+        f"{format_pct(mine.pct)} of the window is gaps between queued kernels that run hardly "
+        "longer than the gaps last.",
         Loss(cost_ns=mine.cost_ns, bound_ns=mine.worst_ns, change=without),
         Evidence(
             [
@@ -87,7 +87,7 @@ def check(run: Run) -> Iterator[Finding]:
                 native="merge kernels that follow each other, or give each more work",
             ),
             verify="sightline stats idle AFTER: total_ns of in_graph and micro_gap",
-            cause="the work is cut into kernels of a few µs",
+            cause="the work is split into kernels of a few µs",
             sources=("TraceLens agent: short kernels below 10 µs",),
         ),
     )

@@ -82,11 +82,12 @@ def check(run: Run) -> Iterator[Finding]:
         run,
         RULE,
         between.with_columns(factor=pl.lit(0.0)),
-        "{share} of the window is softmax and pointwise kernels between two matrix products, which "
+        "{share} of the window is softmax and elementwise kernels between two matrix products, "
+        "which "
         "fused attention keeps on chip.",
-        cause="attention is written out as separate operations, or its fused form does not apply",
+        cause="attention is written as separate operations, or no fused backend accepts its inputs",
         fix="use scaled_dot_product_attention in fp16 or bf16 with a mask that the fused backends "
-        "take (is_causal=True instead of a tensor)",
+        "support (is_causal=True instead of a tensor)",
         sources=("Dao et al., FlashAttention (2022)",),
     )
     if found:

@@ -62,8 +62,9 @@ def check(run: Run) -> Iterator[Finding]:
         title=RULE.title,
         severity="info",
         summary=(
-            f"The GPU computes {format_pct(busy)} of the window: only its kernels can make this "
-            f"faster. The largest takes {format_pct(100 * first_ns / whole)} of the kernel time."
+            f"The GPU computes for {format_pct(busy)} of the window, so only faster kernels can "
+            f"shorten it. The largest takes {format_pct(100 * first_ns / whole)} of the kernel "
+            "time."
         ),
         confidence="high",
         evidence=tuple(
@@ -71,8 +72,8 @@ def check(run: Run) -> Iterator[Finding]:
             for name, n, ns in top.rows()
         ),
         where={"kernel": name, "busy_pct": busy},
-        fix="profile the largest kernels:  ncu --set full  (AMD: rocprof-compute profile), and "
-        "see below for those that need not run",
+        fix="profile the largest kernels:  ncu --set full  (AMD: rocprof-compute profile), then "
+        "see below for kernels that are not needed",
         verify="sightline stats kernels AFTER",
         states_limit=True,
     )

@@ -16,7 +16,7 @@ Threshold
 
 Fix
     Keep weights in the type that they are used in (model.to(torch.bfloat16)), let autocast keep
-    its cache of cast weights, or torch.compile, which fuses casts into their neighbours.
+    its cache of cast weights, or torch.compile, which fuses casts into their neighbors.
 
 False positives
     Mixed precision with fp32 master weights casts once per step on purpose; a change of device
@@ -58,9 +58,9 @@ def check(run: Run) -> Iterator[Finding]:
         RULE,
         kernels.filter(inside.is_not_null()).with_columns(factor=pl.lit(0.0)),
         "{share} of the window casts tensors from one type to another.",
-        cause="tensors are kept in another type than they are used in",
-        fix="keep weights in the type that they are used in (model.to(torch.bfloat16)), or "
-        "torch.compile, which fuses casts into their neighbours",
+        cause="tensors are stored in another type than the one they are used in",
+        fix="store weights in the type that they are used in (model.to(torch.bfloat16)), or "
+        "torch.compile, which fuses casts into their neighbors",
         sources=("PyTorch: Automatic Mixed Precision",),
     )
     if found:

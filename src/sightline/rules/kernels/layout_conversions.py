@@ -14,7 +14,7 @@ Threshold
     Over 5 % of the window (TraceLens agent, 2026-08: its threshold for copies).
 
 Fix
-    model.to(memory_format=torch.channels_last), and the inputs too.
+    use model.to(memory_format=torch.channels_last), and convert the inputs too.
 
 False positives
     None known.
@@ -48,7 +48,7 @@ def check(run: Run) -> Iterator[Finding]:
         RULE,
         list_kernels(run, _CONVERSION).with_columns(factor=pl.lit(0.0)),
         "{share} of the window converts tensors between NCHW and NHWC.",
-        cause="the model keeps channels first, and its convolutions want channels last",
+        cause="the model uses channels-first tensors, and its convolutions need channels-last ones",
         fix=choose_fix(
             run,
             "model.to(memory_format=torch.channels_last), and the inputs too",

@@ -79,7 +79,7 @@ def check(run: Run) -> Iterator[Finding]:
         run,
         RULE,
         known.with_columns(factor=1 / pl.col("ratio")),
-        "{share} of the window could go if fp32 matrix products ran on the tensor cores at their "
+        "{share} of the window could be saved if fp32 matrix products ran on the tensor cores at "
         "peak.",
         cause="fp32 matrix products are not allowed to use TF32"
         if has_tf32

@@ -67,7 +67,8 @@ def check(run: Run) -> Iterator[Finding]:
         run,
         RULE,
         both.with_columns(factor=pl.col("alone") / pl.col("together")),
-        "{share} of the window is what kernels take longer beside communication than alone.",
+        "{share} of the window is lost because kernels run slower while communication overlaps "
+        "them.",
         cause="communication takes SMs and memory bandwidth from compute",
         fix="give communication fewer channels (NCCL_MAX_CTAS), or overlap it with kernels that "
         "are not limited by memory",

@@ -4,7 +4,7 @@ Symptom
     A kernel of equal shape whose durations differ.
 
 Why it hurts
-    The same work at another speed: bad alignment, cold caches, a lower clock, a neighbour on the
+    The same work at another speed: bad alignment, cold caches, a lower clock, a neighbor on the
     device, or another input length hidden in the same grid.
 
 Evidence
@@ -73,10 +73,10 @@ def check(run: Run) -> Iterator[Finding]:
         run,
         RULE,
         slow,
-        "{share} of the window is what some instances of a kernel take longer than most of the "
+        "{share} of the window is lost to instances of a kernel that run slower than most of the "
         "same shape.",
         cause="the recording shows that they differ, not why",
-        fix="compare a slow and a usual instance: what ran beside it, its inputs, the clock",
+        fix="compare a slow instance with a typical one: what overlaps it, its inputs, the clock",
         sources=("HolisticTraceAnalysis: kernel duration distribution",),
         confidence="low",
     )

@@ -74,9 +74,8 @@ def check(run: Run) -> Iterator[Finding]:
         run,
         RULE,
         chains.filter(~pl.col("kept")).with_columns(factor=pl.lit(0.0)),
-        "{share} of the window is pointwise kernels that a fused kernel would make unnecessary.",
-        cause="each pointwise operation is a kernel of its own, and memory is read and written "
-        "each time",
+        "{share} of the window is elementwise kernels that one fused kernel could replace.",
+        cause="each elementwise operation is a kernel that reads and writes memory",
         fix=choose_fix(
             run,
             "torch.compile the module, or use the fused operation (fused=True for optimizers)",

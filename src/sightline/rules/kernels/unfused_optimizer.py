@@ -57,7 +57,7 @@ from sightline.timeline.host_ranges import measure_in_ranges
 from sightline.timeline.replay import is_op, remove_ops, scale_nodes, shorten_thinking
 from sightline.units import format_count, format_ns, format_pct
 
-RULE = Rule("unfused-optimizer", "The optimizer launches kernels for each parameter")
+RULE = Rule("unfused-optimizer", "The optimizer launches kernels per parameter")
 
 
 def check(run: Run) -> Iterator[Finding]:

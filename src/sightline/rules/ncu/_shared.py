@@ -89,8 +89,8 @@ def load_cases(run: Run, metrics: Iterable[str], record: str) -> list[Case]:
     every = load_facts(run, [*asked, SM_PCT, MEMORY_PCT])
     if not any(f.get(*asked) is not None for f in every):
         raise MissingDataError(
-            "the kernels cannot be judged",
-            why="the report lacks what is looked at",
+            "the kernels could not be checked",
+            why="the report lacks the metrics",
             hint=f"Record with  ncu {record}  (or --set full).",
         )
     times = _sum_program_times(run)
@@ -142,8 +142,8 @@ def make_findings(
         estimate = f"estimate ({scope}): up to {format_pct(worst.gain_pct)} of the kernel"
         if worst.weight_pct is not None:
             estimate += (
-                f" = {format_pct(worst.local_pct)} × {format_pct(worst.weight_pct)} that this is "
-                "worth to it"
+                f" = {format_pct(worst.local_pct)} × {format_pct(worst.weight_pct)}, the "
+                "weight of this unit in the kernel"
             )
         may_gain = about_limit or not worst.case.at_limit
         said = summary(worst)
@@ -160,8 +160,8 @@ def make_findings(
             evidence=(
                 *([] if worst.evidence[1:] in said else [worst.evidence]),
                 estimate,
-                f"{format_count(len(group))} of {format_count(len(every))} profiled executions, "
-                f"{format_ns(sum(h.case.time_ns for h in group))}",
+                _count_launches(len(group), len(every))
+                + f", {format_ns(sum(h.case.time_ns for h in group))}",
             ),
             where={
                 "kernel": name,
@@ -176,6 +176,12 @@ def make_findings(
             and not gain
             and 2 * sum(h.case.time_ns for h in group) > total,
         )
+
+
+def _count_launches(count: int, every: int) -> str:
+    if every == 1:
+        return "the profiled launch"
+    return f"{format_count(count)} of {format_count(every)} profiled launches"
 
 
 def _clip_name(name: str, length: int = 36) -> str:

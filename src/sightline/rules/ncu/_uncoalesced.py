@@ -46,7 +46,7 @@ def find_uncoalesced(run: Run, rule: Rule, access: Access, fix: str) -> Iterator
         rule,
         hits,
         every,
-        lambda h: f"{format_pct(h.local_pct)} of the {access.things} are needless: {h.evidence}.",
+        lambda h: f"{format_pct(h.local_pct)} of the {access.things} are excessive: {h.evidence}.",
         fix,
         f"sightline stats memory_hierarchy AFTER: {access.things} beyond the ideal",
     )

@@ -17,7 +17,7 @@ Threshold
     throughput of the level; the level where that is most counts.
 
 Fix
-    Let neighbouring threads access neighbouring addresses; pack structures; use shared memory to
+    Let neighboring threads access neighboring addresses; pack structures; use shared memory to
     change the order.
 
 False positives
@@ -71,7 +71,7 @@ def check(run: Run) -> Iterator[Finding]:
         hits,
         every,
         lambda h: f"{h.evidence}.",
-        "let neighbouring threads access neighbouring addresses, pack structures, or reorder "
+        "let neighboring threads access neighboring addresses, pack structures, or reorder "
         "through shared memory",
         "sightline stats memory_hierarchy AFTER: fewer sectors per request",
     )

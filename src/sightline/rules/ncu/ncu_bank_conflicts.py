@@ -62,7 +62,7 @@ def check(run: Run) -> Iterator[Finding]:
         RULE,
         hits,
         every,
-        lambda h: f"{h.evidence} exist only because of bank conflicts.",
+        lambda h: f"{h.evidence} are due to bank conflicts.",
         "pad or swizzle the shared memory layout",
         "sightline stats memory_hierarchy AFTER: bank conflicts under 10 %",
     )

@@ -59,8 +59,8 @@ def check(run: Run) -> Iterator[Finding]:
         RULE,
         hits,
         every,
-        lambda h: f"{h.evidence}: the kernel waits for latency.",
-        "look at its stall reasons (sightline stats stalls); more warps per SM, or more "
+        lambda h: f"{h.evidence}: the kernel is latency bound.",
+        "check its stall reasons (sightline stats stalls); more warps per SM, or more "
         "independent loads and arithmetic per thread",
         "sightline stats speed_of_light AFTER: a throughput over 60 %",
     )

@@ -15,8 +15,8 @@ Threshold
     further gain needs less work on it).
 
 Fix
-    Move less: fuse the kernel with its neighbours so that data passes once, keep what is read again
-    in registers, shared memory or L2, store in a narrower type.
+    Move less: fuse the kernel with its neighbors so that data passes once, keep what is read again
+    in registers, shared memory or L2, use a narrower type.
 
 False positives
     Data that is fetched and not used (see ncu-uncoalesced-global): there the limit is reached by
@@ -48,7 +48,7 @@ def check(run: Run) -> Iterator[Finding]:
     every = load_cases(run, _DRAM, "--section SpeedOfLight")
     # No estimate: at the limit there is nothing left but to move less.
     hits = [
-        Hit(case, 0.0, 0.0, f"device memory at {format_pct(used)} of its peak")
+        Hit(case, 0.0, 0.0, f"device memory runs at {format_pct(used)} of its peak")
         for case in every
         if (used := case.get(*_DRAM)) is not None and used >= LIMIT_PCT
     ]
@@ -56,8 +56,8 @@ def check(run: Run) -> Iterator[Finding]:
         RULE,
         hits,
         every,
-        lambda h: f"{h.evidence}: the kernel is at its limit already.",
-        "move less data: fuse it with its neighbours, keep what is read again on the chip, store "
+        lambda h: f"{h.evidence}: this is the kernel's limit.",
+        "move less data: fuse it with its neighbors, keep reused data on chip, store "
         "in a narrower type",
         "sightline stats memory_hierarchy AFTER: fewer bytes of device memory",
         about_limit=True,

@@ -50,11 +50,11 @@ _FIX = {
     "fp64": "use float or mixed precision where the accuracy allows it",
     "lsu": "fewer and wider memory instructions (float4), data in registers",
     "xu": "cheaper special functions (__expf, __sinf), fewer conversions and divisions",
-    "tensor": "nothing to do in the kernel: its tensor cores are busy; a lower precision does more",
+    "tensor": "nothing to fix: the tensor cores are busy; only lower precision gives more",
     "fma": "use tensor cores where these are matrix products, or less arithmetic",
-    "alu": "take integer and address arithmetic out of the inner loop",
+    "alu": "move integer and address arithmetic out of the inner loop",
 }
-_OTHERS = "move work to another pipe, or do less of it"
+_OTHERS = "move work to another pipeline, or reduce it"
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -69,7 +69,7 @@ def check(run: Run) -> Iterator[Finding]:
         every,
         lambda h: f"{h.evidence}.",
         lambda h: _FIX.get(h.subject.removesuffix("heavy"), _OTHERS),
-        "sightline stats instruction_mix AFTER: fewer instructions of this pipe",
+        "sightline stats instruction_mix AFTER: fewer instructions of this pipeline",
         about_limit=True,
     )
 
@@ -83,5 +83,5 @@ def _hit(case: Case) -> Hit | None:
         return None
     # No estimate: the counters do not say how much of the work another pipe could do.
     return Hit(
-        case, 0.0, 0.0, f"the {pipe} pipe is in use for {busy[pipe]:.1f} % of its peak", pipe
+        case, 0.0, 0.0, f"the {pipe} pipeline is used at {busy[pipe]:.1f} % of its peak", pipe
     )

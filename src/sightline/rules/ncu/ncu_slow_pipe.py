@@ -70,8 +70,9 @@ def check(run: Run) -> Iterator[Finding]:
         hits,
         every,
         lambda h: f"{h.evidence}.",
-        "issue fewer instructions of this pipe: another precision, another formula, a table",
-        "sightline stats instruction_mix AFTER: fewer instructions of this pipe",
+        "issue fewer instructions to this pipeline: use another precision, another formula or a "
+        "lookup table",
+        "sightline stats instruction_mix AFTER: fewer instructions of this pipeline",
         about_limit=True,
     )
 

@@ -59,7 +59,8 @@ def check(run: Run) -> Iterator[Finding]:
         RULE,
         hits,
         every,
-        lambda h: f"{h.evidence}: {format_count(round(h.local_pct))} % of the device stay empty.",
-        "use more, smaller blocks, or give the launch more work; run independent kernels beside it",
+        lambda h: f"{h.evidence}: {format_count(round(h.local_pct))} % of the SMs stay idle.",
+        "use more, smaller blocks, or give the launch more work; run independent kernels "
+        "concurrently",
         "sightline stats launch_shape AFTER: idle_sms_pct is 0",
     )

@@ -57,24 +57,27 @@ _ADVICE = {
         "divisions and transcendental functions in the loop",
     ),
     "lg_throttle": (
-        "for room in the queue of global and local memory instructions",
+        "for a free slot in the queue of global and local memory instructions",
         "use fewer, wider accesses (float4), and look for spilled registers",
     ),
     "mio_throttle": (
-        "for room in the queue of shared memory and special instructions",
+        "for a free slot in the queue of shared memory and special instructions",
         "use fewer, wider shared accesses, and spread special functions",
     ),
-    "tex_throttle": ("for room in the texture queue", "fetch less, or load through the L1 instead"),
+    "tex_throttle": (
+        "for a free slot in the texture queue",
+        "fetch less, or load through the L1 instead",
+    ),
     "math_pipe_throttle": (
-        "for an arithmetic pipe that is busy",
-        "this is the price of a busy pipe: shift work to another pipe or to the tensor cores",
+        "for a busy arithmetic pipeline",
+        "expected of a busy pipeline: move work to another pipeline or to the tensor cores",
     ),
     "wait": (
-        "for fixed latencies of its own instructions",
-        "more independent instructions per thread (unroll) or more warps per SM",
+        "for the fixed latency of their own instructions",
+        "use more independent instructions per thread (unroll) or more warps per SM",
     ),
     "barrier": (
-        "at a barrier for other warps of its block",
+        "at a barrier for other warps of their block",
         "balance the work before the barrier, use smaller blocks, or split barriers "
         "(arrive and wait)",
     ),
@@ -94,11 +97,11 @@ _ADVICE = {
         "read constants with one address per warp, or pass less data as constants",
     ),
     "drain": (
-        "after its end for stores to be written",
+        "after their last instruction for stores to complete",
         "store less at the end of the kernel, and coalesce the stores",
     ),
-    "not_selected": ("while other warps issue", "nothing: enough warps are ready"),
-    "gmma": ("for the warp group's matrix unit", "this is the price of a busy tensor core"),
+    "not_selected": ("while other warps issue", "while other warps issue"),
+    "gmma": ("for the warp group's tensor cores", "expected of busy tensor cores"),
 }
 
 

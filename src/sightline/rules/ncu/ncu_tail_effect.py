@@ -34,6 +34,7 @@ from sightline.model.run import Run
 from sightline.roofline.launch import METRICS, count_blocks, read_limits_and_launch
 from sightline.roofline.occupancy import compute_occupancy
 from sightline.rules.ncu._shared import Case, Hit, load_cases, make_findings
+from sightline.units import format_several
 
 RULE = Rule("ncu-tail-effect", "Tail effect")
 TAIL_SHARE = 0.2
@@ -48,8 +49,8 @@ def check(run: Run) -> Iterator[Finding]:
         RULE,
         [h for c in every if (h := _hit(c)) is not None],
         every,
-        lambda h: f"{h.evidence}: the last turn is paid for and does little.",
-        "choose grid or block size so that the waves are whole, or use a persistent kernel",
+        lambda h: f"{h.evidence} (tail effect).",
+        "choose a grid or block size that fills the last wave, or use a persistent kernel",
         "sightline stats launch_shape AFTER: tail_idle_pct near 0",
     )
 
@@ -69,4 +70,10 @@ def _hit(case: Case) -> Hit | None:
     if not tail or whole < 1 or 1 / (whole + 1) < TAIL_SHARE or busy:
         return None
     share = 100 / (whole + 1)
-    return Hit(case, share, None, f"{whole} whole waves and one of {tail} blocks")
+    return Hit(
+        case,
+        share,
+        None,
+        f"{format_several(whole, 'full wave')} and a partial wave of "
+        f"{format_several(tail, 'block')}",
+    )

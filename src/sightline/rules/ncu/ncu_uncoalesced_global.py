@@ -16,7 +16,7 @@ Threshold
     throughput of the L2.
 
 Fix
-    Let neighbouring threads access neighbouring addresses; use structures of arrays; stage
+    Let neighboring threads access neighboring addresses; use structures of arrays; stage
     through shared memory.
 
 False positives
@@ -49,6 +49,6 @@ def check(run: Run) -> Iterator[Finding]:
         run,
         RULE,
         _ACCESS,
-        "let neighbouring threads access neighbouring addresses; use structures of arrays; stage "
+        "let neighboring threads access neighboring addresses; use structures of arrays; stage "
         "through shared memory",
     )

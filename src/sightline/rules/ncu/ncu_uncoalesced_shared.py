@@ -16,7 +16,7 @@ Threshold
     throughput of the L1.
 
 Fix
-    Change the layout or width of shared accesses so that a warp is served in one turn.
+    Change the layout or width of shared accesses so that a warp needs one wavefront.
 
 False positives
     Accesses that hit in the cache anyway; random access by nature.
@@ -48,5 +48,5 @@ def check(run: Run) -> Iterator[Finding]:
         run,
         RULE,
         _ACCESS,
-        "change the layout or width of shared accesses so that a warp is served in one turn",
+        "change the layout or width of shared accesses so that a warp needs one wavefront",
     )

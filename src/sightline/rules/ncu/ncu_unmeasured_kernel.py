@@ -34,7 +34,7 @@ from sightline.model.run import Run
 from sightline.roofline.chart import shorten_name
 from sightline.roofline.facts import load_facts
 from sightline.roofline.placement import MEMORY_PCT, SM_PCT
-from sightline.units import format_count, format_ns, format_pct
+from sightline.units import format_ns, format_pct, format_several
 
 RULE = Rule("ncu-unmeasured-kernel", "Metrics missing for the largest kernel")
 MOST = 0.5
@@ -63,11 +63,11 @@ def check(run: Run) -> Iterator[Finding]:
         severity="info",
         summary=(
             f"{format_pct(100 * times[name] / whole)} of the profiled time is one kernel, and the "
-            "report does not hold what would say why it is slow."
+            "report lacks the metrics that explain it."
         ),
         confidence="high",
         evidence=(
-            f"{format_count(counts[name])} executions, {format_ns(times[name])}",
+            f"{format_several(counts[name], 'launch', 'launches')}, {format_ns(times[name])}",
             "neither the compute nor the memory throughput was collected for it",
         ),
         where={"kernel": name},

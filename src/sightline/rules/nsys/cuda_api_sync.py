@@ -7,7 +7,7 @@ Why it hurts
     While the host waits it launches nothing, and the device runs dry behind the wait.
 
 Evidence
-    Calls that synchronise with a device or stream (`sightline stats cuda_api_sync`). The cost is
+    Calls that synchronize with a device or stream (`sightline stats cuda_api_sync`). The cost is
     time of the host: what the device loses by it is in sync-in-step.
 
 Threshold

@@ -44,5 +44,5 @@ def check(run: Run) -> Iterator[Finding]:
         RULE,
         "gpu_gaps",
         "Gaps of over 500 ms",
-        fix="see what the host did meanwhile (sightline findings without --vendor names it)",
+        fix="sightline findings without --vendor says what the host did meanwhile",
     )

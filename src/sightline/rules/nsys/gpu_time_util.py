@@ -8,7 +8,7 @@ Why it hurts
 
 Evidence
     The run of each process and device in 30 parts: those in use for less than 50 % of their
-    length, neighbours joined (`sightline stats gpu_time_util`). The cost is what is missing to
+    length, neighbors joined (`sightline stats gpu_time_util`). The cost is what is missing to
     100 %.
 
 Threshold
@@ -45,7 +45,7 @@ def check(run: Run) -> Iterator[Finding]:
         run,
         RULE,
         "gpu_time_util",
-        "Parts of the run with less than 50 % use",
-        fix="see what the host did meanwhile (sightline findings without --vendor names it)",
+        "Parts of the run with less than 50 % utilization",
+        fix="sightline findings without --vendor says what the host did meanwhile",
         lost=pl.col("Duration (ns)") * (1 - pl.col("In-Use (%)") / 100),
     )

@@ -17,7 +17,7 @@ from sightline.text import make_printable
 from sightline.timeline.classes import classify_ops
 
 # A page of so many events stays under 10 MB (tests/web/test_report_size.py measures it); beyond it
-# short neighbours become marks that say how many they are.
+# short neighbors become marks that say how many they are.
 MAX_EVENTS = 1_200_000
 
 # Colours of the page, by number.
