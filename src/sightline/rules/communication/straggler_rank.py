@@ -67,7 +67,7 @@ def check(run: Run) -> Iterator[Finding]:
         why="whose hosts launch late",
         cause="the late ranks idle before the collectives: their hosts launch late",
         fix="speed up the late ranks first: check their idle gaps (sightline stats "
-        "idle_rules), at logging on one rank, at a slow node",
+        "idle_rules), logging on one rank, a slow node",
     )
 
 
