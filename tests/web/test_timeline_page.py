@@ -246,3 +246,26 @@ def test_the_critical_path_is_shown_and_walked(visit, starved, files):
     assert all(events)
     page.keyboard.press("Escape")
     assert page.locator(".walk").count() == 0
+
+
+def test_the_strip_of_findings_marks_their_places_and_nothing_else(visit, starved):
+    page = visit(starved)
+    until(page, "sightline.timeline.frameTimes.length > 0")
+    marked, free = page.evaluate(
+        """() => {
+          const t = sightline.timeline, c = t.canvas.getContext("2d"), [a, b] = t.shown;
+          const wide = t.canvas.clientWidth - t.gutter;
+          const x = m => t.gutter + wide * (m - a) / (b - a);
+          const dot = at => [...c.getImageData(at, 29, 1, 1).data].join();
+          const places = t.walks.flatMap(w => [...w.from].map((from, i) => [x(from), x(w.to[i])]));
+          const covered = at => places.some(([from, to]) => at >= from - 3 && at <= to + 6);
+          const free = [];
+          for (let at = t.gutter + 1; at < t.gutter + wide; at++)
+            if (!covered(at)) free.push(dot(at));
+          return [places.map(([from, to]) => dot((from + to) / 2)), free];
+        }"""
+    )
+    assert len(marked) > 3
+    assert len(free) > 20
+    assert len(set(free)) == 1
+    assert not set(marked) & set(free)  # places of two findings are darker

@@ -5,7 +5,7 @@ import type { LinesBlock } from "../data";
 import type { Layout, Row } from "./layout";
 import { fillOf, looksOf } from "./looks";
 import { COLUMN, type Ev, type Model } from "./model";
-import { type Walk, visiblePlaces } from "./places";
+import { type Walk, mergePlaces, mergePlacesByRank } from "./places";
 import type { Theme } from "./theme";
 
 export const RULER = 24;
@@ -279,7 +279,7 @@ function overlays(
   };
   for (const [a, b] of v.evidence) if (b >= v.from && a <= v.to) band(a, b, null, true);
   if (v.walk && v.place >= 0) {
-    if (!v.path) for (const range of visiblePlaces(v.walk, v.from, v.to, 2 * perPixel)) band(range.from, range.to, range.rank, false);
+    if (!v.path) for (const range of mergePlacesByRank(v.walk, v.from, v.to, 2 * perPixel)) band(range.from, range.to, range.rank, false);
     band(v.walk.from[v.place]!, v.walk.to[v.place]!, v.walk.ranks?.[v.place] ?? null, true);
   }
   c.globalAlpha = 1;
@@ -368,7 +368,7 @@ function head(c: CanvasRenderingContext2D, t: Theme, v: Scene, perPixel: number,
   c.fillStyle = t.accent;
   c.globalAlpha = 0.75;
   for (const walk of v.walks) {
-    for (const range of visiblePlaces(walk, v.from, v.to, 2 * perPixel)) {
+    for (const range of mergePlaces(walk, v.from, v.to, 2 * perPixel)) {
       const left = Math.max(v.gutter, x(range.from)), right = Math.min(v.width, Math.max(x(range.to), x(range.from) + 3));
       if (right > left) c.fillRect(left, RULER + 2, right - left, STRIP - 5);
     }

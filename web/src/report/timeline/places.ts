@@ -13,6 +13,8 @@ export interface Walk {
   count: number;
   from: Float64Array;
   to: Float64Array;
+  /** The latest end up to each place: it rises, as ends need not. */
+  reach: Float64Array;
   ranks: (number | null)[] | undefined;
   label(place: number): string;
 }
@@ -20,13 +22,13 @@ export interface Walk {
 export function unpackMark(mark: Mark): Walk {
   const [from, to] = unpackRanges(mark.starts, mark.lengths);
   const { finding, title, summary, fix, count, ranks } = mark;
-  return { finding, title, summary, fix, count, from, to, ranks, label: () => "" };
+  return { finding, title, summary, fix, count, from, to, reach: reachOf(to), ranks, label: () => "" };
 }
 
 export function unpackPath(path: PathBlock): Walk {
   const [from, to] = unpackRanges(path.starts, path.lengths);
   return {
-    finding: -1, title: "Critical path", count: from.length, from, to, ranks: undefined, fix: "",
+    finding: -1, title: "Critical path", count: from.length, from, to, reach: reachOf(to), ranks: undefined, fix: "",
     summary: "The chain of work and waiting that determines the length of the run. Speeding up anything else changes nothing.",
     label: (place) => `${path.parts[path.part[place]!]}: ${path.names[path.name[place]!]}`,
   };
@@ -38,6 +40,11 @@ function unpackRanges(starts: number[], lengths: number[]): [Float64Array, Float
   return [from, Float64Array.from(lengths, (n, i) => from[i]! + n)];
 }
 
+function reachOf(to: Float64Array): Float64Array {
+  let most = -Infinity;
+  return Float64Array.from(to, (end) => (most = Math.max(most, end)));
+}
+
 export function longestOf(walk: Walk): number {
   let best = 0;
   for (let i = 1; i < walk.from.length; i++) {
@@ -46,22 +53,57 @@ export function longestOf(walk: Walk): number {
   return best;
 }
 
-/** Places between two moments, those that would share pixels as one range. */
-export function visiblePlaces(walk: Walk, from: number, to: number, perPixel: number): { from: number; to: number; rank: number | null }[] {
-  const found: { from: number; to: number; rank: number | null }[] = [];
-  for (let i = 0; i < walk.from.length && walk.from[i]! <= to; i++) {
-    const a = walk.from[i]!, b = walk.to[i]!;
-    if (b < from) continue;
-    const rank = walk.ranks?.[i] ?? null, last = found[found.length - 1];
-    if (last && last.rank === rank && a - last.to < perPixel) last.to = Math.max(last.to, b);
-    else found.push({ from: a, to: b, rank });
+export interface Stretch { from: number; to: number; rank: number | null }
+
+/** Places between two moments, those that would share pixels as one: each is found by search. */
+export function mergePlaces(walk: Walk, from: number, to: number, perPixel: number): Stretch[] {
+  const found: Stretch[] = [];
+  const { from: starts, reach } = walk;
+  let i = search(reach, from, 0);
+  while (i < starts.length && starts[i]! <= to) {
+    const begin = starts[i]!;
+    let next = i + 1, end = reach[i]!;
+    // What begins before the end of what is merged so far, or in the same pixels, belongs to it.
+    while (next < starts.length && starts[next]! <= end + perPixel) {
+      next = search(starts, end + perPixel, next);
+      end = reach[next - 1]!;
+      if (end > to) break;
+    }
+    found.push({ from: begin, to: end, rank: null });
+    i = Math.max(next, i + 1);
   }
   return found;
 }
 
+/** The same, but places of different ranks stay apart. */
+export function mergePlacesByRank(walk: Walk, from: number, to: number, perPixel: number): Stretch[] {
+  if (!walk.ranks) return mergePlaces(walk, from, to, perPixel);
+  const found: Stretch[] = [], last = new Map<number | null, Stretch>();
+  for (let i = search(walk.reach, from, 0); i < walk.from.length && walk.from[i]! <= to; i++) {
+    const a = walk.from[i]!, b = walk.to[i]!, rank = walk.ranks[i] ?? null, before = last.get(rank);
+    if (b < from) continue;
+    if (before && a - before.to < perPixel) { before.to = Math.max(before.to, b); continue; }
+    const stretch = { from: a, to: b, rank };
+    last.set(rank, stretch);
+    found.push(stretch);
+  }
+  return found;
+}
+
+/** The first place at or after `low` of a rising list whose value is larger than a moment. */
+function search(list: Float64Array, moment: number, low: number): number {
+  let high = list.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (list[middle]! <= moment) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
 /** The place at a moment, give or take; -1 where there is none. */
 export function placeAt(walk: Walk, moment: number, slack: number): number {
-  for (let i = 0; i < walk.from.length && walk.from[i]! <= moment + slack; i++) {
+  for (let i = search(walk.reach, moment - slack, 0); i < walk.from.length && walk.from[i]! <= moment + slack; i++) {
     if (walk.to[i]! + slack >= moment) return i;
   }
   return -1;
