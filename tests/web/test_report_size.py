@@ -76,4 +76,4 @@ def test_more_events_than_the_page_holds_are_marks_that_say_so(opened, tmp_path,
     rows = run.rows("device_ops") + run.rows("host_ops")
     assert count["single"] <= 6_500
     assert count["stated"] == rows
-    assert "are merged with their neighbours" in page.inner_text("#panel-timeline")
+    assert "are merged with their neighbors" in page.inner_text("#panel-timeline")

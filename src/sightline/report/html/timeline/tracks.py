@@ -78,7 +78,7 @@ def make_timeline(run: Run, origin_ns: int, limit: int = MAX_EVENTS) -> Timeline
     if merged:
         notes.append(
             f"{merged:,} of {total:,} events are too short to be drawn and are merged with their "
-            "neighbours. `sightline serve` shows each of them."
+            "neighbors. `sightline serve` shows each of them."
         )
     events, names, labels = _named(events)
     events = _linked(events)
