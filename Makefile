@@ -50,8 +50,9 @@ fuzz: $(VENV)/.runtime ## mutated recordings through the compiled readers, with 
 	@build/fuzz/sightline-fuzz $(FUZZ_SECONDS) 1 build/fuzz/inputs/*
 
 ATTACK_SECONDS ?= 600
+ATTACK_LEAST ?= 10000
 attack: $(VENV)/.tests ## damaged and hostile inputs through the command line (ATTACK_SECONDS), then faults
-	@ATTACK_SECONDS=$(ATTACK_SECONDS) $(PY) tests/attack/campaign.py
+	@$(PY) tests/attack/campaign.py --seconds $(ATTACK_SECONDS) --least $(ATTACK_LEAST)
 	@$(PY) tests/attack/faults.py
 
 gpu-check: $(VENV)/.tests ## the tests that need a GPU; keeps their recordings in gpu-examples/
