@@ -3,7 +3,7 @@
 VENV := .venv
 PY := $(VENV)/bin/python
 
-.PHONY: demo test sweep check coverage docs examples native diagnosis bench fuzz attack gpu-check clean help
+.PHONY: demo test sweep check coverage docs docs-check examples native diagnosis bench fuzz attack gpu-check clean help
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -26,6 +26,10 @@ coverage: $(VENV)/.tests ## how much of each rule and analysis their own tests r
 docs: $(VENV)/.tests ## write docs/reference.md and the drawing of the rooms anew from the code
 	@$(PY) scripts/reference.py
 	@$(PY) scripts/rooms.py
+
+docs-check: $(VENV)/.tests ## run every block of README.md and docs/, and compare the screen that README shows
+	@$(PY) -m pytest -q -rs tests/test_docs.py tests/test_newcomer.py tests/report/test_report.py \
+	    -k "test_docs or test_newcomer or readme"
 
 examples: $(VENV)/.tests ## write the simulated example recordings anew
 	@$(PY) examples/make_simulated.py
