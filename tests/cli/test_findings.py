@@ -40,7 +40,7 @@ def test_fail_on(trace, gate, code):
 def test_a_gate_that_is_no_rule_is_an_error(trace):
     outcome = sightline("findings", trace, "--fail-on", "no-such-rule")
     assert outcome.code == 2
-    assert "no rule and no severity" in outcome.err
+    assert "neither a rule nor a severity" in outcome.err
 
 
 def test_healthy_says_so(tmp_path):

@@ -67,5 +67,5 @@ def test_every_truncation_is_refused(tmp_path):
         with pytest.raises(SightlineError):
             sl.open(str(path))
     path.write_text('{"format": "sightline-torch-memory", "device_traces": 3}')
-    with pytest.raises(DamagedError, match="no whole memory history"):
+    with pytest.raises(DamagedError, match="not a complete memory history"):
         sl.open(str(path)).present()

@@ -39,7 +39,7 @@ def pair(folder: Path, first: dict[str, Any], second: dict[str, Any], *, events:
 @pytest.mark.parametrize(
     ("first", "second", "said"),
     [
-        (job(8, 0), job(2, 1), "a.json is of a job of 8 ranks, "),
+        (job(8, 0), job(2, 1), "a.json belongs to a job of 8 ranks, "),
         (gpu("NVIDIA H100"), gpu("NVIDIA A100"), "a.json was recorded on NVIDIA H100, "),
         (at(0), at(3 * MINUTE), "a.json ended 2 minutes before "),
         (at(3 * MINUTE), at(0), "b.json ended 2 minutes before "),

@@ -6,7 +6,7 @@ import argparse
 
 from sightline.cli._listing import add_json, print_members
 
-HELP = "the analyses there are"
+HELP = "list the analyses"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -16,7 +16,7 @@ from sightline.cli._shared import add_recordings, open_recordings
 if TYPE_CHECKING:
     import polars as pl
 
-HELP = "what the run's length is made of: the critical path and slack"
+HELP = "the critical path, and the slack of everything else"
 
 TOP = 8
 

@@ -13,7 +13,7 @@ import argparse
 from sightline.cli._output import refuse_inputs
 from sightline.cli._shared import add_reading, open_recordings
 
-HELP = "a run for another tool: perfetto, chrome, parquet, csv"
+HELP = "write a run for another tool: perfetto, chrome, parquet, csv"
 
 
 _TIMELINES = ("chrome", "perfetto")

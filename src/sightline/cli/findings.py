@@ -84,7 +84,7 @@ def _gate(word: str, own: set[str]) -> tuple[str, str]:
     name = word.replace("_", "-")
     if name not in names:
         raise RequestError(
-            f"--fail-on {word} is no rule and no severity",
+            f"--fail-on {word} is neither a rule nor a severity",
             why=registry.did_you_mean(word, [*SEVERITIES, *names]),
             hint="All rules:  sightline rules",
         )

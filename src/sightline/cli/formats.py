@@ -6,7 +6,7 @@ import argparse
 
 from sightline.cli._listing import add_json, print_members
 
-HELP = "the recording formats that can be read"
+HELP = "list the formats that can be read"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

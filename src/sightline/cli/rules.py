@@ -12,7 +12,7 @@ from types import ModuleType
 from sightline.cli._listing import add_json, print_members
 from sightline.cli._shared import add_rules, load_own_rules
 
-HELP = "the problems that are looked for"
+HELP = "list the rules"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -160,12 +160,14 @@ def _check(args: argparse.Namespace, command: list[str]) -> None:
             hint="Write it after two dashes:  sightline run -- python train.py",
         )
     if args.every < 1:
-        raise RequestError(f"--every {args.every} is no step", why="it must be 1 or more")
+        raise RequestError(f"--every {args.every} is not possible", why="it must be 1 or more")
     _ranks(args.ranks)
     for name in ("after", "seconds", "timeout"):
         value = getattr(args, name)
         if value is not None and not 0 < value < 1e9:
-            raise RequestError(f"--{name} {value:g} is no time", why="it must be more than 0 s")
+            raise RequestError(
+                f"--{name} {value:g} is not possible", why="it must be more than 0 s"
+            )
 
 
 def _listed(backends: list[str]) -> list[str]:
@@ -180,7 +182,9 @@ def _ranks(text: str | None) -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in text.split(","))
     except ValueError:
-        raise RequestError(f"--ranks {text} is no list of ranks", hint="Write it as 0,7") from None
+        raise RequestError(
+            f"--ranks {text} is not a list of ranks", hint="Write it as 0,7"
+        ) from None
 
 
 def _options(args: argparse.Namespace) -> dict[str, Any]:

@@ -45,7 +45,8 @@ def run(args: argparse.Namespace) -> int:
         address = ipaddress.ip_address(args.host)
     except ValueError:
         raise RequestError(
-            f"'{args.host}' is no IP address", hint="Listen on this machine only: leave --host out."
+            f"'{args.host}' is not an IP address",
+            hint="Listen on this machine only: leave --host out.",
         ) from None
     if not 0 <= args.port <= 65535:
         raise RequestError(f"there is no port {args.port}", why="ports are 1 to 65535")

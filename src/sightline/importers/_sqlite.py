@@ -59,7 +59,7 @@ class SqliteFile:
         """
         self.path = path
         self.lost: dict[str, str] = {}
-        self.malformed: dict[str, int] = {}  # table to values that are no integers
+        self.malformed: dict[str, int] = {}  # table to values that are not integers
         self._merged = merge_log(path)
         if self._merged is not None:
             self.path = path = Path(self._merged.name) / "merged.sqlite"

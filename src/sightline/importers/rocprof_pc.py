@@ -92,7 +92,7 @@ def _json(text: str, source: Source, quality: list[Quality]) -> Iterator[Sample]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DamagedError(
             f"cannot read {source.given}",
-            why=f"it is no whole rocprofiler-sdk-tool JSON ({type(error).__name__}: {error})",
+            why=f"it is not a complete rocprofiler-sdk-tool JSON ({type(error).__name__}: {error})",
         ) from error
 
 

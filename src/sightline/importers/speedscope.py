@@ -48,10 +48,10 @@ def read(source: Source, options: ImportOptions) -> Imported:
         frames = [_frame(f, options.keep_identity) for f in document["shared"]["frames"]]
         profiles = document["profiles"]
         if not isinstance(profiles, list):
-            raise TypeError("'profiles' is no list")
+            raise TypeError("'profiles' is not a list")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DamagedError(
-            f"cannot read {source.given}", why=f"it is no whole speedscope file ({error!r})"
+            f"cannot read {source.given}", why=f"it is not a complete speedscope file ({error!r})"
         ) from error
     cut = any(q.kind == "truncated" for q in quality)
     trie = StackTrie()

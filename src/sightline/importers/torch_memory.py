@@ -41,10 +41,10 @@ def read(source: Source, options: ImportOptions) -> Imported:
         document = json.loads(read_text(source, quality))
         traces = document["device_traces"]
         if not isinstance(traces, list):
-            raise TypeError("'device_traces' is no list")
+            raise TypeError("'device_traces' is not a list")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DamagedError(
-            f"cannot read {source.given}", why=f"it is no whole memory history ({error!r})"
+            f"cannot read {source.given}", why=f"it is not a complete memory history ({error!r})"
         ) from error
     rows: list[dict[str, Any]] = []
     bad = 0

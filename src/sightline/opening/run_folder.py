@@ -111,7 +111,7 @@ def _drop_idle(
     idle = {m.process for m, *_ in found if m.process} - ranked - busy
     if not idle:
         return found, []
-    text = "processes without a rank did nothing that was recorded, and are left out"
+    text = "processes without a rank did no recorded work and were left out"
     kept = [f for f in found if f[0].process not in idle]
     return kept, [Quality("idle_processes", "info", text, len(idle))]
 
@@ -188,7 +188,7 @@ def _keep_fitting(
                 **row,
                 "severity": "info",
                 "remedy": None,
-                "text": "CPU side only: no GPU was found where it ran",
+                "text": "CPU only: no GPU was found on the machine",
             }
         if row["kind"] == "no_python_stacks":  # beside py-spy's stacks, which are not of the trace
             row = {

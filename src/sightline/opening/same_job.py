@@ -99,9 +99,9 @@ def check_same_job(given: Sequence[Given]) -> None:
     if len(jobs) > _SHOWN:
         commands.append(f"  … and {len(jobs) - _SHOWN} more")
     raise InputError(
-        "the recordings are not of one job",
+        "the recordings belong to different jobs",
         why=first,
-        hint="\n".join(["A report for each:", *commands, "All in one all the same:  --same-job"]),
+        hint="\n".join(["A report for each:", *commands, "To merge them anyway:  --same-job"]),
     )
 
 
@@ -122,7 +122,7 @@ def _compare_world_sizes(a: Given, b: Given) -> str | None:
     sizes = [max(one.list_facts("world_size"), default=None) for one in (a, b)]
     if None in sizes or sizes[0] == sizes[1]:
         return None
-    return f"{a.name} is of a job of {_count_ranks(sizes[0])}, {b.name} of one of {sizes[1]}"
+    return f"{a.name} belongs to a job of {_count_ranks(sizes[0])}, {b.name} to one of {sizes[1]}"
 
 
 def _count_ranks(count: Any) -> str:

@@ -37,5 +37,5 @@ def explain_name(name: str, own: Sequence[OwnRule] = ()) -> str:
     raise RequestError(
         f"there is no rule or analysis called '{name}'",
         why=registry.did_you_mean(name, [*known, *registry.list_names("analyses"), *ALIASES]),
-        hint="All of them:  sightline rules;  sightline analyses",
+        hint="List them:  sightline rules  or  sightline analyses",
     )

@@ -45,14 +45,16 @@ def parse_wish(text: str, *, scale: bool) -> Wish:
     try:
         factor = float(number)
     except ValueError as error:
-        raise RequestError(f"'{number}' is no factor", hint="Write  kernel:flash.*=0.5") from error
+        raise RequestError(
+            f"'{number}' is not a factor", hint="Write  kernel:flash.*=0.5"
+        ) from error
     if not 0 <= factor <= 1e6:
         raise RequestError(f"the factor {number} is not between 0 and 1000000")
     try:
         re.compile(pattern)
         pl.Series(["x"]).str.contains(pattern)
     except (re.error, pl.exceptions.PolarsError) as error:
-        raise RequestError(f"'{pattern}' is no regular expression", why=str(error)) from error
+        raise RequestError(f"'{pattern}' is not a regular expression", why=str(error)) from error
     return Wish(text, kind, pattern, factor)
 
 

@@ -87,7 +87,7 @@ def read_cubin(data: bytes) -> Cubin:
 
 def _sections(data: bytes, names: _Names) -> list[Section]:
     if data[:5] != b"\x7fELF\x02":
-        raise ValueError("it is no 64-bit ELF file")
+        raise ValueError("it is not a 64-bit ELF file")
     (table,) = struct.unpack_from("<Q", data, 0x28)
     width, count, names_at = struct.unpack_from("<HHH", data, 0x3A)
     raw = [struct.unpack_from("<IIQQQQIIQQ", data, table + i * width) for i in range(count)]

@@ -20,7 +20,7 @@ def read_report(source: Source, options: ImportOptions) -> Imported:
     """Read a report as far as it is intact. Raises DamagedError where it holds nothing."""
     data, cut = read_all(source)
     if not data.startswith(MAGIC):
-        raise DamagedError(f"cannot read {source.given}", why=cut or "it is no report")
+        raise DamagedError(f"cannot read {source.given}", why=cut or "it is not a report")
     report = read_layout(data)
     if cut is not None:
         report.damage.append(cut)

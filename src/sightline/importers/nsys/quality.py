@@ -43,7 +43,7 @@ def check_file(db: Database, meta: dict[str, str], *, has_clock: bool) -> list[Q
             Quality(
                 "malformed_values",
                 "warning",
-                f"values of {table} that are no integers were left out",
+                f"values of {table} that are not integers were left out",
                 count,
             )
         )

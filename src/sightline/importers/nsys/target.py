@@ -76,7 +76,7 @@ def start_of_session(db: Database) -> int | None:
     """Wall clock (ns since 1970) at the recording's time 0."""
     rows = db.ints("TARGET_INFO_SESSION_START_TIME", ("utcEpochNs",)).drop_nulls()
     value = rows.get_column("utcEpochNs").to_list()[:1]
-    # What is not of this century is no time of day.
+    # What is not of this century is not a time of day.
     return value[0] if value and 10**18 < value[0] < 4 * 10**18 else None
 
 
