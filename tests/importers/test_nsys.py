@@ -722,7 +722,7 @@ def test_columns_of_one_value_are_not_written_but_read(
 
     def seen(cache: str) -> tuple[Run, list[pl.DataFrame], pl.DataFrame]:
         monkeypatch.setenv("SIGHTLINE_CACHE", str(tmp_path / cache))
-        run = sightline.open(*paths)
+        run = sightline.open(*paths, same_job=True)
         return run, [run.table(n) for n in ("device_ops", "host_ops")], answer_query(run, query)
 
     _, tables, rows = seen("whole")

@@ -47,7 +47,9 @@ class Session:
         self._once = threading.Lock()  # taken for good by whoever ends the trace
         self.written = threading.Event()
         self.began_ns = 0
-        everywhere = _record_all_threads(torch) if options.get("seconds") else None
+        # A limit that nobody asked for need not hold to the second.
+        asked = options.get("seconds") and not options.get("limited")
+        everywhere = _record_all_threads(torch) if asked else None
         self.ends_anywhere = everywhere is not None
         more = {"experimental_config": everywhere} if self.ends_anywhere else {}
         self.costs = {"start_ns": 0, "stop_ns": 0, "export_ns": 0}
