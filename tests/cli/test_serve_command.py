@@ -41,7 +41,7 @@ def test_it_prints_the_address_and_answers_there(tmp_path):
 @pytest.mark.parametrize(
     ("option", "words"),
     [
-        (["--host", "everywhere"], "no IP address"),
+        (["--host", "everywhere"], "not an IP address"),
         (["--port", "70000"], "no port 70000"),
         (["--host", "203.0.113.1"], "cannot listen"),
     ],

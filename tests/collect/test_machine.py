@@ -58,7 +58,7 @@ def test_an_nvidia_machine_whose_counters_are_for_root(tmp_path):
 
 def test_nsys_without_a_gpu(tmp_path):
     facts = machine(tmp_path, {}, {"nsys": "version 2025.1"})
-    assert ways(facts)["CUDA timeline"] == (False, "nsys is here, but no GPU was found")
+    assert ways(facts)["CUDA timeline"] == (False, "nsys is installed, but no GPU was found")
 
 
 def test_the_command_here():

@@ -146,4 +146,4 @@ def test_tables_of_another_tool_are_an_error(tmp_path):
     pl.DataFrame({"id": [1], "value": ["x"]}).write_parquet(tmp_path / "StringIds.parquet")
     outcome = sightline("report", tmp_path)
     assert outcome.code == 2
-    assert "folder of tables, but no Nsight Systems export" in " ".join(outcome.err.split())
+    assert "folder of tables, but not an Nsight Systems export" in " ".join(outcome.err.split())

@@ -115,7 +115,7 @@ class Events:
                 self._note(
                     "damaged_events",
                     "error",
-                    f"unreadable near byte {at}; reading went on at byte {self._where()}",
+                    f"unreadable near byte {at}; reading resumed at byte {self._where()}",
                     1,
                 )
 

@@ -15,7 +15,7 @@ ANALYSIS = Analysis(
     (
         RANK,
         number("device_id", "device", required=True),
-        text("rule", "rule that speaks for these copies", required=True),
+        text("rule", "rule that reports these copies", required=True),
         duration("total_ns", "they ran, and neither compute nor communication did"),
     ),
     needs=("device_ops",),

@@ -17,7 +17,7 @@ from sightline.timeline import path
 
 ANALYSIS = Analysis(
     "critical_path",
-    "What is the run's length made of?",
+    "What makes up the run's length?",
     (
         time("start_ns", "start of the piece"),
         time("end_ns", "end of the piece, which is the start of the next one"),

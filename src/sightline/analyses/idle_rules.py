@@ -36,7 +36,7 @@ from sightline.timeline.idle import PACE_INTERVALS
 
 ANALYSIS = Analysis(
     "idle_rules",
-    "Which finding speaks for each part of an idle gap?",
+    "Which finding reports each part of an idle gap?",
     (
         RANK,
         number("device_id", "device", required=True),
@@ -44,7 +44,7 @@ ANALYSIS = Analysis(
         time("end_ns", "end of the gap"),
         duration("duration_ns", "how much of the gap it is about"),
         text("cause", "cause of idle_parts", required=True),
-        text("rule", "rule that speaks for it", required=True),
+        text("rule", "rule that reports it", required=True),
         join("before_id", "device_ops.device_op_id", "operation that ended last before the gap"),
         join("after_id", "device_ops.device_op_id", "operation that ends the gap"),
         join("launch_id", "host_ops.host_op_id", "the call that launched it"),

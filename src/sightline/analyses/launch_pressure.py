@@ -16,7 +16,7 @@ IDLE_PCT = 15.0
 
 ANALYSIS = Analysis(
     "launch_pressure",
-    "Can the host launch work as fast as the device does it?",
+    "Can the host launch work as fast as the device completes it?",
     (
         RANK,
         number("device_id", "device", required=True),

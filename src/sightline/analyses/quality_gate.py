@@ -70,8 +70,8 @@ def _device(run: Run) -> Iterator[Row]:
         "lowers" if whole else "ok",
         "all",
         whole,
-        f"{format_count(whole)} graph launches were recorded whole: gaps and kernels inside are "
-        "not seen",
+        f"{format_count(whole)} graph launches were recorded as single operations: the kernels "
+        "and gaps inside are unknown",
     )
     if run.rows("host_ops"):
         lost = ops.get_column("launch_id").null_count()
@@ -82,7 +82,7 @@ def _device(run: Run) -> Iterator[Row]:
 
 def _host(run: Run) -> Iterator[Row]:
     if not run.rows("host_ops"):
-        yield "host", "blocks", "host", 0, "no CPU activity was recorded: causes are not known"
+        yield "host", "blocks", "host", 0, "no CPU activity was recorded: causes are unknown"
         return
     if not run.rows("device_ops"):
         return
@@ -102,9 +102,9 @@ def _steps(run: Run) -> Iterator[Row]:
     counts = [n for (n,) in steps.group_by("rank").len().select("len").rows()]
     fewest = min(counts, default=None)
     if fewest == 1:
-        yield "steps", "lowers", "steps", 1, "one step only: what repeats is not known"
+        yield "steps", "lowers", "steps", 1, "only one step: what repeats is unknown"
     elif fewest is None:
-        yield "steps", "ok", "steps", 0, "no steps are marked: warm-up is not told apart"
+        yield "steps", "ok", "steps", 0, "no steps are marked: warm-up cannot be separated"
     else:
         yield "steps", "ok", "steps", fewest, "steps are marked"
 

@@ -99,7 +99,7 @@ def _torch(facts: dict[str, Any], gpu: bool) -> Way:
 def _vendor(facts: dict[str, Any], tool: str, what: str, gpu: bool) -> Way:
     if facts[tool] is None:
         return Way(what, False, f"{tool} is not on the PATH")
-    return Way(what, gpu, facts[tool] if gpu else f"{tool} is here, but no GPU was found")
+    return Way(what, gpu, facts[tool] if gpu else f"{tool} is installed, but no GPU was found")
 
 
 def _ncu(facts: dict[str, Any], gpu: bool) -> Way:

@@ -156,7 +156,7 @@ def _judged(backend: str, wanted: bool, plan: Plan, facts: dict[str, Any], asked
 
 def _torch(plan: Plan, facts: dict[str, Any], asked: bool) -> tuple[bool, str]:
     if not asked and not is_python(plan.command):
-        return False, "the command is no Python program"
+        return False, "the command is not a Python program"
     chosen = plan.options
     if chosen.get("steps"):
         wait, warm_up, active = chosen["steps"]
@@ -194,7 +194,7 @@ def _cpu(plan: Plan, facts: dict[str, Any], asked: bool) -> tuple[bool, str]:
         return True, f"perf {facts['perf']}: native stacks, 199 times a second"
     if facts["perf"] is not None:
         return False, f"perf_event_paranoid is {level}, and this is not root"
-    return False, "neither py-spy nor perf is here"
+    return False, "neither py-spy nor perf is installed"
 
 
 def _nvml(plan: Plan, facts: dict[str, Any], asked: bool) -> tuple[bool, str]:

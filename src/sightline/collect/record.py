@@ -136,8 +136,8 @@ def _torch_absent(recording: Recording) -> str:
     elif recording.every > 1:
         chosen = f" (chosen: --every {recording.every})"
     return (
-        f"PyTorch was not recorded: no process that is recorded{chosen} imported it, or none came "
-        "to its schedule"
+        f"PyTorch was not recorded: no recorded process{chosen} imported it, or none reached its "
+        "schedule"
     )
 
 
@@ -160,7 +160,7 @@ def _write(recording: Recording) -> None:
     try:
         run_folder.write_facts(recording.folder, recording.name, document)
     except OSError as error:
-        recording.note("disk", f"the run's own facts could not be written: {error.strerror}")
+        recording.note("disk", f"the run's metadata could not be written: {error.strerror}")
 
 
 def _before(recording: Recording, child: Child) -> tuple[Perf | None, Gpus | None]:

@@ -33,7 +33,7 @@ def note_bad_lines(count: int, what: str) -> list[Quality]:
     """The note on lines that could not be read, if there are any."""
     if not count:
         return []
-    return [Quality("damaged_lines", "warning", f"lines that are no {what} were left out", count)]
+    return [Quality("damaged_lines", "warning", f"lines that are not {what} were left out", count)]
 
 
 def finish_import(
@@ -52,11 +52,11 @@ def finish_import(
         total[metric] += value
     if max(total.values()) > INT64_MAX:  # a sum of them would be another number
         raise DamagedError(
-            f"cannot read {source.given}", why="its weights add up to more than 64 bits hold"
+            f"cannot read {source.given}", why="its weights add up to more than 64 bits"
         )
     beyond = sum(1 for w in weights if not 0 <= w[2] <= INT64_MAX)
     if beyond:
-        text = "weights that no 64 bits hold were left out with their stacks"
+        text = "weights over 64 bits were left out, with their stacks"
         quality.append(Quality("damaged_weights", "warning", text, beyond))
     tables: dict[str, pl.DataFrame] = {**trie.tables(), "stack_weights": make_weights(kept)}
     quality += note_shortened(trie)

@@ -72,7 +72,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
             bad += 1
     quality += note_bad_lines(bad, "iaprof record")
     if orphans:
-        text = "samples came before any kernel: they stand under '[unmatched launch]'"
+        text = "samples precede any kernel; they are listed under '[unmatched launch]'"
         quality.append(Quality("unmatched_samples", "warning", text, orphans))
     return finish_import(source, trie, weights, quality, "iaprof")
 

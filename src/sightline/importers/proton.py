@@ -46,7 +46,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     try:
         roots = json.loads(read_text(source, quality))
         if not isinstance(roots, list):
-            raise ValueError("it is no list of trees")
+            raise ValueError("it is not a list of trees")
     except (ValueError, RecursionError) as error:
         raise DamagedError(
             f"cannot read {source.given}", why=f"its JSON is damaged ({error})"

@@ -55,7 +55,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     if not counted and not bad:
         raise DamagedError(
             f"cannot read {source.given}",
-            why="it is a recording of rocprofv3 without PC samples, which alone are read",
+            why="it is a rocprofv3 recording without PC samples, the only part that is read",
             hint="PyTorch's profiler records AMD GPUs:  sightline run -- python train.py",
         )
     quality += note_bad_lines(bad, "sample")

@@ -238,7 +238,7 @@ def _notes(found: _Read, state: int, error: int, lost: int, drift: int) -> list[
     facts, notes = found.facts, []
     opened = found.events.filter(pl.col("kind") == f.OPEN).height
     if state == f.WRITING:
-        text = "the process did not end in order (killed, os._exit, or replaced by exec)"
+        text = "the process did not exit normally (killed, os._exit, or replaced by exec)"
         if opened:
             text += f"; ranges that were open then: {opened}, taken as ending with the last mark"
         notes.append(Quality("process_killed", "warning", text, None))

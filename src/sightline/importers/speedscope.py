@@ -106,7 +106,7 @@ def _sampled(profile: dict[str, Any], count: int, cut: bool) -> dict[tuple[int, 
     own: dict[tuple[int, ...], float] = {}
     samples, each = profile["samples"], profile["weights"]
     if len(samples) != len(each) and not cut:
-        raise ValueError("it has not as many weights as samples")
+        raise ValueError("it has different numbers of weights and samples")
     for sample, weight in zip(
         samples, each, strict=False
     ):  # of one that is cut off, as many as are

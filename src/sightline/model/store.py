@@ -207,7 +207,7 @@ def explain_foreign(target: Path) -> str | None:
     try:
         read_facts(target)
     except StoreError as error:
-        return f"it exists and is no sightline store that can be read ({error.what})"
+        return f"it exists and is not a readable sightline store ({error.what})"
     known = re.compile(r"run\.json|\w+(?:/rank=\d+(?:/\d+\.parquet)?)?")
     for path in sorted(target.rglob("*")):
         name = path.relative_to(target).as_posix()

@@ -18,7 +18,7 @@ def check_quality(counted: Counted, facts: Facts) -> list[Quality]:
             Quality(
                 "without_device",
                 "warning",
-                "GPU operations that name no device were counted for device 0",
+                "GPU operations without a device were assigned to device 0",
                 facts["without_device"],
             )
         )
@@ -27,7 +27,7 @@ def check_quality(counted: Counted, facts: Facts) -> list[Quality]:
             Quality(
                 "not_events",
                 "warning",
-                "entries that are no events were skipped",
+                "entries that are not events were skipped",
                 counted["not_events"],
             )
         )
@@ -46,7 +46,7 @@ def check_quality(counted: Counted, facts: Facts) -> list[Quality]:
             Quality(
                 "unmatched_begins",
                 "warning",
-                "begin or end events without their other half were left out",
+                "unmatched begin or end events were left out",
                 counted["unmatched_begins"],
             )
         )
@@ -79,7 +79,7 @@ def check_quality(counted: Counted, facts: Facts) -> list[Quality]:
             Quality(
                 "no_host_ops",
                 "warning",
-                "no CPU side was recorded: idle has no cause",
+                "no CPU activity was recorded, so the causes of idle time are unknown",
                 None,
                 "Record with ProfilerActivity.CPU too.",
             )
@@ -114,7 +114,7 @@ def _device_checks(facts: Facts) -> list[Quality]:
     if facts["zero_durations"]:
         found.append(
             Quality(
-                "zero_durations", "info", "GPU operations have no length", facts["zero_durations"]
+                "zero_durations", "info", "GPU operations have no duration", facts["zero_durations"]
             )
         )
     if facts["whole_us"] and height >= 10:
@@ -157,7 +157,7 @@ def _host_checks(facts: Facts) -> list[Quality]:
             Quality(
                 "one_step",
                 "info",
-                "one step only: nothing can be said on how steps vary",
+                "only one step: variation between steps is unknown",
                 None,
                 "Record at least three steps after the warm-up.",
             )

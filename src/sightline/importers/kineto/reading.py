@@ -149,7 +149,7 @@ class Reading:
         if self._damaged <= MAX_NOTES:
             self._note(
                 "damaged_events",
-                f"unreadable near byte {at}; reading went on at byte {self.trace.position}",
+                f"unreadable near byte {at}; reading resumed at byte {self.trace.position}",
                 1,
             )
         return True

@@ -14,9 +14,9 @@ def check_quality(report: Report, rows: Rows, code: Code, damaged: int) -> list[
     """All limits that show in the report."""
     found = [Quality("damaged", "error", f"the report is damaged: {d}") for d in report.damage]
     for count, text in (
-        (damaged, "results that are damaged were left out"),
-        (rows.damaged_metrics, "metrics that are damaged were left out"),
-        (code.damaged, "pieces of GPU code that are damaged were left out"),
+        (damaged, "damaged results were left out"),
+        (rows.damaged_metrics, "damaged metrics were left out"),
+        (code.damaged, "damaged pieces of GPU code were left out"),
     ):
         if count:
             found.append(Quality("damaged_parts", "error", text, count, "Copy the report again."))
@@ -55,7 +55,7 @@ def check_quality(report: Report, rows: Rows, code: Code, damaged: int) -> list[
             Quality(
                 "no_speed_of_light",
                 "warning",
-                "no throughput metrics were recorded: what bounds the kernels cannot be said",
+                "no throughput metrics were recorded, so what limits the kernels is unknown",
                 None,
                 "Record with  ncu --set full  (or at least --section SpeedOfLight).",
             )
@@ -69,8 +69,8 @@ def check_quality(report: Report, rows: Rows, code: Code, damaged: int) -> list[
                 "kernels ran with locked clocks and flushed caches: their durations are not "
                 "those of the program",
                 locked,
-                "Take times from a timeline recording; ncu --clock-control none --cache-control "
-                "none comes nearer to them.",
+                "Take times from a timeline recording, or record with  ncu --clock-control none "
+                "--cache-control none,  which comes closer.",
             )
         )
     if rows.dropped_sample_bytes:

@@ -1,4 +1,4 @@
-"""What the device did: kernels, copies, fills, graphs recorded whole; waits and events."""
+"""What the device did: kernels, copies, memsets, graphs recorded whole; waits and events."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ def check_tables(
             Quality(
                 "no_host_ops",
                 "warning",
-                "no CUDA API calls were recorded: idle has no cause",
+                "no CUDA API calls were recorded, so the causes of idle time are unknown",
                 None,
                 "Record with --trace=cuda,nvtx,osrt.",
             )
@@ -163,7 +163,7 @@ def check_tables(
             Quality(
                 "no_annotations",
                 "info",
-                "no NVTX ranges: time cannot be given to parts of the program",
+                "no NVTX ranges: time cannot be attributed to parts of the program",
                 None,
                 "Mark steps with torch.cuda.nvtx.range or nvtx.annotate, and record with "
                 "--trace=cuda,nvtx.",
@@ -215,7 +215,7 @@ def _device(
             Quality(
                 "without_device",
                 "warning",
-                "GPU operations that name no device were counted for device 0",
+                "GPU operations without a device were assigned to device 0",
                 counts["without_device"],
             )
         )
@@ -224,8 +224,8 @@ def _device(
             Quality(
                 "shared_device_number",
                 "warning",
-                f"several processes call a GPU their device {device}, and the export does not "
-                "say whether it is the same one: it is taken for one",
+                f"several processes use a device {device}, and the export does not say "
+                "whether it is the same GPU: it is treated as one",
                 None,
                 "Export with nsys 2023.3 or newer, which writes TARGET_INFO_CUDA_DEVICE.",
             )
@@ -243,7 +243,7 @@ def _device(
         )
     zero = ops.select((pl.col("start_ns") == pl.col("end_ns")).sum()).item()
     if zero:
-        found.append(Quality("zero_durations", "info", "GPU operations have no length", zero))
+        found.append(Quality("zero_durations", "info", "GPU operations have no duration", zero))
     return found + _graphs(db, ops, host)
 
 
@@ -255,8 +255,8 @@ def _graphs(db: Database, ops: pl.DataFrame, host: pl.DataFrame) -> list[Quality
             Quality(
                 "graphs_recorded_whole",
                 "warning",
-                "graph launches were recorded whole: the GPU is busy in them, but with which "
-                "kernels, and with what gaps, is not known",
+                "graph launches were recorded as single operations: the kernels and gaps inside "
+                "are unknown",
                 whole,
                 remedy,
             )
@@ -274,7 +274,7 @@ def _graphs(db: Database, ops: pl.DataFrame, host: pl.DataFrame) -> list[Quality
         Quality(
             "graphs_not_recorded",
             "error",
-            "graph launches left no trace on the device: time that looks idle may be theirs",
+            "graph launches were not recorded on the GPU: time that looks idle may be theirs",
             launches.height,
             remedy,
         )

@@ -46,6 +46,6 @@ def _foreign(db: Database, given: str) -> UnknownFormatError:
     listed = ", ".join(names[:4]) + (", …" if len(names) > 4 else "")
     return UnknownFormatError(
         f"cannot read {given}",
-        why=f"it is {db.form}, but no Nsight Systems export (it has {listed})",
+        why=f"it is {db.form}, but not an Nsight Systems export (it has {listed})",
         hint="sightline formats  lists what can be read.",
     )

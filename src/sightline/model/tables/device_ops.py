@@ -4,7 +4,7 @@ from sightline.model.columns import RANK, RECORDING, Table, ident, join, number,
 
 TABLE = Table(
     "device_ops",
-    "one thing on a device's timeline: kernel, copy, fill or whole graph launch",
+    "one thing on a device's timeline: kernel, copy, memset or whole graph launch",
     (
         ident("device_op_id", "key"),
         RANK,
@@ -13,7 +13,7 @@ TABLE = Table(
         number("context_id", "CUDA context or HIP equivalent"),
         number("stream_id", "stream or hardware queue"),
         text("kind", "kernel, memcpy, memset or graph", required=True),
-        text("name", "kernel name, or the copy's or fill's own text", required=True),
+        text("name", "kernel name, or the text of the copy or memset", required=True),
         time("start_ns", "start"),
         time("end_ns", "end; never before the start"),
         number("correlation_id", "the profiler's number that ties it to its launch call"),
@@ -31,7 +31,7 @@ TABLE = Table(
         size("static_shared_bytes", "static shared memory of a block"),
         size("dynamic_shared_bytes", "dynamic shared memory of a block"),
         size("shared_bytes", "shared memory of a block where the two parts are not told apart"),
-        size("bytes", "bytes copied or filled"),
+        size("bytes", "bytes copied or set"),
         text("copy_kind", "HtoD, DtoH, DtoD, HtoH or PtoP"),
         text("src_kind", "source memory: pageable, pinned, device, managed, array or host"),
         text("dst_kind", "destination memory"),
