@@ -11,6 +11,7 @@ import pytest
 import sightline as door
 from sightline.units import format_bytes, format_ns
 from support import traces
+from support.campaigns import sample
 from support.command import stats
 from support.profiled import with_code
 from synth import SCENARIOS, kineto

@@ -22,7 +22,9 @@ ANALYSIS = Analysis(
         pct("comm_overlap_pct", "comm_overlap_ns, % of comm_ns; null without communication"),
         duration("exposed_comm_ns", "communication was running without compute"),
         duration("copy_ns", "copies or memsets were running"),
-        duration("copy_overlap_ns", "copies or memsets, and compute or communication, were running"),
+        duration(
+            "copy_overlap_ns", "copies or memsets were running beside compute or communication"
+        ),
         pct("copy_overlap_pct", "copy_overlap_ns, % of copy_ns; null without copies"),
     ),
     needs=("device_ops",),
