@@ -7,10 +7,12 @@ import sys
 from collections import Counter
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 import yaml
 
+pytestmark = pytest.mark.xdist_group("diagnosis")  # all recordings are opened once
 CASES = Path(__file__).parent
 SCRIPT = CASES.parents[1] / "scripts" / "diagnose_cases.py"
 
@@ -55,13 +57,28 @@ def test_grades(script: ModuleType, answer: str, grade: str) -> None:
     assert script.grade_answer(case, answer, says) == grade
 
 
-@pytest.mark.corpus
-def test_first_findings_on_the_corpus(script: ModuleType, corpus: Path) -> None:
-    """At least 95 % right, none wrong, of the recordings that can be read."""
+@pytest.fixture(scope="module")
+def judged(script: ModuleType, corpus: Path) -> list[Any]:
+    """Every recording of the verdicts that can be read, asked once."""
     says = yaml.safe_load((CASES / "causes.yaml").read_text())
-    judged = [script.judge_case(corpus, case, says) for case in script.load_cases()]
-    read = [j for j in judged if j.grade != script.UNREAD]
-    missed = [f"{j.grade} {j.case['name']}: {j.answer}" for j in read if j.grade != script.RIGHT]
-    assert len(read) >= 56
+    every = [script.judge_case(corpus, case, says) for case in script.load_cases()]
+    return [j for j in every if j.grade != script.UNREAD]
+
+
+@pytest.mark.corpus
+def test_first_findings_on_the_corpus(script: ModuleType, judged: list[Any]) -> None:
+    """At least 95 % right, none wrong, of the recordings that can be read."""
+    missed = [f"{j.grade} {j.case['name']}: {j.answer}" for j in judged if j.grade != script.RIGHT]
+    assert len(judged) >= 56
     assert not [words for words in missed if words.startswith(script.WRONG)], missed
-    assert len(missed) <= 0.05 * len(read), missed
+    assert len(missed) <= 0.05 * len(judged), missed
+
+
+@pytest.mark.corpus
+def test_no_gain_is_above_its_cost_and_no_cost_above_the_whole(judged: list[Any]) -> None:
+    said = [(j.case["name"], f) for j in judged for f in j.found if f.cost_ns is not None]
+    assert len(said) > 100
+    for name, found in said:
+        assert 0 <= (found.gain_ns or 0) <= found.cost_ns, (name, found.rule)
+        assert 0 <= (found.cost_pct or 0) <= 100 + 1e-9, (name, found.rule)
+        assert 0 <= (found.gain_pct or 0) <= 100 + 1e-9, (name, found.rule)
