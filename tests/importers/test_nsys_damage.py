@@ -146,7 +146,9 @@ def test_a_database_of_somebody_else(tmp_path: Path) -> None:
     db.execute("CREATE TABLE albums (id INTEGER)")
     db.commit()
     db.close()
-    with pytest.raises(sightline.UnknownFormatError, match=r"not an Nsight Systems export \(it has al"):
+    with pytest.raises(
+        sightline.UnknownFormatError, match=r"not an Nsight Systems export \(it has al"
+    ):
         sightline.open(str(path))
 
 

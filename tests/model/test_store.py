@@ -227,6 +227,16 @@ def test_damaged_table_is_a_store_error(store: Path, damage: str) -> None:
         assert "device_ops" in outcome.err
 
 
+def test_table_of_rows_that_end_before_they_start_is_a_store_error(store: Path) -> None:
+    """Bytes that changed may still be Parquet: nothing of ours ends before it starts."""
+    (file,) = (store / "device_ops").rglob("*.parquet")
+    rows = pl.read_parquet(file, hive_partitioning=False)
+    rows.with_columns(end_ns=pl.col("start_ns") - 1).write_parquet(file)
+    outcome = command("report", store, "--no-html")
+    assert outcome.code == 2
+    assert "ends before it starts" in outcome.err
+
+
 def test_table_without_a_column_is_a_store_error(store: Path) -> None:
     (file,) = (store / "device_ops").rglob("*.parquet")
     pl.read_parquet(file, hive_partitioning=False).drop("name").write_parquet(file)

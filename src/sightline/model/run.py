@@ -81,9 +81,15 @@ class Run:
 
     def _read(self, name: str) -> pl.DataFrame:
         try:
-            return self.scan(name).collect()
+            frame = self.scan(name).collect()
         except READ_FAILURES as error:
             raise explain_unreadable(name, self.parts[0].store, error) from error
+        # Damaged bytes may still be Parquet. No importer lets anything end before it starts.
+        has_span = {"start_ns", "end_ns"} <= set(frame.columns)
+        if has_span and frame.select((pl.col("end_ns") < pl.col("start_ns")).any()).item():
+            backwards = ValueError("a row ends before it starts")
+            raise explain_unreadable(name, self.parts[0].store, backwards)
+        return frame
 
     def check_files(self) -> None:
         """Read all files once. Raises StoreError where one is damaged.
