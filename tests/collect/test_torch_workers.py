@@ -9,11 +9,9 @@ import pytest
 
 import sightline as sl
 from support import recording
-from support.campaigns import CAMPAIGNS
 
 pytest.importorskip("torch")
 pytestmark = pytest.mark.xdist_group("torch")
-campaign = pytest.mark.skipif(not CAMPAIGNS, reason="takes a program each: SIGHTLINE_CAMPAIGNS=1")
 
 # Each worker multiplies by itself: 7 products, and the parent none.
 WORKERS = """
@@ -71,13 +69,13 @@ def test_spawned_workers_are_recorded(tmp_path):
     assert count_products(record(tmp_path, WORKERS, "mp.spawn")) == [7, 7]
 
 
-@campaign
+@pytest.mark.campaign
 @pytest.mark.parametrize("how", ["spawn", "forkserver"])
 def test_workers_of_other_start_methods(tmp_path, how):
     assert count_products(record(tmp_path, WORKERS, how)) == [7, 7]
 
 
-@campaign
+@pytest.mark.campaign
 def test_forked_workers_are_said_to_be_missing(tmp_path):
     run = record(tmp_path, WORKERS, "fork")
     assert count_products(run) == []
@@ -87,7 +85,7 @@ def test_forked_workers_are_said_to_be_missing(tmp_path):
     assert not list((tmp_path / "t.sightline").glob(".forked*"))
 
 
-@campaign
+@pytest.mark.campaign
 def test_a_process_that_loads_data_is_no_rank(tmp_path):
     run = record(tmp_path, WORKERS, "loader")
     assert count_products(run) == [4]
@@ -100,7 +98,7 @@ def test_a_recording_ends_in_time_though_the_main_thread_sleeps(tmp_path):
     assert notes(run, "torch_overrun") == []
 
 
-@campaign
+@pytest.mark.campaign
 def test_a_recording_that_cannot_end_in_time_says_how_long_it_was(tmp_path):
     run = record(tmp_path, WAITING, "gil", "--seconds", "1")
     assert "instead of 1.0 s" in notes(run, "torch_overrun")[0]

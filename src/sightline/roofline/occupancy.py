@@ -131,14 +131,18 @@ def list_neighbors(limits: Limits, launch: Launch) -> list[Neighbour]:
             [v for v in values if v > current],
         ):
             for value in candidates:
-                if setting == "registers":
-                    other = replace(launch, registers=value)
-                elif setting == "threads":
-                    other = replace(launch, threads=value)
-                else:
-                    other = replace(launch, shared_bytes=value, carveout_bytes=None)
-                result = compute_occupancy(limits, other)
+                result = compute_occupancy(limits, change_setting(launch, setting, value))
                 if abs(result.pct - own) > 1e-9 and result.active_blocks:
                     found.append(Neighbour(setting, value, result.pct, result.limiters))
                     break
     return found
+
+
+def change_setting(launch: Launch, setting: str, value: int) -> Launch:
+    """The launch with another value of a setting: registers, threads or shared_bytes."""
+    if setting == "registers":
+        return replace(launch, registers=value)
+    if setting == "threads":
+        return replace(launch, threads=value)
+    # With another need of shared memory the driver would choose another carve-out: the whole.
+    return replace(launch, shared_bytes=value, carveout_bytes=None)

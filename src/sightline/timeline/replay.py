@@ -165,6 +165,16 @@ def scale_nodes(nodes: pl.DataFrame, factor: pl.Series) -> pl.DataFrame:
     )
 
 
+def scale_ops(nodes: pl.DataFrame, factors: pl.DataFrame) -> pl.DataFrame:
+    """The nodes with some device operations' lengths times a factor: `ref_id` and `factor`."""
+    factor = (
+        nodes.select("ref_id")
+        .join(factors, on="ref_id", how="left", maintain_order="left")
+        .get_column("factor")
+    )
+    return scale_nodes(nodes, pl.select(pl.when(is_op(nodes)).then(factor)).to_series())
+
+
 def shorten_thinking(nodes: pl.DataFrame, cut: pl.Series) -> pl.DataFrame:
     """The nodes with so many ns less between a call and the one before it."""
     less = pl.min_horizontal(pl.lit(cut), pl.col("prev_lag_ns"))

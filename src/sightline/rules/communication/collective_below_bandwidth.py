@@ -52,7 +52,7 @@ from sightline.rules.finding import (
 )
 from sightline.timeline.communication import list_communication
 from sightline.timeline.gains import sum_windows
-from sightline.timeline.replay import is_op, scale_nodes
+from sightline.timeline.replay import scale_ops
 from sightline.units import format_bytes, format_count, format_ns, format_pct
 
 RULE = Rule("collective-below-bandwidth", "Collectives below their bandwidth")
@@ -77,12 +77,7 @@ def check(run: Run) -> Iterator[Finding]:
     factors = slow.select(ref_id="device_op_id", factor="factor")
 
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
-        factor = (
-            nodes.select("ref_id")
-            .join(factors, on="ref_id", how="left", maintain_order="left")
-            .get_column("factor")
-        )
-        return scale_nodes(nodes, pl.select(pl.when(is_op(nodes)).then(factor)).to_series())
+        return scale_ops(nodes, factors)
 
     each = slow.unique("meeting", keep="first", maintain_order=True)
     yield make_finding(

@@ -12,7 +12,7 @@ from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import MAX_ROWS, NOTABLE_PCT, Advice, Evidence, Loss, make_finding
 from sightline.timeline.gains import sum_windows
-from sightline.timeline.replay import is_op, scale_nodes
+from sightline.timeline.replay import scale_ops
 from sightline.units import format_count, format_pct
 
 
@@ -41,12 +41,7 @@ def find_low_clock(
     factors = mine.select(ref_id="device_op_id", factor=pl.col("clock_mhz") / pl.col("best_mhz"))
 
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
-        factor = (
-            nodes.select("ref_id")
-            .join(factors, on="ref_id", how="left", maintain_order="left")
-            .get_column("factor")
-        )
-        return scale_nodes(nodes, pl.select(pl.when(is_op(nodes)).then(factor)).to_series())
+        return scale_ops(nodes, factors)
 
     per_device = mine.group_by("rank", "device_id").agg(pl.col("lost_ns").sum())
     yield make_finding(

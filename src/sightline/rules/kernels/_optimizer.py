@@ -34,6 +34,9 @@ def _list_optimizer_loops(run: Run) -> pl.DataFrame:
     host = run.table("host_ops")
     steps = host.filter(match_names(host, _STEP)).get_column("host_op_id")
     kernels = list_kernels(run).drop_nulls("launch_id")
+    if steps.is_empty():  # to climb from every launch to the top would find nothing
+        none = {"step_id": pl.Int64, "parameter": pl.Int64}
+        return kernels.clear().with_columns(pl.lit(None, t).alias(n) for n, t in none.items())
     owner = find_nearest_ancestor(host, kernels.get_column("launch_id"), steps)
     inside = kernels.with_columns(step_id=owner).drop_nulls("step_id")
     alone = inside.filter(~match_names(inside, _FUSED))

@@ -16,7 +16,7 @@ from sightline.model.run import Run
 from sightline.rules.finding import MAX_ROWS, NOTABLE_PCT, Advice, Evidence, Loss, make_finding
 from sightline.text import shorten_kernel_name
 from sightline.timeline.gains import sum_windows
-from sightline.timeline.replay import is_op, remove_ops, scale_nodes
+from sightline.timeline.replay import remove_ops, scale_ops
 from sightline.units import format_count, format_ns, format_pct
 
 _COLUMNS = (
@@ -103,14 +103,7 @@ def find_shorter_kernels(
 
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
         fewer = remove_ops(nodes, gone)
-        if factors.is_empty():
-            return fewer
-        factor = (
-            nodes.select("ref_id")
-            .join(factors, on="ref_id", how="left", maintain_order="left")
-            .get_column("factor")
-        )
-        return scale_nodes(fewer, pl.select(pl.when(is_op(nodes)).then(factor)).to_series())
+        return fewer if factors.is_empty() else scale_ops(fewer, factors)
 
     return make_finding(
         run,

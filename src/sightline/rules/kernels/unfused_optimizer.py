@@ -54,7 +54,7 @@ from sightline.rules.finding import (
 from sightline.rules.kernels._optimizer import list_optimizer_loops
 from sightline.timeline.gains import sum_windows
 from sightline.timeline.host_ranges import measure_in_ranges
-from sightline.timeline.replay import is_op, remove_ops, scale_nodes, shorten_thinking
+from sightline.timeline.replay import is_op, remove_ops, scale_ops, shorten_thinking
 from sightline.units import format_count, format_ns, format_pct
 
 RULE = Rule("unfused-optimizer", "The optimizer launches kernels per parameter")
@@ -157,12 +157,7 @@ def _fuse(
     thought = measure_in_ranges(nodes, steps, ["rank", "pid", "tid"])
     before = nodes.get_column("node").is_in(calls.implode())
     fewer = shorten_thinking(remove_ops(nodes, gone), thought * before.cast(pl.Int64))
-    factor = (
-        nodes.select("ref_id")
-        .join(kept, on="ref_id", how="left", maintain_order="left")
-        .get_column("factor")
-    )
-    return scale_nodes(fewer, pl.select(pl.when(is_op(nodes)).then(factor)).to_series())
+    return scale_ops(fewer, kept)
 
 
 def _sum_length(ranges: pl.DataFrame) -> int:

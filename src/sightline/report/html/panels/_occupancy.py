@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from sightline.model.run import Run
 from sightline.report.html.declare import Block
 from sightline.roofline.facts import Facts, load_facts
 from sightline.roofline.launch import METRICS, read_limits_and_launch
-from sightline.roofline.occupancy import Launch, Limits, compute_occupancy
+from sightline.roofline.occupancy import change_setting, compute_occupancy
 
 
 def draw_occupancy_curves(run: Run, kernel: int) -> Iterator[Block]:
@@ -27,7 +26,10 @@ def draw_occupancy_curves(run: Run, kernel: int) -> Iterator[Block]:
     curves = []
     for setting, values in ranges.items():
         current = getattr(launch, setting)
-        steps = _list_steps([(v, _vary(limits, launch, setting, v)) for v in values])
+        others = (
+            (v, compute_occupancy(limits, change_setting(launch, setting, v))) for v in values
+        )
+        steps = _list_steps([(v, other.pct) for v, other in others])
         curves.append(
             {
                 "label": _TITLES[setting],
@@ -54,14 +56,3 @@ def _list_steps(points: list[tuple[int, float]]) -> list[tuple[int, float]]:
 
 def _read_facts(run: Run) -> list[Facts]:
     return load_facts(run, METRICS)
-
-
-def _vary(limits: Limits, launch: Launch, setting: str, value: int) -> float:
-    if setting == "registers":
-        other = replace(launch, registers=value)
-    elif setting == "threads":
-        other = replace(launch, threads=value)
-    else:
-        # With another need of shared memory the driver would choose another carve-out: the whole.
-        other = replace(launch, shared_bytes=value, carveout_bytes=None)
-    return compute_occupancy(limits, other).pct
