@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from sightline.cxx_names import demangle as demangle
-from sightline.kernel_labels import label_kernels as label_kernels
-from sightline.kernel_labels import shorten_kernel_name as shorten_kernel_name
-
 
 def fit_text(text: str, width: int) -> str:
     """The text in at most `width` columns; what is cut is cut from the middle."""

@@ -12,7 +12,7 @@ import pytest
 import sightline as door
 from sightline import registry
 from sightline.exporters import chrome, perfetto
-from sightline.text import label_kernels
+from sightline.kernel_labels import label_kernels
 from support import traces
 from support.command import sightline
 from support.simulated import files_of, simulated

@@ -6,7 +6,10 @@ import contextlib
 import os
 import stat
 from collections.abc import Iterable, Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # every command names this module; pathlib takes 5 ms to load
+    from pathlib import Path
 
 _FOLDER_DEPTH = 6  # levels of a folder that was given, in which recordings are looked for
 
@@ -38,6 +41,7 @@ def refuse_inputs(targets: Iterable[Path], recordings: Sequence[str]) -> None:
 def _identify(recordings: Sequence[str]) -> dict[tuple[int, int], str]:
     """(device, inode) of all files and folders that were given, and of what lies in the folders."""
     import glob
+    from pathlib import Path
 
     found: dict[tuple[int, int], str] = {}
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-import textwrap
 from typing import TYPE_CHECKING, TextIO
-
-from sightline.redaction import redact_text
 
 if TYPE_CHECKING:
     from sightline.errors import SightlineError
@@ -17,6 +14,11 @@ if TYPE_CHECKING:
 
 def format_message(error: SightlineError) -> str:
     """What, why and the next command, at 80 columns, as a person reads it."""
+    import textwrap
+
+    # Compiling its patterns takes 10 ms, which a command that goes well needs not wait for.
+    from sightline.redaction import redact_text
+
     text = redact_text(error.what if error.why is None else f"{error.what}: {error.why}")
     indent = " " * len("sightline: ")
     lines = textwrap.wrap(

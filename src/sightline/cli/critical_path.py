@@ -31,7 +31,8 @@ def run(args: argparse.Namespace) -> int:
 
     import polars as pl
 
-    from sightline.text import fit_text, label_kernels
+    from sightline.kernel_labels import label_kernels
+    from sightline.text import fit_text
     from sightline.units import format_count, format_ns, format_pct
 
     run = open_recordings(args)

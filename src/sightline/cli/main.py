@@ -17,7 +17,6 @@ import sightline
 from sightline.cli._edge import guard_terminal
 from sightline.cli._shared import accept_any_encoding, format_message
 from sightline.errors import RequestError, SightlineError
-from sightline.redaction import redact_text, show_command
 
 DONE, GATE_FAILED, WRONG, BUG, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -131,8 +130,9 @@ def _dispatch(arguments: list[str]) -> int:
         )
     if arguments and not arguments[0].startswith("-") and arguments[0] not in names:
         raise _no_command(arguments, names)
-    # Of one command only its own options: those of all take 15 ms.
-    parser = build_parser(arguments[:1] if arguments and arguments[0] in names else names)
+    # Of one command only its own options, of the list of commands none: those of all take 20 ms.
+    asked = arguments[:1] if arguments and arguments[0] in names else []
+    parser = build_parser(asked or names, with_options=bool(asked))
     parsed = parser.parse_args(arguments)
     if not hasattr(parsed, "module"):
         parser.print_help()
@@ -184,8 +184,10 @@ def command_names() -> list[str]:
     return sorted(n.removesuffix("_").replace("_", "-") for n in names if not n.startswith("_"))
 
 
-def build_parser(names: Sequence[str] | None = None) -> argparse.ArgumentParser:
-    """The parser of the whole command line."""
+def build_parser(
+    names: Sequence[str] | None = None, *, with_options: bool = True
+) -> argparse.ArgumentParser:
+    """The parser of these commands, or of the whole command line; or only the list of them."""
     names = command_names() if names is None else names
     parser = _Parser(
         "sightline", description=_ABOUT, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -206,8 +208,9 @@ def build_parser(names: Sequence[str] | None = None) -> argparse.ArgumentParser:
             description=textwrap.dedent(module.__doc__ or ""),
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        module.add_arguments(sub)
         sub.set_defaults(module=module)
+        if with_options:
+            module.add_arguments(sub)
     return parser
 
 
@@ -215,6 +218,8 @@ class _Parser(argparse.ArgumentParser):
     """Its errors quote what was typed, which may be another program's secrets."""
 
     def error(self, message: str) -> NoReturn:
+        from sightline.redaction import redact_text
+
         super().error(redact_text(message))
 
 
@@ -234,6 +239,8 @@ class _PrintVersion(argparse.Action):
 def _bug_report(arguments: list[str]) -> str:
     import tempfile
     import traceback
+
+    from sightline.redaction import redact_text, show_command
 
     details = "".join(
         [

@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from sightline.collect.plan import Plan
 
 HELP = "record a program, and say why it is slow"
@@ -225,6 +226,8 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _folder_name(args: argparse.Namespace, command: list[str]) -> Path:
+    from pathlib import Path
+
     from sightline.model.run_folder import FOLDER_ENDING
 
     if args.output is not None:
@@ -297,6 +300,8 @@ def _signal_name(number: int) -> str:
 
 def _near(folder: Path) -> Path:
     """The folder as seen from here, so that what is printed can be typed."""
+    from pathlib import Path
+
     here = Path.cwd()
     return folder.relative_to(here) if folder.is_relative_to(here) else folder
 
@@ -369,6 +374,8 @@ def _report(folder: Path) -> None:
 
 
 def _server(args: argparse.Namespace) -> int:
+    from pathlib import Path
+
     from sightline.collect import server
 
     kind, url = args.server

@@ -95,8 +95,8 @@ def _reading(run: Run, args: argparse.Namespace, form: str) -> Reading:
     import sys
 
     from sightline.cli._shared import find_width
+    from sightline.kernel_labels import label_kernels
     from sightline.report.formats import Reading
-    from sightline.text import label_kernels
 
     if form not in ("table", "markdown"):
         return Reading()

@@ -20,9 +20,9 @@ import polars as pl
 
 from sightline.algebra.lanes import assign_lanes
 from sightline.exporters._exporter import Exporter, put
+from sightline.kernel_labels import label_kernels
 from sightline.model.run import Run
 from sightline.protobuf import declare_messages
-from sightline.text import label_kernels
 
 EXPORTER = Exporter(
     name="perfetto",

@@ -10,8 +10,8 @@ import polars as pl
 from sightline.errors import MissingDataError
 from sightline.flames.build import build_stacks, choose_weight
 from sightline.flames.stacks import UNITS, Stacks
+from sightline.kernel_labels import label_kernels
 from sightline.model.run import Run
-from sightline.text import label_kernels
 
 TOP = 10
 # What a person calls a function; a thread, an instruction or a reason to wait stands under one.

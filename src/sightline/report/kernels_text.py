@@ -7,8 +7,9 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
+from sightline.kernel_labels import label_kernels
 from sightline.roofline.chart import shorten_name
-from sightline.text import fit_text, label_kernels
+from sightline.text import fit_text
 from sightline.units import format_count, format_ns, format_pct
 
 WIDTH = 80

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from sightline.algebra.window import select_starting_in
+from sightline.kernel_labels import label_kernels
 from sightline.model.run import Run
 from sightline.report.functions import list_hot_functions
 from sightline.report.kernels import list_kernel_rows, list_vendor_messages
 from sightline.report.marks import summarize_marks
 from sightline.report.memory import summarize_memory
 from sightline.rules.diagnose import diagnose_run
-from sightline.text import label_kernels
 
 if TYPE_CHECKING:
     from sightline.rules.custom.forms import OwnRule

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from sightline.text import label_kernels, shorten_kernel_name
+from sightline.kernel_labels import label_kernels, shorten_kernel_name
 from sightline.units import format_ns, format_pct
 
 Row = dict[str, Any]

@@ -11,9 +11,10 @@ from typing import Any
 
 import polars as pl
 
+from sightline.kernel_labels import label_kernels
 from sightline.model.columns import Column
 from sightline.report.html.declare import Block
-from sightline.text import label_kernels, make_printable
+from sightline.text import make_printable
 
 # Rows that a table of the page holds. More make no person wiser, and each costs bytes.
 MAX_ROWS = 2_000

@@ -11,10 +11,10 @@ from sightline.algebra.lookup import find_rows, keep_rows, match_names, select_v
 from sightline.algebra.scalars import find_largest
 from sightline.algebra.trees import find_nearest_ancestor
 from sightline.algebra.window import select_starting_in
+from sightline.kernel_labels import shorten_kernel_name
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import MAX_ROWS, NOTABLE_PCT, Advice, Evidence, Loss, make_finding
-from sightline.text import shorten_kernel_name
 from sightline.timeline.gains import sum_windows
 from sightline.timeline.replay import remove_ops, scale_ops
 from sightline.units import format_count, format_ns, format_pct

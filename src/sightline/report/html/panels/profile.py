@@ -8,6 +8,7 @@ import polars as pl
 
 from sightline import registry
 from sightline.errors import MissingDataError
+from sightline.kernel_labels import label_kernels
 from sightline.model.columns import Column, pct, text
 from sightline.model.columns import number as count
 from sightline.report.html import blocks
@@ -15,7 +16,6 @@ from sightline.report.html.declare import Block, Panel, View
 from sightline.report.html.panels._code import list_instructions, list_source_lines
 from sightline.report.html.panels._occupancy import draw_occupancy_curves
 from sightline.report.kernels import remove_links
-from sightline.text import label_kernels
 from sightline.units import format_bytes, format_ns, format_pct
 
 PANEL = Panel("profile", "Kernel profiles", 25)
