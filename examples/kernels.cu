@@ -1,4 +1,4 @@
-// Four small kernels with known behaviour, for recording with Nsight Compute:
+// Four small kernels with known behavior, for recording with Nsight Compute:
 //
 //   nvcc -O3 -lineinfo -o kernels examples/kernels.cu
 //   ncu --set full --import-source yes -o kernels ./kernels

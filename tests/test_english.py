@@ -30,6 +30,9 @@ BANNED = {
     r"want of data": "lacked data",
     r"neighbour": "neighbor",
     r"synchronis(?:e|ing|ation)\b": "synchroniz",
+    r"(?:initial|util|normal)is(?:e|ing|ation)\b": "-ize, -ization",
+    r"behaviour": "behavior",
+    r"[Cc]olours? ": "color",
     r"optimis": "optimiz",
 }
 # A plural made beside its count; sightline.units.format_several does it.

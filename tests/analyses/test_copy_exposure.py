@@ -1,4 +1,4 @@
-"""copy_exposure: copies and fills with nothing more useful beside them, by the rule on them."""
+"""copy_exposure: copies and memsets with nothing more useful beside them, by the rule on them."""
 
 from __future__ import annotations
 

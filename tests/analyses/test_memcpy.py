@@ -1,4 +1,4 @@
-"""memcpy: copies and fills by direction and memory."""
+"""memcpy: copies and memsets by direction and memory."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from support import traces
 from support.command import sightline
 
 
-class Behaviour:
+class Behavior:
     """How the server behaves, and what it was asked."""
 
     def __init__(self, folder: Path) -> None:
@@ -51,10 +51,10 @@ class Behaviour:
 
 
 class Handler(BaseHTTPRequestHandler):
-    behaviour: Behaviour
+    behavior: Behavior
 
     def do_POST(self) -> None:
-        own = self.behaviour
+        own = self.behavior
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         told = json.loads(body) if body else None
         own.asked.append((self.path, told))
@@ -76,31 +76,31 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def serving(tmp_path: Path) -> Iterator[tuple[str, Behaviour]]:
-    behaviour = Behaviour(tmp_path / "server-traces")
-    handler = type("Own", (Handler,), {"behaviour": behaviour})
+def serving(tmp_path: Path) -> Iterator[tuple[str, Behavior]]:
+    behavior = Behavior(tmp_path / "server-traces")
+    handler = type("Own", (Handler,), {"behavior": behavior})
     http = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=http.serve_forever, daemon=True)
     thread.start()
-    yield f"http://127.0.0.1:{http.server_address[1]}", behaviour
+    yield f"http://127.0.0.1:{http.server_address[1]}", behavior
     http.shutdown()
     http.server_close()
     thread.join()
-    for writer in behaviour.writers:
+    for writer in behavior.writers:
         writer.join()
 
 
 def test_vllm_slow_to_stop_and_late_with_its_files(serving, tmp_path, monkeypatch):
-    url, behaviour = serving
+    url, behavior = serving
     monkeypatch.chdir(tmp_path)
-    behaviour.folder.mkdir()
-    old = behaviour.folder / "old.rank0.pt.trace.json"
+    behavior.folder.mkdir()
+    old = behavior.folder / "old.rank0.pt.trace.json"
     old.write_text('{"traceEvents": []}')  # of an earlier recording: not ours
     outcome = sightline(
-        "run", "--server", "vllm", url, "--seconds", "0.2", "-o", "s", "--traces", behaviour.folder
+        "run", "--server", "vllm", url, "--seconds", "0.2", "-o", "s", "--traces", behavior.folder
     )
     assert outcome.code == 0, outcome.err
-    assert [path for path, _ in behaviour.asked] == ["/start_profile", "/stop_profile"]
+    assert [path for path, _ in behavior.asked] == ["/start_profile", "/stop_profile"]
     folder = tmp_path / "s.sightline"
     names = sorted(p.name for p in folder.glob("server-*"))
     assert names == ["server-0.rank0.json.gz", "server-1.rank1.json.gz"]  # no host's name in it
@@ -115,12 +115,12 @@ def test_vllm_slow_to_stop_and_late_with_its_files(serving, tmp_path, monkeypatc
 
 
 def test_sglang_is_told_where_to_write(serving, tmp_path):
-    url, behaviour = serving
+    url, behavior = serving
     folder = tmp_path / "s.sightline"
     folder.mkdir()
     said: list[str] = []
     server.record_server("sglang", url, folder, 0.1, None, said.append)
-    path, body = behaviour.asked[0]
+    path, body = behavior.asked[0]
     assert (path, body) == ("/start_profile", {"output_dir": str(folder / "server")})
     assert not (folder / "server").exists()  # emptied and removed
     assert sl.open(str(folder)).table("device_ops").height == 2
@@ -128,8 +128,8 @@ def test_sglang_is_told_where_to_write(serving, tmp_path):
 
 
 def test_a_server_without_a_profiler_says_what_it_needs(serving, tmp_path, monkeypatch):
-    url, behaviour = serving
-    behaviour.refuse.add("/start_profile")
+    url, behavior = serving
+    behavior.refuse.add("/start_profile")
     monkeypatch.chdir(tmp_path)
     outcome = sightline(
         "run", "--server", "vllm", url, "--seconds", "0.1", "-o", "s", "--traces", tmp_path
@@ -138,26 +138,26 @@ def test_a_server_without_a_profiler_says_what_it_needs(serving, tmp_path, monke
     assert "vllm refused /start_profile: HTTP 404" in outcome.err
     assert "VLLM_TORCH_PROFILER_DIR" in outcome.err
     assert not (tmp_path / "s.sightline").exists()
-    assert len(behaviour.asked) == 1  # what was not started is not stopped
+    assert len(behavior.asked) == 1  # what was not started is not stopped
 
 
 def test_a_stop_that_fails_is_said_but_the_files_count(serving, tmp_path):
-    url, behaviour = serving
-    behaviour.refuse.add("/stop_profile")
+    url, behavior = serving
+    behavior.refuse.add("/stop_profile")
     folder = tmp_path / "s.sightline"
     folder.mkdir()
-    timer = threading.Timer(0.1, behaviour.write, (behaviour.folder,))
+    timer = threading.Timer(0.1, behavior.write, (behavior.folder,))
     timer.start()
-    behaviour.writers.append(timer)
-    server.record_server("vllm", url, folder, 0.05, behaviour.folder, lambda _: None)
+    behavior.writers.append(timer)
+    server.record_server("vllm", url, folder, 0.05, behavior.folder, lambda _: None)
     run = sl.open(str(folder))
     assert run.rows("device_ops") == 2
     assert "server" in run.table("quality").get_column("kind").to_list()
 
 
 def test_no_files_and_no_server(serving, tmp_path):
-    url, behaviour = serving
-    behaviour.ranks = 0
+    url, behavior = serving
+    behavior.ranks = 0
     folder = tmp_path / "s.sightline"
     folder.mkdir()
     with pytest.raises(InputError, match="has written no trace"):

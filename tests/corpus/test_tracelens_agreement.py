@@ -1,8 +1,8 @@
 """TraceLens' published timelines of the same recordings against ours.
 
-`docs/accuracy.md` explains each figure that differs. TraceLens counts fills as compute, and counts
-only operations whose launch the recording shows: with these two rules its figures come out of our
-second opinion, too, so nothing about the times themselves is in doubt.
+`docs/accuracy.md` explains each figure that differs. TraceLens counts memsets as compute, and
+counts only operations whose launch the recording shows: with these two rules its figures come
+out of our second opinion, too, so nothing about the times themselves is in doubt.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ RECORDINGS = (
 # File, and why it differs; the text stands in docs/accuracy.md.
 EXCEPTIONS = {
     "h100/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz": "launch not recorded",
-    "h100/google_owlv2-large-patch14-ensemble__1016001.json.gz": "fills",
+    "h100/google_owlv2-large-patch14-ensemble__1016001.json.gz": "memsets",
     "mi300/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz": "launch not recorded",
     "mi300/resnet_act_checkpoint.json.gz": "launch not recorded",
-    "perf_model/normalization/normalization_layer_test.json.gz": "fills",
+    "perf_model/normalization/normalization_layer_test.json.gz": "memsets",
 }
 THEIR_NAMES = {
     "window_ns": "total_time",
@@ -83,7 +83,7 @@ def agrees(ours: dict[str, int], theirs: Timeline) -> bool:
 
 
 def in_their_scope(recording: str) -> list[sweep.Operation]:
-    """Operations that TraceLens counts; fills are compute.
+    """Operations that TraceLens counts; memsets are compute.
 
     An arrow from a launch must name the operation, or a graph launch its correlation id.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -229,6 +230,14 @@ def test_perf_script(tmp_path):
         root + "|native:step": 1001001,
         root + "|os:do_syscall_64": 1001001,
     }
+
+
+def test_a_moment_of_perf_that_no_64_bits_hold_is_counted(tmp_path):
+    late = re.sub(r" \d+\.\d+:", " 999999999999.000000001:", PERF.split("\n\n")[0])
+    (tmp_path / "late.perf.txt").write_text(f"{PERF.rstrip()}\n\n{late}\n\n")
+    run = door.open(tmp_path / "late.perf.txt")
+    assert run.rows("cpu_samples") == 2
+    assert "damaged_lines" in run.table("quality").get_column("kind").to_list()
 
 
 def test_speedscope_evented(tmp_path):

@@ -60,7 +60,7 @@ class Memory:
 told = []
 cuda = types.SimpleNamespace(is_initialized=lambda: True, memory=Memory(),
     memory_allocated=lambda: 512, memory_reserved=lambda: 2 << 20, current_device=lambda: 1,
-    synchronize=lambda: told.append("synchronised"))
+    synchronize=lambda: told.append("synchronized"))
 torch = types.ModuleType("torch"); torch.cuda = cuda
 sys.modules["torch"] = torch
 with sl.memory_history("block"):
@@ -76,7 +76,7 @@ def test_memory_history_and_checkpoints_of_a_gpu(libraries, tmp_path):
     folder.mkdir()
     plan = json.dumps({"folder": str(folder)})
     said = fakes.run_python(MEMORY, libraries, **{session.VARIABLE: plan})
-    assert said.split() == ["100000", "synchronised", "{'enabled':", "None}", "3"]
+    assert said.split() == ["100000", "synchronized", "{'enabled':", "None}", "3"]
     run = sl.open(str(folder))
     events = run.table("memory_events").sort("time_ns")
     assert events.select("action", "address", "bytes", "device_id").rows() == [
@@ -85,9 +85,9 @@ def test_memory_history_and_checkpoints_of_a_gpu(libraries, tmp_path):
     ]
     first, second = run.table("host_ops").sort("start_ns").get_column("payload").to_list()
     assert json.loads(first) == {
-        "synchronised": True,
+        "synchronized": True,
         "allocated_bytes": 512,
         "reserved_bytes": 2 << 20,
     }
-    assert json.loads(second)["synchronised"] is False
+    assert json.loads(second)["synchronized"] is False
     assert run.table("counters").get_column("device_id").unique().to_list() == [1]

@@ -111,7 +111,7 @@ def test_a_checkpoint_says_whether_the_gpu_was_waited_for(recorded):
     row = run.table("host_ops").row(0, named=True)
     told = json.loads(row["payload"])
     assert row["name"] == "checkpoint: after layer 1"
-    assert told["synchronised"] is False
+    assert told["synchronized"] is False
     assert told["shapes"] == {"x": [2, 3]}
     assert told["process_bytes"] > 1_000_000
     counter = run.table("counters").row(0, named=True)

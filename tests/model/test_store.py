@@ -192,6 +192,15 @@ def test_facts_of_another_type_are_a_store_error(store: Path, change: dict[str, 
         assert command(*words).code == 2
 
 
+def test_store_that_does_not_say_what_it_is_about_is_an_error(store: Path) -> None:
+    """The content's hash is what every answer names: a store whose key is damaged has none."""
+    text = (store / "run.json").read_text()
+    assert text.count('"content"') == 1
+    (store / "run.json").write_text(text.replace('"content"', '"co[ntent"'))
+    with pytest.raises(StoreError, match="damaged or incomplete"):
+        sightline.open(str(store))
+
+
 def test_store_without_recordings_is_an_error(store: Path) -> None:
     document = json.loads((store / "run.json").read_text())
     (store / "run.json").write_text(json.dumps({**document, "recordings": []}))

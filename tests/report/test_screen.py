@@ -157,7 +157,7 @@ def checkpoint(**changes: Any) -> dict[str, Any]:
         "allocated_bytes": None,
         "reserved_bytes": None,
         "process_bytes": 5,
-        "synchronised": False,
+        "synchronized": False,
     } | changes
 
 
@@ -188,7 +188,7 @@ def test_that_the_gpu_was_not_waited_for_is_said_where_there_is_one():
     on_gpu = marked(checkpoints=[checkpoint(allocated_bytes=7)])
     assert on_gpu[1].startswith("c *")
     assert on_gpu[-1].startswith("* when the host got there")
-    assert len(marked(checkpoints=[checkpoint(allocated_bytes=7, synchronised=True)])) == 2
+    assert len(marked(checkpoints=[checkpoint(allocated_bytes=7, synchronized=True)])) == 2
 
 
 def test_recorded_allocations_are_summed_up(tmp_path):

@@ -1,4 +1,4 @@
-"""The same behaviour gets the same answer, whether PyTorch's profiler or Nsight Systems saw it."""
+"""The same behavior gets the same answer, whether PyTorch's profiler or Nsight Systems saw it."""
 
 from __future__ import annotations
 

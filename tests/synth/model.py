@@ -44,7 +44,7 @@ class Costs:
     event_latency_ns: int = 1_600  # end of the awaited work to release of the waiting stream
     op_gap_ns: int = 900  # end of one operation to start of the next one in its stream
     graph_gap_ns: int = 700  # the same between two kernels of one graph
-    sync_call_ns: int = 2_100  # duration of a synchronising call that has nothing to wait for
+    sync_call_ns: int = 2_100  # duration of a synchronizing call that has nothing to wait for
     sync_return_ns: int = 3_300  # end of the awaited work to the return of the call
     queue_limit: int = 1_024  # operations a stream holds before launch calls block
 

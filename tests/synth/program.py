@@ -268,7 +268,7 @@ class HostThread(Clock):
         """Copy ``size`` bytes ("HtoD", "DtoH" or "DtoD") at ``rate`` bytes per second.
 
         From or to pageable memory the call itself blocks: an upload's until the last part is
-        staged, a download's until it is done. ``blocking`` adds the stream synchronisation
+        staged, a download's until it is done. ``blocking`` adds the stream synchronization
         that torch makes after a copy without ``non_blocking=True``; default: where pageable.
         """
         costs = self.sim.costs

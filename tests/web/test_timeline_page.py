@@ -213,7 +213,7 @@ def test_frames_are_coloured_by_layer_and_python_by_file(visit, deep):
     names = ("app/train.py(3): main", "app/model.py(7): forward", "nn.Module: Encoder_0", "level 0")
     colours = {name: tuple(colour_at(page, name)) for name in names}
     assert len(set(colours.values())) == 4, colours
-    page.locator("summary", has_text="Colours").click()
+    page.locator("summary", has_text="Colors").click()
     legend = page.inner_text(".colours")
     assert all(text in legend for text in ("app/train.py", "app/model.py", "module", "operator"))
 

@@ -1,7 +1,7 @@
 """What the run's length is made of: the chain of work and waiting that leads to its last end.
 
 Only what is on the path can shorten the run: something faster elsewhere changes nothing. Each
-piece is work (compute, communication, copy or fill, host, in a call), or the time until the next
+piece is work (compute, communication, copy or memset, host, in a call), or the time until the next
 could begin (host, between calls; launch latency; gap on the stream; event wait; return of a wait),
 or what the recording does not explain.
 """

@@ -200,7 +200,7 @@ def _cpu(plan: Plan, facts: dict[str, Any], asked: bool) -> tuple[bool, str]:
 def _nvml(plan: Plan, facts: dict[str, Any], asked: bool) -> tuple[bool, str]:
     if not facts["gpus"] and not asked:
         return False, "no NVIDIA GPU was found"
-    return True, "power, clocks, memory and utilisation, 20 times a second"
+    return True, "power, clocks, memory and utilization, 20 times a second"
 
 
 def _only_one_tracer(plan: Plan) -> None:

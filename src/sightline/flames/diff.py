@@ -29,7 +29,7 @@ def diff_stacks(
 ) -> Diff:
     """The difference of one weight.
 
-    `scale` normalises: steps after over steps before, or total over total. `noise_ratio` is the
+    `scale` normalizes: steps after over steps before, or total over total. `noise_ratio` is the
     share of a node's larger value that a change must exceed to count.
     """
     both = unite_stacks(

@@ -17,6 +17,7 @@ from sightline.model.declare import Imported, Importer, ImportOptions, Quality, 
 from sightline.model.perf_text import BEGIN, END
 from sightline.model.source import Source
 from sightline.model.stack_trie import Frame, StackTrie, note_shortened
+from sightline.units import INT64_MAX
 
 IMPORTER = Importer(
     name="perf_script",
@@ -47,11 +48,16 @@ _KERNEL_MODULE = re.compile(
 _CLOCK = re.compile(r"^(?:cpu|task)-clock")
 
 
+# Later than 73 years after the clock's beginning is damage: sums of such moments would not fit.
+_LATEST_NS = INT64_MAX // 4
+_Sample = tuple[int, int, int, int | None, int | None, int | None]
+
+
 def read(source: Source, options: ImportOptions) -> Imported:
     """Read all samples. Raises DamagedError where there is none."""
     quality: list[Quality] = []
     trie = StackTrie()
-    rows: list[tuple[int, int, int, int | None, int | None, int | None]] = []
+    rows: list[_Sample] = []
     names: dict[tuple[int, int], str] = {}
     header: re.Match[str] | None = None
     frames: list[Frame] = []
@@ -71,7 +77,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
                 frames.append(_frame(found[1], found[2], found[3] or ""))
         elif text.strip() and not text.startswith("#"):
             started = _HEADER.match(text)
-            if started is None:
+            if started is None or _read_time(started) > _LATEST_NS:
                 bad += 1
                 continue
             if header is not None:
@@ -107,17 +113,19 @@ def _note_end(text: str) -> list[Quality]:
     return [Quality("truncated", "error", "samples are missing: the text ends in the middle")]
 
 
-def _sample(
-    header: re.Match[str], stack: int | None, names: dict[tuple[int, int], str]
-) -> tuple[int, int, int, int | None, int | None, int | None]:
+def _sample(header: re.Match[str], stack: int | None, names: dict[tuple[int, int], str]) -> _Sample:
     pid = int(header["pid"])
     tid = int(header["tid"] or header["pid"])
     names.setdefault((pid, tid), header["comm"])
-    time = int(Decimal(header["time"]) * 10**9)
     period = header["period"]
     is_clock = period is not None and _CLOCK.match(header["event"]) is not None
     cpu = None if header["cpu"] is None else int(header["cpu"])
-    return time, pid, tid, stack, int(period) if is_clock else None, cpu
+    return _read_time(header), pid, tid, stack, int(period) if is_clock else None, cpu
+
+
+def _read_time(header: re.Match[str]) -> int:
+    """When the sample was taken, in ns of perf's clock."""
+    return int(Decimal(header["time"]) * 10**9)
 
 
 def _frame(address: str, symbol: str, module: str) -> Frame:

@@ -33,7 +33,7 @@ def checkpoint(name: str, *, shapes: Any = None, synchronize: bool = False) -> N
     if synchronize and cuda is not None:
         cuda.synchronize()
     at = now()
-    told: dict[str, Any] = {"synchronised": bool(synchronize and cuda is not None)}
+    told: dict[str, Any] = {"synchronized": bool(synchronize and cuda is not None)}
     if shapes is not None:
         told["shapes"] = _shapes(shapes)
     if cuda is not None:
@@ -47,13 +47,13 @@ def checkpoint(name: str, *, shapes: Any = None, synchronize: bool = False) -> N
         if resident is not None:
             told["process_bytes"] = resident
             file.sample("process memory at checkpoints [bytes]", at, resident)
-    flags = f.HAS_PAYLOAD | (f.SYNCHRONISED if told["synchronised"] else 0)
+    flags = f.HAS_PAYLOAD | (f.SYNCHRONIZED if told["synchronized"] else 0)
     number = payload_text(file, told)
     file.put(f.MARK, file.name(f"checkpoint: {name}"), at, extra=number, flags=flags)
 
 
 def _cuda() -> Any:
-    """torch.cuda where the program uses a GPU through it; looking must not initialise CUDA."""
+    """torch.cuda where the program uses a GPU through it; looking must not initialize CUDA."""
     torch: Any = sys.modules.get("torch")
     cuda = getattr(torch, "cuda", None)
     return cuda if cuda is not None and cuda.is_initialized() else None

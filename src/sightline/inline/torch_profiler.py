@@ -187,7 +187,7 @@ def _begin(torch: Any, options: dict[str, Any]) -> None:
 
 
 def _soon(torch: Any, options: dict[str, Any]) -> None:
-    """At once, or with the first use of a GPU: the profiler must not be what initialises CUDA."""
+    """At once, or with the first use of a GPU: the profiler must not be what initializes CUDA."""
     has_gpu = any(Path(p).exists() for p in ("/dev/nvidiactl", "/dev/kfd"))
     if has_gpu and (torch.version.cuda or torch.version.hip):
         torch.cuda._lazy_call(lambda: start(torch, options))

@@ -46,7 +46,7 @@ EMPTY, OPEN, RANGE, OPEN_STEP, STEP, MARK, SAMPLE, CLOCK, NAME, FACT, VOID, STAT
 WRITING, CLOSED, FULL = range(3)
 
 # Bits of `flags`.
-SYNCHRONISED = 1  # the device was waited for before the time was taken
+SYNCHRONIZED = 1  # the device was waited for before the time was taken
 HAS_PAYLOAD = 2  # `extra` is the number of a text: JSON that the event carries
 
 NO_DEVICE = 255

@@ -188,7 +188,7 @@ def fill_store(
     for index, (rank, facts, tables) in enumerate(recordings):
         file = f"rank={rank}/{index}.parquet"
         rows = _write_all(tables, folder, file, _QUICK if quick else _SMALL)
-        described.append({**facts, "rank": rank, "rows": rows})
+        described.append({"content": None, **facts, "rank": rank, "rows": rows})
     document = {
         "format": FORMAT,
         "version": VERSION,

@@ -26,6 +26,7 @@ def check_facts(facts: Any) -> None:
     rows = facts["rows"]
     _demand(isinstance(rows, dict) and all(map(_is_count, rows.values())), "rows")
     _check_row(facts, load_table("recordings"))
+    _demand("content" in facts, "content")  # or no answer could say what it is about
     quality = facts.get("quality", [])
     _demand(isinstance(quality, list), "quality")
     for row in quality:

@@ -1,4 +1,4 @@
-"""The binding of NVML (nvidia-ml-py), initialised, or why it cannot be used here."""
+"""The binding of NVML (nvidia-ml-py), initialized, or why it cannot be used here."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class Unavailable(Exception):
 
 
 def connect_nvml() -> Any:
-    """The binding, initialised. Raises Unavailable."""
+    """The binding, initialized. Raises Unavailable."""
     try:
         import pynvml
     except ImportError as error:

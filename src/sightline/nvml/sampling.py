@@ -1,4 +1,4 @@
-"""GPUs sampled over time through NVML: power, energy, clocks, memory, utilisation, limits.
+"""GPUs sampled over time through NVML: power, energy, clocks, memory, utilization, limits.
 
 Functions and units: NVML API reference (https://docs.nvidia.com/deploy/nvml-api/). The library is
 called through nvidia-ml-py, NVIDIA's own binding. Nothing on the GPU is changed.
@@ -39,8 +39,8 @@ _READINGS: tuple[tuple[str, str, tuple[Any, ...], Callable[[Any], float]], ...] 
     ("SM clock [MHz]", "nvmlDeviceGetClockInfo", (1,), float),
     ("memory clock [MHz]", "nvmlDeviceGetClockInfo", (2,), float),
     ("memory used [bytes]", "nvmlDeviceGetMemoryInfo", (), lambda v: float(v.used)),
-    ("GPU utilisation [%]", "nvmlDeviceGetUtilizationRates", (), lambda v: float(v.gpu)),
-    ("memory utilisation [%]", "nvmlDeviceGetUtilizationRates", (), lambda v: float(v.memory)),
+    ("GPU utilization [%]", "nvmlDeviceGetUtilizationRates", (), lambda v: float(v.gpu)),
+    ("memory utilization [%]", "nvmlDeviceGetUtilizationRates", (), lambda v: float(v.memory)),
     ("temperature [C]", "nvmlDeviceGetTemperature", (0,), float),
     ("clock event reasons [bits]", "nvmlDeviceGetCurrentClocksEventReasons", (), float),
 )

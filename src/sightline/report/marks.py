@@ -84,7 +84,7 @@ def _checkpoints(run: Run) -> pl.DataFrame:
 def _checkpoint(row: dict[str, Any]) -> dict[str, Any]:
     """A checkpoint with the memory that it saw."""
     told = json.loads(row["payload"] or "{}")
-    sizes = ("allocated_bytes", "reserved_bytes", "process_bytes", "synchronised")
+    sizes = ("allocated_bytes", "reserved_bytes", "process_bytes", "synchronized")
     return {
         "rank": row["rank"],
         "name": row["name"].removeprefix(_CHECKPOINT),

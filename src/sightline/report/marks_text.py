@@ -76,7 +76,7 @@ _ALL_CHECKPOINTS = """sightline sql RUN "FROM host_ops WHERE name LIKE 'checkpoi
 
 def _note_unsure(row: dict[str, Any]) -> bool:
     """Whether the GPU's memory may have been another when its work had got there."""
-    return row["allocated_bytes"] is not None and not row["synchronised"]
+    return row["allocated_bytes"] is not None and not row["synchronized"]
 
 
 def print_memory(rows: list[dict[str, Any]]) -> Iterator[Text]:

@@ -12,7 +12,7 @@ import polars as pl
 from sightline.algebra.lookup import Texts
 
 # CUDA Runtime API, "API synchronization behavior": calls that may return only when a stream, an
-# event, the device, or their own copy or fill is done. Whether one did is for its times to say.
+# event, the device, or their own copy or memset is done. Whether one did is for its times to say.
 _WAITS = (
     r"Synchronize|StreamWaitValue|MemcpyWithStream|^(?:cuda|hip)Memcpy|^cuMemcpy|Memset(?:_v|$)"
 )

@@ -1,4 +1,4 @@
-"""What a copy or fill is to the program, so that each is one finding's and no two's."""
+"""What a copy or memset is to the program, so that each is one finding's and no two's."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BY = ["rank", "device_id"]
 
 
 def name_copy_cause() -> pl.Expr:
-    """The cause that a copy or fill is, of CAUSES; null for other operations."""
+    """The cause that a copy or memset is, of CAUSES; null for other operations."""
     up, down = pl.col("copy_kind") == "HtoD", pl.col("copy_kind") == "DtoH"
     return (
         pl.when(~pl.col("kind").is_in(["memcpy", "memset"]))

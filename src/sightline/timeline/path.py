@@ -21,7 +21,7 @@ HOST, LAUNCH, GAP, EVENT, RETURN, UNEXPLAINED = (
     "return of a wait",
     "not explained",
 )
-CALL, COMPUTE, COMM, COPY = "host, in a call", "compute", "communication", "copy or fill"
+CALL, COMPUTE, COMM, COPY = "host, in a call", "compute", "communication", "copy or memset"
 
 
 def trace_critical_path(nodes: pl.DataFrame, begin_ns: int, end_ns: int) -> pl.DataFrame:

@@ -71,7 +71,7 @@ def list_waits(calls: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
 
 
 def _find_awaited(blocking: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
-    """What a synchronising call waits for: the last to end of what was launched before it.
+    """What a synchronizing call waits for: the last to end of what was launched before it.
 
     A stream or event is not always named in a recording: where that operation ended after the
     call, the call was about another stream, and what ended last before its return is taken.

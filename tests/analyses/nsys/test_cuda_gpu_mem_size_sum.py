@@ -1,4 +1,4 @@
-"""cuda_gpu_mem_size_sum: sizes of copies and fills by direction, in millions of bytes."""
+"""cuda_gpu_mem_size_sum: sizes of copies and memsets by direction, in millions of bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""cuda_gpu_mem_time_sum: time of copies and fills by direction."""
+"""cuda_gpu_mem_time_sum: time of copies and memsets by direction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""cuda_gpu_sum: kernels, copies and fills together."""
+"""cuda_gpu_sum: kernels, copies and memsets together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""cuda-memset-sync: fills by calls that hold the host, as nsys analyze lists them."""
+"""cuda-memset-sync: memsets by calls that hold the host, as nsys analyze lists them."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ export function makeParts(notes: string[]): HTMLElement {
       check("split", "split instances", "Show each rank, thread, step and layer separately"),
       h("details", { class: "menu" }, h("summary", {}, "Layers"), h("div", { id: "layers" })),
       h("details", { class: "menu" }, h("summary", {}, "View"), h("div", {},
-        check("upward", "root at the bottom"), check("merge", "merge recursion"), check("safe", "colour-blind safe"))),
+        check("upward", "root at the bottom"), check("merge", "merge recursion"), check("safe", "color-blind safe"))),
       h("span", { id: "filters" }), h("span", { id: "picture" })),
     h("div", { id: "crumbs", role: "navigation", "aria-label": "zoomed into" }),
     h("div", { id: "chart" }),
@@ -26,6 +26,6 @@ export function makeParts(notes: string[]): HTMLElement {
       h("div", { id: "function-table", class: "scroll", tabindex: 0, role: "region", "aria-label": "Functions" }),
       h("div", {}, h("h3", { id: "function-name" }), h("h4", {}, "Callers"), h("div", { id: "callers" }),
         h("h4", {}, "Callees"), h("div", { id: "callees" }))),
-    h("ul", { id: "legend", "aria-label": "layers by colour" }),
+    h("ul", { id: "legend", "aria-label": "layers by color" }),
     h("div", { id: "details", role: "status", "aria-live": "polite" }));
 }

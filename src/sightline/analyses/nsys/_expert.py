@@ -40,7 +40,7 @@ PLACE = (
 
 
 def list_called(run: Run, kind: str) -> pl.DataFrame:
-    """Copies or fills whose call was recorded, with `api`, its name, and in session time."""
+    """Copies or memsets whose call was recorded, with `api`, its name, and in session time."""
     calls = run.table("host_ops").select(launch_id="host_op_id", api="name")
     ops = list_device_ops(run, kind).join(calls, on="launch_id", maintain_order="left")
     return move_to_session_time(ops, run, "start_ns")

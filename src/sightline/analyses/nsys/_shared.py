@@ -164,7 +164,7 @@ def add_kernel_name(run: Run, ops: pl.DataFrame, names: str, nvtx_name: int) -> 
 
 
 def name_operation() -> pl.Expr:
-    """What a copy or fill is called, by its direction; the same for all recordings' formats."""
+    """What a copy or memset is called, by its direction; the same for all recordings' formats."""
     kind = pl.col("copy_kind")
     unified = pl.when(kind.str.starts_with("UVM ")).then(pl.lit("Unified ")).otherwise(pl.lit(""))
     pair = kind.str.strip_prefix("UVM ")

@@ -27,7 +27,7 @@ ANALYSIS = Analysis(
     declare_time_sum(
         "Instances",
         declare_name("Category", "CUDA_API, CUDA_KERNEL or MEMORY_OPER"),
-        declare_name("Operation", "API function, kernel, direction of the copy, or fill"),
+        declare_name("Operation", "API function, kernel, direction of the copy, or memset"),
     ),
     params=(NAMES, NVTX_NAME),
     notes=(SHARE_NOTE, OVERLAP_NOTE, "Host and GPU time are added up side by side."),

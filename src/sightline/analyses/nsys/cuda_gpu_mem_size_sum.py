@@ -30,7 +30,7 @@ ANALYSIS = Analysis(
         real("Min (MB)", "smallest", "MB"),
         real("Max (MB)", "largest", "MB"),
         real("StdDev (MB)", "standard deviation of the sample; 0 for a single one", "MB"),
-        declare_name("Operation", "direction of the copy, or fill"),
+        declare_name("Operation", "direction of the copy, or memset"),
     ),
     needs=("device_ops",),
     notes=("A megabyte is 10⁶ bytes.",),
@@ -43,7 +43,7 @@ def run(run: Run) -> pl.DataFrame:
         require_rows(
             list_device_ops(run, "memcpy", "memset"),
             "cuda_gpu_mem_size_sum",
-            "copies and no fills",
+            "copies and no memsets",
             API_HINT,
         )
         .group_by(name_operation().alias("Operation"))

@@ -21,7 +21,7 @@ from sightline.model.run import Run
 ANALYSIS = Analysis(
     "cuda_gpu_mem_time_sum",
     "How long did copies and memsets take in all? (as nsys stats)",
-    declare_time_sum("Count", declare_name("Operation", "direction of the copy, or fill")),
+    declare_time_sum("Count", declare_name("Operation", "direction of the copy, or memset")),
     needs=("device_ops",),
     notes=(SHARE_NOTE, OVERLAP_NOTE),
 )
@@ -32,7 +32,7 @@ def run(run: Run) -> pl.DataFrame:
     moved = require_rows(
         list_device_ops(run, "memcpy", "memset"),
         "cuda_gpu_mem_time_sum",
-        "copies and no fills",
+        "copies and no memsets",
         API_HINT,
     ).with_columns(name_operation().alias("Operation"))
     return sum_durations(moved, "Count", ["Operation"])

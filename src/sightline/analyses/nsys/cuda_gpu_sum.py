@@ -25,7 +25,7 @@ ANALYSIS = Analysis(
     declare_time_sum(
         "Instances",
         declare_name("Category", "CUDA_KERNEL or MEMORY_OPER"),
-        declare_name("Operation", "kernel, direction of the copy, or fill"),
+        declare_name("Operation", "kernel, direction of the copy, or memset"),
     ),
     needs=("device_ops",),
     params=(NAMES, NVTX_NAME),

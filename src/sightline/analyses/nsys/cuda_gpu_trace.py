@@ -1,4 +1,4 @@
-"""Every kernel, copy and fill in order of start: nsys calls it cuda_gpu_trace."""
+"""Every kernel, copy and memset in order of start: nsys calls it cuda_gpu_trace."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ ANALYSIS = Analysis(
         number("Reg/Trd", "registers of a thread"),
         real("StcSMem (MB)", "static shared memory of a block", "MB"),
         real("DymSMem (MB)", "dynamic shared memory of a block", "MB"),
-        real("Bytes (MB)", "size of a copy or fill", "MB"),
+        real("Bytes (MB)", "size of a copy or memset", "MB"),
         real("Throughput (MB/s)", "its rate", "MB/s"),
-        text("SrcMemKd", "source memory of a copy, or memory of a fill"),
+        text("SrcMemKd", "source memory of a copy, or memory of a memset"),
         text("DstMemKd", "destination memory of a copy"),
         text("Device", "name and number of the device"),
         number("Ctx", "CUDA context"),
         number("GreenCtx", "green context"),
         number("Strm", "stream"),
-        declare_name("Name", "kernel, direction of the copy, or fill"),
+        declare_name("Name", "kernel, direction of the copy, or memset"),
     ),
     needs=("device_ops",),
     params=(NAMES, NVTX_NAME),

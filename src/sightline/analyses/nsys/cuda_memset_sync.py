@@ -11,11 +11,11 @@ from sightline.model.run import Run
 
 ANALYSIS = Analysis(
     "cuda_memset_sync",
-    "Which fills blocked the host? (as nsys analyze)",
+    "Which memsets blocked the host? (as nsys analyze)",
     FILLS,
     needs=("device_ops", "host_ops"),
     params=(ROWS,),
-    notes=("Only fills of pinned and managed memory block.",),
+    notes=("Only memsets of pinned and managed memory block.",),
 )
 
 

@@ -17,6 +17,7 @@ import polars as pl
 
 from sightline.algebra.constants import find_constants, find_null_columns
 from sightline.errors import DamagedError
+from sightline.importers.nsys.arrow_file import check_arrow_file
 from sightline.importers.nsys.database import Database, strip_versions
 
 # PanicException is no Exception: Polars raises it where damaged bytes break what it relies on.
@@ -136,6 +137,8 @@ class FolderDatabase(Database):
             return None
 
     def _open(self, table: str, path: Path) -> None:
+        if path.suffix == ".arrow":
+            check_arrow_file(path)
         scan_file = pl.scan_parquet if path.suffix == ".parquet" else pl.scan_ipc
         scan = scan_file(path.absolute(), glob=False)
         schema = scan.collect_schema()

@@ -1,4 +1,4 @@
-"""What the device did: the timeline of kernels, copies, fills and whole graph launches."""
+"""What the device did: the timeline of kernels, copies, memsets and whole graph launches."""
 
 from sightline.model.columns import RANK, RECORDING, Table, ident, join, number, size, text, time
 

@@ -1,7 +1,7 @@
 """Some collectives transfer far slower than their own group does at the same size.
 
 Symptom
-    Collectives of one kind, size and group take unequal time, after all ranks have come.
+    Collectives of one kind, size and group take unequal time, after all ranks have arrived.
 
 Why it hurts
     The ranks wait for the link. A transfer far below what the same ranks reach at other times means
@@ -10,13 +10,13 @@ Why it hurts
 Evidence
     Bus bandwidth as nccl-tests defines it: size over transfer time, times 2(n-1)/n for all-reduce,
     (n-1)/n for all-gather, reduce-scatter and all-to-all, 1 for others. Transfer time runs from the
-    last rank's start to the end, so waiting for a late rank is no part of it. Compared with the
+    last rank's start to the end, so waiting for a late rank is not part of it. Compared with the
     best tenth of the same group, kind and power of two of size, of at least five instances. The
     gain is a replay in which the slow ones are as fast as those.
-    The link's own peak is in no recording: a group that is slow throughout is not seen.
+    No recording holds the link's own peak: a group that is slow throughout is not found.
 
 Threshold
-    An instance is slow below half of its group's best (ours, so that usual spread is none); their
+    An instance is slow below half of its group's best (ours: well outside the usual spread); their
     excess costs over 5 % of the window (TraceLens agent, 2026-08: exposed communication).
 
 Fix

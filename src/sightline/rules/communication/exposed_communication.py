@@ -1,7 +1,7 @@
-"""Communication runs while no compute does.
+"""Communication is exposed: no compute runs beside it.
 
 Symptom
-    Collective kernels (NCCL, RCCL, oneCCL, NVSHMEM) that nothing hides.
+    Collective kernels (NCCL, RCCL, oneCCL, NVSHMEM) that no compute overlaps.
 
 Why it hurts
     While a device only communicates, its arithmetic units do nothing. Much of that time is often
@@ -13,7 +13,7 @@ Evidence
     those that spend clearly less time in communication arrive last, and the others wait for them.
     Where collectives could be matched across ranks, waiting is left to straggler-rank and
     imbalance, small collectives and pipelines to their rules. The gain is a replay in which
-    transfers take no time once all ranks have come: the most that hiding them can give. From one
+    transfers take no time once all ranks have arrived: the most that hiding them can give. From one
     rank alone: the rate of the fastest of like operations, beside what the GPU's links have
     (docs/roofline.md); how much runs on streams that compute; whether most are as short as a start.
 

@@ -4,7 +4,7 @@ Symptom
     Communication kernels that run for long on the ranks that compute less.
 
 Why it hurts
-    A collective ends when the last rank has come: the device with most work sets the pace, and
+    A collective ends when the last rank has arrived: the device with most work sets the pace, and
     the others' time is lost.
 
 Evidence

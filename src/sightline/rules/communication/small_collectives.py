@@ -8,9 +8,9 @@ Why it hurts
     link's rate.
 
 Evidence
-    Exposed time of collectives whose recorded size is up to 1 MiB, after the last rank has come
+    Exposed time of collectives whose recorded size is up to 1 MiB, after the last rank has arrived
     (`sightline stats comm_exposure`). Without recorded sizes nothing is small. The gain is a
-    replay in which they take no time once all ranks have come.
+    replay in which they take no time once all ranks have arrived.
 
 Threshold
     Over 5 % of the window (TraceLens agent, 2026-08); small is up to 1 MiB (PyTorch DDP's first

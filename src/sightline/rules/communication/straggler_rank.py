@@ -1,21 +1,21 @@
-"""Ranks come late to collectives because their device was fed late, and the others wait for them.
+"""Ranks arrive late at collectives because their device was fed late, and the others wait.
 
 Symptom
     Communication kernels that run for long on all ranks but one or a few.
 
 Why it hurts
-    A collective ends when the last rank has come: every rank runs at the pace of the slowest.
+    A collective ends when the last rank has arrived: every rank runs at the pace of the slowest.
 
 Evidence
     Collectives matched across ranks by group and order: how long each rank's kernel was there
-    before the last one's, and who came last (`sightline stats comm_exposure`). Waiting that
+    before the last one's, and which arrived last (`sightline stats comm_exposure`). Waiting that
     compute hides is not counted. The late ranks idle more than the others and do not compute
     more (else imbalance speaks). The gain is a replay in which the pauses of the late ranks'
     hosts beside their idle gaps are as short as usual.
 
 Threshold
-    Exposed waiting over 5 % of the window (TraceLens agent, 2026-08: exposed communication). Late
-    is who adds more than an equal share of the delay.
+    Exposed waiting over 5 % of the window (TraceLens agent, 2026-08: exposed communication). A rank
+    is late if it adds more than an equal share of the delay.
 
 Fix
     Look at the late rank's own gaps: data loading, a slow node, logging on rank 0, checkpoints.

@@ -1,4 +1,4 @@
-"""Data goes over in many small copies.
+"""Data is transferred in many small copies.
 
 Symptom
     Copies of at most 64 KiB make up more than half of what is launched, and the device idles

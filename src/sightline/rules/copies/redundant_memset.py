@@ -1,15 +1,15 @@
-"""Memory is filled while nothing else runs.
+"""Memsets are exposed: nothing else runs beside them.
 
 Symptom
-    Fills take a notable part of the window by themselves.
+    Memsets take a notable part of the window by themselves.
 
 Why it hurts
     A buffer that is cleared and then overwritten is written twice; gradients that are zeroed are
     read and added to instead of being written.
 
 Evidence
-    Time in which only fills run. The gain is a replay without them. Whether a fill is needed the
-    recording cannot tell: hence an upper bound.
+    Time in which only memsets run. The gain is a replay without them: an upper bound, since a
+    recording cannot tell whether a memset is needed.
 
 Threshold
     Over 5 % of the window (TraceLens agent, 2026-08: its threshold for copies).
@@ -18,7 +18,7 @@ Fix
     torch.empty where everything is overwritten; optimizer.zero_grad(set_to_none=True).
 
 False positives
-    Fills that the algorithm needs, such as accumulators.
+    Memsets that the algorithm needs, such as for accumulators.
 
 References
     PyTorch Performance Tuning Guide, "Use parameter.grad = None instead of model.zero_grad()".
@@ -42,7 +42,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield from find_exposed_copies(
         run,
         RULE,
-        "fills memory",
+        "Memsets are exposed for",
         cause="buffers are cleared that are often fully overwritten later",
         fix=choose_fix(
             run,

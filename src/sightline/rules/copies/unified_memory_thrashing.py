@@ -6,12 +6,12 @@ Symptom
 
 Why it hurts
     A kernel that touches a page on the other side stops until it has moved, tens of µs a time.
-    Where host and device take turns, or the device's memory is too small, the same pages move for
-    ever.
+    Where host and device take turns, or the device's memory is too small, the same pages keep
+    moving.
 
 Evidence
-    Migrations as Nsight Systems records them, by address: those of a page that had been moved the
-    same way before are thrashing, and their cause (page fault, eviction) is recorded. Prefetches
+    Migrations as Nsight Systems records them, by address: repeated migrations of a page in the same
+    direction are thrashing, and their cause (page fault, eviction) is recorded. Prefetches
     that the program asked for are left out. A kernel that faults runs on while it waits for its
     page, so the cost is all time of these migrations, beside kernels too; the gain is the same
     time: a bound from the timeline, since a kernel may have had other warps to run.

@@ -23,7 +23,7 @@ Fix
 
 False positives
     A limit that was set on purpose, for energy or for cooling. Dense tensor-core kernels reach the
-    limit of most devices: then this is the device's real peak, and the gain is not to be had.
+    limit of most devices: then this is the device's real peak, and there is nothing to gain.
 
 References
     NVIDIA NVML API Reference, nvmlClocksEventReasonSwPowerCap, HwPowerBrakeSlowdown.

@@ -23,7 +23,7 @@ Fix
     slowdown does.
 
 False positives
-    None known: the bit is the device's own word.
+    None known: the device itself reports the bit.
 
 References
     NVIDIA NVML API Reference, nvmlClocksEventReasonSwThermalSlowdown, HwThermalSlowdown;

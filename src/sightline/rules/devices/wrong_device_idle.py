@@ -1,4 +1,4 @@
-"""A device has nothing to do while processes share another.
+"""A device is idle while several processes share another.
 
 Symptom
     All processes on GPU 0, and GPU 1 empty.

@@ -5,7 +5,7 @@ Symptom
 
 Why it hurts
     An allocation takes the driver's lock and often milliseconds; a free waits for the whole
-    device first, so it synchronises as well (an implicit synchronization).
+    device first, so it also synchronizes (an implicit synchronization).
 
 Evidence
     Gaps of which allocation calls of the launching thread take more than half. The gain is a

@@ -4,7 +4,7 @@ Symptom
     The first marked step is much longer than the ones after it, and the device idles in it.
 
 Why it hurts
-    It hurts the measurement, not the program: lazy initialisation, autotuning, compilation and
+    It hurts the measurement, not the program: lazy initialization, autotuning, compilation and
     cold caches happen once, but shares over the whole window count them as if each step had them.
 
 Evidence
@@ -66,7 +66,7 @@ def check(run: Run) -> Iterator[Finding]:
         Advice(
             fix="ask about the later steps:  --window steady;  record after warm-up",
             verify="sightline report AFTER --window steady",
-            cause="initialisation, autotuning or compilation on first use",
+            cause="initialization, autotuning or compilation on first use",
             sources=("PyTorch profiler: schedule(wait, warmup, active)",),
         ),
         confidence="medium",

@@ -1,4 +1,4 @@
-"""The device has nothing to do, for a reason that no other rule speaks for.
+"""The device has nothing to do, for a reason that no other rule covers.
 
 Symptom
     Gaps on the device's timeline in which no kernel and no copy runs.

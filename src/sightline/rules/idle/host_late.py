@@ -9,12 +9,12 @@ Why it hurts
 
 Evidence
     Gaps whose launch call began after the device had run dry, with no wait, loader or allocation
-    on its thread that explains it; what the thread was in stands in `host_op`. The gain is a
+    on its thread that explains it; `host_op` names what the thread was doing. The gain is a
     replay in which the long pauses between calls beside these gaps are as short as the usual one.
 
 Threshold
-    Over 5 % of the window (TraceLens agent, 2026-08). Not spoken where the device is launch-bound
-    (that rule speaks) or where most of it lies in the first step (first-iteration-included).
+    Over 5 % of the window (TraceLens agent, 2026-08). Silent where the device is launch-bound
+    (that rule reports it) or where most of it lies in the first step (first-iteration-included).
 
 Fix
     Move the work to another thread or process or out of the step: logging every n steps, metrics

@@ -10,7 +10,7 @@ Why it hurts
 Evidence
     Gaps of which loading calls of the launching thread, or a compiler for once, take more than
     half. The gain is a replay in which these take no time. Compilers that run again and again
-    are the matter of recompilation.
+    are left to recompilation.
 
 Threshold
     Over 5 % of the window (TraceLens agent, 2026-08).

@@ -14,8 +14,8 @@ Evidence
 Threshold
     Late idle over 15 % of the window (TraceLens agent, 2026-08: idle flagged above 15 %), most of
     it in gaps of up to ten usual launch intervals (longer ones are no pace, but something that the
-    host did once: host-late), and launches further apart than kernels are long. It may be so in a
-    part of each step only: then the queue is empty at fewer than half of the launches.
+    host did once: host-late), and launches further apart than kernels are long. It may affect
+    only a part of each step: then the queue is empty at fewer than half of the launches.
 
 Fix
     Replay the step as a CUDA graph (torch.compile(mode="reduce-overhead"), torch.cuda.graphs),

@@ -18,7 +18,7 @@ Fix
     Record fewer steps, without stacks and shapes; flush between steps, not inside.
 
 False positives
-    None known: what a profiler reports as its own is its own.
+    None known: the profiler itself reports these ranges as overhead.
 
 References
     CUPTI, CUpti_ActivityOverhead.

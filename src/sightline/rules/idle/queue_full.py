@@ -5,9 +5,9 @@ Symptom
     thousand operations pending; another stream or device runs dry meanwhile.
 
 Why it hurts
-    A full queue stops the thread. As such it is a good sign: the host is far ahead, the device
-    limits. It costs where the same thread also feeds another stream or device, or has other
-    work to do: that waits behind the full queue.
+    A full queue stops the thread. By itself that is a good sign: the host is far ahead, and the
+    device is the limit. It costs time where the same thread also feeds another stream or device, or
+    has other work to do: that waits behind the full queue.
 
 Evidence
     Launch calls longer than twice the usual one, with a thousand operations of their stream not
@@ -16,7 +16,7 @@ Evidence
 
 Threshold
     A queue takes 1022 to 1024 operations (HolisticTraceAnalysis, queue length: launches block from
-    1024 on). Spoken where the replay gains over 5 % of the window; a remark where calls block for
+    1024 on). Reported where the replay gains over 5 % of the window; a remark where calls block for
     over 5 % of it and nothing is gained.
 
 Fix

@@ -1,4 +1,4 @@
-"""The program compiles again while it runs: graphs, kernels or PTX, in steps that should be steady.
+"""The program compiles again while it runs: graphs, kernels or PTX, in steps after the first.
 
 Symptom
     Ranges of torch.compile, Triton, NVRTC or the driver's JIT compiler between steps, again and

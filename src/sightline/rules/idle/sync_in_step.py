@@ -1,4 +1,4 @@
-"""The host waits for the device inside the step, so that nothing is queued when it is done.
+"""The host synchronizes with the device inside the step, and the device runs dry.
 
 Symptom
     After each synchronizing call the device runs dry until the host has launched again.
@@ -22,7 +22,7 @@ Fix
 
 False positives
     A wait that the algorithm needs (a data-dependent shape, sampling the next token); a benchmark
-    that synchronises to measure.
+    that synchronizes to measure.
 
 References
     PyTorch Performance Tuning Guide, "Avoid unnecessary CPU-GPU synchronization";

@@ -20,7 +20,7 @@ Fix
     Fuse: torch.compile, foreach and fused optimizers, larger batches, a persistent kernel.
 
 False positives
-    None known: the gaps are there, whether fusing is worth the work is another question.
+    None known: the gaps are real; whether fusing is worth the work is another question.
 
 References
     NVIDIA, "Getting Started with CUDA Graphs" (2019): 2.9 µs kernels, 3.4 µs each in a graph.

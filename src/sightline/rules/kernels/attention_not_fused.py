@@ -20,7 +20,7 @@ Fix
     efficient, cuDNN), in fp16 or bf16.
 
 False positives
-    A softmax over classes between two layers that are no attention.
+    A softmax over classes between two layers that are not attention.
 
 References
     Dao et al., "FlashAttention" (2022); PyTorch, scaled_dot_product_attention.

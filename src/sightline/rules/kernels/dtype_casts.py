@@ -1,11 +1,11 @@
-"""Tensors are cast between types by kernels of their own.
+"""Tensors are cast between types by separate kernels.
 
 Symptom
     Pointwise copy kernels launched from aten::_to_copy.
 
 Why it hurts
     A cast reads and writes the whole tensor and computes nothing. Weights that are cast in each
-    step are cast again and again.
+    step are cast repeatedly.
 
 Evidence
     Kernels whose launch lies inside aten::_to_copy (`host_ops`), device copies not counted. The
@@ -20,7 +20,7 @@ Fix
 
 False positives
     Mixed precision with fp32 master weights casts once per step on purpose; a change of device
-    or layout by .to() is no cast, and is a copy of the device's own.
+    or layout by .to() is not a cast but a copy.
 
 References
     PyTorch, Automatic Mixed Precision (cache_enabled).

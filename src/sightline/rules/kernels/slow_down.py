@@ -1,4 +1,4 @@
-"""From some moment on, all kernels take longer than like ones did before.
+"""From some moment on, all kernels take longer than the same kernels did before.
 
 Symptom
     The same kernels, in the same shapes, are slower in the later part of the window.
@@ -8,10 +8,10 @@ Why it hurts
     with something else: another program, communication, a profiler.
 
 Evidence
-    Kernels of one name and launch shape, 20 of them or more, each against its group's median. The
-    window is cut into 20 pieces of time; every piece behind the cut is slower than every one before
-    it, and most of the kernel time is in groups that got slower. The gain is a replay in which the
-    later kernels take as long as the earlier ones.
+    Kernels of one name and launch configuration, 20 of them or more, each against its group's
+    median. The window is cut into 20 pieces of time; every piece behind the cut is slower than
+    every one before it, and most of the kernel time is in groups that got slower. The gain is a
+    replay in which the later kernels take as long as the earlier ones.
 
 Threshold
     Slower by 10 % or more (ours: several times what clocks vary in steady state), and over

@@ -15,8 +15,8 @@ Evidence
     take the median.
 
 Threshold
-    An instance is slow above twice its median (ours, so that usual spread is none; no peer states
-    one), and their excess is over 5 % of the window (TraceLens agent, 2026-08).
+    An instance is slow above twice its median (ours: well outside the usual spread; no peer
+    states one), and their excess is over 5 % of the window (TraceLens agent, 2026-08).
 
 Fix
     Compare a slow and a usual instance: what ran beside it, its inputs' alignment, the clock.

@@ -16,7 +16,7 @@ Evidence
     with them.
 
 Threshold
-    50 such kernels in a step (a list takes some hundred tensors a launch: ATen,
+    50 such kernels in a step (a list takes some hundred tensors per launch: ATen,
     MultiTensorApply.cuh), and a cost or gain of over 5 % of the window.
 
 Fix
@@ -25,7 +25,7 @@ Fix
 
 False positives
     A fused kernel reads more tensors at once than the longest kernel of an update, so that large
-    parameters gain less than stated. Optimizers of one's own have no fused variant; torch.compile
+    parameters gain less than stated. Custom optimizers have no fused variant; torch.compile
     fuses them.
 
 References

@@ -4,14 +4,14 @@ Symptom
     Both throughputs are under 60 % of peak although the grid fills the device.
 
 Why it hurts
-    Time passes in which warps wait and nothing else is ready to run.
+    There is time in which all warps wait and none is ready to run.
 
 Evidence
     Speed of light of both sides (`sightline stats speed_of_light`); the reason is in ncu-stall.
 
 Threshold
     SM and memory throughput both under 60 %, at least one wave (Nsight Compute 2024.1, rule
-    SOLBottleneck). Estimate: what is left to the limit, global: an upper bound that no kernel
+    SOLBottleneck). Estimate: what is left up to the limit, global: an upper bound that no kernel
     reaches.
 
 Fix

@@ -4,15 +4,15 @@ Symptom
     Device memory throughput of 80 % of peak or more.
 
 Why it hurts
-    It does not: this kernel cannot run much faster as it is. Whoever tunes its arithmetic, its
-    occupancy or its block size will see no change.
+    It does not: this kernel cannot run much faster as it is. Tuning its arithmetic, its
+    occupancy or its block size will change nothing.
 
 Evidence
     Throughput of the device memory (DRAM), % of its peak.
 
 Threshold
-    80 % (Nsight Compute 2024.1, rule SOLBottleneck: from there on a unit is called well used, and
-    further gain needs less work on it).
+    80 % (Nsight Compute 2024.1, rule SOLBottleneck: above it a unit is called well utilized, and
+    only less work on it gains more).
 
 Fix
     Move less: fuse the kernel with its neighbors so that data passes once, keep what is read again

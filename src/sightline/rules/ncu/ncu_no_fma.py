@@ -11,7 +11,7 @@ Evidence
 
 Threshold
     Half of the non-fused instructions of all of the type > 10 % (Nsight Compute 2024.1, rule
-    FPInstructions). Estimate: half of their share, local, weighed with the utilisation of the
+    FPInstructions). Estimate: half of their share, local, weighed with the utilization of the
     pipe.
 
 Fix

@@ -4,7 +4,7 @@ Symptom
     cudaMemset between kernels.
 
 Why it hurts
-    The host waits for the fill and prepares nothing meanwhile.
+    The host waits for the memset and prepares nothing meanwhile.
 
 Evidence
     Fills whose call is of the synchronous family (`sightline stats cuda_memset_sync`).
@@ -42,6 +42,6 @@ def check(run: Run) -> Iterator[Finding]:
         run,
         RULE,
         "cuda_memset_sync",
-        "Synchronous fills",
+        "Synchronous memsets",
         fix="cudaMemsetAsync on the stream that uses the memory",
     )

@@ -7,7 +7,7 @@ Why it hurts
     The device is paid for and does nothing.
 
 Evidence
-    Times without kernel, copy or fill of a process on its device, longer than 500 ms (`sightline
+    Times without kernel, copy or memset of a process on its device, longer than 500 ms (`sightline
     stats gpu_gaps`; the profiler's own time is no gap).
 
 Threshold

@@ -112,7 +112,7 @@ function rowMenu(w: Wishes): { element: HTMLElement; sync(): void } {
 function colours(w: Wishes): HTMLElement {
   const item = (kind: string, text: string) => h("span", { class: "key" }, h("i", { class: "swatch", style: `background: var(--t-${kind})` }), text);
   const modules = w.looks.of.includes(MODULE), others = w.looks.of.includes(FILES + MOST_FILES);
-  return h("details", { class: "menu" }, h("summary", {}, "Colours"), h("div", { class: "colours" },
+  return h("details", { class: "menu" }, h("summary", {}, "Colors"), h("div", { class: "colours" },
     ...KINDS.map((kind, cls) => item(kind, kind === "python" ? "Python, built in" : w.classes[cls] ?? kind)),
     modules ? item("module", "module") : null,
     ...w.looks.files.map((file, place) => item(`file-${place}`, file.split("/").slice(-2).join("/"))),
