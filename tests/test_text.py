@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,3 +14,16 @@ def test_fit_never_exceeds_its_width_and_holds_nothing_that_steers_a_terminal(te
     fitted = fit_text(text, width)
     assert len(fitted) <= width
     assert fitted.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"),
+    [
+        (60, "vectorized_elementwise_kernel<GeluCUDAKernelImpl>"),
+        (40, "vectorized_elementw…<GeluCUDAKernelImpl>"),
+        (29, "vectoriz…<GeluCUDAKernelImpl>"),
+        (28, "vectorized_element…rnelImpl>"),
+    ],
+)
+def test_a_name_is_cut_before_its_template_arguments(width, shown):
+    assert fit_text("vectorized_elementwise_kernel<GeluCUDAKernelImpl>", width) == shown

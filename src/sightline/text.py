@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+_LEAST_HEAD = 8  # characters of a name that stay before its template arguments
+
 
 def fit_text(text: str, width: int) -> str:
-    """The text in at most `width` columns; what is cut is cut from the middle."""
+    """The text in at most `width` columns; what is cut is cut from the middle.
+
+    Of a name with template arguments the name is cut: `vectorized_…<GeluCUDAKernelImpl>`.
+    """
     text = make_printable(text)
     if len(text) <= width:
         return text
+    name, _, arguments = text.partition("<")
+    room = width - len(arguments) - 2
+    if text.endswith(">") and room >= _LEAST_HEAD:
+        return f"{name[:room]}…<{arguments}"
     left = (width - 1) * 2 // 3
     return f"{text[:left]}…{text[len(text) - (width - 1 - left) :]}"
 

@@ -15,7 +15,7 @@ from sightline.report.finding_text import write_price
 from sightline.report.kernels_text import print_kernels
 from sightline.report.marks_text import print_marks, print_memory
 from sightline.text import fit_text, make_printable
-from sightline.units import format_bytes, format_count, format_ns, format_pct
+from sightline.units import format_bytes, format_count, format_ns, format_pct, format_several
 
 WIDTH = 80  # of what is no terminal, and the least that the layout fits
 PROSE = 100  # longer lines of sentences are hard to read
@@ -77,13 +77,14 @@ def _head(data: dict[str, Any], width: int) -> Iterator[Text]:
         low, high = format_ns(min(lengths)), format_ns(max(lengths))
         span = f"window {low}" if low == high else f"windows {low} to {high} long"
         how = re.sub(r"(?<=\w)\.\.(?=\w)", " to ", data["window"][0]["window"])
-        count = _several(data["window_operations"], "GPU operation")
+        count = format_several(data["window_operations"], "GPU operation")
         yield from _joined([f"{span}, {how}", count], width)
     elif data["profiled_kernels"]:
-        count = _several(data["counts"]["profiled_kernels"], "profiled kernel launch")
+        n = data["counts"]["profiled_kernels"]
+        count = format_several(n, "profiled kernel launch", "profiled kernel launches")
         yield Text(f"{count} · no timeline")
     elif data["counts"].get("host_ops"):
-        yield Text(f"no GPU operations · {_several(data['counts']['host_ops'], 'CPU range')}")
+        yield Text(f"no GPU operations · {format_several(data['counts']['host_ops'], 'CPU range')}")
     elif data["counts"].get("stack_weights") or data["counts"].get("cpu_samples"):
         stacks = format_count(data["counts"].get("stacks", 0))
         path = Path(data["recordings"][0]["path"])
@@ -97,10 +98,6 @@ def _head(data: dict[str, Any], width: int) -> Iterator[Text]:
             if name not in ("recordings", "quality")
         )
         yield from _wrapped(f"no timeline · {held}", "", "", width)
-
-
-def _several(count: int, noun: str) -> str:
-    return f"{format_count(count)} {noun}{'s' * (count != 1)}"
 
 
 def _joined(parts: list[str], width: int, style: str = "", indent: str = "") -> Iterator[Text]:

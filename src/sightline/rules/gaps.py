@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from sightline.algebra.scalars import sum_column
+from sightline.algebra.scalars import find_largest, sum_column
 from sightline.model.declare import Rule
 from sightline.model.run import Run
 from sightline.rules.finding import MAX_ROWS, NOTABLE_PCT
@@ -65,10 +65,12 @@ class Claim:
     @property
     def evidence(self) -> list[str]:
         """How many gaps, how long, and what the host was in."""
-        longest = self.gaps.get_column("duration_ns").max()
+        count, longest = self.gaps.height, find_largest(self.gaps, "duration_ns")
         lines = [
-            f"{format_several(self.gaps.height, 'gap')}, {format_ns(self.cost_ns)} in all, the "
-            f"longest {format_ns(longest)}"  # type: ignore[arg-type]
+            f"{format_several(count, 'gap')}, {format_ns(self.cost_ns)} in all, the longest "
+            f"{format_ns(longest)}"
+            if count != 1
+            else f"1 gap of {format_ns(self.cost_ns)}"
         ]
         lines += [
             "no recorded range covers most of the host's time"

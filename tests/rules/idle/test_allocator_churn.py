@@ -30,7 +30,7 @@ def test_an_allocation_between_two_kernels(tmp_path: Path) -> None:
         "allocator-churn",
         cost_ns=830_000,
         gain_ns=800_000,
-        evidence=["830.0 µs in all", "1 × cudaMalloc, 800.0 µs"],
+        evidence=["1 gap of 830.0 µs", "1 × cudaMalloc, 800.0 µs"],
         fix="expandable_segments:True",
         severity="critical",
     )

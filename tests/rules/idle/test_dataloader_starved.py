@@ -35,7 +35,7 @@ def test_a_batch_that_takes_400_us(tmp_path: Path) -> None:
         "dataloader-starved",
         cost_ns=360_000,
         gain_ns=359_000,
-        evidence=["360.0 µs in all", IN_PROCESS],
+        evidence=["1 gap of 360.0 µs", IN_PROCESS],
         fix="num_workers",
     )
     assert found.cause is not None
@@ -63,7 +63,7 @@ def test_under_10_percent_of_the_window(tmp_path: Path) -> None:
         "dataloader-starved",
         cost_ns=23_000,
         gain_ns=22_000,
-        evidence=["23.00 µs in all"],
+        evidence=["1 gap of 23.00 µs"],
         fix="num_workers",
     )
 

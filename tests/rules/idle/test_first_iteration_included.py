@@ -32,7 +32,7 @@ def test_a_pause_in_the_first_of_three_steps(tmp_path: Path) -> None:
         "first-iteration-included",
         cost_ns=800_000,
         gain_ns=799_000,
-        evidence=["800.0 µs in all"],
+        evidence=["1 gap of 800.0 µs"],
         fix="--window steady",
         severity="critical",
     )

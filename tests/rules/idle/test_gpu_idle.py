@@ -38,7 +38,7 @@ def test_900_idle_microseconds(
         "gpu-idle",
         cost_ns=900_000,
         gain_ns=900_000,
-        evidence=["900.0 µs in all"],
+        evidence=["1 gap of 900.0 µs"],
         fix=fix,
         severity="critical",
         confidence=confidence,
@@ -88,7 +88,7 @@ def test_up_to_15_percent_of_the_window(tmp_path: Path) -> None:
         "gpu-idle",
         cost_ns=151_000,
         gain_ns=151_000,
-        evidence=["151.0 µs in all"],
+        evidence=["1 gap of 151.0 µs"],
         fix="record CPU activity",
         severity="info",
     )

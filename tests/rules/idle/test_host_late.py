@@ -41,7 +41,7 @@ def test_a_pause_that_the_host_spent_in_json(tmp_path: Path) -> None:
         "host-late",
         cost_ns=400_000,
         gain_ns=399_000,
-        evidence=["400.0 µs in all", "json.dumps"],
+        evidence=["1 gap of 400.0 µs", "json.dumps"],
         fix="host_op",
     )
     assert found.where["op"] == "json.dumps"
@@ -66,7 +66,7 @@ def test_a_pause_that_the_device_does_not_feel_stays(tmp_path: Path) -> None:
         "host-late",
         cost_ns=880_000,
         gain_ns=880_000,
-        evidence=["800.0 µs in all"],
+        evidence=["1 gap of 800.0 µs"],
         fix="host_op",
     )
 
@@ -77,7 +77,7 @@ def test_nothing_is_known_of_the_host(tmp_path: Path) -> None:
         "host-late",
         cost_ns=100_000,
         gain_ns=99_000,
-        evidence=["100.0 µs in all", "no recorded range"],
+        evidence=["1 gap of 100.0 µs", "no recorded range"],
         fix="host_op",
     )
     assert found.where["op"] is None
@@ -90,7 +90,7 @@ def test_under_5_percent_of_the_window(tmp_path: Path) -> None:
         "host-late",
         cost_ns=50_000,
         gain_ns=49_000,
-        evidence=["50.00 µs in all"],
+        evidence=["1 gap of 50.00 µs"],
         fix="host_op",
     )
 

@@ -42,7 +42,7 @@ def test_800_us_for_a_kernel_that_is_new(tmp_path: Path, busy: Event) -> None:
         RULE,
         cost_ns=800_000,
         gain_ns=760_000,
-        evidence=["800.0 µs in all", busy["name"]],
+        evidence=["1 gap of 800.0 µs", busy["name"]],
         fix="warm up with every shape",
         severity="critical",
     )
@@ -69,7 +69,7 @@ def test_the_drivers_compiler_in_an_export_of_nsight_systems(tmp_path: Path) -> 
         RULE,
         cost_ns=800_000,
         gain_ns=760_000,
-        evidence=["800.0 µs in all"],
+        evidence=["1 gap of 800.0 µs"],
         fix="launch each kernel once",
     )
     assert_silent(run, "profiler-overhead")
@@ -82,7 +82,7 @@ def test_half_of_the_gap(tmp_path: Path) -> None:
         RULE,
         cost_ns=400_000,
         gain_ns=400_000,
-        evidence=["400.0 µs in all"],
+        evidence=["1 gap of 400.0 µs"],
         fix="warm up",
     )
 

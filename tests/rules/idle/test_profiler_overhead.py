@@ -32,7 +32,7 @@ def test_a_flush_of_760_us(tmp_path: Path) -> None:
         "profiler-overhead",
         cost_ns=800_000,
         gain_ns=760_000,
-        evidence=["800.0 µs in all"],
+        evidence=["1 gap of 800.0 µs"],
         fix="record fewer steps",
     )
 

@@ -59,7 +59,7 @@ def test_once_may_be_warm_up(tmp_path: Path) -> None:
         "jit-or-module-load-in-window",
         cost_ns=800_000,
         gain_ns=760_000,
-        evidence=["800.0 µs in all"],
+        evidence=["1 gap of 800.0 µs"],
         fix="warm up",
     )
 

@@ -29,7 +29,7 @@ def test_idle_behind_a_wait(tmp_path: Path) -> None:
         "sync-in-step",
         cost_ns=30_000,
         gain_ns=29_000,
-        evidence=["30.00 µs in all", "1 × cudaDeviceSynchronize  in  aten::item"],
+        evidence=["1 gap of 30.00 µs", "1 × cudaDeviceSynchronize  in  aten::item"],
         fix="synchronize() out of the step",
         severity="warning",
     )
@@ -57,7 +57,7 @@ def test_a_value_that_is_read_back(tmp_path: Path) -> None:
         "sync-in-step",
         cost_ns=29_000,
         gain_ns=29_000,
-        evidence=["27.00 µs in all", "1 × cudaStreamSynchronize"],
+        evidence=["1 gap of 27.00 µs", "1 × cudaStreamSynchronize"],
         fix=".item()",
     )
     assert found.cause is not None
@@ -94,7 +94,7 @@ def test_under_5_percent_of_the_window(tmp_path: Path) -> None:
         "sync-in-step",
         cost_ns=11_000,
         gain_ns=10_000,
-        evidence=["11.00 µs in all"],
+        evidence=["1 gap of 11.00 µs"],
         fix=".item()",
     )
 

@@ -32,6 +32,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from sightline.algebra.scalars import sum_column
+from sightline.kernel_labels import label_kernels
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import MAX_ROWS
@@ -57,18 +58,19 @@ def check(run: Run) -> Iterator[Finding]:
     top = kernels.group_by("name").agg(pl.col("instances", "total_ns").sum())
     top = top.sort("total_ns", "name", descending=[True, False]).head(MAX_ROWS)
     name, _, first_ns = top.row(0)
+    labels = label_kernels(top.get_column("name"))
     yield Finding(
         rule=RULE.name,
         title=RULE.title,
         severity="info",
         summary=(
             f"The GPU computes for {format_pct(busy)} of the window, so only faster kernels can "
-            f"shorten it. The largest takes {format_pct(100 * first_ns / whole)} of the kernel "
+            f"shorten it. {labels[name]} takes {format_pct(100 * first_ns / whole)} of the kernel "
             "time."
         ),
         confidence="high",
         evidence=tuple(
-            f"{format_pct(100 * ns / whole)}  {format_count(n)} × {name}, {format_ns(ns)}"
+            f"{format_pct(100 * ns / whole)}  {format_count(n)} × {labels[name]}, {format_ns(ns)}"
             for name, n, ns in top.rows()
         ),
         where={"kernel": name, "busy_pct": busy},
