@@ -8,11 +8,11 @@ from typing import TypeVar
 
 Item = TypeVar("Item")
 
-CAMPAIGNS = "SIGHTLINE_CAMPAIGNS" in os.environ
+CAMPAIGNS = os.environ.get("SIGHTLINE_CAMPAIGNS", "0") not in ("", "0")
 
 
 def sample(items: Sequence[Item], every: int) -> Sequence[Item]:
-    """Every so manieth of the items; all of them in a campaign."""
+    """Every n-th of the items; all of them in a campaign."""
     return items if CAMPAIGNS else items[::every]
 
 

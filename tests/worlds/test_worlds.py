@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import itertools
 import json
-import os
 import sqlite3
 from collections import defaultdict
 from functools import cache
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from support.campaigns import CAMPAIGNS
 from worlds import kineto, nsight
 from worlds.causes import CAUSES, MIXTURES
 from worlds.dice import Dice
@@ -126,7 +126,7 @@ def test_healthy_programs_keep_their_devices_busy(program: str) -> None:
 
 @pytest.mark.parametrize("cause", CAUSES)
 def test_removing_a_cause_makes_the_program_faster(cause: str) -> None:
-    count = None if os.environ.get("SIGHTLINE_CAMPAIGNS") else 1
+    count = None if CAMPAIGNS else 1
     for program in CAUSES[cause].programs[:count]:
         window = sick(program, cause).window_ns()
         assert healthy(program).window_ns() <= (1 + JITTER_SHARE) * window
