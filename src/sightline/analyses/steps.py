@@ -10,6 +10,7 @@ from sightline.model.columns import RANK, Column, duration, number, text, time
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
 from sightline.timeline.classes import CLASSES, classify_ops
+from sightline.timeline.iterations import list_marked_steps
 
 ANALYSIS = Analysis(
     "steps",
@@ -40,7 +41,7 @@ _BY = ["rank", "device_id"]
 
 def run(run: Run) -> pl.DataFrame:
     """One row per rank, device and step, in order of time."""
-    steps = _marked(run)
+    steps = list_marked_steps(run).with_columns(duration_ns=pl.col("end_ns") - pl.col("start_ns"))
     ops = classify_ops(
         run.table("device_ops").select(
             "device_op_id", "rank", "device_id", "kind", "name", "start_ns", "end_ns", "launch_id"
@@ -99,26 +100,3 @@ def _parts(spans: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
     answer = {**parts, "idle_ns": until - start - taken, "launched_ops": launched}
     device = pl.lit(ops.get_column("device_id").first(), pl.Int64)
     return spans.select("rank", "start_ns", device_id=device, **answer)
-
-
-def _marked(run: Run) -> pl.DataFrame:
-    """The steps of each rank's main thread: the one that marks most of them."""
-    marks = run.scan("host_ops").filter(pl.col("layer") == "step").collect()
-    main = (
-        marks.group_by("rank", "pid", "tid")
-        .agg(n=pl.len())
-        .sort("n", "pid", "tid", descending=[True, False, False])
-        .unique("rank", keep="first", maintain_order=True)
-    )
-    return (
-        marks.join(main, on=["rank", "pid", "tid"], how="semi", nulls_equal=True)
-        .filter(pl.col("end_ns") > pl.col("start_ns"))
-        .select(
-            "rank",
-            pl.col("name").alias("step"),
-            "start_ns",
-            "end_ns",
-            duration_ns=pl.col("end_ns") - pl.col("start_ns"),
-        )
-        .sort("rank", "start_ns")
-    )

@@ -10,6 +10,7 @@ from sightline.errors import MissingDataError, RequestError
 from sightline.model.columns import RANK, number, text, time
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
+from sightline.timeline.iterations import list_iterations
 from sightline.units import parse_duration_ns
 
 ANALYSIS = Analysis(
@@ -25,10 +26,10 @@ ANALYSIS = Analysis(
     needs=("device_ops",),
     notes=(
         "Default: from the device's first operation's start to its last one's end.",
-        "steady: from the start of the second marked step to the end of the last one, where "
-        "there are three or more; with two or fewer all marked steps.",
-        "step:N: the marked step whose name ends in N. A..B: durations after the device's first "
-        "operation, as 10ms..25ms.",
+        "steady: from the start of the second step to the end of the last one, where there are "
+        "three or more; with two or fewer all steps.",
+        "step:N: the step whose name ends in N. Steps are marked or found: see `iterations`. "
+        "A..B: durations after the device's first operation, as 10ms..25ms.",
     ),
 )
 
@@ -68,17 +69,11 @@ def run(run: Run) -> pl.DataFrame:
 
 
 def _of_steps(run: Run, whole: pl.DataFrame, chosen: str) -> pl.DataFrame:
-    steps = (
-        run.scan("host_ops")
-        .filter(pl.col("layer") == "step")
-        .select("rank", "name", "start_ns", "end_ns")
-        .sort("rank", "start_ns")
-        .collect()
-    )
+    steps = list_iterations(run).select("rank", "step", "start_ns", "end_ns")
     if steps.is_empty():
         raise MissingDataError(
             f"there is no window '{chosen}'",
-            why="the recording marks no steps",
+            why="the recording marks no steps, and its kernels come back in no order",
             hint="Call prof.step() once per iteration, or choose a range such as 10ms..25ms.",
         )
     if chosen == "steady":
@@ -86,7 +81,7 @@ def _of_steps(run: Run, whole: pl.DataFrame, chosen: str) -> pl.DataFrame:
         steps = steps.filter((pl.len().over("rank") < 3) | (ordinal > 0))
     else:
         wanted = chosen.removeprefix("step:").strip()
-        numbers = steps.get_column("name").str.extract(_STEP_NUMBER.pattern)
+        numbers = steps.get_column("step").str.extract(_STEP_NUMBER.pattern)
         steps = steps.filter(numbers == wanted)
         if steps.is_empty():
             have = ", ".join(dict.fromkeys(numbers.drop_nulls().to_list()))

@@ -1,0 +1,230 @@
+"""The iterations that a program repeats: as it marks them, or found from the order of its kernels.
+
+What the grades of trust mean is told where people read it: in the analysis `iterations`.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sightline.algebra.lookup import match_names
+from sightline.model.run import Run
+
+# Ranges that frameworks put around each iteration or at its end, where nobody marked steps:
+# PyTorch's optimizer hook ("Optimizer.step#AdamW.step", torch/optim/optimizer.py), vLLM
+# ("execute_context_3(100)_generation_16(16)", vllm/v1/worker/gpu_model_runner.py), SGLang
+# ("step[DECODE bs=8]", sglang/srt/utils), and what people name theirs, with its number.
+_RANGES = (
+    r"^Optimizer\.step#|^execute_(?:context|model|new)|^step\[|"
+    r"(?i)^(?:train(?:ing)?[ _.]?)?(?:step|iter(?:ation)?|batch)s?\b?[ _:#=(\[]*\d+\W*$"
+)
+# A period is believed from three repetitions on: with two, anything that happens twice is one.
+MIN_REPEATS = 3
+# At least nine of ten operations are what they were one period before (ours: recordings of training
+# loops lie above 97 %, and random orders of ten kernels at 10 %).
+MIN_MATCH_PCT = 90.0
+# Of two periods the shorter counts unless the longer fits better by this: a model of L equal layers
+# repeats after one layer for all but one of L of its operations, 0.5 % for 200 layers (ours).
+_BETTER = 0.005
+# A period is looked for where so many operations in a row come back.
+_CONTEXT = 8
+_CANDIDATES = 64
+_PRIME = 1_099_511_628_211  # of the FNV hash: 2^40 + 2^8 + 0xb3
+# What happens once in an iteration, and not in each of its layers: input and result are copied, or
+# an optimizer's kernels run (PyTorch's multi_tensor_apply, Apex' and DeepSpeed's adam).
+_ONCE = r"(?i)memcpy (?:HtoD|DtoH)|multi_tensor_apply|adam|sgd"
+
+SCHEMA = {
+    "rank": pl.Int64,
+    "step": pl.String,
+    "start_ns": pl.Int64,
+    "end_ns": pl.Int64,
+    "source": pl.String,
+    "match_pct": pl.Float64,
+    "confidence": pl.String,
+}
+
+
+def list_iterations(run: Run) -> pl.DataFrame:
+    """One row per rank and iteration, in order of time, with how it was found.
+
+    `source` is 'marks', 'ranges' or 'kernel order'; `match_pct` says of the last how many of a
+    period's operations are those of the period before. A rank without any has no rows.
+    """
+    return run.once(_list_iterations)
+
+
+def list_marked_steps(run: Run) -> pl.DataFrame:
+    """The marked steps of each rank's main thread, the one that marks most: rank, step, span."""
+    marks = run.scan("host_ops").filter(pl.col("layer") == "step").collect()
+    return _choose_thread(marks)
+
+
+def _choose_thread(marks: pl.DataFrame) -> pl.DataFrame:
+    main = (
+        marks.group_by("rank", "pid", "tid")
+        .agg(n=pl.len())
+        .sort("n", "pid", "tid", descending=[True, False, False])
+        .unique("rank", keep="first", maintain_order=True)
+    )
+    return (
+        marks.join(main, on=["rank", "pid", "tid"], how="semi", nulls_equal=True)
+        .filter(pl.col("end_ns") > pl.col("start_ns"))
+        .select("rank", pl.col("name").alias("step"), "start_ns", "end_ns")
+        .sort("rank", "start_ns")
+    )
+
+
+def _list_iterations(run: Run) -> pl.DataFrame:
+    known = [_grade(list_marked_steps(run), "marks", "high")]
+    ranges = run.scan("host_ops").filter(pl.col("layer") == "annotation").collect()
+    named = _choose_thread(ranges.filter(match_names(ranges, _RANGES)))
+    known.append(_grade(_follow_one_another(named), "ranges", "high"))
+    done = pl.concat(known).unique(["rank", "start_ns"], keep="first", maintain_order=True)
+    first = done.group_by("rank", maintain_order=True).agg(source=pl.col("source").first())
+    done = done.join(first, on=["rank", "source"], how="semi", maintain_order="left")
+    ops = run.table("device_ops").select("rank", "device_id", "stream_id", "name", *_SPAN)
+    todo = ops.join(done, on="rank", how="anti")
+    found = [_find_by_order(mine) for mine in todo.partition_by("rank", maintain_order=True)]
+    return pl.concat([done, *found]).sort("rank", "start_ns")
+
+
+_SPAN = ("start_ns", "end_ns")
+
+
+def _grade(steps: pl.DataFrame, source: str, confidence: str) -> pl.DataFrame:
+    return steps.with_columns(
+        source=pl.lit(source), match_pct=pl.lit(None, pl.Float64), confidence=pl.lit(confidence)
+    ).select(*SCHEMA)
+
+
+def _follow_one_another(ranges: pl.DataFrame) -> pl.DataFrame:
+    """Ranges of one kind as iterations: from one's start to the next one's.
+
+    The kind is what most of them are called without their number; what lies inside another of them
+    is none. The last one ends where it ends.
+    """
+    kind = pl.col("step").str.replace_all(r"\d+", "#")
+    many = (
+        ranges.group_by("rank", kind=kind)
+        .agg(n=pl.len())
+        .sort("n", "kind", descending=[True, False])
+        .unique("rank", keep="first", maintain_order=True)
+        .filter(pl.col("n") >= MIN_REPEATS)
+    )
+    mine = ranges.with_columns(kind=kind).join(many, on=["rank", "kind"], how="semi")
+    before = pl.col("end_ns").cum_max().shift(1).over("rank")
+    mine = mine.sort("rank", "start_ns").filter(
+        (pl.col("start_ns") >= before).fill_null(value=True)
+    )
+    return mine.with_columns(
+        end_ns=pl.col("start_ns").shift(-1).over("rank").fill_null(pl.col("end_ns"))
+    ).drop("kind")
+
+
+def _find_by_order(ops: pl.DataFrame) -> pl.DataFrame:
+    """The iterations of one rank from the order of the operations of its busiest stream."""
+    nothing = pl.DataFrame(schema=SCHEMA)
+    stream = ["device_id", "stream_id"]
+    busiest = (
+        ops.group_by(stream).agg(n=pl.len()).sort("n", *stream, descending=[True, False, False])
+    )
+    mine = ops.join(busiest.head(1), on=stream, how="semi", nulls_equal=True)
+    mine = mine.sort("start_ns", maintain_order=True)
+    codes = mine.get_column("name").cast(pl.Categorical).to_physical().cast(pl.UInt64)
+    found = find_period(codes)
+    if found is None:
+        return nothing
+    period, match = found
+    starts = _find_starts(mine, codes, period)
+    if starts.len() <= MIN_REPEATS:
+        return nothing
+    whole = mine.slice(int(starts[0]), int(starts[-1]) - int(starts[0]))
+    once = whole.select(pl.col("name").str.contains(_ONCE).any()).item()
+    low = not once or match < 100 - 100 * _BETTER
+    begin = mine.get_column("start_ns").gather(starts)
+    return pl.DataFrame(
+        {
+            "rank": pl.repeat(ops.item(0, "rank"), starts.len() - 1, dtype=pl.Int64, eager=True),
+            "step": [f"found #{n}" for n in range(starts.len() - 1)],
+            "start_ns": begin.head(-1),
+            "end_ns": begin.tail(-1),
+            "source": ["kernel order"] * (starts.len() - 1),
+            "match_pct": [match] * (starts.len() - 1),
+            "confidence": ["low" if low else "medium"] * (starts.len() - 1),
+        },
+        schema=SCHEMA,
+    )
+
+
+def find_period(codes: pl.Series) -> tuple[int, float] | None:
+    """After how many places a sequence repeats, and for what share of its places, %; or None.
+
+    Candidates are the distances at which eight codes in a row come back; each is tried on the
+    whole sequence. The shortest counts that no longer one beats by 0.5 %.
+    """
+    distances = _list_distances(codes)
+    tried = []
+    for lag in distances:
+        same = codes.slice(lag) == codes.slice(0, codes.len() - lag)
+        tried.append((lag, 100 * float(same.sum()) / same.len()))
+    best = max((match for _, match in tried), default=0.0)
+    if best < MIN_MATCH_PCT:
+        return None
+    return min(pair for pair in tried if pair[1] >= best * (1 - _BETTER))
+
+
+def _list_distances(codes: pl.Series) -> list[int]:
+    """Distances between places that look alike, those that explain most places first."""
+    if codes.len() < 2 * MIN_REPEATS:
+        return []
+    context = min(_CONTEXT, codes.len() // MIN_REPEATS)
+    looks = pl.lit(0, pl.UInt64)
+    for ahead in range(context):
+        looks = looks * pl.lit(_PRIME, pl.UInt64) + pl.col("code").shift(-ahead)
+    place = pl.col("place")
+    return (
+        pl.DataFrame({"code": codes})
+        .select(looks=looks, place=pl.int_range(pl.len(), dtype=pl.Int64))
+        .drop_nulls("looks")
+        .select(lag=(place.shift(-1) - place).over("looks"))
+        .drop_nulls()
+        .filter(pl.col("lag") * MIN_REPEATS <= codes.len())
+        .group_by("lag")
+        .agg(places=pl.len() * pl.col("lag").first())
+        .sort("places", "lag", descending=[True, False])
+        .head(_CANDIDATES)
+        .get_column("lag")
+        .sort()
+        .to_list()
+    )
+
+
+def _find_starts(ops: pl.DataFrame, codes: pl.Series, period: int) -> pl.Series:
+    """The places at which iterations begin.
+
+    They follow an operation that comes once a period: of those that keep the distance best the one
+    with the longest pause before it. Where all come several times, places a period apart.
+    """
+    place, pause = pl.col("place"), pl.col("pause")
+    marks = (
+        ops.select(
+            pause=pl.col("start_ns") - pl.col("end_ns").cum_max().shift(1),
+            place=pl.int_range(pl.len(), dtype=pl.Int64),
+        )
+        .with_columns(code=codes)
+        .group_by("code")
+        .agg(
+            n=pl.len(),
+            kept=(place.diff() == period).sum() / (pl.len() - 1),
+            pause=pause.median(),
+            first=place.min(),
+        )
+        .filter((pl.col("n") > MIN_REPEATS) & (pl.col("kept") > 0.5))
+        .filter((pl.col("n") * period - codes.len()).abs() <= 2 * period)
+        .sort(pl.col("kept").round(2), "pause", "first", descending=[True, True, False])
+    )
+    if marks.is_empty():
+        return pl.int_range(codes.len() % period, codes.len(), period, eager=True)
+    is_mark: pl.Series = codes == marks.item(0, "code")
+    return is_mark.arg_true().cast(pl.Int64)
