@@ -9,6 +9,7 @@ import polars as pl
 from sightline.algebra.lookup import Texts, find_rows, match_names
 from sightline.algebra.trees import find_nearest_ancestor
 from sightline.model.run import Run
+from sightline.timeline.iterations import STEP_RANGES
 
 # How PyTorch's profiler names frames: "FILE(LINE): FUNCTION", the path below where it was found;
 # "<built-in …>" and "nn.Module: NAME_NUMBER" beside them.
@@ -48,6 +49,43 @@ def find_callers(run: Run, ids: pl.Series) -> pl.Series:
     backward = find_nearest_ancestor(host, ids, linked)
     origin = forward.gather(find_rows(host.get_column("host_op_id"), backward))
     return pl.select(pl.coalesce(found, _climb(host, origin, marks))).to_series()
+
+
+def find_places(run: Run, ids: pl.Series) -> pl.Series:
+    """For each host operation the innermost nn.Module around it, else the innermost user's range.
+
+    Of a module's instances and a range's numbers the text says nothing: it is the same in two runs.
+    """
+    _, modules, ranges = run.once(_list_marks)
+    marks = [modules, ranges.filter(~match_names(ranges, STEP_RANGES, "text"))]
+    found = _climb(run.table("host_ops"), ids, marks)
+    return found.str.strip_prefix("nn.Module: ")
+
+
+def find_operators(host: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
+    """For each host operation the innermost and outermost framework operator around it, by name.
+
+    Columns `operator` and `outer_operator`, null where there is none.
+    """
+    known = host.select(
+        "host_op_id", "subtree_end_id", "layer", pl.col("name").cast(pl.Categorical)
+    )
+    ops = known.filter(pl.col("layer") == "op").sort("host_op_id")
+    inner = find_nearest_ancestor(host, ids, ops.get_column("host_op_id"))
+    names = ops.get_column("name")
+    # Ids are preorder: what begins inside an operator before it is inside of it.
+    reach = pl.col("subtree_end_id").cum_max().shift(1)
+    outermost = ops.filter((pl.col("host_op_id") >= reach).fill_null(value=True))
+    begun = outermost.get_column("host_op_id").search_sorted(ids, side="right").cast(pl.Int64) - 1
+    at = pl.select(pl.when((begun >= 0) & ids.is_not_null()).then(begun)).to_series()
+    inside = (outermost.get_column("subtree_end_id").gather(at) > ids).fill_null(value=False)
+    outer = outermost.get_column("name").gather(at)
+    return pl.DataFrame(
+        {
+            "operator": names.gather(find_rows(ops.get_column("host_op_id"), inner)),
+            "outer_operator": pl.select(pl.when(inside).then(outer)).to_series(),
+        }
+    )
 
 
 def _climb(host: pl.DataFrame, ids: pl.Series, marks: list[pl.DataFrame]) -> pl.Series:

@@ -14,7 +14,7 @@ from sightline.model.run import Run
 # PyTorch's optimizer hook ("Optimizer.step#AdamW.step", torch/optim/optimizer.py), vLLM
 # ("execute_context_3(100)_generation_16(16)", vllm/v1/worker/gpu_model_runner.py), SGLang
 # ("step[DECODE bs=8]", sglang/srt/utils), and what people name theirs, with its number.
-_RANGES = (
+STEP_RANGES = (
     r"^Optimizer\.step#|^execute_(?:context|model|new)|^step\[|"
     r"(?i)^(?:train(?:ing)?[ _.]?)?(?:step|iter(?:ation)?|batch)s?\b?[ _:#=(\[]*\d+\W*$"
 )
@@ -78,7 +78,7 @@ def _choose_thread(marks: pl.DataFrame) -> pl.DataFrame:
 def _list_iterations(run: Run) -> pl.DataFrame:
     known = [_grade(list_marked_steps(run), "marks", "high")]
     ranges = run.scan("host_ops").filter(pl.col("layer") == "annotation").collect()
-    named = _choose_thread(ranges.filter(match_names(ranges, _RANGES)))
+    named = _choose_thread(ranges.filter(match_names(ranges, STEP_RANGES)))
     known.append(_grade(_follow_one_another(named), "ranges", "high"))
     done = pl.concat(known).unique(["rank", "start_ns"], keep="first", maintain_order=True)
     first = done.group_by("rank", maintain_order=True).agg(source=pl.col("source").first())

@@ -1,0 +1,261 @@
+"""Two sides against each other, as data: what every view of a comparison shows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import polars as pl
+
+from sightline.compare.comparability import Check, check_matched, check_sides, find_clock
+from sightline.compare.matching import ALONE, FUSED, list_pairs, match_leaves
+from sightline.compare.sample import CPU_PARTS, GPU_PARTS, KEY, Sample
+from sightline.compare.statistics import Difference, Floor, adjust_p_values, compare_runs
+from sightline.compare.verdict import reach_verdict
+from sightline.compare.waterfall import average_leaves
+from sightline.kernel_labels import label_kernels
+
+SCHEMA = "sightline-compare/1"
+# Costs that moved: what one operation lost another under the same operator won, but for a fifth
+# (ours); worth a word from one percent of the step on.
+SHIFT_REST, SHIFT_SHARE = 0.2, 0.01
+
+
+def compare_samples(
+    before: Sequence[Sample], after: Sequence[Sample], floor: Floor | None = None
+) -> dict[str, Any]:
+    """The whole comparison as plain data; times are int64 ns of the mean step.
+
+    `waterfall` and `pairs` sum to the steps' difference to the nanosecond. `floor` says how runs
+    of one program differ on this machine.
+    """
+    sides = [average_leaves(side) for side in (before, after)]
+    matched = match_leaves(*sides)
+    pairs = list_pairs(matched)
+    steps = tuple(int(leaves.get_column("ns").sum()) for leaves in sides)
+    assert pairs.get_column("delta_ns").sum() == steps[1] - steps[0], "pairs must sum to the steps"
+    checks = [*check_sides(before, after), _check_matched(pairs)]
+    runs = ([s.steps for s in before], [s.steps for s in after])
+    difference = compare_runs(*runs, floor)
+    tests = _test_pairs(pairs, matched, (before, after))
+    return {
+        "schema": SCHEMA,
+        "verdict": asdict(reach_verdict(checks, difference, runs, floor)),
+        "step": {"before_ns": steps[0], "after_ns": steps[1], "delta_ns": steps[1] - steps[0]}
+        | asdict(difference),
+        "sides": {
+            "before": [_describe(sample) for sample in before],
+            "after": [_describe(sample) for sample in after],
+        },
+        "checks": [asdict(check) for check in checks],
+        "equal_clock": _at_equal_clock(before, after, pairs, steps),
+        "waterfall": _sum_parts(pairs, CPU_PARTS if not before[0].has_device else GPU_PARTS),
+        "pairs": _describe_pairs(pairs, tests),
+        "shifts": find_shifts(pairs, steps[0]),
+        "metrics": _compare_metrics(before, after),
+    }
+
+
+def _check_matched(pairs: pl.DataFrame) -> Check:
+    busy = pairs.filter(~pl.col("part").is_in(["idle", "other"]))
+    known = busy.filter(pl.col("grade") != ALONE)
+    sums = [int(f.get_column(c).sum()) for f in (known, busy) for c in ("before_ns", "after_ns")]
+    return check_matched(sums[0], sums[1], (sums[2], sums[3]))
+
+
+def _describe(sample: Sample) -> dict[str, Any]:
+    return {
+        "name": sample.name,
+        "steps": len(sample.steps),
+        "source": sample.source,
+        "confidence": sample.confidence,
+        "devices": sample.devices,
+        "step_ns": sample.step_ns,
+        "step_lengths_ns": list(sample.steps),
+    }
+
+
+def _sum_parts(pairs: pl.DataFrame, parts: Sequence[str]) -> list[dict[str, Any]]:
+    """The waterfall: one row a part, in the order in which it is shown, all of them."""
+    sums = pairs.group_by("part").agg(pl.col("before_ns", "after_ns", "delta_ns").sum())
+    whole = pl.DataFrame({"part": parts}).join(sums, on="part", how="left", maintain_order="left")
+    return whole.with_columns(pl.exclude("part").fill_null(0)).to_dicts()
+
+
+def _test_pairs(
+    pairs: pl.DataFrame, matched: pl.DataFrame, sides: tuple[Sequence[Sample], Sequence[Sample]]
+) -> list[Difference]:
+    """For each pair, in order, whether its own time per step changed: the same test as the step's.
+
+    A pair that a step does not have takes no time in it.
+    """
+    numbers = [
+        [
+            _list_values(sample, matched.filter(pl.col("side") == side).select(*KEY, "pair"))
+            for sample in samples
+        ]
+        for side, samples in enumerate(sides)
+    ]
+    answer = []
+    for pair in pairs.get_column("pair"):
+        values = [[run.get(pair) for run in side] for side in numbers]
+        if any(run is None for side in values for run in side):
+            answer.append(Difference(None))
+            continue
+        answer.append(compare_runs(*values))  # type: ignore[arg-type]
+    return answer
+
+
+def _list_values(sample: Sample, pairs: pl.DataFrame) -> dict[int, list[float]]:
+    """The own time of each pair in each step of a run, ns a device."""
+    known = sample.leaves.join(pairs, on=KEY, nulls_equal=True).select("leaf", "pair")
+    count = len(sample.steps)
+    per_step = (
+        sample.series.join(known, on="leaf")
+        .filter(pl.col("step") < count)
+        .group_by("pair", "step")
+        .agg(pl.col("own_ns").sum() / sample.devices)
+    )
+    values: dict[int, list[float]] = {}
+    for pair, step, own in per_step.iter_rows():
+        values.setdefault(pair, [0.0] * count)[step] = own
+    return values
+
+
+def _describe_pairs(pairs: pl.DataFrame, tests: Sequence[Difference]) -> list[dict[str, Any]]:
+    """Pairs with labels, what kind of change each is, and how sure: false discovery rates."""
+    rates = adjust_p_values([test.p_value for test in tests])
+    names = pairs.filter(~pl.col("part").is_in(["idle"])).select(
+        pl.col("before_names").list.concat("after_names").alias("name")
+    )
+    labels = label_kernels(names.get_column("name").explode().drop_nulls().unique().sort())
+    rows = []
+    for row, test, rate in zip(pairs.iter_rows(named=True), tests, rates, strict=True):
+        shown = [[labels.get(n, n) for n in row[f"{side}_names"]] for side in ("before", "after")]
+        rows.append(
+            {
+                **row,
+                "label": (shown[1] or shown[0])[0],
+                "before_labels": shown[0],
+                "after_labels": shown[1],
+                "kind": name_change(row),
+                **_split_change(row),
+                "low": test.low,
+                "high": test.high,
+                "p_value": test.p_value,
+                "false_discovery_rate": rate,
+                "level": test.level,
+            }
+        )
+    return rows
+
+
+def name_change(row: dict[str, Any]) -> str:
+    """What happened to a pair: appeared, vanished, fused, split, replaced, or changed."""
+    if row["grade"] == ALONE:
+        return "appeared" if not row["before_names"] else "vanished"
+    if row["before_names"] == row["after_names"] or row["part"] == "idle":
+        return "changed"
+    launches = row["before_instances"], row["after_instances"]
+    # Rounded: a mean over steps in which a kernel was cut off is no whole number.
+    if round(launches[1]) < round(launches[0]):
+        return "fused" if row["grade"] == FUSED or len(row["after_names"]) == 1 else "replaced"
+    if round(launches[1]) > round(launches[0]) and len(row["before_names"]) == 1:
+        return "split" if len(row["after_names"]) > 1 else "replaced"
+    return "replaced"
+
+
+def _split_change(row: dict[str, Any]) -> dict[str, float | None]:
+    """How much of a change is more launches, and how much longer ones; null where one has none."""
+    if not row["before_instances"] or not row["after_instances"]:
+        return {"count_ns": None, "rate_ns": None}
+    more = row["after_instances"] - row["before_instances"]
+    count_ns = more * row["before_ns"] / row["before_instances"]
+    return {"count_ns": count_ns, "rate_ns": row["delta_ns"] - count_ns}
+
+
+def _at_equal_clock(
+    before: Sequence[Sample], after: Sequence[Sample], pairs: pl.DataFrame, steps: tuple[int, ...]
+) -> dict[str, float] | None:
+    """What the step after would take at the clock of before, if all compute follows the clock."""
+    clocks = find_clock(before), find_clock(after)
+    if clocks[0] is None or clocks[1] is None or not steps[0]:
+        return None
+    compute = int(pairs.filter(pl.col("part") == "compute").get_column("after_ns").sum())
+    scaled = steps[1] - compute + compute * clocks[1] / clocks[0]
+    return {
+        "before_mhz": clocks[0],
+        "after_mhz": clocks[1],
+        "after_ns": scaled,
+        "ratio": scaled / steps[0],
+    }
+
+
+def find_shifts(pairs: pl.DataFrame, step_ns: int) -> list[dict[str, Any]]:
+    """Costs that only moved: under one operator some operations lost what others won.
+
+    FBDetect (SOSP 2024) calls it cost shift: neither is a gain nor a regression.
+    """
+    size = pl.col("delta_ns").abs().sum()
+    where = pl.coalesce("outer_operator", "place")
+    moved = (
+        pairs.with_columns(where=where)
+        .drop_nulls("where")
+        .group_by("where")
+        .agg(
+            lost_ns=-pl.col("delta_ns").filter(pl.col("delta_ns") < 0).sum(),
+            won_ns=pl.col("delta_ns").filter(pl.col("delta_ns") > 0).sum(),
+            net_ns=pl.col("delta_ns").sum(),
+            gross_ns=size,
+            pairs=pl.col("pair"),
+        )
+        .filter(
+            (pl.col("net_ns").abs() <= SHIFT_REST * pl.col("gross_ns"))
+            & (pl.col("lost_ns") > 0)
+            & (pl.col("won_ns") > 0)
+            & (pl.col("gross_ns") >= SHIFT_SHARE * step_ns)
+        )
+        .sort("gross_ns", "where", descending=[True, False])
+    )
+    return moved.to_dicts()
+
+
+def _compare_metrics(before: Sequence[Sample], after: Sequence[Sample]) -> list[dict[str, Any]]:
+    """Other figures of a step, where both sides have them: means over runs, the peak of all."""
+    found = []
+    for name, unit, read in _METRICS:
+        sides = [[read(sample) for sample in side] for side in (before, after)]
+        values = [[v for v in side if v is not None] for side in sides]
+        if all(values):
+            one, other = (math.fsum(side) / len(side) for side in values)
+            found.append({"metric": name, "unit": unit, "before": one, "after": other})
+    return found
+
+
+def _count_launches(sample: Sample) -> float | None:
+    rows = sample.leaves.filter(~pl.col("part").is_in(["idle", "other"]))
+    return float(rows.get_column("instances").sum()) / sample.count
+
+
+def _count_graphs(sample: Sample) -> float | None:
+    if not sample.has_device:
+        return None
+    ops = sample.run.table("device_ops")
+    in_graph = ops.filter((pl.col("kind") == "graph") | pl.col("graph_id").is_not_null())
+    return 100 * in_graph.height / max(ops.height, 1)
+
+
+def _read_peak(sample: Sample) -> float | None:
+    if not sample.run.rows("memory_events"):
+        return None
+    peak = sample.run.scan("memory_events").select(pl.col("allocated_bytes").max()).collect().item()
+    return None if peak is None else float(peak)
+
+
+_METRICS = (
+    ("launches", "per step", _count_launches),
+    ("in graphs", "% of the operations", _count_graphs),
+    ("peak memory", "bytes", _read_peak),
+)
