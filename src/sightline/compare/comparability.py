@@ -45,7 +45,7 @@ def check_sides(before: Sequence[Sample], after: Sequence[Sample]) -> list[Check
     """All checks that need no matched operations, in the order of their weight."""
     return [
         check
-        for look in (_devices, _count, _steps, _clocks, _shapes, _tools, _options, _losses)
+        for look in (_devices, _count, _steps, _clocks, _shapes, _tools, _options, _edges, _losses)
         for check in look(before, after)
     ]
 
@@ -78,7 +78,8 @@ def _devices(before: Sequence[Sample], after: Sequence[Sample]) -> Iterator[Chec
         yield Check("timeline", "blocks", text, *(sorted(side) for side in sides))
         return
     names = [
-        sorted({n for sample in side for n in _name_devices(sample)}) for side in (before, after)
+        sorted({n for sample in side for n in list_device_names(sample)})
+        for side in (before, after)
     ]
     if not all(names):
         if sides[0] == {True}:
@@ -92,11 +93,22 @@ def _devices(before: Sequence[Sample], after: Sequence[Sample]) -> Iterator[Chec
         yield Check("GPU", "ok", f"both ran on {told[0]}", *told)
 
 
-def _name_devices(sample: Sample) -> list[str]:
-    devices = sample.run.table("devices")
+def list_device_names(sample: Sample) -> list[str]:
+    """What the GPUs are called that did something in a run."""
+    return _list_devices(sample, "name")
+
+
+def _list_vendors(sample: Sample) -> list[str]:
+    return [f"a GPU of {name.upper()}" for name in _list_devices(sample, "vendor")]
+
+
+def _list_devices(sample: Sample, column: str) -> list[str]:
+    """Of the devices that did something; where those are numbered otherwise, of all, if alike."""
     used = sample.run.table("device_ops").select("rank", "device_id").unique()
-    mine = devices.join(used, on=["rank", "device_id"], how="semi")
-    return mine.get_column("name").drop_nulls().unique().to_list()
+    devices = sample.run.table("devices").drop_nulls(column)
+    mine = devices.join(used, on=["rank", "device_id"], how="semi").get_column(column).unique()
+    every = devices.get_column(column).unique()
+    return sorted(mine if mine.len() else every if every.len() == 1 else [])
 
 
 def _count(before: Sequence[Sample], after: Sequence[Sample]) -> Iterator[Check]:
@@ -166,8 +178,10 @@ def _read_clock(sample: Sample) -> float | None:
         pl.col("metric").str.contains(CLOCK), pl.col("value") > 0
     )
     since, until = _find_span(sample)
-    inside = counters.filter(pl.col("time_ns").is_between(since, until)).collect()
-    value = inside.get_column("value").median()
+    known = counters.filter(pl.col("time_ns") <= until).sort("time_ns").collect()
+    inside = known.filter(pl.col("time_ns") >= since)
+    # A clock that changed before the window, and was not sampled since, is still that.
+    value = (inside if inside.height else known.tail(1)).get_column("value").median()
     if not isinstance(value, float):
         return None
     return value / 1e6 if value >= 1e6 else value  # some tools count Hz
@@ -258,6 +272,18 @@ def _options(before: Sequence[Sample], after: Sequence[Sample]) -> Iterator[Chec
             where = "before" if True in sides[0] else "after"
             text = f"{what} were recorded {where} only, which costs its host time"
             yield Check(what, "limits", text, *(True in side for side in sides))
+
+
+def _edges(before: Sequence[Sample], after: Sequence[Sample]) -> Iterator[Check]:
+    """What ran on at the recording's begin is part of something before it."""
+    counts = [sum(sample.left_out for sample in side) for side in (before, after)]
+    for name, count in zip(("before", "after"), counts, strict=True):
+        if count:
+            text = (
+                f"{name}: {format_several(count, 'operation')} launched before the recording "
+                "began left out"
+            )
+            yield Check("left out", "limits", text, *counts)
 
 
 def _losses(before: Sequence[Sample], after: Sequence[Sample]) -> Iterator[Check]:

@@ -26,7 +26,8 @@ class Sample:
     whole window. `count` is steps × devices, and `leaves` says what all of them are made of: a row
     for each operation and each cause of idle time, disjoint, whose `own_ns` sum to `whole_ns`.
     `series` are the own times of the operations that have any, step by step: `leaf` is the row in
-    `leaves`, `step` the ordinal of the step.
+    `leaves`, `step` the ordinal of the step. `left_out` counts operations at the begin that belong
+    to something earlier.
     """
 
     run: Run
@@ -39,6 +40,7 @@ class Sample:
     whole_ns: int
     leaves: pl.DataFrame
     series: pl.DataFrame
+    left_out: int
 
     @property
     def step_ns(self) -> float:
@@ -60,7 +62,11 @@ def take_sample(run: Run, name: str) -> Sample:
             hint="Record one:  sightline run -- COMMAND",
         )
     steps = _choose_steps(run)
-    on = run.with_window("steady") if steps.height and run.window is None else run
+    left_out = 0
+    if steps.height:
+        on = run.with_window("steady")
+    else:
+        on, left_out = _leave_out_earlier(run)
     has_device = bool(run.rows("device_ops"))
     windows = on.ask("windows") if has_device else _find_cpu_window(run, steps)
     edges = _list_edges(steps, windows)
@@ -83,11 +89,32 @@ def take_sample(run: Run, name: str) -> Sample:
         whole_ns=int(windows.select(span.sum()).item()),
         leaves=leaves,
         series=series,
+        left_out=left_out,
     )
 
 
+def _leave_out_earlier(run: Run) -> tuple[Run, int]:
+    """The run from its first operation that it has seen launched, and how many come before.
+
+    What was launched before a recording began is the rest of what the program did then. Only of one
+    device: a window begins at one moment after each device's first operation.
+    """
+    ops = run.table("device_ops").sort("start_ns")
+    known = ops.filter(pl.col("launch_id").is_not_null())
+    several = ops.select("rank", "device_id").unique().height != 1
+    if run.window is not None or several or known.is_empty():
+        return run, 0
+    begin = known.item(0, "start_ns")
+    first = ops.item(0, "start_ns")
+    earlier = ops.filter(pl.col("start_ns") < begin).height
+    return (run.with_window(f"{begin - first}ns..") if earlier else run), earlier
+
+
 def _choose_steps(run: Run) -> pl.DataFrame:
-    """The iterations without each rank's first, where there are three or more; none if unsure."""
+    """The iterations without each rank's first, where there are three or more; none if unsure.
+
+    A single marked step is a recording of one step: what the device did late of it belongs to it.
+    """
     if run.window is not None:
         return run.ask("iterations").clear()
     steps = run.ask("iterations").filter(pl.col("confidence") != "low")
@@ -96,6 +123,8 @@ def _choose_steps(run: Run) -> pl.DataFrame:
         steps = steps.join(known, on="rank", how="semi", maintain_order="left")
         if steps.get_column("rank").n_unique() < known.height:
             return steps.clear()
+    if steps.group_by("rank").len().filter(pl.col("len") < 2).height:
+        return steps.clear()
     ordinal = pl.int_range(pl.len()).over("rank")
     return steps.filter((pl.len().over("rank") < 3) | (ordinal > 0))
 

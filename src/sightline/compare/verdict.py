@@ -85,7 +85,7 @@ def _explain_untested(
     return Verdict(
         OPEN,
         (
-            f"one run a side of {format_several(fewest, 'step')} does not show how much a step "
+            f"one run a side with {format_several(fewest, 'step')} does not show how much a step "
             f"varies: record {FEW_RUNS} runs a side, or what this machine does to equal runs "
             "(--calibrate)",
         ),

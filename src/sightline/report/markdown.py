@@ -44,7 +44,8 @@ def escape_text(words: str) -> str:
     return plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _row(cells: list[str]) -> str:
+def write_row(cells: list[str]) -> str:
+    """A row of a table; its cells are escaped."""
     return "| " + " | ".join(cells) + " |"
 
 
@@ -54,14 +55,14 @@ def _where(data: dict[str, Any]) -> Iterator[str]:
         return
     yield "## Where the time went"
     yield ""
-    yield _row(["", *(label for _, label, *_ in PARTS), "window"])
-    yield _row(["---", *["---:"] * (len(PARTS) + 1)])
+    yield write_row(["", *(label for _, label, *_ in PARTS), "window"])
+    yield write_row(["---", *["---:"] * (len(PARTS) + 1)])
     for row in rows[:MAX_RANKS]:
         cells = [
             f"{format_pct(row[f'{part}_pct'])} ({format_ns(row[f'{part}_ns'])})"
             for part, *_ in PARTS
         ]
-        yield _row([label_device(row, rows), *cells, format_ns(row["window_ns"])])
+        yield write_row([label_device(row, rows), *cells, format_ns(row["window_ns"])])
     if len(rows) > MAX_RANKS:
         yield ""
         yield f"{len(rows) - MAX_RANKS} more: `sightline stats breakdown`"
@@ -99,10 +100,10 @@ def _kernels(data: dict[str, Any]) -> Iterator[str]:
         return
     yield "## Top kernels"
     yield ""
-    yield _row(["kernel", "instances", "total", "mean", "of the window"])
-    yield _row(["---", "---:", "---:", "---:", "---:"])
+    yield write_row(["kernel", "instances", "total", "mean", "of the window"])
+    yield write_row(["---", "---:", "---:", "---:", "---:"])
     for row in data["kernels"]:
-        yield _row(
+        yield write_row(
             [
                 escape_text(fit_text(row["short_name"], NAME_WIDTH)),
                 format_count(row["instances"]),
@@ -118,11 +119,11 @@ def _ops(data: dict[str, Any]) -> Iterator[str]:
         return
     yield "## Top operators on the CPU"
     yield ""
-    yield _row(["operator", "instances", "own time", "total"])
-    yield _row(["---", "---:", "---:", "---:"])
+    yield write_row(["operator", "instances", "own time", "total"])
+    yield write_row(["---", "---:", "---:", "---:"])
     for row in data["ops"]:
         times = [format_ns(row["host_self_ns"]), format_ns(row["host_total_ns"])]
-        yield _row(
+        yield write_row(
             [escape_text(fit_text(row["name"], NAME_WIDTH)), format_count(row["instances"]), *times]
         )
 
@@ -133,12 +134,12 @@ def _functions(data: dict[str, Any]) -> Iterator[str]:
         return
     yield f"## Top functions by {is_measured(rows[0]['weight'])}"
     yield ""
-    yield _row(["function", "own", "share", "total"])
-    yield _row(["---", "---:", "---:", "---:"])
+    yield write_row(["function", "own", "share", "total"])
+    yield write_row(["---", "---:", "---:", "---:"])
     for row in rows:
         own, total = (format_amount(row[k], row["unit"]) for k in ("own", "total"))
         name = escape_text(fit_text(row["short_name"], NAME_WIDTH))
-        yield _row([name, own, format_pct(row["own_pct"]), total])
+        yield write_row([name, own, format_pct(row["own_pct"]), total])
 
 
 def _limits(data: dict[str, Any]) -> Iterator[str]:

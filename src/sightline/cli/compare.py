@@ -1,0 +1,220 @@
+"""Before and after: what changed, by how much, is it real, and why.
+
+sightline compare before.json after.json
+sightline compare --before a1 a2 a3 --after b1 b2 b3    several runs a side
+sightline compare before after -o diff.html             also .md, .json
+sightline compare before after --fail-on 'step_ns > 3%'   exit 1, for CI
+sightline compare --calibrate floor.json run1 run2 run3 how equal runs differ here
+sightline compare before after --floor floor.json       one run a side, judged by that
+sightline compare --self-test trace.json                a recording against itself
+
+Each path is a run; ranks of one job belong together, also as a folder or 'rank*.json'.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from sightline.cli._output import refuse_inputs, write_file
+from sightline.cli._shared import add_reading
+
+if TYPE_CHECKING:
+    from sightline.compare.sample import Sample
+
+HELP = "before and after: what changed, by how much, is it real, and why"
+FORMATS = ("text", "json", "markdown")
+_SUFFIXES = {".txt": "text", ".md": "markdown", ".json": "json"}
+GATE_FAILED = 1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("recordings", nargs="*", metavar="RECORDING", help="BEFORE and AFTER")
+    parser.add_argument("--before", nargs="+", metavar="RUN", help="several runs of the one side")
+    parser.add_argument("--after", nargs="+", metavar="RUN", help="several runs of the other side")
+    parser.add_argument(
+        "--window",
+        metavar="W",
+        help="step:N, or a range such as 10ms..25ms; default: all steps but the first",
+    )
+    parser.add_argument("--floor", metavar="FILE", help="what --calibrate wrote")
+    parser.add_argument(
+        "--calibrate", metavar="FILE", help="write how the given runs of one program differ"
+    )
+    parser.add_argument(
+        "--self-test",
+        action="store_true",
+        help="compare both halves of each recording, of which nothing changed",
+    )
+    parser.add_argument(
+        "--no-findings", action="store_true", help="do not ask which problems are fixed or new"
+    )
+    parser.add_argument("--json", action="store_true", help="the same as --format json")
+    parser.add_argument("--format", metavar="F", help=f"{', '.join(FORMATS)}")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE: .txt, .md or .json")
+    parser.add_argument(
+        "--fail-on",
+        metavar="CONDITION",
+        action="append",
+        default=[],
+        dest="fail_on",
+        help="exit 1 if this is so: 'step_ns > 3%%', 'kernel:PATTERN > 50us', 'launches > 0', "
+        "'peak_memory > 5%%', slower or inconclusive; always where the sides are not comparable; "
+        "may be given several times",
+    )
+    add_reading(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    import sys
+    from pathlib import Path
+
+    if args.calibrate is not None:
+        return _calibrate(args)
+    if args.self_test:
+        return _test_self(args)
+    from sightline.compare.gate import judge_gate, parse_gate
+
+    form = _choose_format(args)
+    gates = [parse_gate(text) for text in args.fail_on]
+    before, after = _list_sides(args)
+    inputs = [*before, *after, *([args.floor] if args.floor else [])]
+    if args.output is not None:
+        refuse_inputs([Path(args.output)], inputs)
+    data = _compare(args, before, after)
+    if args.output is not None:
+        write_file(Path(args.output), _write(data, form), inputs)
+        print(f"{args.output} written", file=sys.stderr)
+    elif form == "text":
+        from sightline.cli._edge import print_screen
+        from sightline.cli._shared import find_width
+        from sightline.report.comparison import render_comparison
+
+        width = find_width(sys.stdout)
+        print_screen(render_comparison(data, width), sys.stdout, width)
+    else:
+        from sightline.cli._shared import print_bytes
+
+        print_bytes(_write(data, form))
+    failed = [why for gate in gates if (why := judge_gate(gate, data)) is not None]
+    for why in failed:
+        print(f"gate failed: {why}", file=sys.stderr)
+    return GATE_FAILED if failed else 0
+
+
+def _list_sides(args: argparse.Namespace) -> tuple[list[str], list[str]]:
+    from sightline.errors import RequestError
+
+    if args.before or args.after:
+        if not (args.before and args.after) or args.recordings:
+            raise RequestError(
+                "one side is missing" if not args.recordings else "a path belongs to no side",
+                hint="sightline compare --before RUN RUN --after RUN RUN",
+            )
+        return list(args.before), list(args.after)
+    if len(args.recordings) != 2:
+        raise RequestError(
+            f"compare wants two recordings, and {len(args.recordings)} were given",
+            hint="Two runs:      sightline compare BEFORE AFTER\n"
+            "Several a side: sightline compare --before RUN RUN --after RUN RUN",
+        )
+    return args.recordings[:1], args.recordings[1:]
+
+
+def _open(args: argparse.Namespace, paths: list[str]) -> list[Sample]:
+    import sys
+
+    from sightline.cli._progress import Progress
+    from sightline.compare.sides import open_side
+    from sightline.model.declare import ImportOptions
+
+    options = ImportOptions(keep_identity=args.keep_identity)
+    with Progress(sys.stderr) as progress:
+        return open_side(paths, window=args.window, options=options, progress=progress)
+
+
+def _compare(args: argparse.Namespace, before: list[str], after: list[str]) -> dict[str, Any]:
+    from pathlib import Path
+
+    from sightline.compare.comparison import compare_samples
+    from sightline.compare.findings import compare_findings
+    from sightline.compare.floor import check_floor, read_floor
+
+    stored = read_floor(Path(args.floor)) if args.floor else None
+    sides = [_open(args, before), _open(args, after)]
+    if stored is not None:
+        check_floor(stored, [sample for side in sides for sample in side])
+    data = compare_samples(sides[0], sides[1], stored.floor if stored else None)
+    if not args.no_findings:
+        data["findings"] = compare_findings(sides[0][0], sides[1][0])
+    return data
+
+
+def _choose_format(args: argparse.Namespace) -> str:
+    from pathlib import Path
+
+    from sightline.errors import RequestError
+
+    form = "json" if args.json else args.format
+    if form is not None and form not in FORMATS:
+        raise RequestError(f"there is no format '{form}'", why=f"there are {', '.join(FORMATS)}")
+    if form is None and args.output is not None:
+        form = _SUFFIXES.get(Path(args.output).suffix.lower())
+        if form is None:
+            raise RequestError(
+                f"cannot write {args.output}", why="its ending must be .txt, .md or .json"
+            )
+    return str(form or "text")
+
+
+def _write(data: dict[str, Any], form: str) -> bytes:
+    if form == "json":
+        import json
+
+        return (json.dumps(data, indent=1, ensure_ascii=False) + "\n").encode()
+    if form == "markdown":
+        from sightline.report.comparison_markdown import write_markdown
+
+        return write_markdown(data).encode()
+    from sightline.report.comparison import render_comparison
+
+    return (render_comparison(data).plain + "\n").encode()
+
+
+def _calibrate(args: argparse.Namespace) -> int:
+    import json
+    import sys
+    from pathlib import Path
+
+    from sightline.compare.floor import calibrate_floor
+    from sightline.units import format_pct
+
+    paths = [*args.recordings, *(args.before or ()), *(args.after or ())]
+    refuse_inputs([Path(args.calibrate)], paths)
+    found = calibrate_floor(_open(args, paths))
+    write_file(Path(args.calibrate), (json.dumps(found, indent=1) + "\n").encode(), paths)
+    print(
+        f"{args.calibrate} written: {found['runs']} runs vary by {format_pct(found['spread_pct'])}",
+        file=sys.stderr,
+    )
+    return 0
+
+
+def _test_self(args: argparse.Namespace) -> int:
+    import json
+
+    from sightline.compare.self_test import compare_halves
+    from sightline.errors import RequestError
+    from sightline.report.comparison import write_halves
+
+    if not args.recordings:
+        raise RequestError(
+            "no recording is named", hint="sightline compare --self-test trace.json.gz"
+        )
+    rows = [compare_halves(sample) for sample in _open(args, args.recordings)]
+    if args.json:
+        print(json.dumps(rows, indent=1, ensure_ascii=False))
+        return 0
+    for row in rows:
+        print(write_halves(row))
+    return 0

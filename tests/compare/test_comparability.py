@@ -1,0 +1,121 @@
+"""What is looked at before any number is believed, and what fails closed."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compare.programs import Program, record, write_runs
+from sightline.compare.comparability import Check, check_matched, check_sides
+from sightline.compare.comparison import compare_samples
+from sightline.compare.sample import Sample, take_sample
+from sightline.compare.sides import open_side
+from support.clocks import ten_kernels
+from support.traces import host, kernel, launched, op, opened
+
+
+def _sample(folder: Path, name: str, program: Program, **header: Any) -> Sample:
+    events = record(program, random.Random(name))
+    return take_sample(opened(folder, events, f"{name}.json", **header), name)
+
+
+def _find(name: str, before: Sample, after: Sample) -> Check:
+    return next(c for c in check_sides([before], [after]) if c.check == name)
+
+
+def _gpu(name: str) -> dict[str, Any]:
+    return {"deviceProperties": [{"id": 0, "name": name}]}
+
+
+def test_another_gpu_blocks(tmp_path: Path) -> None:
+    one = _sample(tmp_path, "one", Program(), **_gpu("NVIDIA A100"))
+    other = _sample(tmp_path, "other", Program(), **_gpu("NVIDIA H100"))
+    check = _find("GPU", one, other)
+    assert (check.effect, check.text) == (
+        "blocks", "before ran on NVIDIA A100, after on NVIDIA H100",
+    )  # fmt: skip
+    assert _find("GPU", one, one).effect == "ok"
+
+
+def test_more_ranks_block(tmp_path: Path) -> None:
+    (one,) = open_side(write_runs(tmp_path / "1", Program(world=1), 1, "a"))
+    (other,) = open_side(write_runs(tmp_path / "4", Program(world=4), 1, "b"))
+    assert _find("ranks", one, other).text == "the job had 1 ranks before and 4 after"
+
+
+def test_one_side_without_a_gpu_blocks(tmp_path: Path) -> None:
+    one = _sample(tmp_path, "one", Program())
+    other = take_sample(opened(tmp_path, [op("aten::mm", 0, 50)], "cpu.json"), "cpu")
+    data = compare_samples([one], [other])
+    assert data["verdict"]["word"] == "not comparable"
+    assert data["verdict"]["reasons"][0] == "one side has a GPU's timeline, the other has none"
+
+
+def test_steps_on_one_side_only_block(tmp_path: Path) -> None:
+    one = _sample(tmp_path, "one", Program())
+    other = take_sample(opened(tmp_path, [kernel("gemm_tn", 0, 50)], "whole.json"), "whole")
+    assert _find("steps", one, other).effect == "blocks"
+
+
+@pytest.mark.parametrize(
+    ("mhz", "effect"), [(1980, "ok"), (1950, "limits"), (1742, "blocks"), (2200, "blocks")]
+)
+def test_clocks(tmp_path: Path, mhz: int, effect: str) -> None:
+    """1742 MHz is 12 % below 1980; with so much lower a clock the same kernels are faster."""
+    one = take_sample(ten_kernels(tmp_path / "one", 1980), "one")
+    other = take_sample(ten_kernels(tmp_path / "other", mhz), "other")
+    assert _find("clock", one, other).effect == effect
+    equal = compare_samples([one], [other])["equal_clock"]
+    assert equal["ratio"] == pytest.approx(mhz / 1980)
+
+
+def test_clocks_that_nobody_sampled_limit(tmp_path: Path) -> None:
+    one = _sample(tmp_path, "one", Program())
+    assert _find("clock", one, one).effect == "limits"
+
+
+@pytest.mark.parametrize(
+    ("same", "effect"), [(10, "ok"), (8, "limits"), (4, "blocks")]
+)  # of ten calls a step
+def test_shapes(tmp_path: Path, same: int, effect: str) -> None:
+    def sample(name: str, batch: int, calls: int) -> Sample:
+        shapes = [[32, 64]] * calls + [[batch, 64]] * (10 - calls)
+        ops = [op("aten::mm", 10 * i, 5, **{"Input Dims": [s]}) for i, s in enumerate(shapes)]
+        return take_sample(opened(tmp_path, [*ops, kernel("k", 0, 100)], f"{name}.json"), name)
+
+    assert _find("shapes", sample("one", 32, 10), sample("other", 64, same)).effect == effect
+
+
+def test_options_of_the_profiler_limit(tmp_path: Path) -> None:
+    frame = host("python_function", "train.py(3): main", 0, 900, **{"Python id": 1})
+    events = record(Program(), random.Random("stacks"))
+    one = take_sample(opened(tmp_path, [*events, frame]), "one")
+    other = _sample(tmp_path, "other", Program())
+    check = _find("Python stacks", one, other)
+    assert (check.effect, check.text) == (
+        "limits", "Python stacks were recorded before only, which costs its host time",
+    )  # fmt: skip
+
+
+def test_what_was_launched_before_the_recording_is_left_out(tmp_path: Path) -> None:
+    """Two kernels without a launch, then one with its own: only that one is compared."""
+    events = [kernel("k", 0, 100), kernel("k", 100, 100), *launched(150, kernel("k", 200, 70))]
+    sample = take_sample(opened(tmp_path, events), "late")
+    assert (sample.left_out, sample.whole_ns) == (2, 70_000)
+    assert "2 operations launched before" in _find("left out", sample, sample).text
+
+
+@pytest.mark.parametrize(
+    ("matched", "effect"), [((95, 95), "ok"), ((95, 80), "limits"), ((95, 40), "blocks")]
+)
+def test_hardly_the_same_program(matched: tuple[int, int], effect: str) -> None:
+    assert check_matched(*matched, (100, 100)).effect == effect
+
+
+def test_same_program_is_comparable(tmp_path: Path) -> None:
+    one, other = (_sample(tmp_path, n, replace(Program(), steps=14)) for n in ("one", "other"))
+    assert not [c for c in check_sides([one], [other]) if c.effect == "blocks"]
