@@ -60,7 +60,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The files that the examples speak of, all made of the recordings in examples/."""
     place = tmp_path_factory.mktemp("docs")
     one = EXAMPLES / "simulated-dataloader.json.gz"
-    for name in ("trace.json", "trace.json.gz", "before.json", "after.json"):
+    names = ("trace.json", "trace.json.gz", "before.json", "after.json")
+    for name in (*names, "run1.json", "run2.json", "run3.json"):
         shutil.copy(one, place / name)
     for rank in (0, 1, 2):
         source = EXAMPLES / "simulated-straggler" / f"rank{rank}.pt.trace.json.gz"

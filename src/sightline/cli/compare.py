@@ -1,14 +1,15 @@
 """Before and after: what changed, by how much, is it real, and why.
 
 sightline compare before.json after.json
-sightline compare --before a1 a2 a3 --after b1 b2 b3    several runs a side
-sightline compare before after -o diff.html             also .md, .json
+sightline compare --before a1 a2 a3 --after b1 b2 b3      several runs a side
+sightline compare before after -o diff.md                 also .json, .txt
 sightline compare before after --fail-on 'step_ns > 3%'   exit 1, for CI
-sightline compare --calibrate floor.json run1 run2 run3 how equal runs differ here
-sightline compare before after --floor floor.json       one run a side, judged by that
-sightline compare --self-test trace.json                a recording against itself
+sightline compare --calibrate floor.json run1 run2 run3   how equal runs differ
+sightline compare before after --floor floor.json         judged by that
+sightline compare --self-test trace.json                  a run against itself
 
-Each path is a run; ranks of one job belong together, also as a folder or 'rank*.json'.
+Each path is a run. Ranks of one job belong together, also as a folder or glob
+in quotes: 'rank*.json'.
 """
 
 from __future__ import annotations
