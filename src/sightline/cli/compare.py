@@ -2,7 +2,7 @@
 
 sightline compare before.json after.json
 sightline compare --before a1 a2 a3 --after b1 b2 b3      several runs a side
-sightline compare before after -o diff.md                 also .json, .txt
+sightline compare before after -o diff.html               also .md, .json, .txt
 sightline compare before after --fail-on 'step_ns > 3%'   exit 1, for CI
 sightline compare --calibrate floor.json run1 run2 run3   how equal runs differ
 sightline compare before after --floor floor.json         judged by that
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from sightline.compare.sample import Sample
 
 HELP = "before and after: what changed, by how much, is it real, and why"
-FORMATS = ("text", "json", "markdown")
-_SUFFIXES = {".txt": "text", ".md": "markdown", ".json": "json"}
+FORMATS = ("text", "json", "markdown", "html")
+_SUFFIXES = {".txt": "text", ".md": "markdown", ".json": "json", ".html": "html", ".htm": "html"}
 GATE_FAILED = 1
 
 
@@ -52,7 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="the same as --format json")
     parser.add_argument("--format", metavar="F", help=f"{', '.join(FORMATS)}")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE: .txt, .md or .json")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="write to FILE: .html, .txt, .md or .json"
+    )
     parser.add_argument(
         "--fail-on",
         metavar="CONDITION",
@@ -82,9 +84,9 @@ def run(args: argparse.Namespace) -> int:
     inputs = [*before, *after, *([args.floor] if args.floor else [])]
     if args.output is not None:
         refuse_inputs([Path(args.output)], inputs)
-    data = _compare(args, before, after)
+    data, sides = _compare(args, before, after)
     if args.output is not None:
-        write_file(Path(args.output), _write(data, form), inputs)
+        write_file(Path(args.output), _write(data, form, sides), inputs)
         print(f"{args.output} written", file=sys.stderr)
     elif form == "text":
         from sightline.cli._edge import print_screen
@@ -96,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         from sightline.cli._shared import print_bytes
 
-        print_bytes(_write(data, form))
+        print_bytes(_write(data, form, sides))
     failed = [why for gate in gates if (why := judge_gate(gate, data)) is not None]
     for why in failed:
         print(f"gate failed: {why}", file=sys.stderr)
@@ -134,7 +136,9 @@ def _open(args: argparse.Namespace, paths: list[str]) -> list[Sample]:
         return open_side(paths, window=args.window, options=options, progress=progress)
 
 
-def _compare(args: argparse.Namespace, before: list[str], after: list[str]) -> dict[str, Any]:
+def _compare(
+    args: argparse.Namespace, before: list[str], after: list[str]
+) -> tuple[dict[str, Any], list[list[Sample]]]:
     from pathlib import Path
 
     from sightline.compare.comparison import compare_samples
@@ -147,8 +151,12 @@ def _compare(args: argparse.Namespace, before: list[str], after: list[str]) -> d
         check_floor(stored, [sample for side in sides for sample in side])
     data = compare_samples(sides[0], sides[1], stored.floor if stored else None)
     if not args.no_findings:
-        data["findings"] = compare_findings(sides[0][0], sides[1][0])
-    return data
+        from sightline.report.kept import keep_summary
+
+        one, other = sides[0][0], sides[1][0]
+        found = [keep_summary(sample.run)["findings"] for sample in (one, other)]
+        data["findings"] = compare_findings(one, other, (found[0], found[1]))
+    return data, sides
 
 
 def _choose_format(args: argparse.Namespace) -> str:
@@ -163,12 +171,12 @@ def _choose_format(args: argparse.Namespace) -> str:
         form = _SUFFIXES.get(Path(args.output).suffix.lower())
         if form is None:
             raise RequestError(
-                f"cannot write {args.output}", why="its ending must be .txt, .md or .json"
+                f"cannot write {args.output}", why="its ending must be .html, .txt, .md or .json"
             )
     return str(form or "text")
 
 
-def _write(data: dict[str, Any], form: str) -> bytes:
+def _write(data: dict[str, Any], form: str, sides: list[list[Sample]]) -> bytes:
     if form == "json":
         import json
 
@@ -177,6 +185,10 @@ def _write(data: dict[str, Any], form: str) -> bytes:
         from sightline.report.comparison_markdown import write_markdown
 
         return write_markdown(data).encode()
+    if form == "html":
+        from sightline.report.html.comparison import write_page
+
+        return write_page(data, *sides)
     from sightline.report.comparison import render_comparison
 
     return (render_comparison(data).plain + "\n").encode()

@@ -6,17 +6,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from sightline.compare.sample import Sample
-from sightline.model.declare import Finding
-from sightline.rules.diagnose import diagnose_run
 
 
-def compare_findings(before: Sample, after: Sample) -> list[dict[str, Any]]:
+def compare_findings(
+    before: Sample,
+    after: Sample,
+    found: tuple[Sequence[dict[str, Any]], Sequence[dict[str, Any]]],
+) -> list[dict[str, Any]]:
     """One row per rule that found something on either side, the largest cost first.
 
+    `found` are both sides' findings as plain data (`dataclasses.asdict`).
     Costs and gains are ns of a step and device. `predicted_ns` is the gain that was foreseen
     before, `realised_ns` what the cost fell by; both are null where one side was not judged.
     """
-    sides = [_cost_by_rule(diagnose_run(s.run), s) for s in (before, after)]
+    sides = [_cost_by_rule(f, s) for f, s in zip(found, (before, after), strict=True)]
     rows = []
     for rule in dict.fromkeys([*sides[0], *sides[1]]):
         one, other = sides[0].get(rule), sides[1].get(rule)
@@ -39,18 +42,17 @@ def compare_findings(before: Sample, after: Sample) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda r: (-max(r["before_ns"] or 0, r["after_ns"] or 0), r["rule"]))
 
 
-def _cost_by_rule(findings: Sequence[Finding], sample: Sample) -> dict[str, dict[str, Any]]:
+def _cost_by_rule(findings: Sequence[dict[str, Any]], sample: Sample) -> dict[str, dict[str, Any]]:
     """Costs of a rule's findings, added up; null where it could not judge."""
     found: dict[str, dict[str, Any]] = {}
     steps = max(sample.count // max(sample.devices, 1), 1)
-    for finding in findings:
-        known = found.setdefault(
-            finding.rule, {"title": finding.title, "cost_ns": None, "gain_ns": None}
-        )
-        if finding.abstained or finding.cost_ns is None:
+    for row in findings:
+        unjudged = {"title": row["title"], "cost_ns": None, "gain_ns": None}
+        known = found.setdefault(row["rule"], unjudged)
+        if row["abstained"] or row["cost_ns"] is None:
             continue
-        known["cost_ns"] = (known["cost_ns"] or 0) + round(finding.cost_ns / sample.count)
-        known["gain_ns"] = (known["gain_ns"] or 0) + round((finding.gain_ns or 0) / steps)
+        known["cost_ns"] = (known["cost_ns"] or 0) + round(row["cost_ns"] / sample.count)
+        known["gain_ns"] = (known["gain_ns"] or 0) + round((row["gain_ns"] or 0) / steps)
     return found
 
 

@@ -42,16 +42,9 @@ def write(
 
     Changes of at most `noise_ratio` of a frame's larger value are grey.
     """
-    weights = [weight, *(w for w in stacks.weights if w != weight and stacks.total(w))]
-    notes: list[str] = []
-    if before is not None:
-        stacks = _paired(stacks, before, weights)
-        notes.append("Difference: a frame is as wide as the larger of before and after.")
-        if noise_ratio:
-            notes.append(f"Grey: changes within {100 * noise_ratio:.1f} %, as steps vary anyway.")
-    data = _shortened(stacks, weights, title, notes, MAX_NODES, with_before=before is not None)
-    if before is not None:
-        data["noise"] = noise_ratio
+    data = page_data(
+        stacks, weight, title, max_nodes=MAX_NODES, before=before, noise_ratio=noise_ratio
+    )
     packed = base64.b64encode(zlib.compress(json.dumps(data, ensure_ascii=False).encode(), 6))
     page = load_page("flame", "-o flame.svg")
     page = page.replace(
@@ -60,27 +53,33 @@ def write(
     return page.replace("/*DATA*/", packed.decode("ascii"), 1).encode()
 
 
-def page_data(stacks: Stacks, weight: str, title: str, *, max_nodes: int) -> dict[str, object]:
-    """The data of a page, for a report that shows a flame graph among other things."""
-    weights = [weight, *(w for w in stacks.weights if w != weight and stacks.total(w))]
-    return _shortened(stacks, weights, title, [], max_nodes, with_before=False)
-
-
-def _shortened(
+def page_data(
     stacks: Stacks,
-    weights: list[str],
+    weight: str,
     title: str,
-    notes: list[str],
-    max_nodes: int,
     *,
-    with_before: bool,
+    max_nodes: int,
+    before: Stacks | None = None,
+    noise_ratio: float = 0.0,
 ) -> dict[str, object]:
+    """The data of a page, for a report that shows a flame graph among other things.
+
+    `before` and `noise_ratio` as in `write`.
+    """
+    weights = [weight, *(w for w in stacks.weights if w != weight and stacks.total(w))]
+    notes: list[str] = []
+    if before is not None:
+        stacks = _paired(stacks, before, weights)
+        notes.append("Difference: a frame is as wide as the larger of before and after.")
+        if noise_ratio:
+            notes.append(f"Grey: changes within {100 * noise_ratio:.1f} %, as steps vary anyway.")
     short, cut = shorten_stacks(stacks, max_nodes)
     if cut:
         notes.append(
             f"Frames too small to see stand together as '[n small frames]' ({cut:,} stacks cut)."
         )
-    return _data(short, weights, make_printable(title), notes, with_before=with_before)
+    data = _data(short, weights, make_printable(title), notes, with_before=before is not None)
+    return data if before is None else {**data, "noise": noise_ratio}
 
 
 def _paired(after: Stacks, before: Stacks, weights: list[str]) -> Stacks:
