@@ -52,5 +52,9 @@ def test_one_run_a_side_with_a_floor() -> None:
 
 @pytest.mark.parametrize("steps", [1, 5])
 def test_few_steps(steps: int) -> None:
-    verdict = _judge([FLAT[:steps]], [FLAT[:steps]])
+    verdict = _judge([FLAT[:steps]], [[x + 1 for x in FLAT[:steps]]])
     assert (verdict.word, verdict.runs_needed) == ("inconclusive", 3)
+
+
+def test_equal_to_the_nanosecond() -> None:
+    assert _judge([FLAT[:1]], [FLAT[:1]]).word == "no change"

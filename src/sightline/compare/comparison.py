@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from sightline.compare.comparability import Check, check_matched, check_sides, find_clock
+from sightline.compare.host import compare_host
 from sightline.compare.matching import ALONE, FUSED, list_pairs, match_leaves
 from sightline.compare.sample import CPU_PARTS, GPU_PARTS, KEY, Sample
 from sightline.compare.statistics import Difference, Floor, adjust_p_values, compare_runs
@@ -54,6 +55,7 @@ def compare_samples(
         "waterfall": _sum_parts(pairs, CPU_PARTS if not before[0].has_device else GPU_PARTS),
         "pairs": _describe_pairs(pairs, tests),
         "shifts": find_shifts(pairs, steps[0]),
+        "host": compare_host(before, after),
         "metrics": _compare_metrics(before, after),
     }
 
@@ -71,6 +73,7 @@ def _describe(sample: Sample) -> dict[str, Any]:
         "steps": len(sample.steps),
         "source": sample.source,
         "confidence": sample.confidence,
+        "has_device": sample.has_device,
         "devices": sample.devices,
         "step_ns": sample.step_ns,
         "step_lengths_ns": list(sample.steps),

@@ -81,6 +81,8 @@ def _explain_untested(
 ) -> Verdict:
     if difference.ratio is None:
         return Verdict(OPEN, ("a side has no time to compare",), runs_needed=FEW_RUNS)
+    if difference.ratio == 1:
+        return Verdict(NO_CHANGE, ("both take the same time, to the nanosecond",))
     fewest = min(len(run) for side in runs for run in side)
     return Verdict(
         OPEN,

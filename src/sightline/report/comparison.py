@@ -13,7 +13,7 @@ from sightline.text import fit_text, make_printable
 from sightline.units import format_bytes, format_count, format_ns, format_pct, format_several
 
 WIDTH, MOST, PROSE = 80, 200, 100
-MAX_PAIRS, MAX_CAUSES, MAX_FINDINGS, MAX_SHIFTS = 8, 4, 6, 3
+MAX_PAIRS, MAX_CAUSES, MAX_FINDINGS, MAX_SHIFTS, MAX_HOST = 8, 4, 6, 3, 5
 BAR = 12
 # Worth a line of its own from a thousandth of the step on (ours: less rounds to 0.1 %).
 WORTH = 0.001
@@ -39,6 +39,7 @@ def render_comparison(data: dict[str, Any], width: int = WIDTH) -> Text:
         list(_waterfall(data, width)),
         list(_pairs(data, width, prose)),
         list(_shifts(data, prose)),
+        list(_host(data, width)),
         list(_findings(data, width)),
         list(_metrics(data)),
         list(_limits(data, prose)),
@@ -72,7 +73,8 @@ def describe_sides(data: dict[str, Any]) -> list[str]:
         names.append("/".join(path.parts[-parts:]) + more)
         steps = sum(run["steps"] for run in runs)
         known = format_several(steps, "step") if runs[0]["source"] else "whole recording"
-        devices = format_several(runs[0]["devices"], "GPU")
+        kind = "GPU" if runs[0]["has_device"] else "CPU process"
+        devices = format_several(runs[0]["devices"], kind, f"{kind}es" if kind[-1] == "s" else None)
         runs_text = f"{format_several(len(runs), 'run')}, " if len(runs) > 1 else ""
         counts.append(f"{runs_text}{known}, {devices}")
     told = counts[0] if counts[0] == counts[1] else f"{counts[0]} → {counts[1]}"
@@ -259,6 +261,30 @@ def _shifts(data: dict[str, Any], width: int) -> Iterator[Text]:
     yield Text("Cost that moved and is no gain", style="bold")
     for shift in data["shifts"][:MAX_SHIFTS]:
         yield from _wrapped(explain_shift(shift), "  · ", "    ", width)
+
+
+def list_host_changes(data: dict[str, Any]) -> list[dict[str, Any]]:
+    """Operators and ranges whose host time changed by a hundredth of the step."""
+    step = max(data["step"]["before_ns"], data["step"]["after_ns"])
+    return [row for row in data["host"] if abs(row["delta_ns"]) >= 10 * WORTH * step]
+
+
+def _host(data: dict[str, Any], width: int) -> Iterator[Text]:
+    rows = list_host_changes(data)
+    if not rows:
+        return
+    room = width - 53
+    yield Text(
+        f"{'On the host, per step':<{room}}{'calls':>19}{'before':>11}{'after':>11}{'change':>12}",
+        style="bold",
+    )
+    for row in rows[:MAX_HOST]:
+        calls = f"{_number(row['before_calls'])} → {_number(row['after_calls'])}"
+        name = fit_text(row["name"].split(" / ")[-1], room - 1)
+        amounts = "".join(f"{format_ns(row[f'{side}_ns']):>11}" for side in ("before", "after"))
+        yield Text(f"{name:<{room}}{calls:>19}{amounts}{format_change(row['delta_ns']):>12}")
+    if len(rows) > MAX_HOST:
+        yield Text(f"{len(rows) - MAX_HOST} more: --json", style="dim")
 
 
 def _findings(data: dict[str, Any], width: int) -> Iterator[Text]:

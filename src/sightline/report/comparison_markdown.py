@@ -16,6 +16,7 @@ from sightline.report.comparison import (
     format_change_pct,
     format_metric,
     grade_certainty,
+    list_host_changes,
     write_verdict,
 )
 from sightline.report.markdown import escape_text, write_row
@@ -38,6 +39,7 @@ def write_markdown(data: dict[str, Any]) -> str:
         list(_waterfall(data)),
         list(_pairs(data)),
         [f"- {escape_text(explain_shift(shift))}" for shift in data["shifts"]],
+        list(_host(data)),
         list(_findings(data)),
         list(_metrics(data)),
         [f"- limits: {escape_text(c['text'])}" for c in data["checks"] if c["effect"] == "limits"],
@@ -77,6 +79,18 @@ def _pairs(data: dict[str, Any]) -> Iterator[str]:
     if len(rows) > TOP_PAIRS:
         yield ""
         yield f"{len(rows) - TOP_PAIRS} more: `sightline compare --json`"
+
+
+def _host(data: dict[str, Any]) -> Iterator[str]:
+    rows = list_host_changes(data)
+    if not rows:
+        return
+    yield write_row(["on the host, per step", "before", "after", "change"])
+    yield write_row(["---", "---:", "---:", "---:"])
+    for row in rows[:TOP_PAIRS]:
+        name = escape_text(fit_text(row["name"], NAME_WIDTH))
+        amounts = [format_ns(row["before_ns"]), format_ns(row["after_ns"])]
+        yield write_row([name, *amounts, format_change(row["delta_ns"])])
 
 
 def _findings(data: dict[str, Any]) -> Iterator[str]:

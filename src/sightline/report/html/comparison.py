@@ -46,6 +46,7 @@ def write_page(data: dict[str, Any], before: Sequence[Sample], after: Sequence[S
         ("summary", "Verdict", lambda: _show_verdict(data)),
         ("pairs", "Operations", lambda: _show_pairs(data)),
         ("steps", "Steps", lambda: _show_steps(data)),
+        ("host", "Host", lambda: _show_host(data)),
         ("findings", "Findings", lambda: _show_findings(data)),
         ("flame", "Flame graph", lambda: _show_flame(before[0], after[0])),
     )
@@ -154,6 +155,24 @@ def _show_pairs(data: dict[str, Any]) -> list[Block]:
     )
     note = "Each operation is in one pair, and all changes sum to the step's, to the nanosecond."
     return [blocks.make_text(note), table]
+
+
+def _show_host(data: dict[str, Any]) -> list[Block]:
+    """What the host did of a step: operators and annotated ranges."""
+    rows = [{**row, "change_ns": row["delta_ns"]} for row in data["host"]]
+    if not rows:
+        return []
+    columns = (
+        text("name", "operator, or path of nested ranges"),
+        text("kind", "operator: its own time; range: all of it"),
+        *_AMOUNTS,
+        real("before_calls", "calls of a step before", ""),
+        real("after_calls", "calls of a step after", ""),
+    )
+    table = blocks.make_table("On the host, per step", _frame(rows), columns)
+    for part in table["columns"]:
+        part.pop("labels", None)
+    return [table]
 
 
 def _show_steps(data: dict[str, Any]) -> list[Block]:
