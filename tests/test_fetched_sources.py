@@ -16,7 +16,7 @@ FETCHED = re.findall(r"FetchContent_Declare\(\s*(\w+)\s+URL (\S+)\s+URL_HASH (\S
 
 
 def test_all_that_is_fetched_has_an_address_and_a_hash() -> None:
-    assert len(FETCHED) == CMAKE.count("FetchContent_Declare") == 2
+    assert len(FETCHED) == CMAKE.count("FetchContent_Declare") == 3
     for name, address, digest in FETCHED:
         assert address.startswith("https://github.com/"), name
         assert re.fullmatch(r"SHA256=[0-9a-f]{64}", digest), name

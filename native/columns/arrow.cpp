@@ -97,7 +97,7 @@ int get_next(ArrowArrayStream* stream, ArrowArray* out) {
         child->column = std::move(owner->columns[i]);
         const BatchColumn& column = *child->column;
         child->buffers = {column.valid.empty() ? nullptr : column.valid.data(), column.data};
-        if (column.format == "vu") {
+        if (column.format == "vu" || column.format == "vz") {
             for (const auto& texts : column.texts) child->buffers.push_back(texts->data());
             child->buffers.push_back(column.text_sizes.data());
         }

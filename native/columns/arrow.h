@@ -51,7 +51,8 @@ static_assert(sizeof(View) == 16);
 
 struct BatchColumn {
     std::string name;
-    std::string format;  // "l" int64, "I" uint32, "g" float64, "b" boolean, "vu" string view
+    std::string format;  // "l" int64, "I" uint32, "g" float64, "b" boolean, "vu" string view,
+                         // "vz" binary view
     std::vector<uint8_t> valid;  // one bit a row; empty where all are
     int64_t nulls = 0;
     std::shared_ptr<void> values;  // keeps the buffer

@@ -24,9 +24,6 @@ public:
     // The operations of these kernels that have a launch: device_op_id and launch_id.
     Batch launches_of(const std::vector<uint32_t>& names) const;
 
-    // All texts, in order of their codes.
-    static Batch all_texts(const Dictionary& texts);
-
 private:
     class Builder;
 

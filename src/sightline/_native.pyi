@@ -1,5 +1,6 @@
 """Types of the compiled readers and passes (native/module.cpp)."""
 
+from collections.abc import Sequence
 from typing import TypedDict
 
 class Counted(TypedDict):
@@ -31,6 +32,17 @@ class Facts(TypedDict):
     step_names: int
     devices: list[int]
     threads: list[tuple[int, int]]
+
+class CountedEvents(TypedDict):
+    """What was counted while a report's events were read; unknown ones by type and payload."""
+
+    events: int
+    position: int
+    damaged_blocks: int
+    damaged_events: int
+    cut: bool
+    too_many: bool
+    unknown: dict[tuple[int, int], int]
 
 class Batch:
     """Rows of a table, to be given to Polars once."""
@@ -65,6 +77,19 @@ class Trace:
     def take(self, table: str, start: int, count: int) -> Batch: ...
     def launches_of(self, names: list[int]) -> Batch: ...
 
+class ReportEvents:
+    """The events of a report, read into tables by plans (importers/nsys/report/plans.py)."""
+
+    def __init__(
+        self, path: str, start: int, end: int, most_events: int, plans: Sequence[object]
+    ) -> None: ...
+    def read(self, blocks: int) -> bool: ...
+    def texts(self) -> Batch: ...
+    def rows(self, table: str) -> int: ...
+    def columns(self, table: str, names: list[str]) -> tuple[Batch, dict[int, int | None]]: ...
+    def counted(self) -> CountedEvents: ...
+
+def unpack_block(path: str, start: int, end: int) -> tuple[bytes, int] | None: ...
 def bytes_of(column: object) -> bytes: ...
 def replay(nodes: object) -> Batch: ...
 def edges(nodes: object, stretch: int) -> Batch: ...

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import stat
 import sys
 from pathlib import Path
 from random import Random
@@ -18,6 +17,7 @@ from sightline.model.declare import ImportOptions
 from sightline.model.source import Source
 from support.campaigns import sample
 from support.command import sightline as command
+from support.reports import Report
 from synth_nsys import Export, gtid
 
 
@@ -169,54 +169,6 @@ def test_a_database_without_tables(tmp_path: Path) -> None:
         sightline.open(str(path))
 
 
-REPORT = b"NVIDIA Tegra Profiler Report 2025@1@1@110-251135451612v0.\n\x0bLocal (CLI)"
-
-
-def test_a_report_without_nsys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    path = tmp_path / "train.nsys-rep"
-    path.write_bytes(REPORT)
-    with pytest.raises(sightline.InputError) as caught:
-        sightline.open(str(path))
-    assert str(caught.value).replace(str(tmp_path) + "/", "") == (
-        "cannot read train.nsys-rep: it is an Nsight Systems report, and `nsys`, which converts "
-        "it, is not on the PATH\n"
-        "On the machine that recorded it:  nsys export --type sqlite train.nsys-rep\n"
-        "then:                             sightline train.sqlite"
-    )
-
-
-def fake_nsys(folder: Path, body: str) -> None:
-    """A program called nsys that stands in for the real one."""
-    program = folder / "nsys"
-    program.write_text(f"#!{sys.executable}\nimport shutil, sys\n{body}\n")
-    program.chmod(program.stat().st_mode | stat.S_IXUSR)
-
-
-def test_a_report_is_exported_and_read(
-    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bin_folder = tmp_path / "bin"
-    bin_folder.mkdir()
-    monkeypatch.setenv("PATH", str(bin_folder))
-    # An old one: it does not know of blobs.
-    fake_nsys(
-        bin_folder,
-        "if '--include-blobs=true' in sys.argv: sys.exit('unrecognised option')\n"
-        f"shutil.copy({str(whole)!r}, sys.argv[sys.argv.index('--output') + 1])",
-    )
-    folder = tmp_path / "data"
-    folder.mkdir()
-    path = folder / "train.nsys-rep"
-    path.write_bytes(REPORT)
-    run = sightline.open(str(path))
-    assert run.rows("device_ops") == 400
-    assert run.table("recordings").get_column("path").to_list() == [str(path)]
-    assert os.listdir(folder) == ["train.nsys-rep"]  # noqa: PTH208
-    (folder / "train.sqlite").write_bytes(whole.read_bytes())
-    assert sightline.open(str(folder)).rows("device_ops") == 400, "the same recording counts once"
-
-
 STREAM = bytes(range(256)) * 8
 
 
@@ -234,17 +186,20 @@ def test_a_stream_without_its_importer(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_stream_is_made_a_report_by_the_importer_beside_nsys(
-    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    report = Report()
+    for i in range(400):
+        report.kernel("k", start=10 * i, end=10 * i + 5, correlation=i)
     target, host, data = (tmp_path / n for n in ("target-linux-x64", "host-linux-x64", "data"))
     for folder in (target, host, data):
         folder.mkdir()
-    fake_nsys(target, f"shutil.copy({str(whole)!r}, sys.argv[sys.argv.index('--output') + 1])")
+    (target / "nsys").touch(0o755)
     importer = host / "QdstrmImporter"
     importer.write_text(
         f"#!{sys.executable}\nimport sys\n"
         f"assert open(sys.argv[sys.argv.index('-i') + 1], 'rb').read() == {STREAM!r}\n"
-        f"open(sys.argv[sys.argv.index('-o') + 1], 'wb').write({REPORT!r})\n"
+        f"open(sys.argv[sys.argv.index('-o') + 1], 'wb').write({report.content()!r})\n"
     )
     importer.chmod(0o755)
     monkeypatch.setenv("PATH", str(target))
@@ -252,18 +207,9 @@ def test_a_stream_is_made_a_report_by_the_importer_beside_nsys(
     run = sightline.open(data / "train.qdstrm")
     assert run.rows("device_ops") == 400
     assert os.listdir(data) == ["train.qdstrm"]  # noqa: PTH208
-    (data / "train.nsys-rep").write_bytes(REPORT)
+    report.write(data / "train.nsys-rep")
     assert sightline.open(data).rows("device_ops") == 400, "the same recording counts once"
     importer.write_text(f"#!{sys.executable}\nimport sys; sys.exit('wrong version')")
     (data / "other.qdstrm").write_bytes(STREAM + b"x")
     with pytest.raises(sightline.InputError, match="QdstrmImporter failed: wrong version"):
         sightline.open(data / "other.qdstrm")
-
-
-def test_a_report_that_nsys_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    fake_nsys(tmp_path, "sys.exit('the report was made by a newer version')")
-    path = tmp_path / "new.qdrep"
-    path.write_bytes(REPORT + b"2")
-    with pytest.raises(sightline.InputError, match="failed: the report was made by a newer"):
-        sightline.open(str(path))

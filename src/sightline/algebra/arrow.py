@@ -20,3 +20,18 @@ def unpack_columns(batch: Batch) -> pl.DataFrame:
     found = pl.from_arrow(batch)
     assert isinstance(found, pl.Series)
     return found.struct.unnest()
+
+
+def unpack_varying(
+    columns: list[str], batch: Batch, constants: dict[int, int | None]
+) -> pl.DataFrame:
+    """Columns by their names, from those that vary and the values of those that do not.
+
+    Both name a column by its place. One value throughout is kept as that one: it takes no memory.
+    """
+    if len(constants) == len(columns):
+        varying = pl.DataFrame({"": pl.zeros(batch.rows, pl.Int64, eager=True)})
+    else:
+        varying = unpack_columns(batch).rename(lambda place: columns[int(place)])
+    same = [pl.lit(value, pl.Int64).alias(columns[i]) for i, value in constants.items()]
+    return varying.with_columns(same).select(columns)

@@ -21,7 +21,7 @@ from urllib.parse import quote
 
 import polars as pl
 
-from sightline._native import Batch, integers
+from sightline._native import integers
 from sightline.algebra import arrow as compiled
 from sightline.errors import DamagedError
 from sightline.model.cache_folder import open_cache_folder
@@ -209,7 +209,7 @@ class SqliteFile:
                     os.cpu_count() or 1,
                 )
                 if found is not None:
-                    return _as_frame(columns, *found)
+                    return compiled.unpack_varying(columns, *found)
         try:
             first, last = self._db.execute(
                 f"SELECT (SELECT min(rowid) FROM {self._sql(table)}), "  # noqa: S608
@@ -268,16 +268,6 @@ class _Stored(NamedTuple):
     root: int
     places: dict[str, int]
     alias: int
-
-
-def _as_frame(columns: list[str], batch: Batch, constants: dict[int, int | None]) -> pl.DataFrame:
-    """A column with one value throughout is kept as that one value: it takes no memory."""
-    if len(constants) == len(columns):
-        varying = pl.DataFrame({"": pl.zeros(batch.rows, pl.Int64, eager=True)})
-    else:
-        varying = compiled.unpack_columns(batch).rename(lambda place: columns[int(place)])
-    same = [pl.lit(value, pl.Int64).alias(columns[i]) for i, value in constants.items()]
-    return varying.with_columns(same).select(columns)
 
 
 def find_log(path: Path) -> Path | None:

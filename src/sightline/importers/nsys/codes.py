@@ -130,3 +130,11 @@ def keep_complete(
         *(pl.lit(None, pl.Int64).alias(c) for c in numbers if c not in frame.columns),
         *(pl.lit(None, pl.String).alias(c) for c in texts if c not in frame.columns),
     )
+
+
+# How the types of an NVTX payload's fields are stored, by their numbers in nvToolsExtPayload.h
+# (char to size_t); a report lists the sizes, too, and they are these.
+PAYLOAD_FORMATS = {
+    1: "<b", 2: "<B", 3: "<h", 4: "<H", 5: "<i", 6: "<I", 7: "<q", 8: "<Q", 9: "<q", 10: "<Q",
+    11: "<b", 12: "<B", 13: "<h", 14: "<H", 15: "<i", 16: "<I", 17: "<q", 18: "<Q", 22: "<Q",
+}  # fmt: skip

@@ -12,6 +12,7 @@ import polars as pl
 
 from sightline.algebra.lookup import find_rows
 from sightline.importers._sqlite import SqliteFile
+from sightline.model.declare import Quality
 
 _VERSIONED = re.compile(r"^(.+)_V(\d+)$")  # some exports name a table CUPTI_..._KERNEL_V2
 
@@ -79,6 +80,11 @@ class Database(ABC):
     @abstractmethod
     def count(self, table: str) -> int:
         """How many rows a table has; 0 where it is absent or unreadable."""
+
+    @property
+    def limits(self) -> list[Quality]:
+        """What of the recording could not be read, other than lost tables."""
+        return []
 
     @cached_property
     def strings(self) -> pl.DataFrame:

@@ -137,9 +137,7 @@ def _with_payload(frame: pl.DataFrame, db: Database) -> pl.DataFrame:
 # A binary payload: a header of 32 bytes (little-endian: four uint32, of which the third is the
 # schema's id, then two uint64, sizes), then the fields as the schema lays them out. As written by
 # nsys 2025 and 2026 with --include-blobs=true.
-_HEADER = struct.Struct("<IIIIQQ")
-# Types of schema entries, from nvToolsExtPayload.h: the ones that NCCL uses.
-_FIELD_TYPES = {3: "<b", 4: "<B", 5: "<i", 6: "<I", 7: "<q", 8: "<Q", 17: "<i", 18: "<Q", 22: "<Q"}
+PAYLOAD_HEADER = struct.Struct("<IIIIQQ")
 _OPS = {
     "ncclAllReduce": "allreduce",
     "ncclAllGather": "allgather",
@@ -189,13 +187,13 @@ def read_nccl_payloads(db: Database) -> pl.DataFrame:
 
 
 def _fields(blob: bytes, layouts: dict[int, dict[str, tuple[int, int]]]) -> dict[str, int]:
-    if len(blob) < _HEADER.size:
+    if len(blob) < PAYLOAD_HEADER.size:
         return {}
-    layout = layouts.get(_HEADER.unpack_from(blob)[2], {})
+    layout = layouts.get(PAYLOAD_HEADER.unpack_from(blob)[2], {})
     found = {}
     for name, (offset, kind) in layout.items():
-        form = _FIELD_TYPES.get(kind)
-        at = _HEADER.size + offset
+        form = codes.PAYLOAD_FORMATS.get(kind)
+        at = PAYLOAD_HEADER.size + offset
         if form is not None and offset >= 0 and at + struct.calcsize(form) <= len(blob):
             (found[name],) = struct.unpack_from(form, blob, at)
     return found

@@ -47,6 +47,7 @@ def check_file(db: Database, meta: dict[str, str], *, has_clock: bool) -> list[Q
                 count,
             )
         )
+    found += db.limits
     schema = target.read_version(meta)
     if schema is None:
         found.append(

@@ -1,4 +1,4 @@
-"""Reads an export, in whichever of its forms, and tells one of another database apart."""
+"""Reads a report, or an export in whichever of its forms; tells one of another database apart."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from sightline.errors import DamagedError, UnknownFormatError
 from sightline.importers.nsys import tables, target
 from sightline.importers.nsys.database import Database, SqliteDatabase
 from sightline.importers.nsys.folder import FolderDatabase
+from sightline.importers.nsys.report.container import MAGIC
+from sightline.importers.nsys.report.database import ReportDatabase
 from sightline.model.declare import Imported, ImportOptions
 from sightline.model.source import Source
 
@@ -14,12 +16,11 @@ _OWN_TABLES = ("TARGET_INFO_SESSION_START_TIME", "META_DATA_EXPORT", "EXPORT_MET
 
 
 def read_export(source: Source, options: ImportOptions) -> Imported:
-    """Read an export, a SQLite file or a folder of tables, as far as it is intact.
+    """Read an export, a SQLite file or a folder of tables, or a report, as far as it is intact.
 
     Raises DamagedError where it cannot be opened, UnknownFormatError where it is another's.
     """
-    form = FolderDatabase if source.path.is_dir() else SqliteDatabase
-    db: Database = form(source.path, source.given)
+    db = _open_database(source)
     try:
         names = db.tables
         own = any(name in names for name in _OWN_TABLES)
@@ -35,6 +36,14 @@ def read_export(source: Source, options: ImportOptions) -> Imported:
         return imported
     finally:
         db.close()
+
+
+def _open_database(source: Source) -> Database:
+    if source.path.is_dir():
+        return FolderDatabase(source.path, source.given)
+    with source.path.open("rb") as file:
+        is_report = file.read(len(MAGIC)) == MAGIC
+    return (ReportDatabase if is_report else SqliteDatabase)(source.path, source.given)
 
 
 def _foreign(db: Database, given: str) -> UnknownFormatError:

@@ -12,7 +12,7 @@ from sightline.importers.nsys.database import Database
 from sightline.model.declare import ImportOptions, Recording
 
 # Set by torchrun, Open MPI, MPICH, PMIx, MVAPICH and Slurm: in this order, the most specific first.
-_RANK_VARIABLES = (
+RANK_VARIABLES = (
     "RANK",
     "OMPI_COMM_WORLD_RANK",
     "PMI_RANK",
@@ -20,7 +20,7 @@ _RANK_VARIABLES = (
     "MV2_COMM_WORLD_RANK",
     "SLURM_PROCID",
 )
-_SIZE_VARIABLES = (
+SIZE_VARIABLES = (
     "WORLD_SIZE",
     "OMPI_COMM_WORLD_SIZE",
     "PMI_SIZE",
@@ -61,7 +61,7 @@ def _capture(db: Database) -> dict[str, str]:
     """Rank and size of the job; nothing else of the environment is read."""
     rows = db.rows("META_DATA_CAPTURE", ["name", "value"])
     found: dict[str, str] = {}
-    wanted = {*_RANK_VARIABLES, *_SIZE_VARIABLES}
+    wanted = {*RANK_VARIABLES, *SIZE_VARIABLES}
     for name, value in rows.iter_rows():
         if value is None:
             continue
@@ -147,7 +147,7 @@ def describe_recording(
     capture = _capture(db)
     offset = start_of_session(db) or 0
     start, end = find_span(db)
-    size = next((capture[v] for v in _SIZE_VARIABLES if capture.get(v, "").isdecimal()), None)
+    size = next((capture[v] for v in SIZE_VARIABLES if capture.get(v, "").isdecimal()), None)
     return Recording(
         tool="Nsight Systems",
         tool_version=meta.get("EXPORT_PRODUCT_VERSION"),
@@ -176,7 +176,7 @@ def _rank(db: Database, capture: dict[str, str], ranges: pl.DataFrame) -> int | 
     is_call = pl.col("layer").is_in(["runtime", "driver"])
     working = ranges.select("_gpid", "layer").filter(is_call)
     if working.get_column("_gpid").n_unique() == 1:
-        for variable in _RANK_VARIABLES:
+        for variable in RANK_VARIABLES:
             if capture.get(variable, "").isdecimal():
                 return int(capture[variable])
     return None

@@ -1,0 +1,94 @@
+#include "columns/packed.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "columns/numbers.h"
+
+namespace sightline {
+
+namespace {
+
+template <typename Number>
+void narrow(const std::vector<int64_t>& values, uint64_t lowest, uint64_t plus, uint8_t* out) {
+    for (size_t i = 0; i < values.size(); ++i) {
+        const uint64_t distance = static_cast<uint64_t>(values[i]) - lowest + plus;
+        const auto number = static_cast<Number>(plus != 0 && values[i] == kNull ? 0 : distance);
+        std::memcpy(out + i * sizeof number, &number, sizeof number);
+    }
+}
+
+template <typename Number>
+void widen(const uint8_t* bytes, size_t rows, uint64_t lowest, uint64_t plus, int64_t* out) {
+    for (size_t i = 0; i < rows; ++i) {
+        Number number = 0;
+        std::memcpy(&number, bytes + i * sizeof number, sizeof number);
+        out[i] = plus != 0 && number == 0 ? kNull : static_cast<int64_t>(lowest + number - plus);
+    }
+}
+
+}  // namespace
+
+void Packed::seal() {
+    Chunk chunk;
+    int64_t lowest = kMaxInt, highest = kNull;
+    for (const int64_t value : open_) {
+        if (value == kNull) {
+            chunk.nulls = true;
+            continue;
+        }
+        lowest = std::min(lowest, value);
+        highest = std::max(highest, value);
+    }
+    if (highest == kNull) {  // nulls throughout
+        chunk.lowest = kNull;
+        chunk.nulls = false;
+    } else {
+        chunk.lowest = lowest;
+        uint64_t span = static_cast<uint64_t>(highest) - static_cast<uint64_t>(lowest);
+        if (chunk.nulls && span >= UINT32_MAX) {  // eight bytes hold a null as it is
+            chunk.nulls = false;
+            chunk.lowest = 0;
+            span = UINT64_MAX;
+        }
+        span += chunk.nulls ? 1 : 0;
+        chunk.width = span == 0 ? 0 : span <= 0xff ? 1 : span <= 0xffff ? 2 : span <= UINT32_MAX ? 4 : 8;
+    }
+    chunk.bytes.reset(new uint8_t[open_.size() * chunk.width]);
+    const auto base = static_cast<uint64_t>(chunk.lowest);
+    const uint64_t plus = chunk.nulls ? 1 : 0;
+    switch (chunk.width) {
+        case 1: narrow<uint8_t>(open_, base, plus, chunk.bytes.get()); break;
+        case 2: narrow<uint16_t>(open_, base, plus, chunk.bytes.get()); break;
+        case 4: narrow<uint32_t>(open_, base, plus, chunk.bytes.get()); break;
+        case 8: narrow<uint64_t>(open_, base, plus, chunk.bytes.get()); break;
+        default: break;
+    }
+    chunks_.push_back(std::move(chunk));
+    open_.clear();
+}
+
+std::optional<int64_t> Packed::constant() const {
+    return rows_ != 0 && same_ ? std::optional<int64_t>(first_) : std::nullopt;
+}
+
+std::vector<int64_t> Packed::values() const {
+    std::vector<int64_t> out(rows_);
+    int64_t* at = out.data();
+    for (const Chunk& chunk : chunks_) {
+        const auto base = static_cast<uint64_t>(chunk.lowest);
+        const uint64_t plus = chunk.nulls ? 1 : 0;
+        switch (chunk.width) {
+            case 1: widen<uint8_t>(chunk.bytes.get(), kChunk, base, plus, at); break;
+            case 2: widen<uint16_t>(chunk.bytes.get(), kChunk, base, plus, at); break;
+            case 4: widen<uint32_t>(chunk.bytes.get(), kChunk, base, plus, at); break;
+            case 8: widen<uint64_t>(chunk.bytes.get(), kChunk, base, plus, at); break;
+            default: std::fill(at, at + kChunk, chunk.lowest);
+        }
+        at += kChunk;
+    }
+    std::copy(open_.begin(), open_.end(), at);
+    return out;
+}
+
+}  // namespace sightline

@@ -1,0 +1,1 @@
+"""Nsight Systems reports themselves (.nsys-rep, .qdrep), read without nsys."""
