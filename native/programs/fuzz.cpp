@@ -1,5 +1,6 @@
-// Mutates traces and SQLite files and reads them: `sightline-fuzz SECONDS SEED FILE...`. Built with
+// Mutates traces, SQLite files and the events of reports, and reads them: `sightline-fuzz SECONDS SEED FILE...`. Built with
 // sanitizers, any crash, hang or broken invariant ends it with the input left in fuzz-failed.
+#include <lz4.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -13,9 +14,12 @@
 #include <vector>
 
 #include "kineto/finish.h"
+#include "columns/numbers.h"
+#include "columns/texts.h"
 #include "sqlite/integers.h"
 #include "kineto/output.h"
 #include "kineto/reader.h"
+#include "nsysrep/events.h"
 
 namespace {
 
@@ -135,6 +139,91 @@ void one_database(const std::string& file, const std::string& folder, std::mt199
           "all columns come");
 }
 
+// A field of a message: a number, or bytes with their length before them.
+std::string field(unsigned number, size_t value) {
+    std::string out;
+    for (size_t rest : {size_t{number} << 3, value}) {
+        for (; rest > 0x7f; rest >>= 7) out += static_cast<char>(rest | 0x80);
+        out += static_cast<char>(rest);
+    }
+    return out;
+}
+std::string field(unsigned number, const std::string& bytes) {
+    std::string out = field(number, bytes.size());
+    out[number < 16 ? 0 : 1] = static_cast<char>(out[number < 16 ? 0 : 1] | (number < 16 ? 2 : 0));
+    if (number >= 16) out[0] = static_cast<char>(out[0] | 2);
+    return out + bytes;
+}
+
+// Events of every form that a plan can have: numbers, a message in a message, texts, chains.
+std::string written_events(std::mt19937_64& random) {
+    std::string events;
+    for (size_t i = 0; i < 1 + random() % 40; ++i) {
+        const std::string shape = field(1, i % 5) + field(10, random() >> random() % 64);
+        const std::string frame = field(1, i) + field(2, i % 3);
+        std::string event = field(1, 79) + field(107, field(1, i) + field(101, shape));
+        if (i % 3 == 1) {
+            event = field(1, 48) + field(108, field(6, i % 4) + field(15, frame) + field(15, frame));
+        }
+        if (i % 3 == 2) event = field(1, 59) + field(102, field(7, "text") + field(8, "\x19 12345678"));
+        events += field(1, event);
+    }
+    return events;
+}
+
+const std::vector<sightline::TablePlan>& plans() {
+    using sightline::ColumnPlan;
+    static const std::vector<ColumnPlan> frame = {{"symbol", {{1}}, "number", 0}};
+    static const std::vector<sightline::TablePlan> all = {
+        {"gpu", 107, {101}, {}, {{"start", {{1}}, "number", 0}, {"x", {{101, 10}, {101, 1}}, "number",
+                                                                   sightline::kNull}}, {}},
+        {"host", 108, {6}, {0, 1}, {{"chain", {}, "chain", 0}}, {{"chains", {15}, frame}}},
+        {"", 108, {6}, {2}, {}, {}},
+        {"nvtx", 102, {}, {}, {{"text", {{7}}, "text", sightline::kNull},
+                               {"real", {{8, 3}}, "real", sightline::kNull},
+                               {"bytes", {{8, 9}}, "bytes", sightline::kNull}}, {}},
+    };
+    return all;
+}
+
+// Damage before packing reaches the events, damage after it the blocks.
+void one_report(const std::string& folder, std::mt19937_64& random) {
+    std::string file;
+    for (size_t block = 0; block < 1 + random() % 3; ++block) {
+        std::string events = written_events(random);
+        if (random() % 3 != 0) events = mutated(random, events);
+        const std::string whole = field(1, events).substr(1);  // without the field's number
+        std::string packed(static_cast<size_t>(LZ4_compressBound(static_cast<int>(whole.size()))), 0);
+        packed.resize(static_cast<size_t>(
+            LZ4_compress_default(whole.data(), packed.data(), static_cast<int>(whole.size()),
+                                 static_cast<int>(packed.size()))));
+        file += field(1, packed.size()).substr(1) + field(1, whole.size()).substr(1) + packed;
+    }
+    if (random() % 2 != 0) file = mutated(random, file);
+    const std::string path = folder + "/fuzz-failed";
+    std::ofstream(path, std::ios::binary).write(file.data(), static_cast<long>(file.size()));
+    alarm(kMostSeconds);
+    sightline::ReportEvents events(path, random() % 4 == 0 ? random() % 9 : 0, UINT64_MAX,
+                                   UINT64_MAX, plans());
+    while (events.read(1)) {
+    }
+    uint64_t taken = events.damaged_events();
+    for (const auto& [kind, count] : events.unknown()) taken += count;
+    for (const auto& plan : plans()) {
+        if (plan.name.empty()) continue;
+        std::vector<std::string> names;
+        for (const auto& column : plan.columns) names.push_back(column.name);
+        if (events.rows(plan.name) == 0) continue;
+        const auto found = events.columns(plan.name, names);
+        check(found.constants.size() + found.varying.columns.size() == names.size(),
+              "all columns come");
+        taken += events.rows(plan.name);
+    }
+    check(taken <= events.events(), "an event is one row at most");
+    check(all_texts(events.texts(), "vz").rows == static_cast<int64_t>(events.texts().size()),
+          "all texts come");
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -156,6 +245,10 @@ int main(int count, char** arguments) {
     while (std::chrono::steady_clock::now() < until) {
         const std::string& input = inputs[random() % inputs.size()];
         ++rounds;
+        if (random() % 4 == 0) {
+            one_report(folder, random);
+            continue;
+        }
         if (input.compare(0, 15, "SQLite format 3") == 0) {
             one_database(damaged(random, input), folder, random);
             continue;

@@ -20,6 +20,7 @@ from sightline.model import event_file as f
 from support import profiled
 from support import traces as t
 from support.as_folder import write_folder
+from support.reports import OSRT, Report
 from synth_nsys import Export
 
 RULES = """\
@@ -38,7 +39,6 @@ hint: "For {share:.1f} % of the window a GPU is idle."
 """
 # A cut at the end of a line or record is no loss that can be seen: these forms have no end.
 ENDLESS = {"collapsed", "iaprof", "unitrace_stalls", "rocprof_pc", "perf_script", "ncu_csv"}
-REPORT_HEAD = b"NVIDIA Tegra Profiler Report\0"
 
 
 @dataclass(frozen=True)
@@ -92,10 +92,16 @@ def write_seeds(folder: Path) -> list[Seed]:
         export.kernel(f"k{number % 5}", 1000 * number + 100, 1000 * number + 800, number + 1)
     database = export.write(folder / "nsys.sqlite")
     seeds.append(Seed("nsys", database))
-    packed = REPORT_HEAD + database.read_bytes()
+    report = Report(per_block=20)
+    for number in range(40):
+        report.call("cudaLaunchKernel", start=9 * number, end=9 * number + 2, correlation=number)
+        report.kernel(
+            f"k{number % 5}", start=9 * number + 3, end=9 * number + 8, correlation=number
+        )
+        report.range(f"step {number}", start=9 * number, end=9 * number + 9)
+        report.call("read", start=number, end=number + 1, kind=OSRT, frames=[("main", "app")])
     for kind, ending in (("nsys_rep", "nsys-rep"), ("qdstrm", "qdstrm")):
-        (folder / f"whole.{ending}").write_bytes(packed)
-        seeds.append(Seed(kind, folder / f"whole.{ending}"))
+        seeds.append(Seed(kind, report.write(folder / f"whole.{ending}")))
     seeds += _record_perf(folder / "cpu.perf.data")
     for ending in ("parquet", "arrow"):
         seeds.append(
@@ -120,15 +126,11 @@ def write_seeds(folder: Path) -> list[Seed]:
 
 
 def write_programs(folder: Path) -> Path:
-    """Stand-ins for NVIDIA's programs: a report is a head and a database, a stream is a report."""
+    """Stand-in for NVIDIA's importer: a stream is a report."""
     folder.mkdir(parents=True)
-    for name, work in (
-        ("nsys", f'tail -c +{len(REPORT_HEAD) + 1} "$last" > "$5"'),
-        ("QdstrmImporter", 'cp "$2" "$4"'),
-    ):
-        program = folder / name
-        program.write_text(f"#!/bin/sh\nfor last; do :; done\n{work}\n")
-        program.chmod(0o755)
+    program = folder / "QdstrmImporter"
+    program.write_text('#!/bin/sh\ncp "$2" "$4"\n')
+    program.chmod(0o755)
     return folder
 
 

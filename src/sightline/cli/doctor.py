@@ -3,6 +3,7 @@
 sightline doctor
 sightline doctor --for kernels    what is missing for that, and the exact remedy
 sightline doctor --json
+sightline doctor --check-nsys-rep run.nsys-rep   our reading of a report against nsys' export of it
 """
 
 from __future__ import annotations
@@ -21,6 +22,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="timeline, kernels, memory, energy, or a backend: torch, nsys, ncu, cpu, nvml",
     )
     parser.add_argument("--json", action="store_true", help="print as data")
+    parser.add_argument(
+        "--check-nsys-rep",
+        nargs="+",
+        metavar="FILE",
+        help="compare a report with the export that nsys makes of it, or with one that is there "
+        "(REPORT EXPORT); prints names of tables and counts, no content",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -30,6 +38,8 @@ def run(args: argparse.Namespace) -> int:
 
     from sightline.collect.machine import examine_machine, list_recordable
 
+    if args.check_nsys_rep is not None:
+        return _check_report(args)
     facts = examine_machine()
     if args.question is not None:
         return _remedies(args, facts)
@@ -50,6 +60,48 @@ def run(args: argparse.Namespace) -> int:
         print(textwrap.fill(way.why, 80, initial_indent=head, subsequent_indent=" " * 44))
     print("\nWhat is missing for one of them, and the remedy:  sightline doctor --for kernels")
     return 0
+
+
+def _check_report(args: argparse.Namespace) -> int:
+    """Exit code 1 where a row of the export differs or is missing, or an event is not known."""
+    import json
+    import tempfile
+    from pathlib import Path
+
+    from sightline.collect.nsys_export import export_report
+    from sightline.errors import RequestError
+    from sightline.importers.nsys.report.check import compare_with_export
+    from sightline.units import format_several
+
+    report, *given = map(Path, args.check_nsys_rep)
+    if len(given) > 1:
+        raise RequestError(
+            "a report is compared with one export",
+            hint="sightline doctor --check-nsys-rep REPORT.nsys-rep EXPORT.sqlite",
+        )
+    with tempfile.TemporaryDirectory(prefix="sightline-") as scratch:
+        export = given[0] if given else export_report(report, Path(scratch))
+        checks, unknown = compare_with_export(report, export)
+    # What only the report has, an older exporter left out.
+    compared = [check for check in checks if check.in_export]
+    is_same = not unknown and all(c.equal == c.in_report == c.in_export for c in compared)
+    if args.json:
+        facts = {"tables": [c._asdict() for c in checks], "unknown_events": unknown}
+        print(json.dumps(facts | {"equal": is_same}, indent=1))
+        return 0 if is_same else 1
+    print(f"{'rows of':<38}{'report':>11}{'export':>11}{'equal':>11}")
+    for check in checks:
+        exported = f"{check.in_export:,}" if check.in_export else "none"
+        equal = f"{check.equal:,}" if check.in_export else ""
+        print(f"{check.table:<38}{check.in_report:>11,}{exported:>11}{equal:>11}".rstrip())
+        for what, columns in (("differs", check.differing), ("not read", check.not_read)):
+            if columns:
+                print(f"    {what}: {', '.join(columns)}")
+    for kind, count in sorted(unknown.items()):
+        print(f"{format_several(count, 'event')} of type {kind}, which is not known")
+    differ = "Please report this: it holds names of tables and columns, and counts, no content."
+    print("All rows of the export are equal." if is_same else differ)
+    return 0 if is_same else 1
 
 
 _NAMES = {"py_spy": "py-spy"}

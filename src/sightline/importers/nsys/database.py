@@ -25,7 +25,8 @@ class Database(ABC):
     cut_off: bool  # the file ends early
     form: str  # what it is, for errors
     loss: str  # what became of a table that is lost
-    again: str  # how to make the export anew
+    again: str  # how to make the file anew
+    cut_loss = "its last tables are missing"  # what a file that ends early lacks
 
     @abstractmethod
     def close(self) -> None:

@@ -23,7 +23,7 @@ def check_file(db: Database, meta: dict[str, str], *, has_clock: bool) -> list[Q
             Quality(
                 "cut_off",
                 "error",
-                "the file is cut off: its last tables are missing",
+                f"the file is cut off: {db.cut_loss}",
                 None,
                 db.again,
             )

@@ -82,6 +82,7 @@ def open_container(path: Path, given: str) -> Container:
         raise DamagedError(
             f"cannot read {given}",
             why=f"its events are packed with {counts.codec or codec}, which is not known",
+            hint="Export it where it was recorded:  nsys export --type sqlite REPORT.nsys-rep",
         )
     is_whole = strings is not None and at <= strings < end
     return Container(
@@ -98,10 +99,12 @@ def open_container(path: Path, given: str) -> Container:
 
 
 def read_bytes(path: Path, start: int, end: int) -> bytes:
-    """Part of a file, as far as it goes."""
+    """Part of a file, as far as it goes; none where it ends before it starts."""
+    if start >= end:
+        return b""
     with path.open("rb") as file:
         file.seek(start)
-        return file.read(max(min(end - start, _LONGEST), 0))
+        return file.read(min(end - start, _LONGEST))
 
 
 def read_delimited(path: Path, start: int, end: int, kind: str) -> tuple[Any, int]:

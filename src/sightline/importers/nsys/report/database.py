@@ -29,6 +29,7 @@ from sightline.model.declare import Quality
 from sightline.protobuf import DamagedMessageError
 
 _NVTX, _PROCESSES = "NVTX_EVENTS", "PROCESSES"
+_EXPORT = "Read the export instead:  nsys export --type sqlite REPORT.nsys-rep"
 _PUSH_POP = 59  # NVTX_EVENTS.eventType
 
 
@@ -37,7 +38,8 @@ class ReportDatabase(Database):
 
     form = "an Nsight Systems report"
     loss = "could be read in part only"
-    again = "Where Nsight Systems opens the report:  nsys export --type sqlite REPORT.nsys-rep"
+    again = "Copy the report again from where it was recorded, or record again."
+    cut_loss = "events after the cut are missing, and all names, which come last in a report"
 
     def __init__(self, path: Path, given: str) -> None:
         self.lost = {}
@@ -149,15 +151,20 @@ class ReportDatabase(Database):
         return self._events.count(table)
 
     @property
+    def unknown_events(self) -> dict[tuple[int, int], int]:
+        """How many events of which type and payload were skipped."""
+        return self._events.counted["unknown"]
+
+    @property
     def limits(self) -> list[Quality]:
         """What of the events could not be read."""
         counted = self._events.counted
         found = []
-        if counted["unknown"]:
-            kinds = ", ".join(map(str, sorted({kind for kind, _ in counted["unknown"]})))
+        if self.unknown_events:
+            kinds = ", ".join(map(str, sorted({kind for kind, _ in self.unknown_events})))
             text = f"events of unknown types were skipped (types {kinds})"
-            number = sum(counted["unknown"].values())
-            found.append(Quality("unknown_events", "warning", text, number, self.again))
+            number = sum(self.unknown_events.values())
+            found.append(Quality("unknown_events", "warning", text, number, _EXPORT))
         if counted["damaged_blocks"]:
             text = "damaged blocks of the report, each of up to 7,000 events, were skipped"
             found.append(
@@ -195,7 +202,7 @@ class ReportDatabase(Database):
         """The tables that are made of few messages; those without a row are left out."""
         session, hardware = self._container.session, self._hardware
         tables = {
-            "StringIds": facts.list_strings(self._strings),
+            "StringIds": facts.list_strings(self._strings, self._container.counts.strings),
             "ThreadNames": facts.list_thread_names(self._thread_names),
             "META_DATA_EXPORT": facts.describe_export(self._container),
             "META_DATA_CAPTURE": facts.describe_capture(session),

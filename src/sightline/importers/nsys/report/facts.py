@@ -14,6 +14,7 @@ from sightline.protobuf import DamagedMessageError, decode_text, parse_message
 # The version of the export's schema that has the columns of plans.py.
 SCHEMA_VERSION = "3.25.0"
 _TEXTS = {"name", "value", "busLocation", "uuid", "chipName", "ctxswDevPath", "ctrlDevPath"}
+_MOST_LOST = 1 << 20  # names that are given to strings that are not there
 _NICS = 910  # a property of the machine
 # Clocks by their numbers in a report: up to 2025.6, and in the section of its own since.
 _RECORDING, _SYSTEM, _UTC = 1, 3, 9
@@ -31,9 +32,16 @@ def _as_signed(value: Any) -> Any:
     return value - 2**64 if isinstance(value, int) and value >= 2**63 else value
 
 
-def list_strings(strings: Any) -> pl.DataFrame:
-    """StringIds. `strings` is None where the report was cut off before them."""
-    values = [] if strings is None else [decode_text(text) for text in strings.strings]
+def list_strings(strings: Any, count: int) -> pl.DataFrame:
+    """StringIds.
+
+    `strings` is None where the report was cut off before its `count` strings. Each then has a name
+    that tells it from the others, so that kernels are not all one.
+    """
+    if strings is None:
+        values = [f"name {i} (lost)" for i in range(min(count, _MOST_LOST))]
+    else:
+        values = [decode_text(text) for text in strings.strings]
     return pl.DataFrame(
         {"id": range(len(values)), "value": values}, schema={"id": pl.Int64, "value": pl.String}
     )
