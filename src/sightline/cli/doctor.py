@@ -3,7 +3,8 @@
 sightline doctor
 sightline doctor --for kernels    what is missing for that, and the exact remedy
 sightline doctor --json
-sightline doctor --check-nsys-rep run.nsys-rep   our reading of a report against nsys' export of it
+sightline doctor --check-nsys-rep run.nsys-rep
+    our reading of a report against nsys' export of it
 """
 
 from __future__ import annotations
