@@ -1,13 +1,15 @@
 """How fast an Nsight Systems export becomes a store, and how much memory that takes.
 
-    python benchmarks/nsys_import.py [ROWS] [--runs RUNS] [--keep FOLDER] [--parquet]
+    python benchmarks/nsys_import.py [ROWS] [--runs RUNS] [--keep FOLDER] [--parquet | --report]
 
 Writes an export of ROWS rows (default 3 million): one third kernels, two thirds API calls on two
 threads, with call chains off, as nsys does for a training run. Reads it RUNS times into a store,
 each in a process of its own, and prints rows/s, peak memory, and the same for a floor: plain
 sqlite3 that fetches the same columns and drops them. With --parquet the import reads the same
-tables as a folder of Parquet files, as `nsys export --type parquetdir` writes. What Python takes
-to load modules is part of neither, and is printed beside them.
+tables as a folder of Parquet files, as `nsys export --type parquetdir` writes. With --report it
+reads the same kernels and calls as a report (.nsys-rep), and the floor is its events alone, read
+into columns and dropped. What Python takes to load modules is part of neither, and is printed
+beside them.
 """
 
 from __future__ import annotations
@@ -125,6 +127,64 @@ def write_folder(path: Path, folder: Path) -> None:
     db.close()
 
 
+def write_report(path: Path, rows: int) -> None:
+    """The same kernels and calls as a report: a kernel, then two calls, and so on."""
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+    from support.reports import Report, delimited, message, pack, varint
+
+    def head(field: int, *values: int) -> bytes:
+        return b"".join(varint((field + i) << 3) + varint(v) for i, v in enumerate(values))
+
+    shapes: dict[tuple[int | None, ...], bytes] = {}
+
+    def kernel(row: tuple[int | None, ...]) -> bytes:
+        values = dict(zip(KERNEL, row, strict=True))
+        key = row[8:24]
+        if key not in shapes:
+            numbers = {1: "demangledName", 2: "shortName", 3: "mangledName", 24: "launchType"}
+            numbers |= {10: "gridX", 11: "gridY", 12: "gridZ", 13: "blockX", 14: "blockY"}
+            numbers |= {15: "blockZ", 17: "dynamicSharedMemory", 21: "registersPerThread"}
+            numbers |= {19: "localMemoryTotal", 22: "sharedMemoryExecuted"}
+            shapes[key] = message({n: values[name] for n, name in numbers.items()})
+        shape = shapes[key] + head(20, values["gridId"] or 0)
+        times = head(1, row[0] or 0, row[1] or 0, row[6] or 0, 0, 1, row[5] or 0)
+        body = times + head(8, PID) + b"\xaa\x06" + delimited(shape)
+        return b"\x08\x4f\xda\x06" + delimited(body)
+
+    def call(row: tuple[int | None, ...]) -> bytes:
+        start, end, _, thread, correlation, name, *_ = (v or 0 for v in row)
+        body = head(1, start, end, correlation) + head(6, 0, name, 0) + head(13, thread)
+        return b"\x08\x30\xe2\x06" + delimited(body)
+
+    report = Report(declared=0)
+    for i in range(400):
+        report.text(f"void library::kernel_{i}<float, (int){i}>(float const*, float*, int)")
+    blocks: list[bytes] = []
+    block: list[bytes] = []
+
+    def flush() -> None:
+        blocks.append(pack(delimited(b"".join(b"\x0a" + delimited(e) for e in block))))
+        report.declared = (report.declared or 0) + len(block)
+        block.clear()
+
+    waiting = calls(rows - rows // 3)
+    for row in kernels(rows // 3):
+        block += [kernel(row), call(next(waiting)), call(next(waiting))]
+        if len(block) >= report.per_block:
+            flush()
+    block += map(call, waiting)
+    flush()
+    path.write_bytes(report.assemble(blocks))
+
+
+def events(path: str) -> int:
+    """What a report's events alone need, as columns that are dropped."""
+    from sightline.importers.nsys.report.database import ReportDatabase
+
+    db = ReportDatabase(Path(path), path)
+    return sum(db.count(f"CUPTI_ACTIVITY_KIND_{table}") for table in ("KERNEL", "RUNTIME"))
+
+
 def floor(path: str) -> int:
     """What plain sqlite3 needs for the same columns."""
     db = sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)
@@ -148,10 +208,11 @@ def ours(path: str) -> int:
 def child(what: str, path: str) -> None:
     """Print rows, seconds, CPU seconds, peak MB, and the seconds until all modules are there."""
     began = time.perf_counter()
-    if what == "ours":
+    if what != "floor":
         importlib.import_module("sightline.opening.imports")
+        importlib.import_module("sightline.importers.nsys.reading")
     loaded = time.perf_counter()
-    rows = {"floor": floor, "ours": ours}[what](path)
+    rows = {"floor": floor, "events": events, "ours": ours}[what](path)
     ended = time.perf_counter()
     usages = [resource.getrusage(w) for w in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     cpu = sum(u.ru_utime + u.ru_stime for u in usages)
@@ -181,22 +242,25 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3, help="imports; the floor is read once")
     parser.add_argument("--keep", type=Path, help="folder for the export, to use it again")
     parser.add_argument("--parquet", action="store_true", help="import a folder of Parquet files")
+    parser.add_argument("--report", action="store_true", help="import a report")
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child:
         child(*args.child)
         return
     with tempfile.TemporaryDirectory() as scratch:
-        path = (args.keep or Path(scratch)) / f"bench{args.rows}.sqlite"
+        ending, write_input = ("nsys-rep", write_report) if args.report else ("sqlite", write)
+        path = (args.keep or Path(scratch)) / f"bench{args.rows}.{ending}"
         if not path.exists():
-            write(path, args.rows)
+            write_input(path, args.rows)
         ours = path.with_suffix(".parquetdir") if args.parquet else path
         if not ours.exists():
             write_folder(path, ours)
         size = path.stat().st_size / 1e6
         print(f"{args.rows:,} rows, {size:,.0f} MB, {os.cpu_count()} cores")
         times = {}
-        for what, runs in (("floor", 1), ("ours", args.runs)):
+        floor_is = "events" if args.report else "floor"
+        for what, runs in ((floor_is, 1), ("ours", args.runs)):
             given = ours if what == "ours" else path
             every = [measured(what, given, Path(scratch) / "cache") for _ in range(runs)]
             for rows, seconds, cpu, peak, load in every:
@@ -207,7 +271,9 @@ def main() -> None:
                 )
             times[what] = statistics.median(seconds for _, seconds, *_ in every)
         middle = args.rows / times["ours"] / 1e6
-        print(f"median {middle:.2f} M rows/s, {times['floor'] / times['ours']:.2f} times the floor")
+        print(
+            f"median {middle:.2f} M rows/s, {times[floor_is] / times['ours']:.2f} times the floor"
+        )
 
 
 if __name__ == "__main__":

@@ -264,4 +264,4 @@ def test_the_wall_clock_of_2025_6_and_later(tmp_path: Path) -> None:
             "sections": {"Time Conversion Data": (0, len(conversion))},
         }
     )
-    assert facts.find_start(given).rows() == [(1_700_000_000_000_001_000 + 500 - 700,)]
+    assert facts.find_start(given).item(0, "utcEpochNs") == 1_700_000_000_000_001_000 + 500 - 700

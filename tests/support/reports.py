@@ -81,6 +81,7 @@ class Report:
     )
     payload_schemas: dict[int, Any] = field(default_factory=dict)
     per_block: int = 7000
+    declared: int | None = None  # how many events the report says that it has
     codec: str = "lz4"
 
     def text(self, value: str | bytes) -> int:
@@ -161,7 +162,7 @@ class Report:
             18: 500 + 10**9,
         }
         counts = {
-            1: len(self.events),
+            1: len(self.events) if self.declared is None else self.declared,
             3: len(self.strings),
             5: len(self.thread_names),
             9: self.codec,

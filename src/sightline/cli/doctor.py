@@ -3,8 +3,7 @@
 sightline doctor
 sightline doctor --for kernels    what is missing for that, and the exact remedy
 sightline doctor --json
-sightline doctor --check-nsys-rep run.nsys-rep
-    our reading of a report against nsys' export of it
+sightline doctor --check-nsys-rep run.nsys-rep    against nsys' own export of it
 """
 
 from __future__ import annotations
@@ -69,8 +68,9 @@ def _check_report(args: argparse.Namespace) -> int:
     import tempfile
     from pathlib import Path
 
+    from sightline import registry
     from sightline.collect.nsys_export import export_report
-    from sightline.errors import RequestError
+    from sightline.errors import InputError, RequestError
     from sightline.importers.nsys.report.check import compare_with_export
     from sightline.units import format_several
 
@@ -80,6 +80,11 @@ def _check_report(args: argparse.Namespace) -> int:
             "a report is compared with one export",
             hint="sightline doctor --check-nsys-rep REPORT.nsys-rep EXPORT.sqlite",
         )
+    for path in (report, *given):
+        if not path.is_file():
+            raise InputError(f"cannot read {path}", why="there is no such file")
+    if not registry.load("importers", "nsys_rep").is_report(report):
+        raise InputError(f"cannot check {report}", why="it is not an Nsight Systems report")
     with tempfile.TemporaryDirectory(prefix="sightline-") as scratch:
         export = given[0] if given else export_report(report, Path(scratch))
         checks, unknown = compare_with_export(report, export)

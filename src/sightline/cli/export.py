@@ -3,6 +3,7 @@
 sightline export trace.json --to perfetto -o run.perfetto-trace  ui.perfetto.dev
 sightline export report.sqlite --to chrome -o run.json.gz      chrome://tracing
 sightline export trace.json --to parquet -o folder               a file a table
+sightline export run.nsys-rep --to nsys-sqlite -o run.sqlite  as nsys exports it
 sightline export --list                                    what each loses
 """
 
@@ -13,7 +14,7 @@ import argparse
 from sightline.cli._output import refuse_inputs
 from sightline.cli._shared import add_reading, open_recordings
 
-HELP = "write a run for another tool: perfetto, chrome, parquet, csv"
+HELP = "write a run for another tool: perfetto, chrome, parquet, csv, nsys-sqlite"
 
 
 _TIMELINES = ("chrome", "perfetto")
@@ -44,16 +45,16 @@ def run(args: argparse.Namespace) -> int:
 
     if args.list:
         for name, module in registry.load_members("exporters"):
-            print(f"{name:<9} {module.EXPORTER.label}")
-            print(f"{'':<9} loses: {module.EXPORTER.loses}")
+            print(f"{name.replace('_', '-'):<12} {module.EXPORTER.label}")
+            print(f"{'':<12} loses: {module.EXPORTER.loses}")
         return 0
     if not args.recordings or args.to is None:
         raise RequestError(
             "nothing is exported" if args.recordings else "there is no recording to export",
             why=None if not args.recordings else "--to does not say in which format",
-            hint="sightline export RECORDING --to perfetto|chrome|parquet|csv -o FILE",
+            hint="sightline export RECORDING --to perfetto|chrome|parquet|csv|nsys-sqlite -o FILE",
         )
-    module = registry.load("exporters", args.to)
+    module = registry.load("exporters", args.to.replace("-", "_"))
     opened = open_recordings(args)
     if module.EXPORTER.name in _TIMELINES and not any(map(opened.rows, _TIMED)):
         raise MissingDataError(

@@ -7,6 +7,8 @@ says what lands where.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from sightline.model.declare import Imported, Importer, ImportOptions
 from sightline.model.source import Source
 
@@ -35,3 +37,17 @@ def read(source: Source, options: ImportOptions) -> Imported:
     from sightline.importers.nsys.reading import read_export
 
     return read_export(source, options)
+
+
+def is_report(path: Path) -> bool:
+    """Whether a file begins like a report, which is read without its export."""
+    from sightline.importers.nsys.report import container
+
+    return container.is_report(path)
+
+
+def write_export(path: Path, target: Path) -> None:
+    """Write a report as the SQLite database that nsys exports. Raises DamagedError, OSError."""
+    from sightline.importers.nsys.report import export
+
+    export.write_export(path, target)

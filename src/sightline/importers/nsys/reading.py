@@ -6,7 +6,7 @@ from sightline.errors import DamagedError, UnknownFormatError
 from sightline.importers.nsys import tables, target
 from sightline.importers.nsys.database import Database, SqliteDatabase
 from sightline.importers.nsys.folder import FolderDatabase
-from sightline.importers.nsys.report.container import MAGIC
+from sightline.importers.nsys.report.container import is_report
 from sightline.importers.nsys.report.database import ReportDatabase
 from sightline.model.declare import Imported, ImportOptions
 from sightline.model.source import Source
@@ -41,9 +41,8 @@ def read_export(source: Source, options: ImportOptions) -> Imported:
 def _open_database(source: Source) -> Database:
     if source.path.is_dir():
         return FolderDatabase(source.path, source.given)
-    with source.path.open("rb") as file:
-        is_report = file.read(len(MAGIC)) == MAGIC
-    return (ReportDatabase if is_report else SqliteDatabase)(source.path, source.given)
+    form = ReportDatabase if is_report(source.path) else SqliteDatabase
+    return form(source.path, source.given)
 
 
 def _foreign(db: Database, given: str) -> UnknownFormatError:

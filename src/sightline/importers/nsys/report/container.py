@@ -98,6 +98,11 @@ def open_container(path: Path, given: str) -> Container:
     )
 
 
+def is_report(path: Path) -> bool:
+    """Whether a file begins like a report."""
+    return read_bytes(path, 0, len(MAGIC)) == MAGIC
+
+
 def read_bytes(path: Path, start: int, end: int) -> bytes:
     """Part of a file, as far as it goes; none where it ends before it starts."""
     if start >= end:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from typing import Any
 
 import polars as pl
@@ -13,11 +14,22 @@ from sightline.protobuf import DamagedMessageError, decode_text, parse_message
 
 # The version of the export's schema that has the columns of plans.py.
 SCHEMA_VERSION = "3.25.0"
-_TEXTS = {"name", "value", "busLocation", "uuid", "chipName", "ctxswDevPath", "ctrlDevPath"}
+_TEXTS = {
+    "name",
+    "value",
+    "stateName",
+    "utcTime",
+    "localTime",
+    "busLocation",
+    "uuid",
+    "chipName",
+    "ctxswDevPath",
+    "ctrlDevPath",
+}
 _MOST_LOST = 1 << 20  # names that are given to strings that are not there
 _NICS = 910  # a property of the machine
 # Clocks by their numbers in a report: up to 2025.6, and in the section of its own since.
-_RECORDING, _SYSTEM, _UTC = 1, 3, 9
+_RECORDING, _SYSTEM, _UTC, _LOCAL = 1, 3, 9, 10
 _NEW_SYSTEM, _NEW_UTC = 7, 11
 
 
@@ -107,17 +119,26 @@ def list_nics(session: Any) -> pl.DataFrame:
             except DamagedMessageError:
                 continue
             rows += [
-                (n.guid, n.number, decode_text(n.name), n.device, n.vendor, n.link) for n in nics
+                (
+                    n.guid,
+                    decode_text(device.name),
+                    n.number,
+                    decode_text(n.name),
+                    n.device,
+                    n.vendor,
+                    n.link,
+                )
+                for n in nics
             ]
-    return _table(("GUID", "nicId", "name", "deviceId", "vendorId", "linkLayer"), rows)
+    return _table(("GUID", "stateName", "nicId", "name", "deviceId", "vendorId", "linkLayer"), rows)
 
 
 def find_span(session: Any) -> pl.DataFrame:
     """ANALYSIS_DETAILS."""
     start, stop = session.start, session.stop
-    if not stop:
-        return _table(("duration", "startTime", "stopTime"), [])
-    return _table(("duration", "startTime", "stopTime"), [(stop - start, start, stop)])
+    machine = next((device.global_vid for device in session.devices), 0)
+    rows = [(machine, stop - start, start, stop)] if stop else []
+    return _table(("globalVid", "duration", "startTime", "stopTime"), rows)
 
 
 def find_start(container: Container) -> pl.DataFrame:
@@ -125,17 +146,35 @@ def find_start(container: Container) -> pl.DataFrame:
     start = _convert_new(container)
     if start is None:
         start = _convert_old(container.session)
-    rows = [] if start is None else [(start,)]
-    return _table(("utcEpochNs",), rows)
+    columns = ("utcEpochNs", "utcTime", "localTime")
+    if start is None:
+        return _table(columns, [])
+    ahead = _read_offsets(container.session).get((_UTC, _LOCAL))
+    local = None if ahead is None else _write_time((start - ahead) % 2**64)
+    return _table(columns, [(start, _write_time(start), local)])
 
 
-def _convert_old(session: Any) -> int | None:
-    """Offsets between clocks: time in the second is time in the first less the offset."""
+def _write_time(ns: int) -> str | None:
+    """A time of day as the export writes it; none for what is no time."""
+    try:
+        return f"{datetime.fromtimestamp(ns // 10**9, timezone.utc):%Y-%m-%dT%H:%M:%S}"
+    except (OverflowError, ValueError, OSError):
+        return None
+
+
+def _read_offsets(session: Any) -> dict[tuple[int, int], int]:
+    """Offsets between clocks: time on the second is time on the first less the offset."""
     offsets: dict[tuple[int, int], int] = {}
     for pair in session.clocks.offsets:
         text = str(pair.offset)
         if text.removeprefix("-").isdecimal() and len(text) < 24:
             offsets[pair.source, pair.target] = int(text)
+    return offsets
+
+
+def _convert_old(session: Any) -> int | None:
+    """Until 2025.6: by way of the system's clock."""
+    offsets = _read_offsets(session)
     if (_RECORDING, _SYSTEM) not in offsets or (_SYSTEM, _UTC) not in offsets:
         return None
     found = session.start - offsets[_RECORDING, _SYSTEM] - offsets[_SYSTEM, _UTC]
