@@ -33,6 +33,7 @@ class Export:
 
     def __init__(self, version: str = "3.25.0", utc_ns: int | None = 1_700_000_000_000_000_000):
         self.version = version
+        self.product = "2099.1.1"  # the version of nsys itself
         self.rows: dict[str, list[Row]] = {}
         self.texts: dict[str, int] = {}
         self.environment: list[str] = ["HOME=/home/ada", "API_TOKEN=secret-token"]
@@ -165,7 +166,7 @@ class Export:
         meta = META[layout["meta"]]
         self.rows[meta] = [
             {"name": "EXPORT_PRODUCT_NAME", "value": "NVIDIA Nsight Systems"},
-            {"name": "EXPORT_PRODUCT_VERSION", "value": "2099.1.1"},
+            {"name": "EXPORT_PRODUCT_VERSION", "value": self.product},
             {"name": "EXPORT_SCHEMA_VERSION", "value": self.version},
             {"name": "EXPORT_HOST", "value": "host-of-ada"},
             {"name": "EXPORT_USER", "value": "ada"},

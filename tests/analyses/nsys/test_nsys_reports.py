@@ -194,6 +194,9 @@ def test_os_calls(export: tuple[Run, Raw]) -> None:
 
 
 def nvtx(raw: Raw, *kinds: int) -> list[tuple[Any, ...]]:
+    """Style, name and duration; until 2023 the default domain's colon is not printed."""
+    meta = "META_DATA_EXPORT" if "META_DATA_EXPORT" in raw.tables else "EXPORT_META_DATA"
+    is_old = dict(raw.all(f"SELECT name, value FROM {meta}"))["EXPORT_PRODUCT_VERSION"] < "2024"
     sql = (
         "SELECT e.eventType, d.text, e.text, e.textId, e.end - e.start FROM NVTX_EVENTS e "
         "LEFT JOIN NVTX_EVENTS d ON d.eventType = 75 AND d.domainId = e.domainId "
@@ -202,7 +205,8 @@ def nvtx(raw: Raw, *kinds: int) -> list[tuple[Any, ...]]:
     return [
         (
             "PushPop" if kind in (59, 70) else "StartEnd",
-            f"{domain or ''}:{text if text is not None else raw.text[number]}",
+            ("" if is_old and not domain else f"{domain or ''}:")
+            + (text if text is not None else raw.text[number]),
             v,
         )
         for kind, domain, text, number, v in raw.all(sql, "NVTX_EVENTS")

@@ -12,16 +12,15 @@ from sightline.model.run import Run
 def build_annotation_tree(run: Run) -> pl.DataFrame:
     """Push/pop ranges with `up` (the enclosing range), `level`, `children`; in order of start.
 
-    `number` counts them from 1 in that order, `up_number` is that of `up`, and `trail` are the
-    numbers from the outermost range to it, ':1:5:6'.
+    `number` is that of the range's event, as nsys prints it (2023.4.4, corpus nsys/own_cpu), or
+    where that is not known counts from 1 in that order; `up_number` is that of `up`, and `trail`
+    are the numbers from the outermost range to it, ':1:5:6'.
     """
     ranges = list_nvtx_ranges(run, kinds=("pushpop",)).sort("start_ns", "host_op_id")
     ids = ranges.get_column("host_op_id")
     # Other host ranges may lie between two annotations.
     up = find_nearest_ancestor(run.table("host_ops"), ids, ids, itself=False)
-    ranges = ranges.with_columns(
-        up.alias("up"), number=pl.int_range(1, pl.len() + 1, dtype=pl.Int64)
-    )
+    ranges = ranges.with_columns(up.alias("up"), number=_number_ranges(ranges, 1))
     numbers = ranges.select(up="host_op_id", up_number="number")
     ranges = ranges.join(numbers, on="up", how="left", maintain_order="left")
     children = (
@@ -33,6 +32,14 @@ def build_annotation_tree(run: Run) -> pl.DataFrame:
         pl.col("children", "children_ns").fill_null(0)
     )
     return _add_trail(ranges)
+
+
+def _number_ranges(ranges: pl.DataFrame, first: int) -> pl.Series:
+    """Their events' numbers; from `first` on where these are not known, or are of several files."""
+    rows = ranges.get_column("event_row")
+    if rows.null_count() or ranges.get_column("recording_id").n_unique() > 1:
+        return pl.int_range(first, first + rows.len(), dtype=pl.Int64, eager=True)
+    return rows
 
 
 def _add_trail(ranges: pl.DataFrame) -> pl.DataFrame:
@@ -117,7 +124,7 @@ def project_ranges(run: Run) -> pl.DataFrame:
     tree = build_annotation_tree(run)
     apart = list_nvtx_ranges(run, kinds=("startend",)).sort("start_ns", "host_op_id")
     apart = apart.with_columns(
-        number=tree.height + pl.int_range(1, pl.len() + 1, dtype=pl.Int64),
+        number=_number_ranges(apart, tree.height + 1),
         level=pl.lit(0, pl.Int64),
         children=pl.lit(0, pl.Int64),
     ).with_columns(trail=pl.format(":{}", "number"))

@@ -198,9 +198,27 @@ def format_xyz(prefix: str) -> pl.Expr:
     )
 
 
-def name_range() -> pl.Expr:
-    """An NVTX range's domain and text; the default domain has no name."""
-    return pl.format("{}:{}", pl.col("domain").fill_null(""), "name")
+# Up to this version nsys prints a range of the default domain as its text alone; newer ones put a
+# colon before it. Its own tables of 2023.4.4 (corpus nsys/own_cpu) and 2024.6 (nsys/NVIDIA__Fuser)
+# show it; what was printed by the versions between was not seen.
+_LAST_WITHOUT_COLON = (2023, 4)
+
+
+def name_range(run: Run) -> pl.Expr:
+    """An NVTX range's domain and text, as the version of nsys that recorded it prints them."""
+    versions = run.table("recordings").filter(pl.col("tool") == "Nsight Systems")
+    parts = pl.col("tool_version").str.extract_groups(r"^(\d{4})\.(\d+)").struct.unnest()
+    found = versions.select("recording_id", parts).cast(pl.Int64).iter_rows()
+    old = [recording for recording, *version in found if _is_old(version)]
+    named = pl.format("{}:{}", pl.col("domain").fill_null(""), "name")
+    if not old:
+        return named
+    is_plain = pl.col("domain").is_null() & pl.col("recording_id").is_in(old)
+    return pl.when(is_plain).then(pl.col("name").cast(pl.String)).otherwise(named)
+
+
+def _is_old(version: list[int | None]) -> bool:
+    return None not in version and tuple(version) <= _LAST_WITHOUT_COLON
 
 
 def name_range_style() -> pl.Expr:
@@ -222,7 +240,7 @@ def list_nvtx_ranges(run: Run, *, kinds: tuple[str, ...] = ("pushpop", "startend
     return (
         list_host_ops(run, "annotation", "step")
         .filter(pl.col("range_kind").fill_null("pushpop").is_in(list(kinds)))
-        .with_columns(name_range_style().alias("Style"), name_range().alias("Range"))
+        .with_columns(name_range_style().alias("Style"), name_range(run).alias("Range"))
     )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.analyses.nsys._shared import declare_name, list_host_ops, move_to_session_time
-from sightline.model.columns import number
+from sightline.analyses.nsys._shared import MB, declare_name, list_host_ops, move_to_session_time
+from sightline.model.columns import number, real
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
 
@@ -23,9 +23,9 @@ ANALYSIS = Analysis(
         number("Rank", "rank of the caller"),
         number("PeerRank", "rank at the other end"),
         number("RootRank", "root of a collective"),
-        number("Size (B)", "size of a message", "bytes"),
-        number("CollSendSize (B)", "sent in a collective", "bytes"),
-        number("CollRecvSize (B)", "received in a collective", "bytes"),
+        real("Size (MB)", "size of a message", "MB"),
+        real("CollSendSize (MB)", "sent in a collective", "MB"),
+        real("CollRecvSize (MB)", "received in a collective", "MB"),
     ),
     needs=("mpi_events",),
 )
@@ -49,8 +49,8 @@ def run(run: Run) -> pl.DataFrame:
             pl.col("mpi_rank").alias("Rank"),
             pl.col("peer").alias("PeerRank"),
             pl.col("root").alias("RootRank"),
-            pl.col("bytes").alias("Size (B)"),
-            pl.col("bytes_sent").alias("CollSendSize (B)"),
-            pl.col("bytes_received").alias("CollRecvSize (B)"),
+            (pl.col("bytes") / MB).alias("Size (MB)"),
+            (pl.col("bytes_sent") / MB).alias("CollSendSize (MB)"),
+            (pl.col("bytes_received") / MB).alias("CollRecvSize (MB)"),
         )
     )

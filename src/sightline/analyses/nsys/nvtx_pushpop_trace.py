@@ -29,7 +29,7 @@ ANALYSIS = Analysis(
         number("TID", "thread"),
         number("Lvl", "ranges around it"),
         number("NumChild", "ranges directly inside"),
-        number("RangeId", "number of the range in this table"),
+        number("RangeId", "number of the range's event, or of the range in this table"),
         number("ParentId", "number of the range around it"),
         text("RangeStack", "numbers from the outermost range to this one"),
         text("NameTree", "name behind two dashes per level"),

@@ -32,7 +32,7 @@ def build_tables(db: Database, meta: dict[str, str], options: ImportOptions) -> 
         reading = pool.submit(device.read, db)
         ranges, mpi, counts = host.read(db, chains, end)
     announced = nvtx.list_announced(ranges, nvtx.read_nccl_payloads(db))
-    ranges = ranges.drop("rowid")
+    ranges = ranges.rename({"rowid": "event_row"})
     ops, without, shared = device.name_physical(_keep_plausible(reading.result()), db)
     del reading
     counts["without_device"] = without

@@ -41,6 +41,7 @@ TABLE = Table(
         text("domain", "NVTX domain of an annotation; null is the default domain"),
         text("category", "NVTX category, or what kind of overhead it is"),
         text("payload", "value that an annotation carries, as JSON"),
+        number("event_row", "of an NVTX event: its row among the recording's, from 1"),
         number("end_tid", "thread that ended a range of kind startend"),
         join("stack_id", "stacks.stack_id", "call stack of the call"),
     ),
