@@ -18,23 +18,29 @@ def proof() -> SimpleNamespace:
     return SimpleNamespace(**runpy.run_path(str(ROOT / "scripts" / "compare_proof.py")))
 
 
-def _check(proof: SimpleNamespace, count: int, tmp_path: Path) -> None:
-    """Each planted change is right and has its culprit first; one in ten may be a false alarm."""
-    wrong = []
-    for number, pair in enumerate(proof.list_pairs(count)):
-        found = proof.judge_pair(pair, tmp_path / str(number), str(number))
-        if not found["right"] or not found.get("culprit", True):
-            wrong.append((number, pair.kind, found))
-    assert len(wrong) <= count // 10, wrong
-
-
 def test_one_pair_of_each_kind(proof: SimpleNamespace, tmp_path: Path) -> None:
-    _check(proof, 9, tmp_path)
+    """Each planted change is right, and what was planted is named first."""
+    last = reversed([*enumerate(proof.list_pairs(9))])
+    pairs = {pair.kind: (number, pair) for number, pair in last}
+    for kind, (number, pair) in pairs.items():
+        found = proof.judge_pair(pair, tmp_path / kind, str(number))
+        assert found["right"], (kind, found)
+        assert found.get("culprit", True), (kind, found)
 
 
 @pytest.mark.campaign
-def test_many_pairs(proof: SimpleNamespace, tmp_path: Path) -> None:
-    _check(proof, 300, tmp_path)
+def test_many_pairs(proof: SimpleNamespace) -> None:
+    """Of planted changes 98 % are right and 95 % named first; of flat pairs 5 % are alarms.
+
+    And so many by luck: three sigma of 76 pairs are 7.5 %.
+    """
+    answers = proof.prove(300)
+    flat = answers.pop("nothing")
+    assert sum(not a["right"] for a in flat) / len(flat) < 0.125
+    changed = [a for rows in answers.values() for a in rows]
+    assert sum(a["right"] for a in changed) / len(changed) >= 0.98
+    named = [a["culprit"] for a in changed if "culprit" in a]
+    assert sum(named) / len(named) >= 0.95
 
 
 def test_flat_steps_of_all_kinds(proof: SimpleNamespace) -> None:
