@@ -53,6 +53,7 @@ def test_one_side_without_a_gpu_blocks(tmp_path: Path) -> None:
     data = compare_samples([one], [other])
     assert data["verdict"]["word"] == "not comparable"
     assert data["verdict"]["reasons"][0] == "one side has a GPU's timeline, the other has none"
+    assert sum(row["delta_ns"] for row in data["waterfall"]) == data["step"]["delta_ns"]
 
 
 def test_steps_on_one_side_only_block(tmp_path: Path) -> None:

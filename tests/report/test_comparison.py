@@ -15,7 +15,13 @@ from sightline.compare.comparison import compare_samples
 from sightline.compare.findings import compare_findings
 from sightline.compare.sample import Sample
 from sightline.compare.sides import open_side
-from sightline.report.comparison import explain_pair, format_change, render_comparison, write_halves
+from sightline.report.comparison import (
+    explain_pair,
+    format_change,
+    format_change_pct,
+    render_comparison,
+    write_halves,
+)
 from sightline.report.comparison_markdown import write_markdown
 from sightline.report.html import page
 from sightline.report.html.comparison import write_page
@@ -70,6 +76,8 @@ def test_what_happened(changed: dict[str, Any], said: str) -> None:
 
 def test_signs() -> None:
     assert [format_change(x) for x in (4400, -12, 0)] == ["+4.400 µs", "−12 ns", "±0 ns"]
+    shares = [format_change_pct(x) for x in (5.25, -0.01, 0, None, 12_345.0)]
+    assert shares == ["+5.2 %", "−<0.1 %", "±0.0 %", "-", "+>999 %"]
 
 
 def test_screen(data: dict[str, Any]) -> None:

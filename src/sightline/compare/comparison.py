@@ -52,7 +52,7 @@ def compare_samples(
         },
         "checks": [asdict(check) for check in checks],
         "equal_clock": _at_equal_clock(before, after, pairs, steps),
-        "waterfall": _sum_parts(pairs, CPU_PARTS if not before[0].has_device else GPU_PARTS),
+        "waterfall": _sum_parts(pairs, _list_parts((*before, *after))),
         "pairs": _describe_pairs(pairs, tests),
         "shifts": find_shifts(pairs, steps[0]),
         "host": compare_host(before, after),
@@ -78,6 +78,13 @@ def _describe(sample: Sample) -> dict[str, Any]:
         "step_ns": sample.step_ns,
         "step_lengths_ns": list(sample.steps),
     }
+
+
+def _list_parts(samples: Sequence[Sample]) -> list[str]:
+    """The parts that these runs' steps have: of a device, of the CPU, or one side's of each."""
+    kinds = [(True, GPU_PARTS), (False, CPU_PARTS)]
+    present = {sample.has_device for sample in samples}
+    return [part for kind, parts in kinds if kind in present for part in parts]
 
 
 def _sum_parts(pairs: pl.DataFrame, parts: Sequence[str]) -> list[dict[str, Any]]:

@@ -54,7 +54,10 @@ def format_change(ns: float) -> str:
 
 def format_change_pct(pct: float | None) -> str:
     """A share with its sign; '-' where there is none."""
-    return "-" if pct is None else f"{_sign(pct)}{format_pct(abs(pct))}"
+    if pct is None:
+        return "-"
+    # Beyond, a share of so little says nothing, and fits no column.
+    return f"{_sign(pct)}{format_pct(abs(pct))}" if abs(pct) < 999.5 else f"{_sign(pct)}>999 %"
 
 
 def _sign(value: float) -> str:
