@@ -45,7 +45,10 @@ def test_ranks_are_averaged(tmp_path: Path) -> None:
 def test_low_confidence_is_no_step(tmp_path: Path) -> None:
     """Kernels that repeat, and nothing that programs do once a step: it may be layers."""
     events = [kernel("ab"[i % 2], 10 * i, 10) for i in range(20)]
-    assert take_sample(opened(tmp_path, events), "run").source is None
+    run = opened(tmp_path, events)
+    assert take_sample(run, "run").source is None
+    asked = take_sample(run.with_window("steady"), "run")
+    assert (asked.source, asked.steps[:2]) == ("kernel order", (20_000, 20_000))
 
 
 def test_a_chosen_window_is_one_piece(tmp_path: Path) -> None:

@@ -36,7 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--window",
         metavar="W",
-        help="step:N, or a range such as 10ms..25ms; default: all steps but the first",
+        help="step:N, or a range such as 10ms..25ms; steady: steps that were found, though unsure; "
+        "default: all steps but the first, where they are sure",
     )
     parser.add_argument("--floor", metavar="FILE", help="what --calibrate wrote")
     parser.add_argument(

@@ -113,11 +113,14 @@ def _leave_out_earlier(run: Run) -> tuple[Run, int]:
 def _choose_steps(run: Run) -> pl.DataFrame:
     """The iterations without each rank's first, where there are three or more; none if unsure.
 
-    A single marked step is a recording of one step: what the device did late of it belongs to it.
+    Who asks for the steady window takes them as they are found, though unsure. A single marked step
+    is a recording of one step: what the device did late of it belongs to it.
     """
-    if run.window is not None:
-        return run.ask("iterations").clear()
-    steps = run.ask("iterations").filter(pl.col("confidence") != "low")
+    steps = run.ask("iterations")
+    if run.window is None:
+        steps = steps.filter(pl.col("confidence") != "low")
+    elif run.window != "steady":
+        return steps.clear()
     if run.rows("device_ops"):
         known = run.table("device_ops").select("rank").unique()
         steps = steps.join(known, on="rank", how="semi", maintain_order="left")

@@ -15,6 +15,7 @@ from sightline.units import format_bytes, format_count, format_ns, format_pct, f
 WIDTH, MOST, PROSE = 80, 200, 100
 MAX_PAIRS, MAX_CAUSES, MAX_FINDINGS, MAX_SHIFTS, MAX_HOST = 8, 4, 6, 3, 5
 BAR = 12
+MAX_RUNS = 30  # that anybody would record to see so small a difference
 # Worth a line of its own from a thousandth of the step on (ours: less rounds to 0.1 %).
 WORTH = 0.001
 
@@ -174,9 +175,10 @@ def _verdict(data: dict[str, Any], width: int) -> Iterator[Text]:
     for reason in verdict["reasons"]:
         sentence = reason if mark else f"{reason[:1].upper()}{reason[1:]}."
         yield from _wrapped(sentence, mark, " " * len(mark), width)
-    if verdict["word"] == "no change" and verdict["runs_needed"]:
+    needed = verdict["runs_needed"]
+    if verdict["word"] == "no change" and needed and needed <= MAX_RUNS:
         yield from _wrapped(
-            f"{format_several(verdict['runs_needed'], 'run')} a side would tell whether the "
+            f"{format_several(needed, 'run')} a side would tell whether the "
             "difference that was measured is real.",
             "",
             "",
