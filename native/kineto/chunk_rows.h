@@ -45,7 +45,7 @@ constexpr uint8_t kOpen = 0x80;      // a begin event whose end has not come
 // Columns of each table, as indices; the order is that of the output.
 namespace host {
 enum Wide { start, end, correlation, sequence, python_id, python_parent, wide_count };
-enum Code { thread, name, shapes, types, stack, module, code_count };
+enum Code { thread, name, shapes, types, strides, values, stack, module, code_count };
 }  // namespace host
 namespace device {
 enum Wide {

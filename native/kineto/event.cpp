@@ -6,7 +6,7 @@ namespace {
 
 constexpr std::string_view kArgNames[kArgs] = {
     "correlation", "Sequence number", "Fwd thread id", "Input Dims", "Input dims", "Input type",
-    "Call stack", "Python id", "Python parent id", "Python module id", "device", "stream",
+    "Input Strides", "Concrete Inputs", "Call stack", "Python id", "Python parent id", "Python module id", "device", "stream",
     "context", "grid", "block", "registers per thread", "shared memory", "bytes", "kind",
     "graph id", "graph node id", "Collective name", "cuda_sync_kind", "wait_on_cuda_event_id",
     "wait_on_stream", "wait_on_cuda_event_record_corr_id", "Bytes", "Device Type", "Device Id",
@@ -26,8 +26,9 @@ const std::array<std::vector<Arg>, kLongestArg>& args_by_length() {
     return table;
 }
 
-constexpr size_t kDumps = 4;
-constexpr std::array<Arg, kDumps> kDumped = {kDims, kDimsOld, kTypes, kGroupRanks};
+constexpr size_t kDumps = 6;
+constexpr std::array<Arg, kDumps> kDumped = {kDims,    kDimsOld, kTypes,
+                                           kStrides, kValues,  kGroupRanks};
 
 }  // namespace
 

@@ -12,7 +12,7 @@ namespace sightline {
 
 // Keys of an event's `args` that mean something; the names are in event.cpp, in this order.
 enum Arg : uint8_t {
-    kCorrelation, kSequence, kForwardThread, kDims, kDimsOld, kTypes, kCallStack, kPythonId,
+    kCorrelation, kSequence, kForwardThread, kDims, kDimsOld, kTypes, kStrides, kValues, kCallStack, kPythonId,
     kPythonParent, kModule, kDeviceArg, kStream, kContext, kGrid, kBlock, kRegisters, kShared,
     kBytes, kCopyKind, kGraph, kGraphNode, kCollective, kSyncKind, kWaitEvent, kWaitStream,
     kRecordedBy, kMemoryBytes, kDeviceType, kMemoryDevice, kAddress, kAllocated, kReserved, kName,
@@ -69,7 +69,8 @@ private:
     std::vector<Arg> seen_;
     std::array<int64_t, 3> grid_{}, block_{};
     bool has_grid_ = false, has_block_ = false;
-    std::array<std::string, 4> dumps_;  // canonical JSON of shapes, old shapes, types, ranks
+    // Canonical JSON of shapes, old shapes, types, strides, values, ranks.
+    std::array<std::string, 6> dumps_;
     std::string category_;
 };
 

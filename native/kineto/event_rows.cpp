@@ -75,8 +75,11 @@ bool EventReader::host_row(Layer layer, int64_t start, int64_t end, bool is_open
         const Token& dims = arg(arg(kDims).kind == Kind::absent ? kDimsOld : kDims);
         uint32_t shapes = 0;
         uint32_t types = 0;
+        uint32_t strides = 0;
+        uint32_t values = 0;
         if (!text_code(arg(kCallStack), stack) || !text_code(arg(kModule), module) ||
-            !text_code(dims, shapes) || !text_code(arg(kTypes), types)) {
+            !text_code(dims, shapes) || !text_code(arg(kTypes), types) ||
+            !text_code(arg(kStrides), strides) || !text_code(arg(kValues), values)) {
             return false;
         }
         if (arg(kCollective).kind != Kind::absent &&
@@ -89,6 +92,8 @@ bool EventReader::host_row(Layer layer, int64_t start, int64_t end, bool is_open
         t.put(host::python_parent, integer(kPythonParent));
         t.code(host::shapes, shapes);
         t.code(host::types, types);
+        t.code(host::strides, strides);
+        t.code(host::values, values);
         t.code(host::stack, stack);
         t.code(host::module, module);
     }

@@ -169,6 +169,8 @@ void Output::host(Builder& out) const {
     out.links("forward_id", done_.forward);
     out.stored_texts("input_shapes", t.codes[host::shapes], rows);
     out.stored_texts("input_types", t.codes[host::types], rows);
+    out.stored_texts("input_strides", t.codes[host::strides], rows);
+    out.stored_texts("input_values", t.codes[host::values], rows);
     out.stored_texts("stack", t.codes[host::stack], rows);
     out.stored("python_id", t.wide[host::python_id], rows);
     out.stored("python_parent_id", t.wide[host::python_parent], rows);

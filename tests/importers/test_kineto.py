@@ -285,13 +285,17 @@ def test_nesting_per_thread(tmp_path: Path) -> None:
 def test_shapes_stacks_and_python_frames(tmp_path: Path) -> None:
     run = opened(tmp_path, [
         op("aten::mm", 0, 1, **{"Input Dims": [[2, 3], [], [3]], "Input type": ["float", "", "int"],
-                               "Call stack": "a.py(1): f;b.py(2): g", "Sequence number": 4}),
+                               "Input Strides": [[3, 1], [], [1]],
+                               "Concrete Inputs": ["", "True", ""], "Sequence number": 4,
+                               "Call stack": "a.py(1): f;b.py(2): g"}),
         host("python_function", "f", 5, 1, **{"Python id": 7, "Python parent id": 6,
                                             "Python module id": 2}),
     ])  # fmt: skip
     row, frame = run.table("host_ops").to_dicts()
     assert row["input_shapes"] == "[[2,3],[],[3]]"
     assert row["input_types"] == '["float","","int"]'
+    assert row["input_strides"] == "[[3,1],[],[1]]"
+    assert row["input_values"] == '["","True",""]'
     assert (row["stack"], row["sequence_id"]) == ("a.py(1): f;b.py(2): g", 4)
     assert (frame["python_id"], frame["python_parent_id"], frame["module_id"]) == (7, 6, "2")
     facts = only(run, "recordings")
@@ -506,6 +510,19 @@ def test_device_properties(tmp_path: Path) -> None:
     assert (first["device_id"], first["vendor"], first["sm_count"]) == (1, "nvidia", 132)
     assert (first["memory_bytes"], first["compute_capability"]) == (85_000_000_000, "9.0")
     assert (second["device_id"], second["name"]) == (4, None)
+
+
+def test_an_agent_of_rocm_is_one_of_equal_gpus(tmp_path: Path) -> None:
+    """Agents number processors too: GPU 0 is agent 2 where there are two of them."""
+    mi300 = {"id": 0, "name": "AMD Instinct MI300X", "numSms": 304}
+    work = [kernel("k", 1, 1, device=2)]
+    used = (
+        opened(tmp_path / "a", work, deviceProperties=[mi300]).table("devices").row(1, named=True)
+    )
+    assert (used["device_id"], used["name"], used["sm_count"]) == (2, "AMD Instinct MI300X", 304)
+    other = {"id": 1, "name": "AMD Instinct MI210"}
+    unlike = opened(tmp_path / "b", work, deviceProperties=[mi300, other])
+    assert unlike.table("devices").row(2, named=True)["name"] is None
 
 
 @pytest.mark.parametrize(

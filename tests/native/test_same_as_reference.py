@@ -99,8 +99,8 @@ name = st.sampled_from(
 )
 keys = st.sampled_from([
     "correlation", "Sequence number", "Fwd thread id", "Input Dims", "Input dims", "Input type",
-    "Call stack", "Python id", "Python parent id", "Python module id", "device", "stream",
-    "context",
+    "Input Strides", "Concrete Inputs", "Call stack", "Python id", "Python parent id",
+    "Python module id", "device", "stream", "context",
     "grid", "block", "registers per thread", "shared memory", "bytes", "kind", "graph id",
     "graph node id", "Collective name", "cuda_sync_kind", "wait_on_cuda_event_id", "wait_on_stream",
     "wait_on_cuda_event_record_corr_id", "Bytes", "Device Type", "Device Id", "Addr",

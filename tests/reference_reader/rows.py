@@ -49,8 +49,8 @@ _STEP = {
 
 HOST_COLUMNS = (
     "pid", "tid", "layer", "name", "start_ns", "end_ns", "correlation_id", "sequence_id",
-    "forward_tid", "input_shapes", "input_types", "stack", "python_id", "python_parent_id",
-    "module_id", "external_id",
+    "forward_tid", "input_shapes", "input_types", "input_strides", "input_values", "stack",
+    "python_id", "python_parent_id", "module_id", "external_id",
 )  # fmt: skip
 DEVICE_COLUMNS = (
     "pid", "tid", "device_id", "context_id", "stream_id", "kind", "name", "start_ns", "end_ns",
@@ -232,7 +232,7 @@ class Rows:
             layer = "step"
         pid, tid = _id(event.get("pid")), _id(event.get("tid"))
         if not args:
-            self.host[place] = (pid, tid, layer, name, start, end, *(None,) * 10)
+            self.host[place] = (pid, tid, layer, name, start, end, *(None,) * 12)
             return
         if "Collective name" in args:
             self.host_collectives.append((place, *_collective(args)))
@@ -248,6 +248,8 @@ class Rows:
             _int(args.get("Fwd thread id")),
             _json(args.get("Input Dims", args.get("Input dims"))),
             _json(args.get("Input type")),
+            _json(args.get("Input Strides")),
+            _json(args.get("Concrete Inputs")),
             _text_or_none(args.get("Call stack")),
             _int(args.get("Python id")),
             _int(args.get("Python parent id")),

@@ -13,8 +13,9 @@ from reference_reader.nesting import nest
 from reference_reader.rows import Rows
 
 _TEXT = {
-    "layer", "name", "input_shapes", "input_types", "stack", "module_id", "kind", "copy_kind",
-    "src_kind", "dst_kind", "op", "group", "group_description", "dtype", "action", "metric",
+    "layer", "name", "input_shapes", "input_types", "input_strides", "input_values", "stack",
+    "module_id", "kind", "copy_kind", "src_kind", "dst_kind", "op", "group", "group_description",
+    "dtype", "action", "metric",
 }  # fmt: skip
 _TYPES: dict[str, Any] = {
     "group_ranks": pl.List(pl.Int64),

@@ -69,6 +69,20 @@ def launched(called: int, work: Event, api: str = "cudaLaunchKernel", dur: Any =
     return [call(api, called, dur, number), linked]
 
 
+def told(
+    *shapes: Any, dtype: str = "c10::BFloat16", values: Sequence[str] = (), **more: Any
+) -> Event:
+    """An operator's arguments as the profiler writes them: [] stands for what is no tensor."""
+    types = [dtype if shape else "Scalar" for shape in shapes]
+    texts = [*values, *[""] * (len(shapes) - len(values))]
+    return {"Input Dims": list(shapes), "Input type": types, "Concrete Inputs": texts, **more}
+
+
+def computed(name: str, called: int, work: Event, **args: Any) -> list[Event]:
+    """An operator, the call in it and the kernel that this launched."""
+    return [op(name, called, 8, **args), *launched(called + 1, work)]
+
+
 def queued(
     *kernels: tuple[str, Any], begin: Any = 200, called: int = 0, **place: Any
 ) -> list[list[Event]]:

@@ -275,7 +275,12 @@ def _host_args(row: dict[str, Any]) -> dict[str, Any]:
     ):
         if row[column] is not None:
             args[name] = row[column]
-    for column, name in (("input_shapes", "Input Dims"), ("input_types", "Input type")):
+    for column, name in (
+        ("input_shapes", "Input Dims"),
+        ("input_types", "Input type"),
+        ("input_strides", "Input Strides"),
+        ("input_values", "Concrete Inputs"),
+    ):
         if row[column] is not None:
             args[name] = json.loads(row[column])
     return args

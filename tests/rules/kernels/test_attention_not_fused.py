@@ -8,7 +8,7 @@ import pytest
 
 from sightline.model.run import Run
 from support.rules import assert_silent, assert_speaks
-from support.traces import opened, queued
+from support.traces import computed, kernel, opened, queued, told
 
 RULE = "attention-not-fused"
 GEMM, SOFTMAX, SCALE = "ampere_sgemm_128", "softmax_warp_forward", "vectorized_elementwise_kernel"
@@ -28,6 +28,24 @@ def test_scale_and_softmax_between_two_products(tmp_path: Path) -> None:
         evidence=["1 × softmax_warp_forward, 200.0 µs"],
         fix="scaled_dot_product_attention",
         severity="critical",
+    )
+
+
+def test_the_traffic_between_the_products_where_shapes_are_known(tmp_path: Path) -> None:
+    """A softmax over 4,000 × 4,000 elements of two bytes reads and writes 64 MB."""
+    scores = told([4000, 4000])
+    events = [
+        computed("aten::mm", 0, kernel(GEMM, 100, 100)),
+        computed("aten::_softmax", 20, kernel(SOFTMAX, 200, 200), **scores),
+        computed("aten::mm", 40, kernel(GEMM, 400, 100)),
+    ]
+    assert_speaks(
+        opened(tmp_path, events),
+        RULE,
+        cost_ns=200_000,
+        gain_ns=200_000,
+        evidence=["move at least 64.00 MB through memory"],
+        fix="scaled_dot_product_attention",
     )
 
 

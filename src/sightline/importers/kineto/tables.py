@@ -198,8 +198,12 @@ def _devices(header: dict[str, Any], used: list[int]) -> pl.DataFrame:
             "registers_per_sm": _int(entry.get("regsPerMultiprocessor")),
             "shared_bytes_per_sm": _int(entry.get("sharedMemPerMultiprocessor")),
         }
+    # ROCm's tracers number agents, processors among them, where the header numbers GPUs: which GPU
+    # an agent is cannot be told, but where all are alike it need not be.
+    first = next(iter(found.values()), {})
+    alike = first.get("vendor") == "amd" and all(entry == first for entry in found.values())
     for number in used:
-        found.setdefault(number, {})
+        found.setdefault(number, first if alike else {})
     names = (
         "vendor",
         "name",

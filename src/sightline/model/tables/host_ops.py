@@ -32,6 +32,8 @@ TABLE = Table(
         join("forward_id", "host_ops.host_op_id", "the forward op of a backward op"),
         text("input_shapes", "shapes of the inputs, as JSON"),
         text("input_types", "types of the inputs, as JSON"),
+        text("input_strides", "strides of the inputs in elements, as JSON"),
+        text("input_values", "values of the inputs that are no tensors, as JSON"),
         text("stack", "call stack text where the profiler wrote one, leaf first, ';' between"),
         number("python_id", "the profiler's number of a Python frame"),
         number("python_parent_id", "the profiler's number of the calling Python frame"),

@@ -9,8 +9,9 @@ Why it hurts
     kernel keeps them on chip.
 
 Evidence
-    Such sequences of kernel names. The gain is a replay without the softmax and the pointwise
-    kernels between the two products: an upper bound that leaves the products as they are.
+    Such sequences of kernel names; where shapes were recorded, the bytes that they move. The gain
+    is a replay without the softmax and the pointwise kernels between the two products: an upper
+    bound that leaves the products as they are.
 
 Threshold
     What is between the products is over 5 % of the window (TraceLens agent, 2026-08).
@@ -32,8 +33,10 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from sightline.algebra.scalars import sum_column
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
+from sightline.rules.kernels._operators import select_calls
 from sightline.rules.kernels._shared import (
     GEMM,
     POINTWISE,
@@ -42,6 +45,7 @@ from sightline.rules.kernels._shared import (
     has_kernel,
     list_kernels,
 )
+from sightline.units import format_bytes
 
 RULE = Rule("attention-not-fused", "Attention not fused")
 _LANE = ["rank", "device_id", "stream_id"]
@@ -89,6 +93,16 @@ def check(run: Run) -> Iterator[Finding]:
         fix="use scaled_dot_product_attention in fp16 or bf16 with a mask that the fused backends "
         "support (is_causal=True instead of a tensor)",
         sources=("Dao et al., FlashAttention (2022)",),
+        extra=list(_describe_traffic(run, between)),
     )
     if found:
         yield found
+
+
+def _describe_traffic(run: Run, between: pl.DataFrame) -> Iterator[str]:
+    """What the operators between the products read and write at least, by their shapes."""
+    moved = sum_column(select_calls(run, between), "moved_bytes")
+    if moved:
+        yield (
+            f"these operators move at least {format_bytes(moved)} through memory, by their shapes"
+        )

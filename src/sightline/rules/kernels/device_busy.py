@@ -35,6 +35,7 @@ from sightline.algebra.scalars import sum_column
 from sightline.kernel_labels import label_kernels
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
+from sightline.roofline.operator_roofs import place_operators
 from sightline.rules.finding import MAX_ROWS
 from sightline.timeline.classes import is_communication
 from sightline.units import format_count, format_ns, format_pct
@@ -69,13 +70,37 @@ def check(run: Run) -> Iterator[Finding]:
             "time."
         ),
         confidence="high",
-        evidence=tuple(
-            f"{format_pct(100 * ns / whole)}  {format_count(n)} × {labels[name]}, {format_ns(ns)}"
-            for name, n, ns in top.rows()
+        evidence=(
+            *(
+                f"{format_pct(100 * ns / whole)}  {format_count(n)} × {labels[name]}, {format_ns(ns)}"
+                for name, n, ns in top.rows()
+            ),
+            *_describe_roofs(run, whole),
         ),
         where={"kernel": name, "busy_pct": busy},
         fix="profile the largest kernels:  ncu --set full  (AMD: rocprof-compute profile), then "
         "see below for kernels that are not needed",
         verify="sightline stats kernels AFTER",
         states_limit=True,
+    )
+
+
+def _describe_roofs(run: Run, whole_ns: int) -> Iterator[str]:
+    """How near operators of known shapes are to their roofs, where that is much of the time."""
+    if not run.rows("host_ops"):
+        return
+    calls = place_operators(run).drop_nulls("roof_ns")
+    took = sum_column(calls, "kernel_ns")
+    if 2 * took < whole_ns:
+        return
+    over = pl.max_horizontal(0, pl.col("kernel_ns") - pl.col("roof_ns")).round().cast(pl.Int64)
+    kinds = calls.group_by("kind").agg(gap=over.sum())
+    kind, most = kinds.sort("gap", "kind", descending=[True, False]).row(0)
+    gap = sum_column(kinds, "gap")
+    yield (
+        f"operators of known shapes ({format_pct(100 * took / whole_ns)} of the kernel time) run "
+        f"at {format_pct(100 - 100 * gap / took)} of their roofs; {format_pct(100 * most / gap)} "
+        f"of the gap is {kind}  (sightline stats gap_to_peak)"
+        if gap
+        else f"operators of known shapes take {format_ns(took)}, all at their roofs"
     )

@@ -1,0 +1,54 @@
+"""What the rules about operators share: the kernels of calls, and what is left at their roof."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sightline.model.run import Run
+from sightline.roofline.operator_roofs import list_operator_kernels, place_operators
+from sightline.rules.kernels._shared import list_kernels
+from sightline.units import format_count, format_ns, format_pct
+
+_SHOWN = 3
+
+
+def list_kernels_at_roof(run: Run, calls: pl.DataFrame) -> pl.DataFrame:
+    """The kernels of these calls as `list_kernels` has them, with `factor`: what the roof leaves.
+
+    `calls` are rows of `place_operators`.
+    """
+    left = calls.select(
+        owner="host_op_id",
+        factor=(pl.col("reach_ns") / pl.col("kernel_ns")).clip(upper_bound=1.0),
+    )
+    owners = list_operator_kernels(run).select("device_op_id", "owner").drop_nulls()
+    return (
+        list_kernels(run)
+        .join(owners, on="device_op_id", maintain_order="left")
+        .join(left, on="owner", maintain_order="left")
+        .drop("owner")
+    )
+
+
+def select_calls(run: Run, kernels: pl.DataFrame) -> pl.DataFrame:
+    """The calls of known operators that launched these kernels, rows of `place_operators`."""
+    if not run.rows("host_ops"):
+        return place_operators(run).clear()
+    owners = list_operator_kernels(run).drop_nulls("owner")
+    meant = owners.join(kernels, on="device_op_id", how="semi").get_column("owner").unique()
+    calls = place_operators(run)
+    return calls.filter(pl.col("host_op_id").is_in(meant.implode()))
+
+
+def describe_products(calls: pl.DataFrame) -> list[str]:
+    """'24 × aten::addmm m=8 n=4096 k=4096, 1.2 ms at 31 % of its roof', those that take longest."""
+    groups = (
+        calls.group_by("name", "dims")
+        .agg(n=pl.len(), ns=pl.col("kernel_ns").sum(), roof=pl.col("roof_ns").sum())
+        .sort("ns", "name", "dims", descending=[True, False, False])
+    )
+    return [
+        f"{format_count(n)} × {name} {dims}, {format_ns(ns)} at "
+        f"{format_pct(100 * roof / max(ns, 1))} of {'its' if n == 1 else 'their'} roof"
+        for name, dims, n, ns, roof in groups.head(_SHOWN).rows()
+    ]
