@@ -59,3 +59,22 @@ def test_an_event_of_another_stream(tmp_path: Path) -> None:
     )
     assert rows(run, "dependencies", "name", "residual_ns")[-1] == ("b", 0)
     assert edges(run)[-1]["wait"] == (1, 2_000)
+
+
+def test_an_event_does_not_reach_into_another_process(tmp_path: Path) -> None:
+    """Kernel b was told to wait; a, which another process launched on its GPU, ended just before."""
+    other = {**kernel("a", 10, 100, 900, device=1)}
+    foreign = {**call("cudaLaunchKernel", 0, 5, 900), "pid": 300, "tid": 301}
+    run = opened(
+        tmp_path,
+        [
+            foreign,
+            other,
+            launched(0, kernel("own", 10, 60)),
+            call("cudaStreamWaitEvent", 10, 2),
+            launched(20, kernel("b", 112, 50, stream=8)),
+        ],
+    )
+    nodes = run.ask("dependencies")
+    (b,) = nodes.filter(name="b").to_dicts()
+    assert nodes.item(b["wait"], "name") == "own"

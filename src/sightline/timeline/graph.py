@@ -65,6 +65,7 @@ _WAITS = {
 # A node's uid is four times its row's id and its kind; ids of recording k start at k << ID_SHIFT.
 _RECORDING = 4 << ID_SHIFT
 EDGES = ("prev", "launch", "wait")
+PROCESS = ["rank", "pid"]
 
 
 def build_graph(
@@ -140,11 +141,15 @@ def _add_launch(ops: pl.DataFrame, calls: pl.DataFrame, host: pl.DataFrame) -> p
         )
         outer = find_latest(inner, "t", calls, "start_ns", THREAD)
         own = own.scatter(inner.get_column("row"), outer)
-    found = take_rows(calls.select(span), own).rename(
+    found = take_rows(calls.select(*span, "pid"), own).rename(
         {"host_op_id": "call_id", "start_ns": "call_ns", "end_ns": "call_end_ns"}
     )
     by_time = ("start_ns", "end_ns", "device_op_id")
     ops = ops.hstack(found).sort(by_time, maintain_order=True)
+    # Without a launch in the recording: the process that launches on the device, or on another.
+    for place in (["rank", "device_id"], ["rank"]):
+        ops = ops.with_columns(pl.col("pid").fill_null(pl.col("pid").max().over(place)))
+    ops = ops.with_columns(pl.col("pid").fill_null(0))
     stream, _ = number_groups(ops, LANE)
     before = _find_row_before(stream)
     names = {"end_ns": "prev_end_ns", "device_op_id": "prev_id", "call_id": "prev_call"}
@@ -296,9 +301,12 @@ def _find_last_elsewhere(told: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
 
 
 def _list_last_elsewhere(told: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
-    """Up to four such operations for each, the last to end first, and how long they `took`, ns."""
+    """Up to four such operations for each, the last to end first, and how long they `took`, ns.
+
+    Only of the process that launched it: an event is not known to another one.
+    """
     before = ops.select(
-        "rank",
+        *PROCESS,
         t="end_ns",
         other="stream_id",
         other_device="device_id",
@@ -306,13 +314,14 @@ def _list_last_elsewhere(told: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
         event_end="end_ns",
         took=pl.col("end_ns") - pl.col("start_ns"),
     ).sort("t")
-    at = find_latest(told, "start_ns", before, "t", ["rank"])
-    earlier = _find_row_before(before.get_column("rank"))
+    at = find_latest(told, "start_ns", before, "t", PROCESS)
+    process, _ = number_groups(before, PROCESS)
+    earlier = _find_row_before(process)
     # The one that ended last is mostly of the own stream: look a few places further back.
     found = []
     for _ in range(4):
         found.append(
-            told.hstack(take_rows(before.drop("rank", "t"), at))
+            told.hstack(take_rows(before.drop(*PROCESS, "t"), at))
             .filter(
                 (pl.col("other") != pl.col("stream_id"))
                 | (pl.col("other_device") != pl.col("device_id"))
