@@ -62,3 +62,43 @@ def test_a_collective_leads_to_the_rank_that_came_last(tmp_path: Path) -> None:
         (10_000, 410_000, "compute", "b"),
         (410_000, 510_000, "communication", "ncclDevKernel_allreduce"),
     ]
+
+
+def test_an_operation_of_another_stream_is_the_best_guess(tmp_path: Path) -> None:
+    """Kernel c was launched in time and has a stream to itself; b ended 300 µs before it starts."""
+    run = opened(
+        tmp_path,
+        [
+            launched(0, kernel("a", 10, 1000)),
+            launched(10, kernel("b", 1011, 1000)),
+            launched(20, kernel("c", 2311, 100, stream=8)),
+        ],
+    )
+    assert rows(run, "critical_path", "start_ns", "end_ns", "part", "basis")[-3:] == [
+        (2_011_000, 2_013_000, "event wait", "guessed"),
+        (2_013_000, 2_311_000, "not explained", None),
+        (2_311_000, 2_411_000, "compute", "recorded"),
+    ]
+
+
+def test_a_stream_that_starts_when_another_one_ends(tmp_path: Path) -> None:
+    run = opened(
+        tmp_path,
+        [launched(0, kernel("a", 10, 1000)), launched(10, kernel("b", 1012, 100, stream=8))],
+    )
+    assert rows(run, "critical_path", "part", "basis") == [
+        ("compute", "recorded"),
+        ("event wait", "inferred"),
+        ("compute", "recorded"),
+    ]
+
+
+def test_an_operation_without_a_launch(tmp_path: Path) -> None:
+    """Nothing ran for 390 µs, and who launched b was not recorded."""
+    run = opened(tmp_path, [launched(0, kernel("a", 10, 100)), kernel("b", 500, 100)])
+    assert rows(run, "critical_path", "start_ns", "end_ns", "part", "basis") == [
+        (10_000, 110_000, "compute", "recorded"),
+        (110_000, 111_000, "gap on the stream", "recorded"),
+        (111_000, 500_000, "launch not recorded", "guessed"),
+        (500_000, 600_000, "compute", "recorded"),
+    ]

@@ -62,7 +62,7 @@ def test_an_event_of_another_stream(tmp_path: Path) -> None:
 
 
 def test_an_event_does_not_reach_into_another_process(tmp_path: Path) -> None:
-    """Kernel b was told to wait; a, which another process launched on its GPU, ended just before."""
+    """Kernel b was told to wait; a, of another process on another GPU, ended just before."""
     other = {**kernel("a", 10, 100, 900, device=1)}
     foreign = {**call("cudaLaunchKernel", 0, 5, 900), "pid": 300, "tid": 301}
     run = opened(

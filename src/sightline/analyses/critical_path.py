@@ -3,7 +3,8 @@
 Only what is on the path can shorten the run: something faster elsewhere changes nothing. Each
 piece is work (compute, communication, copy or memset, host, in a call), or the time until the next
 could begin (host, between calls; launch latency; gap on the stream; event wait; return of a wait),
-or what the recording does not explain.
+or what the recording does not explain. "launch not recorded" is time before an operation that
+nothing else held and whose launch call the recording lacks: most likely the host came late.
 """
 
 from __future__ import annotations
@@ -23,6 +24,11 @@ ANALYSIS = Analysis(
         time("end_ns", "end of the piece, which is the start of the next one"),
         duration("duration_ns", "length of the piece"),
         text("part", "what kind of work or waiting it is", required=True),
+        text(
+            "basis",
+            "on what it rests: recorded; inferred (an event wait, or starts and ends that meet); "
+            "guessed; null where nothing explains it",
+        ),
         text("name", "call or operation that it belongs to, or leads to", required=True),
         RANK,
         number("device_id", "device"),

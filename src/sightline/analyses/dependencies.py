@@ -31,6 +31,7 @@ ANALYSIS = Analysis(
         number("wait", "node of another stream, or of the device, that it waited for"),
         duration("wait_lag_ns", "least time from that node's end"),
         text("wait_by", "how that is known of an operation: event (told so), timing (inferred)"),
+        number("guess", "node of another stream that it may have waited for; no replay minds it"),
         duration("residual_ns", "time after the latest of these that nothing explains"),
         number("meeting", "collective that it belongs to, where ranks could be matched"),
         duration("meeting_lag_ns", "from the last member's start to its own end"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +14,7 @@ from sightline.model.run import Run
 from sightline.rules.finding import MAX_ROWS, NOTABLE_PCT
 from sightline.timeline import causes
 from sightline.timeline.gains import sum_windows
+from sightline.timeline.periods import describe_period
 from sightline.units import format_ns, format_several
 
 # What is seen of a problem may be far less than its end gains: a wait that cost 0.8 % of the window
@@ -33,6 +34,7 @@ class Claim:
     cost_ns: int
     pct: float
     others: pl.DataFrame  # parts of gaps that other rules speak for
+    period: str | None = None  # how often they come back
 
     @property
     def worst_ns(self) -> int:
@@ -78,7 +80,7 @@ class Claim:
             else f"the host was mostly in  {host}"
             for host in self._host_op_of_half
         ]
-        return lines
+        return lines + ([f"most of it comes {self.period}"] if self.period else [])
 
     @property
     def host_op(self) -> str | None:
@@ -146,4 +148,12 @@ def claim_gaps(
     claim = Claim(gaps, cost, pct, others)
     if with_behind and cost:
         pct += 100 * claim.behind_ns / sum_windows(run)
-    return claim if pct >= least_pct and cost else None
+    if pct < least_pct or not cost:
+        return None
+    return replace(claim, period=describe_period(gaps, _list_steps(run)))
+
+
+def _list_steps(run: Run) -> pl.DataFrame:
+    """The marked steps of all ranks, by their start on the host."""
+    host = run.table("host_ops").select("rank", "layer", "start_ns")
+    return host.filter(pl.col("layer") == "step").drop("layer").sort("rank", "start_ns")

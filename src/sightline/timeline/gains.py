@@ -27,6 +27,7 @@ _LIMITS = {
     path.COMPUTE: "compute",
     path.COMM: "communication",
     path.COPY: "copies and memsets",
+    path.UNRECORDED: "the host",
     path.UNEXPLAINED: "what the recording does not explain",
 }
 

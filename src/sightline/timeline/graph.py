@@ -18,7 +18,8 @@ hand over to each other (as PyTorch's autograd does); an operation that is launc
 cudaStreamWaitEvent waits for what ended last on other streams before it started (`wait_by` is
 "event"); one that was launched and had its stream to itself, and starts right when another stream's
 operation ends, waited for that one ("timing"): the call that told it so may be another thread's, or
-not recorded.
+not recorded. If it starts some time after the last such end, that one is the best `guess`: what it
+waited for ended no later, since it did start. The critical path follows guesses; a replay does not.
 """
 
 from __future__ import annotations
@@ -232,6 +233,7 @@ def _make_op_nodes(
     waits = pl.concat([told, _infer_waits(rest, ops, gap_ns)])
     ops = ops.join(waits, on="device_op_id", how="left")
     ops = ops.join(match_collectives(ops, collectives), on="device_op_id", how="left")
+    is_guess = pl.col("wait_by") == "guess"
     same_graph = (pl.col("call_id") == pl.col("prev_call")).fill_null(value=False)
     return ops.select(
         "rank",
@@ -247,9 +249,12 @@ def _make_op_nodes(
         prev_lag_ns=pl.when(same_graph).then(gap).otherwise(pl.min_horizontal(gap, gap_ns)),
         launch_uid=pl.col("call_id") * 4 + BEGIN,
         launch_lag_ns=pl.min_horizontal(delay, "latency_ns"),
-        wait_uid=pl.col("event_id") * 4 + OP,
-        wait_lag_ns=pl.min_horizontal(pl.col("start_ns") - pl.col("event_end"), WAIT_NS),
-        wait_by="wait_by",
+        wait_uid=pl.when(~is_guess).then(pl.col("event_id") * 4 + OP),
+        wait_lag_ns=pl.when(~is_guess).then(
+            pl.min_horizontal(pl.col("start_ns") - pl.col("event_end"), WAIT_NS)
+        ),
+        wait_by=pl.when(~is_guess).then("wait_by"),
+        guess_uid=pl.when(is_guess).then(pl.col("event_id") * 4 + OP),
         # Until its launch call returns, a kernel may not have been handed over. The call of a copy
         # may itself wait until the copy is done, and so for what the copy waits for.
         in_call=(pl.col("kind") == "kernel")
@@ -273,10 +278,11 @@ def _find_events(ops: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def _infer_waits(late: pl.DataFrame, ops: pl.DataFrame, gap_ns: int) -> pl.DataFrame:
-    """For operations that start late and right when another stream's one ends: what that one is."""
+    """For operations that start late, while another stream works: which one they waited for."""
+    # Without a launch and one before it, it could have started at any time.
     ready = pl.max_horizontal(
         pl.col("prev_end_ns") + gap_ns, pl.col("call_ns") + pl.col("latency_ns")
-    )
+    ).fill_null(pl.lit(ops.get_column("start_ns").min()))
     late = late.filter(pl.col("start_ns") - ready > LATE_NS)
     if late.is_empty():
         return pl.DataFrame(schema=_WAITS)
@@ -285,12 +291,17 @@ def _infer_waits(late: pl.DataFrame, ops: pl.DataFrame, gap_ns: int) -> pl.DataF
     )
     allowed = ((pl.col("start_ns") - pl.col("ready")) // 10).clip(RIGHT_BEFORE_NS, NO_LONGER_NS)
     near = pl.col("start_ns") - pl.col("event_end") <= allowed
-    found = found.filter(near, pl.col("event_end") > pl.col("ready"))
-    # Of several that ended then, the one that took longest is what others wait for.
+    found = found.filter(pl.col("event_end") > pl.col("ready"))
+    found = found.with_columns(
+        wait_by=pl.when(near).then(pl.lit("timing")).otherwise(pl.lit("guess"))
+    )
+    # Of several that ended right before, the one that took longest is what others wait for; else
+    # the last.
+    first = pl.when(pl.col("wait_by") == "timing").then("took").otherwise("event_end")
     return (
-        found.sort("took", descending=True, maintain_order=True)
+        found.sort(pl.col("wait_by") == "timing", first, descending=True, maintain_order=True)
         .unique("device_op_id", keep="first", maintain_order=True)
-        .select("device_op_id", "event_id", "event_end", wait_by=pl.lit("timing"))
+        .select("device_op_id", "event_id", "event_end", "wait_by")
     )
 
 
@@ -424,9 +435,9 @@ def _order_nodes(nodes: pl.DataFrame) -> pl.DataFrame:
         "end_ns",
     )
     edges = unpack_columns(native_edges(pack_numbers(given), _RECORDING))
-    nodes = nodes.drop("turn", "uid", *(f"{e}_uid" for e in EDGES))
+    nodes = nodes.drop("turn", *(f"{e}_uid" for e in EDGES))
     nodes = nodes[edges.get_column("row")].hstack(edges.drop("row")).with_row_index("node")
-    nodes = _explain_slow_launches(nodes)
+    nodes = _explain_slow_launches(_number_guesses(nodes))
     return nodes.select(
         pl.col("node").cast(pl.Int64),
         "kind",
@@ -441,10 +452,21 @@ def _order_nodes(nodes: pl.DataFrame) -> pl.DataFrame:
         "end_ns",
         *(c for e in EDGES for c in (e, f"{e}_lag_ns")),
         "wait_by",
+        "guess",
         "residual_ns",
         "meeting",
         "meeting_lag_ns",
     )
+
+
+def _number_guesses(nodes: pl.DataFrame) -> pl.DataFrame:
+    """The nodes with `guess` as a number of a node, as the edges are."""
+    asked = nodes.select("node", uid="guess_uid").drop_nulls()
+    found = asked.join(nodes.select("uid", guess="node"), on="uid")
+    guess = pl.Series("guess", [None] * nodes.height, dtype=pl.Int64).scatter(
+        found.get_column("node"), found.get_column("guess").cast(pl.Int64)
+    )
+    return nodes.drop("uid", "guess_uid").with_columns(guess)
 
 
 def _explain_slow_launches(nodes: pl.DataFrame) -> pl.DataFrame:

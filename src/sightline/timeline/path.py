@@ -9,6 +9,7 @@ from __future__ import annotations
 import polars as pl
 
 from sightline.timeline.classes import is_communication
+from sightline.timeline.graph import WAIT_NS
 
 _INFINITE = 2**62
 
@@ -22,13 +23,22 @@ HOST, LAUNCH, GAP, EVENT, RETURN, UNEXPLAINED = (
     "not explained",
 )
 CALL, COMPUTE, COMM, COPY = "host, in a call", "compute", "communication", "copy or memset"
+# An operation that nothing else held, whose launch the recording lacks: the host's lateness, by
+# guess.
+UNRECORDED = "launch not recorded"
+
+# On what a piece rests. An edge into another stream is inferred where an event wait or the timing
+# tells of it (`graph`).
+RECORDED, INFERRED, GUESSED = "recorded", "inferred", "guessed"
+_BY = {"event": INFERRED, "timing": INFERRED, "guess": GUESSED}
+Piece = tuple[int, int, str, int, "str | None"]
 
 
 def trace_critical_path(nodes: pl.DataFrame, begin_ns: int, end_ns: int) -> pl.DataFrame:
-    """Pieces of the path in order of time: start_ns, end_ns, part, node. They leave no hole.
+    """Pieces of the path in order of time: start_ns, end_ns, part, node, basis. They leave no hole.
 
     The path is cut to `begin_ns` .. `end_ns`; where nothing recorded leads further back, the rest
-    is 'not explained'.
+    is 'not explained', without a basis, or its launch was not recorded.
     """
     columns = _to_lists(nodes)
     start = columns["start_ns"]
@@ -38,7 +48,7 @@ def trace_critical_path(nodes: pl.DataFrame, begin_ns: int, end_ns: int) -> pl.D
         pl.col("end_ns") == end_ns,
         pl.col("start_ns") >= begin_ns,
     )
-    pieces: list[tuple[int, int, str, int]] = []
+    pieces: list[Piece] = []
     if inside.is_empty():
         return _to_frame(pieces)
     node = int(inside.item(0, "node"))
@@ -48,34 +58,52 @@ def trace_critical_path(nodes: pl.DataFrame, begin_ns: int, end_ns: int) -> pl.D
         meeting = columns["meeting"][node]
         first = last_of.get(meeting, node) if meeting is not None else node
         if first != node:  # a collective: it ended because its last member had come
-            pieces.append((start[first], reach, COMM, node))
+            pieces.append((start[first], reach, COMM, node, RECORDED))
             reach, node = start[first], first
             continue
         part = _name_own_part(kind, columns["comm"][node])
         if reach > start[node]:
-            pieces.append((start[node], reach, part, node))
+            pieces.append((start[node], reach, part, node, RECORDED))
         reach = start[node]
         before, at, edge = _find_binding(columns, node)
         if before is None:
             break
         residual = columns["residual_ns"][node]
+        if edge == "guess":
+            residual = max(reach - at - WAIT_NS, 0)
         if residual:
-            pieces.append((reach - residual, reach, UNEXPLAINED, node))
+            pieces.append((reach - residual, reach, *_name_rest(columns, node)))
         reach -= residual
         if reach > at:
-            pieces.append((at, reach, _name_edge_part(kind, edge), node))
+            told = columns["wait_by"][node] if edge == "wait" else edge
+            basis = _BY.get(told or "", RECORDED)
+            pieces.append((at, reach, _name_edge_part(kind, edge), node, basis))
         # A launch leads back to its call's begin, which is where the path then goes on.
         # Operations of one stream may overlap: then the path follows the earlier one from here.
         reach, node = min(at, reach), before
     if reach > begin_ns:
-        pieces.append((begin_ns, reach, UNEXPLAINED, node))
+        pieces.append((begin_ns, reach, *_name_rest(columns, node)))
     return _to_frame(pieces, begin_ns)
 
 
-def _to_frame(pieces: list[tuple[int, int, str, int]], begin_ns: int = 0) -> pl.DataFrame:
+def _name_rest(columns: dict[str, list], node: int) -> tuple[str, int, str | None]:  # type: ignore[type-arg]
+    """Part, node and basis of what no edge explains of a node's start."""
+    is_op = columns["kind"][node] not in ("call", "finish")
+    if is_op and columns["launch"][node] is None:
+        return UNRECORDED, node, GUESSED
+    return UNEXPLAINED, node, None
+
+
+def _to_frame(pieces: list[Piece], begin_ns: int = 0) -> pl.DataFrame:
     frame = pl.DataFrame(
         pieces[::-1],
-        schema={"start_ns": pl.Int64, "end_ns": pl.Int64, "part": pl.String, "node": pl.Int64},
+        schema={
+            "start_ns": pl.Int64,
+            "end_ns": pl.Int64,
+            "part": pl.String,
+            "node": pl.Int64,
+            "basis": pl.String,
+        },
         orient="row",
     )
     cut = frame.with_columns(pl.max_horizontal("start_ns", pl.lit(begin_ns, pl.Int64)))
@@ -93,6 +121,8 @@ def _to_lists(nodes: pl.DataFrame) -> dict[str, list]:  # type: ignore[type-arg]
         "launch_lag_ns",
         "wait",
         "wait_lag_ns",
+        "wait_by",
+        "guess",
         "residual_ns",
         "meeting",
         comm=is_communication(pl.col("name")),
@@ -121,6 +151,12 @@ def _find_binding(c: dict[str, list], node: int) -> tuple[int | None, int, str]:
         arrives = at + c[f"{edge}_lag_ns"][node]
         if found is None or arrives > found[0]:
             found = (arrives, before, at, edge)
+    guess = c["guess"][node]
+    # A replay may move what was guessed, since it does not hold anything back there.
+    if guess is not None and c["end_ns"][guess] <= c["start_ns"][node]:
+        at = c["end_ns"][guess]
+        if found is None or at > found[0]:
+            return guess, at, "guess"
     return (None, 0, "") if found is None else found[1:]
 
 
@@ -137,7 +173,7 @@ def _name_edge_part(kind: str, edge: str) -> str:
         return HOST
     if kind == "finish":
         return CALL if edge == "prev" else RETURN
-    return {"prev": GAP, "launch": LAUNCH, "wait": EVENT}[edge]
+    return {"prev": GAP, "launch": LAUNCH, "wait": EVENT, "guess": EVENT}[edge]
 
 
 def compute_slack(nodes: pl.DataFrame) -> pl.Series:

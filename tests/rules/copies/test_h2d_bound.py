@@ -65,3 +65,22 @@ def test_sizes_that_were_not_recorded(tmp_path: Path) -> None:
         evidence=["1 × memcpy HtoD pinned → device, 400.0 µs"],
         fix="pin_memory=True",
     )
+
+
+def test_nothing_hides_a_copy_before_the_first_kernel(tmp_path: Path) -> None:
+    """Three batches of 100 µs, each before 200 µs of work: two of them could be sent ahead."""
+    events = []
+    for number in range(3):
+        begin = 100 + 300 * number
+        events += [
+            launched(20 * number, transfer(NAME, begin, 100)),
+            launched(20 * number + 10, kernel("step", begin + 100, 200)),
+        ]
+    assert_speaks(
+        opened(tmp_path, events),
+        RULE,
+        cost_ns=300_000,
+        gain_ns=200_000,
+        evidence=["3 × memcpy HtoD pinned → device"],
+        fix="copy the next batch ahead",
+    )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from sightline.model.run import Run
-from support.rules import assert_silent, assert_speaks
-from support.traces import Event, kernel, launched, op, opened
+from support.rules import answers, assert_silent, assert_speaks
+from support.traces import Event, kernel, launched, op, opened, step
 
 
 def paused(folder: Path, idle: int, *host: Event) -> Run:
@@ -112,3 +112,20 @@ def test_a_few_long_pauses_are_no_pace_of_launching(tmp_path: Path) -> None:
         evidence=["39 gaps", "no recorded range"],
         fix="host_op",
     )
+
+
+def test_a_stall_that_comes_back_every_third_step(tmp_path: Path) -> None:
+    """Nine steps of 1,000 µs: the host collects garbage for 700 µs in the 2nd, 5th and 8th."""
+    events: list[Event | list[Event]] = []
+    for number in range(9):
+        begin = 1000 * number
+        late = 700 if number % 3 == 1 else 0
+        events += [
+            step(number, begin, 1000),
+            launched(begin + 5 + late, kernel("a", begin + 15 + late, 200)),
+            launched(begin + 15 + late, kernel("b", begin + 216 + late, 799 - late)),
+        ]
+        if late:
+            events.append(op("gc", begin + 5, 690))
+    (found,) = answers(opened(tmp_path, events), "host-late")
+    assert "most of it comes in every 3rd step" in found.evidence

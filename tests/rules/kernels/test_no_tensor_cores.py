@@ -8,7 +8,7 @@ import pytest
 
 from sightline.model.run import Run
 from support.rules import answers, assert_abstains, assert_silent, assert_speaks
-from support.traces import call, opened, queued
+from support.traces import call, computed, kernel, opened, queued, told
 
 RULE, PLAIN = "no-tensor-cores", "ampere_sgemm_128x64_tn"
 A100 = "NVIDIA A100-SXM4-80GB"
@@ -33,6 +33,21 @@ def test_800_us_that_an_a100_could_do_in_an_eighth(tmp_path: Path) -> None:
         severity="critical",
         confidence="low",
     )
+
+
+def test_a_product_of_known_shape_is_no_faster_than_its_bytes(tmp_path: Path) -> None:
+    """Two rows times 7,136 × 14,286 weights: 407.8 MB with both rows, 200 of 800 µs at 2.039 TB/s,
+    where an eighth would be 100."""
+    shapes = told([2, 7136], [7136, 14286], dtype="float")
+    events = [
+        computed("aten::relu", 0, kernel("a", 100, 100)),
+        computed("aten::mm", 20, kernel(PLAIN, 200, 800), **shapes),
+        computed("aten::relu", 40, kernel("b", 1000, 100)),
+    ]
+    run = opened(tmp_path, events, deviceProperties=[{"id": 0, "name": A100}])
+    (found,) = answers(run, RULE)
+    moved = 4 * (2 * 7136 + 7136 * 14286 + 2 * 14286)
+    assert found.cost_ns == pytest.approx(800_000 - moved / 2.039e3, abs=1)
 
 
 @pytest.mark.parametrize(

@@ -43,10 +43,12 @@ def find_exposed_copies(
     fix: str,
     sources: tuple[str, ...],
     with_host: bool = False,
+    sent_ahead: bool = False,
 ) -> Iterator[Finding]:
     """At most one finding: exposed time of these copies, and the gaps that they left behind.
 
-    `with_host`: without the copies, what the host does before each of their calls goes too.
+    `sent_ahead`: the fix hides them behind computing. `with_host`: without the copies, what the
+    host does before each of their calls goes too.
     """
     if not run.rows("device_ops"):
         return
@@ -65,7 +67,8 @@ def find_exposed_copies(
     if copies.is_empty():
         return
     worst = find_largest(per_device, "total_ns") + gaps.worst_ns
-    ids = copies.get_column("device_op_id")
+    hidden = _drop_leading(run, copies) if sent_ahead else copies
+    ids = hidden.get_column("device_op_id")
     beside = _share_of_same_stream(run, copies)
     found = make_finding(
         run,
@@ -102,6 +105,23 @@ def find_exposed_copies(
         ),
     )
     yield from keep_notable(run, found)
+
+
+def _drop_leading(run: Run, copies: pl.DataFrame) -> pl.DataFrame:
+    """Without copies of a device that end before it computes at all, if others follow.
+
+    What is sent ahead hides behind the computing before it: the window's first batch has none, and
+    without it the window would only begin later.
+    """
+    place = ["rank", "device_id"]
+    kernels = classify_run(run).filter(pl.col("class_") == COMPUTE)
+    kernels = select_starting_in(kernels, run.ask("windows"))
+    first = kernels.group_by(place).agg(computes=pl.col("start_ns").min())
+    leads = pl.col("end_ns") <= pl.col("computes")
+    later = copies.join(first, on=place, how="left", maintain_order="left").filter(
+        ~leads.fill_null(value=False)
+    )
+    return later if later.height else copies
 
 
 def _separate_calls(nodes: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:

@@ -10,7 +10,8 @@ Why it hurts
 Evidence
     Time in which only such copies run (`sightline stats breakdown`, `memcpy`); whether they share
     a stream with kernels, in which case they can never overlap them. Copies from pageable memory
-    and small ones have rules of their own. The gain is a replay without these copies.
+    and small ones have rules of their own. The gain is a replay without these copies,
+    but for those that end before their device computes at all: nothing could hide them.
 
 Threshold
     Over 5 % of the window (TraceLens agent, 2026-08: copies flagged above 5 % of the time).
@@ -45,6 +46,7 @@ def check(run: Run) -> Iterator[Finding]:
         run,
         RULE,
         "Host-to-device copies are exposed for",
+        sent_ahead=True,
         cause="the GPU needs the data before it can continue, and no kernel overlaps the copies",
         fix=choose_fix(
             run,

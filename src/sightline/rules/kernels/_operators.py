@@ -21,21 +21,21 @@ def list_kernels_at_roof(run: Run, calls: pl.DataFrame) -> pl.DataFrame:
         owner="host_op_id",
         factor=(pl.col("reach_ns") / pl.col("kernel_ns")).clip(upper_bound=1.0),
     )
-    owners = list_operator_kernels(run).select("device_op_id", "owner").drop_nulls()
-    return (
-        list_kernels(run)
-        .join(owners, on="device_op_id", maintain_order="left")
-        .join(left, on="owner", maintain_order="left")
-        .drop("owner")
-    )
+    kernels = add_owners(run, list_kernels(run))
+    return kernels.join(left, on="owner", maintain_order="left").drop("owner")
+
+
+def add_owners(run: Run, kernels: pl.DataFrame) -> pl.DataFrame:
+    """Kernels with `owner`, the call of a known operator that launched each, or null."""
+    if not run.rows("host_ops"):
+        return kernels.with_columns(owner=pl.lit(None, pl.Int64))
+    owners = list_operator_kernels(run).select("device_op_id", "owner")
+    return kernels.join(owners, on="device_op_id", how="left", maintain_order="left")
 
 
 def select_calls(run: Run, kernels: pl.DataFrame) -> pl.DataFrame:
     """The calls of known operators that launched these kernels, rows of `place_operators`."""
-    if not run.rows("host_ops"):
-        return place_operators(run).clear()
-    owners = list_operator_kernels(run).drop_nulls("owner")
-    meant = owners.join(kernels, on="device_op_id", how="semi").get_column("owner").unique()
+    meant = add_owners(run, kernels).get_column("owner").drop_nulls().unique()
     calls = place_operators(run)
     return calls.filter(pl.col("host_op_id").is_in(meant.implode()))
 

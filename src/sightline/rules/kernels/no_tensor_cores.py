@@ -11,7 +11,8 @@ Evidence
     Kernel names: cuBLAS' `sgemm`, CUTLASS' `simt`, cuDNN's `scudnn`, `ffma`, and its engines for
     `float`; and none of the names of tensor-core instructions. The device's rates are those of its
     entry in the table of GPUs (docs/roofline.md). The gain is a replay in which these kernels take
-    the ratio of the two peaks: an upper bound, since small products never reach a peak.
+    the ratio of the two peaks, but no less than reading and writing products of recorded shapes
+    takes: an upper bound, since small products never reach a peak.
 
 Threshold
     What could be saved is over 5 % of the window (TraceLens agent, 2026-08).
@@ -39,6 +40,7 @@ from sightline.model.run import Run
 from sightline.roofline.hardware import find_gpu
 from sightline.rules.advice import choose_fix
 from sightline.rules.finding import abstain
+from sightline.rules.kernels._operators import add_owners, select_calls
 from sightline.rules.kernels._shared import find_shorter_kernels, list_kernels
 
 RULE = Rule("no-tensor-cores", "Matrix products without tensor cores")
@@ -78,7 +80,7 @@ def check(run: Run) -> Iterator[Finding]:
     found = find_shorter_kernels(
         run,
         RULE,
-        known.with_columns(factor=1 / pl.col("ratio")),
+        _limit_by_memory(run, known.with_columns(factor=1 / pl.col("ratio"))),
         "{share} of the window could be saved if fp32 matrix products ran on the tensor cores at "
         "peak.",
         cause="fp32 matrix products are not allowed to use TF32"
@@ -104,6 +106,16 @@ def _list_ratios(run: Run) -> pl.DataFrame:
         rows.append((rank, device, ratio, "tf32_tensor" in peaks))
     schema = {"rank": pl.Int64, "device_id": pl.Int64, "ratio": pl.Float64, "tf32": pl.Boolean}
     return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _limit_by_memory(run: Run, plain: pl.DataFrame) -> pl.DataFrame:
+    """The factors, none below what reading and writing a product of known shape takes."""
+    memory = 1e9 * pl.col("moved_bytes") / pl.col("peak_bytes_per_s")
+    least = select_calls(run, plain).select(owner="host_op_id", least=memory / pl.col("kernel_ns"))
+    limited = add_owners(run, plain).join(least, on="owner", how="left", maintain_order="left")
+    return limited.with_columns(
+        factor=pl.max_horizontal("factor", pl.col("least").clip(upper_bound=1.0))
+    ).drop("owner", "least")
 
 
 def _advise(has_tf32: bool) -> str:
