@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from support.ask import rows
-from support.exports import nested
+from support.exports import nested, opened
+from synth_nsys import Export
 
 
 def test_kernels_and_a_copy(tmp_path: Path) -> None:
@@ -32,3 +33,16 @@ def test_kernels_and_a_copy(tmp_path: Path) -> None:
 def test_kernels_under_their_innermost_range(tmp_path: Path) -> None:
     names = rows(nested(tmp_path), "cuda_gpu_trace", "Name", names="base", nvtx_name=1)
     assert [name for (name,) in names][2:] == ["compute:gemm", "elsewhere:relu"]
+
+
+def test_context_0_is_no_green_context(tmp_path: Path) -> None:
+    """As in the vendor's scripts: NULLIF(greenContextId, 0)."""
+    export = Export()
+    for number, green in enumerate((0, 4), start=1):
+        export.api("cudaLaunchKernel", 100 * number, 100 * number + 10, number)
+        begin = 100 * number + 20
+        export.kernel("k", begin, begin + 50, number, greenContextId=green)
+    assert rows(opened(tmp_path, export), "cuda_gpu_trace", "CorrId", "GreenCtx") == [
+        (1, None),
+        (2, 4),
+    ]

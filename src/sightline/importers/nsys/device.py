@@ -91,6 +91,8 @@ def read(db: Database) -> pl.DataFrame:
         ("start", "end", "deviceId", "globalPid", "correlationId", "graphNodeId"),
         ("kind", "name"),
     )
+    if "greenContextId" in frame.columns:  # the vendor's own scripts: NULLIF(greenContextId, 0)
+        frame = frame.with_columns(keep_known("greenContextId", 0))
     return frame.rename({k: v for k, v in _RENAMED.items() if k in frame.columns}).rename(
         {"globalPid": "_gpid"}
     )
