@@ -36,3 +36,26 @@ def test_steps_hold_the_device_time_that_falls_in_them(tmp_path: Path) -> None:
         ("ProfilerStep#1", 0, 100_000, 20_000, 0, 0, 80_000, 1),
         ("ProfilerStep#2", 100_000, 100_000, 30_000, 0, 10_000, 60_000, 1),
     ]
+
+
+def test_each_device_has_the_steps_of_its_own_process(tmp_path: Path) -> None:
+    """A file of two processes: the second one's steps begin 500 µs later, on GPU 1."""
+    events = []
+    for device, (pid, late) in enumerate(((100, 0), (200, 500))):
+        for number in range(3):
+            begin = 1000 * number + late
+            place = {"pid": pid, "tid": pid}
+            corr = 10 * number + device + 1
+            events += [
+                {**step(number, begin, 900), **place},
+                {**launch(begin + 50, 5, corr), **place},
+                kernel("k", begin + 100, 300 + 100 * device, corr, device=device),
+            ]
+    assert rows(opened(tmp_path, events), "steps", "device_id", "start_ns", "compute_ns") == [
+        (0, 0, 300_000),
+        (0, 1_000_000, 300_000),
+        (0, 2_000_000, 300_000),
+        (1, 500_000, 400_000),
+        (1, 1_500_000, 400_000),
+        (1, 2_500_000, 400_000),
+    ]

@@ -31,6 +31,7 @@ ANALYSIS = Analysis(
     needs=("host_ops",),
     notes=(
         "A step is the span of its mark on the host; work of the step before may still run in it.",
+        "Of several processes in one recording each device has the steps of its own.",
         "The four parts of a device sum to duration_ns to the nanosecond.",
     ),
 )
@@ -48,24 +49,54 @@ def run(run: Run) -> pl.DataFrame:
         ),
         run.table("collectives"),
     )
-    rows = steps.join(ops.select(_BY).unique(), on="rank", how="left")
-    # Of steps that start together the last one counts for all of them.
-    spans = steps.unique(["rank", "start_ns"], keep="last", maintain_order=True)
-    host = run.table("host_ops").select("host_op_id", "start_ns")
+    host = run.table("host_ops").select("host_op_id", "start_ns", "pid")
     calls = find_rows(host.get_column("host_op_id"), ops.get_column("launch_id"))
     ops = ops.select(
-        *_BY, "start_ns", "end_ns", "class_", called_ns=host.get_column("start_ns").gather(calls)
+        *_BY,
+        "start_ns",
+        "end_ns",
+        "class_",
+        called_ns=host.get_column("start_ns").gather(calls),
+        pid=host.get_column("pid").gather(calls),
     )
+    process = _find_processes(ops, steps)
+    rows = process.join(steps, on=["rank", "pid"], nulls_equal=True)
+    # Of steps that start together the last one counts for all of them.
+    spans = rows.unique([*_BY, "start_ns"], keep="last", maintain_order=True)
     parts = [_parts(spans.clear(), ops.clear())]
     for key, mine in ops.partition_by(_BY, as_dict=True).items():
-        own = spans.filter(pl.col("rank") == key[0])
+        own = spans.filter(pl.col("rank") == key[0], pl.col("device_id") == key[1])
         if own.height:
             parts.append(_parts(own, mine))
     return (
         rows.join(pl.concat(parts), on=[*_BY, "start_ns"], how="left")
         .with_columns(pl.col("launched_ops").fill_null(0))
-        .sort("rank", "device_id", "start_ns")
+        .sort("rank", "device_id", "start_ns", maintain_order=True)
         .select(c.name for c in ANALYSIS.columns)
+    )
+
+
+def _find_processes(ops: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
+    """For each device the process whose steps are its own: rank, device_id (or null), pid.
+
+    The one that launches most on it of those that mark steps; else the one that marks most.
+    """
+    marking = steps.group_by("rank", "pid").agg(n=pl.len())
+    usual = marking.sort("n", "pid", descending=[True, False]).unique(
+        "rank", keep="first", maintain_order=True
+    )
+    launching = (
+        ops.join(marking, on=["rank", "pid"], how="semi")
+        .group_by(*_BY, "pid")
+        .agg(n=pl.len())
+        .sort("n", "pid", descending=[True, False])
+        .unique(_BY, keep="first", maintain_order=True)
+    )
+    return (
+        usual.select("rank", usual="pid")
+        .join(ops.select(_BY).unique(), on="rank", how="left")
+        .join(launching.select(*_BY, "pid"), on=_BY, how="left")
+        .select(*_BY, pid=pl.coalesce("pid", "usual"))
     )
 
 

@@ -55,28 +55,34 @@ def list_iterations(run: Run) -> pl.DataFrame:
 
 
 def list_marked_steps(run: Run) -> pl.DataFrame:
-    """The marked steps of each rank's main thread, the one that marks most: rank, step, span."""
-    marks = run.scan("host_ops").filter(pl.col("layer") == "step").collect()
-    return _choose_thread(marks)
+    """The marked steps of each process' main thread, the one that marks most.
+
+    Columns rank, pid, step, start_ns and end_ns; of a rank in order of time.
+    """
+    return _choose_thread(_list_marks(run), ("rank", "pid"))
 
 
-def _choose_thread(marks: pl.DataFrame) -> pl.DataFrame:
+def _list_marks(run: Run) -> pl.DataFrame:
+    return run.scan("host_ops").filter(pl.col("layer") == "step").collect()
+
+
+def _choose_thread(marks: pl.DataFrame, of_each: tuple[str, ...] = ("rank",)) -> pl.DataFrame:
     main = (
         marks.group_by("rank", "pid", "tid")
         .agg(n=pl.len())
         .sort("n", "pid", "tid", descending=[True, False, False])
-        .unique("rank", keep="first", maintain_order=True)
+        .unique(of_each, keep="first", maintain_order=True)
     )
     return (
         marks.join(main, on=["rank", "pid", "tid"], how="semi", nulls_equal=True)
         .filter(pl.col("end_ns") > pl.col("start_ns"))
-        .select("rank", pl.col("name").alias("step"), "start_ns", "end_ns")
+        .select("rank", "pid", pl.col("name").alias("step"), "start_ns", "end_ns")
         .sort("rank", "start_ns")
     )
 
 
 def _list_iterations(run: Run) -> pl.DataFrame:
-    known = [_grade(list_marked_steps(run), "marks", "high")]
+    known = [_grade(_choose_thread(_list_marks(run)), "marks", "high")]
     ranges = run.scan("host_ops").filter(pl.col("layer") == "annotation").collect()
     named = _choose_thread(ranges.filter(match_names(ranges, STEP_RANGES)))
     known.append(_grade(_follow_one_another(named), "ranges", "high"))
