@@ -55,6 +55,26 @@ def measure_long_thinking(run: Run, nodes: pl.DataFrame, gaps: pl.DataFrame) -> 
     return long.clip(lower_bound=0) * beside.cast(pl.Int64)
 
 
+def measure_long_calls(nodes: pl.DataFrame, gaps: pl.DataFrame) -> pl.Series:
+    """How much of these gaps each call that launches nothing takes above a usual call, ns.
+
+    Building a graph (cudaGraphInstantiate) is such a call: the thread works in it. Where a call
+    waits, that is another node.
+    """
+    by = ["rank", "device_id"]
+    inside = measure_cover_until(nodes, "end_ns", gaps, by)
+    inside -= measure_cover_until(nodes, "start_ns", gaps, by)
+    launching = nodes.get_column("launch").drop_nulls().unique()
+    works = (nodes.get_column("kind") == "call") & ~nodes.get_column("node").is_in(
+        launching.implode()
+    )
+    length = nodes.get_column("end_ns") - nodes.get_column("start_ns")
+    usual = length.filter(nodes.get_column("kind") == "call").median()
+    long = (length - round(usual if isinstance(usual, float) else 0.0)).clip(lower_bound=0)
+    cut = pl.select(pl.min_horizontal(pl.lit(long), pl.lit(inside))).to_series()
+    return cut.clip(lower_bound=0).fill_null(0) * works.cast(pl.Int64)
+
+
 # Compilers as recordings name them: torch._dynamo.utils.dynamo_timed wraps each phase in a range
 # "NAME (dynamo_timed)"; Python stacks name the two entry points; "CompileId" is newer PyTorch's
 # range around one compilation; NVRTC's call; Triton's compile as a Python function; nvFuser's NVTX

@@ -10,7 +10,8 @@ Why it hurts
 Evidence
     Gaps whose launch call began after the device had run dry, with no wait, loader or allocation
     on its thread that explains it; `host_op` names what the thread was doing. The gain is a
-    replay in which the long pauses between calls beside these gaps are as short as the usual one.
+    replay in which the long pauses between calls beside these gaps are as short as the usual one,
+    and so are calls that launch nothing, such as those that build a graph.
 
 Threshold
     Over 5 % of the window (TraceLens agent, 2026-08). Silent where the device is launch-bound
@@ -39,8 +40,8 @@ from sightline.model.run import Run
 from sightline.rules.finding import Advice, Evidence, Loss, keep_notable, make_finding
 from sightline.rules.gaps import LOOK_PCT, claim_gaps
 from sightline.timeline import causes
-from sightline.timeline.host_ranges import measure_long_thinking
-from sightline.timeline.replay import shorten_thinking
+from sightline.timeline.host_ranges import measure_long_calls, measure_long_thinking
+from sightline.timeline.replay import shorten_calls, shorten_thinking
 from sightline.units import format_pct
 
 RULE = Rule("host-late", "The host launches late", causes=(causes.HOST,), explains_lateness=True)
@@ -53,7 +54,8 @@ def check(run: Run) -> Iterator[Finding]:
         return
 
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
-        return shorten_thinking(nodes, measure_long_thinking(run, nodes, mine.gaps))
+        shorter = shorten_thinking(nodes, measure_long_thinking(run, nodes, mine.gaps))
+        return shorten_calls(shorter, measure_long_calls(nodes, mine.gaps))
 
     found = make_finding(
         run,
