@@ -72,7 +72,8 @@ def check(run: Run) -> Iterator[Finding]:
         confidence="high",
         evidence=(
             *(
-                f"{format_pct(100 * ns / whole)}  {format_count(n)} × {labels[name]}, {format_ns(ns)}"
+                f"{format_pct(100 * ns / whole)}  {format_count(n)} × {labels[name]}, "
+                f"{format_ns(ns)}"
                 for name, n, ns in top.rows()
             ),
             *_describe_roofs(run, whole),
