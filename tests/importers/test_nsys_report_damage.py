@@ -13,7 +13,7 @@ from sightline.importers import nsys_rep
 from sightline.model.declare import Imported, ImportOptions
 from sightline.model.source import Source
 from support.campaigns import sample
-from support.reports import DATA, MAGIC, THREAD, Report, delimited, message, pack, varint
+from support.reports import DATA, MAGIC, PROCESS, THREAD, Report, delimited, message, pack, varint
 
 PER_BLOCK = 10
 
@@ -223,3 +223,26 @@ def test_nothing_but_a_head(tmp_path: Path) -> None:
     for content in (MAGIC, MAGIC + b"1.", MAGIC + b"1." + DATA, MAGIC + DATA + b"\xff" * 40):
         with pytest.raises(sightline.DamagedError, match="before its first event"):
             read(content, tmp_path)
+
+
+def test_numbers_of_all_64_bits_everywhere(tmp_path: Path) -> None:
+    """Unsigned numbers and differences beyond what a signed one holds wrap, as in SQLite."""
+    most = 2**64 - 1
+    report = write_whole()
+    report.span = (2**63 - 1, -(2**63))
+    report.thread_names = [{2: most, 3: most, 4: most}]
+    report.hardware = {
+        1: [{1: most, 2: {7: [{1: most, 11: most}], 9: [{1: most, 2: most, 3: most}]}}],
+        14: [dict.fromkeys(range(1, 9), most)],
+        15: [dict.fromkeys(range(1, 8), most)],
+    }
+    entries = [{1: 18, 2: 48, 3: most, 7: "Requests"}, {1: 10, 2: most, 3: most, 7: "Source"}]
+    team = {1: 1, 5: "NsysMpiTeam", 4: [{1: 18, 7: n} for n in ("Size", "GroupRootUniqueId")]}
+    record = {1: -1, 3: 1, 4: b"\xff" * 8}
+    report.payload_schemas = {3: [{1: PROCESS, 2: [{1: most, 4: entries}, team], 3: [record]}]}
+    for kind in (75, 59):
+        report.event(
+            59, 102, {1: kind, 2: 1, 7: "MPI", 9: THREAD, 10: 2, 13: 1, 8: {9: {1: most, 2: b"x"}}}
+        )
+    report.event(79, 107, dict.fromkeys((1, 2, 3, 4, 5, 6, 8, 9), most) | {101: {1: most}})
+    assert kernels(read(report.content(), tmp_path)) >= 40

@@ -83,6 +83,7 @@ class Report:
     per_block: int = 7000
     declared: int | None = None  # how many events the report says that it has
     codec: str = "lz4"
+    span: tuple[int, int] = (500, 500 + 10**9)  # start and stop, on the recording's own clock
 
     def text(self, value: str | bytes) -> int:
         """A string's number."""
@@ -158,8 +159,8 @@ class Report:
                     {1: 3, 2: 9, 5: "-1700000000000000000", 6: "Offset"},
                 ]
             },
-            17: 500,
-            18: 500 + 10**9,
+            17: self.span[0],
+            18: self.span[1],
         }
         counts = {
             1: len(self.events) if self.declared is None else self.declared,

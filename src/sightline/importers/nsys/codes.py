@@ -92,6 +92,11 @@ NVTX_KINDS = {34: "mark", 59: "pushpop", 60: "startend", 70: "pushpop", 71: "sta
 NONE_32 = 2**32 - 1  # "no such stream, event, context" in unsigned 32-bit columns
 
 
+def wrap_integer(value: int) -> int:
+    """A whole number as SQLite holds one of 64 bits: unsigned ones wrap to signed ones."""
+    return (value + 2**63) % 2**64 - 2**63
+
+
 def decode_codes(column: str, names: dict[int, str]) -> pl.Expr:
     """The word for a number; null where there is none."""
     return pl.col(column).replace_strict(names, default=None, return_dtype=pl.String)

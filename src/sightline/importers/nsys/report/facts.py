@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from sightline.importers.nsys.codes import wrap_integer
 from sightline.importers.nsys.report.container import Container, read_version
 from sightline.importers.nsys.report.messages import MESSAGES
 from sightline.importers.nsys.target import RANK_VARIABLES, SIZE_VARIABLES
@@ -35,13 +36,8 @@ _NEW_SYSTEM, _NEW_UTC = 7, 11
 
 def _table(columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -> pl.DataFrame:
     schema = {name: pl.String if name in _TEXTS else pl.Int64 for name in columns}
-    signed = [tuple(_as_signed(value) for value in row) for row in rows]
-    return pl.DataFrame(signed, schema=schema, orient="row")
-
-
-def _as_signed(value: Any) -> Any:
-    """As SQLite holds an unsigned number of 64 bits."""
-    return value - 2**64 if isinstance(value, int) and value >= 2**63 else value
+    wrapped = [tuple(wrap_integer(v) if isinstance(v, int) else v for v in row) for row in rows]
+    return pl.DataFrame(wrapped, schema=schema, orient="row")
 
 
 def list_strings(strings: Any, count: int) -> pl.DataFrame:

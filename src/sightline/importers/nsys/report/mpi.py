@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import polars as pl
 
+from sightline.importers.nsys.codes import wrap_integer
 from sightline.importers.nsys.report.payloads import PayloadSchemas
 
 DOMAIN = "MPI"
@@ -43,7 +44,7 @@ def list_events(
             rows[table].append((*place, *(given[name] for name in _COLUMNS[table])))
     return {
         name: pl.DataFrame(
-            [tuple(_wrap(v) for v in row) for row in rows[name]],
+            [_wrap(row) for row in rows[name]],
             schema=dict.fromkeys((*_RANGE, *columns), pl.Int64),
             orient="row",
         )
@@ -91,9 +92,8 @@ def _describe(
     }
 
 
-def _wrap(value: int | None) -> int | None:
-    """As SQLite holds an unsigned number of 64 bits."""
-    return value - 2**64 if value is not None and value >= 2**63 else value
+def _wrap(row: Iterable[int | None]) -> tuple[int | None, ...]:
+    return tuple(None if value is None else wrap_integer(value) for value in row)
 
 
 def list_ranks(marks: pl.DataFrame, schemas: PayloadSchemas) -> dict[str, pl.DataFrame]:
@@ -106,17 +106,10 @@ def list_ranks(marks: pl.DataFrame, schemas: PayloadSchemas) -> dict[str, pl.Dat
     for process, time, values in schemas.records(_TEAM):
         plain = {name: found[0] for name, found in values.items()}
         is_part = plain.get("GroupRootUniqueId", _NO_GROUP) != _NO_GROUP
+        known = [plain.get(name) for name in ("NewComm", "ParentComm", "LocalRank", "Size")]
+        root = [plain.get(name) for name in ("GroupRootGlobalRank", "GroupRootUniqueId")]
         rows.append(
-            (
-                of_process.get(process),
-                time,
-                *(
-                    _wrap(plain.get(name))
-                    for name in ("NewComm", "ParentComm", "LocalRank", "Size")
-                ),
-                plain.get("GroupRootGlobalRank") if is_part else None,
-                plain.get("GroupRootUniqueId") if is_part else None,
-            )
+            _wrap([of_process.get(process), time, *known, *(root if is_part else [None, None])])
         )
     columns = ("rank", "timestamp", "commHandle", "parentHandle", "localRank", "size")
     schema = dict.fromkeys((*columns, "groupRoot", "groupRootUid"), pl.Int64)

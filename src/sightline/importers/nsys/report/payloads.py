@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from sightline.importers.nsys.codes import PAYLOAD_FORMATS
+from sightline.importers.nsys.codes import PAYLOAD_FORMATS, wrap_integer
 from sightline.importers.nsys.nvtx import PAYLOAD_HEADER
 
 _ARRAY, _FIXED_ARRAY = 0x30, 0x10  # flags of an entry: kinds of arrays (nvToolsExtPayload.h)
@@ -58,13 +58,13 @@ class PayloadSchemas:
     def list_entries(self) -> pl.DataFrame:
         """NVTX_PAYLOAD_SCHEMA_ENTRIES."""
         rows = [
-            (schema.id, i, entry.flags or None, entry.type, str(entry.name), entry.offset or None)
+            (wrap_integer(schema.id), i, *_wrap_fields(entry))
             for process in self._message.processes
             for schema in process.schemas
             for i, entry in enumerate(schema.entries)
         ]
         kinds = {"name": pl.String}
-        columns = ("schemaId", "idx", "flags", "type", "name", "offset")
+        columns = ("schemaId", "idx", "flags", "type", "offset", "name")
         schema = {name: kinds.get(name, pl.Int64) for name in columns}
         return pl.DataFrame(rows, schema=schema, orient="row")
 
@@ -76,6 +76,11 @@ class PayloadSchemas:
                 if record.schema == schema:
                     values = self.decode(process.global_pid, record.schema, record.payload)
                     yield process.global_pid, record.time, values
+
+
+def _wrap_fields(entry: Any) -> tuple[int | None, int, int | None, str]:
+    flags, kind, offset = (wrap_integer(v) for v in (entry.flags, entry.type, entry.offset))
+    return flags or None, kind, offset or None, str(entry.name)
 
 
 def _lay_out(entries: Any) -> list[_Entry]:
