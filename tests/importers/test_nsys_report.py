@@ -265,3 +265,9 @@ def test_the_wall_clock_of_2025_6_and_later(tmp_path: Path) -> None:
         }
     )
     assert facts.find_start(given).item(0, "utcEpochNs") == 1_700_000_000_000_001_000 + 500 - 700
+
+
+def test_the_formats_say_what_is_proven() -> None:
+    out = " ".join(command("formats").out.split())
+    assert "proven against nsys' own exports: kernels, copies" in out
+    assert "never seen in a report: CUDA graphs, unified memory" in out

@@ -18,5 +18,8 @@ def run(args: argparse.Namespace) -> int:
         "importers",
         lambda m: f"{m.IMPORTER.label}",
         args.json,
-        details=lambda m: {"recognised_by": m.IMPORTER.looks_like},
+        details=lambda m: {
+            "recognised_by": m.IMPORTER.looks_like,
+            **({"proven": m.IMPORTER.proven} if m.IMPORTER.proven else {}),
+        },
     )

@@ -22,6 +22,9 @@ IMPORTER = Importer(
     supersedes=(".qdstrm",),
     version=2,
     source="https://docs.nvidia.com/nsight-systems/UserGuide/index.html",
+    proven="against nsys' own exports: kernels, copies, memsets, waits, CUDA, OS and MPI calls, "
+    "NVTX, samples, scheduling; never seen in a report: CUDA graphs, unified memory, GPU metrics, "
+    "OpenMP",
 )
 
 
