@@ -23,6 +23,7 @@ from sightline.report.comparison import (
     write_halves,
 )
 from sightline.report.comparison_markdown import write_markdown
+from sightline.report.comparison_sarif import write_sarif
 from sightline.report.html import page
 from sightline.report.html.comparison import write_page
 
@@ -130,6 +131,25 @@ def test_page_holds_all_pairs(
     change = next(c for c in table["columns"] if c["name"] == "change_ns")
     assert sum(change["values"]) == data["step"]["delta_ns"]
     assert "before" in content["panels"][5]["blocks"][0]["page"]
+
+
+def test_sarif(data: dict[str, Any]) -> None:
+    """The verdict, each operation that really grew, each new finding; nothing that shrank."""
+    pair = {**_pair(part="compute", label="gemm", level="runs"), "false_discovery_rate": 0.01}
+    shrunk = {**pair, "delta_ns": -5, "label": "softmax"}
+    noise = {**pair, "false_discovery_rate": 0.5}
+    found = [{"rule": "host-late", "title": "Late", "status": "new", "after_ns": 7}]
+    found.append({**found[0], "status": "fixed"})
+    slower = {**data, "pairs": [pair, shrunk, noise], "findings": found}
+    slower["verdict"] = {**data["verdict"], "word": "slower"}
+    (run,) = write_sarif(slower)["runs"]
+    told = [(r["ruleId"], r["level"]) for r in run["results"]]
+    assert told == [
+        ("step-time", "error"), ("operation-slower", "warning"), ("finding-new", "warning"),
+    ]  # fmt: skip
+    assert "gemm: +1.000 µs" in run["results"][1]["message"]["text"]
+    rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+    assert all(rules[r["ruleIndex"]] == r["ruleId"] for r in run["results"])
 
 
 @pytest.mark.parametrize(

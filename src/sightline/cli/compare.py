@@ -2,7 +2,7 @@
 
 sightline compare before.json after.json
 sightline compare --before a1 a2 a3 --after b1 b2 b3      several runs a side
-sightline compare before after -o diff.html               also .md, .json, .txt
+sightline compare before after -o diff.html               also .md, .json
 sightline compare before after --fail-on 'step_ns > 3%'   exit 1, for CI
 sightline compare --calibrate floor.json run1 run2 run3   how equal runs differ
 sightline compare before after --floor floor.json         judged by that
@@ -24,8 +24,15 @@ if TYPE_CHECKING:
     from sightline.compare.sample import Sample
 
 HELP = "before and after: what changed, by how much, is it real, and why"
-FORMATS = ("text", "json", "markdown", "html")
-_SUFFIXES = {".txt": "text", ".md": "markdown", ".json": "json", ".html": "html", ".htm": "html"}
+FORMATS = ("text", "json", "markdown", "sarif", "html")
+_SUFFIXES = {
+    ".txt": "text",
+    ".md": "markdown",
+    ".json": "json",
+    ".sarif": "sarif",
+    ".html": "html",
+    ".htm": "html",
+}
 GATE_FAILED = 1
 
 
@@ -54,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="the same as --format json")
     parser.add_argument("--format", metavar="F", help=f"{', '.join(FORMATS)}")
     parser.add_argument(
-        "-o", "--output", metavar="FILE", help="write to FILE: .html, .txt, .md or .json"
+        "-o", "--output", metavar="FILE", help="write to FILE: .html, .txt, .md, .json or .sarif"
     )
     parser.add_argument(
         "--fail-on",
@@ -172,15 +179,20 @@ def _choose_format(args: argparse.Namespace) -> str:
         form = _SUFFIXES.get(Path(args.output).suffix.lower())
         if form is None:
             raise RequestError(
-                f"cannot write {args.output}", why="its ending must be .html, .txt, .md or .json"
+                f"cannot write {args.output}",
+                why="its ending must be .html, .txt, .md, .json or .sarif",
             )
     return str(form or "text")
 
 
 def _write(data: dict[str, Any], form: str, sides: list[list[Sample]]) -> bytes:
-    if form == "json":
+    if form in ("json", "sarif"):
         import json
 
+        if form == "sarif":
+            from sightline.report.comparison_sarif import write_sarif
+
+            data = write_sarif(data)
         return (json.dumps(data, indent=1, ensure_ascii=False) + "\n").encode()
     if form == "markdown":
         from sightline.report.comparison_markdown import write_markdown
