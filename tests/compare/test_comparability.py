@@ -14,8 +14,10 @@ from sightline.compare.comparability import Check, check_matched, check_sides
 from sightline.compare.comparison import compare_samples
 from sightline.compare.sample import Sample, take_sample
 from sightline.compare.sides import open_side
+from support.as_nsys import nsys
 from support.clocks import ten_kernels
 from support.traces import host, kernel, launched, op, opened
+from synth import kineto, scenarios
 
 
 def _sample(folder: Path, name: str, program: Program, **header: Any) -> Sample:
@@ -39,6 +41,18 @@ def test_another_gpu_blocks(tmp_path: Path) -> None:
         "blocks", "before ran on NVIDIA A100, after on NVIDIA H100",
     )  # fmt: skip
     assert _find("GPU", one, one).effect == "ok"
+
+
+def test_both_profilers_of_one_program(tmp_path: Path) -> None:
+    """The same simulated program by PyTorch's profiler and Nsight Systems: nothing changed."""
+    program = scenarios.dataloader_starved()
+    (traced, *_) = kineto.write(program, tmp_path, dialect="2025")
+    exported = nsys(program, tmp_path / "run.sqlite")
+    data = compare_samples(open_side([str(traced)]), open_side([str(exported)]))
+    assert data["verdict"]["word"] == "no change"
+    assert {p["delta_ns"] for p in data["pairs"] if p["part"] != "idle"} == {0}
+    assert {p["grade"] for p in data["pairs"] if p["part"] != "idle"} <= {"exact", "spelling"}
+    assert any("other profilers" in c["text"] for c in data["checks"] if c["effect"] == "limits")
 
 
 def test_more_ranks_block(tmp_path: Path) -> None:

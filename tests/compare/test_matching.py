@@ -32,6 +32,9 @@ def _pairs(before: pl.DataFrame, after: pl.DataFrame) -> list[tuple[str, list[st
         ("exact", ("k", "aten::a", "M"), ("k", "aten::a", "M")),
         ("exact", ("k", "aten::a", "M"), ("k", None, None)),  # nsys knows no operators
         ("spelling", ("void f<4>(int)", None, None), ("f<4>(int)", None, None)),
+        ("spelling", ("Memcpy HtoD (Pinned -> Device)", None, None),
+                     ("[CUDA memcpy Host-to-Device]", None, None)),
+        ("spelling", ("Memset (Device)", None, None), ("[CUDA memset]", None, None)),
         ("variant", ("ampere_sgemm_128x64_tn", "aten::mm", None),
                     ("volta_sgemm_32x128_tn", "aten::addmm", None)),
         ("operator", ("sm90_xmma_gemm", "aten::mm", "Linear"), ("Cijk_Alik", "aten::mm", "Linear")),

@@ -77,10 +77,7 @@ def _devices(before: Sequence[Sample], after: Sequence[Sample]) -> Iterator[Chec
         text = "one side has a GPU's timeline, the other has none"
         yield Check("timeline", "blocks", text, *(sorted(side) for side in sides))
         return
-    names = [
-        sorted({n for sample in side for n in list_device_names(sample)})
-        for side in (before, after)
-    ]
+    names = [sorted({n for s in side for n in list_device_names(s)}) for side in (before, after)]
     if not all(names):
         if sides[0] == {True}:
             yield Check("GPU", "limits", "a side does not say on which GPU it ran", *names)
@@ -94,20 +91,15 @@ def _devices(before: Sequence[Sample], after: Sequence[Sample]) -> Iterator[Chec
 
 
 def list_device_names(sample: Sample) -> list[str]:
-    """What the GPUs are called that did something in a run."""
-    return _list_devices(sample, "name")
+    """What the GPUs are called that did something in a run.
 
-
-def _list_vendors(sample: Sample) -> list[str]:
-    return [f"a GPU of {name.upper()}" for name in _list_devices(sample, "vendor")]
-
-
-def _list_devices(sample: Sample, column: str) -> list[str]:
-    """Of the devices that did something; where those are numbered otherwise, of all, if alike."""
+    Where they are numbered otherwise than those that the recording describes, and these are all
+    alike, it is those.
+    """
     used = sample.run.table("device_ops").select("rank", "device_id").unique()
-    devices = sample.run.table("devices").drop_nulls(column)
-    mine = devices.join(used, on=["rank", "device_id"], how="semi").get_column(column).unique()
-    every = devices.get_column(column).unique()
+    devices = sample.run.table("devices").drop_nulls("name")
+    mine = devices.join(used, on=["rank", "device_id"], how="semi").get_column("name").unique()
+    every = devices.get_column("name").unique()
     return sorted(mine if mine.len() else every if every.len() == 1 else [])
 
 

@@ -58,6 +58,11 @@ _TRITON_TAIL = re.compile(r"(?:_[0-9a-f]{8,}|_\d+(?:[dce]\w*)?)+$")
 # triton_poi_fused_add_mul_3: what Inductor fused (torch/_inductor/codegen/triton.py).
 _FUSED = re.compile(r"^triton_[a-z]+_fused_(.+?)(?:_\d+)?$")
 
+# PyTorch writes 'Memcpy HtoD (Pinned -> Device)' and 'Memset (Device)', Nsight Systems
+# '[CUDA memcpy Host-to-Device]' and '[CUDA memset]'.
+_MEMORY = re.compile(r"^(?:\[CUDA )?[Mm](?P<kind>emcpy|emset)\b ?(?P<words>[\w-]*)")
+_DIRECTION = re.compile(r"Host|Device|Peer")
+
 
 @lru_cache(maxsize=65536)
 def name_variant(name: str) -> str:
@@ -73,8 +78,12 @@ def name_variant(name: str) -> str:
 
 @lru_cache(maxsize=65536)
 def spell_name(name: str) -> str:
-    """A kernel's name as all profilers would write it."""
-    return normalize_kernel_name(demangle(name))
+    """A kernel's, copy's or memset's name as all profilers would write it."""
+    memory = _MEMORY.match(name)
+    if memory is None:
+        return normalize_kernel_name(demangle(name))
+    words = _DIRECTION.sub(lambda m: m[0][0], memory["words"]).replace("-to-", "to")
+    return f"M{memory['kind']} {words}".rstrip()
 
 
 def match_leaves(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
