@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from compare.programs import Program, write_runs
 from support.command import sightline
+from support.pages import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -117,3 +120,14 @@ def test_no_output_over_an_input(runs: dict[str, list[str]]) -> None:
     done = sightline("compare", runs["base"][0], runs["slow"][0], "-o", runs["base"][0])
     assert done.code == 2
     assert "it is a recording" in " ".join(done.err.split())
+
+
+def test_other_commands_do_not_load_scipy() -> None:
+    """It takes as long to load as a small recording takes to be diagnosed."""
+    code = (
+        "import sys; from sightline.cli.main import main\n"
+        "assert main(['report', 'examples/simulated-dataloader.json.gz', '--json']) == 0\n"
+        "sys.exit('scipy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.DEVNULL)
+    assert done.returncode == 0

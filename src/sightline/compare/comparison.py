@@ -233,7 +233,7 @@ def find_shifts(pairs: pl.DataFrame, step_ns: int) -> list[dict[str, Any]]:
 
 
 def _compare_metrics(before: Sequence[Sample], after: Sequence[Sample]) -> list[dict[str, Any]]:
-    """Other figures of a step, where both sides have them: means over runs, the peak of all."""
+    """Other figures of a step, where both sides have them: means over the runs."""
     found = []
     for name, unit, read in _METRICS:
         sides = [[read(sample) for sample in side] for side in (before, after)]
@@ -245,7 +245,9 @@ def _compare_metrics(before: Sequence[Sample], after: Sequence[Sample]) -> list[
 
 
 def _count_launches(sample: Sample) -> float | None:
-    rows = sample.leaves.filter(~pl.col("part").is_in(["idle", "other"]))
+    if not sample.has_device:
+        return None
+    rows = sample.leaves.filter(pl.col("part") != "idle")
     return float(rows.get_column("instances").sum()) / sample.count
 
 
