@@ -74,6 +74,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ranks = sorted(place.glob("rank*.json.gz"))
     assert sightline("import", *ranks, "-o", place / "job.sightline").code == 0
     shutil.copytree(place / "job.sightline", place / "run.sightline")
+    # An example before it makes this file, too, but each example runs by itself.
+    runs = sorted(place.glob("run?.json"))
+    assert sightline("compare", "--calibrate", place / "floor.json", *runs).code == 0
     return place
 
 
