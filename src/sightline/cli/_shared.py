@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from sightline.model.run import Run
     from sightline.rules.custom.forms import OwnRule
 
+GATE_FAILED = 1  # an exit code; the others are main's
+
 
 def format_message(error: SightlineError) -> str:
     """What, why and the next command, at 80 columns, as a person reads it."""

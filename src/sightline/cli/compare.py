@@ -18,7 +18,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from sightline.cli._output import refuse_inputs, write_file
-from sightline.cli._shared import add_reading
+from sightline.cli._shared import GATE_FAILED, add_reading
 
 if TYPE_CHECKING:
     from sightline.compare.sample import Sample
@@ -33,7 +33,6 @@ _SUFFIXES = {
     ".html": "html",
     ".htm": "html",
 }
-GATE_FAILED = 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -14,7 +14,13 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from sightline.cli._shared import add_recordings, add_rules, load_own_rules, open_recordings
+from sightline.cli._shared import (
+    GATE_FAILED,
+    add_recordings,
+    add_rules,
+    load_own_rules,
+    open_recordings,
+)
 
 if TYPE_CHECKING:
     from sightline.model.declare import Finding
@@ -22,7 +28,6 @@ if TYPE_CHECKING:
 HELP = "why it is slow, what that costs, what to change: as text, json, markdown or sarif"
 
 FORMATS = ("text", "json", "markdown", "sarif")
-GATE_FAILED = 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

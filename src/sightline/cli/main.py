@@ -18,7 +18,7 @@ from sightline.cli._edge import guard_terminal
 from sightline.cli._shared import accept_any_encoding, format_message
 from sightline.errors import RequestError, SightlineError
 
-DONE, GATE_FAILED, WRONG, BUG, INTERRUPTED = 0, 1, 2, 3, 130
+DONE, WRONG, BUG, INTERRUPTED = 0, 2, 3, 130  # 1: GATE_FAILED
 
 _ABOUT = """\
 Why is this GPU program slow, what does that cost, and what to change.

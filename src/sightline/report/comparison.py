@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Any
 
 from rich.text import Text
 
-from sightline.text import fit_text, make_printable
+from sightline.report.terminal import wrap_text
+from sightline.text import fit_text
 from sightline.units import format_bytes, format_count, format_ns, format_pct, format_several
 
 WIDTH, MOST, PROSE = 80, 200, 100
@@ -168,16 +168,16 @@ def _head(data: dict[str, Any], width: int) -> Iterator[Text]:
 def _verdict(data: dict[str, Any], width: int) -> Iterator[Text]:
     verdict = data["verdict"]
     style = _STYLES.get(verdict["word"], "bold")
-    for line in _wrapped(write_verdict(data), "", "", width):
+    for line in wrap_text(write_verdict(data), "", "", width):
         line.stylize(style)
         yield line
     mark = "  · " if verdict["word"] == "not comparable" else ""
     for reason in verdict["reasons"]:
         sentence = reason if mark else f"{reason[:1].upper()}{reason[1:]}."
-        yield from _wrapped(sentence, mark, " " * len(mark), width)
+        yield from wrap_text(sentence, mark, " " * len(mark), width)
     needed = verdict["runs_needed"]
     if verdict["word"] == "no change" and needed and needed <= MAX_RUNS:
-        yield from _wrapped(
+        yield from wrap_text(
             f"{format_several(needed, 'run')} a side would tell whether the "
             "difference that was measured is real.",
             "",
@@ -186,7 +186,7 @@ def _verdict(data: dict[str, Any], width: int) -> Iterator[Text]:
         )
     clock = explain_equal_clock(data)
     if clock is not None:
-        yield from _wrapped(clock, "", "", width)
+        yield from wrap_text(clock, "", "", width)
 
 
 def _waterfall(data: dict[str, Any], width: int) -> Iterator[Text]:
@@ -242,7 +242,7 @@ def _pairs(data: dict[str, Any], width: int, prose: int) -> Iterator[Text]:
         line.append(f"{label:<{room}}" if sure else label, style="bold")
         line.append(f"  {sure}" if sure else "", style="dim")
         yield line
-        for text in _wrapped(explain_pair(row), " " * 12, " " * 12, prose):
+        for text in wrap_text(explain_pair(row), " " * 12, " " * 12, prose):
             text.stylize("dim")
             yield text
     if len(rows) > MAX_PAIRS:
@@ -265,7 +265,7 @@ def _shifts(data: dict[str, Any], width: int) -> Iterator[Text]:
         return
     yield Text("Cost that moved and is no gain", style="bold")
     for shift in data["shifts"][:MAX_SHIFTS]:
-        yield from _wrapped(explain_shift(shift), "  · ", "    ", width)
+        yield from wrap_text(explain_shift(shift), "  · ", "    ", width)
 
 
 def list_host_changes(data: dict[str, Any]) -> list[dict[str, Any]]:
@@ -336,18 +336,7 @@ def _limits(data: dict[str, Any], width: int) -> Iterator[Text]:
         return
     yield Text("What limits this")
     for limit in limits:
-        yield from _wrapped(limit, "  · ", "    ", width)
-
-
-def _wrapped(text: str, first: str, rest: str, width: int) -> Iterator[Text]:
-    lines = textwrap.wrap(
-        make_printable(text).replace(" %", "\0%"),
-        width,
-        initial_indent=first,
-        subsequent_indent=rest,
-        break_on_hyphens=False,
-    )
-    yield from (Text(line.replace("\0", " ")) for line in lines)
+        yield from wrap_text(limit, "  · ", "    ", width)
 
 
 def write_halves(row: dict[str, Any]) -> str:

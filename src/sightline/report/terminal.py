@@ -97,7 +97,7 @@ def _head(data: dict[str, Any], width: int) -> Iterator[Text]:
             for name, n in data["counts"].items()
             if name not in ("recordings", "quality")
         )
-        yield from _wrapped(f"no timeline · {held}", "", "", width)
+        yield from wrap_text(f"no timeline · {held}", "", "", width)
 
 
 def _joined(parts: list[str], width: int, style: str = "", indent: str = "") -> Iterator[Text]:
@@ -200,7 +200,7 @@ def _findings(data: dict[str, Any], width: int) -> Iterator[Text]:
     for finding in remarks[:MAX_REMARKS]:
         cost = _cost(finding, data["breakdown"])
         yield from _title(f"·  {finding['title']}", finding["rule"], "", width)
-        yield from _wrapped(f"{cost}{finding['summary']}", "   ", "   ", width)
+        yield from wrap_text(f"{cost}{finding['summary']}", "   ", "   ", width)
     left_out = len(gains[MAX_FINDINGS:]) + len(remarks[MAX_REMARKS:])
     if left_out:
         yield Text()
@@ -218,7 +218,7 @@ def _title(title: str, rule: str, style: str, width: int) -> Iterator[Text]:
     title = make_printable(title)
     right = rule if rule not in title else ""
     if len(title) + len(right) + 2 > width:
-        yield from (Text(line.plain, style=style) for line in _wrapped(title, "", "   ", width))
+        yield from (Text(line.plain, style=style) for line in wrap_text(title, "", "   ", width))
         title = ""
     if title or right:
         yield Text(title, style=style) + Text(right.rjust(width - len(title)), style="dim")
@@ -240,20 +240,20 @@ def _finding(
             yield Text(line, style="bold")
         else:
             yield from _joined(["   " + parts[0], *parts[1:]], width, "bold", "   ")
-    yield from _wrapped(finding["summary"], "   ", "   ", width)
+    yield from wrap_text(finding["summary"], "   ", "   ", width)
     for line in finding["evidence"][:4]:
         yield from _evidence(line, width)
     for label in ("fix", "verify"):
         if finding[label]:
             head = f"   {label.capitalize():<7}"
-            yield from _wrapped(finding[label], head, " " * 10, width)
+            yield from wrap_text(finding[label], head, " " * 10, width)
 
 
 def _evidence(fact: str, width: int) -> Iterator[Text]:
     """A fact on as many lines as it takes; a name that fits no line is cut from its middle."""
     room = width - 5
     words = re.split(r"(\s+)", make_printable(fact))
-    lines = list(_wrapped("".join(fit_text(w, room) for w in words), "   · ", "     ", width))
+    lines = list(wrap_text("".join(fit_text(w, room) for w in words), "   · ", "     ", width))
     for number, line in enumerate(lines[:EVIDENCE_LINES], 1):
         if number == EVIDENCE_LINES < len(lines):
             line = Text(line.plain[: width - 2] + " …")
@@ -265,7 +265,8 @@ def _evidence(fact: str, width: int) -> Iterator[Text]:
 _UNIT = re.compile(r"(?<=\d) (?=(?:%|ns|µs|ms|s|[kMGTP]?B(?:/s)?)(?:\W|$))")
 
 
-def _wrapped(text: str, first: str, rest: str, width: int) -> Iterator[Text]:
+def wrap_text(text: str, first: str, rest: str, width: int) -> Iterator[Text]:
+    """A text as lines with an indent of their own; no number is parted from its unit."""
     glued = _UNIT.sub("\0", make_printable(text))
     lines = textwrap.wrap(
         glued,
@@ -348,20 +349,22 @@ def _limits(data: dict[str, Any], width: int) -> Iterator[Text]:
             minor.append(f"{count}{limit['text']}")
             continue
         style = "bold red" if limit["severity"] == "error" else "yellow"
-        head, *more = _wrapped(f"{count}{limit['text']}", "!  ", "   ", width)
+        head, *more = wrap_text(f"{count}{limit['text']}", "!  ", "   ", width)
         head.stylize(style, 0, 1)
         yield head
         yield from more
         if limit["remedy"]:
-            yield from _wrapped(limit["remedy"], "   → ", "     ", width)
+            yield from wrap_text(limit["remedy"], "   → ", "     ", width)
     if len(minor) == 1:
-        yield from _wrapped(f"What limits this: {minor[0]}.", "", "", width)
+        yield from wrap_text(f"What limits this: {minor[0]}.", "", "", width)
     elif minor:
         yield Text("What limits this")
         for note in minor:
-            yield from _wrapped(note, "  · ", "    ", width)
+            yield from wrap_text(note, "  · ", "    ", width)
     if len(abstained) > 2:
         yield Text(f"{len(abstained)} rules lacked data. See:  sightline findings")
         return
     for finding in abstained:
-        yield from _wrapped(f"Not checked: {finding['rule']} ({finding['reason']}).", "", "", width)
+        yield from wrap_text(
+            f"Not checked: {finding['rule']} ({finding['reason']}).", "", "", width
+        )

@@ -2,17 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import polars as pl
 
+from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.roofline.operator_roofs import list_operator_kernels, place_operators
-from sightline.rules.kernels._shared import list_kernels
+from sightline.rules.kernels._shared import find_shorter_kernels, list_kernels
 from sightline.units import format_count, format_ns, format_pct
 
 _SHOWN = 3
 
 
-def list_kernels_at_roof(run: Run, calls: pl.DataFrame) -> pl.DataFrame:
+def find_slow_products(
+    run: Run, rule: Rule, calls: pl.DataFrame, summary: str, *, cause: str, fix: str
+) -> Iterator[Finding]:
+    """At most one finding: these matrix products could run at their roof.
+
+    `calls` are rows of `place_operators`; `summary` may use {share}.
+    """
+    found = find_shorter_kernels(
+        run,
+        rule,
+        _list_kernels_at_roof(run, calls),
+        summary,
+        cause=cause,
+        fix=fix,
+        verify="sightline stats operator_efficiency AFTER: of_roof_pct of these products",
+        sources=("NVIDIA: Matrix Multiplication Background User's Guide",),
+        extra=_describe_products(calls),
+    )
+    if found:
+        yield found
+
+
+def _list_kernels_at_roof(run: Run, calls: pl.DataFrame) -> pl.DataFrame:
     """The kernels of these calls as `list_kernels` has them, with `factor`: what the roof leaves.
 
     `calls` are rows of `place_operators`.
@@ -40,7 +65,7 @@ def select_calls(run: Run, kernels: pl.DataFrame) -> pl.DataFrame:
     return calls.filter(pl.col("host_op_id").is_in(meant.implode()))
 
 
-def describe_products(calls: pl.DataFrame) -> list[str]:
+def _describe_products(calls: pl.DataFrame) -> list[str]:
     """'24 × aten::addmm m=8 n=4096 k=4096, 1.2 ms at 31 % of its roof', those that take longest."""
     groups = (
         calls.group_by("name", "dims")

@@ -42,8 +42,7 @@ from sightline.roofline.operators.arguments import ELEMENT_BYTES
 from sightline.roofline.operators.work import GEMM
 from sightline.roofline.placement import LATENCY_PCT
 from sightline.rules.advice import choose_fix
-from sightline.rules.kernels._operators import describe_products, list_kernels_at_roof
-from sightline.rules.kernels._shared import find_shorter_kernels
+from sightline.rules.kernels._operators import find_slow_products
 
 RULE = Rule("misaligned-gemm", "Matrix products with misaligned sizes")
 ALIGNED_BYTES = 16
@@ -63,10 +62,10 @@ def check(run: Run) -> Iterator[Finding]:
     calls = calls.filter(odd & (pl.min_horizontal("m", "n", "k") > 1)).join(
         nvidia, on=["rank", "device_id"], how="semi"
     )
-    found = find_shorter_kernels(
+    yield from find_slow_products(
         run,
         RULE,
-        list_kernels_at_roof(run, calls),
+        calls,
         "{share} of the window could be saved if matrix products whose rows are not aligned to "
         "16 bytes ran at their roof.",
         cause="n or k is no multiple of 8 elements of 16 bits (4 of 32)",
@@ -76,10 +75,4 @@ def check(run: Run) -> Iterator[Finding]:
             "padding",
             native="pad the leading dimensions to a multiple of 16 bytes, better of 128",
         ),
-        verify="sightline stats operator_efficiency AFTER: of_roof_pct of these products",
-        sources=("NVIDIA: Matrix Multiplication Background User's Guide",),
-        extra=describe_products(calls),
-        confidence="medium",
     )
-    if found:
-        yield found

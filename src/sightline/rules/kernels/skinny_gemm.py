@@ -42,8 +42,7 @@ from sightline.model.run import Run
 from sightline.roofline.operator_roofs import place_operators
 from sightline.roofline.operators.work import GEMM
 from sightline.rules.advice import choose_fix
-from sightline.rules.kernels._operators import describe_products, list_kernels_at_roof
-from sightline.rules.kernels._shared import find_shorter_kernels
+from sightline.rules.kernels._operators import find_slow_products
 
 RULE = Rule("skinny-gemm", "Matrix products with few rows")
 TILE = 128
@@ -59,10 +58,10 @@ def check(run: Run) -> Iterator[Finding]:
         & (pl.min_horizontal("m", "n") < TILE)
         & pl.col("batch").is_null()
     )
-    found = find_shorter_kernels(
+    yield from find_slow_products(
         run,
         RULE,
-        list_kernels_at_roof(run, calls),
+        calls,
         "{share} of the window is lost in matrix products that read whole weights for a few rows, "
         "below the memory's rate.",
         cause="with so few rows memory limits the product, and its tiles do not fill the GPU",
@@ -72,10 +71,4 @@ def check(run: Run) -> Iterator[Finding]:
             "instead of several on the same input",
             native="batch the products (cublasGemmStridedBatched), or split them along k",
         ),
-        verify="sightline stats operator_efficiency AFTER: of_roof_pct of these products",
-        sources=("NVIDIA: Matrix Multiplication Background User's Guide",),
-        extra=describe_products(calls),
-        confidence="medium",
     )
-    if found:
-        yield found
