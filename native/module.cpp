@@ -345,14 +345,12 @@ public:
     size_t rows(const std::string& table) const { return events_->rows(table); }
 
     nb::tuple columns(const std::string& table, const std::vector<std::string>& names) const {
-        ReportEvents::Columns found;
-        {
-            const nb::gil_scoped_release release;
-            found = events_->columns(table, names);
-        }
-        nb::dict constants;
-        for (const auto& [place, value] : found.constants) constants[nb::cast(place)] = maybe(value);
-        return nb::make_tuple(nb::cast(std::move(found.varying)), constants);
+        return given([&] { return events_->columns(table, names); });
+    }
+
+    nb::tuple take(const std::string& table, const std::vector<std::string>& names,
+                   const std::vector<std::string>& narrow) {
+        return given([&] { return events_->take(table, names, narrow); });
     }
 
     nb::dict counted() const {
@@ -372,6 +370,18 @@ public:
     }
 
 private:
+    template <typename Find>
+    static nb::tuple given(Find find) {
+        ReportEvents::Columns found;
+        {
+            const nb::gil_scoped_release release;
+            found = find();
+        }
+        nb::dict constants;
+        for (const auto& [place, value] : found.constants) constants[nb::cast(place)] = maybe(value);
+        return nb::make_tuple(nb::cast(std::move(found.varying)), constants);
+    }
+
     std::unique_ptr<ReportEvents> events_;
 };
 
@@ -450,6 +460,7 @@ NB_MODULE(_native, m) {
         .def("texts", &Events::texts, Unlocked())
         .def("rows", &Events::rows, "table"_a)
         .def("columns", &Events::columns, "table"_a, "names"_a)
+        .def("take", &Events::take, "table"_a, "names"_a, "narrow"_a)
         .def("counted", &Events::counted);
 
     nb::class_<Trace>(m, "Trace")

@@ -1,6 +1,7 @@
 #include "columns/arrow.h"
 
 #include <cerrno>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -125,9 +126,19 @@ std::shared_ptr<BatchColumn> column_of(const char* name, const char* format,
 
 }  // namespace
 
-std::shared_ptr<BatchColumn> numbers_column(const char* name, std::vector<int64_t> values) {
-    return column_of(name, "l", std::move(values), kNull);
+template <typename Number>
+std::shared_ptr<BatchColumn> numbers_column(const char* name, std::vector<Number> values) {
+    constexpr const char* format = sizeof(Number) == 1   ? "c"
+                                   : sizeof(Number) == 2 ? "s"
+                                   : sizeof(Number) == 4 ? "i"
+                                                         : "l";
+    return column_of(name, format, std::move(values), std::numeric_limits<Number>::min());
 }
+
+template std::shared_ptr<BatchColumn> numbers_column(const char*, std::vector<int8_t>);
+template std::shared_ptr<BatchColumn> numbers_column(const char*, std::vector<int16_t>);
+template std::shared_ptr<BatchColumn> numbers_column(const char*, std::vector<int32_t>);
+template std::shared_ptr<BatchColumn> numbers_column(const char*, std::vector<int64_t>);
 
 std::shared_ptr<BatchColumn> rows_column(const char* name, std::vector<uint32_t> values) {
     return column_of(name, "I", std::move(values), kNoRow);

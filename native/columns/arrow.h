@@ -51,7 +51,7 @@ static_assert(sizeof(View) == 16);
 
 struct BatchColumn {
     std::string name;
-    std::string format;  // "l" int64, "I" uint32, "g" float64, "b" boolean, "vu" string view,
+    std::string format;  // "c", "s", "i", "l" int8 to int64, "I" uint32, "g" float64, "b" boolean, "vu" string view,
                          // "vz" binary view
     std::vector<uint8_t> valid;  // one bit a row; empty where all are
     int64_t nulls = 0;
@@ -68,8 +68,9 @@ struct BatchColumn {
     }
 };
 
-// A column of numbers; kNull becomes null.
-std::shared_ptr<BatchColumn> numbers_column(const char* name, std::vector<int64_t> values);
+// A column of int8_t, int16_t, int32_t or int64_t; the type's lowest (kNull) becomes null.
+template <typename Number>
+std::shared_ptr<BatchColumn> numbers_column(const char* name, std::vector<Number> values);
 
 // A column of row numbers; kNoRow becomes null.
 std::shared_ptr<BatchColumn> rows_column(const char* name, std::vector<uint32_t> values);

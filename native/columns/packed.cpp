@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "columns/numbers.h"
 
@@ -19,11 +20,17 @@ void narrow(const std::vector<int64_t>& values, uint64_t lowest, uint64_t plus, 
 }
 
 template <typename Number>
-void widen(const uint8_t* bytes, size_t rows, uint64_t lowest, uint64_t plus, int64_t* out) {
+Number narrow_one(int64_t value) {
+    return value == kNull ? std::numeric_limits<Number>::min() : static_cast<Number>(value);
+}
+
+template <typename Kept, typename Number>
+void widen(const uint8_t* bytes, size_t rows, uint64_t lowest, uint64_t plus, Number* out) {
     for (size_t i = 0; i < rows; ++i) {
-        Number number = 0;
-        std::memcpy(&number, bytes + i * sizeof number, sizeof number);
-        out[i] = plus != 0 && number == 0 ? kNull : static_cast<int64_t>(lowest + number - plus);
+        Kept kept = 0;
+        std::memcpy(&kept, bytes + i * sizeof kept, sizeof kept);
+        out[i] = narrow_one<Number>(
+            plus != 0 && kept == 0 ? kNull : static_cast<int64_t>(lowest + kept - plus));
     }
 }
 
@@ -45,6 +52,8 @@ void Packed::seal() {
         chunk.nulls = false;
     } else {
         chunk.lowest = lowest;
+        lowest_ = std::min(lowest_, lowest);
+        highest_ = std::max(highest_, highest);
         uint64_t span = static_cast<uint64_t>(highest) - static_cast<uint64_t>(lowest);
         if (chunk.nulls && span >= UINT32_MAX) {  // eight bytes hold a null as it is
             chunk.nulls = false;
@@ -68,13 +77,44 @@ void Packed::seal() {
     open_.clear();
 }
 
+void Packed::make_up() {
+    same_ = false;
+    const size_t before = rows_ - 1;
+    if (first_ != kNull) lowest_ = highest_ = first_;
+    for (size_t i = 0; i < before / kChunk; ++i) {
+        Chunk chunk;
+        chunk.lowest = first_;
+        chunks_.push_back(std::move(chunk));
+    }
+    open_.assign(before % kChunk, first_);
+}
+
 std::optional<int64_t> Packed::constant() const {
     return rows_ != 0 && same_ ? std::optional<int64_t>(first_) : std::nullopt;
 }
 
-std::vector<int64_t> Packed::values() const {
-    std::vector<int64_t> out(rows_);
-    int64_t* at = out.data();
+size_t Packed::width() const {
+    int64_t lowest = lowest_, highest = highest_;
+    const auto add = [&](int64_t value) {
+        if (value == kNull) return;
+        lowest = std::min(lowest, value);
+        highest = std::max(highest, value);
+    };
+    if (same_ && rows_ != 0) add(first_);
+    for (const int64_t value : open_) add(value);
+    const auto holds = [&](auto least) {  // the type's lowest stands for null
+        using Number = decltype(least);
+        return lowest > std::numeric_limits<Number>::min() &&
+               highest <= std::numeric_limits<Number>::max();
+    };
+    return holds(int8_t{}) ? 1 : holds(int16_t{}) ? 2 : holds(int32_t{}) ? 4 : 8;
+}
+
+template <typename Number>
+std::vector<Number> Packed::values() const {
+    if (same_) return std::vector<Number>(rows_, narrow_one<Number>(first_));
+    std::vector<Number> out(rows_);
+    Number* at = out.data();
     for (const Chunk& chunk : chunks_) {
         const auto base = static_cast<uint64_t>(chunk.lowest);
         const uint64_t plus = chunk.nulls ? 1 : 0;
@@ -83,12 +123,17 @@ std::vector<int64_t> Packed::values() const {
             case 2: widen<uint16_t>(chunk.bytes.get(), kChunk, base, plus, at); break;
             case 4: widen<uint32_t>(chunk.bytes.get(), kChunk, base, plus, at); break;
             case 8: widen<uint64_t>(chunk.bytes.get(), kChunk, base, plus, at); break;
-            default: std::fill(at, at + kChunk, chunk.lowest);
+            default: std::fill(at, at + kChunk, narrow_one<Number>(chunk.lowest));
         }
         at += kChunk;
     }
-    std::copy(open_.begin(), open_.end(), at);
+    std::transform(open_.begin(), open_.end(), at, narrow_one<Number>);
     return out;
 }
+
+template std::vector<int8_t> Packed::values() const;
+template std::vector<int16_t> Packed::values() const;
+template std::vector<int32_t> Packed::values() const;
+template std::vector<int64_t> Packed::values() const;
 
 }  // namespace sightline

@@ -15,8 +15,11 @@ class Packed {
 public:
     void append(int64_t value) {
         if (rows_ == 0) first_ = value;
-        same_ = same_ && value == first_;
         ++rows_;
+        if (same_) {
+            if (value == first_) return;
+            make_up();
+        }
         open_.push_back(value);
         if (open_.size() == kChunk) seal();
     }
@@ -26,8 +29,12 @@ public:
     // The value of all rows where there is but one; nothing for a column without rows.
     std::optional<int64_t> constant() const;
 
-    // All rows, in order.
-    std::vector<int64_t> values() const;
+    // Bytes of the narrowest signed integers that hold every number and, as their lowest, null.
+    size_t width() const;
+
+    // All rows, in order, in integers of that width or more; null is the type's lowest.
+    template <typename Number>
+    std::vector<Number> values() const;
 
 private:
     static constexpr size_t kChunk = 4096;
@@ -40,12 +47,15 @@ private:
     };
 
     void seal();
+    // Writes down the rows of one value that were counted only, all but the last.
+    void make_up();
 
     std::vector<Chunk> chunks_;
     std::vector<int64_t> open_;  // the rows that are not in a chunk yet
     size_t rows_ = 0;
     int64_t first_ = 0;
-    bool same_ = true;
+    int64_t lowest_ = INT64_MAX, highest_ = INT64_MIN;  // of the numbers in chunks
+    bool same_ = true;  // then there is nothing but the first value and a count
 };
 
 }  // namespace sightline

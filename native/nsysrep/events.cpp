@@ -4,6 +4,10 @@
 #include <cstring>
 #include <stdexcept>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 #include "columns/numbers.h"
 #include "nsysrep/wire.h"
 
@@ -19,6 +23,16 @@ constexpr int kChainNumber = -1, kDepth = -2;
 // An event takes 10 bytes of a file and more (recordings of 2021 to 2025, 10 to 680), a frame of a
 // call chain 2 and more: what has many more rows than bytes is made to fill the memory.
 constexpr uint64_t kRows = 1 << 20, kRowsPerFileByte = 4;
+
+std::shared_ptr<BatchColumn> make_column(const std::string& name, const Packed& column,
+                                         bool narrow) {
+    switch (narrow ? column.width() : sizeof(int64_t)) {
+        case 1: return numbers_column(name.c_str(), column.values<int8_t>());
+        case 2: return numbers_column(name.c_str(), column.values<int16_t>());
+        case 4: return numbers_column(name.c_str(), column.values<int32_t>());
+        default: return numbers_column(name.c_str(), column.values<int64_t>());
+    }
+}
 
 }  // namespace
 
@@ -89,12 +103,15 @@ void ReportEvents::add_columns(Payload& payload, Table& table,
 }
 
 void ReportEvents::add_plan(const TablePlan& plan) {
-    const auto [found, is_new] = payload_by_field_.emplace(plan.payload, payloads_.size());
-    if (is_new) {
+    if (plan.payload >= kMostFields) throw std::invalid_argument("a field has no such number");
+    if (payload_by_field_.size() <= plan.payload) payload_by_field_.resize(plan.payload + 1, kNone);
+    int& place = payload_by_field_[plan.payload];
+    if (place == kNone) {
+        place = static_cast<int>(payloads_.size());
         payloads_.emplace_back();
         payloads_.back().messages.emplace_back();
     }
-    Payload& payload = payloads_[found->second];
+    Payload& payload = payloads_[static_cast<size_t>(place)];
     Rule rule;
     rule.values = plan.values;
     int message = 0;
@@ -171,9 +188,8 @@ bool ReportEvents::read_event(const uint8_t* data, size_t size) {
         if (field.number != kType && field.wire == Wire::bytes) given = field;
     }
     if (!fields.is_whole()) return false;
-    const auto found = payload_by_field_.find(given.number);
-    if (found != payload_by_field_.end()) {
-        const Payload& payload = payloads_[found->second];
+    if (given.number < payload_by_field_.size() && payload_by_field_[given.number] != kNone) {
+        const Payload& payload = payloads_[static_cast<size_t>(payload_by_field_[given.number])];
         std::fill_n(slots_.begin(), payload.slots, kNull);
         frames_.clear();
         if (!read_message(payload, 0, given.data, given.size)) return false;
@@ -282,21 +298,48 @@ ReportEvents::Columns ReportEvents::columns(const std::string& table,
                                             const std::vector<std::string>& names) const {
     const Table& from = tables_.at(static_cast<size_t>(table_by_name_.at(table)));
     Columns out;
-    out.varying.rows = static_cast<int64_t>(from.rows);
-    for (size_t i = 0; i < names.size(); ++i) {
-        const auto found = std::find(from.names.begin(), from.names.end(), names[i]);
-        if (found == from.names.end()) throw std::out_of_range("the table has no such column");
-        const auto place = static_cast<size_t>(found - from.names.begin());
-        const Packed& column = from.columns[place];
-        if (const auto one = column.constant(); one && (!from.real[place] || *one == kNull)) {
-            out.constants.emplace_back(i, *one);
-            continue;
-        }
-        auto made = numbers_column(std::to_string(i).c_str(), column.values());
-        if (from.real[place]) made->format = "g";
-        out.varying.columns.push_back(std::move(made));
-    }
+    for (const std::string& name : names) add_column(out, from, place_of(from, name), false);
     return out;
+}
+
+ReportEvents::Columns ReportEvents::take(const std::string& table,
+                                         const std::vector<std::string>& names,
+                                         const std::vector<std::string>& narrow) {
+    Table& from = tables_.at(static_cast<size_t>(table_by_name_.at(table)));
+    Columns out;
+    for (const std::string& name : names) {
+        const bool is_narrow = std::find(narrow.begin(), narrow.end(), name) != narrow.end();
+        const size_t place = place_of(from, name);
+        add_column(out, from, place, is_narrow);
+        from.columns[place] = Packed();
+    }
+    from.taken = true;
+    from.columns.clear();
+#ifdef __GLIBC__
+    malloc_trim(0);  // the chunks are too small for glibc to hand back by itself
+#endif
+    return out;
+}
+
+size_t ReportEvents::place_of(const Table& table, const std::string& name) {
+    if (table.taken) throw std::logic_error("the table's columns were taken");
+    const auto found = std::find(table.names.begin(), table.names.end(), name);
+    if (found == table.names.end()) throw std::out_of_range("the table has no such column");
+    return static_cast<size_t>(found - table.names.begin());
+}
+
+void ReportEvents::add_column(Columns& out, const Table& from, size_t place, bool narrow) {
+    const Packed& column = from.columns[place];
+    const size_t number = out.constants.size() + out.varying.columns.size();
+    const bool real = from.real[place];
+    out.varying.rows = static_cast<int64_t>(from.rows);
+    if (const auto one = column.constant(); one && (!real || *one == kNull)) {
+        out.constants.emplace_back(number, *one);
+        return;
+    }
+    auto made = make_column(std::to_string(number), column, narrow && !real);
+    if (real) made->format = "g";
+    out.varying.columns.push_back(std::move(made));
 }
 
 }  // namespace sightline

@@ -42,6 +42,11 @@ public:
     // Columns of a table; "real" ones are float64, texts and bytes numbers: row + 1 in texts().
     Columns columns(const std::string& table, const std::vector<std::string>& names) const;
 
+    // The same, once: the table's columns are given up. Those in `narrow` come in integers no wider
+    // than they need.
+    Columns take(const std::string& table, const std::vector<std::string>& names,
+                 const std::vector<std::string>& narrow);
+
     const Dictionary& texts() const { return texts_; }
 
 private:
@@ -66,6 +71,7 @@ private:
         std::vector<Place> places;
         std::vector<Packed> columns;
         size_t rows = 0;
+        bool taken = false;  // the columns are
         int64_t chains = 0;  // of a table of chains: how many
     };
     struct Rule {
@@ -85,6 +91,8 @@ private:
     };
 
     int table_of(const std::string& name);
+    static size_t place_of(const Table& table, const std::string& name);
+    static void add_column(Columns& out, const Table& from, size_t place, bool narrow);
     int add_action(Payload& payload, int message, uint32_t field, Kind kind);
     void add_plan(const TablePlan& plan);
     void add_columns(Payload& payload, Table& table, const std::vector<ColumnPlan>& columns,
@@ -100,7 +108,7 @@ private:
     uint64_t most_events_, most_rows_;
     std::vector<uint8_t> block_;
     std::vector<Payload> payloads_;
-    std::unordered_map<uint32_t, size_t> payload_by_field_;
+    std::vector<int> payload_by_field_;
     std::vector<Table> tables_;
     std::unordered_map<std::string, int> table_by_name_;
     Dictionary texts_;

@@ -34,6 +34,13 @@ HIDDEN = {
 }
 
 
+# Labels that newer versions of nsys spell otherwise, by their ids.
+RENAMED = {
+    "ENUM_NSYS_EVENT_CLASS": {62, 63, 64, 83, 84, 85, 86, 87, 88},
+    "ENUM_NSYS_EVENT_TYPE": {107, 124, 125, 146},
+}
+
+
 def write_report(folder: Path) -> Path:
     report = Report(environment={"AWS_SECRET": "hunter2"})
     report.call("cudaLaunchKernel_v7000", start=1, end=3, correlation=1)
@@ -64,6 +71,11 @@ def test_scripts_find_tables_and_rows(tmp_path: Path) -> None:
         "FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN StringIds s ON s.id = k.shortName "
         "JOIN CUPTI_ACTIVITY_KIND_RUNTIME r USING (correlationId)",
     ) == [("saxpy", 4, 2, None, 1)]
+    calls = (
+        "SELECT e.label FROM CUPTI_ACTIVITY_KIND_RUNTIME r "
+        "JOIN ENUM_NSYS_EVENT_CLASS e ON e.id = r.eventClass"
+    )
+    assert select(target, calls) == [("CUDA runtime",)]
     nvtx = "SELECT rowid, text, doubleValue, jsonText FROM NVTX_EVENTS"
     assert select(target, nvtx) == [(1, "step", 0.5, None)]
     assert select(target, "SELECT name FROM PROCESSES") == [("app",)]
@@ -112,3 +124,21 @@ def test_rows_are_those_of_the_vendors_export(path: Path, tmp_path: Path) -> Non
         # Old files have a column that no newer one has, and no value in it.
         for column in set(columns) - have:
             assert select(theirs, f"SELECT count({column}) FROM {table}") == [(0,)], (table, column)
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("path", PAIRS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_enumerations_mean_what_the_vendors_do(path: Path, tmp_path: Path) -> None:
+    """Of schema 3.25 every row; of older exports, some with other names, the labels."""
+    target, theirs = tmp_path / "ours.sqlite", path.with_suffix(".sqlite")
+    assert command("export", path, "--to", "nsys-sqlite", "-o", target).code == 0
+    names = "SELECT name FROM sqlite_master WHERE type = 'table'"
+    given = {name for (name,) in select(theirs, names)}
+    shared = {name for (name,) in select(target, names)} & {n for n in given if n[:5] == "ENUM_"}
+    assert bool(shared) == any(name.startswith("ENUM_") for name in given)
+    version = "SELECT value FROM META_DATA_EXPORT WHERE name = 'EXPORT_SCHEMA_VERSION'"
+    newest = "META_DATA_EXPORT" in given and select(theirs, version) == [("3.25.0",)]
+    for table in shared:
+        query = f"SELECT id, label{', name' if newest else ''} FROM {table}"
+        missing = {row[0] for row in set(select(theirs, query)) - set(select(target, query))}
+        assert missing <= (set() if newest else RENAMED.get(table, set())), table

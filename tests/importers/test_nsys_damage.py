@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import sqlite3
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -14,7 +16,7 @@ import pytest
 import sightline
 from sightline.importers import nsys
 from sightline.model.declare import ImportOptions
-from sightline.model.source import Source
+from sightline.model.source import Source, zstd
 from support.campaigns import sample
 from support.command import sightline as command
 from support.reports import Report
@@ -213,3 +215,17 @@ def test_a_stream_is_made_a_report_by_the_importer_beside_nsys(
     (data / "other.qdstrm").write_bytes(STREAM + b"x")
     with pytest.raises(sightline.InputError, match="QdstrmImporter failed: wrong version"):
         sightline.open(data / "other.qdstrm")
+
+
+@pytest.mark.parametrize(
+    ("pack", "program"), [(gzip.compress, "gunzip"), (zstd.compress, "unzstd")]
+)
+def test_packed_export_or_report_is_told_how_to_unpack(
+    whole: Path, tmp_path: Path, pack: Callable[[bytes], bytes], program: str
+) -> None:
+    for name, content in (("e.sqlite", whole.read_bytes()), ("r.nsys-rep", Report().content())):
+        path = tmp_path / f"{name}.packed"
+        path.write_bytes(pack(content))
+        with pytest.raises(sightline.InputError, match="it is packed with") as raised:
+            sightline.open(path)
+        assert f"Unpack it first:  {program} --keep " in str(raised.value)

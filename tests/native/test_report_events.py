@@ -30,7 +30,12 @@ def read(path: Path, payloads: list[dict[int, object]]) -> list[tuple[object, ..
         pass
     assert found.counted()["events"] == found.rows("rows") == len(payloads)
     names = [name for name, *_ in COLUMNS]
-    return unpack_varying(names, *found.columns("rows", names)).rows()
+    rows = unpack_varying(names, *found.columns("rows", names)).rows()
+    # Once more, each column no wider than it must be, and then no more.
+    assert unpack_varying(names, *found.take("rows", names, names)).rows() == rows
+    with pytest.raises(RuntimeError, match="were taken"):
+        found.columns("rows", names)
+    return rows
 
 
 @pytest.mark.parametrize("bits", [0, 7, 8, 16, 31, 32, 33, 62])
@@ -51,6 +56,23 @@ def test_every_number_comes_back(tmp_path: Path, bits: int, nulls: float) -> Non
         value = next(iter(inner.values())) if isinstance(inner, dict) else None
         wanted.append((payload.get(1, 7), payload.get(2), value, payload.get(4)))
     assert read(tmp_path / "blocks", payloads) == wanted
+
+
+@pytest.mark.parametrize("same", [1, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK])
+def test_a_column_that_is_the_same_for_long(tmp_path: Path, same: int) -> None:
+    """One value throughout is only counted, until another comes."""
+    values = [5] * same + [-3, 5]
+    found = read(tmp_path / "blocks", [{1: value, 2: value} for value in values])
+    assert [row[:2] for row in found] == [(value, value) for value in values]
+
+
+@pytest.mark.parametrize("bits", [7, 15, 31])
+@pytest.mark.parametrize("beyond", [-1, 0, 1])
+def test_narrow_columns_hold_their_bounds(tmp_path: Path, bits: int, beyond: int) -> None:
+    """The lowest number of a narrow type stands for null: numbers at its ends are still numbers."""
+    values = [-(2**bits) - beyond, 2**bits - 1 + beyond, 0]
+    found = read(tmp_path / "blocks", [{1: v, 2: v} for v in values] + [{}])
+    assert [row[1] for row in found] == [*values, None]
 
 
 def test_the_widest_numbers(tmp_path: Path) -> None:

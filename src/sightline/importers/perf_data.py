@@ -49,7 +49,15 @@ def read(source: Source, options: ImportOptions) -> Imported:
     with tempfile.TemporaryDirectory(prefix="perf-", dir=open_cache_folder()) as scratch:
         text = Path(scratch) / "samples.perf.txt"
         # Nothing of the user's configuration, which may name programs to run.
-        words = [perf, "script", "--input", str(source.path.resolve()), "--ns", "-F", FIELDS]
+        words = [
+            perf,
+            "script",
+            "--input",
+            str(source.plain_path().resolve()),
+            "--ns",
+            "-F",
+            FIELDS,
+        ]
         try:
             with text.open("wb") as out:
                 done = subprocess.run(  # noqa: S603 - fixed arguments, no shell

@@ -80,7 +80,7 @@ def find_program() -> str | None:
 
 
 def _make_report(program: str, source: Source, target: Path) -> None:
-    command = [program, "-i", str(source.path.resolve()), "-o", str(target)]
+    command = [program, "-i", str(source.plain_path().resolve()), "-o", str(target)]
     try:
         done = subprocess.run(  # noqa: S603
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace"

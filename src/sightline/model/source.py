@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import BinaryIO
 
 from sightline.errors import InputError
@@ -104,6 +105,24 @@ class Source:
         if magic == _ZSTD:
             return _Zstd(raw)  # type: ignore[return-value]
         return raw
+
+    def plain_path(self) -> Path:
+        """The path, for readers that look into the file themselves. Raises InputError if packed."""
+        if self.path.is_file():
+            with self.path.open("rb") as stream:
+                magic = stream.read(4)
+            for start, kind, command in (
+                (_GZIP, "gzip", "gunzip --keep"),
+                (_ZSTD, "zstd", "unzstd --keep"),
+            ):
+                if magic.startswith(start):
+                    raise InputError(
+                        f"cannot read {self.given}",
+                        why=f"it is packed with {kind}, and this format is not read from its start "
+                        "to its end",
+                        hint=f"Unpack it first:  {command} {quote(self.given)}",
+                    )
+        return self.path
 
     def _stored(self) -> io.BufferedReader:
         raw = self.path.open("rb", buffering=0)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
+from sightline.algebra.constants import find_constants
 from sightline.algebra.lookup import find_rows
 from sightline.importers._sqlite import SqliteFile
 from sightline.model.declare import Quality
@@ -56,6 +57,18 @@ class Database(ABC):
 
         A table that lacks its first wanted column, or is absent, has no rows.
         """
+
+    def take_ints(self, table: str, wanted: Sequence[str], narrow: Sequence[str]) -> pl.DataFrame:
+        """As `ints`, of a large table that is read but once: it may be gone afterwards.
+
+        Columns in `narrow`, which are only passed on or looked up, have the narrowest type that
+        holds them: of millions of rows they would be most of the memory.
+        """
+        frame = self.ints(table, wanted)
+        same = find_constants(frame, narrow)
+        return frame.with_columns(
+            frame.get_column(c).shrink_dtype() for c in narrow if c not in same
+        )
 
     @abstractmethod
     def rows(

@@ -34,21 +34,13 @@ _KERNEL = (
     "graphId", "clusterX", "clusterY", "clusterZ", "maxActiveClusters", "qmdBulkReleaseDone",
     "qmdPreexitDone", "qmdLastCtaDone",
 )  # fmt: skip
-# What is only passed on; of millions of kernels these columns would be most of the memory.
+# What is only looked up, or passed on.
+_LOOKED_UP = ("streamId", "correlationId")
 _PASSED_ON = (
-    "registersPerThread",
-    "gridX",
-    "gridY",
-    "gridZ",
-    "blockX",
-    "blockY",
-    "blockZ",
-    "staticSharedMemory",
-    "dynamicSharedMemory",
-    "localMemoryPerThread",
-    "localMemoryTotal",
-    "sharedMemoryExecuted",
-)
+    *_LOOKED_UP, "demangledName", "shortName", "mangledName", "registersPerThread", "gridX",
+    "gridY", "gridZ", "blockX", "blockY", "blockZ", "staticSharedMemory", "dynamicSharedMemory",
+    "localMemoryPerThread", "localMemoryTotal", "sharedMemoryExecuted",
+)  # fmt: skip
 _MEMCPY = (
     *_SHARED,
     "bytes",
@@ -85,7 +77,7 @@ def read(db: Database) -> pl.DataFrame:
     named = [
         shrink_columns(part).with_columns(pl.col("name").cast(pl.Categorical)) for part in parts
     ]
-    frame = pl.concat(named, how="diagonal") if parts else pl.DataFrame()
+    frame = pl.concat(named, how="diagonal_relaxed") if parts else pl.DataFrame()
     frame = keep_complete(
         frame,
         ("start", "end", "deviceId", "globalPid", "correlationId", "graphNodeId"),
@@ -100,13 +92,11 @@ def read(db: Database) -> pl.DataFrame:
 
 def _kernels(db: Database) -> pl.DataFrame:
     table = "CUPTI_ACTIVITY_KIND_KERNEL"
-    frame = db.ints(table, _KERNEL)
+    frame = db.take_ints(table, _KERNEL, _PASSED_ON)
     frame = db.named(
         frame, name="demangledName", short_name="shortName", mangled_name="mangledName"
     )
-    same = find_constants(frame, _PASSED_ON)
     return frame.with_columns(
-        *(frame.get_column(c).shrink_dtype() for c in _PASSED_ON if c not in same),
         keep_known("graphNodeId", 0),
         keep_known("graphId", 0),
         keep_known("clusterX", 0),
@@ -123,7 +113,7 @@ def _kernels(db: Database) -> pl.DataFrame:
 
 
 def _copies(db: Database) -> pl.DataFrame:
-    frame = db.ints("CUPTI_ACTIVITY_KIND_MEMCPY", _MEMCPY)
+    frame = db.take_ints("CUPTI_ACTIVITY_KIND_MEMCPY", _MEMCPY, _LOOKED_UP)
     labels = db.labels("ENUM_CUDA_MEMCPY_OPER") or _COPY_LABELS
     label = decode_codes("copyKind", labels).fill_null("Unknown")
     return frame.with_columns(
@@ -164,7 +154,8 @@ _COPY_LABELS = {
 
 
 def _fills(db: Database) -> pl.DataFrame:
-    frame = db.ints("CUPTI_ACTIVITY_KIND_MEMSET", (*_SHARED, "bytes", "value", "memKind"))
+    wanted = (*_SHARED, "bytes", "value", "memKind")
+    frame = db.take_ints("CUPTI_ACTIVITY_KIND_MEMSET", wanted, _LOOKED_UP)
     return frame.with_columns(
         keep_known("graphNodeId", 0),
         kind=pl.lit("memset"),
@@ -174,7 +165,8 @@ def _fills(db: Database) -> pl.DataFrame:
 
 
 def _graphs(db: Database) -> pl.DataFrame:
-    frame = db.ints("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", (*_SHARED, "graphId", "graphExecId"))
+    wanted = (*_SHARED, "graphId", "graphExecId")
+    frame = db.take_ints("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", wanted, _LOOKED_UP)
     return frame.with_columns(
         kind=pl.lit("graph"),
         name=pl.format("CUDA graph {}", pl.col("graphId").cast(pl.String).fill_null("?")),

@@ -72,7 +72,7 @@ def read(
     # A number a row, not a text: the names are only passed on from here.
     name = pl.col("name").cast(pl.Categorical)
     filled = [shrink_columns(part).with_columns(name) for part in parts if part.height]
-    frame = pl.concat(filled, how="diagonal") if filled else pl.DataFrame()
+    frame = pl.concat(filled, how="diagonal_relaxed") if filled else pl.DataFrame()
     del calls, parts, filled  # columns that are replaced below would be kept by them
     frame = keep_complete(frame, ("start_ns", "end_ns", "_gtid"), ("layer", "name", "range_kind"))
     timeless = frame.get_column("start_ns").null_count()
@@ -118,7 +118,7 @@ def _like(db: Database, prefix: str) -> list[str]:
 
 def _runtime(db: Database, chains: pl.DataFrame) -> tuple[pl.DataFrame, bool]:
     """Runtime and driver calls; whether their call chains had to be moved to their own call."""
-    frame = db.ints(
+    frame = db.take_ints(
         "CUPTI_ACTIVITY_KIND_RUNTIME",
         (
             "start",
@@ -130,6 +130,7 @@ def _runtime(db: Database, chains: pl.DataFrame) -> tuple[pl.DataFrame, bool]:
             "returnValue",
             "callchainId",
         ),
+        ("correlationId", "nameId", "returnValue"),
     )
     frame = db.named(_without_echoes(frame), name="nameId")
     is_runtime = pl.col("eventClass") == codes.EVENT_CLASS_RUNTIME

@@ -39,10 +39,11 @@ def read_export(source: Source, options: ImportOptions) -> Imported:
 
 
 def _open_database(source: Source) -> Database:
-    if source.path.is_dir():
-        return FolderDatabase(source.path, source.given)
-    form = ReportDatabase if is_report(source.path) else SqliteDatabase
-    return form(source.path, source.given)
+    path = source.plain_path()
+    if path.is_dir():
+        return FolderDatabase(path, source.given)
+    form = ReportDatabase if is_report(path) else SqliteDatabase
+    return form(path, source.given)
 
 
 def _foreign(db: Database, given: str) -> UnknownFormatError:

@@ -19,7 +19,7 @@ from sightline.units import INT64_MAX
 
 # Times beyond half the range are damage: sums and differences of the others cannot overflow.
 _TIME_LIMIT = INT64_MAX // 4
-_LARGE_ROWS = 1 << 20
+_LARGE_ROWS = 1 << 18
 
 
 def build_tables(db: Database, meta: dict[str, str], options: ImportOptions) -> Imported:

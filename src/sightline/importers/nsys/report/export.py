@@ -9,7 +9,8 @@ strings), processes and threads that did nothing, ids of GPUs and network cards.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from importlib.resources import files
 from pathlib import Path
 
 import polars as pl
@@ -67,8 +68,18 @@ def write_export(report: Path, target: Path) -> None:
         writer.write(
             "ThreadNames", _read_table(source, "ThreadNames"), ("globalTid", writer.threads)
         )
+        for table, labels in _list_enumerations():
+            writer.write(table, labels)
     finally:
         writer.close()
+
+
+def _list_enumerations() -> Iterator[tuple[str, pl.DataFrame]]:
+    """What the codes in the tables mean: ENUM_ tables with id, name and label."""
+    data = files("sightline.importers.nsys.report").joinpath("enumerations.tsv").read_bytes()
+    rows = pl.read_csv(data, separator="\t", comment_prefix="#", quote_char=None)
+    for (table,), labels in rows.group_by("table", maintain_order=True):
+        yield f"ENUM_{table}", labels.select("id", "name", "label")
 
 
 def _read_table(source: ReportDatabase, table: str) -> pl.DataFrame:
@@ -104,7 +115,7 @@ class _Writer:
         if only is not None:
             wanted = pl.Series(sorted(only[1]), dtype=pl.Int64).implode()
             frame = frame.filter(pl.col(only[0]).is_in(wanted))
-        key = " PRIMARY KEY" if table == "StringIds" else ""
+        key = " PRIMARY KEY" if table == "StringIds" or table.startswith("ENUM_") else ""
         kinds = {pl.String: "TEXT", pl.Binary: "BLOB", pl.Float64: "REAL"}
         columns = [
             f'"{name}" {kinds.get(dtype.base_type(), "INTEGER")}{key if name == "id" else ""}'
