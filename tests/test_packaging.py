@@ -56,6 +56,7 @@ def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / run_hook(ROOT, "build_sdist", folder)
 
 
+@pytest.mark.xdist_group("sdist")
 def test_an_sdist_holds_the_pages_that_its_sources_make(sdist):
     with tarfile.open(sdist) as archive:
         names = archive.getnames()
@@ -73,12 +74,14 @@ def test_an_sdist_holds_the_pages_that_its_sources_make(sdist):
     assert said.stdout.strip() == "True", said.stderr
 
 
+@pytest.mark.xdist_group("sdist")
 def test_the_same_sources_make_the_same_sdist(sdist, tmp_path):
     again = tmp_path / run_hook(ROOT, "build_sdist", tmp_path)
     one, two = (hashlib.sha256(p.read_bytes()).hexdigest() for p in (sdist, again))
     assert one == two
 
 
+@pytest.mark.xdist_group("sdist")
 def test_changed_sources_are_not_fresh(sdist, tmp_path):
     with tarfile.open(sdist) as archive:
         archive.extractall(tmp_path, filter="data")
@@ -117,6 +120,7 @@ def test_without_pages_the_version_says_so_and_the_error_what_to_do(tmp_path):
     assert "bug" not in failed.stderr
 
 
+@pytest.mark.xdist_group("sdist")
 @pytest.mark.campaign
 def test_a_wheel_runs_in_an_empty_environment(sdist, tmp_path):
     """Compiles the reader once more and installs all dependencies anew: several minutes."""

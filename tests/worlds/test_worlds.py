@@ -36,6 +36,10 @@ def sick(program: str, cause: str) -> RunRecord:
     return play(program, SEED, "nvidia", {cause: CAUSES[cause].severity})
 
 
+# The runs are played once, by one of the workers.
+together = pytest.mark.xdist_group("worlds")
+
+
 def all_ranks() -> list[RankRecord]:
     """Some runs that use every kind of call."""
     runs = [healthy(program) for program in PROGRAMS]
@@ -43,12 +47,14 @@ def all_ranks() -> list[RankRecord]:
     return [rank for run in runs for rank in run.ranks]
 
 
+@together
 def test_ranges_end_after_they_start() -> None:
     for rank in all_ranks():
         assert all(0 <= h.start <= h.end for h in rank.hosts)
         assert all(0 < d.start < d.end for d in rank.devices)
 
 
+@together
 def test_streams_are_queues_without_overlap() -> None:
     for rank in all_ranks():
         streams = defaultdict(list)
@@ -61,6 +67,7 @@ def test_streams_are_queues_without_overlap() -> None:
             assert ids == sorted(ids)
 
 
+@together
 def test_device_ops_start_after_their_launch_began() -> None:
     for rank in all_ranks():
         calls = {h.correlation: h for h in rank.hosts if h.kind == "api"}
@@ -69,12 +76,14 @@ def test_device_ops_start_after_their_launch_began() -> None:
         assert all(d.start > call.start for d, call in joined)
 
 
+@together
 def test_correlations_are_unique() -> None:
     for rank in all_ranks():
         ids = [h.correlation for h in rank.hosts if h.kind == "api"]
         assert len(ids) == len(set(ids))
 
 
+@together
 def test_calls_of_one_thread_do_not_overlap_and_ranges_nest() -> None:
     for rank in all_ranks():
         threads = defaultdict(list)
@@ -104,6 +113,7 @@ def test_collectives_end_together_after_the_last_rank_came() -> None:
             assert len(here) == len(here[0].work.collective.ranks)
 
 
+@together
 def test_kernels_never_need_more_than_the_device_has() -> None:
     for rank in all_ranks():
         edges = []
