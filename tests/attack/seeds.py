@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import sightline
+import synth_rocm
 from importers import test_ncu_csv as ncu_csv
 from importers import test_stack_formats as stacks
 from importers import test_torch_memory as memory
@@ -39,6 +40,7 @@ hint: "For {share:.1f} % of the window a GPU is idle."
 """
 # A cut at the end of a line or record is no loss that can be seen: these forms have no end.
 ENDLESS = {"collapsed", "iaprof", "unitrace_stalls", "rocprof_pc", "perf_script", "ncu_csv"}
+ENDLESS |= {"rocprofv3_csv"}
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,11 @@ def write_seeds(folder: Path) -> list[Seed]:
     path = folder / "rocprof.json"
     path.write_text(json.dumps(stacks.ROCPROF_JSON))
     seeds.append(Seed("rocprof_json", path))
+    seeds.append(Seed("rocprofv3_json", synth_rocm.write_json(folder / "rocm.json")))
+    seeds.append(Seed("rocprofv3_csv", synth_rocm.write_csv(folder / "rocm")))
+    for version in (3, 4):
+        path = synth_rocm.write_rocpd(folder / f"rocm{version}.db", version)
+        seeds.append(Seed(f"rocpd_{version}", path))
     path = folder / "kernels.csv"
     with path.open("w", newline="") as file:
         csv.writer(file, quoting=csv.QUOTE_ALL).writerows(_list_ncu_rows())

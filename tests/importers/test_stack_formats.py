@@ -210,7 +210,7 @@ def test_rocprof_json_is_known_however_long_it_says_who_recorded(tmp_path):
     none = {"buffer_records": {"kernel_dispatch": []}}
     file = tmp_path / "no_samples.json"
     file.write_text(json.dumps({"rocprofiler-sdk-tool": [none]}))
-    with pytest.raises(door.DamagedError, match="without PC samples"):
+    with pytest.raises(door.DamagedError, match="it holds no kernel"):
         door.open(str(file))
 
 

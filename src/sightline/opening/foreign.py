@@ -30,9 +30,9 @@ _FOREIGN = (
         _NSYS,
     ),
     Foreign(
-        rb"^\"?(?:Kind|Domain)\"?,\"?(?:Agent_Id|Function|Stream_Id)",
-        "it is a table of rocprofv3 that is not read; its PC sampling is",
-        "PyTorch's profiler records AMD GPUs:  sightline run -- python train.py",
+        rb"^\"?Name\"?,\"?Calls\"?,\"?TotalDurationNs\"?,?",
+        "it is a summary of rocprofv3, which no longer has the single kernels and calls",
+        "Give the trace that it was made of, or record one:  rocprofv3 --sys-trace -- PROGRAM",
     ),
     Foreign(
         rb"^\x80[\x02-\x05]",
