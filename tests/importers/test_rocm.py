@@ -125,6 +125,30 @@ def test_a_csv_cut_within_a_line(tmp_path: Path) -> None:
     assert "its last line is cut off, and left out" in run.table("quality").item(0, "text")
 
 
+def test_a_json_cut_anywhere_keeps_what_comes_before(tmp_path: Path) -> None:
+    whole = write_json(tmp_path / "r.json").read_text()
+    cut = tmp_path / "cut.json"
+    at = whole.index('"memory_copy"') - 60  # within the second kernel
+    cut.write_text(whole[:at])
+    run = sightline.open(str(cut))
+    assert run.table("device_ops").item(0, "name") == "gemm(float*)"
+    assert "truncated" in run.table("quality").get_column("kind").to_list()
+    cut.write_text(whole[: whole.index('"buffer_records": {"kernel') + 10])
+    with pytest.raises(sightline.DamagedError, match="cut off or damaged before its first record"):
+        sightline.open(str(cut))
+
+
+def test_a_damaged_csv_keeps_the_other_lines_and_files(tmp_path: Path) -> None:
+    folder = write_csv(tmp_path / "out")
+    path = folder / f"{PID}_hip_api_trace.csv"
+    text = path.read_text().replace('"hipMalloc"', '"hipMalloc"x"')
+    path.write_text(text)
+    run = sightline.open(str(folder))
+    assert run.table("device_ops").height == 4
+    assert run.table("host_ops").height >= 8
+    assert "damaged_lines" in run.table("quality").get_column("kind").to_list()
+
+
 def test_another_sqlite_file_named_alike(tmp_path: Path) -> None:
     db = sqlite3.connect(tmp_path / "x.db")
     db.execute("CREATE TABLE rocpd_nothing (id INTEGER)")

@@ -7,6 +7,7 @@ do they say what launched a kernel, and what the agents are (`1234_agent_info.cs
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -43,6 +44,15 @@ _KINDS = (
     ("agents", "Agent_Type"),
     ("regions", "Function"),
 )
+# What else each kind of file has; damage may take one.
+_TEXTS = {
+    "counts": ("Agent_Id", "Kernel_Name", "Counter_Name"),
+    "dispatches": ("Agent_Id",),
+    "copies": ("Source_Agent_Id", "Destination_Agent_Id"),
+    "allocations": ("Agent_Id", "Operation", "Address"),
+    "agents": (),
+    "regions": ("Domain",),
+}
 _TIMED = {"start_ns": "Start_Timestamp", "end_ns": "End_Timestamp"}
 _PLACED = _TIMED | {
     "pid": "Process_Id",
@@ -82,6 +92,11 @@ def read(source: Source, options: ImportOptions) -> Imported:
         kind = next((k for k, column in _KINDS if column in frame.columns), None)
         if kind is None or frame.is_empty():
             continue
+        lacking = [c for c in _TEXTS[kind] if c not in frame.columns]
+        if lacking:
+            text = f"{path.name} has no column {', '.join(lacking)}"
+            notes.append(Quality("missing_columns", "warning", text))
+            frame = frame.with_columns(pl.lit(None, pl.String).alias(c) for c in lacking)
         if "Process_Id" not in frame.columns:  # it is in the file's name, unless that was chosen
             found = re.match(r"(\d+)_", path.name)
             frame = frame.with_columns(Process_Id=pl.lit(found[1] if found else None, pl.String))
@@ -159,11 +174,30 @@ def _read_file(source: Source, notes: list[Quality]) -> pl.DataFrame:
         rows = pl.read_csv(
             data, infer_schema=False, truncate_ragged_lines=True, encoding="utf8-lossy"
         )
-    except pl.exceptions.PolarsError as error:
-        raise DamagedError(
-            f"cannot read {source.given}", why=f"{source.path.name} is no CSV: {error}"
-        ) from error
+    except pl.exceptions.PolarsError:  # a quote that is damaged; Python's reader takes any
+        rows = _read_damaged(data)
+        text = f"{source.path.name} is damaged: lines of another length than its first are left out"
+        notes.append(Quality("damaged_lines", "warning", text))
     return rows.filter(~pl.all_horizontal(pl.all().is_null()))  # blank lines
+
+
+def _read_damaged(data: bytes) -> pl.DataFrame:
+    """The lines that have as many fields as the first, as texts."""
+    lines = csv.reader(data.decode("utf-8", "replace").replace("\0", "").splitlines())
+    names: list[str] = []
+    rows = []
+    while True:
+        try:
+            fields = next(lines)
+        except StopIteration:
+            break
+        except csv.Error:  # a field of more than 128 kB
+            continue
+        if not names:
+            names = [f"{name}_{i}" if name in fields[:i] else name for i, name in enumerate(fields)]
+        elif len(fields) == len(names):
+            rows.append(fields)
+    return pl.DataFrame(rows, dict.fromkeys(names, pl.String), orient="row")
 
 
 def _numbers(frame: pl.DataFrame, *wanted: str) -> list[pl.Expr]:

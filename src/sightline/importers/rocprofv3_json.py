@@ -63,9 +63,12 @@ def read(source: Source, options: ImportOptions) -> Imported:
         stacks = finish_import(source, trie, weights, imported.quality, "rocprofv3")
         imported.tables |= stacks.tables
     if all(frame.is_empty() for name, frame in imported.tables.items() if name != "devices"):
+        is_cut = any(note.kind == "truncated" for note in quality)
         raise DamagedError(
             f"cannot read {source.given}",
-            why="it holds no kernel, copy, API call, marker, allocation, counter or PC sample",
+            why="it is cut off or damaged before its first record"
+            if is_cut
+            else "it holds no kernel, copy, API call, marker, allocation, counter or PC sample",
             hint="Record them:  rocprofv3 --sys-trace -- PROGRAM",
         )
     return imported
@@ -104,6 +107,16 @@ def _handle(record: Mapping[str, Any], name: str) -> int | None:
     return handle if type(handle) is int else None
 
 
+def _dict(value: Any) -> Row:
+    """The value where it is an object; of a damaged file, one may be of another type, or cut."""
+    return value if isinstance(value, dict) else {}
+
+
+def _dicts(value: Any) -> list[Row]:
+    """The objects of a list."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
 def _number(value: Any) -> int | None:
     """A number, as such, as hexadecimal text, or as `{"value": …}`."""
     if isinstance(value, dict):
@@ -121,20 +134,20 @@ class _Process:
 
     def __init__(self, tool: Row) -> None:
         self._tool = tool
-        self._records: Row = tool["buffer_records"]
-        self._strings: Row = tool.get("strings") or {}
-        metadata = tool.get("metadata") or {}
+        self._records = _dict(tool.get("buffer_records"))
+        self._strings = _dict(tool.get("strings"))
+        metadata = _dict(tool.get("metadata"))
         self._pid = _number(metadata.get("pid"))
-        self.host: str | None = (metadata.get("node") or {}).get("hostname")
+        host = _dict(metadata.get("node")).get("hostname")
+        self.host = host if isinstance(host, str) else None
         self._symbols = {
-            symbol["kernel_id"]: symbol
-            for symbol in tool.get("kernel_symbols") or []
-            if isinstance(symbol, dict) and "kernel_id" in symbol
+            number: symbol
+            for symbol in _dicts(tool.get("kernel_symbols"))
+            if (number := _number(symbol.get("kernel_id"))) is not None
         }
         self._operations = self._strings.get("buffer_records") or []
-        listed = [a for a in tool.get("agents") or [] if isinstance(a, dict)]
-        agents = [a for a in listed if a.get("type") == _GPU]
-        agents.sort(key=lambda agent: agent.get("logical_node_type_id", 0))
+        agents = [a for a in _dicts(tool.get("agents")) if a.get("type") == _GPU]
+        agents.sort(key=lambda agent: _number(agent.get("logical_node_type_id")) or 0)
         self.gpus = {
             handle: _rocm.describe_agent(agent)
             for agent in agents
@@ -144,8 +157,8 @@ class _Process:
     def list_dispatches(self) -> Iterator[Row]:
         """Kernels."""
         for record in self._list("kernel_dispatch"):
-            info = record["dispatch_info"]
-            symbol = self._symbols.get(info.get("kernel_id")) or {}
+            info = _dict(record.get("dispatch_info"))
+            symbol = self._symbols.get(_number(info.get("kernel_id")) or 0, {})
             vgprs = [symbol.get(n) for n in ("arch_vgpr_count", "accum_vgpr_count")]
             yield {
                 **self._shared(record),
@@ -153,8 +166,8 @@ class _Process:
                 "queue_id": _handle(info, "queue_id"),
                 "lds_bytes": info.get("group_segment_size"),
                 "scratch_bytes": info.get("private_segment_size"),
-                **{f"workgroup_{a}": (info.get("workgroup_size") or {}).get(a) for a in "xyz"},
-                **{f"work_items_{a}": (info.get("grid_size") or {}).get(a) for a in "xyz"},
+                **{f"workgroup_{a}": _dict(info.get("workgroup_size")).get(a) for a in "xyz"},
+                **{f"work_items_{a}": _dict(info.get("grid_size")).get(a) for a in "xyz"},
                 # Architectural and accumulation registers come of one file since MI200.
                 "vgprs": sum(v for v in vgprs if type(v) is int) if symbol else None,
                 "name": symbol.get("formatted_kernel_name"),
@@ -175,9 +188,9 @@ class _Process:
     def list_regions(self) -> Iterator[Row]:
         """API calls and markers."""
         messages = {
-            entry["key"]: entry["value"]
-            for entry in self._strings.get("marker_api") or []
-            if isinstance(entry, dict) and "key" in entry and "value" in entry
+            key: entry.get("value")
+            for entry in _dicts(self._strings.get("marker_api"))
+            if (key := _number(entry.get("key"))) is not None
         }
         for group in _CALLS:
             for record in self._list(group):
@@ -185,7 +198,8 @@ class _Process:
                 category, name = self._name(record)
                 category = category or group
                 is_marker = _rocm.name_layer(category) == "annotation"
-                message = messages.get(shared["correlation_id"]) if is_marker else None
+                correlation = _number(shared["correlation_id"])
+                message = messages.get(correlation or 0) if is_marker else None
                 yield {**shared, "category": category, "name": name, "message": message}
 
     def list_allocations(self) -> Iterator[Row]:
@@ -208,13 +222,13 @@ class _Process:
         """Values of hardware counters."""
         names = {
             _handle(counter, "id"): counter.get("name")
-            for counter in self._tool.get("counters") or []
+            for counter in _dicts(self._tool.get("counters"))
         }
-        collected = (self._tool.get("callback_records") or {}).get("counter_collection") or []
-        for one in collected:
-            data = one["dispatch_data"]
-            agent = _handle(data["dispatch_info"], "agent_id")
-            for record in one.get("records") or []:
+        collected = _dict(self._tool.get("callback_records")).get("counter_collection")
+        for one in _dicts(collected):
+            data = _dict(one.get("dispatch_data"))
+            agent = _handle(_dict(data.get("dispatch_info")), "agent_id")
+            for record in _dicts(one.get("records")):
                 name = names.get(_handle(record, "counter_id"))
                 value = record.get("value")
                 if isinstance(name, str) and isinstance(value, (int, float)):
@@ -230,21 +244,20 @@ class _Process:
         """PC samples, each with the kernel of its dispatch."""
         instructions = self._strings.get("pc_sample_instructions") or []
         comments = self._strings.get("pc_sample_comments") or []
+        infos = [_dict(record.get("dispatch_info")) for record in self._list("kernel_dispatch")]
         kernels = {
-            record["dispatch_info"]["dispatch_id"]: self._symbols.get(
-                record["dispatch_info"]["kernel_id"], {}
-            )
-            for record in self._list("kernel_dispatch")
-            if "dispatch_id" in record["dispatch_info"]
+            number: self._symbols.get(_number(info.get("kernel_id")) or 0, {})
+            for info in infos
+            if (number := _number(info.get("dispatch_id"))) is not None
         }
         for kind in ("pc_sample_stochastic", "pc_sample_host_trap"):
             for entry in self._list(kind):
-                record, at = entry["record"], entry.get("inst_index", -1)
+                record, at = _dict(entry.get("record")), entry.get("inst_index", -1)
                 dispatch = record.get("dispatch_id")
                 if not isinstance(at, int) or not isinstance(dispatch, int):
                     yield None, None
                     continue
-                symbol = kernels.get(dispatch) or {}
+                symbol = kernels.get(dispatch, {})
                 name = symbol.get("formatted_kernel_name") or symbol.get("kernel_name")
                 # Index −1: no code object held the address.
                 known = 0 <= at < len(instructions)
@@ -253,13 +266,13 @@ class _Process:
                     str(name or f"[kernel of dispatch {dispatch}]"),
                     str(comments[at]) if 0 <= at < len(comments) else "",
                     str(instructions[at]) if known else "[unknown instruction]",
-                    (record.get("pc") or {}).get("code_object_offset"),
+                    _number(_dict(record.get("pc")).get("code_object_offset")),
                     None if issued is None else str(int(bool(issued))),
-                    (record.get("snapshot") or {}).get("stall_reason"),
+                    _dict(record.get("snapshot")).get("stall_reason"),
                 )
 
     def _list(self, group: str) -> list[Row]:
-        return self._records.get(group) or []
+        return _dicts(self._records.get(group))
 
     def _shared(self, record: Row) -> Row:
         correlation = record.get("correlation_id")
@@ -279,7 +292,7 @@ class _Process:
         kind, operation = record.get("kind"), record.get("operation")
         if type(kind) is not int or not 0 <= kind < len(self._operations):
             return None, None
-        entry = self._operations[kind]
+        entry = _dict(self._operations[kind])
         names = entry.get("operations") or []
         if type(operation) is not int or not 0 <= operation < len(names):
             return entry.get("kind"), None
