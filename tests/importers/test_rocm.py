@@ -133,7 +133,7 @@ def test_a_json_cut_anywhere_keeps_what_comes_before(tmp_path: Path) -> None:
     run = sightline.open(str(cut))
     assert run.table("device_ops").item(0, "name") == "gemm(float*)"
     assert "truncated" in run.table("quality").get_column("kind").to_list()
-    cut.write_text(whole[: whole.index('"buffer_records": {"kernel') + 10])
+    cut.write_text(whole[: whole.index('"callback_records"') + 30])
     with pytest.raises(sightline.DamagedError, match="cut off or damaged before its first record"):
         sightline.open(str(cut))
 
