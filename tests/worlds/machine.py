@@ -38,7 +38,8 @@ GRAPH_GAP_NS = 500  # between two nodes of a graph
 WAKE_NS = 6_000  # from the end of the device's work to the end of a host's wait for it
 HANDOVER_NS = 9_000  # from one thread's signal to another's wake-up
 
-Clock = Callable[[int, int], float]  # rank and time (ns) to the factor on a kernel's length
+# Rank and time since its profiler started (ns; 0 before) to the factor on a kernel's length.
+Clock = Callable[[int, int], float]
 
 
 @dataclass(slots=True)
@@ -435,7 +436,8 @@ class Machine:
         work = head.work
         assert work is not None
         if work.collective is None:
-            factor = self.clock(stream.rank, now) if work.clocked else 1.0
+            since = now - self.started.get(stream.rank, now)
+            factor = self.clock(stream.rank, since) if work.clocked else 1.0
             factor *= self.crowd(stream.rank)
             end = now + max(1, round(work.ns * factor))
             self.after(end, lambda time: self.finish(stream, head, now, time))

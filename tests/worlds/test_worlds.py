@@ -151,9 +151,20 @@ def test_a_cause_leaves_all_other_luck_as_it_is() -> None:
     assert lengths[0] == lengths[1]
 
 
+@pytest.mark.parametrize("program", CAUSES["clock-throttle"].programs)
+def test_a_clock_that_drops_does_so_in_mid_recording(program: str) -> None:
+    """Some of the recorded kernels run at the old clock, and some at the new one."""
+    slow = 1.0 + 0.4 * CAUSES["clock-throttle"].severity
+    for rank in sick(program, "clock-throttle").ranks:
+        kernels = [d for d in rank.devices if d.work.clocked]
+        late = sum(d.end - d.start > (1 + slow) / 2 * d.work.ns for d in kernels)
+        assert 0.2 * len(kernels) < late < 0.8 * len(kernels)
+
+
 def test_work_is_conserved() -> None:
     """Without planted work, both runs put the same on their devices."""
-    for program, cause in (("resnet", "data-loading"), ("ddp", "exposed-communication")):
+    pairs = (("resnet", "data-loading"), ("ddp", "exposed-communication"), ("stencil", "mpi-wait"))
+    for program, cause in pairs:
         totals = []
         for run in (healthy(program), sick(program, cause)):
             works = [d.work for d in run.ranks[0].devices]

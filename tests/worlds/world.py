@@ -64,11 +64,11 @@ class World:
         threads = [Thread(s.rank, s.tid, s.name, s.steps, s.recorded) for s in self.scripts]
         return Machine(threads, self.clock, self.places).play()
 
-    def clock(self, rank: int, now: int) -> float:
-        """The factor on the length of kernels that start now."""
+    def clock(self, rank: int, since_start: int) -> float:
+        """The factor on the length of kernels that start now (ns since the profiler's start)."""
         factor = 1.0
         for since, then in self.clocks.get(rank, []):
-            if now >= since:
+            if since_start >= since:
                 factor = then
         return factor
 

@@ -45,7 +45,7 @@ def decode_with_graphs(world: World) -> None:
 def begin(world: World, model: Model, rank: int = 0) -> Script:
     """The main thread, and the clock of its device."""
     world.pace_ns = 1.15 * model.step_ns() / model.op_count()
-    slow_clocks(world, rank, model.step_ns(), WARM_UP, WARM_UP + model.steps)
+    slow_clocks(world, rank, model.step_ns() * model.steps)
     return world.script(rank, "main", 100 + rank)
 
 

@@ -23,7 +23,7 @@ def train_in_stages(world: World) -> None:
     forward = [op for layer in whole.layers for op in layer.forward]
     backward = [op for layer in whole.layers for op in layer.backward]
     for rank in range(2):
-        slow_clocks(world, rank, whole.step_ns() * MICRO_BATCHES, 1, 4)
+        slow_clocks(world, rank, whole.step_ns() * MICRO_BATCHES * whole.steps)
         main = world.script(rank, "main", 100 + rank)
         for step in range(WARM_UP + whole.steps):
             if step == WARM_UP:

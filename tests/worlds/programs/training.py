@@ -61,7 +61,7 @@ def write_rank(world: World, model: Model, rank: int, style: str) -> None:
     backward = world.script(rank, "pt_autograd_0", 140 + rank)
     first = 0 if world.severity("module-loading") else WARM_UP
     total = first + model.steps
-    slow_clocks(world, rank, step_ns, first, total)
+    slow_clocks(world, rank, step_ns * model.steps)
     sites.start_loader(main, step_ns, total)
     for step in range(total):
         if step == first:
@@ -78,12 +78,15 @@ def write_rank(world: World, model: Model, rank: int, style: str) -> None:
     main.sync_device()
 
 
-def slow_clocks(world: World, rank: int, step_ns: float, first: int, total: int) -> None:
-    """The clock drifts by a percent; where it is planted, it drops, or is low on one rank."""
-    factors = [(0, 1.0), (round(step_ns * total / 3), 1.006)]
+def slow_clocks(world: World, rank: int, recorded_ns: float) -> None:
+    """The clock drifts by a percent; where it is planted, it drops, or is low on one rank.
+
+    `recorded_ns`: what the recorded steps take without causes. What drops before the profiler
+    starts is in no recording.
+    """
+    factors = [(0, 1.0), (round(recorded_ns / 3), 1.006)]
     if world.severity("clock-throttle"):
-        since = round(step_ns * (first + 0.45 * (total - first)))
-        factors.append((since, 1.0 + 0.4 * world.severity("clock-throttle")))
+        factors.append((round(0.45 * recorded_ns), 1.0 + 0.4 * world.severity("clock-throttle")))
     slow = 1.0
     if world.severity("slow-rank-clock") and rank == world.seed % world.ranks:
         slow += 0.2 * world.severity("slow-rank-clock")
