@@ -82,8 +82,9 @@ def make_finding(
     *,
     confidence: str = "high",
     title: str | None = None,
+    is_bound: bool = False,
 ) -> Finding:
-    """A finding with its gain replayed.
+    """A finding with its gain replayed; `is_bound` where even the replay is more than can be won.
 
     The severity follows the gain, not the cost: what shortens nothing when it is gone is a note.
     Only what costs over CRITICAL_PCT stays a warning: something else limits as much behind it.
@@ -100,6 +101,8 @@ def make_finding(
         replayed = replay_gain(run, loss.change)
         gain_ns = max(0, min(replayed.ns, replayed.before_ns - loss.floor_ns))
         method = "replay of the dependency graph without it"
+        if is_bound:
+            method = "bound from a replay: how much of it can be won, the recording does not tell"
         if 4 * gain_ns < loss.bound_ns and pct >= NOTABLE_PCT:
             lines += _explain_small_gain(run, loss, replayed, gain_ns)
     longest = find_largest(run.ask("breakdown"), "window_ns")

@@ -128,6 +128,35 @@ def test_waiting_is_not_counted_where_ranks_can_be_matched(tmp_path: Path) -> No
     )
 
 
+def test_a_receive_that_waits_for_its_peer_is_no_transfer_of_that_length(tmp_path: Path) -> None:
+    """Of three receives, one takes 300 µs and two 50, so that data takes at most 50 µs each.
+
+    They are [100, 400), [500, 550) and [650, 700) beside 300 µs of kernels: all 400 µs can hide,
+    since 3 times 50 µs fit behind the kernels. Were each length a transfer's, only 300 could.
+    """
+    name = "ncclDevKernel_SendRecv"
+    run = opened(
+        tmp_path,
+        [
+            launched(0, kernel("a", 10, 90)),
+            launched(10, kernel(name, 100, 300)),
+            launched(20, kernel("b", 400, 100)),
+            launched(30, kernel(name, 500, 50)),
+            launched(40, kernel("c", 550, 100)),
+            launched(50, kernel(name, 650, 50)),
+            launched(60, kernel("d", 700, 10)),
+        ],
+    )
+    assert_speaks(
+        run,
+        RULE,
+        cost_ns=400_000,
+        gain_ns=400_000,
+        evidence=["400.0 µs of communication"],
+        fix="smaller buckets",
+    )
+
+
 MI300X = [{"id": 0, "name": "AMD Instinct MI300X", "totalGlobalMem": 206141652992}]
 
 

@@ -62,3 +62,24 @@ def test_under_5_percent_of_the_window(tmp_path: Path) -> None:
 def test_without_sizes_nothing_is_small(tmp_path: Path) -> None:
     run = opened(tmp_path, [kernel("a", 10, 490), kernel("ncclDevKernel_AllReduce", 500, 400)])
     assert_silent(run, RULE)
+
+
+def test_those_launched_in_a_row_are_one_call(tmp_path: Path) -> None:
+    """Two collectives of 100 µs at [300, 400) and [600, 700), then the last kernel, from 900 on.
+
+    The calls follow each other every 300 µs: at 290, 590 and 890. Sent together, the second one
+    has no call of its own, and the last kernel's is 300 µs earlier: the transfer and 200 µs of
+    waiting for the host are gone.
+    """
+    run = opened(
+        tmp_path,
+        [
+            launched(0, kernel("a", 10, 290)),
+            launched(290, collective(300, 100, floats=1_000)),
+            launched(590, collective(600, 100, floats=1_000)),
+            launched(890, kernel("b", 900, 100)),
+        ],
+    )
+    assert_speaks(
+        run, RULE, cost_ns=300_000, gain_ns=300_000, evidence=["2 operations"], fix="bucket"
+    )

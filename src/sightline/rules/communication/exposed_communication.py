@@ -51,7 +51,7 @@ from sightline.rules.communication._transfers import (
     measure_shared_stream,
 )
 from sightline.rules.finding import MAX_ROWS, NOTABLE_PCT, Advice, Evidence, Loss, make_finding
-from sightline.timeline.communication import list_communication, remove_transfer
+from sightline.timeline.communication import SEND_RECV, list_communication, remove_transfer
 from sightline.timeline.gains import sum_windows
 from sightline.units import format_ns, format_pct, format_several
 
@@ -157,7 +157,18 @@ def _share_left(rate: Rate | None) -> float:
 def _measure_transfer(comm: pl.DataFrame) -> int:
     """How long the transfers take on the device that has most of them, waiting left out."""
     by = ["rank", "device_id"]
-    own = comm.select(*by, pl.max_horizontal("start_ns", "last").alias("start_ns"), "end_ns")
+    like = [*by, "name", "op", "group", "size"]
+    length = pl.col("end_ns") - pl.col("start_ns")
+    # A send and a receive that no rank's records match wait for their peer in the kernel: the
+    # fastest of like ones waited least.
+    waits = pl.col("meeting").is_null() & pl.col("name").str.contains(SEND_RECV)
+    own = comm.select(
+        *by,
+        start_ns=pl.when(waits)
+        .then(pl.col("end_ns") - length.min().over(like))
+        .otherwise(pl.max_horizontal("start_ns", "last")),
+        end_ns="end_ns",
+    )
     return find_largest(measure_cover(own, by), "covered_ns")
 
 

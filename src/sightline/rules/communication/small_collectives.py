@@ -10,7 +10,8 @@ Why it hurts
 Evidence
     Exposed time of collectives whose recorded size is up to 1 MiB, after the last rank has arrived
     (`sightline stats comm_exposure`). Without recorded sizes nothing is small. The gain is a
-    replay in which they take no time once all ranks have arrived.
+    replay in which they take no time once all ranks have arrived, and those that a thread launches
+    one directly after another are one call.
 
 Threshold
     Over 5 % of the window (TraceLens agent, 2026-08); small is up to 1 MiB (PyTorch DDP's first
@@ -32,11 +33,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import polars as pl
+
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.advice import choose_fix
 from sightline.rules.communication._parts import find_exposed_part
 from sightline.timeline.communication import remove_transfer
+from sightline.timeline.replay import is_op
 
 RULE = Rule("small-collectives", "Many small collectives")
 
@@ -48,7 +52,7 @@ def check(run: Run) -> Iterator[Finding]:
         RULE,
         "small",
         "exposed small collectives",
-        remove_transfer,
+        _send_together,
         cause="each small collective pays its full latency",
         fix=choose_fix(
             run,
@@ -59,4 +63,21 @@ def check(run: Run) -> Iterator[Finding]:
             "ncclGroupEnd)",
         ),
         source="Li et al., PyTorch Distributed (2020)",
+    )
+
+
+def _send_together(nodes: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
+    """The nodes without these transfers, and one call for those launched directly in a row."""
+    mine = is_op(nodes) & nodes.get_column("ref_id").is_in(ids.implode())
+    calls = nodes.filter(mine).get_column("launch").drop_nulls().implode()
+    # Of calls that launch several things, a graph among them, nothing is known to be in a row.
+    alone = nodes.filter(is_op(nodes)).get_column("launch").drop_nulls()
+    alone = alone.filter(alone.is_unique()).implode()
+    joins = pl.all_horizontal(
+        pl.col(at).is_in(calls) & pl.col(at).is_in(alone) for at in ("node", "prev")
+    )
+    joins = (pl.col("kind") == "call") & joins.fill_null(value=False)
+    return remove_transfer(nodes, ids).with_columns(
+        end_ns=pl.when(joins).then("start_ns").otherwise("end_ns"),
+        prev_lag_ns=pl.when(joins).then(0).otherwise("prev_lag_ns"),
     )

@@ -81,11 +81,13 @@ def find_shorter_kernels(
     sources: Sequence[str],
     extra: Sequence[str] = (),
     confidence: str = "medium",
+    is_bound: bool = False,
 ) -> Finding | None:
     """The finding that some kernels could be shorter, or None where that is worth too little.
 
     `shorter` has the rows of `list_kernels` that are meant and `factor`, what of each one's length
-    remains (0: the kernel is gone). `summary` may use {share}.
+    remains (0: the kernel is gone), or the least that may remain (`is_bound`). `summary` may use
+    {share}.
     """
     shorter = _drop_launch_bound(run, shorter)
     if shorter.is_empty():
@@ -118,6 +120,7 @@ def find_shorter_kernels(
         ),
         Advice(fix=fix, verify=verify, cause=cause, sources=sources),
         confidence=confidence,
+        is_bound=is_bound,
     )
 
 

@@ -89,6 +89,7 @@ def check(run: Run) -> Iterator[Finding]:
         fix=choose_fix(run, _advise(has_tf32), native=_NATIVE, jax=_JAX),
         sources=("NVIDIA's datasheets, dense rates: docs/roofline.md",),
         confidence="low",
+        is_bound=True,
     )
     if found:
         yield found
