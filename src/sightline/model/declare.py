@@ -134,9 +134,10 @@ class Rule:
 class Finding:
     """One problem, with its cost and what to do about it, or the reason why it was not judged.
 
-    `cost_ns` is what all devices of `where` lose to it with everything that follows from it;
-    `gain_ns` is the most that the window of the slowest device can shrink if the problem is gone:
-    the run replayed without it where `method` says so. It is never more than the cost. Gains of
+    `cost_ns` is what all devices lose to it with everything that follows from it; `gain_ns` is the
+    most that the window of the slowest device can shrink if the problem is gone: the run replayed
+    without it where `method` says so. It is never more than the cost, and as a share neither: a run
+    that is shorter is so on each of its devices, and that is lost to the problem there. Gains of
     several findings overlap and must not be added. `cost_pct` is a share of all devices' windows,
     `gain_pct` of the longest one; both are shares of the profiled time where a rule judges profiled
     kernels. A finding without a gain is a remark. What `states_limit` is no problem but what the

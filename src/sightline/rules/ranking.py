@@ -57,7 +57,10 @@ def rank_findings(
 
 
 def _bound_gain(found: Finding, window_ns: int) -> Finding:
-    """The finding with its gain at most its cost, and the share that the gain is."""
+    """The finding with its gain at most its cost, and the share that the gain is.
+
+    A run that is shorter is so on all of its devices: that is lost on each, whoever lost it first.
+    """
     gain, cost, cost_pct = found.gain_ns, found.cost_ns, found.cost_pct
     if gain is None:
         return found
@@ -65,6 +68,8 @@ def _bound_gain(found: Finding, window_ns: int) -> Finding:
         gain = min(gain, cost)
     if window_ns and share_of(found.rule) == OF_WINDOW:
         pct = 100 * gain / window_ns
+        if cost and cost_pct and cost_pct < pct:
+            found = replace(found, cost_ns=round(cost * pct / cost_pct), cost_pct=pct)
     elif cost and cost_pct is not None:
         pct = cost_pct * gain / cost
     else:

@@ -22,7 +22,7 @@ def products(folder: Path, length: int, name: str = PLAIN, device: str | None = 
 
 
 def test_800_us_that_an_a100_could_do_in_an_eighth(tmp_path: Path) -> None:
-    """156 against 19.5 TFLOP/s: 100 of 800 µs would be left, at the peak, which few products reach."""
+    """156 against 19.5 TFLOP/s: at the peak, which few products reach, 100 of 800 µs are left."""
     found = assert_speaks(
         products(tmp_path, 800),
         RULE,
