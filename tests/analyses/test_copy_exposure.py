@@ -33,6 +33,7 @@ def test_each_copy_is_one_rules(tmp_path: Path) -> None:
         "redundant-memset": 40_000,
         "many-small-copies": 5_000,
         "unified-memory-thrashing": 0,
+        "checkpoint-in-window": 0,
     }
 
 

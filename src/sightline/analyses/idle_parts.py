@@ -9,6 +9,8 @@ profiler_overhead   the profiler itself, on any thread of the rank
 compiling           a compiler
 code_loading        a call that loads, links or looks up device code
 data_loading        a DataLoader
+graph_capture       the capture of a graph, or a call that builds one
+checkpoint          writing a checkpoint, by the name of a range
 allocation          a call that allocates or frees memory
 host_sync           a call that waits for the device, until it returns
 host_late           none of these: the thread was busy with something else, or not running

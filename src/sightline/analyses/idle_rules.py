@@ -7,6 +7,9 @@ recompilation          compiling, in two gaps or more outside of the first step
 jit-or-module-load-in-window
                        compiling otherwise, or code_loading
 dataloader-starved     data_loading
+graph-capture-in-window
+                       graph_capture
+checkpoint-in-window   checkpoint
 profiler-overhead      profiler_overhead
 allocator-churn        allocation
 pageable-copies        host_sync behind a copy from pageable memory, or slow_launch of one
@@ -31,7 +34,7 @@ from sightline.model.columns import RANK, duration, join, number, text, time
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
 from sightline.timeline import causes
-from sightline.timeline.copies import SMALL_BYTES, name_copy_cause
+from sightline.timeline.copies import SMALL_BYTES, name_copy_causes
 from sightline.timeline.idle import PACE_INTERVALS
 
 ANALYSIS = Analysis(
@@ -63,7 +66,7 @@ def run(run: Run) -> pl.DataFrame:
     """One row per gap and cause, in order of device and time."""
     gaps = run.ask("idle_parts").rename({"part_ns": "duration_ns"})
     ops = run.table("device_ops")
-    copies = ops.select(copy=name_copy_cause(), size="bytes", way="copy_kind")
+    copies = ops.select(copy=name_copy_causes(run, ops), size="bytes", way="copy_kind")
     before = find_rows(ops.get_column("device_op_id"), gaps.get_column("before_id"))
     after = find_rows(ops.get_column("device_op_id"), gaps.get_column("after_id"))
     gaps = gaps.hstack(take_rows(copies, before)).with_columns(
@@ -86,6 +89,8 @@ def run(run: Run) -> pl.DataFrame:
         causes.RECOMPILATION: pl.col("again"),
         causes.CODE_LOADING: pl.col("cause").is_in(["compiling", "code_loading"]),
         causes.DATA_LOADING: pl.col("cause") == "data_loading",
+        causes.GRAPH_CAPTURE: pl.col("cause") == "graph_capture",
+        causes.CHECKPOINT: pl.col("cause") == "checkpoint",
         causes.PROFILER: pl.col("cause") == "profiler_overhead",
         causes.ALLOCATION: pl.col("cause") == "allocation",
         causes.PAGEABLE: (waits & (pl.col("copy") == causes.PAGEABLE))

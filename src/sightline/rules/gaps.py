@@ -68,11 +68,11 @@ class Claim:
     def evidence(self) -> list[str]:
         """How many gaps, how long, and what the host was in."""
         count, longest = self.gaps.height, find_largest(self.gaps, "duration_ns")
+        whole = format_ns(sum_column(self.gaps, "duration_ns"))
         lines = [
-            f"{format_several(count, 'gap')}, {format_ns(self.cost_ns)} in all, the longest "
-            f"{format_ns(longest)}"
+            f"{format_several(count, 'gap')}, {whole} in all, the longest {format_ns(longest)}"
             if count != 1
-            else f"1 gap of {format_ns(self.cost_ns)}"
+            else f"1 gap of {whole}"
         ]
         lines += [
             "no recorded range covers most of the host's time"

@@ -25,6 +25,9 @@ _ALLOCATES = (
 )
 # An async allocation is ordered on the stream and does not stop the host.
 _STREAM_ORDERED = r"(?:Malloc|Free|MemAlloc|MemFree)(?:FromPool)?Async"
+# CUDA Runtime and Driver API, "Graph Management" and "Stream Management"; HIP's names are alike.
+_BEGINS_CAPTURE, _ENDS_CAPTURE = r"StreamBeginCapture", r"StreamEndCapture"
+_BUILDS_GRAPH = r"Graph(?:Instantiate|ExecUpdate|AddNode|Add\w+Node|Create)"
 _LOADS_CODE = r"ModuleLoad|ModuleUnload|LibraryLoad|LinkCreate|LinkComplete|ModuleGetFunction"
 # CUPTI's overhead records, as Nsight Systems (SQLite Schema Reference) and Kineto
 # (cupti_strings.cpp) name them: these are the program's own cost, not the profiler's.
@@ -50,6 +53,21 @@ def orders_streams(names: Texts) -> pl.Series:
 def allocates(names: Texts) -> pl.Series:
     """Which calls allocate or free memory, and hold the thread for it."""
     return names.match(_ALLOCATES) & ~names.match(_STREAM_ORDERED)
+
+
+def begins_capture(names: Texts) -> pl.Series:
+    """Which calls let a stream collect what follows in a graph instead of running it."""
+    return names.match(_BEGINS_CAPTURE)
+
+
+def ends_capture(names: Texts) -> pl.Series:
+    """Which calls end that."""
+    return names.match(_ENDS_CAPTURE)
+
+
+def builds_graph(names: Texts) -> pl.Series:
+    """Which calls build a graph, make it executable, or change it."""
+    return names.match(_BUILDS_GRAPH)
 
 
 def loads_code(names: Texts) -> pl.Series:

@@ -9,6 +9,9 @@ from __future__ import annotations
 RECOMPILATION = "recompilation"
 CODE_LOADING = "jit-or-module-load-in-window"
 DATA_LOADING = "dataloader-starved"
+GRAPH_CAPTURE = "graph-capture-in-window"
+# Of copies as well: those that the program saves.
+CHECKPOINT = "checkpoint-in-window"
 PROFILER = "profiler-overhead"
 ALLOCATION = "allocator-churn"
 # PAGEABLE, DOWNLOAD: the host waited for such a copy

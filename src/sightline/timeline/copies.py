@@ -5,9 +5,11 @@ from __future__ import annotations
 import polars as pl
 
 from sightline.algebra.intervals import clip_intervals, partition_windows
+from sightline.algebra.trees import find_nearest_ancestor
 from sightline.model.run import Run
 from sightline.timeline import causes
 from sightline.timeline.classes import COMMUNICATION, COMPUTE, COPY, classify_run
+from sightline.timeline.host_ranges import list_saving_ranges
 
 # Up to here a copy from pageable memory is staged at once and its call returns (CUDA Runtime API,
 # "API synchronization behavior": transfers of 64 KB or less); it takes no longer than its launch.
@@ -19,13 +21,25 @@ CAUSES = (
     causes.SMALL,
     causes.FILL,
     causes.MIGRATION,
+    causes.CHECKPOINT,
     causes.OTHER_COPY,
 )
 _BY = ["rank", "device_id"]
 
 
-def name_copy_cause() -> pl.Expr:
-    """The cause that a copy or memset is, of CAUSES; null for other operations."""
+def name_copy_causes(run: Run, ops: pl.DataFrame) -> pl.Series:
+    """The cause that each copy or memset is, of CAUSES; null for other device operations."""
+    cause = ops.select(_name_by_kind().alias("cause")).to_series()
+    saving = list_saving_ranges(run).get_column("host_op_id")
+    if saving.is_empty():
+        return cause
+    saved = find_nearest_ancestor(run.table("host_ops"), ops.get_column("launch_id"), saving)
+    down = cause.is_not_null() & (ops.get_column("copy_kind") == "DtoH").fill_null(value=False)
+    mine = down & saved.is_not_null()
+    return pl.select(pl.when(mine).then(pl.lit(causes.CHECKPOINT)).otherwise(cause)).to_series()
+
+
+def _name_by_kind() -> pl.Expr:
     up, down = pl.col("copy_kind") == "HtoD", pl.col("copy_kind") == "DtoH"
     return (
         pl.when(~pl.col("kind").is_in(["memcpy", "memset"]))
@@ -50,7 +64,9 @@ def measure_exposed_copies(run: Run) -> pl.DataFrame:
     """Per rank and device, how long copies of each cause ran, and nothing else."""
     ops = classify_run(run)
     ops = ops.with_columns(
-        class_=pl.when(pl.col("class_") == COPY).then(name_copy_cause()).otherwise("class_")
+        class_=pl.when(pl.col("class_") == COPY)
+        .then(pl.lit(name_copy_causes(run, ops)))
+        .otherwise("class_")
     )
     windows = run.ask("windows")
     inside = clip_intervals(ops.select(*_BY, "start_ns", "end_ns", "class_"), windows, _BY)

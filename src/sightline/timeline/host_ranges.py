@@ -7,11 +7,14 @@ from collections.abc import Callable
 import polars as pl
 
 from sightline.algebra.intervals import measure_cover_until
+from sightline.algebra.latest import find_latest
 from sightline.algebra.lookup import Texts, match_names
 from sightline.model.run import Run
+from sightline.timeline.api_calls import begins_capture, builds_graph, ends_capture
 from sightline.timeline.replay import free_calls, shorten_thinking
 
 _THREAD = ["rank", "pid", "tid"]
+IN_API = pl.col("layer").is_in(["runtime", "driver"])
 # PyTorch's own name of the wait for a batch, and what people call theirs.
 LOADING = r"(?i)dataloader"
 
@@ -58,8 +61,8 @@ def measure_long_thinking(run: Run, nodes: pl.DataFrame, gaps: pl.DataFrame) -> 
 def measure_long_calls(nodes: pl.DataFrame, gaps: pl.DataFrame) -> pl.Series:
     """How much of these gaps each call that launches nothing takes above a usual call, ns.
 
-    Building a graph (cudaGraphInstantiate) is such a call: the thread works in it. Where a call
-    waits, that is another node.
+    Creating a stream is such a call: the thread works in it. Where a call waits, that is another
+    node; building a graph is another problem's.
     """
     by = ["rank", "device_id"]
     inside = measure_cover_until(nodes, "end_ns", gaps, by)
@@ -112,6 +115,65 @@ def remove_compilation(
     beside = measure_in_ranges(nodes, gaps, ["rank", "device_id"]) > 0
     thought = measure_in_ranges(nodes, ranges, _THREAD) * beside.cast(pl.Int64)
     return shorten_thinking(free_calls(nodes, calls(Texts(nodes.get_column("name")))), thought)
+
+
+# Saving as libraries name it: torch.save and torch.distributed.checkpoint as Python frames,
+# Transformers' save_pretrained, and save_checkpoint (Lightning, DeepSpeed, Megatron-LM, Flax) or
+# its like as people call theirs. Activation checkpointing (torch.utils.checkpoint) saves nothing.
+_SAVING = (
+    r"(?i)(?:save|write|dump)_?(?:\w+_)?(?:checkpoint|ckpt)"
+    r"|(?:checkpoint|ckpt)[ _.:]*(?:save|saving|write|writing|dump)"
+    r"|torch/serialization\.py\(\d+\): _?(?:legacy_)?save|state_dict_saver\.py\(\d+\): "
+    r"|save_pretrained"
+)
+
+
+def is_saving(names: Texts) -> pl.Series:
+    """Which ranges write a checkpoint."""
+    return names.match(_SAVING)
+
+
+def list_saving_ranges(run: Run) -> pl.DataFrame:
+    """The ranges in which a thread writes a checkpoint, as `list_ranges` has them."""
+    ranges, names = list_ranges(run)
+    return ranges.filter(is_saving(names) & ~ranges.select(IN_API).to_series())
+
+
+def list_capture_ranges(run: Run) -> pl.DataFrame:
+    """The time in which a thread captures or builds graphs: rank, pid, tid, start_ns, end_ns.
+
+    From the begin of a capture to its end, and each call that builds one; `host_op_id` is the call
+    that it begins with.
+    """
+    ranges, names = list_ranges(run)
+    is_api = ranges.select(IN_API).to_series()
+    begins = ranges.filter(begins_capture(names) & is_api)
+    ends = ranges.filter(ends_capture(names) & is_api)
+    builds = ranges.filter(builds_graph(names) & is_api)
+    key = ["host_op_id", *_THREAD, "start_ns", "end_ns"]
+    after = find_latest(
+        begins.select(*_THREAD, at=-pl.col("start_ns")),
+        "at",
+        ends.select(*_THREAD, "host_op_id", t=-pl.col("start_ns")),
+        "t",
+        _THREAD,
+        ties=["host_op_id"],
+    )
+    captured = begins.with_columns(
+        end_ns=pl.coalesce(pl.lit(ends.get_column("end_ns").gather(after)), "end_ns")
+    )
+    return pl.concat([captured.select(key), builds.select(key)]).sort("host_op_id")
+
+
+def remove_ranges(nodes: pl.DataFrame, ranges: pl.DataFrame) -> pl.DataFrame:
+    """The nodes where threads take no time in these ranges, nor calls there that launch nothing."""
+    starts = nodes.select(*_THREAD, "start_ns", after=pl.col("start_ns") + 1)
+    inside = measure_cover_until(starts, "after", ranges, _THREAD) > measure_cover_until(
+        starts, "start_ns", ranges, _THREAD
+    )
+    launching = nodes.get_column("node").is_in(nodes.get_column("launch").drop_nulls().implode())
+    free = free_calls(nodes, inside & ~(launching & (nodes.get_column("kind") == "call")))
+    return shorten_thinking(free, measure_in_ranges(nodes, ranges, _THREAD))
 
 
 def shorten_first_launches(nodes: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFrame:

@@ -20,7 +20,14 @@ from sightline.timeline.api_calls import (
     orders_streams,
     synchronizes,
 )
-from sightline.timeline.host_ranges import LOADING, is_compiler, list_ranges
+from sightline.timeline.host_ranges import (
+    IN_API,
+    LOADING,
+    is_compiler,
+    list_capture_ranges,
+    list_ranges,
+    list_saving_ranges,
+)
 
 # In order: of two things at once the first counts.
 HOST_CAUSES = (
@@ -28,6 +35,8 @@ HOST_CAUSES = (
     "compiling",
     "code_loading",
     "data_loading",
+    "graph_capture",
+    "checkpoint",
     "allocation",
     "host_sync",
     "host_late",
@@ -60,7 +69,6 @@ PACE_NS = 250_000
 
 _BY = ["rank", "device_id"]
 _THREAD = ["rank", "pid", "tid"]
-_IN_API = pl.col("layer").is_in(["runtime", "driver"])
 _KEPT = (
     *_BY,
     "start_ns",
@@ -131,8 +139,13 @@ def _list_idle_gaps(run: Run) -> pl.DataFrame:
     found = found.hstack(take_rows(calls, called))
     found = _cut_at_launch(found, measure_launch_latency(ops, host))
     ranges, names = list_ranges(run)
-    found = _measure_host_causes(found, ranges, names)
-    waits = ranges.filter(orders_streams(names)).filter(_IN_API)
+    found = _measure_host_causes(
+        found,
+        ranges,
+        names,
+        {"graph_capture": list_capture_ranges(run), "checkpoint": list_saving_ranges(run)},
+    )
+    waits = ranges.filter(orders_streams(names)).filter(IN_API)
     told = _is_told_to_wait(found, ops, host, waits)
     return found.with_columns(
         queued=pl.when(pl.col("launch_id").is_null())
@@ -208,28 +221,35 @@ def _cut_at_launch(found: pl.DataFrame, latency_ns: int) -> pl.DataFrame:
     ).drop("in_call_ns", "after_ns")
 
 
-def _measure_host_causes(found: pl.DataFrame, ranges: pl.DataFrame, names: Texts) -> pl.DataFrame:
-    """Gaps with the ns that went to each host cause, and what the thread was in meanwhile."""
-    is_api = ranges.select(_IN_API).to_series()
+def _measure_host_causes(
+    found: pl.DataFrame, ranges: pl.DataFrame, names: Texts, deeds: dict[str, pl.DataFrame]
+) -> pl.DataFrame:
+    """Gaps with the ns that went to each host cause, and what the thread was in meanwhile.
+
+    `deeds` are the ranges of causes that no single range is named after.
+    """
+    is_api = ranges.select(IN_API).to_series()
     is_cost = ranges.get_column("layer") == "overhead"
     loads = loads_code(names) & (is_api | is_cost)
     waiting = may_wait(names) & is_api
     held = _is_open_at_start(found, ranges, waiting)
     kinds = {
-        "compiling": is_compiler(names),
-        "code_loading": loads,
-        "data_loading": names.match(LOADING) & ~is_api,
-        "allocation": allocates(names) & (is_api | is_cost),
+        "compiling": ranges.filter(is_compiler(names)),
+        "code_loading": ranges.filter(loads),
+        "data_loading": ranges.filter(names.match(LOADING) & ~is_api),
+        **deeds,
+        "allocation": ranges.filter(allocates(names) & (is_api | is_cost)),
         # A copy's call waits if the device ran dry in it; its name alone does not say so.
-        "host_sync": (waiting & synchronizes(names)) | held,
+        "host_sync": ranges.filter((waiting & synchronizes(names)) | held),
     }
     overhead = ranges.filter(~is_own_cost(names) & is_cost)
     measured = {"profiler_overhead": _measure_between(found, overhead, ["rank"])}
     inside = {"profiler_overhead": _find_last(found, overhead, ["rank"])}
-    known = ranges.clear()
+    spans = [*_THREAD, "host_op_id", "start_ns", "end_ns"]
+    known = ranges.select(spans).clear()
     covered = pl.repeat(0, found.height, dtype=pl.Int64, eager=True)
-    for cause, mask in kinds.items():
-        mine = ranges.filter(mask)
+    for cause, every in kinds.items():
+        mine = every.select(spans)
         if mine.height:
             # Ranges of several kinds lie inside each other: only what a kind adds is its own.
             known = mine if known.is_empty() else pl.concat([known, mine])

@@ -11,7 +11,7 @@ from sightline.algebra.intervals import measure_cover_until
 from sightline.errors import MissingDataError
 from sightline.model.run import Run
 from sightline.timeline.classes import is_communication
-from sightline.timeline.copies import name_copy_cause
+from sightline.timeline.copies import name_copy_causes
 
 BUCKETS = 60
 # A page holds so many places of one finding: 2 to 3 bytes each, packed. More are the longest ones,
@@ -78,7 +78,7 @@ def _of_rule(run: Run, finding: dict[str, Any]) -> pl.DataFrame | None:
     if not causes:
         return None
     gaps = run.ask("idle_rules").filter(pl.col("rule").is_in(causes))
-    copies = ops.filter(name_copy_cause().is_in(causes))
+    copies = ops.filter(name_copy_causes(run, ops).is_in(causes))
     return pl.concat([frame.select(_PLACE) for frame in (gaps, copies)])
 
 

@@ -21,7 +21,7 @@ from sightline.rules.finding import (
 )
 from sightline.rules.gaps import LOOK_PCT, Claim, claim_gaps
 from sightline.timeline.classes import COMPUTE, classify_run
-from sightline.timeline.copies import name_copy_cause
+from sightline.timeline.copies import name_copy_causes
 from sightline.timeline.gains import sum_windows
 from sightline.timeline.replay import is_op, remove_ops, shorten_thinking
 from sightline.units import format_bytes, format_count, format_ns, format_pct
@@ -29,9 +29,8 @@ from sightline.units import format_bytes, format_count, format_ns, format_pct
 
 def list_copies(run: Run, rule: Rule) -> pl.DataFrame:
     """The copies and memsets that a rule speaks for, in the window."""
-    return select_starting_in(run.table("device_ops"), run.ask("windows")).filter(
-        name_copy_cause().is_in(rule.causes)
-    )
+    inside = select_starting_in(run.table("device_ops"), run.ask("windows"))
+    return inside.filter(name_copy_causes(run, inside).is_in(rule.causes))
 
 
 def find_exposed_copies(
