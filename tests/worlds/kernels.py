@@ -178,6 +178,9 @@ NAMES: dict[str, tuple[str, str, str]] = {
 }
 PLAIN_FACTOR = 4.0  # a product without tensor cores against one with them (fp32 against tf32/bf16)
 BLOCKS = {"gemm": (384, 168), "conv": (384, 168), "flash": (128, 255), "stencil": (256, 96)}
+# How many such blocks a multiprocessor holds: 65,536 registers, given out by 256 to each warp.
+HELD = {(384, 168): 1, (128, 255): 2, (256, 96): 2, (128, 32): 16}
+MULTIPROCESSORS = 108  # of the smallest device that recordings are written for
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +200,8 @@ def make_work(kernel: Kernel, dice: Dice, vendor: str, *, plain: bool = False) -
     length = dice.kernel(kernel.ns)
     threads, registers = BLOCKS.get(kernel.kind.split("_")[0], (128, 32))
     blocks = max(1, round(132 * 4 * kernel.share * max(1.0, kernel.ns / 20_000)))
+    if kernel.share < 1.0:  # one wave, so that the rest of the device is free all the time
+        blocks = max(1, round(MULTIPROCESSORS * HELD[threads, registers] * kernel.share))
     if kernel.ns < 6_000:
         blocks = max(1, round(kernel.ns / 200))
     return Work(

@@ -55,22 +55,39 @@ def read_limits_and_launch(facts: Facts) -> tuple[Limits, Launch] | None:
 def _limits(facts: Facts) -> Limits | None:
     """The SM's limits: as the report states them, else by compute capability."""
     capability = facts.device.get("compute_capability")
-    known = SM_LIMITS.get(capability or "", (None, None, None, None))
+    table = limit_device(capability)
+    known = (
+        (None, None, None, None)
+        if table is None
+        else (table.max_warps, table.max_blocks, table.registers, table.shared_bytes)
+    )
     asked = (facts.get(_WARPS), facts.get(*_BLOCKS), facts.get(_REGISTERS), facts.get(_SHARED))
     warps, blocks, registers, shared = (
         a if a is not None else k for a, k in zip(asked, known, strict=True)
     )
     if warps is None or blocks is None or registers is None or shared is None:
         return None
-    old = capability is not None and int(capability.split(".")[0]) < 8
     return Limits(
         max_warps=int(warps),
         max_blocks=int(blocks),
         registers=int(registers),
         shared_bytes=int(shared),
         schedulers=int(facts.get(_SCHEDULERS) or 4),
-        shared_unit=256 if old else 128,
+        shared_unit=_find_shared_unit(capability),
     )
+
+
+def limit_device(capability: str | None) -> Limits | None:
+    """What an SM of a compute capability ("9.0") can hold; None where the table has none."""
+    known = SM_LIMITS.get(capability or "")
+    if known is None:
+        return None
+    return Limits(*known, shared_unit=_find_shared_unit(capability))
+
+
+def _find_shared_unit(capability: str | None) -> int:
+    """Bytes in which shared memory is given out (cuda_occupancy.h)."""
+    return 256 if capability is not None and int(capability.split(".")[0]) < 8 else 128
 
 
 def _product(facts: Facts, what: str) -> int | None:
