@@ -161,7 +161,7 @@ def is_near(gain: int | None, truth: int) -> bool:
 
 
 def is_bound(finding: sightline.Finding) -> bool:
-    """Whether a finding says that its gain is a bound: it must not be below the true one."""
+    """Whether a finding says that its gain is a bound, which must not be below the true one."""
     return (finding.method or "").startswith("bound")
 
 
@@ -197,7 +197,7 @@ RIGHT: dict[str, Any] = yaml.safe_load(ANSWERS.read_text()) if ANSWERS.exists() 
 def report_singles(answers: Iterator[Answer], show: bool) -> None:
     """One line for each cause: how often the first answer is right, and its gain near.
 
-    A gain that is given as a bound is judged as one, and counted apart.
+    A gain that is given as a bound, and is one, is counted apart where it is not near.
     """
     rows: dict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys(COUNTS, 0))
     for answer in answers:
@@ -210,12 +210,13 @@ def report_singles(answers: Iterator[Answer], show: bool) -> None:
         names = answer.names()
         right = bool(names) and names[0] in answer.right(cause)
         truth, gain = answer.case.gains[cause], answer.findings[0].gain_ns if right else None
-        bound = right and is_bound(answer.findings[0])
-        good = gain is not None and gain >= truth if bound else right and is_near(gain, truth)
+        near = is_near(gain, truth)
+        bound = right and not near and is_bound(answer.findings[0]) and (gain or 0) > truth
         row["first"] += right
-        row["bound" if bound else "gain"] += good
+        row["gain"] += near
+        row["bound"] += bound
         row["in two"] += any(name in answer.right(cause) for name in names[:2])
-        if show and not good:
+        if show and not (near or bound):
             print(("MISS  " if not right else "GAIN  ") + describe(answer), flush=True)
     rows["all"] = {count: sum(row[count] for row in rows.values()) for count in COUNTS}
     print(f"\n{'cause':24}" + "".join(f"{count:>9}" for count in COUNTS))

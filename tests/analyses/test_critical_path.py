@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from support.ask import rows
-from support.traces import call, collective, kernel, launched, opened, opened_ranks
+from support.traces import call, collective, copy, kernel, launched, op, opened, opened_ranks
 
 
 def pieces(run: Any) -> list[tuple[Any, ...]]:
@@ -102,3 +104,45 @@ def test_an_operation_without_a_launch(tmp_path: Path) -> None:
         (111_000, 500_000, "launch not recorded", "guessed"),
         (500_000, 600_000, "compute", "recorded"),
     ]
+
+
+def test_an_operation_that_starts_after_its_launch_took_long(tmp_path: Path) -> None:
+    """The call of b, [200, 700), loads code; 185 µs behind it b starts, and nobody knows why."""
+    run = opened(
+        tmp_path,
+        [
+            launched(0, kernel("a", 10, 100)),
+            launched(200, kernel("b", 885, 100), dur=500),
+        ],
+    )
+    assert rows(run, "critical_path", "start_ns", "end_ns", "part", "basis")[-3:] == [
+        (200_000, 700_000, "launch latency", "recorded"),
+        (700_000, 885_000, "not explained", None),
+        (885_000, 985_000, "compute", "recorded"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "until", "part"),
+    [
+        ("hipMemcpyWithStream", 510, "launched, not started"),
+        ("hipMemcpyWithStream", 400, "not explained"),  # for 275 of the 390 µs
+        ("aten::empty", 510, "not explained"),
+    ],
+)
+def test_an_operation_held_while_a_call_waits(
+    tmp_path: Path, name: str, until: int, part: str
+) -> None:
+    """b is launched at 115 and starts at 515; from 125 on the host waits for the copy behind it."""
+    down = copy("Memcpy DtoH (Device -> Pageable)", 615, 5, 8)
+    waits = name.startswith("hip")
+    run = opened(
+        tmp_path,
+        [
+            launched(0, kernel("a", 10, 100)),
+            launched(115, kernel("b", 515, 100), "hipLaunchKernel"),
+            launched(125, down, name, until + 112 - 125) if waits else op(name, 125, 487),
+        ],
+    )
+    pieces = rows(run, "critical_path", "start_ns", "end_ns", "part", "basis")
+    assert (125_000, 515_000, part, "guessed" if "launched" in part else None) in pieces

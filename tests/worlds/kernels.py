@@ -200,7 +200,7 @@ def make_work(kernel: Kernel, dice: Dice, vendor: str, *, plain: bool = False) -
     length = dice.kernel(kernel.ns)
     threads, registers = BLOCKS.get(kernel.kind.split("_")[0], (128, 32))
     blocks = max(1, round(132 * 4 * kernel.share * max(1.0, kernel.ns / 20_000)))
-    if kernel.share < 1.0:  # one wave, so that the rest of the device is free all the time
+    if kernel.share <= 0.5:  # one wave, so that the rest of the device is free all the time
         blocks = max(1, round(MULTIPROCESSORS * HELD[threads, registers] * kernel.share))
     if kernel.ns < 6_000:
         blocks = max(1, round(kernel.ns / 200))

@@ -12,6 +12,7 @@ from worlds.world import COMPUTE, COPIES, D2H_PAGEABLE, Script
 
 LOADER = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
 WORKERS = 3
+FILLING = 4  # batches of a worker: two, the pause before its first one, and what luck may add
 
 
 def late_rank(script: Script) -> int:
@@ -20,7 +21,11 @@ def late_rank(script: Script) -> int:
 
 
 def start_loader(main: Script, step_ns: float, steps: int) -> None:
-    """Worker processes that prepare batches; healthy ones need 60 % of the time that there is."""
+    """Worker processes that prepare batches; healthy ones need 60 % of the time that there is.
+
+    A recording is of the middle of a run: by then, workers that are fast enough have a batch ready
+    and another in hand.
+    """
     world = main.world
     period = 0.6 * step_ns
     if world.severity("data-loading"):
@@ -34,6 +39,8 @@ def start_loader(main: Script, step_ns: float, steps: int) -> None:
             script.section("batch", step)
             script.spend(script.dice.spread(period * WORKERS, 0.12))
             script.put(("batch", worker), room=1)
+    if period < step_ns:
+        main.spend(FILLING * WORKERS * period)
 
 
 def load_batch(main: Script, step: int, size: int) -> None:

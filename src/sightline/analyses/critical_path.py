@@ -5,6 +5,8 @@ piece is work (compute, communication, copy or memset, host, in a call), or the 
 could begin (host, between calls; launch latency; gap on the stream; event wait; return of a wait),
 or what the recording does not explain. "launch not recorded" is time before an operation that
 nothing else held and whose launch call the recording lacks: most likely the host came late.
+"launched, not started" is time in which an operation was launched, nothing recorded held it, and a
+call of its process waited for the device: most likely the driver held it, or something unrecorded.
 """
 
 from __future__ import annotations

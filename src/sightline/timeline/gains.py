@@ -28,6 +28,7 @@ _LIMITS = {
     path.COMM: "communication",
     path.COPY: "copies and memsets",
     path.UNRECORDED: "the host",
+    path.HELD: "launched work that does not start",
     path.UNEXPLAINED: "what the recording does not explain",
 }
 

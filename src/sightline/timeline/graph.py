@@ -259,6 +259,10 @@ def _make_op_nodes(
         # may itself wait until the copy is done, and so for what the copy waits for.
         in_call=(pl.col("kind") == "kernel")
         & (pl.col("start_ns") <= pl.col("call_end_ns") + pl.col("latency_ns")),
+        # A call that had returned did not wait for what it launched: all of it came before.
+        called_ns=pl.when(pl.col("start_ns") >= pl.col("call_end_ns")).then(
+            pl.col("call_end_ns") - pl.col("call_ns")
+        ),
         meeting="meeting",
         meeting_lag_ns="meeting_lag_ns",
         turn=pl.lit(0, pl.Int8),
@@ -470,12 +474,16 @@ def _number_guesses(nodes: pl.DataFrame) -> pl.DataFrame:
 
 
 def _explain_slow_launches(nodes: pl.DataFrame) -> pl.DataFrame:
-    """The nodes where what nothing else explains of a start lies inside its launch call."""
+    """The nodes where what nothing else explains of a start lies inside its launch call.
+
+    Of what started later still, the time behind the call stays unexplained.
+    """
     began = nodes.get_column("start_ns").gather(nodes.get_column("launch"))
-    slow = pl.col("in_call").fill_null(value=False) & (pl.col("residual_ns") > 0)
+    whole = pl.col("start_ns") - pl.lit(began)
+    within = pl.when(pl.col("in_call").fill_null(value=False)).then(whole).otherwise("called_ns")
+    behind = whole - within
+    slow = ((pl.col("residual_ns") > 0) & (behind < pl.col("residual_ns"))).fill_null(value=False)
     return nodes.with_columns(
-        launch_lag_ns=pl.when(slow)
-        .then(pl.col("start_ns") - pl.lit(began))
-        .otherwise("launch_lag_ns"),
-        residual_ns=pl.when(slow).then(0).otherwise("residual_ns"),
+        launch_lag_ns=pl.when(slow).then(within).otherwise("launch_lag_ns"),
+        residual_ns=pl.when(slow).then(behind).otherwise("residual_ns"),
     )

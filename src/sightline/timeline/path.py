@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import polars as pl
 
+from sightline.algebra.latest import find_latest
+from sightline.algebra.lookup import take_rows
 from sightline.timeline.classes import is_communication
-from sightline.timeline.graph import WAIT_NS
+from sightline.timeline.graph import LATE_NS, PROCESS, WAIT_NS
 
 _INFINITE = 2**62
 
@@ -26,6 +28,11 @@ CALL, COMPUTE, COMM, COPY = "host, in a call", "compute", "communication", "copy
 # An operation that nothing else held, whose launch the recording lacks: the host's lateness, by
 # guess.
 UNRECORDED = "launch not recorded"
+# An operation that was launched, and that nothing recorded held, while a call of its own process
+# waited for the device: the wait is in the driver or on the device, by guess.
+HELD = "launched, not started"
+# Of such a piece, what the call must cover (ours: all but what lies between two calls).
+_COVERED = 0.9
 
 # On what a piece rests. An edge into another stream is inferred where an event wait or the timing
 # tells of it (`graph`).
@@ -83,7 +90,34 @@ def trace_critical_path(nodes: pl.DataFrame, begin_ns: int, end_ns: int) -> pl.D
         reach, node = min(at, reach), before
     if reach > begin_ns:
         pieces.append((begin_ns, reach, *_name_rest(columns, node)))
-    return _to_frame(pieces, begin_ns)
+    return _name_held(_to_frame(pieces, begin_ns), nodes)
+
+
+def _name_held(pieces: pl.DataFrame, nodes: pl.DataFrame) -> pl.DataFrame:
+    """The pieces with what nothing explains as HELD where one call waited all the while."""
+    is_rest = pieces.get_column("part") == UNEXPLAINED
+    if not is_rest.any():
+        return pieces
+    launch = nodes.get_column("launch").gather(pieces.get_column("node"))
+    start, length = pl.col("start_ns"), pl.col("end_ns") - pl.col("start_ns")
+    rest = pieces.with_columns(
+        *(nodes.get_column(c).gather(launch) for c in PROCESS),
+        row=pl.int_range(pl.len()),
+        # A call that covers enough has begun by then.
+        by_ns=start + ((1 - _COVERED) * length).cast(pl.Int64),
+    ).filter(is_rest & launch.is_not_null(), length > LATE_NS)
+    returns = nodes.filter(pl.col("kind") == "finish")
+    began = nodes.get_column("start_ns").gather(returns.get_column("prev"))
+    waits = returns.select(*PROCESS, began=began, returned="end_ns").drop_nulls("began")
+    last = find_latest(rest, "by_ns", waits, "began", PROCESS)
+    covered = pl.min_horizontal("end_ns", "returned") - pl.max_horizontal("start_ns", "began")
+    held = rest.hstack(take_rows(waits.select("began", "returned"), last))
+    held = held.drop_nulls("began").filter(covered >= _COVERED * length)
+    is_held = pl.int_range(pl.len()).is_in(held.get_column("row").implode())
+    return pieces.with_columns(
+        part=pl.when(is_held).then(pl.lit(HELD)).otherwise("part"),
+        basis=pl.when(is_held).then(pl.lit(GUESSED)).otherwise("basis"),
+    )
 
 
 def _name_rest(columns: dict[str, list], node: int) -> tuple[str, int, str | None]:  # type: ignore[type-arg]
