@@ -578,6 +578,7 @@ def test_counters_memory_and_faults(tmp_path: Path) -> None:
     assert run.ask("um_cpu_page_faults_sum").rows() == [(1, "fill")]
     migrated = run.table("device_ops").filter(copy_kind="UVM HtoD").row(0, named=True)
     assert (migrated["device_id"], migrated["migration_cause"]) == (0, "page fault")
+    assert "unmatched_launches" not in kinds(run)  # no call launches a migration
 
 
 def test_metrics_may_be_reals(tmp_path: Path) -> None:

@@ -34,3 +34,19 @@ def test_the_terminal_report_fits_and_names_the_vendor(tmp_path):
     assert max(map(len, text.splitlines())) <= 80
     assert "NVIDIA Nsight Compute 2024.1.0.0 itself says" in text
     assert remove_links("see @url:Guide:https://x.y@ and @section:A:B@") == "see Guide and B"
+
+
+def test_times_that_were_not_collected_are_no_zeros(tmp_path):
+    """Of two kernels one has a time; the other's share is the mean of its executions."""
+    kernels = [
+        Kernel(name="known", metrics={TIME: 2e3, SM: 10.0}),
+        Kernel(name="other", metrics={SM: 40.0}),
+        Kernel(name="other", metrics={SM: 60.0}),
+    ]
+    text = "\n".join(print_kernels(summarize_run(opened(tmp_path / "a", report(kernels)))))
+    assert "3 profiled kernels · 2.000 µs under the profiler" in text
+    (row,) = [line.split() for line in text.splitlines() if line.startswith("other")]
+    assert row[:4] == ["other", "2", "—", "50"]
+    text = "\n".join(print_kernels(summarize_run(opened(tmp_path / "b", report(kernels[1:])))))
+    assert "2 profiled kernels · their times were not collected" in text
+    assert "0 ns" not in text

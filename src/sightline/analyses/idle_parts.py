@@ -27,7 +27,7 @@ Not cut are gaps of one kind:
 
 in_graph            it and the one before belong to one graph launch
 launch_latency      its launch was under way when the device ran dry
-unknown             no launch call was recorded
+unknown             no launch call was recorded, or none exists (migrations of managed memory)
 
 What a launch usually takes belongs to the cause before it: it would have been hidden behind other
 work. So does the time in which the thread, back from what held it, prepares the next launch at its

@@ -31,7 +31,10 @@ def list_kernel_rows(run: Run) -> list[dict[str, Any]]:
         .agg(
             *(_weighted(s) for s in _SHARES),
             n=pl.len(),
-            duration_ns=pl.col("duration_ns").sum(),
+            # Null where no execution's time was collected: a sum would say 0.
+            duration_ns=pl.when(pl.col("duration_ns").count() > 0).then(
+                pl.col("duration_ns").sum()
+            ),
             verdict=pl.col("verdict").drop_nulls().mode(maintain_order=True).first(),
             limiter=pl.col("limiter").first(),
         )
@@ -42,10 +45,11 @@ def list_kernel_rows(run: Run) -> list[dict[str, Any]]:
 
 
 def _weighted(share: str) -> pl.Expr:
-    """The mean of a name's executions, weighed with their time."""
+    """The mean of a name's executions, weighed with their time where that was collected."""
     time = pl.col("duration_ns")
     known = time.filter(pl.col(share).is_not_null()).sum()
-    return ((pl.col(share) * time).sum() / known).alias(share)
+    weighted = (pl.col(share) * time).sum() / known
+    return pl.when(known > 0).then(weighted).otherwise(pl.col(share).mean()).alias(share)
 
 
 def list_vendor_messages(run: Run) -> dict[str, Any]:

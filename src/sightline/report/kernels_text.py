@@ -27,11 +27,12 @@ def print_kernels(data: dict[str, Any], width: int = WIDTH) -> Iterator[str]:
 
 
 def _table(rows: list[dict[str, Any]], width: int) -> Iterator[str]:
-    total = sum(r["duration_ns"] or 0 for r in rows)
+    known = [r["duration_ns"] for r in rows if r["duration_ns"] is not None]
     count = sum(r["n"] for r in rows)
+    took = f"{format_ns(sum(known))} under the profiler, not the program's time"
     yield (
-        f"{format_count(count)} profiled kernel{'s' * (count != 1)} · {format_ns(total)} under the "
-        "profiler, not the program's time"
+        f"{format_count(count)} profiled kernel{'s' * (count != 1)} · "
+        f"{took if known else 'their times were not collected'}"
     )
     yield ""
     # tensor only where some kernel uses it, so that names have room.
@@ -46,7 +47,8 @@ def _table(rows: list[dict[str, Any]], width: int) -> Iterator[str]:
         both = f"{_pct(r['achieved_pct'])}/{_pct(r['theoretical_pct'])}"
         yield (
             f"{fit_text(labels.get(r['name'], 'unnamed'), room - 1):<{room}}{r['n']:>4}"
-            f"{format_ns(r['duration_ns']):>10}{shares}{both:>10}  "
+            f"{'—' if r['duration_ns'] is None else format_ns(r['duration_ns']):>10}"
+            f"{shares}{both:>10}  "
             f"{(r['verdict'] or '—').replace('_', ' ')}"
         )
     if len(rows) > TOP_KERNELS:

@@ -25,7 +25,7 @@ def test_three_fifths_of_kernel_time(tmp_path: Path) -> None:
         cost_pct=60.0,
     )
     assert "60.0 %" in found.summary
-    assert "2 instances of 300.0 µs" in found.summary
+    assert "2 instances, median 300.0 µs" in found.summary
 
 
 @pytest.mark.parametrize(

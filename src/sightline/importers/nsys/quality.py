@@ -231,13 +231,17 @@ def _device(
                 "Export with nsys 2023.3 or newer, which writes TARGET_INFO_CUDA_DEVICE.",
             )
         )
-    unmatched = ops.get_column("launch_id").null_count()
+    # No call launches a migration of managed memory.
+    launched = ops
+    if "copy_kind" in ops.columns:
+        launched = ops.filter(~pl.col("copy_kind").str.starts_with("UVM").fill_null(value=False))
+    unmatched = launched.get_column("launch_id").null_count()
     if unmatched:
         found.append(
             Quality(
                 "unmatched_launches",
-                "info" if unmatched * 20 < ops.height else "warning",
-                f"of {ops.height:,} GPU operations have no launch call in the recording",
+                "info" if unmatched * 20 < launched.height else "warning",
+                f"of {launched.height:,} GPU operations have no launch call in the recording",
                 unmatched,
                 "Start recording before the work is launched.",
             )

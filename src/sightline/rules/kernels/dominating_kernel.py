@@ -63,7 +63,7 @@ def check(run: Run) -> Iterator[Finding]:
         severity="info",
         summary=(
             f"{format_pct(share)} of all kernel time is one kernel: "
-            f"{format_count(top['instances'])} instances of {format_ns(top['median_ns'])}."
+            f"{format_count(top['instances'])} instances, median {format_ns(top['median_ns'])}."
         ),
         cost_ns=top["total_ns"],
         cost_pct=100 * top["total_ns"] / windows,
