@@ -44,7 +44,10 @@ ANALYSIS = Analysis(
     notes=(
         "A row per operator and arguments, those first whose calls take most beyond their roof.",
         "Work is counted from recorded shapes, not measured: see docs/roofline.md. Operators "
-        "without a model, and calls in CUDA graphs, are not in it.",
+        "without a model (mixtures of experts, paged attention), and calls in CUDA graphs, are not "
+        "in it: `gap_to_peak` has their time.",
+        "NVTX ranges of torch's emit_nvtx(record_shapes=True) count by their shapes; the type is "
+        "what their kernels' names hold.",
         "Peaks are the datasheet's, at its clock; a benchmark reaches 60 to 95 % of them.",
     ),
 )

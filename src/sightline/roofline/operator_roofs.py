@@ -17,6 +17,7 @@ from sightline.model.run import Run
 from sightline.roofline.hardware import find_gpu
 from sightline.roofline.operators import MODELS, count_operator_work
 from sightline.roofline.operators.arguments import parse_arguments
+from sightline.roofline.operators.nvtx import list_nvtx_calls
 from sightline.timeline.classes import COMPUTE, classify_run
 
 ARGUMENTS = ("input_shapes", "input_types", "input_strides", "input_values")
@@ -127,12 +128,15 @@ def _place_operators(run: Run) -> pl.DataFrame:
 def _count_work(run: Run) -> pl.DataFrame:
     """Calls of operators that have a model and arguments that make sense, with their work."""
     host = run.table("host_ops")
+    names = host.get_column("name").unique().cast(pl.String)
+    known = [n for n in names.to_list() if n in MODELS]
     used = host.select("host_op_id", "subtree_end_id", *CALL)
-    if used.get_column("input_shapes").null_count() == used.height:
-        return used.clear().with_columns(pl.lit(None, t).alias(c) for c, t in _WORK.items())
-    names = host.get_column("name").unique()
-    known = [n for n in names.cast(pl.String).to_list() if n in MODELS]
     calls = used.filter(pl.col("name").is_in(known) & pl.col("input_shapes").is_not_null())
+    calls = calls.with_columns(pl.col("name").cast(pl.String))
+    if (ranges := list_nvtx_calls(run, names)).height:
+        calls = pl.concat([calls, ranges.select(calls.columns)]).sort("host_op_id")
+    if calls.is_empty():
+        return calls.with_columns(pl.lit(None, t).alias(c) for c, t in _WORK.items())
     unique = calls.select(CALL).unique(maintain_order=True)
     work = pl.DataFrame([_describe_work(*row) for row in unique.iter_rows()], _WORK, orient="row")
     return calls.join(unique.hstack(work), on=CALL, nulls_equal=True).drop_nulls("kind")
