@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from sightline.model.run import Run
+from support import exports
 from support.simulated import simulated
 from support.traces import TID, call, host, kernel, launched, opened, step
 
@@ -45,3 +46,8 @@ def test_a_profiler_that_takes_its_time(tmp_path: Path) -> None:
         ],
     )
     assert effects(run)["profiler overhead"] == "lowers"
+
+
+def test_migrations_of_managed_memory_have_no_launch(tmp_path: Path) -> None:
+    """Three of four operations: what moves them is a page fault, no call."""
+    assert effects(exports.with_unified_memory(tmp_path))["launches"] == "ok"

@@ -74,8 +74,10 @@ def _device(run: Run) -> Iterator[Row]:
         "and gaps inside are unknown",
     )
     if run.rows("host_ops"):
-        lost = ops.get_column("launch_id").null_count()
-        yield _share("launches", "host", lost, n, "device operations have no recorded launch")
+        # No call launches a migration of managed memory.
+        launched = ops.filter(~pl.col("copy_kind").str.starts_with("UVM").fill_null(value=False))
+        lost, of = launched.get_column("launch_id").null_count(), max(launched.height, 1)
+        yield _share("launches", "host", lost, of, "device operations have no recorded launch")
         early = run.ask("kernel_launches").filter(pl.col("launch_to_start_ns") < 0).height
         yield _share("clocks", "all", early, n, "device operations start before their launch")
 
