@@ -45,6 +45,7 @@ def test_a_loop_over_forty_parameters(tmp_path: Path) -> None:
         fix="fused=True",
         direct_ns=634_000,
         severity="critical",
+        method="bound from a replay: how much of it can be won, the recording does not tell",
     )
 
 

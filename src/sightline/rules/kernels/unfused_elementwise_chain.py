@@ -84,6 +84,7 @@ def check(run: Run) -> Iterator[Finding]:
         ),
         extra=[f"{format_count(number)} chains of {_mean(chains):.1f} kernels on average"],
         sources=("PyTorch Performance Tuning Guide: Fuse operations",),
+        is_bound=True,
     )
     if found:
         yield found
