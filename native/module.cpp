@@ -21,6 +21,7 @@
 #include "kineto/output.h"
 #include "passes/partition.h"
 #include "kineto/reader.h"
+#include "passes/path.h"
 #include "passes/replay.h"
 #include "passes/rows.h"
 #include "passes/trees.h"
@@ -166,6 +167,20 @@ Batch edges_of(const nb::object& nodes, int64_t stretch) {
     const Keys keys = given.keys();
     const nb::gil_scoped_release release;
     return edges(keys, stretch);
+}
+
+Batch path_of(const nb::object& nodes, int64_t node, int64_t begin, int64_t end) {
+    const Given given(nodes, 5);
+    const Keys keys = given.keys();
+    const nb::gil_scoped_release release;
+    return path(keys, node, begin, end);
+}
+
+Batch slack_of(const nb::object& nodes) {
+    const Given given(nodes, 11);
+    const Keys keys = given.keys();
+    const nb::gil_scoped_release release;
+    return slack(keys);
 }
 
 Batch trees_of(const nb::object& ranges, size_t width) {
@@ -435,6 +450,8 @@ NB_MODULE(_native, m) {
           "column"_a);
     m.def("replay", &sightline::replay_of, "nodes"_a);
     m.def("edges", &sightline::edges_of, "nodes"_a, "stretch"_a);
+    m.def("path", &sightline::path_of, "nodes"_a, "node"_a, "begin"_a, "end"_a);
+    m.def("slack", &sightline::slack_of, "nodes"_a);
     m.def("partition", &sightline::partition_of, "intervals"_a, "windows"_a, "classes"_a);
     m.def("trees", &sightline::trees_of, "ranges"_a, "width"_a);
     m.def("row_of", &sightline::row_of_ids, "ids"_a, "wanted"_a);

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import polars as pl
 
+from sightline._native import path as native_path
+from sightline._native import slack as native_slack
+from sightline.algebra.arrow import pack_numbers, unpack_columns
 from sightline.algebra.latest import find_latest
 from sightline.algebra.lookup import take_rows
 from sightline.timeline.classes import is_communication
 from sightline.timeline.graph import LATE_NS, PROCESS, WAIT_NS
-
-_INFINITE = 2**62
 
 # What an edge into a node means, by the node's kind and the edge.
 HOST, LAUNCH, GAP, EVENT, RETURN, UNEXPLAINED = (
@@ -38,7 +39,7 @@ _COVERED = 0.9
 # tells of it (`graph`).
 RECORDED, INFERRED, GUESSED = "recorded", "inferred", "guessed"
 _BY = {"event": INFERRED, "timing": INFERRED, "guess": GUESSED}
-Piece = tuple[int, int, str, int, "str | None"]
+_EDGES = {"prev": GAP, "launch": LAUNCH, "wait": EVENT, "guess": EVENT}
 
 
 def trace_critical_path(nodes: pl.DataFrame, begin_ns: int, end_ns: int) -> pl.DataFrame:
@@ -47,50 +48,19 @@ def trace_critical_path(nodes: pl.DataFrame, begin_ns: int, end_ns: int) -> pl.D
     The path is cut to `begin_ns` .. `end_ns`; where nothing recorded leads further back, the rest
     is 'not explained', without a basis, or its launch was not recorded.
     """
-    columns = _to_lists(nodes)
-    start = columns["start_ns"]
-    last_of = _find_meeting_ends(nodes)
     inside = nodes.filter(
         ~pl.col("kind").is_in(["call", "finish"]),
         pl.col("end_ns") == end_ns,
         pl.col("start_ns") >= begin_ns,
     )
-    pieces: list[Piece] = []
+    bound = _find_bindings(nodes)
+    steps = bound.select("start_ns", "last", "before", "at_ns", "residual_ns")
     if inside.is_empty():
-        return _to_frame(pieces)
-    node = int(inside.item(0, "node"))
-    reach = end_ns  # everything from here on is explained
-    while reach > begin_ns:
-        kind = columns["kind"][node]
-        meeting = columns["meeting"][node]
-        first = last_of.get(meeting, node) if meeting is not None else node
-        if first != node:  # a collective: it ended because its last member had come
-            pieces.append((start[first], reach, COMM, node, RECORDED))
-            reach, node = start[first], first
-            continue
-        part = _name_own_part(kind, columns["comm"][node])
-        if reach > start[node]:
-            pieces.append((start[node], reach, part, node, RECORDED))
-        reach = start[node]
-        before, at, edge = _find_binding(columns, node)
-        if before is None:
-            break
-        residual = columns["residual_ns"][node]
-        if edge == "guess":
-            residual = max(reach - at - WAIT_NS, 0)
-        if residual:
-            pieces.append((reach - residual, reach, *_name_rest(columns, node)))
-        reach -= residual
-        if reach > at:
-            told = columns["wait_by"][node] if edge == "wait" else edge
-            basis = _BY.get(told or "", RECORDED)
-            pieces.append((at, reach, _name_edge_part(kind, edge), node, basis))
-        # A launch leads back to its call's begin, which is where the path then goes on.
-        # Operations of one stream may overlap: then the path follows the earlier one from here.
-        reach, node = min(at, reach), before
-    if reach > begin_ns:
-        pieces.append((begin_ns, reach, *_name_rest(columns, node)))
-    return _name_held(_to_frame(pieces, begin_ns), nodes)
+        walked = unpack_columns(native_path(pack_numbers(steps.clear()), 0, 0, 0))
+    else:
+        first = int(inside.item(0, "node"))
+        walked = unpack_columns(native_path(pack_numbers(steps), first, begin_ns, end_ns))
+    return _name_held(_name_pieces(walked.reverse(), nodes, bound, begin_ns), nodes)
 
 
 def _name_held(pieces: pl.DataFrame, nodes: pl.DataFrame) -> pl.DataFrame:
@@ -120,124 +90,120 @@ def _name_held(pieces: pl.DataFrame, nodes: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _name_rest(columns: dict[str, list], node: int) -> tuple[str, int, str | None]:  # type: ignore[type-arg]
-    """Part, node and basis of what no edge explains of a node's start."""
-    is_op = columns["kind"][node] not in ("call", "finish")
-    if is_op and columns["launch"][node] is None:
-        return UNRECORDED, node, GUESSED
-    return UNEXPLAINED, node, None
+def _find_bindings(nodes: pl.DataFrame) -> pl.DataFrame:
+    """Of each node what it waited for longest: before, at_ns, edge; its start, last, residual_ns.
 
-
-def _to_frame(pieces: list[Piece], begin_ns: int = 0) -> pl.DataFrame:
-    frame = pl.DataFrame(
-        pieces[::-1],
-        schema={
-            "start_ns": pl.Int64,
-            "end_ns": pl.Int64,
-            "part": pl.String,
-            "node": pl.Int64,
-            "basis": pl.String,
-        },
-        orient="row",
-    )
-    cut = frame.with_columns(pl.max_horizontal("start_ns", pl.lit(begin_ns, pl.Int64)))
-    return cut.filter(pl.col("end_ns") > pl.col("start_ns"))
-
-
-def _to_lists(nodes: pl.DataFrame) -> dict[str, list]:  # type: ignore[type-arg]
-    wanted = nodes.select(
-        "kind",
+    `last` is the member that came last to the node's meeting, or the node itself.
+    """
+    at, arrives = {}, {}
+    for edge, moment in (("wait", "end_ns"), ("launch", "start_ns"), ("prev", "end_ns")):
+        at[edge] = nodes.get_column(moment).gather(nodes.get_column(edge))
+        arrives[edge] = at[edge] + nodes.get_column(f"{edge}_lag_ns")
+    latest = pl.max_horizontal(pl.lit(series) for series in arrives.values())
+    guessed = nodes.get_column("end_ns").gather(nodes.get_column("guess"))
+    found = nodes.select(
         "start_ns",
-        "end_ns",
-        "prev",
-        "prev_lag_ns",
-        "launch",
-        "launch_lag_ns",
-        "wait",
-        "wait_lag_ns",
-        "wait_by",
-        "guess",
         "residual_ns",
-        "meeting",
-        comm=is_communication(pl.col("name")),
+        edge=pl.coalesce(
+            pl.when(pl.lit(arrives[edge]) == latest).then(pl.lit(edge)) for edge in arrives
+        ),
+        last=pl.coalesce(_find_meeting_ends(nodes), pl.int_range(pl.len())),
+        arrives=latest,
     )
-    return {c.name: c.to_list() for c in wanted.get_columns()}
-
-
-def _find_meeting_ends(nodes: pl.DataFrame) -> dict[int, int]:
-    """For each collective the member that came last."""
-    last = (
-        nodes.drop_nulls("meeting")
-        .sort("start_ns", "node")
-        .unique("meeting", keep="last", maintain_order=True)
+    edge = pl.col("edge")
+    found = found.with_columns(
+        before=pl.coalesce(pl.when(edge == e).then(nodes.get_column(e)) for e in at),
+        at_ns=pl.coalesce(pl.when(edge == e).then(pl.lit(at[e])) for e in at),
     )
-    return dict(last.select("meeting", "node").iter_rows())
-
-
-def _find_binding(c: dict[str, list], node: int) -> tuple[int | None, int, str]:  # type: ignore[type-arg]
-    """What a node waited for longest, the moment of that, and which edge it is."""
-    found: tuple[int, int, int, str] | None = None
-    for edge, times in (("wait", "end_ns"), ("launch", "start_ns"), ("prev", "end_ns")):
-        before = c[edge][node]
-        if before is None:
-            continue
-        at = c[times][before]
-        arrives = at + c[f"{edge}_lag_ns"][node]
-        if found is None or arrives > found[0]:
-            found = (arrives, before, at, edge)
-    guess = c["guess"][node]
     # A replay may move what was guessed, since it does not hold anything back there.
-    if guess is not None and c["end_ns"][guess] <= c["start_ns"][node]:
-        at = c["end_ns"][guess]
-        if found is None or at > found[0]:
-            return guess, at, "guess"
-    return (None, 0, "") if found is None else found[1:]
+    guess, start = pl.lit(guessed), pl.col("start_ns")
+    is_guess = (guess <= start) & (edge.is_null() | (guess > pl.col("arrives")))
+    return found.with_columns(
+        edge=pl.when(is_guess).then(pl.lit("guess")).otherwise(edge),
+        before=pl.when(is_guess).then(nodes.get_column("guess")).otherwise("before"),
+        at_ns=pl.when(is_guess).then(guess).otherwise("at_ns"),
+        residual_ns=pl.when(is_guess)
+        .then(pl.max_horizontal(start - guess - WAIT_NS, 0))
+        .otherwise("residual_ns"),
+    )
 
 
-def _name_own_part(kind: str, comm: bool) -> str:
-    if kind in ("call", "finish"):
-        return CALL
-    if kind in ("memcpy", "memset"):
-        return COPY
-    return COMM if comm else COMPUTE
+def _find_meeting_ends(nodes: pl.DataFrame) -> pl.Series:
+    """For each node the member of its collective that came last; null where it takes part in none.
+
+    Of members that came together the last one counts.
+    """
+    met = nodes.select("node", "start_ns", "meeting").drop_nulls("meeting")
+    last = met.sort("start_ns", "node").unique("meeting", keep="last", maintain_order=True)
+    known = last.select("meeting", last="node")
+    asked = nodes.select("meeting")
+    return asked.join(known, on="meeting", how="left", maintain_order="left").get_column("last")
 
 
-def _name_edge_part(kind: str, edge: str) -> str:
-    if kind == "call":
-        return HOST
-    if kind == "finish":
-        return CALL if edge == "prev" else RETURN
-    return {"prev": GAP, "launch": LAUNCH, "wait": EVENT, "guess": EVENT}[edge]
+# What a step of the walk is (native/passes/path.h).
+_MET, _OWN, _REST, _EDGE, _BEGINNING = range(5)
+
+
+def _name_pieces(
+    walked: pl.DataFrame, nodes: pl.DataFrame, bound: pl.DataFrame, begin_ns: int
+) -> pl.DataFrame:
+    """The pieces with their part and basis, cut to the window."""
+    row = walked.get_column("node")
+    is_comm = nodes.select("kind", "launch", "wait_by", comm=is_communication(pl.col("name")))
+    of_node = is_comm.select(pl.all().gather(row))
+    frame = walked.hstack(of_node).hstack([bound.get_column("edge").gather(row)])
+    kind, edge, step = pl.col("kind"), pl.col("edge"), pl.col("step")
+    is_host = kind.is_in(["call", "finish"])
+    own = (
+        pl.when(is_host)
+        .then(pl.lit(CALL))
+        .when(kind.is_in(["memcpy", "memset"]))
+        .then(pl.lit(COPY))
+        .when(pl.col("comm"))
+        .then(pl.lit(COMM))
+        .otherwise(pl.lit(COMPUTE))
+    )
+    between = (
+        pl.when(kind == "call")
+        .then(pl.lit(HOST))
+        .when(kind == "finish")
+        .then(pl.when(edge == "prev").then(pl.lit(CALL)).otherwise(pl.lit(RETURN)))
+        .otherwise(edge.replace_strict(_EDGES, default=None, return_dtype=pl.String))
+    )
+    told = pl.when(edge == "wait").then("wait_by").otherwise(edge)
+    basis = told.replace_strict(_BY, default=RECORDED, return_dtype=pl.String)
+    is_rest, unlaunched = step.is_in([_REST, _BEGINNING]), ~is_host & pl.col("launch").is_null()
+    named = frame.select(
+        pl.max_horizontal("start_ns", pl.lit(begin_ns, pl.Int64)),
+        "end_ns",
+        part=pl.when(step == _MET)
+        .then(pl.lit(COMM))
+        .when(step == _OWN)
+        .then(own)
+        .when(step == _EDGE)
+        .then(between)
+        .when(unlaunched)
+        .then(pl.lit(UNRECORDED))
+        .otherwise(pl.lit(UNEXPLAINED)),
+        node="node",
+        basis=pl.when(step == _EDGE)
+        .then(basis)
+        .when(~is_rest)
+        .then(pl.lit(RECORDED))
+        .when(unlaunched)
+        .then(pl.lit(GUESSED)),
+    )
+    return named.filter(pl.col("end_ns") > pl.col("start_ns"))
 
 
 def compute_slack(nodes: pl.DataFrame) -> pl.Series:
     """How many ns later each node could end without making the end of the run later."""
-    c = _to_lists(nodes)
-    n = nodes.height
-    end, start, residual = c["end_ns"], c["start_ns"], c["residual_ns"]
-    is_op = (~nodes.get_column("kind").is_in(["call", "finish"])).to_list()
-    last = max((e for e, op in zip(end, is_op, strict=True) if op), default=0)
-    late = [last - e if op else _INFINITE for e, op in zip(end, is_op, strict=True)]
-    members = dict(
-        nodes.drop_nulls("meeting")
-        .group_by("meeting")
-        .agg("node", pl.col("start_ns").max())
-        .rows_by_key("meeting", unique=True)
+    given = nodes.select(
+        "start_ns",
+        "end_ns",
+        (~pl.col("kind").is_in(["call", "finish"])).cast(pl.Int64).alias("is_op"),
+        "residual_ns",
+        pl.col("meeting").fill_null(-1),
+        *(c for edge in ("prev", "launch", "wait") for c in (edge, f"{edge}_lag_ns")),
     )
-    spare_of: dict[int, int] = {}
-    for i in range(n - 1, -1, -1):
-        due = start[i] - residual[i] + late[i]  # the latest moment for what it waits for
-        meeting = c["meeting"][i]
-        if meeting is not None:
-            # What follows any member has been seen by now: all end when the last has come.
-            together, latest = members[meeting]
-            if meeting not in spare_of:
-                spare_of[meeting] = min(late[m] for m in together)
-            due = latest - residual[i] + spare_of[meeting]
-        for edge, times in (("prev", end), ("launch", start), ("wait", end)):
-            before = c[edge][i]
-            if before is not None:
-                spare = due - times[before] - c[f"{edge}_lag_ns"][i]
-                if spare < late[before]:
-                    late[before] = spare
-    return pl.Series("slack_ns", [None if v >= _INFINITE // 2 else v for v in late], pl.Int64)
+    return unpack_columns(native_slack(pack_numbers(given))).to_series()

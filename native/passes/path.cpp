@@ -1,0 +1,131 @@
+#include "passes/path.h"
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+#include <unordered_map>
+#include <vector>
+
+#include "columns/numbers.h"
+
+namespace sightline {
+
+namespace {
+
+constexpr int64_t kInfinite = int64_t{1} << 62;
+// A node gives four pieces at most: what it met, itself, what nothing explains, and its edge.
+constexpr size_t kMostPieces = 4;
+
+size_t place(const Keys& nodes, int64_t node) {
+    if (node < 0 || node >= nodes.rows) throw std::out_of_range("an edge leads to no node");
+    return static_cast<size_t>(node);
+}
+
+}  // namespace
+
+Batch path(const Keys& nodes, int64_t node, int64_t begin, int64_t end) {
+    const int64_t* start = nodes.columns.at(0);
+    const int64_t* last = nodes.columns.at(1);
+    const int64_t* before = nodes.columns.at(2);
+    const int64_t* at = nodes.columns.at(3);
+    const int64_t* residual = nodes.columns.at(4);
+    std::array<std::vector<int64_t>, 4> pieces;
+    const auto add = [&](int64_t from, int64_t to, int64_t of, PathStep step) {
+        const std::array<int64_t, 4> values = {from, to, of, static_cast<int64_t>(step)};
+        for (size_t i = 0; i < values.size(); ++i) pieces[i].push_back(values[i]);
+        if (pieces[0].size() > kMostPieces * static_cast<size_t>(nodes.rows) + kMostPieces) {
+            throw std::runtime_error("the edges form a circle");
+        }
+    };
+    int64_t reach = end;  // everything from here on is explained
+    int64_t steps = 0;
+    while (reach > begin) {
+        if (++steps > 2 * nodes.rows + 2) throw std::runtime_error("the edges form a circle");
+        const size_t i = place(nodes, node);
+        const size_t met = place(nodes, last[i]);
+        if (met != i) {  // a collective: it ended because its last member had come
+            add(start[met], reach, node, PathStep::meeting);
+            reach = start[met];
+            node = last[i];
+            continue;
+        }
+        if (reach > start[i]) add(start[i], reach, node, PathStep::own);
+        reach = start[i];
+        if (before[i] == kNull) break;
+        if (residual[i] != 0) add(reach - residual[i], reach, node, PathStep::rest);
+        reach -= residual[i];
+        if (reach > at[i]) add(at[i], reach, node, PathStep::edge);
+        // A launch leads back to its call's begin, which is where the path then goes on.
+        // Operations of one stream may overlap: then the path follows the earlier one from here.
+        reach = std::min(at[i], reach);
+        node = before[i];
+    }
+    if (reach > begin) add(begin, reach, node, PathStep::beginning);
+    Batch batch;
+    batch.rows = static_cast<int64_t>(pieces[0].size());
+    constexpr std::array<const char*, 4> names = {"start_ns", "end_ns", "node", "step"};
+    for (size_t i = 0; i < names.size(); ++i) {
+        batch.columns.push_back(numbers_column(names[i], std::move(pieces[i])));
+    }
+    return batch;
+}
+
+Batch slack(const Keys& nodes) {
+    const int64_t* start = nodes.columns.at(0);
+    const int64_t* end = nodes.columns.at(1);
+    const int64_t* is_op = nodes.columns.at(2);
+    const int64_t* residual = nodes.columns.at(3);
+    const int64_t* meeting = nodes.columns.at(4);
+    struct Meeting {
+        std::vector<size_t> members;
+        int64_t latest = INT64_MIN;
+        int64_t spare = kNull;
+    };
+    const auto n = static_cast<size_t>(nodes.rows);
+    std::unordered_map<int64_t, Meeting> meetings;
+    int64_t last = 0;
+    bool any = false;
+    for (size_t i = 0; i < n; ++i) {
+        if (meeting[i] >= 0) {
+            Meeting& met = meetings[meeting[i]];
+            met.members.push_back(i);
+            met.latest = std::max(met.latest, start[i]);
+        }
+        if (is_op[i] == 0) continue;
+        last = any ? std::max(last, end[i]) : end[i];
+        any = true;
+    }
+    std::vector<int64_t> late(n, kInfinite);
+    for (size_t i = 0; i < n; ++i) {
+        if (is_op[i] != 0) late[i] = last - end[i];
+    }
+    for (size_t i = n; i-- > 0;) {
+        int64_t due = start[i] - residual[i] + late[i];  // the latest moment for what it waits for
+        if (meeting[i] >= 0) {
+            // What follows any member has been seen by now: all end when the last has come.
+            Meeting& met = meetings[meeting[i]];
+            if (met.spare == kNull) {
+                met.spare = kInfinite;
+                for (const size_t member : met.members) met.spare = std::min(met.spare, late[member]);
+            }
+            due = met.latest - residual[i] + met.spare;
+        }
+        for (size_t edge = 0; edge < 3; ++edge) {
+            const int64_t from = nodes.columns.at(5 + 2 * edge)[i];
+            if (from == kNull) continue;
+            const size_t before = place(nodes, from);
+            const int64_t* moment = edge == 1 ? start : end;  // a launch counts from its call's begin
+            const int64_t spare = due - moment[before] - nodes.columns.at(6 + 2 * edge)[i];
+            late[before] = std::min(late[before], spare);
+        }
+    }
+    for (int64_t& value : late) {
+        if (value >= kInfinite / 2) value = kNull;
+    }
+    Batch batch;
+    batch.rows = nodes.rows;
+    batch.columns = {numbers_column("slack_ns", std::move(late))};
+    return batch;
+}
+
+}  // namespace sightline
