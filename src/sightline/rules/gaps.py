@@ -117,10 +117,12 @@ class Claim:
         return self.gaps.select("host_op_id", ns="duration_ns")
 
     def where(self, cause: str) -> dict[str, Any]:
-        """Ranks, and the longest gaps as time ranges."""
+        """Ranks that lose much of what the worst one does, and the longest gaps as time ranges."""
+        each = self.gaps.group_by("rank").agg(pl.col("duration_ns").sum())
+        much = 100 * pl.col("duration_ns") >= NOTABLE_PCT * pl.col("duration_ns").max()
         return {
             "cause": cause,
-            "ranks": self.gaps.get_column("rank").unique().sort().to_list(),
+            "ranks": each.filter(much).get_column("rank").sort().to_list(),
             "time_ranges": [[r["start_ns"], r["end_ns"]] for r in self.rows],
         }
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sightline.model.run import Run
 from support.rules import answers, assert_silent, assert_speaks
-from support.traces import Event, call, kernel, launched, op, opened, step
+from support.traces import Event, call, kernel, launched, op, opened, opened_ranks, step
 
 
 def paused(folder: Path, idle: int, *host: Event) -> Run:
@@ -146,3 +146,20 @@ def test_a_call_that_launches_nothing(tmp_path: Path) -> None:
     (found,) = answers(run, "host-late")
     assert (found.cost_ns, found.gain_ns) == (390_000, 375_000)
     assert "the host was mostly in  cudaStreamCreate" in found.evidence
+
+
+def test_ranks_that_hardly_lose_anything_are_not_named(tmp_path: Path) -> None:
+    """Rank 1 is idle for 400 µs, rank 0 for 19 (4.75 % of that), and then for 20."""
+
+    def late(idle: int) -> list[list[Event]]:
+        return [
+            launched(0, kernel("a", 10, 500)),
+            launched(500 + idle, kernel("b", 510 + idle, 10)),
+            launched(515 + idle, kernel("c", 520 + idle, 480 - idle)),
+            launched(530 + idle, kernel("d", 1000, 10)),
+        ]
+
+    (found,) = answers(opened_ranks(tmp_path / "a", late(19), late(400)), "host-late")
+    assert found.where["ranks"] == [1]
+    (found,) = answers(opened_ranks(tmp_path / "b", late(20), late(400)), "host-late")
+    assert found.where["ranks"] == [0, 1]
