@@ -78,3 +78,23 @@ def test_an_event_does_not_reach_into_another_process(tmp_path: Path) -> None:
     nodes = run.ask("dependencies")
     (b,) = nodes.filter(name="b").to_dicts()
     assert nodes.item(b["wait"], "name") == "own"
+
+
+def test_an_event_is_of_work_that_was_launched_before_the_wait(tmp_path: Path) -> None:
+    """y is told to wait, and is late because of x; of the other stream, b ended last before it.
+
+    But b was launched at 40, y at 25: what y was told to wait for is a.
+    """
+    run = opened(
+        tmp_path,
+        [
+            launched(0, kernel("a", 10, 100)),
+            launched(8, kernel("x", 20, 240, stream=20)),
+            call("cudaStreamWaitEvent", 18, 2),
+            launched(25, kernel("y", 261, 50, stream=20)),
+            launched(40, kernel("b", 111, 139)),
+        ],
+    )
+    nodes = run.ask("dependencies")
+    (wait,) = nodes.filter(name="y").get_column("wait").to_list()
+    assert nodes.filter(node=wait).get_column("name").to_list() == ["a"]

@@ -15,8 +15,8 @@ never more than was recorded, so that a replay without a change gives the record
 
 What is assumed, since recordings do not say it: threads of one process that launch on one device
 hand over to each other (as PyTorch's autograd does); an operation that is launched right behind a
-cudaStreamWaitEvent waits for what ended last on other streams before it started (`wait_by` is
-"event"); one that was launched and had its stream to itself, and starts right when another stream's
+cudaStreamWaitEvent waits for what ended last on other streams before it started, of what had been
+launched before it (`wait_by` is "event"); one that was launched and had its stream to itself, and starts right when another stream's
 operation ends, waited for that one ("timing"): the call that told it so may be another thread's, or
 not recorded. If it starts some time after the last such end, that one is the best `guess`: what it
 waited for ended no later, since it did start. The critical path follows guesses; a replay does not.
@@ -51,6 +51,14 @@ LAUNCH_NS, GAP_NS, WAIT_NS = 10_000, 1_000, 2_000
 # is late if that is more. Starts of collectives were seen 10 to 20 µs behind what they waited for
 # (TraceLens's MI300 recording of DDP), and 50 µs is no wait any more.
 LATE_NS, RIGHT_BEFORE_NS, NO_LONGER_NS = 2 * LAUNCH_NS, 5 * WAIT_NS, 50_000
+
+# How many operations to look back for what an operation waited for, of its own stream among them
+# (ours): by timing only the last ones count, of an event those of a layer may have ended since.
+NEAR_BACK, FAR_BACK = 4, 32
+
+_IS_ELSEWHERE = (pl.col("other") != pl.col("stream_id")) | (
+    pl.col("other_device") != pl.col("device_id")
+)
 
 # Collectives of several ranks are matched by order where so many end so close together: twice what
 # was seen on one machine with clocks of its own (see infer_collectives).
@@ -310,13 +318,39 @@ def _infer_waits(late: pl.DataFrame, ops: pl.DataFrame, gap_ns: int) -> pl.DataF
 
 
 def _find_last_elsewhere(told: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
-    """For each operation the one of another stream or device that had ended last at its start."""
-    found = _list_last_elsewhere(told, ops).drop("took")
-    return found.unique("device_op_id", keep="first", maintain_order=True)
+    """For each operation the one of another stream or device that had ended last at its start.
+
+    Of those launched before it: an event that is recorded later is none to wait for. Where the
+    stream was late for another reason, others have ended since.
+    """
+    before, at, earlier = _order_by_end(told, ops)
+    found = []
+    for _ in range(FAR_BACK):
+        here = told.hstack(take_rows(before, at))
+        launched = (pl.col("event_call_ns") <= pl.col("call_ns")).fill_null(value=True)
+        fits = here.select((_IS_ELSEWHERE & launched).fill_null(value=False)).to_series()
+        found.append(here.filter(fits).select("device_op_id", "event_id", "event_end"))
+        more = ~fits & at.is_not_null()
+        told, at = told.filter(more), earlier.gather(at.filter(more))
+    return pl.concat(found)
 
 
-def _list_last_elsewhere(told: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
-    """Up to four such operations for each, the last to end first, and how long they `took`, ns.
+def _list_last_elsewhere(late: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
+    """Of the last operations to end those, the last first, and how long they `took`, ns."""
+    before, at, earlier = _order_by_end(late, ops)
+    # The one that ended last is mostly of the own stream: look a few places further back.
+    found = []
+    for _ in range(NEAR_BACK):
+        here = late.hstack(take_rows(before, at)).filter(_IS_ELSEWHERE)
+        found.append(here.select("device_op_id", "event_id", "event_end", "took"))
+        at = earlier.gather(at)
+    return pl.concat(found)
+
+
+def _order_by_end(
+    asked: pl.DataFrame, ops: pl.DataFrame
+) -> tuple[pl.DataFrame, pl.Series, pl.Series]:
+    """Operations by their ends, the one that ended last before each asked one, and the one before.
 
     Only of the process that launched it: an event is not known to another one.
     """
@@ -327,24 +361,12 @@ def _list_last_elsewhere(told: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
         other_device="device_id",
         event_id="device_op_id",
         event_end="end_ns",
+        event_call_ns="call_ns",
         took=pl.col("end_ns") - pl.col("start_ns"),
     ).sort("t")
-    at = find_latest(told, "start_ns", before, "t", PROCESS)
+    at = find_latest(asked, "start_ns", before, "t", PROCESS)
     process, _ = number_groups(before, PROCESS)
-    earlier = _find_row_before(process)
-    # The one that ended last is mostly of the own stream: look a few places further back.
-    found = []
-    for _ in range(4):
-        found.append(
-            told.hstack(take_rows(before.drop(*PROCESS, "t"), at))
-            .filter(
-                (pl.col("other") != pl.col("stream_id"))
-                | (pl.col("other_device") != pl.col("device_id"))
-            )
-            .select("device_op_id", "event_id", "event_end", "took")
-        )
-        at = earlier.gather(at)
-    return pl.concat(found)
+    return before.drop(*PROCESS, "t"), at, _find_row_before(process)
 
 
 def infer_collectives(ops: pl.DataFrame) -> pl.DataFrame:
