@@ -18,8 +18,9 @@ hand over to each other (as PyTorch's autograd does); an operation that is launc
 cudaStreamWaitEvent waits for what ended last on other streams before it started, of what had been
 launched before it (`wait_by` is "event"); one that was launched and had its stream to itself, and
 starts right when another stream's operation ends, waited for that one ("timing"): the call that
-told it so may be another thread's, or not recorded. If it starts some time after the last such end, that one is the best `guess`: what it
-waited for ended no later, since it did start. The critical path follows guesses; a replay does not.
+told it so may be another thread's, or not recorded. If it starts some time after the last such end,
+that one is the best `guess`: what it waited for ended no later, since it did start. The critical
+path follows guesses; a replay does not.
 """
 
 from __future__ import annotations
