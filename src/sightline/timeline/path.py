@@ -110,16 +110,16 @@ def _find_bindings(nodes: pl.DataFrame) -> pl.DataFrame:
         last=pl.coalesce(_find_meeting_ends(nodes), pl.int_range(pl.len())),
         arrives=latest,
     )
-    edge = pl.col("edge")
+    told = pl.col("edge")
     found = found.with_columns(
-        before=pl.coalesce(pl.when(edge == e).then(nodes.get_column(e)) for e in at),
-        at_ns=pl.coalesce(pl.when(edge == e).then(pl.lit(at[e])) for e in at),
+        before=pl.coalesce(pl.when(told == e).then(nodes.get_column(e)) for e in at),
+        at_ns=pl.coalesce(pl.when(told == e).then(pl.lit(at[e])) for e in at),
     )
     # A replay may move what was guessed, since it does not hold anything back there.
     guess, start = pl.lit(guessed), pl.col("start_ns")
-    is_guess = (guess <= start) & (edge.is_null() | (guess > pl.col("arrives")))
+    is_guess = (guess <= start) & (told.is_null() | (guess > pl.col("arrives")))
     return found.with_columns(
-        edge=pl.when(is_guess).then(pl.lit("guess")).otherwise(edge),
+        edge=pl.when(is_guess).then(pl.lit("guess")).otherwise(told),
         before=pl.when(is_guess).then(nodes.get_column("guess")).otherwise("before"),
         at_ns=pl.when(is_guess).then(guess).otherwise("at_ns"),
         residual_ns=pl.when(is_guess)
