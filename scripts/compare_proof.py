@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from compare.programs import KERNELS, Program, write_runs
 from sightline.compare.comparison import compare_samples
 from sightline.compare.sides import open_side
-from sightline.compare.statistics import compare_runs
+from sightline.compare.statistics import compare_runs, measure_spread
 
 PAIRS, TRIALS = 300, 1000
 ALPHA = 0.05
@@ -120,7 +120,8 @@ def judge_pair(pair: Pair, folder: Path, seed: str) -> dict[str, bool | float]:
 
 def test_ours(before: list[list[float]], after: list[list[float]]) -> bool:
     """Whether sightline's test sees a change: of the programs, or of the two runs if it has two."""
-    return compare_runs(before, after).is_significant
+    one, other = ([measure_spread(run) for run in side] for side in (before, after))
+    return compare_runs(one, other).is_significant
 
 
 def test_welch(before: list[list[float]], after: list[list[float]]) -> bool:

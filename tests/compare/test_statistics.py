@@ -9,14 +9,21 @@ import pytest
 from scipy import stats
 
 from sightline.compare.statistics import (
+    Difference,
     Floor,
     adjust_p_values,
     compare_runs,
     count_runs_needed,
     estimate_autocorrelation,
     estimate_floor,
+    measure_spread,
     smallest_visible,
 )
+
+
+def _compare(before: list[list[float]], after: list[list[float]], *more: Floor) -> Difference:
+    one, other = ([measure_spread(run) for run in side] for side in (before, after))
+    return compare_runs(one, other, *more)
 
 
 def _follow(dice: random.Random, n: int, rho: float, mean: float = 100.0) -> list[float]:
@@ -31,7 +38,7 @@ def _follow(dice: random.Random, n: int, rho: float, mean: float = 100.0) -> lis
 def test_several_runs_are_a_t_test_of_their_means() -> None:
     """The same as SciPy's, on the logarithms of the runs' means."""
     before, after = [[10.0, 12.0], [11.0, 12.0], [10.5, 10.5]], [[13.0], [12.0], [14.0]]
-    found = compare_runs(before, after)
+    found = _compare(before, after)
     logs = [[math.log(sum(r) / len(r)) for r in side] for side in (before, after)]
     expected = stats.ttest_ind(logs[1], logs[0])
     assert found.p_value == pytest.approx(expected.pvalue)
@@ -46,7 +53,7 @@ def test_flat_steps_are_flat(rho: float, n: int) -> None:
     """At most 5 % of 400 pairs of runs of one program, and so many by luck (three sigma: 8.3 %)."""
     dice = random.Random(f"{rho} {n}")
     alarms = sum(
-        compare_runs([_follow(dice, n, rho)], [_follow(dice, n, rho)]).is_significant
+        _compare([_follow(dice, n, rho)], [_follow(dice, n, rho)]).is_significant
         for _ in range(400)
     )
     assert alarms <= 33
@@ -60,10 +67,10 @@ def test_runs_that_differ_by_themselves() -> None:
         return [[dice.gauss(100, 0.2) * off for _ in range(20)] for off in
                 [1 + dice.gauss(0, 0.01) for _ in range(runs)]]  # fmt: skip
 
-    single = [compare_runs(record(1), record(1)) for _ in range(200)]
+    single = [_compare(record(1), record(1)) for _ in range(200)]
     assert {d.level for d in single} == {"steps"}
     assert sum(d.is_significant for d in single) > 150
-    several = [compare_runs(record(3), record(3)) for _ in range(400)]
+    several = [_compare(record(3), record(3)) for _ in range(400)]
     assert {d.level for d in several} == {"runs"}
     assert sum(d.is_significant for d in several) <= 33
 
@@ -71,7 +78,7 @@ def test_runs_that_differ_by_themselves() -> None:
 def test_a_change_is_seen() -> None:
     dice = random.Random(3)
     seen = sum(
-        compare_runs(
+        _compare(
             [_follow(dice, 20, 0.3) for _ in range(3)],
             [_follow(dice, 20, 0.3, 105.0) for _ in range(3)],
         ).is_significant
@@ -83,28 +90,28 @@ def test_a_change_is_seen() -> None:
 def test_one_run_with_a_floor_is_judged_by_it() -> None:
     """Runs vary by 1 %, as eleven showed: 2 % between two of them is nothing, 10 % is."""
     floor = Floor(0.01**2, 10)
-    assert not compare_runs([[100.0]], [[102.0]], floor).is_significant
-    found = compare_runs([[100.0]], [[110.0]], floor)
+    assert not _compare([[100.0]], [[102.0]], floor).is_significant
+    found = _compare([[100.0]], [[110.0]], floor)
     assert found.is_significant
     assert found.p_value == pytest.approx(2 * stats.t.sf(math.log(1.1) / (0.01 * 2**0.5), 10))
 
 
 def test_few_steps_and_one_run_are_not_judged() -> None:
-    assert compare_runs([[1.0] * 9], [[2.0] * 9]).p_value is None
-    assert compare_runs([[0.0]], [[2.0]]).ratio is None
+    assert _compare([[1.0] * 9], [[2.0] * 9]).p_value is None
+    assert _compare([[0.0]], [[2.0]]).ratio is None
 
 
 def test_what_never_varies() -> None:
     """Simulated runs are equal to the last digit: any difference is one, and none is none."""
-    assert compare_runs([[5.0]] * 2, [[5.0]] * 2).p_value == 1
-    assert compare_runs([[5.0]] * 2, [[5.1]] * 2).p_value == 0
+    assert _compare([[5.0]] * 2, [[5.0]] * 2).p_value == 1
+    assert _compare([[5.0]] * 2, [[5.1]] * 2).p_value == 0
 
 
 def test_autocorrelation_is_estimated_on_the_safe_side() -> None:
     dice = random.Random(11)
     for rho in (0.0, 0.3, 0.6):
         found = [
-            estimate_autocorrelation([_follow(dice, 20, rho), _follow(dice, 20, rho)])
+            estimate_autocorrelation([measure_spread(_follow(dice, 20, rho)) for _ in range(2)])
             for _ in range(200)
         ]
         assert rho <= sum(found) / len(found) <= rho + 0.25

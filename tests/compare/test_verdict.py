@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sightline.compare.comparability import Check
-from sightline.compare.statistics import Floor, compare_runs
+from sightline.compare.statistics import Floor, compare_runs, measure_spread
 from sightline.compare.verdict import Verdict, reach_verdict
 
 Runs = list[list[float]]
@@ -13,7 +13,8 @@ FLAT = [100.0, 101.0, 99.0, 100.5, 99.5, 100.0, 101.0, 99.0, 100.5, 99.5, 100.0,
 
 
 def _judge(before: Runs, after: Runs, floor: Floor | None = None, *checks: Check) -> Verdict:
-    return reach_verdict(checks, compare_runs(before, after, floor), (before, after), floor)
+    one, other = ([measure_spread(run) for run in side] for side in (before, after))
+    return reach_verdict(checks, compare_runs(one, other, floor), (one, other), floor)
 
 
 def test_what_blocks_comes_first() -> None:

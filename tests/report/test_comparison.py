@@ -106,14 +106,14 @@ def test_findings_fixed_and_new(sides: list[list[Sample]], data: dict[str, Any])
     before = [finding("a", 9 * steps, 8 * steps), finding("b", 4 * steps), finding("d", 5 * steps)]
     after = [finding("b", 3 * steps), finding("c", 2 * steps), finding("d", None)]
     rows = compare_findings(sides[0][0], sides[1][0], (before, after))
-    assert [(r["rule"], r["status"], r["realised_ns"]) for r in rows] == [
+    assert [(r["rule"], r["status"], r["realized_ns"]) for r in rows] == [
         ("a", "fixed", 9),
         ("d", "not judged after", None),
         ("b", "still there", 1),
         ("c", "new", -2),
     ]
     screen = render_comparison({**data, "findings": rows}).plain
-    assert "foreseen gain up to 8 ns, realised 9 ns" in screen
+    assert "foreseen gain up to 8 ns, realized 9 ns" in screen
 
 
 def test_page_holds_all_pairs(

@@ -17,7 +17,14 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from sightline.cli._output import refuse_inputs, write_file
+from sightline.cli._output import (
+    add_output,
+    choose_format,
+    deliver,
+    encode_json,
+    refuse_inputs,
+    write_file,
+)
 from sightline.cli._shared import GATE_FAILED, add_reading
 
 if TYPE_CHECKING:
@@ -25,14 +32,6 @@ if TYPE_CHECKING:
 
 HELP = "before and after: what changed, by how much, is it real, and why"
 FORMATS = ("text", "json", "markdown", "sarif", "html")
-_SUFFIXES = {
-    ".txt": "text",
-    ".md": "markdown",
-    ".json": "json",
-    ".sarif": "sarif",
-    ".html": "html",
-    ".htm": "html",
-}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,11 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-findings", action="store_true", help="do not ask which problems are fixed or new"
     )
-    parser.add_argument("--json", action="store_true", help="the same as --format json")
-    parser.add_argument("--format", metavar="F", help=f"{', '.join(FORMATS)}")
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", help="write to FILE: .html, .txt, .md, .json or .sarif"
-    )
+    add_output(parser, FORMATS)
     parser.add_argument(
         "--fail-on",
         metavar="CONDITION",
@@ -85,27 +80,17 @@ def run(args: argparse.Namespace) -> int:
         return _test_self(args)
     from sightline.compare.gate import judge_gate, parse_gate
 
-    form = _choose_format(args)
+    form = choose_format(args)
     gates = [parse_gate(text) for text in args.fail_on]
     before, after = _list_sides(args)
     inputs = [*before, *after, *([args.floor] if args.floor else [])]
     if args.output is not None:
         refuse_inputs([Path(args.output)], inputs)
     data, sides = _compare(args, before, after)
-    if args.output is not None:
-        write_file(Path(args.output), _write(data, form, sides), inputs)
-        print(f"{args.output} written", file=sys.stderr)
-    elif form == "text":
-        from sightline.cli._edge import print_screen
-        from sightline.cli._shared import find_width
-        from sightline.report.comparison import render_comparison
+    from sightline.report.comparison import render_comparison
 
-        width = find_width(sys.stdout)
-        print_screen(render_comparison(data, width), sys.stdout, width)
-    else:
-        from sightline.cli._shared import print_bytes
-
-        print_bytes(_write(data, form, sides))
+    render = (lambda width: render_comparison(data, width)) if form == "text" else None
+    deliver(args.output, inputs, lambda: _encode(data, form, sides), render)
     failed = [why for gate in gates if (why := judge_gate(gate, data)) is not None]
     for why in failed:
         print(f"gate failed: {why}", file=sys.stderr)
@@ -157,42 +142,22 @@ def _compare(
     if stored is not None:
         check_floor(stored, [sample for side in sides for sample in side])
     data = compare_samples(sides[0], sides[1], stored.floor if stored else None)
-    if not args.no_findings:
+    one, other = sides[0][0], sides[1][0]
+    if not args.no_findings and one.run is not None and other.run is not None:
         from sightline.report.kept import keep_summary
 
-        one, other = sides[0][0], sides[1][0]
-        found = [keep_summary(sample.run)["findings"] for sample in (one, other)]
+        found = [keep_summary(run)["findings"] for run in (one.run, other.run)]
         data["findings"] = compare_findings(one, other, (found[0], found[1]))
     return data, sides
 
 
-def _choose_format(args: argparse.Namespace) -> str:
-    from pathlib import Path
+def _encode(data: dict[str, Any], form: str, sides: list[list[Sample]]) -> bytes:
+    if form == "json":
+        return encode_json(data)
+    if form == "sarif":
+        from sightline.report.comparison_sarif import write_sarif
 
-    from sightline.errors import RequestError
-
-    form = "json" if args.json else args.format
-    if form is not None and form not in FORMATS:
-        raise RequestError(f"there is no format '{form}'", why=f"there are {', '.join(FORMATS)}")
-    if form is None and args.output is not None:
-        form = _SUFFIXES.get(Path(args.output).suffix.lower())
-        if form is None:
-            raise RequestError(
-                f"cannot write {args.output}",
-                why="its ending must be .html, .txt, .md, .json or .sarif",
-            )
-    return str(form or "text")
-
-
-def _write(data: dict[str, Any], form: str, sides: list[list[Sample]]) -> bytes:
-    if form in ("json", "sarif"):
-        import json
-
-        if form == "sarif":
-            from sightline.report.comparison_sarif import write_sarif
-
-            data = write_sarif(data)
-        return (json.dumps(data, indent=1, ensure_ascii=False) + "\n").encode()
+        return encode_json(write_sarif(data))
     if form == "markdown":
         from sightline.report.comparison_markdown import write_markdown
 
@@ -207,7 +172,6 @@ def _write(data: dict[str, Any], form: str, sides: list[list[Sample]]) -> bytes:
 
 
 def _calibrate(args: argparse.Namespace) -> int:
-    import json
     import sys
     from pathlib import Path
 
@@ -217,7 +181,7 @@ def _calibrate(args: argparse.Namespace) -> int:
     paths = [*args.recordings, *(args.before or ()), *(args.after or ())]
     refuse_inputs([Path(args.calibrate)], paths)
     found = calibrate_floor(_open(args, paths))
-    write_file(Path(args.calibrate), (json.dumps(found, indent=1) + "\n").encode(), paths)
+    write_file(Path(args.calibrate), encode_json(found), paths)
     print(
         f"{args.calibrate} written: {found['runs']} runs vary by {format_pct(found['spread_pct'])}",
         file=sys.stderr,
@@ -226,7 +190,7 @@ def _calibrate(args: argparse.Namespace) -> int:
 
 
 def _test_self(args: argparse.Namespace) -> int:
-    import json
+    import sys
 
     from sightline.compare.self_test import compare_halves
     from sightline.errors import RequestError
@@ -238,7 +202,7 @@ def _test_self(args: argparse.Namespace) -> int:
         )
     rows = [compare_halves(sample) for sample in _open(args, args.recordings)]
     if args.json:
-        print(json.dumps(rows, indent=1, ensure_ascii=False))
+        sys.stdout.write(encode_json(rows).decode())
         return 0
     for row in rows:
         print(write_halves(row))

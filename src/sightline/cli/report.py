@@ -13,7 +13,14 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from sightline.cli._output import refuse_inputs, write_file
+from sightline.cli._output import (
+    add_output,
+    choose_format,
+    deliver,
+    encode_json,
+    refuse_inputs,
+    write_file,
+)
 from sightline.cli._shared import add_recordings, add_rules, load_own_rules, open_recordings
 
 if TYPE_CHECKING:
@@ -21,20 +28,13 @@ if TYPE_CHECKING:
 
 HELP = "why the program is slow: one screen, and a page to open"
 FORMATS = ("text", "markdown", "json", "html")
-_SUFFIXES = {".txt": "text", ".md": "markdown", ".json": "json", ".html": "html", ".htm": "html"}
 DEFAULT = "report.html"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_recordings(parser)
     add_rules(parser)
-    parser.add_argument("--json", action="store_true", help="the same as --format json")
-    parser.add_argument(
-        "--format", metavar="F", help=f"{', '.join(FORMATS)}; else by the ending of -o"
-    )
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", help="write to FILE: .html, .txt, .md or .json"
-    )
+    add_output(parser, FORMATS)
     parser.add_argument(
         "--no-html",
         action="store_true",
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
 
     from sightline.report.kept import keep_summary
 
-    form = _form(args)
+    form = choose_format(args)
     own = load_own_rules(args.rules)
     inputs = [*args.recordings, *args.rules]
     if args.output is not None:
@@ -57,64 +57,21 @@ def run(args: argparse.Namespace) -> int:
     if form == "html":
         from sightline.report.html.page import write
 
-        page = write(opened, own=own)
-        if args.output is None:
-            from sightline.cli._shared import print_bytes
-
-            print_bytes(page)
-        else:
-            write_file(Path(args.output), page, inputs)
-            print(f"{args.output} written", file=sys.stderr)
+        deliver(args.output, inputs, lambda: write(opened, own=own), None)
         return 0
     data = keep_summary(opened, own)
-    if args.output is not None:
-        write_file(Path(args.output), _bytes(data, form), inputs)
-        print(f"{args.output} written", file=sys.stderr)
-        return 0
-    if form == "text":
-        from sightline.cli._edge import print_screen
-        from sightline.cli._shared import find_width
-        from sightline.report.terminal import render_screen
+    from sightline.report.terminal import render_screen
 
-        # The screen is laid out for this width: rich must not wrap or colour it by itself.
-        width = find_width(sys.stdout)
-        print_screen(render_screen(data, width), sys.stdout, width)
-        if sys.stdout.isatty() and not args.no_html:
-            write_page_beside(opened, data, inputs)
-        return 0
-    from sightline.cli._shared import print_bytes
-
-    print_bytes(_bytes(data, form))
+    render = (lambda width: render_screen(data, width)) if form == "text" else None
+    deliver(args.output, inputs, lambda: _encode(data, form), render)
+    if form == "text" and args.output is None and sys.stdout.isatty() and not args.no_html:
+        write_page_beside(opened, data, inputs)
     return 0
 
 
-def _form(args: argparse.Namespace) -> str:
-    """The form that is asked for, by --json, --format, or the ending of -o."""
-    from pathlib import Path
-
-    from sightline.errors import RequestError
-
-    if args.json and args.format not in (None, "json"):
-        raise RequestError(f"--json and --format {args.format} are two forms", hint="Ask for one.")
-    form = "json" if args.json else args.format
-    if form is not None and form not in FORMATS:
-        raise RequestError(f"there is no format '{form}'", why=f"there are {', '.join(FORMATS)}")
-    if args.output is None:
-        return str(form or "text")
-    suffix = Path(args.output).suffix.lower()
-    if form is None and suffix not in _SUFFIXES:
-        raise RequestError(
-            f"cannot write {args.output}",
-            why="its ending must be .txt, .md or .json, or .html for the page",
-        )
-    return str(form or _SUFFIXES[suffix])
-
-
-def _bytes(data: dict[str, Any], form: str) -> bytes:
+def _encode(data: dict[str, Any], form: str) -> bytes:
     if form == "json":
-        import json
-
-        return (json.dumps(data, indent=1, ensure_ascii=False) + "\n").encode()
+        return encode_json(data)
     if form == "markdown":
         from sightline.report.markdown import write_markdown
 

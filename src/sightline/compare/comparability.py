@@ -6,14 +6,14 @@ beside the answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
 import polars as pl
 
-from sightline.analyses.slow_clocks import CLOCK
+from sightline.compare.facts import OPTIONS
 from sightline.compare.sample import Sample
 from sightline.units import format_count, format_pct, format_several
 
@@ -45,7 +45,18 @@ def check_sides(before: Sequence[Sample], after: Sequence[Sample]) -> list[Check
     """All checks that need no matched operations, in the order of their weight."""
     return [
         check
-        for look in (_devices, _count, _steps, _clocks, _shapes, _tools, _options, _edges, _losses)
+        for look in (
+            _devices,
+            _count,
+            _steps,
+            _clocks,
+            _shapes,
+            _tools,
+            _options,
+            _edges,
+            _losses,
+            _sketches,
+        )
         for check in look(before, after)
     ]
 
@@ -68,7 +79,8 @@ def check_matched(before_ns: int, after_ns: int, busy: tuple[int, int]) -> Check
 
 def find_clock(samples: Sequence[Sample]) -> float | None:
     """The median SM clock of a side's runs in their windows, MHz, where it was sampled."""
-    return _agree(samples, _read_clock, median)
+    values = [s.facts.clock_mhz for s in samples if s.facts.clock_mhz is not None]
+    return median(values) if values else None
 
 
 def _devices(before: Sequence[Sample], after: Sequence[Sample]) -> Iterator[Check]:
@@ -77,7 +89,7 @@ def _devices(before: Sequence[Sample], after: Sequence[Sample]) -> Iterator[Chec
         text = "one side has a GPU's timeline, the other has none"
         yield Check("timeline", "blocks", text, *(sorted(side) for side in sides))
         return
-    names = [sorted({n for s in side for n in list_device_names(s)}) for side in (before, after)]
+    names = [sorted({n for s in side for n in s.facts.devices}) for side in (before, after)]
     if not all(names):
         if sides[0] == {True}:
             yield Check("GPU", "limits", "a side does not say on which GPU it ran", *names)
@@ -90,23 +102,10 @@ def _devices(before: Sequence[Sample], after: Sequence[Sample]) -> Iterator[Chec
         yield Check("GPU", "ok", f"both ran on {told[0]}", *told)
 
 
-def list_device_names(sample: Sample) -> list[str]:
-    """What the GPUs are called that did something in a run.
-
-    Where they are numbered otherwise than those that the recording describes, and these are all
-    alike, it is those.
-    """
-    used = sample.run.table("device_ops").select("rank", "device_id").unique()
-    devices = sample.run.table("devices").drop_nulls("name")
-    mine = devices.join(used, on=["rank", "device_id"], how="semi").get_column("name").unique()
-    every = devices.get_column("name").unique()
-    return sorted(mine if mine.len() else every if every.len() == 1 else [])
-
-
 def _count(before: Sequence[Sample], after: Sequence[Sample]) -> Iterator[Check]:
     counts = [sorted({sample.devices for sample in side}) for side in (before, after)]
     worlds = [
-        sorted({size for sample in side if (size := _read_world(sample)) is not None})
+        sorted({s.facts.world_size for s in side if s.facts.world_size is not None})
         for side in (before, after)
     ]
     text = " and ".join
@@ -120,14 +119,9 @@ def _count(before: Sequence[Sample], after: Sequence[Sample]) -> Iterator[Check]
         )
 
 
-def _read_world(sample: Sample) -> int | None:
-    size = sample.run.table("recordings").get_column("world_size").max()
-    return size if isinstance(size, int) else None
-
-
 def _steps(before: Sequence[Sample], after: Sequence[Sample]) -> Iterator[Check]:
     sources = [{sample.source for sample in side} for side in (before, after)]
-    counts = [sum(len(sample.steps) for sample in side) for side in (before, after)]
+    counts = [sum(sample.length.count for sample in side) for side in (before, after)]
     if None in sources[0] | sources[1]:
         if sources[0] != sources[1]:
             text = "one side has steps and the other has none: a step is no whole recording"
@@ -163,41 +157,9 @@ def _clocks(before: Sequence[Sample], after: Sequence[Sample]) -> Iterator[Check
     yield Check("clock", effect, text, *sides)
 
 
-def _read_clock(sample: Sample) -> float | None:
-    if not sample.has_device:
-        return None
-    counters = sample.run.scan("counters").filter(
-        pl.col("metric").str.contains(CLOCK), pl.col("value") > 0
-    )
-    since, until = _find_span(sample)
-    known = counters.filter(pl.col("time_ns") <= until).sort("time_ns").collect()
-    inside = known.filter(pl.col("time_ns") >= since)
-    # A clock that changed before the window, and was not sampled since, is still that.
-    value = (inside if inside.height else known.tail(1)).get_column("value").median()
-    if not isinstance(value, float):
-        return None
-    return value / 1e6 if value >= 1e6 else value  # some tools count Hz
-
-
-def _find_span(sample: Sample) -> tuple[int, int]:
-    """From the first device's window to the last one's, ns."""
-    windows = sample.run.ask("windows")
-    span = windows.select(pl.col("window_start_ns").min(), pl.col("window_end_ns").max())
-    return span.row(0)
-
-
-def _agree(
-    samples: Sequence[Sample],
-    read: Callable[[Sample], float | None],
-    merge: Callable[[list[float]], float],
-) -> float | None:
-    values = [value for sample in samples if (value := read(sample)) is not None]
-    return merge(values) if values else None
-
-
 def _shapes(before: Sequence[Sample], after: Sequence[Sample]) -> Iterator[Check]:
     """How many calls of operators that both sides know have inputs that the other side has."""
-    one, other = (_count_shapes(side[0]) for side in (before, after))
+    one, other = (side[0].facts.shapes for side in (before, after))
     if one.is_empty() or other.is_empty():
         return
     known = [
@@ -217,53 +179,30 @@ def _shapes(before: Sequence[Sample], after: Sequence[Sample]) -> Iterator[Check
         yield Check("shapes", "ok" if pct >= SHAPES_SAME_PCT else "limits", text, pct, pct)
 
 
-def _count_shapes(sample: Sample) -> pl.DataFrame:
-    """Calls of operators per step in the window, by name and shapes of their inputs."""
-    run = sample.run
-    host = run.scan("host_ops").filter(
-        pl.col("layer") == "op", pl.col("input_shapes").is_not_null()
-    )
-    if sample.has_device and sample.source is not None:
-        since, until = _find_span(sample)
-        host = host.filter(pl.col("start_ns").is_between(since, until, closed="left"))
-    return (
-        host.group_by("name", "input_shapes")
-        .agg(calls=pl.len() / max(sample.count, 1))
-        .collect()
-        .with_columns(calls=pl.col("calls").round(3))
-    )
+_TOOLS = (
+    ("tool", "tools", "profilers"),
+    ("tool version", "versions", "versions of the profiler"),
+)
 
 
 def _tools(before: Sequence[Sample], after: Sequence[Sample]) -> Iterator[Check]:
-    for column, what in (("tool", "profilers"), ("tool_version", "versions of the profiler")):
-        sides = [_list_values(side, column) for side in (before, after)]
+    for name, key, what in _TOOLS:
+        sides = [sorted({v for s in side for v in getattr(s.facts, key)})
+                 for side in (before, after)]  # fmt: skip
         if all(sides) and sides[0] != sides[1]:
             text = f"other {what} cost other time: {', '.join(sides[0])} and {', '.join(sides[1])}"
-            yield Check(column.replace("_", " "), "limits", text, *sides)
+            yield Check(name, "limits", text, *sides)
             return
-
-
-def _list_values(side: Sequence[Sample], column: str) -> list[str]:
-    values = {
-        v for s in side for v in s.run.table("recordings").get_column(column).drop_nulls().to_list()
-    }
-    return sorted(map(str, values))
-
-
-_OPTIONS = {"has_stacks": "Python stacks", "has_shapes": "input shapes"}
 
 
 def _options(before: Sequence[Sample], after: Sequence[Sample]) -> Iterator[Check]:
     """What only one side recorded costs that side's host time."""
-    for column, what in _OPTIONS.items():
-        sides = [
-            {v for s in side for v in s.run.table("recordings").get_column(column).to_list()}
-            for side in (before, after)
-        ]
-        if True in sides[0] ^ sides[1]:
-            where = "before" if True in sides[0] else "after"
+    for option, what in OPTIONS.items():
+        sides = [any(option in s.facts.options for s in side) for side in (before, after)]
+        if sides[0] != sides[1]:
+            where = "before" if sides[0] else "after"
             text = f"{what} were recorded {where} only, which costs its host time"
-            yield Check(what, "limits", text, *(True in side for side in sides))
+            yield Check(what, "limits", text, *sides)
 
 
 def _edges(before: Sequence[Sample], after: Sequence[Sample]) -> Iterator[Check]:
@@ -281,8 +220,24 @@ def _edges(before: Sequence[Sample], after: Sequence[Sample]) -> Iterator[Check]
 def _losses(before: Sequence[Sample], after: Sequence[Sample]) -> Iterator[Check]:
     """What importers could not read."""
     for name, side in (("before", before), ("after", after)):
-        rows = pl.concat([sample.run.table("quality") for sample in side])
-        lost = rows.filter(pl.col("severity") == "error").unique("kind", maintain_order=True)
-        for row in lost.iter_rows(named=True):
-            count = "" if row["count"] is None else f"{format_count(row['count'])} "
-            yield Check(str(row["kind"]), "limits", f"{name}: {count}{row['text']}")
+        lost = {kind: (text, count) for s in side for kind, text, count in s.facts.losses}
+        for kind, (text, count) in lost.items():
+            told = "" if count is None else f"{format_count(count)} "
+            yield Check(kind, "limits", f"{name}: {told}{text}")
+
+
+def _sketches(before: Sequence[Sample], after: Sequence[Sample]) -> Iterator[Check]:
+    """A fingerprint says less than a recording."""
+    samples = (*before, *after)
+    if any(sample.run is None for sample in samples):
+        text = (
+            "a side is a fingerprint: kernel families are compared instead of kernels, and "
+            "neither host time nor findings"
+        )
+        yield Check("fingerprint", "limits", text)
+
+
+_LOOKS = (
+    *(_devices, _count, _steps, _clocks, _shapes),
+    *(_tools, _options, _edges, _losses, _sketches),
+)

@@ -10,10 +10,18 @@ from typing import Any
 import polars as pl
 
 from sightline.compare.comparability import Check, check_matched, check_sides, find_clock
+from sightline.compare.facts import METRICS
+from sightline.compare.fingerprint import reduce_sample
 from sightline.compare.host import compare_host
 from sightline.compare.matching import ALONE, FUSED, list_pairs, match_leaves
-from sightline.compare.sample import CPU_PARTS, GPU_PARTS, KEY, Sample
-from sightline.compare.statistics import Difference, Floor, adjust_p_values, compare_runs
+from sightline.compare.sample import CPU_PARTS, GPU_PARTS, KEY, Sample, measure_groups
+from sightline.compare.statistics import (
+    Difference,
+    Floor,
+    Spread,
+    adjust_p_values,
+    compare_runs,
+)
 from sightline.compare.verdict import reach_verdict
 from sightline.compare.waterfall import average_leaves
 from sightline.kernel_labels import label_kernels
@@ -32,13 +40,15 @@ def compare_samples(
     `waterfall` and `pairs` sum to the steps' difference to the nanosecond. `floor` says how runs
     of one program differ on this machine.
     """
+    if any(sample.run is None for sample in (*before, *after)):
+        before, after = ([reduce_sample(s) for s in side] for side in (before, after))
     sides = [average_leaves(side) for side in (before, after)]
     matched = match_leaves(*sides)
     pairs = list_pairs(matched)
     steps = tuple(int(leaves.get_column("ns").sum()) for leaves in sides)
     assert pairs.get_column("delta_ns").sum() == steps[1] - steps[0], "pairs must sum to the steps"
     checks = [*check_sides(before, after), _check_matched(pairs)]
-    runs = ([s.steps for s in before], [s.steps for s in after])
+    runs = ([s.length for s in before], [s.length for s in after])
     difference = compare_runs(*runs, floor)
     tests = _test_pairs(pairs, matched, (before, after))
     return {
@@ -70,7 +80,7 @@ def _check_matched(pairs: pl.DataFrame) -> Check:
 def _describe(sample: Sample) -> dict[str, Any]:
     return {
         "name": sample.name,
-        "steps": len(sample.steps),
+        "steps": sample.length.count,
         "source": sample.source,
         "confidence": sample.confidence,
         "has_device": sample.has_device,
@@ -101,37 +111,23 @@ def _test_pairs(
 
     A pair that a step does not have takes no time in it.
     """
-    numbers = [
-        [
-            _list_values(sample, matched.filter(pl.col("side") == side).select(*KEY, "pair"))
-            for sample in samples
-        ]
+    spreads = [
+        [_measure_pairs(sample, matched.filter(pl.col("side") == side)) for sample in samples]
         for side, samples in enumerate(sides)
     ]
     answer = []
     for pair in pairs.get_column("pair"):
-        values = [[run.get(pair) for run in side] for side in numbers]
-        if any(run is None for side in values for run in side):
-            answer.append(Difference(None))
-            continue
-        answer.append(compare_runs(*values))  # type: ignore[arg-type]
+        runs = [[run[pair] for run in side if pair in run] for side in spreads]
+        whole = all(len(known) == len(side) for known, side in zip(runs, spreads, strict=True))
+        answer.append(compare_runs(runs[0], runs[1]) if whole else Difference(None))
     return answer
 
 
-def _list_values(sample: Sample, pairs: pl.DataFrame) -> dict[int, list[float]]:
-    """The own time of each pair in each step of a run, ns a device."""
-    known = sample.leaves.join(pairs, on=KEY, nulls_equal=True).select("leaf", "pair")
-    count = len(sample.steps)
-    per_step = (
-        sample.series.join(known, on="leaf")
-        .filter(pl.col("step") < count)
-        .group_by("pair", "step")
-        .agg(pl.col("own_ns").sum() / sample.devices)
+def _measure_pairs(sample: Sample, matched: pl.DataFrame) -> dict[int, Spread]:
+    pairs = matched.select(*KEY, group="pair")
+    return measure_groups(
+        sample, sample.leaves.join(pairs, on=KEY, nulls_equal=True).select("leaf", "group")
     )
-    values: dict[int, list[float]] = {}
-    for pair, step, own in per_step.iter_rows():
-        values.setdefault(pair, [0.0] * count)[step] = own
-    return values
 
 
 def _describe_pairs(pairs: pl.DataFrame, tests: Sequence[Difference]) -> list[dict[str, Any]]:
@@ -235,39 +231,12 @@ def find_shifts(pairs: pl.DataFrame, step_ns: int) -> list[dict[str, Any]]:
 def _compare_metrics(before: Sequence[Sample], after: Sequence[Sample]) -> list[dict[str, Any]]:
     """Other figures of a step, where both sides have them: means over the runs."""
     found = []
-    for name, unit, read in _METRICS:
-        sides = [[read(sample) for sample in side] for side in (before, after)]
-        values = [[v for v in side if v is not None] for side in sides]
-        if all(values):
-            one, other = (math.fsum(side) / len(side) for side in values)
+    for name, unit in METRICS.items():
+        sides = [
+            [s.facts.metrics[name] for s in side if name in s.facts.metrics]
+            for side in (before, after)
+        ]
+        if all(sides):
+            one, other = (math.fsum(side) / len(side) for side in sides)
             found.append({"metric": name, "unit": unit, "before": one, "after": other})
     return found
-
-
-def _count_launches(sample: Sample) -> float | None:
-    if not sample.has_device:
-        return None
-    rows = sample.leaves.filter(pl.col("part") != "idle")
-    return float(rows.get_column("instances").sum()) / sample.count
-
-
-def _count_graphs(sample: Sample) -> float | None:
-    if not sample.has_device:
-        return None
-    ops = sample.run.table("device_ops")
-    in_graph = ops.filter((pl.col("kind") == "graph") | pl.col("graph_id").is_not_null())
-    return 100 * in_graph.height / max(ops.height, 1)
-
-
-def _read_peak(sample: Sample) -> float | None:
-    if not sample.run.rows("memory_events"):
-        return None
-    peak = sample.run.scan("memory_events").select(pl.col("allocated_bytes").max()).collect().item()
-    return None if peak is None else float(peak)
-
-
-_METRICS = (
-    ("launches", "per step", _count_launches),
-    ("in graphs", "% of the operations", _count_graphs),
-    ("peak memory", "bytes", _read_peak),
-)

@@ -17,7 +17,7 @@ def compare_findings(
 
     `found` are both sides' findings as plain data (`dataclasses.asdict`).
     Costs and gains are ns of a step and device. `predicted_ns` is the gain that was foreseen
-    before, `realised_ns` what the cost fell by; both are null where one side was not judged.
+    before, `realized_ns` what the cost fell by; both are null where one side was not judged.
     """
     sides = [_cost_by_rule(f, s) for f, s in zip(found, (before, after), strict=True)]
     rows = []
@@ -36,7 +36,7 @@ def compare_findings(
                 "before_ns": costs[0],
                 "after_ns": costs[1],
                 "predicted_ns": one["gain_ns"] if one is not None else None,
-                "realised_ns": None if None in costs else costs[0] - costs[1],
+                "realized_ns": None if None in costs else costs[0] - costs[1],
             }
         )
     return sorted(rows, key=lambda r: (-max(r["before_ns"] or 0, r["after_ns"] or 0), r["rule"]))

@@ -7,10 +7,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
-from sightline.compare.comparability import check_sides, list_device_names
+from sightline.compare.comparability import check_sides
 from sightline.compare.sample import Sample
 from sightline.compare.statistics import Floor, estimate_floor
 from sightline.errors import InputError, RequestError
@@ -45,7 +44,7 @@ def calibrate_floor(samples: Sequence[Sample]) -> dict[str, Any]:
                 f"{samples[0].name} and {sample.name} are not runs of one program",
                 why=blocked[0].text,
             )
-    floor = estimate_floor([[math.log(fmean(sample.steps)) for sample in samples]])
+    floor = estimate_floor([[math.log(sample.length.mean) for sample in samples]])
     assert floor is not None, "three runs have a variance"
     return {
         "schema": SCHEMA,
@@ -53,7 +52,7 @@ def calibrate_floor(samples: Sequence[Sample]) -> dict[str, Any]:
         "variance": floor.variance,
         "freedom": floor.freedom,
         "spread_pct": 100 * math.sqrt(floor.variance),
-        "devices": sorted({name for sample in samples for name in list_device_names(sample)}),
+        "devices": sorted({name for sample in samples for name in sample.facts.devices}),
         "step_ns": [sample.step_ns for sample in samples],
     }
 
@@ -89,7 +88,7 @@ def read_floor(path: Path) -> StoredFloor:
 
 def check_floor(stored: StoredFloor, samples: Sequence[Sample]) -> None:
     """Raise RequestError where a floor was made on other GPUs than these runs."""
-    names = {name for sample in samples for name in list_device_names(sample)}
+    names = {name for sample in samples for name in sample.facts.devices}
     if names and stored.devices and names - set(stored.devices):
         ours, theirs = ", ".join(sorted(names)), ", ".join(stored.devices)
         raise RequestError(

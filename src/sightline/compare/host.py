@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from sightline.compare.sample import Sample
+from sightline.model.run import Run
 
 # What is compared: the analysis, what its rows are called by, and the time that counts.
 _TABLES = (("operator", "ops", "name", "host_self_ns"), ("range", "annotations", "path", "host_ns"))
@@ -39,7 +40,7 @@ def _compare(
     value: str,
     sides: tuple[Sequence[Sample], Sequence[Sample]],
 ) -> list[dict[str, Any]]:
-    if not all(sample.run.rows("host_ops") for side in sides for sample in side):
+    if not all(s.run is not None and s.run.rows("host_ops") for side in sides for s in side):
         return []
     means = [
         pl.concat([_average(sample, analysis, name, value, len(side)) for sample in side])
@@ -72,21 +73,22 @@ def _average(sample: Sample, analysis: str, name: str, value: str, runs: int) ->
     Of a range the marked step around it is no part of its name, and the step itself is no row.
     """
     text = pl.col(name)
+    assert sample.run is not None, "host time is in no fingerprint"
     rows = (
         sample.run.ask(analysis)
         .filter(~text.str.contains(_STEP))
         .select(
             name=text.str.replace(_IN_STEP, ""),
-            calls=pl.col("instances") / (_count_steps(sample) * runs),
-            ns=pl.col(value) / (_count_steps(sample) * runs),
+            calls=pl.col("instances") / (_count_steps(sample, sample.run) * runs),
+            ns=pl.col(value) / (_count_steps(sample, sample.run) * runs),
         )
     )
     return rows.group_by("name").agg(pl.exclude("name").sum())
 
 
-def _count_steps(sample: Sample) -> int:
+def _count_steps(sample: Sample, run: Run) -> int:
     """Steps × ranks. Without a device's timeline, these analyses are about the whole recording."""
     if not sample.has_device and sample.source is not None:
-        return max(sample.run.ask("iterations").height, 1)
-    ranks = sample.run.table("recordings").get_column("rank").n_unique()
-    return max(len(sample.steps) * ranks, 1)
+        return max(run.ask("iterations").height, 1)
+    ranks = run.table("recordings").get_column("rank").n_unique()
+    return max(sample.length.count * ranks, 1)

@@ -86,6 +86,11 @@ def spell_name(name: str) -> str:
     return f"M{memory['kind']} {words}".rstrip()
 
 
+def name_family(name: str) -> str:
+    """What a kernel, copy or memset is called over profilers, libraries, GPUs and tunings."""
+    return spell_name(name) if _MEMORY.match(name) else name_variant(name)
+
+
 def match_leaves(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
     """The leaves of both sides with `side` (0, 1), `pair` and `grade`; each leaf once.
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import polars as pl
 
 from sightline.algebra.intervals import clip_intervals
+from sightline.compare.facts import Facts, read_facts
+from sightline.compare.statistics import Spread, measure_spread
 from sightline.errors import MissingDataError
 from sightline.model.run import Run
 from sightline.timeline.own_time import list_operations
@@ -23,34 +26,34 @@ class Sample:
     """One run, in its steady steps.
 
     `steps` are their lengths, ns, a mean over the ranks; where no step is known there is one: the
-    whole window. `count` is steps × devices, and `leaves` says what all of them are made of: a row
-    for each operation and each cause of idle time, disjoint, whose `own_ns` sum to `whole_ns`.
-    `series` are the own times of the operations that have any, step by step: `leaf` is the row in
-    `leaves`, `step` the ordinal of the step. `left_out` counts operations at the begin that belong
-    to something earlier.
+    whole window. `length` is their spread. `count` is steps × devices, and `leaves` says what all
+    of them are made of: a row for each operation and each cause of idle time, disjoint, whose
+    `own_ns` sum to `whole_ns`. `series` are the own times of the operations that have any, step by
+    step: `leaf` is the row in `leaves`, `step` the ordinal of the step. Of a fingerprint there is
+    no `run` and no list of `steps`, and for `series` there are the leaves' `spreads` over the
+    steps. `left_out` counts operations at the begin that belong to something earlier.
     """
 
-    run: Run
+    run: Run | None
     name: str
     steps: tuple[float, ...]
+    length: Spread
     source: str | None  # of the steps: marks, ranges, kernel order; None without
     confidence: str
+    has_device: bool  # a device's timeline was recorded; else the steps are the CPU's
     devices: int
     count: int
     whole_ns: int
     leaves: pl.DataFrame
-    series: pl.DataFrame
+    series: pl.DataFrame | None
     left_out: int
+    facts: Facts
+    spreads: Mapping[int, Spread] = field(default_factory=dict)
 
     @property
     def step_ns(self) -> float:
         """The mean step."""
         return self.whole_ns / self.count
-
-    @property
-    def has_device(self) -> bool:
-        """Whether a device's timeline was recorded; else the steps are the CPU's."""
-        return bool(self.run.rows("device_ops"))
 
 
 def take_sample(run: Run, name: str) -> Sample:
@@ -78,19 +81,56 @@ def take_sample(run: Run, name: str) -> Sample:
     )
     span = pl.col("window_end_ns") - pl.col("window_start_ns")
     per_rank = edges.group_by("rank").agg(n=pl.len())
+    count = int(windows.join(per_rank, on="rank").get_column("n").sum())
+    steps_ns = tuple(lengths.get_column("ns").to_list())
     return Sample(
         run=on,
         name=name,
-        steps=tuple(lengths.get_column("ns").to_list()),
+        steps=steps_ns,
+        length=measure_spread(steps_ns),
         source=steps.item(0, "source") if steps.height else None,
         confidence=steps.item(0, "confidence") if steps.height else "none",
+        has_device=has_device,
         devices=windows.height,
-        count=int(windows.join(per_rank, on="rank").get_column("n").sum()),
+        count=count,
         whole_ns=int(windows.select(span.sum()).item()),
         leaves=leaves,
         series=series,
         left_out=left_out,
+        facts=read_facts(on, leaves, count, has_steps=bool(steps.height)),
     )
+
+
+def measure_groups(sample: Sample, groups: pl.DataFrame) -> dict[int, Spread]:
+    """How the own time of groups of leaves varies over a run's steps, ns a device.
+
+    `groups` has `leaf` and `group`. A group of which no step is known is missing. Of a
+    fingerprint's leaves only the mean is known once they are added.
+    """
+    if sample.series is None:
+        return _add_spreads(sample, groups)
+    count = sample.length.count
+    per_step = (
+        sample.series.join(groups, on="leaf")
+        .filter(pl.col("step") < count)
+        .group_by("group", "step")
+        .agg(pl.col("own_ns").sum() / sample.devices)
+    )
+    values: dict[int, list[float]] = {}
+    for group, step, own in per_step.iter_rows():
+        values.setdefault(group, [0.0] * count)[step] = own
+    return {group: measure_spread(own) for group, own in values.items()}
+
+
+def _add_spreads(sample: Sample, groups: pl.DataFrame) -> dict[int, Spread]:
+    found = {}
+    for (group,), mine in groups.partition_by("group", as_dict=True).items():
+        spreads = [sample.spreads.get(leaf) for leaf in mine.get_column("leaf")]
+        known = [spread for spread in spreads if spread is not None]
+        if len(known) == len(spreads):
+            mean = sum(spread.mean for spread in known)
+            found[group] = known[0] if len(known) == 1 else Spread(1, mean)
+    return found
 
 
 def _leave_out_earlier(run: Run) -> tuple[Run, int]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sightline.compare.sample import Sample
-from sightline.compare.statistics import MIN_STEPS, compare_runs
+from sightline.compare.statistics import MIN_STEPS, compare_runs, measure_spread
 
 
 def compare_halves(sample: Sample) -> dict[str, Any]:
@@ -19,7 +19,8 @@ def compare_halves(sample: Sample) -> dict[str, Any]:
     row = {"name": sample.name, "steps": len(sample.steps), "needed": 2 * MIN_STEPS}
     if half < MIN_STEPS:
         return row | dict.fromkeys(("ratio", "low", "high", "p_value", "differs"))
-    found = compare_runs([halves[0]], [halves[1]])
+    one, other = map(measure_spread, halves)
+    found = compare_runs([one], [other])
     return row | {
         "ratio": found.ratio,
         "low": found.low,

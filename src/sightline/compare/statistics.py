@@ -56,11 +56,32 @@ class Difference:
         return self.p_value is not None and self.p_value < ALPHA
 
 
+@dataclass(frozen=True)
+class Spread:
+    """What the tests need of a run's values, one a step, in any unit.
+
+    `apart` is the sum of their squared deviations from `mean`, `together` that of the products of
+    the deviations of neighbors.
+    """
+
+    count: int
+    mean: float
+    apart: float = 0.0
+    together: float = 0.0
+
+
+def measure_spread(values: Sequence[float]) -> Spread:
+    """The spread of a run's values, in the order of its steps; at least one."""
+    mean = fmean(values)
+    rest = [x - mean for x in values]
+    return Spread(len(values), mean, sum(map(mul, rest, rest)), sum(map(mul, rest[1:], rest)))
+
+
 def compare_runs(
-    before: Sequence[Sequence[float]], after: Sequence[Sequence[float]], floor: Floor | None = None
+    before: Sequence[Spread], after: Sequence[Spread], floor: Floor | None = None
 ) -> Difference:
-    """Two sides, each a list of runs, each the values of its steps (positive, in any unit)."""
-    means = [[fmean(run) for run in side] for side in (before, after)]
+    """Two sides, each a list of runs, each the spread of its steps' values (positive)."""
+    means = [[run.mean for run in side] for side in (before, after)]
     if not all(side and all(m > 0 for m in side) for side in means):
         return Difference(None)
     logs = [[math.log(m) for m in side] for side in means]
@@ -107,9 +128,9 @@ def _judge(shift: float, error: float, freedom: float, level: str) -> Difference
     return Difference(math.exp(shift), low, high, p_value, level, freedom)
 
 
-def _compare_steps(before: Sequence[float], after: Sequence[float]) -> tuple[float, float] | None:
+def _compare_steps(before: Spread, after: Spread) -> tuple[float, float] | None:
     """Variance of the log ratio of two runs' means and its degrees of freedom, from their steps."""
-    if min(len(before), len(after)) < MIN_STEPS:
+    if min(before.count, after.count) < MIN_STEPS:
         return None
     follows = estimate_autocorrelation([before, after])
     one, other = (_measure_mean(run, follows) for run in (before, after))
@@ -120,36 +141,31 @@ def _compare_steps(before: Sequence[float], after: Sequence[float]) -> tuple[flo
     return error, error**2 / (one[0] ** 2 / one[1] + other[0] ** 2 / other[1])
 
 
-def _measure_mean(run: Sequence[float], follows: float) -> tuple[float, float]:
+def _measure_mean(run: Spread, follows: float) -> tuple[float, float]:
     """Relative variance of a run's mean, and its degrees of freedom, for steps that follow so.
 
     n steps that follow each other are worth n (1 - r) / (1 + r) independent ones, and vary less
     around their own mean than around the true one.
     """
-    n, mean = len(run), fmean(run)
+    n = run.count
     factor = (1 + follows) / (1 - follows)
-    own = sum((x - mean) ** 2 for x in run) / (n - 1)
+    own = run.apart / (n - 1)
     own /= max(1 - (factor - 1) / (n - 1), 0.2)
-    return own * factor / n / mean**2, max(n / factor - 1, 1.0)
+    return own * factor / n / run.mean**2, max(n / factor - 1, 1.0)
 
 
-def estimate_autocorrelation(runs: Sequence[Sequence[float]]) -> float:
+def estimate_autocorrelation(runs: Sequence[Spread]) -> float:
     """How much a step follows the one before, 0 to 0.95, over all runs: on the safe side.
 
     The estimate of short series is too low by (1 + 4 r) / n (Marriott and Pope, "Bias in the
     estimation of autocorrelations", Biometrika 41, 1954); what is added besides is half of its
     standard error, without which ten steps keep no word (`make compare-proof`).
     """
-    together = apart = 0.0
-    for run in runs:
-        mean = fmean(run)
-        rest = [x - mean for x in run]
-        together += sum(map(mul, rest[1:], rest))
-        apart += sum(a * a for a in rest)
+    apart = sum(run.apart for run in runs)
     if apart == 0:
         return 0.0
-    n = sum(map(len, runs)) / len(runs)
-    raw = (n * together / apart + 1) / max(n - 4, 1)
+    n = sum(run.count for run in runs) / len(runs)
+    raw = (n * sum(run.together for run in runs) / apart + 1) / max(n - 4, 1)
     safe = raw + math.sqrt(max(1 - raw * raw, 0.05) / (n * len(runs))) / 2
     return min(max(safe, 0.0), _MAX_CORRELATION)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean
 
 from sightline.compare.comparability import Check
 from sightline.compare.statistics import (
     Difference,
     Floor,
+    Spread,
     count_runs_needed,
     estimate_floor,
     smallest_visible,
@@ -46,7 +46,7 @@ class Verdict:
 def reach_verdict(
     checks: Sequence[Check],
     difference: Difference,
-    runs: tuple[Sequence[Sequence[float]], Sequence[Sequence[float]]],
+    runs: tuple[Sequence[Spread], Sequence[Spread]],
     floor: Floor | None,
 ) -> Verdict:
     """What the checks and the test of the step time come to; `runs` are both sides' steps."""
@@ -57,7 +57,7 @@ def reach_verdict(
         return _explain_untested(difference, runs)
     if difference.level == "steps":
         return _explain_one_run(difference)
-    own = estimate_floor([[math.log(fmean(run)) for run in side] for side in runs])
+    own = estimate_floor([[math.log(run.mean) for run in side] for side in runs])
     known = own if floor is None else floor if own is None else _larger(own, floor)
     assert known is not None, "a test of runs needs to know how they differ"
     visible = 100 * smallest_visible(len(runs[0]), len(runs[1]), known)
@@ -77,13 +77,13 @@ def _larger(own: Floor, floor: Floor) -> Floor:
 
 
 def _explain_untested(
-    difference: Difference, runs: tuple[Sequence[Sequence[float]], Sequence[Sequence[float]]]
+    difference: Difference, runs: tuple[Sequence[Spread], Sequence[Spread]]
 ) -> Verdict:
     if difference.ratio is None:
         return Verdict(OPEN, ("a side has no time to compare",), runs_needed=FEW_RUNS)
     if difference.ratio == 1:
         return Verdict(NO_CHANGE, ("both take the same time, to the nanosecond",))
-    fewest = min(len(run) for side in runs for run in side)
+    fewest = min(run.count for side in runs for run in side)
     return Verdict(
         OPEN,
         (

@@ -16,7 +16,7 @@ from sightline.opening.imports import import_one
 from sightline.opening.paths import expand_paths
 from sightline.opening.ranks import compose_run, read_rank_of_path
 from sightline.opening.run_folder import read_folder
-from sightline.opening.same_job import Given, check_same_job
+from sightline.opening.same_job import Given, check_same_job, is_same_job
 
 _LISTED = 5  # skipped files by name
 
@@ -34,6 +34,55 @@ def open_run(
     recordings are merged though they seem to be of several jobs.
     Raises InputError where a path is missing or holds no recording, or recordings differ.
     """
+    given = _read_given(paths, options, progress)
+    if not same_job:
+        check_same_job(given)
+    return compose_run([member for one in given for member in one.members])
+
+
+def open_jobs(
+    paths: Sequence[str],
+    *,
+    options: ImportOptions | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> list[tuple[list[str], Run]]:
+    """A run for each path, with its paths; those that state other ranks of one job are one run.
+
+    Each path is read once. Raises InputError as `open_run` does.
+    """
+    jobs: list[tuple[list[str], list[Given], set[int]]] = []
+    for path in paths:
+        given = _read_given([path], options, progress)
+        check_same_job(given)
+        ranks = _list_stated_ranks(given)
+        for names, known, theirs in jobs:
+            if ranks and theirs and not ranks & theirs and is_same_job(known[0], given[0]):
+                names.append(path)
+                known += given
+                theirs |= ranks
+                break
+        else:
+            jobs.append(([path], given, ranks))
+    return [
+        (names, compose_run([member for one in given for member in one.members]))
+        for names, given, _ in jobs
+    ]
+
+
+def _list_stated_ranks(given: Sequence[Given]) -> set[int]:
+    """The ranks that recordings or their files' names state; none where one does not."""
+    facts = [facts for one in given for *_, facts in one.members]
+    if any(f.get("rank_source") == "order" for f in facts):
+        return set()
+    return {f["own_rank"] if f.get("own_rank") is not None else f["rank"] for f in facts}
+
+
+def _read_given(
+    paths: Sequence[str],
+    options: ImportOptions | None,
+    progress: Callable[[str, int, int], None] | None,
+) -> list[Given]:
+    """All that paths lead to, with notes on what could not be read. Raises InputError."""
     options = options or ImportOptions()
     found = expand_paths(paths)
     given: list[Given] = []
@@ -49,14 +98,12 @@ def open_run(
             notes.append(Quality("file_unread", "warning", error.what, None, _explain(error)))
     if unread and not given:
         raise unread[0]
-    if not same_job and len(given) > 1:
-        check_same_job(given)
-    members = [member for one in given for member in one.members]
-    if members and notes:
-        store, index, facts = members[0]
+    if given and given[0].members and notes:
+        first, *others = given[0].members
+        store, index, facts = first
         quality = [*facts.get("quality", ()), *map(vars, notes)]
-        members[0] = (store, index, {**facts, "quality": quality})
-    return compose_run(members)
+        given[0] = Given(given[0].name, [(store, index, {**facts, "quality": quality}), *others])
+    return given
 
 
 def _explain(error: InputError) -> str:

@@ -105,6 +105,11 @@ def check_same_job(given: Sequence[Given]) -> None:
     )
 
 
+def is_same_job(a: Given, b: Given) -> bool:
+    """Whether nothing shows that two are of different jobs."""
+    return _find_difference(a, b) is None
+
+
 def _write_command(job: Sequence[Given]) -> str:
     more = f" … ({len(job)} recordings)" if len(job) > _SHOWN else ""
     return f"  sightline {shlex.join(one.name for one in job[:_SHOWN])}{more}"

@@ -97,12 +97,12 @@ def _findings(data: dict[str, Any]) -> Iterator[str]:
     rows = data.get("findings") or []
     if not rows:
         return
-    yield write_row(["finding, per step", "", "before", "after", "foreseen gain", "realised"])
+    yield write_row(["finding, per step", "", "before", "after", "foreseen gain", "realized"])
     yield write_row(["---", "---", "---:", "---:", "---:", "---:"])
     for row in rows:
         amounts = [
             "-" if row[k] is None else format_ns(row[k])
-            for k in ("before_ns", "after_ns", "predicted_ns", "realised_ns")
+            for k in ("before_ns", "after_ns", "predicted_ns", "realized_ns")
         ]
         yield write_row([escape_text(row["title"]), row["status"], *amounts])
 

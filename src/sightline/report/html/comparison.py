@@ -206,7 +206,7 @@ def _show_findings(data: dict[str, Any]) -> list[Block]:
             duration("before_ns", "what it cost of a step before"),
             duration("after_ns", "what it costs of a step after"),
             duration("predicted_ns", "the gain that was foreseen, an upper bound"),
-            duration("realised_ns", "what the cost fell by"),
+            duration("realized_ns", "what the cost fell by"),
         )
         found.append(blocks.make_table("Findings, per step", _frame(data["findings"]), columns))
     metrics = [
@@ -225,10 +225,13 @@ def _show_findings(data: dict[str, Any]) -> list[Block]:
 
 def _show_flame(before: Sample, after: Sample) -> list[Block]:
     """The differential flame graph of GPU time, or of the CPU's where there is none, per step."""
+    runs = [(s.run, s.has_device) for s in (before, after) if s.run is not None]
+    if len(runs) < 2:  # a fingerprint has no stacks
+        return []
     try:
         sides = [
-            timeline.stack_device_time(s.run) if s.has_device else build_stacks(s.run)
-            for s in (before, after)
+            timeline.stack_device_time(run) if has_device else build_stacks(run)
+            for run, has_device in runs
         ]
         weight = choose_weight(sides[1], None)
     except MissingDataError:
