@@ -96,11 +96,30 @@ def test_self_test(runs: dict[str, list[str]], tmp_path: Path) -> None:
     assert "11 steps are too few, 20 are needed" in second
 
 
+def test_a_trend(runs: dict[str, list[str]]) -> None:
+    given = (runs["base"][0], runs["slow"][0], runs["slow"][1])
+    data = json.loads(sightline("compare", *given, "--json").out)
+    assert data["schema"] == "sightline-trend/1"
+    first, second, third = data["runs"]
+    assert (first["since_last"], first["verdict"]) == (None, None)
+    assert second["since_last"] == second["since_first"] == second["step_ns"] / first["step_ns"]
+    assert third["since_last"] == third["step_ns"] / second["step_ns"]
+    assert (second["verdict"]["word"], second["explains"]["label"]) == ("inconclusive", "softmax")
+    assert all(abs(sum(r["parts"].values()) - r["step_ns"]) < 1 for r in data["runs"])
+    lines = sightline("compare", *given).out.splitlines()
+    assert all(len(line) <= 80 for line in lines)
+    assert lines[1].startswith("base/run0.json")
+    assert "run 2: inconclusive; the largest change is +1" in lines[5]
+    assert lines[5].endswith("in softmax")
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["a.json"], "compare wants two recordings, and 1 were given"),
-        (["a", "b", "c"], "compare wants two recordings, and 3 were given"),
+        (["a.json"], "compare wants two recordings, and one was given"),
+        ([], "compare wants two recordings, and none was given"),
+        (["a", "b", "c", "--fail-on", "slower"], "a gate wants two sides"),
+        (["a", "b", "c", "-o", "x.html"], "a trend has no format 'html'"),
         (["--before", "a"], "one side is missing"),
         (["a", "--before", "b", "--after", "c"], "a path belongs to no side"),
         (["a", "b", "--fail-on", "x"], "is no condition"),

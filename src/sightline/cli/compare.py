@@ -6,6 +6,7 @@ sightline compare before after -o diff.html               also .md, .json
 sightline compare before after --fail-on 'step_ns > 3%'   exit 1, for CI
 sightline compare --calibrate floor.json run1 run2 run3   how equal runs differ
 sightline compare before after --floor floor.json         judged by that
+sightline compare v1 v2 v3 v4                             a trend
 sightline compare --self-test trace.json                  a run against itself
 
 Each path is a run. Ranks of one job belong together, also as a folder or glob
@@ -28,6 +29,7 @@ from sightline.cli._output import (
 from sightline.cli._shared import GATE_FAILED, add_reading
 
 if TYPE_CHECKING:
+    from sightline.compare.floor import StoredFloor
     from sightline.compare.sample import Sample
 
 HELP = "before and after: what changed, by how much, is it real, and why"
@@ -81,6 +83,8 @@ def run(args: argparse.Namespace) -> int:
     from sightline.compare.gate import judge_gate, parse_gate
 
     form = choose_format(args)
+    if len(args.recordings) > 2 and not (args.before or args.after):
+        return _show_trend(args, form)
     gates = [parse_gate(text) for text in args.fail_on]
     before, after = _list_sides(args)
     inputs = [*before, *after, *([args.floor] if args.floor else [])]
@@ -108,8 +112,9 @@ def _list_sides(args: argparse.Namespace) -> tuple[list[str], list[str]]:
             )
         return list(args.before), list(args.after)
     if len(args.recordings) != 2:
+        given = "one was" if args.recordings else "none was"
         raise RequestError(
-            f"compare wants two recordings, and {len(args.recordings)} were given",
+            f"compare wants two recordings, and {given} given",
             hint="Two runs:      sightline compare BEFORE AFTER\n"
             "Several a side: sightline compare --before RUN RUN --after RUN RUN",
         )
@@ -131,16 +136,12 @@ def _open(args: argparse.Namespace, paths: list[str]) -> list[Sample]:
 def _compare(
     args: argparse.Namespace, before: list[str], after: list[str]
 ) -> tuple[dict[str, Any], list[list[Sample]]]:
-    from pathlib import Path
-
     from sightline.compare.comparison import compare_samples
     from sightline.compare.findings import compare_findings
-    from sightline.compare.floor import check_floor, read_floor
 
-    stored = read_floor(Path(args.floor)) if args.floor else None
+    stored = _read_floor(args)
     sides = [_open(args, before), _open(args, after)]
-    if stored is not None:
-        check_floor(stored, [sample for side in sides for sample in side])
+    _check_floor(stored, [sample for side in sides for sample in side])
     data = compare_samples(sides[0], sides[1], stored.floor if stored else None)
     one, other = sides[0][0], sides[1][0]
     if not args.no_findings and one.run is not None and other.run is not None:
@@ -149,6 +150,44 @@ def _compare(
         found = [keep_summary(run)["findings"] for run in (one.run, other.run)]
         data["findings"] = compare_findings(one, other, (found[0], found[1]))
     return data, sides
+
+
+def _show_trend(args: argparse.Namespace, form: str) -> int:
+    from sightline.compare.trend import compare_trend
+    from sightline.errors import RequestError
+    from sightline.report.trend import render_trend
+
+    if form not in ("text", "json"):
+        raise RequestError(f"a trend has no format '{form}'", why="it has text and json")
+    if args.fail_on:
+        raise RequestError("a gate wants two sides", hint="--before RUN RUN --after RUN RUN")
+    floor, samples = _read_floor(args), _open(args, args.recordings)
+    _check_floor(floor, samples)
+    data = compare_trend(samples, floor.floor if floor else None)
+    render = (lambda width: render_trend(data, width)) if form == "text" else None
+
+    def write() -> bytes:
+        if form == "json":
+            return encode_json(data)
+        return (render_trend(data).plain + "\n").encode()
+
+    deliver(args.output, args.recordings, write, render)
+    return 0
+
+
+def _read_floor(args: argparse.Namespace) -> StoredFloor | None:
+    from pathlib import Path
+
+    from sightline.compare.floor import read_floor
+
+    return read_floor(Path(args.floor)) if args.floor else None
+
+
+def _check_floor(stored: StoredFloor | None, samples: list[Sample]) -> None:
+    from sightline.compare.floor import check_floor
+
+    if stored is not None:
+        check_floor(stored, samples)
 
 
 def _encode(data: dict[str, Any], form: str, sides: list[list[Sample]]) -> bytes:
