@@ -3,7 +3,7 @@
 VENV := .venv
 PY := $(VENV)/bin/python
 
-.PHONY: demo test sweep check coverage docs docs-check examples native diagnosis compare-proof bench fuzz attack gpu-check clean help
+.PHONY: demo test sweep check coverage docs docs-check examples native diagnosis compare-proof compare-halves history-proof bench fuzz attack gpu-check clean help
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -42,6 +42,12 @@ diagnosis: $(VENV)/.tests ## the first finding on the corpus against independent
 
 compare-proof: $(VENV)/.tests ## how often `sightline compare` is right on pairs whose change is known
 	@$(PY) scripts/compare_proof.py
+
+compare-halves: $(VENV)/.tests ## both halves of real recordings against each other: nothing changed
+	@$(PY) scripts/compare_halves.py --window steady
+
+history-proof: $(VENV)/.tests ## how often `sightline history` sees a change where there is one and none
+	@$(PY) scripts/history_proof.py
 
 bench: $(VENV)/.runtime ## reading speed and memory against a floor and a peer (benchmarks/README.md)
 	@$(PY) benchmarks/kineto_import.py

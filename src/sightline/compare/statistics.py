@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from operator import mul
 from statistics import fmean
 
-from scipy.special import stdtr, stdtrit
+# SciPy is imported where it is asked: it takes longer to load than a history to be read.
 
 # Chance of a false alarm, and of seeing a change of the size that is asked for.
 ALPHA, POWER = 0.05, 0.8
@@ -117,6 +117,8 @@ def _pool(own: Floor | None, floor: Floor) -> Floor:
 
 def _judge(shift: float, error: float, freedom: float, level: str) -> Difference:
     """A t-test of a shift of logarithms whose variance is `error`."""
+    from scipy.special import stdtr, stdtrit
+
     # Values that came out of floating point as one and the same differ in the last digits.
     scale = math.sqrt(error)
     if scale <= 1e-12:
@@ -172,6 +174,8 @@ def estimate_autocorrelation(runs: Sequence[Spread]) -> float:
 
 def smallest_visible(before: int, after: int, floor: Floor) -> float:
     """The relative change that so many runs a side would see four times out of five."""
+    from scipy.special import stdtrit
+
     at = stdtrit(floor.freedom, 1 - ALPHA / 2) + stdtrit(floor.freedom, POWER)
     return math.expm1(float(at) * math.sqrt(floor.variance * (1 / before + 1 / after)))
 

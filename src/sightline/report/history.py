@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
@@ -20,6 +21,7 @@ WIDTH, MOST = 80, 200
 ROWS, MARGIN = 9, 12
 LEVEL, POINT = "─", "•"
 MAX_LABEL = 24
+_HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 def render_series(data: dict[str, Any], width: int = WIDTH) -> Text:
@@ -70,7 +72,8 @@ def describe_change(change: dict[str, Any], metric: str) -> list[str]:
 
 
 def _cut(label: str) -> str:
-    return fit_text(label, MAX_LABEL)
+    """A label where there is little room; of a commit's hash its first twelve digits, as in git."""
+    return label[:12] if _HASH.fullmatch(label) else fit_text(label, MAX_LABEL)
 
 
 def _head(data: dict[str, Any], width: int) -> Iterator[Text]:
