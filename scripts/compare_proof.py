@@ -222,8 +222,8 @@ def print_table(answers: dict[str, list[dict[str, bool | float]]]) -> None:
 def print_alarms(trials: int) -> None:
     """False alarms of all tests at nominal 5 %."""
     print(
-        f"\nfalse alarms, %, of {trials} trials, sightline's of {OWN * trials}; runs, how much steps "
-        "follow, how much runs differ"
+        f"\nfalse alarms, %, of {trials} trials, sightline's of {OWN * trials}; "
+        "runs, how much steps follow, how much runs differ"
     )
     print(f"{'':<26}" + "".join(f"{name:>11}" for name in TESTS))
     for label, shares in count_alarms(trials):

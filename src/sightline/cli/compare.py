@@ -81,6 +81,7 @@ def run(args: argparse.Namespace) -> int:
     if args.self_test:
         return _test_self(args)
     from sightline.compare.gate import judge_gate, parse_gate
+    from sightline.errors import MissingDataError
 
     form = choose_format(args)
     if len(args.recordings) > 2 and not (args.before or args.after):
@@ -90,7 +91,12 @@ def run(args: argparse.Namespace) -> int:
     inputs = [*before, *after, *([args.floor] if args.floor else [])]
     if args.output is not None:
         refuse_inputs([Path(args.output)], inputs)
-    data, sides = _compare(args, before, after)
+    try:
+        data, sides = _compare(args, before, after)
+    except MissingDataError:
+        if not _show_profiles(args, before, after, form):  # no report of a kernel profiler either
+            raise
+        return 0
     from sightline.report.comparison import render_comparison
 
     render = (lambda width: render_comparison(data, width)) if form == "text" else None
@@ -150,6 +156,35 @@ def _compare(
         found = [keep_summary(run)["findings"] for run in (one.run, other.run)]
         data["findings"] = compare_findings(one, other, (found[0], found[1]))
     return data, sides
+
+
+def _show_profiles(
+    args: argparse.Namespace, before: list[str], after: list[str], form: str
+) -> bool:
+    """Compare two reports of a kernel profiler; whether they are such."""
+    from sightline.compare.kernel_profiles import compare_profiles, has_profiles
+    from sightline.errors import RequestError
+    from sightline.opening.run import open_run
+    from sightline.report.kernel_profiles import render_profiles
+
+    runs = [open_run(paths) for paths in (before, after)]
+    if not all(map(has_profiles, runs)):
+        return False
+    if form not in ("text", "json") or args.fail_on:
+        raise RequestError(
+            "kernel profiles are compared as text and json, and have no gate",
+            why="each kernel was measured once",
+        )
+    data = compare_profiles(*runs)
+    render = (lambda width: render_profiles(data, width)) if form == "text" else None
+
+    def write() -> bytes:
+        if form == "json":
+            return encode_json(data)
+        return (render_profiles(data).plain + "\n").encode()
+
+    deliver(args.output, [*before, *after], write, render)
+    return True
 
 
 def _show_trend(args: argparse.Namespace, form: str) -> int:
