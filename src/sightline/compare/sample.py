@@ -31,7 +31,8 @@ class Sample:
     `own_ns` sum to `whole_ns`. `series` are the own times of the operations that have any, step by
     step: `leaf` is the row in `leaves`, `step` the ordinal of the step. Of a fingerprint there is
     no `run` and no list of `steps`, and for `series` there are the leaves' `spreads` over the
-    steps. `left_out` counts operations at the begin that belong to something earlier.
+    steps. `edges` are each rank's steps: `start_ns`, `length` in ns, `step`. `left_out` counts
+    operations at the begin that belong to something earlier.
     """
 
     run: Run | None
@@ -49,6 +50,7 @@ class Sample:
     left_out: int
     facts: Facts
     spreads: Mapping[int, Spread] = field(default_factory=dict)
+    edges: pl.DataFrame = field(default_factory=pl.DataFrame)
 
     @property
     def step_ns(self) -> float:
@@ -98,6 +100,7 @@ def take_sample(run: Run, name: str) -> Sample:
         series=series,
         left_out=left_out,
         facts=read_facts(on, leaves, count, has_steps=bool(steps.height)),
+        edges=edges,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -29,6 +30,7 @@ from sightline.report.html import blocks
 from sightline.report.html.declare import Block
 from sightline.report.html.page import SCHEMA, load_template
 from sightline.report.html.panels.flame import MAX_NODES
+from sightline.report.html.step_picture import draw_steps, take_step
 from sightline.text import make_printable
 from sightline.version import __version__
 
@@ -45,6 +47,7 @@ def write_page(data: dict[str, Any], before: Sequence[Sample], after: Sequence[S
     makers: tuple[tuple[str, str, Callable[[], list[Block]]], ...] = (
         ("summary", "Verdict", lambda: _show_verdict(data)),
         ("pairs", "Operations", lambda: _show_pairs(data)),
+        ("timeline", "Timelines", lambda: _show_timelines(before[0], after[0])),
         ("steps", "Steps", lambda: _show_steps(data)),
         ("host", "Host", lambda: _show_host(data)),
         ("findings", "Findings", lambda: _show_findings(data)),
@@ -194,6 +197,23 @@ def _show_steps(data: dict[str, Any]) -> list[Block]:
     for part in table["columns"]:
         part.pop("labels", None)
     return [table]
+
+
+def _show_timelines(before: Sample, after: Sample) -> list[Block]:
+    """One step of either side under one another, from the same moment and on one scale."""
+    one, other = take_step(before), take_step(after)
+    if one is None or other is None:
+        return []
+    light, dark = (
+        base64.b64encode(draw_steps(one, other, dark=on).encode()).decode("ascii")
+        for on in (False, True)
+    )
+    note = (
+        "The step of median length of either side, of the first device of the first run. What is "
+        "narrower than half a pixel is drawn together."
+    )
+    alt = "One step before and one after, stream by stream"
+    return [blocks.make_text(note), {"kind": "image", "svg": light, "dark": dark, "alt": alt}]
 
 
 def _show_findings(data: dict[str, Any]) -> list[Block]:
