@@ -126,7 +126,7 @@ def test_page_holds_all_pairs(
     assert found is not None
     content = json.loads(zlib.decompress(base64.b64decode(found[1])))
     names = [panel["name"] for panel in content["panels"]]
-    assert names == ["summary", "pairs", "steps", "host", "findings", "flame"]
+    assert names == ["summary", "pairs", "timeline", "steps", "host", "findings", "flame"]
     (table,) = [b for b in content["panels"][1]["blocks"] if b["kind"] == "table"]
     change = next(c for c in table["columns"] if c["name"] == "change_ns")
     assert sum(change["values"]) == data["step"]["delta_ns"]

@@ -13,6 +13,7 @@ from sightline.compare.comparability import Check, check_matched, check_sides, f
 from sightline.compare.facts import METRICS
 from sightline.compare.fingerprint import reduce_sample
 from sightline.compare.host import compare_host
+from sightline.compare.launch_shapes import compare_shapes
 from sightline.compare.matching import ALONE, FUSED, list_pairs, match_leaves
 from sightline.compare.sample import CPU_PARTS, GPU_PARTS, KEY, Sample, measure_groups
 from sightline.compare.statistics import (
@@ -63,7 +64,7 @@ def compare_samples(
         "checks": [asdict(check) for check in checks],
         "equal_clock": _at_equal_clock(before, after, pairs, steps),
         "waterfall": _sum_parts(pairs, _list_parts((*before, *after))),
-        "pairs": _describe_pairs(pairs, tests),
+        "pairs": _describe_pairs(pairs, tests, compare_shapes(before, after, matched)),
         "shifts": find_shifts(pairs, steps[0]),
         "host": compare_host(before, after),
         "metrics": _compare_metrics(before, after),
@@ -130,8 +131,13 @@ def _measure_pairs(sample: Sample, matched: pl.DataFrame) -> dict[int, Spread]:
     )
 
 
-def _describe_pairs(pairs: pl.DataFrame, tests: Sequence[Difference]) -> list[dict[str, Any]]:
-    """Pairs with labels, what kind of change each is, and how sure: false discovery rates."""
+def _describe_pairs(
+    pairs: pl.DataFrame, tests: Sequence[Difference], shapes: dict[int, list[dict[str, Any]]]
+) -> list[dict[str, Any]]:
+    """Pairs with labels, what kind of change each is, and how sure: false discovery rates.
+
+    `shapes` are the launch shapes of those pairs that have several.
+    """
     rates = adjust_p_values([test.p_value for test in tests])
     names = pairs.filter(~pl.col("part").is_in(["idle"])).select(
         pl.col("before_names").list.concat("after_names").alias("name")
@@ -153,6 +159,7 @@ def _describe_pairs(pairs: pl.DataFrame, tests: Sequence[Difference]) -> list[di
                 "p_value": test.p_value,
                 "false_discovery_rate": rate,
                 "level": test.level,
+                "shapes": shapes.get(row["pair"], []),
             }
         )
     return rows

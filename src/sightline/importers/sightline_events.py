@@ -27,7 +27,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a file that starts with SIGHTLINE-EVENTS",
     suffixes=(f.SUFFIX,),
-    version=2,
+    version=3,
     source="src/sightline/model/event_file.py",
 )
 
@@ -76,7 +76,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     start, end = edges.row(0) if edges.height else (None, None)
     recording = Recording(
         tool="sightline",
-        tool_version=_text(facts.get("sightline")),
+        tool_version=_name_versions(facts),
         rank=_int(facts.get("rank")),
         world_size=_int(facts.get("world_size")),
         clock_offset_ns=offset,
@@ -88,6 +88,14 @@ def read(source: Source, options: ImportOptions) -> Imported:
     )
     tables = {"host_ops": host, "counters": _counters(found, offset), "threads": _threads(host)}
     return Imported(tables, recording, quality)
+
+
+def _name_versions(facts: dict[str, Any]) -> str | None:
+    """Our version, and PyTorch's where its profiler ran: two runs of different ones differ."""
+    torch = facts.get("torch_profiler")
+    other = _text(torch.get("version")) if isinstance(torch, dict) else None
+    known = [_text(facts.get("sightline")), None if other is None else f"PyTorch {other}"]
+    return ", ".join(v for v in known if v is not None) or None
 
 
 def _find_missing(size: int, written: int) -> int | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.text import Text
 
+from sightline.compare.statistics import ALPHA
 from sightline.report.terminal import wrap_text
 from sightline.text import fit_text
 from sightline.units import format_bytes, format_count, format_ns, format_pct, format_several
@@ -154,7 +155,7 @@ def grade_certainty(row: dict[str, Any]) -> str:
     rate = row["false_discovery_rate"]
     if rate is None:
         return "new" if row["kind"] == "appeared" else "gone" if row["kind"] == "vanished" else ""
-    if rate >= 0.05:
+    if rate >= ALPHA:
         return "within noise"
     return "real" if row["level"] == "runs" else "differs here"
 
@@ -242,9 +243,10 @@ def _pairs(data: dict[str, Any], width: int, prose: int) -> Iterator[Text]:
         line.append(f"{label:<{room}}" if sure else label, style="bold")
         line.append(f"  {sure}" if sure else "", style="dim")
         yield line
-        for text in wrap_text(explain_pair(row), " " * 12, " " * 12, prose):
-            text.stylize("dim")
-            yield text
+        for told in filter(None, (explain_pair(row), explain_shapes(row))):
+            for text in wrap_text(told, " " * 12, " " * 12, prose):
+                text.stylize("dim")
+                yield text
     if len(rows) > MAX_PAIRS:
         rest = sum(row["delta_ns"] for row in rows[MAX_PAIRS:])
         yield Text(
@@ -257,6 +259,24 @@ def explain_shift(shift: dict[str, Any]) -> str:
     return (
         f"under {shift['where']} some operations lost {format_ns(shift['lost_ns'])} and others won "
         f"{format_ns(shift['won_ns'])}: {format_change(shift['net_ns'])} in all"
+    )
+
+
+def explain_shapes(row: dict[str, Any]) -> str | None:
+    """Which launch shape of a pair changed most, where it is more than noise, as a sentence."""
+    real = [
+        shape
+        for shape in row["shapes"]
+        if shape["false_discovery_rate"] is not None and shape["false_discovery_rate"] < ALPHA
+    ]
+    if not real:
+        return None
+    most = max(real, key=lambda shape: abs(shape["after_launch_ns"] - shape["before_launch_ns"]))
+    lengths = [format_ns(most[f"{side}_launch_ns"]) for side in ("before", "after")]
+    sure = "real" if most["level"] == "runs" else "differs here"
+    return (
+        f"{len(real)} of {format_several(len(row['shapes']), 'launch shape')} changed; most "
+        f"{most['shape']}: {lengths[0]} → {lengths[1]}, {sure}"
     )
 
 

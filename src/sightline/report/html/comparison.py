@@ -21,6 +21,7 @@ from sightline.report.comparison import (
     describe_sides,
     explain_equal_clock,
     explain_pair,
+    explain_shapes,
     explain_shift,
     format_metric,
     grade_certainty,
@@ -129,7 +130,7 @@ def _show_pairs(data: dict[str, Any]) -> list[Block]:
         {
             "name": pair["label"],
             **_amounts(pair),
-            "what_happened": explain_pair(pair) if pair["part"] != "idle" else "idle time",
+            "what_happened": _explain(pair),
             "match": pair["grade"],
             "certainty": grade_certainty(pair),
             "part": PART_LABELS[pair["part"]],
@@ -158,6 +159,12 @@ def _show_pairs(data: dict[str, Any]) -> list[Block]:
     )
     note = "Each operation is in one pair, and all changes sum to the step's, to the nanosecond."
     return [blocks.make_text(note), table]
+
+
+def _explain(pair: dict[str, Any]) -> str:
+    if pair["part"] == "idle":
+        return "idle time"
+    return "; ".join(filter(None, (explain_pair(pair), explain_shapes(pair))))
 
 
 def _show_host(data: dict[str, Any]) -> list[Block]:
