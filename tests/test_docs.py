@@ -30,6 +30,7 @@ NOT_RUN = {
     "srun ": "needs Slurm",
     "sightline run --server": "needs a model server: tests/collect/test_server.py",
     "for p in": GPU,
+    "sightline history bisect": "needs a repository: tests/compare/test_bisect.py",
     "python examples/record.py": "needs PyTorch: tests/test_examples.py",
     "sightline $p": "part of a loop that needs a GPU",
     "done": "part of a loop that needs a GPU",
@@ -74,7 +75,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ranks = sorted(place.glob("rank*.json.gz"))
     assert sightline("import", *ranks, "-o", place / "job.sightline").code == 0
     shutil.copytree(place / "job.sightline", place / "run.sightline")
-    # An example before it makes this file, too, but each example runs by itself.
+    # Examples before it make these, too, but each example runs by itself.
+    assert sightline("fingerprint", place / "before.json", "-o", place / "baseline.json").code == 0
+    kept = ("--history", place / "sightline-history")
+    assert sightline("history", "add", place / "before.json", *kept).code == 0
     runs = sorted(place.glob("run?.json"))
     assert sightline("compare", "--calibrate", place / "floor.json", *runs).code == 0
     return place

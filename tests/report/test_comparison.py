@@ -130,7 +130,7 @@ def test_page_holds_all_pairs(
     (table,) = [b for b in content["panels"][1]["blocks"] if b["kind"] == "table"]
     change = next(c for c in table["columns"] if c["name"] == "change_ns")
     assert sum(change["values"]) == data["step"]["delta_ns"]
-    assert "before" in content["panels"][5]["blocks"][0]["page"]
+    assert "before" in content["panels"][6]["blocks"][0]["page"]
 
 
 def test_sarif(data: dict[str, Any]) -> None:
