@@ -105,7 +105,7 @@ def test_a_mistyped_command_is_not_taken_for_a_file():
         (["stats", "kernels", "TRACE", "--window", "3ms..2ms"], "ends before it starts"),
         (["stats", "idle_gaps", "TRACE", "--set", "treshold_ns=1"], "threshold_ns"),
         (["stats", "idle_gaps", "TRACE", "--set", "threshold_ns=soon"], "is not a duration"),
-        (["report", "TRACE", "-o", "report.docx"], "must be .txt, .md or .json"),
+        (["report", "TRACE", "-o", "report.docx"], "must be .txt, .md, .json or .html"),
         (["stats", "TRACE", "kernels"], "sightline stats kernels"),
         (["stats", "TRACE"], "arguments are required"),
         (["kernels", "TRACE"], "sightline stats kernels"),

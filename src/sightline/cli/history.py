@@ -6,13 +6,12 @@ sightline history show 'kernel:gemm' -o gemm.html
 sightline history list                     the runs; --metrics: what is known
 sightline history bisect --good v1.0 --bad main -- python bench.py
 
-The history is a folder of Parquet files: sightline-history, or --history FOLDER.
+It is a folder of Parquet files: sightline-history, or --history FOLDER.
 """
 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from sightline.cli._output import add_output, choose_format, deliver, encode_json, refuse_inputs
@@ -112,6 +111,7 @@ def _parse_labels(given: list[str]) -> dict[str, str]:
 
 def _add(args: argparse.Namespace) -> int:
     import sys
+    from pathlib import Path
 
     from sightline.cli._progress import Progress
     from sightline.compare.history import add_run
@@ -147,6 +147,8 @@ def _parse_time(text: str | None) -> int:
 
 
 def _show(args: argparse.Namespace) -> int:
+    from pathlib import Path
+
     from sightline.compare.history import describe_series
     from sightline.errors import RequestError
     from sightline.report.history import render_series
@@ -180,6 +182,7 @@ def _encode(data: dict[str, Any], form: str) -> bytes:
 
 def _list(args: argparse.Namespace) -> int:
     import json
+    from pathlib import Path
 
     from sightline.compare.history import list_names, read_runs
     from sightline.report.history import write_date
@@ -204,6 +207,7 @@ def _list(args: argparse.Namespace) -> int:
 
 def _bisect(args: argparse.Namespace) -> int:
     import sys
+    from pathlib import Path
 
     from sightline.cli._edge import print_screen
     from sightline.cli._shared import find_width
