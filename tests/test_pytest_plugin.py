@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+# What they share is made once.
+pytestmark = pytest.mark.xdist_group("pytest plug-in")
+
 # The clock is the test's: a pass takes LENGTH µs, off by 1 % from run to run and step to step.
 CONFTEST = """
 import os, random

@@ -12,6 +12,9 @@ from sightline.compare.history import add_run
 from sightline.compare.sides import open_side
 from support.command import sightline
 
+# What they share is made once.
+pytestmark = pytest.mark.xdist_group("history")
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -53,16 +53,16 @@ def test_the_shape_that_changed_is_named(tmp_path: Path) -> None:
 
 
 def test_flat_shapes_are_flat(tmp_path: Path) -> None:
-    """Of 20 pairs of equal programs, 40 shapes, so many by luck (three sigma of 5 %: 6.1)."""
+    """Of 8 pairs of equal programs, 16 shapes, so many by luck (three sigma of 5 %: 3.4)."""
     dice = random.Random(2)
     alarms = 0
-    for number in range(20):
+    for number in range(8):
         folder = tmp_path / str(number)
         folder.mkdir()
         sides = [_record(folder / side, 100.0, dice, 3) for side in ("a", "b")]
         (pair,) = [p for p in compare_samples(*sides)["pairs"] if p["label"] == "gemm"]
         alarms += sum(shape["p_value"] < 0.05 for shape in pair["shapes"])
-    assert alarms <= 6
+    assert alarms <= 3
 
 
 def test_one_shape_says_nothing(tmp_path: Path) -> None:

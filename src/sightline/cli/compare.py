@@ -29,6 +29,10 @@ from sightline.cli._output import (
 from sightline.cli._shared import GATE_FAILED, add_reading
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rich.text import Text
+
     from sightline.compare.floor import StoredFloor
     from sightline.compare.sample import Sample
 
@@ -176,14 +180,7 @@ def _show_profiles(
             why="each kernel was measured once",
         )
     data = compare_profiles(*runs)
-    render = (lambda width: render_profiles(data, width)) if form == "text" else None
-
-    def write() -> bytes:
-        if form == "json":
-            return encode_json(data)
-        return (render_profiles(data).plain + "\n").encode()
-
-    deliver(args.output, [*before, *after], write, render)
+    _deliver_data(args, [*before, *after], form, data, render_profiles)
     return True
 
 
@@ -199,15 +196,24 @@ def _show_trend(args: argparse.Namespace, form: str) -> int:
     floor, samples = _read_floor(args), _open(args, args.recordings)
     _check_floor(floor, samples)
     data = compare_trend(samples, floor.floor if floor else None)
-    render = (lambda width: render_trend(data, width)) if form == "text" else None
+    _deliver_data(args, args.recordings, form, data, render_trend)
+    return 0
+
+
+def _deliver_data(
+    args: argparse.Namespace,
+    inputs: Sequence[str],
+    form: str,
+    data: dict[str, Any],
+    render: Callable[..., Text],
+) -> None:
+    """An answer that has two forms: a screen, and data."""
 
     def write() -> bytes:
-        if form == "json":
-            return encode_json(data)
-        return (render_trend(data).plain + "\n").encode()
+        return encode_json(data) if form == "json" else f"{render(data).plain}\n".encode()
 
-    deliver(args.output, args.recordings, write, render)
-    return 0
+    screen = (lambda width: render(data, width)) if form == "text" else None
+    deliver(args.output, inputs, write, screen)
 
 
 def _read_floor(args: argparse.Namespace) -> StoredFloor | None:
