@@ -7,6 +7,7 @@ the history under their commit, and those that it holds already are not recorded
 from __future__ import annotations
 
 import contextlib
+import glob
 import math
 import os
 import re
@@ -85,7 +86,8 @@ def find_commit(
 
         commit = _drive(tree, ends, judge)
         parent = _git(tree, "rev-parse", f"{commit}^")
-        return Found(commit, measure(parent), measure(commit))
+        # Of a merge the first parent may be one that cannot be run.
+        return Found(commit, measure(parent) or sides[0], measure(commit))
 
 
 def _drive(tree: Path, ends: Sequence[str], judge: Callable[[], str]) -> str:
@@ -147,7 +149,9 @@ def _measure_commit(search: Search, commit: str, tree: Path, place: Path) -> lis
 
 def _record(search: Search, place: Path, scratch: Path) -> list[Sample]:
     command, recording = list(search.command), search.recording
-    if recording is None:
+    if recording is not None:
+        _remove_old(place, recording)
+    else:
         folder = scratch / "run.sightline"
         own = [sys.executable, "-m", "sightline", "run", "--no-report", "-o", str(folder), "--"]
         command, recording = own + command, str(folder)
@@ -163,6 +167,15 @@ def _record(search: Search, place: Path, scratch: Path) -> list[Sample]:
         return [] if done.returncode else open_side([os.path.join(place, recording)])  # noqa: PTH118
     except (InputError, MissingDataError):
         return []
+
+
+def _remove_old(place: Path, recording: str) -> None:
+    """Remove what the command wrote for another commit, where it is in our own working tree."""
+    # Joined by hand: it may be a pattern, or lie elsewhere.
+    for name in glob.glob(os.path.join(place, recording)):  # noqa: PTH118
+        path = Path(name).resolve()
+        if path.is_relative_to(place.resolve()) and path.is_file():
+            path.unlink()
 
 
 @contextlib.contextmanager
