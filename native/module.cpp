@@ -19,7 +19,10 @@
 #include "passes/edges.h"
 #include "sqlite/integers.h"
 #include "kineto/output.h"
+#include "passes/ledger.h"
 #include "passes/partition.h"
+#include "pickle/machine.h"
+#include "pickle/rows.h"
 #include "kineto/reader.h"
 #include "passes/path.h"
 #include "passes/replay.h"
@@ -400,6 +403,42 @@ private:
     std::unique_ptr<ReportEvents> events_;
 };
 
+// A pickle of plain data while it is read, then dicts of it as rows.
+class Pickle {
+public:
+    explicit Pickle(const std::string& path) : machine_(path), stacks_(machine_.objects()) {}
+
+    bool read(uint64_t budget) { return machine_.read(budget); }
+    const Machine& machine() const { return machine_; }
+    const StackTrie& stacks() const { return stacks_; }
+    Batch texts() { return all_texts(machine_.objects().texts, "vz"); }
+    DictRows rows(const std::vector<std::string>& path) {
+        return DictRows(machine_.objects(), machine_.root(), path, machine_.position());
+    }
+    Batch take(DictRows& rows, const std::vector<std::pair<std::string, std::string>>& wanted,
+               size_t start, size_t count) {
+        std::vector<WantedKey> keys;
+        for (const auto& [key, kind] : wanted) {
+            keys.push_back({key, kind == "number"  ? KeyKind::number
+                                 : kind == "text"  ? KeyKind::text
+                                 : kind == "stack" ? KeyKind::stack
+                                                   : KeyKind::skip});
+        }
+        return rows.take(keys, stacks_, start, count);
+    }
+
+private:
+    Machine machine_;
+    StackTrie stacks_;
+};
+
+Batch add_to(Ledger& ledger, const nb::object& events) {
+    const Given given(events, 4);
+    const Keys keys = given.keys();
+    const nb::gil_scoped_release release;
+    return ledger.add(keys);
+}
+
 // The block at a place of a file, and where it ends; None where there is no whole one.
 nb::object unpack_block(const std::string& path, uint64_t start, uint64_t end) {
     std::vector<uint8_t> bytes;
@@ -479,6 +518,33 @@ NB_MODULE(_native, m) {
         .def("columns", &Events::columns, "table"_a, "names"_a)
         .def("take", &Events::take, "table"_a, "names"_a, "narrow"_a)
         .def("counted", &Events::counted);
+
+    using sightline::Ledger;
+    nb::class_<Ledger>(m, "Ledger")
+        .def(nb::init<>())
+        .def("add", &sightline::add_to, "events"_a)
+        .def("blocks", &Ledger::blocks, Unlocked())
+        .def_prop_ro("lost_frees", &Ledger::lost_frees);
+
+    using sightline::Pickle;
+    using sightline::DictRows;
+    nb::class_<DictRows>(m, "PickleRows")
+        .def_prop_ro("rows", &DictRows::rows)
+        .def_prop_ro("is_cut", &DictRows::is_cut);
+    nb::class_<Pickle>(m, "Pickle")
+        .def(nb::init<const std::string&>(), "path"_a)
+        .def("read", &Pickle::read, "budget"_a, Unlocked())
+        .def_prop_ro("position", [](const Pickle& p) { return p.machine().position(); })
+        .def_prop_ro("stored", [](const Pickle& p) { return p.machine().stored(); })
+        .def_prop_ro("refused", [](const Pickle& p) { return p.machine().refused(); })
+        .def_prop_ro("damage", [](const Pickle& p) { return p.machine().damage(); })
+        .def_prop_ro("shortened", [](const Pickle& p) { return p.machine().shortened(); })
+        .def("texts", &Pickle::texts, Unlocked())
+        .def("rows", &Pickle::rows, "path"_a, Unlocked(), nb::keep_alive<0, 1>())
+        .def("take", &Pickle::take, "rows"_a, "wanted"_a, "start"_a, "count"_a, Unlocked())
+        .def("frames", [](const Pickle& p) { return p.stacks().frames(); }, Unlocked())
+        .def("stacks", [](const Pickle& p) { return p.stacks().stacks(); }, Unlocked())
+        .def_prop_ro("stacks_shortened", [](const Pickle& p) { return p.stacks().shortened(); });
 
     nb::class_<Trace>(m, "Trace")
         .def(nb::init<const std::string&, const std::string&, unsigned, size_t>(), "path"_a,

@@ -89,6 +89,18 @@ void Packed::make_up() {
     open_.assign(before % kChunk, first_);
 }
 
+int64_t Packed::at(size_t row) const {
+    if (same_) return first_;
+    const size_t place = row % kChunk;
+    if (row / kChunk == chunks_.size()) return open_[place];
+    const Chunk& chunk = chunks_[row / kChunk];
+    uint64_t distance = 0;  // the bytes lie as this machine has them, the lowest first
+    std::memcpy(&distance, chunk.bytes.get() + place * chunk.width, chunk.width);
+    if (chunk.nulls && distance == 0) return kNull;
+    return static_cast<int64_t>(static_cast<uint64_t>(chunk.lowest) + distance -
+                                (chunk.nulls ? 1 : 0));
+}
+
 std::optional<int64_t> Packed::constant() const {
     return rows_ != 0 && same_ ? std::optional<int64_t>(first_) : std::nullopt;
 }

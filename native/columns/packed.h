@@ -36,6 +36,9 @@ public:
     template <typename Number>
     std::vector<Number> values() const;
 
+    // The value of one row.
+    int64_t at(size_t row) const;
+
 private:
     static constexpr size_t kChunk = 4096;
 

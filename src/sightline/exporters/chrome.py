@@ -297,7 +297,8 @@ def _others(run: Run, here: pl.Expr, lines: _Lines) -> Iterator[Event]:
         value = json.dumps({series or "value": row["value"]})
         place = (row["device_id"] or 0, 0, row["time_ns"])
         yield lines.event("C", "counter", name, place, f',"args":{value}')
-    for row in run.table("memory_events").filter(here).iter_rows(named=True):
+    moved = pl.col("action").is_in(["alloc", "free"])
+    for row in run.table("memory_events").filter(here & moved).iter_rows(named=True):
         sign = -1 if row["action"] == "free" else 1
         args = {
             "Device Type": 0 if row["device_id"] is None else 1,

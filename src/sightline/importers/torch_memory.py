@@ -1,6 +1,6 @@
 """The history of PyTorch's GPU memory, as sl.memory_history() keeps it: allocations and frees.
 
-PyTorch's own snapshot is a pickle, which cannot be read safely; the same content as JSON can.
+PyTorch's own snapshots are pickles: torch_snapshot reads them.
 Entries: torch.cuda.memory._snapshot (docs.pytorch.org, "Understanding CUDA Memory Usage").
 """
 

@@ -36,8 +36,8 @@ _FOREIGN = (
     ),
     Foreign(
         rb"^\x80[\x02-\x05]",
-        "it is a Python pickle, which is never opened: that can run any code",
-        "Record the memory with sl.memory_history(), or with  sightline run --for memory",
+        "it is a Python pickle, but no memory snapshot of PyTorch; other pickles are not read",
+        "torch.cuda.memory._dump_snapshot(PATH) writes a memory snapshot.",
     ),
     Foreign(
         rb"^\s*(?:<\?xml[^>]*>\s*)?(?:<!DOCTYPE svg[^>]*>\s*)?<svg",

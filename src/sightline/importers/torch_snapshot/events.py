@@ -1,0 +1,226 @@
+"""The history in a snapshot: every allocation, free and segment, with the sums after each.
+
+An event holds what the program asked for, and no sum. The sums are counted from what the segments
+held when the snapshot was made, back to the first event: what was allocated before the history
+begins is part of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+
+import polars as pl
+
+from sightline._native import Ledger, Pickle, PickleRows
+from sightline.algebra.arrow import pack_numbers, unpack_columns
+from sightline.importers.torch_snapshot.texts import Decoder
+from sightline.model import parts
+from sightline.model.declare import Imported, Quality
+from sightline.units import INT64_MAX
+
+_KEYS = [
+    ("action", "text"), ("addr", "number"), ("size", "number"), ("stream", "number"),
+    ("time_us", "number"), ("frames", "stack"), ("device_free", "number"), ("pool_id", "text"),
+    ("user_metadata", "text"), ("compile_context", "text"),
+]  # fmt: skip
+_ANNOTATION = [("stage", "text"), ("name", "text"), ("device", "number"), ("time_us", "number")]
+# What native/passes/ledger.h makes of an action.
+_CODES = {
+    "alloc": 0, "free_requested": 1, "free_completed": 2, "free": 2, "segment_alloc": 3,
+    "segment_map": 3, "segment_free": 4, "segment_unmap": 4,
+}  # fmt: skip
+_NO_CODE = 5
+_SUMS = ("allocated", "active", "reserved")
+_MOST_US = INT64_MAX // 1000
+# torch writes this where no region is compiled (torch/csrc/cuda/memory_snapshot.cpp).
+_NO_CONTEXT = ("", "N/A")
+
+
+@dataclass
+class Trace:
+    """The events of the devices, or of the host, one device after the other."""
+
+    pickle: Pickle
+    rows: PickleRows
+    is_host: bool
+    start_order: int  # the events before it, of other traces
+    base: dict[int, dict[str, int]] = field(default_factory=dict)
+    _ledger: Ledger = field(default_factory=Ledger)
+
+    def read_codes(self, start: int, count: int) -> pl.DataFrame:
+        """Some events with their sums so far, counted from 0; to be asked for in order."""
+        if start == 0:
+            self._ledger = Ledger()
+        found = unpack_columns(self.pickle.take(self.rows, _KEYS, start, count))
+        found = found.rename({"_parent": "device_id"})
+        codes = {code: _CODES.get(text, _NO_CODE) for code, text in self._actions(found).items()}
+        steps = found.select(
+            "device_id",
+            pl.col("action").replace_strict(codes, default=_NO_CODE, return_dtype=pl.Int64),
+            "addr",
+            pl.col("size").fill_null(0).clip(lower_bound=0),
+        )
+        return found.hstack(unpack_columns(self._ledger.add(pack_numbers(steps))))
+
+    def _actions(self, found: pl.DataFrame) -> dict[int, str]:
+        codes = found.get_column("action").drop_nulls().unique()
+        return dict(zip(codes, Decoder(self.pickle).decode(codes), strict=True))
+
+    def make_part(self, decoder: Decoder, start: int, count: int) -> pl.DataFrame:
+        """Some rows of `memory_events`."""
+        found = self.read_codes(start, count)
+        bases = {name: {k: v[name] for k, v in self.base.items()} for name in _SUMS}
+        texts = ("action", "pool_id", "user_metadata", "compile_context", "_other")
+        time = pl.col("time_us")
+        order = pl.int_range(pl.len(), dtype=pl.Int64) + start + self.start_order
+        return decoder.decode_columns(found, *texts).select(
+            time_ns=pl.when(time.is_between(0, _MOST_US)).then(time * 1000).otherwise(order),
+            device_id=pl.lit(None, pl.Int64) if self.is_host else pl.col("device_id"),
+            action=pl.col("action").replace("free_completed", "free").fill_null("unknown"),
+            address="addr",
+            bytes=pl.when(pl.col("size") >= 0).then("size"),
+            **{
+                f"{name}_bytes": pl.col(name)
+                + pl.col("device_id").replace_strict(bases[name], default=0, return_dtype=pl.Int64)
+                for name in _SUMS
+            },
+            memory_kind=pl.lit("pinned" if self.is_host else "device"),
+            name=pl.lit(None, pl.String),
+            stream_id="stream",
+            stack_id="frames",
+            device_free_bytes="device_free",
+            pool="pool_id",
+            user_metadata=pl.when(pl.col("user_metadata") != "").then("user_metadata"),
+            compile_context=pl.when(~pl.col("compile_context").is_in(_NO_CONTEXT)).then(
+                "compile_context"
+            ),
+            other="_other",
+        )
+
+    def find_base(self, final: pl.DataFrame) -> list[Quality]:
+        """Go through all events once, and find what was held before the first."""
+        last: dict[int, dict[str, int]] = {}
+        untimed = 0
+        for start in range(0, self.rows.rows, parts.ROWS_AT_ONCE):
+            part = self.read_codes(start, parts.ROWS_AT_ONCE)
+            untimed += part.filter(
+                ~pl.col("time_us").is_between(0, _MOST_US).fill_null(False)
+            ).height
+            for row in part.unique("device_id", keep="last").iter_rows(named=True):
+                last[row["device_id"]] = row
+        blocks = unpack_columns(self._ledger.blocks())
+        before = _sum_earlier(blocks)
+        known = {row["device_id"]: row for row in final.iter_rows(named=True)}
+        for device, row in last.items():
+            end = known.get(None if self.is_host else device)
+            self.base[device] = {
+                name: before.get(device, 0) if end is None else end[name] - row[name]
+                for name in _SUMS
+            }
+            if end is None:
+                self.base[device]["reserved"] = 0
+        return self._check(blocks, untimed, known)
+
+    def _check(
+        self, blocks: pl.DataFrame, untimed: int, known: dict[int | None, dict[str, int]]
+    ) -> list[Quality]:
+        found = []
+        earlier = blocks.filter(pl.col("allocated_row").is_null()).height
+        if earlier:
+            found.append(
+                Quality(
+                    "history_starts_late",
+                    "warning",
+                    "blocks were freed that were allocated before the history begins: it was "
+                    "switched on later, or its oldest events were overwritten",
+                    earlier,
+                    "torch.cuda.memory._record_memory_history(max_entries=...) at the start of "
+                    "the program, with more entries",
+                )
+            )
+        negative = [d for d, base in self.base.items() if min(base.values()) < 0]
+        if negative:
+            found.append(
+                Quality(
+                    "history_disagrees",
+                    "warning",
+                    "devices' events do not lead to what their segments hold: sums over time may "
+                    "be off by a constant",
+                    len(negative),
+                )
+            )
+        if untimed:
+            text = "events have no time; their order stands for it"
+            found.append(Quality("events_without_time", "warning", text, untimed))
+        if self._ledger.lost_frees:
+            text = "blocks were allocated again before they were freed: frees are missing"
+            found.append(Quality("frees_missing", "warning", text, self._ledger.lost_frees))
+        if self.rows.is_cut:
+            text = "more events are listed than the file can hold: the rest is left out"
+            found.append(Quality("events_left_out", "error", text))
+        return found
+
+
+@dataclass
+class Events:
+    """All events of a snapshot."""
+
+    traces: list[Trace]
+    annotations: pl.DataFrame
+    quality: list[Quality]
+    start_ns: int | None = None
+    end_ns: int | None = None
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return sum(trace.rows.rows for trace in self.traces)
+
+    def add_to(self, imported: Imported, decoder: Decoder) -> None:
+        """Add the table `memory_events`, whole or as parts that are made while it is written."""
+        annotations = decoder.decode_columns(self.annotations, "action", "name").with_columns(
+            action=pl.when(pl.col("action") == "START")
+            .then(pl.lit("range_start"))
+            .otherwise(pl.lit("range_end"))
+        )
+
+        def make_part(start: int, count: int) -> pl.DataFrame:
+            made = []
+            for trace in self.traces:
+                if start < trace.rows.rows and count > 0:
+                    made.append(trace.make_part(decoder, start, count))
+                    count -= made[-1].height
+                start = max(0, start - trace.rows.rows)
+            if count > 0 or not made:
+                made.append(annotations.slice(start, count))
+            return pl.concat(made, how="diagonal")
+
+        whole = self.rows + annotations.height
+        if whole <= parts.ROWS_AT_ONCE:
+            imported.tables["memory_events"] = make_part(0, whole)
+        else:
+            imported.large["memory_events"] = parts.make_in_parts(whole, partial(make_part))
+
+
+def read_events(pickle: Pickle, final: pl.DataFrame) -> Events:
+    """The events of all devices, of pinned host memory, and the program's annotations."""
+    traces: list[Trace] = []
+    quality: list[Quality] = []
+    for key in ("device_traces", "host_traces"):
+        order = sum(trace.rows.rows for trace in traces)
+        trace = Trace(pickle, pickle.rows([key]), key == "host_traces", order)
+        if trace.rows.rows:
+            quality += trace.find_base(final)
+            traces.append(trace)
+    rows = pickle.rows(["external_annotations"])
+    annotations = unpack_columns(pickle.take(rows, _ANNOTATION, 0, rows.rows)).select(
+        time_ns=pl.col("time_us") * 1000, device_id="device", action="stage", name="name"
+    )
+    return Events(traces, annotations.drop_nulls("time_ns"), quality)
+
+
+def _sum_earlier(blocks: pl.DataFrame) -> dict[int, int]:
+    """Bytes of blocks that were freed, and allocated before the first event, by device."""
+    earlier = blocks.filter(pl.col("allocated_row").is_null())
+    return dict(earlier.group_by("device_id").agg(pl.col("bytes").sum()).iter_rows())
