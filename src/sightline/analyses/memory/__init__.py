@@ -1,0 +1,5 @@
+"""What fills a device's memory."""
+
+from sightline.registry import Family
+
+FAMILY = Family("memory", "Memory")

@@ -1,0 +1,78 @@
+"""What an allocator holds and cannot use: free memory in pieces, and segments that hold nothing.
+
+From the segments and blocks that the recording found at its end. Free memory in a segment of which
+no part is in use can be given back to the driver; in a segment that something still uses it serves
+only requests of its stream and pool that fit one of its pieces.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sightline.model.columns import RANK, number, pct, size
+from sightline.model.declare import Analysis
+from sightline.model.run import Run
+
+ANALYSIS = Analysis(
+    "fragmentation",
+    "How much of what the allocator holds is free, and in which pieces?",
+    (
+        RANK,
+        number("device_id", "device; null for the host"),
+        size("reserved_bytes", "taken from the driver"),
+        size("active_bytes", "of it, in use, rounding included"),
+        size("rounding_bytes", "of what is in use, not asked for by the program"),
+        size("free_bytes", "of what is reserved, not in use"),
+        size("unused_bytes", "of what is free, in segments that nothing uses"),
+        size("pinned_bytes", "of what is free, in segments that something still uses"),
+        number("pieces", "free blocks"),
+        size("largest_free_bytes", "the largest of them"),
+        pct("fragmented_pct", "100 · (1 - largest free block / all that is free)"),
+        number("segments", "segments"),
+        number("pinned_segments", "segments that are partly free"),
+    ),
+    needs=("memory_segments",),
+)
+
+
+def run(run: Run) -> pl.DataFrame:
+    """One row per rank and device."""
+    is_free = pl.col("state") == "inactive"
+    asked = pl.coalesce("requested_bytes", "bytes")
+    blocks = run.table("memory_blocks")
+    parts = blocks.group_by("segment_id").agg(
+        active_bytes=pl.col("bytes").filter(~is_free).sum(),
+        rounding_bytes=(pl.col("bytes") - asked).filter(~is_free).sum(),
+        pieces=is_free.sum().cast(pl.Int64),
+        largest=pl.col("bytes").filter(is_free).max(),
+    )
+    free = pl.col("bytes") - pl.col("active_bytes")
+    used = pl.col("active_bytes") > 0
+    found = (
+        run.table("memory_segments")
+        .select("rank", "device_id", "segment_id", "bytes")
+        .join(parts, on="segment_id", how="left")
+        .with_columns(pl.col("active_bytes", "rounding_bytes", "pieces").fill_null(0))
+        .group_by("rank", "device_id")
+        .agg(
+            reserved_bytes=pl.col("bytes").sum(),
+            active_bytes=pl.col("active_bytes").sum(),
+            rounding_bytes=pl.col("rounding_bytes").sum(),
+            free_bytes=free.sum(),
+            unused_bytes=free.filter(~used).sum(),
+            pinned_bytes=free.filter(used).sum(),
+            pieces=pl.col("pieces").sum(),
+            largest_free_bytes=pl.col("largest").max(),
+            segments=pl.len().cast(pl.Int64),
+            pinned_segments=(used & (free > 0)).sum().cast(pl.Int64),
+        )
+    )
+    whole = pl.col("free_bytes")
+    share = (
+        pl.when(whole > 0).then(100.0 * (1 - pl.col("largest_free_bytes") / whole)).otherwise(0.0)
+    )
+    return (
+        found.with_columns(fragmented_pct=share)
+        .select(column.name for column in ANALYSIS.columns)
+        .sort("rank", "device_id", nulls_last=True)
+    )

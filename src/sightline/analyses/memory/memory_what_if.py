@@ -1,0 +1,92 @@
+"""How much lower the peak would be without something: a kind of block, or one call stack's.
+
+Each answer is exact for the recorded order of events: all allocations and frees are gone through
+again without these blocks. It is the most that can be gained, since what replaces them (a
+recomputed activation, a shard) takes memory, too. `expandable segments` compares what was taken
+from the driver with the least that serves the same blocks: the most bytes active at once, in pages
+of 2 MiB, the granularity of cuMemCreate.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sightline.algebra.scalars import find_largest
+from sightline.model.columns import RANK, make_empty, number, size, text
+from sightline.model.declare import Analysis
+from sightline.model.run import Run
+from sightline.timeline.allocations import MEMORY, find_peak_without, follow_allocations
+from sightline.timeline.tensor_kinds import EARLIER, classify_blocks
+
+ANALYSIS = Analysis(
+    "memory_what_if",
+    "How much lower would the peak be without something?",
+    (
+        RANK,
+        number("device_id", "device; null for the host"),
+        text("memory_kind", "device, pinned, ..."),
+        text("without", "what is taken out: a kind, or a place of the program", required=True),
+        text("of", "kind, place or allocator", required=True),
+        size("before_bytes", "the peak as it was"),
+        size("after_bytes", "the peak without it"),
+        size("gain_bytes", "the difference"),
+    ),
+    needs=("memory_events",),
+)
+_PLACES = 10  # places of which the peak is counted anew, those with most bytes at the peak
+_PAGE = 2 << 20
+
+
+def run(run: Run) -> pl.DataFrame:
+    """Rows for each kind and the largest places at the peak, the largest gain first."""
+    events = follow_allocations(run).events
+    blocks = classify_blocks(run)
+    at_peak = run.ask("peak_blocks")
+    parts = [make_empty(ANALYSIS.columns)]
+    for peak in run.ask("memory_peak").iter_rows(named=True):
+        here = [pl.col(name).eq_missing(peak[name]) for name in MEMORY]
+        sums = events.filter(*here).select("event", "allocated_bytes")
+        mine = blocks.filter(*here)
+        chosen = [("kind", kind) for kind in _list_values(at_peak.filter(*here), "kind", None)]
+        chosen += [("place", p) for p in _list_values(at_peak.filter(*here), "place", _PLACES)]
+        for column, value in chosen:
+            after = find_peak_without(sums, mine.filter(pl.col(column) == value))
+            parts.append(_make_row(peak, column, value, peak["allocated_bytes"], after))
+        if peak["most_reserved_bytes"]:
+            most = find_largest(events.filter(*here), "active_bytes")
+            parts.append(
+                _make_row(
+                    peak,
+                    "allocator",
+                    "expandable segments",
+                    peak["most_reserved_bytes"],
+                    min(-(-most // _PAGE) * _PAGE, peak["most_reserved_bytes"]),
+                )
+            )
+    return pl.concat(parts).sort(
+        *MEMORY, "gain_bytes", "without", descending=[False] * 3 + [True, False], nulls_last=True
+    )
+
+
+def _list_values(at_peak: pl.DataFrame, column: str, most: int | None) -> list[str]:
+    found = (
+        at_peak.filter(pl.col("kind") != EARLIER)
+        .drop_nulls(column)
+        .group_by(column)
+        .agg(pl.col("bytes").sum())
+        .sort("bytes", column, descending=[True, False])
+    )
+    return found.head(most or found.height).get_column(column).to_list()
+
+
+def _make_row(
+    peak: dict[str, object], of: str, without: str, before: int, after: int
+) -> pl.DataFrame:
+    row = {name: peak[name] for name in MEMORY} | {
+        "without": without,
+        "of": of,
+        "before_bytes": before,
+        "after_bytes": after,
+        "gain_bytes": before - after,
+    }
+    return pl.DataFrame([row], schema={c.name: c.dtype for c in ANALYSIS.columns})

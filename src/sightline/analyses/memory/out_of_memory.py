@@ -1,0 +1,98 @@
+"""Allocations that failed: what was asked for, and where the memory was.
+
+The free pieces of the moment are rebuilt from the segments that the recording found at its end and
+from the blocks that were active at the failure, each rounded up to 512 bytes, the allocator's
+smallest block (kMinBlockSize, c10/cuda/CUDACachingAllocator.cpp).
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sightline.model.columns import RANK, join, make_empty, number, size, text, time
+from sightline.model.declare import Analysis
+from sightline.model.run import Run
+from sightline.timeline.allocations import MEMORY, follow_allocations
+from sightline.timeline.memory_stacks import describe_stacks
+
+ANALYSIS = Analysis(
+    "out_of_memory",
+    "Which allocations failed, and where was the memory?",
+    (
+        RANK,
+        number("device_id", "device"),
+        time("time_ns", "when"),
+        number("event", "the event, counted from 0"),
+        size("asked_bytes", "what was asked for"),
+        size("device_free_bytes", "what the driver still had"),
+        size("allocated_bytes", "allocated then"),
+        size("reserved_bytes", "taken from the driver by then"),
+        size("free_bytes", "of it, in no block that is in use"),
+        number("pieces", "pieces that this is in"),
+        size("largest_free_bytes", "the largest of them"),
+        text("place", "the innermost line of the user's own code that asked"),
+        join("stack_id", "stacks.stack_id", "the call stack that asked"),
+    ),
+    needs=("memory_events",),
+)
+_BLOCK = 512  # kMinBlockSize
+
+
+def run(run: Run) -> pl.DataFrame:
+    """One row per failure, in order."""
+    ooms = (
+        run.scan("memory_events")
+        .with_columns(event=pl.int_range(pl.len(), dtype=pl.Int64))
+        .filter(pl.col("action") == "oom")
+        .select(*MEMORY, "time_ns", "event", "device_free_bytes", "stack_id", asked_bytes="bytes")
+        .collect()
+    )
+    if ooms.is_empty():
+        return make_empty(ANALYSIS.columns)
+    events, blocks = follow_allocations(run)
+    sums = events.select("event", "allocated_bytes", "reserved_bytes")
+    found = ooms.join(sums, on="event", how="left").join(
+        describe_stacks(run).select("stack_id", "place"), on="stack_id", how="left"
+    )
+    rows = []
+    for row in found.sort("event").iter_rows(named=True):
+        active = blocks.filter(
+            *(pl.col(name).eq_missing(row[name]) for name in MEMORY),
+            (pl.col("allocated") <= row["event"]).fill_null(value=True),
+            (pl.col("freed") > row["event"]).fill_null(value=True),
+        )
+        segments = run.table("memory_segments").filter(
+            pl.col("rank") == row["rank"], pl.col("device_id").eq_missing(row["device_id"])
+        )
+        pieces = _find_gaps(segments, active)
+        rows.append(
+            {name: row.get(name) for name in (c.name for c in ANALYSIS.columns)}
+            | {
+                "free_bytes": sum(pieces) if segments.height else None,
+                "pieces": len(pieces) if segments.height else None,
+                "largest_free_bytes": max(pieces, default=0) if segments.height else None,
+            }
+        )
+    return pl.DataFrame(rows, schema={c.name: c.dtype for c in ANALYSIS.columns})
+
+
+def _find_gaps(segments: pl.DataFrame, active: pl.DataFrame) -> list[int]:
+    """Sizes of what lies between the active blocks of segments."""
+    used = active.select(
+        "address", end=pl.col("address") + -(-pl.col("bytes") // _BLOCK) * _BLOCK
+    ).sort("address")
+    inside = segments.select(start="address", limit=pl.col("address") + pl.col("bytes"))
+    placed = used.join_asof(
+        inside.sort("start"), left_on="address", right_on="start", check_sortedness=False
+    ).filter(pl.col("address") < pl.col("limit"))
+    ends = pl.concat(
+        [
+            inside.select("start", address="start", end="start"),
+            placed.select("start", "address", "end"),
+            inside.select("start", address="limit", end="limit"),
+        ]
+    ).sort("start", "address", "end")
+    gaps = ends.select(
+        "start", gap=pl.col("address").shift(-1).over("start") - pl.col("end")
+    ).drop_nulls()
+    return [gap for gap in gaps.get_column("gap") if gap > 0]

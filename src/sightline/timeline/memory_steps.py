@@ -1,0 +1,95 @@
+"""Steps of a program, as its memory shows them, and what is held from one to the next."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sightline.model.run import Run
+from sightline.timeline.allocations import follow_allocations
+from sightline.timeline.memory_stacks import FORWARD, OPTIMIZER
+from sightline.timeline.tensor_kinds import classify_blocks
+
+# PyTorch's optimizers annotate their steps (torch/optim/optimizer.py, profile_hook_step), and
+# profilers theirs.
+_STEP = r"^(?:Optimizer\.step#|ProfilerStep#)"
+
+
+def find_steps(run: Run) -> pl.DataFrame:
+    """Where each step ends: memory, step (from 0) and the number of its last event.
+
+    From the program's annotations; else where the optimizer begins to allocate after other code
+    did; else where a forward pass begins again. None where the recording shows no such thing.
+    """
+    return run.once(_find_steps)
+
+
+def _find_steps(run: Run) -> pl.DataFrame:
+    marked = _find_marked(run)
+    if marked.height:
+        return marked
+    blocks = (
+        classify_blocks(run)
+        .filter(pl.col("allocated").is_not_null(), pl.col("memory_kind") == "device")
+        .sort("memory", "allocated")
+        .select("memory", "allocated", "phase", "module")
+    )
+    for phase in (OPTIMIZER, FORWARD):
+        here = pl.col("phase") == phase
+        begins = blocks.filter(here & ~here.shift(1).over("memory").fill_null(value=False)).select(
+            "memory", event="allocated"
+        )
+        if begins.height > 1:
+            return _number(begins)
+    return _number(blocks.head(0).select("memory", event="allocated"))
+
+
+def _find_marked(run: Run) -> pl.DataFrame:
+    """The ends of steps by annotations, whose times say which event comes last."""
+    marks = (
+        run.scan("memory_events")
+        .filter(pl.col("action") == "range_end", pl.col("name").str.contains(_STEP))
+        .select("rank", "device_id", "time_ns")
+        .collect()
+        .sort("time_ns")
+    )
+    if marks.is_empty():
+        return _number(pl.DataFrame(schema={"memory": pl.Int64, "event": pl.Int64}))
+    events = follow_allocations(run).events.filter(pl.col("memory_kind") == "device")
+    known = events.select("rank", "device_id", "memory", "event", "time_ns").sort(
+        "time_ns", "event"
+    )
+    return _number(
+        marks.join_asof(known, on="time_ns", by=["rank", "device_id"], check_sortedness=False)
+        .drop_nulls("event")
+        .select("memory", "event")
+    )
+
+
+def _number(ends: pl.DataFrame) -> pl.DataFrame:
+    ends = ends.unique().sort("memory", "event")
+    step = pl.int_range(pl.len(), dtype=pl.Int64).over("memory")
+    return ends.select("memory", step.alias("step"), "event")
+
+
+def add_step(frame: pl.DataFrame, steps: pl.DataFrame, column: str, name: str) -> pl.DataFrame:
+    """The frame with the step, counted from 0, in which the event of a column lies.
+
+    What comes after the last end is one step more; what has no event has no step.
+    """
+    ends = steps.select("memory", _end="event", _step="step").sort("_end")
+    rows = frame.with_row_index("_row")
+    inside = (
+        rows.filter(pl.col(column).is_not_null())
+        .sort(column)
+        .join_asof(
+            ends,
+            left_on=column,
+            right_on="_end",
+            by="memory",
+            strategy="forward",
+            check_sortedness=False,
+        )
+        .join(steps.group_by("memory").agg(_count=pl.len().cast(pl.Int64)), on="memory", how="left")
+        .select("_row", pl.coalesce("_step", "_count").alias(name))
+    )
+    return rows.join(inside, on="_row", how="left", maintain_order="left").drop("_row")
