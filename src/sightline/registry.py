@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from sightline.errors import RequestError
 
-OF_WINDOW, OF_KERNELS = "the window", "profiled kernel time"
+OF_WINDOW, OF_KERNELS, OF_MEMORY = "the window", "profiled kernel time", "the memory"
 
 
 class Family(NamedTuple):

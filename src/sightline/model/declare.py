@@ -144,6 +144,9 @@ class Finding:
     run as a whole is bound by: it comes first, unless something gains much.
     `where` may hold ranks, device_id, stream_id, op, kernel, source, time_ranges ([start, end] in
     ns); `rows` are evidence by id.
+
+    What a problem of memory costs is no time: `cost_bytes` of a device's memory, of which at most
+    `gain_bytes` can be had back; the shares are then of the memory that the rule names.
     """
 
     rule: str
@@ -168,8 +171,10 @@ class Finding:
     direct_ns: int | None = None  # what is lost in the places where it is seen
     limits: tuple[str, ...] = ()  # what lowered the confidence, from the data-quality gate
     gain_pct: float | None = None  # set when findings are ranked
+    cost_bytes: int | None = None
+    gain_bytes: int | None = None
 
     @property
     def is_remark(self) -> bool:
         """Whether nothing is gained by fixing it alone."""
-        return not self.gain_ns
+        return not self.gain_ns and not self.gain_bytes

@@ -10,11 +10,11 @@ from typing import Any
 
 from sightline.model.declare import Finding
 from sightline.model.run import Run
-from sightline.registry import OF_KERNELS, OF_WINDOW
+from sightline.registry import OF_KERNELS, OF_MEMORY, OF_WINDOW
 from sightline.rules.finding import NOTABLE_PCT
 from sightline.rules.ranking import share_of as share_of_rule
 from sightline.text import make_printable
-from sightline.units import format_ns, format_pct
+from sightline.units import format_bytes, format_ns, format_pct
 
 # TraceLens agent, 2026-08: idle above 15 %, exposed communication and copies above 5 % are flagged.
 IDLE_PCT = 15.0
@@ -33,6 +33,8 @@ def write_verdict(found: Sequence[Finding], run: Run) -> str:
     if loud:
         return loud[0].summary
     if not run.rows("device_ops"):
+        if run.rows("memory_events") or run.rows("memory_segments"):
+            return "No findings: nothing stands out in what fills the memory."
         return "No findings: the recording has no GPU operations."
     rows = run.ask("breakdown")
     worst = rows.sort("compute_pct").row(0, named=True)
@@ -53,7 +55,8 @@ def write_verdict(found: Sequence[Finding], run: Run) -> str:
 
 def share_of(rule: str, has_timeline: bool) -> str:
     """What a finding's cost is a share of: what a kernel profiler timed is no program's window."""
-    return share_of_rule(rule) if has_timeline else OF_KERNELS
+    whole = share_of_rule(rule)
+    return whole if has_timeline or whole == OF_MEMORY else OF_KERNELS
 
 
 def write_price(found: Mapping[str, Any], breakdown: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -76,7 +79,18 @@ def write_price(found: Mapping[str, Any], breakdown: Sequence[Mapping[str, Any]]
         parts.append(f"fix gains up to {format_ns(gain)}{share}")
     elif gain is not None and cost:
         parts.append("fixing it alone gains nothing")
+    if found["cost_bytes"]:
+        share = "" if cost_pct is None else f" ({format_pct(cost_pct)}{of})"
+        parts.append(f"takes {format_bytes(found['cost_bytes'])}{share}")
+    if found["gain_bytes"]:
+        share = "" if gain_pct is None else f" ({format_pct(gain_pct)})"
+        parts.append(f"fix frees up to {format_bytes(found['gain_bytes'])}{share}")
     return [*parts, f"{found['confidence']} confidence"]
+
+
+def has_gain(found: Mapping[str, Any]) -> bool:
+    """Whether a finding, as plain data, says what its fix gains: else it is a remark."""
+    return bool(found["gain_ns"] or found["gain_bytes"])
 
 
 def write_text(found: Sequence[Finding], run: Run, width: int | None = None) -> str:
@@ -188,8 +202,10 @@ def _result(item: Finding, rules: list[str], recordings: Sequence[str]) -> dict[
         ],
         "properties": {
             "cost_ns": item.cost_ns,
+            "cost_bytes": item.cost_bytes,
             "cost_pct": item.cost_pct,
             "gain_ns": item.gain_ns,
+            "gain_bytes": item.gain_bytes,
             "gain_pct": item.gain_pct,
             "confidence": item.confidence,
         },

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from sightline.report.finding_text import write_price
+from sightline.report.finding_text import has_gain, write_price
 from sightline.report.html.headline import describe_run, label_device, write_headline
 from sightline.report.terminal import MAX_RANKS, PARTS, format_amount, is_measured
 from sightline.text import fit_text, make_printable
@@ -74,10 +74,10 @@ def _findings(data: dict[str, Any]) -> Iterator[str]:
     if not judged:
         yield ""
         yield "No rule found a problem."
-    gains = [f for f in judged if f["gain_ns"]]
-    remarks = [f for f in judged if not f["gain_ns"]]
+    gains = [f for f in judged if has_gain(f)]
+    remarks = [f for f in judged if not has_gain(f)]
     for place, finding in enumerate([*gains, *remarks][:TOP_FINDINGS], 1):
-        head = f"{place}. " if finding["gain_ns"] else "Remark: "
+        head = f"{place}. " if has_gain(finding) else "Remark: "
         price = [finding["severity"], *write_price(finding, data["breakdown"])]
         yield ""
         yield f"### {head}{escape_text(finding['title'])}"

@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.text import Text
 
-from sightline.report.finding_text import write_price
+from sightline.report.finding_text import has_gain, write_price
 from sightline.report.kernels_text import print_kernels
 from sightline.report.marks_text import print_marks, print_memory
 from sightline.text import fit_text, make_printable
@@ -183,10 +183,10 @@ def _findings(data: dict[str, Any], width: int) -> Iterator[Text]:
         busy = min(r["compute_pct"] for r in data["breakdown"])
         more = " or more" if len(data["breakdown"]) > 1 else ""
         yield Text(f"No finding: the GPU computes for {format_pct(busy)} of the window{more}.")
-    gains = [f for f in judged if f["gain_ns"]]
-    remarks = [f for f in judged if not f["gain_ns"]]
+    gains = [f for f in judged if has_gain(f)]
+    remarks = [f for f in judged if not has_gain(f)]
     # What the run as a whole is bound by leads where the ranking puts it first.
-    leads = [f for f in judged[:1] if f["states_limit"] and not f["gain_ns"]]
+    leads = [f for f in judged[:1] if f["states_limit"] and not has_gain(f)]
     shown = [*((None, f) for f in leads), *enumerate(gains[:MAX_FINDINGS], 1)]
     for place, (number, finding) in enumerate(shown):
         if place:
@@ -210,7 +210,7 @@ def _findings(data: dict[str, Any], width: int) -> Iterator[Text]:
 def _cost(finding: dict[str, Any], breakdown: list[dict[str, Any]]) -> str:
     """What a remark costs, as the beginning of its text."""
     first = write_price(finding, breakdown)[0]
-    return f"{first[:1].upper()}{first[1:]}. " if first.startswith("costs") else ""
+    return f"{first[:1].upper()}{first[1:]}. " if first.startswith(("costs", "takes")) else ""
 
 
 def _title(title: str, rule: str, style: str, width: int) -> Iterator[Text]:

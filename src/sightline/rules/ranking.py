@@ -51,6 +51,7 @@ def rank_findings(
             f.severity == "info",
             share_of(f.rule) != OF_WINDOW,
             -_weigh_gain(f),
+            -(f.gain_bytes or 0),
             f.rule,
         ),
     )
@@ -62,6 +63,9 @@ def _bound_gain(found: Finding, window_ns: int) -> Finding:
     A run that is shorter is so on all of its devices: that is lost on each, whoever lost it first.
     """
     gain, cost, cost_pct = found.gain_ns, found.cost_ns, found.cost_pct
+    if found.gain_bytes is not None and found.cost_bytes and cost_pct is not None:
+        kept = min(found.gain_bytes, found.cost_bytes)
+        return replace(found, gain_bytes=kept, gain_pct=cost_pct * kept / found.cost_bytes)
     if gain is None:
         return found
     if cost is not None:

@@ -11,7 +11,7 @@ export type ShowFinding = (place: number) => void;
 export function cards(list: Card[], show: ShowFinding): HTMLElement {
   if (!list.length) return h("p", { class: "note" }, "No rule found a problem.");
   const items = list.map((card, place) => ({ card, item: h("li", {}, one(card, place, show)) }));
-  const [gains, remarks] = [true, false].map((wanted) => items.filter(({ card }) => !!card.gain_ns === wanted).map(({ item }) => item));
+  const [gains, remarks] = [true, false].map((wanted) => items.filter(({ card }) => !!(card.gain_ns || card.gain_bytes) === wanted).map(({ item }) => item));
   return h("div", {}, gains!.length ? h("ol", { class: "cards" }, ...gains!) : null,
     remarks!.length ? h("section", { class: "remarks" }, h("h3", {}, gains!.length ? "Remarks" : "Remarks: fixing these gains no time"),
       h("ul", { class: "cards" }, ...remarks!)) : null);
@@ -21,6 +21,8 @@ function one(card: Card, place: number, show: ShowFinding): HTMLElement {
   const figures: Child[] = [];
   if (card.cost_ns !== null) figures.push(figure("costs", timeAndShare(card.cost_ns, card.cost_pct), card.cost_pct === null ? "" : `of ${card.of}`));
   if (card.gain_ns) figures.push(figure("fix gains up to", timeAndShare(card.gain_ns, card.gain_pct), ""));
+  if (card.cost_bytes !== null) figures.push(figure("takes", sizeAndShare(card.cost_bytes, card.cost_pct), card.cost_pct === null ? "" : `of ${card.of}`));
+  if (card.gain_bytes) figures.push(figure("fix frees up to", sizeAndShare(card.gain_bytes, card.gain_pct), ""));
   figures.push(figure("confidence", card.confidence, ""));
   const where = card.where.count
     ? h("div", { class: "where" },
@@ -53,9 +55,11 @@ function button(card: Card, place: number, show: ShowFinding): HTMLElement {
   return element;
 }
 
-function timeAndShare(ns: number, pct: number | null): string {
-  return pct === null ? amount("ns", ns) : `${amount("ns", ns)} (${share(pct)})`;
-}
+function timeAndShare(ns: number, pct: number | null): string { return withShare(amount("ns", ns), pct); }
+
+function sizeAndShare(size: number, pct: number | null): string { return withShare(amount("bytes", size), pct); }
+
+function withShare(text: string, pct: number | null): string { return pct === null ? text : `${text} (${share(pct)})`; }
 
 function figure(label: string, value: string, after: string): HTMLElement {
   return h("div", {}, h("dt", {}, label), h("dd", {}, value), after ? h("dd", { class: "of" }, after) : null);

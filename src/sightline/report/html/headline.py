@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sightline.report.finding_text import write_price
+from sightline.report.finding_text import has_gain, write_price
 from sightline.units import format_count, format_ns, format_pct
 
 
@@ -32,7 +32,7 @@ def write_headline(data: dict[str, Any]) -> str:
         first = f"Each of the {len(rows)} GPUs computes for {low} of its window"
     else:
         first = f"The {len(rows)} GPUs compute for {low} to {high} of their windows"
-    gains = [f for f in judged if f["gain_ns"]]
+    gains = [f for f in judged if has_gain(f)]
     if gains:
         best = gains[0]
         price = ", ".join(write_price(best, rows)[:-1])

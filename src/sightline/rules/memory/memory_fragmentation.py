@@ -1,0 +1,88 @@
+"""Much of what the allocator holds is free, but in pieces that blocks in use keep apart.
+
+Symptom
+    Out of memory while gigabytes are reserved and not allocated; the reserved memory grows and the
+    allocated does not.
+
+Why it hurts
+    A free piece serves only requests that fit it, on its stream and in its pool, and its segment
+    cannot be given back while anything in it is in use.
+
+Evidence
+    Free bytes in segments that are partly used (`sightline stats fragmentation`), and the block
+    that keeps each of them (`sightline stats pinned_segments`). At most all of it can be had back.
+
+Threshold
+    Over 10 % of what is reserved (ours: split remainders of a healthy run are below).
+
+Fix
+    PYTORCH_ALLOC_CONF=expandable_segments:True; allocate what lives long before what is temporary;
+    fewer different sizes.
+
+False positives
+    A snapshot from between two steps, when everything temporary is free and the next step uses it
+    again: compare with a snapshot from the middle of a step.
+
+References
+    PyTorch, "CUDA semantics", "Optimizing memory usage" (expandable_segments, max_split_size_mb).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sightline.model.declare import Finding, Rule
+from sightline.model.run import Run
+from sightline.rules.finding import Advice
+from sightline.rules.memory._shared import (
+    EXPANDABLE,
+    make_memory_finding,
+    name_device,
+    select_device,
+    write_share,
+)
+from sightline.units import format_bytes, format_count, format_pct
+
+RULE = Rule("memory-fragmentation", "Fragmented memory")
+LEAST_PCT = 10.0
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """One finding for each device."""
+    if not run.rows("memory_segments"):
+        return
+    for device in run.ask("fragmentation").drop_nulls("device_id").iter_rows(named=True):
+        lost, reserved = device["pinned_bytes"], device["reserved_bytes"]
+        if not reserved or 100 * lost < LEAST_PCT * reserved:
+            continue
+        pins = select_device(run.ask("pinned_segments"), device)
+        yield make_memory_finding(
+            RULE,
+            device,
+            f"{write_share(lost, reserved)} of the memory that the allocator holds on "
+            f"{name_device(device)} is free in pieces between blocks in use.",
+            cost_bytes=lost,
+            gain_bytes=lost,
+            whole_bytes=reserved,
+            evidence=[
+                f"{format_bytes(device['free_bytes'])} are free in "
+                f"{format_count(device['pieces'])} pieces, the largest "
+                f"{format_bytes(device['largest_free_bytes'])}",
+                f"{format_count(device['pinned_segments'])} of "
+                f"{format_count(device['segments'])} segments are partly used",
+                *(
+                    f"{format_bytes(row['free_bytes'])} ({format_pct(row['free_pct'])} of a "
+                    f"segment) kept by {format_bytes(row['pin_bytes'])} of "
+                    f"{row['place'] or 'a stack that was not recorded'}"
+                    for row in pins.head(2).iter_rows(named=True)
+                ),
+            ],
+            advice=Advice(
+                fix=f"{EXPANDABLE}; allocate what lives long first",
+                verify="sightline stats fragmentation AFTER: pinned_bytes",
+                cause="blocks that live longer lie between blocks that were freed",
+                sources=("PyTorch, CUDA semantics: expandable_segments",),
+            ),
+            method="all that is free in partly used segments, the most that compaction gives",
+            confidence="medium",
+        )
