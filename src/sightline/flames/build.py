@@ -21,6 +21,8 @@ def build_stacks(run: Run) -> Stacks:
         parts.append(timeline.stack_cpu_time(run))
     if run.rows("stack_weights"):
         parts.append(recorded.stack_weights(run))
+    if run.rows("memory_events"):
+        parts.append(recorded.stack_peak_memory(run))
     if run.rows("pc_samples"):
         parts.append(device_samples.stack_stalls(run))
     if not parts:

@@ -58,6 +58,24 @@ def stack_weights(run: Run) -> Stacks:
     return _stacks(run, rows, metrics)
 
 
+def stack_peak_memory(run: Run) -> Stacks:
+    """Weight peak_bytes: what is allocated at the peak of each device's memory, by who did it."""
+    rows = run.ask("peak_blocks").with_columns(
+        peak_bytes="bytes",
+        roots=pl.concat_list(
+            pl.format(
+                "rank {} {} memory",
+                "rank",
+                pl.coalesce(pl.format("GPU {}", "device_id"), pl.lit("host")),
+            ),
+            pl.col("kind"),
+        ),
+        root_layers=pl.lit(["run", "note"]),
+        match=pl.lit("exact"),
+    )
+    return _stacks(run, rows, ["peak_bytes"])
+
+
 def _stacks(run: Run, rows: pl.DataFrame, weights: list[str]) -> Stacks:
     """Rows with rank, stack_id, roots, root_layers, match and weights, as stacks."""
     frames = name_frames(run)

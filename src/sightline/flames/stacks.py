@@ -19,6 +19,7 @@ UNITS = {
     "samples": "samples",
     "latency_samples": "samples",
     "bytes": "bytes",
+    "peak_bytes": "bytes",
     "energy_j": "J",
 }
 

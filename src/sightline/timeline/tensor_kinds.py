@@ -29,7 +29,7 @@ from sightline.timeline.memory_stacks import (
     describe_stacks,
 )
 
-EARLIER = "from before the recording"
+EARLIER = "from earlier"  # allocated before the first event
 KINDS = (
     "parameter", "gradient", "optimizer state", "activation", "input", "temporary", "other", EARLIER
 )  # fmt: skip

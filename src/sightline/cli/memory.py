@@ -1,0 +1,39 @@
+"""What fills the device's memory: the peak, who allocated it, what is free, what would lower it.
+
+sightline memory snapshot.pickle
+sightline memory snapshot.pickle --json       the same as data
+sightline stats peak_blocks snapshot.pickle   every call stack at the peak
+sightline flame snapshot.pickle --weight peak_bytes -o peak.html
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from sightline.cli._shared import add_recordings, find_width, open_recordings
+
+HELP = "what fills the device's memory, at the peak and at the end"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_recordings(parser)
+    parser.add_argument("--json", action="store_true", help="print as data")
+
+
+def run(args: argparse.Namespace) -> int:
+    import json
+    import sys
+
+    from rich.console import Console
+
+    from sightline.report.memory_screen import describe_memory, print_screen
+
+    data = describe_memory(open_recordings(args))
+    if args.json:
+        print(json.dumps(data, indent=1, ensure_ascii=False))
+        return 0
+    width = find_width(sys.stdout)
+    console = Console(width=width, highlight=False, soft_wrap=True)
+    for line in print_screen(data, width):
+        console.print(line)
+    return 0
