@@ -47,6 +47,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--seconds", type=float, metavar="S", help="record for S seconds")
     what.add_argument("--stacks", action="store_true", help="PyTorch: Python stacks (slower)")
     what.add_argument("--memory", action="store_true", help="PyTorch: every allocation (slower)")
+    what.add_argument(
+        "--oom-snapshot",
+        action="store_true",
+        help="PyTorch: keep a memory snapshot when an allocation fails",
+    )
     what.add_argument("--no-shapes", action="store_true", help="PyTorch: no shapes of inputs")
     what.add_argument(
         "--capture",
@@ -197,6 +202,7 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
         "seconds": args.seconds,
         "stacks": args.stacks,
         "memory": args.memory,
+        "oom_snapshot": args.oom_snapshot,
         "shapes": not args.no_shapes,
         "capture": args.capture,
         "kernel": args.kernel,

@@ -71,6 +71,8 @@ def environment(recording: Recording, base: Mapping[str, str], address: Any) -> 
             told["nvtx"] = tool
     if recording.plan.cpu_tool == "py-spy" and "cpu" in recording.plan.backends:
         told["traced"] = True
+    if recording.plan.options.get("oom_snapshot"):
+        told["oom_snapshot"] = True
     if address is not None:
         told["clock"] = address
     path = os.pathsep.join([str(SITE), *filter(None, [base.get("PYTHONPATH")])])

@@ -284,6 +284,7 @@ def _notes(found: _Read, state: int, error: int, lost: int, drift: int) -> list[
         ("torch_ended_early", "the PyTorch recording ended early"),
         ("memory_history_skipped", "no memory history was kept"),
         ("memory_history_failed", "the memory history failed"),
+        ("oom_snapshot_failed", "the memory snapshot of a failed allocation failed"),
         ("clock_failed", "the clocks of the hosts could not be compared"),
     ):
         if key in facts:

@@ -52,10 +52,12 @@ def install() -> None:
         state.on = False
     if state.plan.get("traced"):
         _allow_tracing()
-    if not state.on or not state.plan.get("torch"):
+    if not state.on or not (state.plan.get("torch") or state.plan.get("oom_snapshot")):
         return
     if "torch" not in sys.modules:
         sys.meta_path.insert(0, _Watcher())
+        return
+    if not state.plan.get("torch"):
         return
     from sightline.inline.torch_profiler import at_step
 
@@ -100,9 +102,10 @@ def _after(loader: Any) -> None:
     def exec_module(module: ModuleType) -> None:
         original(module)
         try:
-            from sightline.inline.torch_profiler import at_import
+            from sightline.inline import oom_snapshot, torch_profiler
 
-            at_import(module)
+            torch_profiler.at_import(module)
+            oom_snapshot.at_import(module)
         except Exception as error:  # the program's import has worked: so it goes on
             sys.stderr.write(f"sightline: cannot record torch here: {error!r}\n")
 
