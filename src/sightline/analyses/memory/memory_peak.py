@@ -26,6 +26,7 @@ ANALYSIS = Analysis(
         size("allocated_bytes", "allocated then"),
         size("active_bytes", "allocated, or waiting to be freed, then"),
         size("reserved_bytes", "taken from the driver by then"),
+        size("most_active_bytes", "most that was ever active"),
         size("most_reserved_bytes", "most that was ever taken from the driver"),
         number("blocks", "blocks that are allocated then"),
         size("untold_bytes", "of it, in blocks that no event tells of"),
@@ -38,7 +39,10 @@ ANALYSIS = Analysis(
 def run(run: Run) -> pl.DataFrame:
     """One row per rank, device and kind of memory."""
     events, blocks = follow_allocations(run)
-    most = events.group_by("memory").agg(most_reserved_bytes=pl.col("reserved_bytes").max())
+    most = events.group_by("memory").agg(
+        most_active_bytes=pl.col("active_bytes").max(),
+        most_reserved_bytes=pl.col("reserved_bytes").max(),
+    )
     peaks = (
         events.drop_nulls("allocated_bytes")
         .sort("allocated_bytes", "event", descending=[True, False])

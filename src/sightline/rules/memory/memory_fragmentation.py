@@ -10,7 +10,9 @@ Why it hurts
 
 Evidence
     Free bytes in segments that are partly used (`sightline stats fragmentation`), and the block
-    that keeps each of them (`sightline stats pinned_segments`). At most all of it can be had back.
+    that keeps each of them (`sightline stats pinned_segments`); where events were recorded, not
+    more than what was reserved beyond the most that was ever active: what the peak needed is not
+    lost. At most all of it can be had back.
 
 Threshold
     Over 10 % of what is reserved (ours: split remainders of a healthy run are below).
@@ -20,8 +22,8 @@ Fix
     fewer different sizes.
 
 False positives
-    A snapshot from between two steps, when everything temporary is free and the next step uses it
-    again: compare with a snapshot from the middle of a step.
+    Without events, a snapshot from between two steps, when everything temporary is free and the
+    next step uses it again.
 
 References
     PyTorch, "CUDA semantics", "Optimizing memory usage" (expandable_segments, max_split_size_mb).
@@ -30,7 +32,9 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
+from sightline.algebra.scalars import find_largest
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import Advice
@@ -52,15 +56,17 @@ def check(run: Run) -> Iterator[Finding]:
     if not run.rows("memory_segments"):
         return
     for device in run.ask("fragmentation").drop_nulls("device_id").iter_rows(named=True):
-        lost, reserved = device["pinned_bytes"], device["reserved_bytes"]
+        reserved = device["reserved_bytes"]
+        lost = min(device["pinned_bytes"], _find_spare(run, device))
         if not reserved or 100 * lost < LEAST_PCT * reserved:
             continue
         pins = select_device(run.ask("pinned_segments"), device)
         yield make_memory_finding(
             RULE,
             device,
-            f"{write_share(lost, reserved)} of the memory that the allocator holds on "
-            f"{name_device(device)} is free in pieces between blocks in use.",
+            f"{format_bytes(lost)} of the memory that the allocator holds on "
+            f"{name_device(device)} ({write_share(lost, reserved)}) are free, but in pieces "
+            "between blocks in use.",
             cost_bytes=lost,
             gain_bytes=lost,
             whole_bytes=reserved,
@@ -83,6 +89,16 @@ def check(run: Run) -> Iterator[Finding]:
                 cause="blocks that live longer lie between blocks that were freed",
                 sources=("PyTorch, CUDA semantics: expandable_segments",),
             ),
-            method="all that is free in partly used segments, the most that compaction gives",
+            method="what is free in partly used segments, and no peak has needed",
             confidence="medium",
         )
+
+
+def _find_spare(run: Run, device: dict[str, Any]) -> int:
+    """What was reserved at most beyond the most that was active; all of it without events."""
+    whole = int(device["reserved_bytes"])
+    if not run.rows("memory_events"):
+        return whole
+    here = select_device(run.ask("memory_peak"), device)
+    reserved = find_largest(here, "most_reserved_bytes")
+    return reserved - find_largest(here, "most_active_bytes") if reserved else whole

@@ -7,8 +7,8 @@ Why it hurts
     The whole run needs a device that is as large as its highest moment.
 
 Evidence
-    The largest block at the peak, and the peak without it (all events gone through again). It is
-    no parameter, gradient or optimizer state, which are there all the time.
+    The largest block at the peak, and the peak without it: all events gone through again without
+    the blocks of this size and call stack, since each step has one. It is no parameter, gradient or optimizer state, which are there all the time.
 
 Threshold
     A peak that is 15 % lower without it (ours).
@@ -68,8 +68,12 @@ def check(run: Run) -> Iterator[Finding]:
         )
         if largest.is_empty() or largest.item(0, "allocated") is None:
             continue
+        same = classify_blocks(run).filter(
+            *here,
+            *(pl.col(name).eq_missing(largest.item(0, name)) for name in ("bytes", "stack_id")),
+        )
         events = follow_allocations(run).events.filter(*here).select("event", "allocated_bytes")
-        after = find_peak_without(events, largest.head(1))
+        after = find_peak_without(events, same)
         gain = whole - after
         if 100 * gain < LEAST_PCT * whole:
             continue
@@ -84,7 +88,7 @@ def check(run: Run) -> Iterator[Finding]:
             gain_bytes=gain,
             whole_bytes=whole,
             evidence=[
-                f"the peak is {format_bytes(whole)}, without this block {format_bytes(after)}",
+                f"the peak is {format_bytes(whole)}, without this tensor {format_bytes(after)}",
                 f"it holds: {block['kind']} ({block['confidence']} confidence)",
             ],
             advice=Advice(
@@ -94,5 +98,5 @@ def check(run: Run) -> Iterator[Finding]:
                 cause="a single large tensor is alive at the highest moment",
                 sources=("Liger Kernel (2024): fused linear cross entropy",),
             ),
-            method="all events gone through again without this block",
+            method="all events gone through again without this tensor, in every step",
         )
