@@ -5,6 +5,7 @@ import type { Block } from "./data";
 import { h } from "../shared/dom";
 import { type ShowFinding, cards } from "./findings";
 import { flame } from "./flamepanel";
+import { memory } from "./memory";
 import { sql } from "./sql";
 import { pictureButtons } from "../shared/picture";
 import { type Actions, table } from "./table";
@@ -29,6 +30,7 @@ export function draw(block: Block, tools: Tools): HTMLElement {
     case "limits": return limits(block.title, block.rows);
     case "image": return image(block);
     case "flame": return flame(block.page, () => tools.listens("flame"));
+    case "memory": return memory(block);
     case "timeline": return tools.timeline();
     case "choice": return choice(block, tools);
     case "curves": return curves(block);

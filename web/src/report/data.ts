@@ -113,7 +113,17 @@ export interface SqlBlock {
   tables: { name: string; doc: string; columns: [string, string][] }[];
 }
 
+/** Blocks of memory over time: moments with what was allocated, and the blocks from column to column. */
+export interface MemoryBlock {
+  kind: "memory";
+  moments: number[]; allocated: number[]; rest: number[]; events: number;
+  kinds: string[];
+  first: number[]; last: number[]; bytes: number[]; of: number[]; stack: number[];
+  stacks: string[][];
+}
+
 export type Block =
+  | MemoryBlock
   | SqlBlock
   | { kind: "choice"; label: string; options: { label: string; blocks: Block[] }[] }
   | { kind: "curves"; title: string; curves: Curve[] }

@@ -2,9 +2,9 @@
 
 At the end of each step, the bytes that a call stack allocated and that are still allocated are
 added up. A stack leaks where they grow: its slope is the median of the slopes between all pairs of
-steps (Theil-Sen), and `p_value` the probability that a series without a trend rises as often as it did
-(sign test over consecutive steps). The first step is left out: caches and optimizer state appear in
-it.
+steps (Theil-Sen), and `p_value` the probability that a series without a trend rises as often as it
+did (sign test over consecutive steps). The first step is left out: caches and optimizer state
+appear in it.
 """
 
 from __future__ import annotations

@@ -8,7 +8,8 @@ Why it hurts
 
 Evidence
     The largest block at the peak, and the peak without it: all events gone through again without
-    the blocks of this size and call stack, since each step has one. It is no parameter, gradient or optimizer state, which are there all the time.
+    the blocks of this size and call stack, since each step has one. It is no parameter, gradient or
+    optimizer state, which are there all the time.
 
 Threshold
     A peak that is 15 % lower without it (ours).

@@ -1,21 +1,74 @@
-"""Memory: what the allocator held over time."""
+"""Memory: what the allocator held over time, what fills the peak, what is free."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import polars as pl
+
+from sightline import registry
 from sightline.errors import MissingDataError
 from sightline.report.html import blocks
 from sightline.report.html.declare import Block, Panel, View
+from sightline.report.html.panels._memory_picture import make_pictures
 from sightline.report.html.panels._series import make_memory_blocks
+from sightline.units import format_bytes, format_count
 
 PANEL = Panel("memory", "Memory", 100)
 
+_PICTURES = 4  # devices with a picture of their own
+_ROWS = 200
+
 
 def data(view: View) -> list[Block]:
-    """One plot for each device."""
-    found = make_memory_blocks(view)
-    if not found:
+    """Pictures of each device's memory, tables of the peak, the lines over time."""
+    run = view.run
+    if not run.rows("memory_events") and not run.rows("memory_segments"):
         raise MissingDataError(
             "no memory", why="no allocation was recorded: profile_memory=True records them"
         )
-    count = view.run.rows("memory_events")
-    return [*found, blocks.make_text(f"{count:,} allocations and frees were recorded.")]
+    made: list[Block] = []
+    if run.rows("memory_events"):
+        made += _list_peaks(view)
+    made += make_memory_blocks(view)
+    if run.rows("memory_segments"):
+        for name in ("fragmentation", "pinned_segments"):
+            made.append(_make_table(view, name))
+    moved = pl.col("action").is_in(["alloc", "free"])
+    count = run.scan("memory_events").filter(moved).select(pl.len()).collect().item()
+    return [*made, blocks.make_text(f"{count:,} allocations and frees were recorded.")]
+
+
+def _list_peaks(view: View) -> Iterator[Block]:
+    peaks = view.run.ask("memory_peak").sort("allocated_bytes", descending=True)
+    options = []
+    # Without addresses no block can be followed.
+    for peak in peaks.filter(pl.col("blocks") > 0).head(_PICTURES).iter_rows(named=True):
+        place = "host" if peak["device_id"] is None else f"GPU {peak['device_id']}"
+        yield blocks.make_text(
+            f"{place}: at most {format_bytes(peak['allocated_bytes'])} allocated, in "
+            f"{format_count(peak['blocks'])} blocks.",
+            "lead",
+        )
+        for label, picture in make_pictures(view.run, peak, view.span[0]):
+            options.append(
+                {"label": f"rank {peak['rank']} · {place} · {label}", "blocks": [picture]}
+            )
+    if options:
+        yield {"kind": "choice", "label": "Blocks over time", "options": options}
+        for name in ("peak_blocks", "memory_what_if", "memory_leaks"):
+            if view.run.ask(name).height:
+                yield _make_table(view, name)
+
+
+def _make_table(view: View, name: str) -> Block:
+    declared = registry.load("analyses", name).ANALYSIS
+    frame = view.run.ask(name)
+    return blocks.make_table(
+        declared.question,
+        frame.head(_ROWS),
+        declared.columns,
+        origin_ns=view.span[0],
+        hide=("stack_id", "segment_id"),
+        more=f"sightline stats {name}",
+    )
