@@ -79,10 +79,10 @@ def write_price(found: Mapping[str, Any], breakdown: Sequence[Mapping[str, Any]]
         parts.append(f"fix gains up to {format_ns(gain)}{share}")
     elif gain is not None and cost:
         parts.append("fixing it alone gains nothing")
-    if found["cost_bytes"]:
+    if found.get("cost_bytes"):
         share = "" if cost_pct is None else f" ({format_pct(cost_pct)}{of})"
         parts.append(f"takes {format_bytes(found['cost_bytes'])}{share}")
-    if found["gain_bytes"]:
+    if found.get("gain_bytes"):
         share = "" if gain_pct is None else f" ({format_pct(gain_pct)})"
         parts.append(f"fix frees up to {format_bytes(found['gain_bytes'])}{share}")
     return [*parts, f"{found['confidence']} confidence"]
@@ -90,7 +90,7 @@ def write_price(found: Mapping[str, Any], breakdown: Sequence[Mapping[str, Any]]
 
 def has_gain(found: Mapping[str, Any]) -> bool:
     """Whether a finding, as plain data, says what its fix gains: else it is a remark."""
-    return bool(found["gain_ns"] or found["gain_bytes"])
+    return bool(found["gain_ns"] or found.get("gain_bytes"))
 
 
 def write_text(found: Sequence[Finding], run: Run, width: int | None = None) -> str:

@@ -52,7 +52,7 @@ def _follow(run: Run) -> Allocations:
     events = _number_events(run)
     steps = events.select(
         "memory",
-        pl.col("action").replace_strict(_CODES, default=_OTHER, return_dtype=pl.Int64),
+        _encode_actions(events.get_column("action")),
         "address",
         pl.col("bytes").fill_null(0),
     )
@@ -71,7 +71,11 @@ def _follow(run: Run) -> Allocations:
         released=pl.coalesce("requested_row", "freed_row"),
         freed="freed_row",
     )
-    memories = events.select("memory", *MEMORY).unique("memory")
+    memories = (
+        events.select("memory", *MEMORY)
+        .unique("memory")
+        .with_columns(pl.col("memory_kind").cast(pl.String))
+    )
     times, stacks = events.get_column("time_ns"), events.get_column("stack_id")
     blocks = blocks.with_columns(
         stacks.gather(blocks.get_column("allocated")).alias("stack_id"),
@@ -80,8 +84,18 @@ def _follow(run: Run) -> Allocations:
     return Allocations(events, _add_found(run, blocks, memories))
 
 
+def _encode_actions(actions: pl.Series) -> pl.Expr:
+    """What the ledger makes of actions: a number for each of the few that there are."""
+    code = pl.lit(_OTHER, pl.Int64)
+    for action in actions.unique().drop_nulls().cast(pl.String):
+        if action in _CODES:
+            code = pl.when(pl.col("action") == action).then(_CODES[action]).otherwise(code)
+    return code.alias("action")
+
+
 def _number_events(run: Run) -> pl.DataFrame:
-    return (
+    """The events in a compact form: a large snapshot has ten million of them."""
+    events = (
         run.scan("memory_events")
         .select(
             *MEMORY,
@@ -92,12 +106,15 @@ def _number_events(run: Run) -> pl.DataFrame:
             "stack_id",
             *(f"{name}_bytes" for name in _SUMS),
         )
-        .with_columns(
-            memory=pl.struct(MEMORY).rank("dense").cast(pl.Int64),
-            event=pl.int_range(pl.len(), dtype=pl.Int64),
-        )
-        .collect()
+        .with_columns(pl.col("action", "memory_kind").cast(pl.Categorical))
+        .collect(engine="streaming")
+        .with_columns(event=pl.int_range(pl.len(), dtype=pl.Int64))
     )
+    memories = events.select(MEMORY).unique(maintain_order=True)
+    numbers = memories.with_columns(memory=pl.int_range(1, pl.len() + 1, dtype=pl.Int64))
+    if numbers.height == 1:
+        return events.with_columns(memory=pl.lit(1, pl.Int64))
+    return events.join(numbers, on=MEMORY, how="left", nulls_equal=True, maintain_order="left")
 
 
 def _add_found(run: Run, blocks: pl.DataFrame, memories: pl.DataFrame) -> pl.DataFrame:
@@ -153,7 +170,10 @@ def select_live(blocks: pl.DataFrame, event: int) -> pl.DataFrame:
 
 
 def find_peak_without(sums: pl.DataFrame, blocks: pl.DataFrame) -> int:
-    """The most that is allocated after any event of a memory, these blocks of it left out."""
+    """The most that is allocated after any event of a memory, these blocks of it left out.
+
+    `sums` has event and allocated_bytes, in order.
+    """
     changes = (
         pl.concat(
             [
@@ -165,7 +185,8 @@ def find_peak_without(sums: pl.DataFrame, blocks: pl.DataFrame) -> int:
         .agg(pl.col("change").sum())
     )
     before = sum_column(changes.filter(pl.col("event") < 0), "change")
-    left = sums.join(changes, on="event", how="left", maintain_order="left").select(
-        left=pl.col("allocated_bytes") + pl.col("change").fill_null(0).cum_sum() + before
-    )
+    later = changes.filter(pl.col("event") >= 0)
+    rows = sums.get_column("event").search_sorted(later.get_column("event"))
+    added = pl.zeros(sums.height, pl.Int64, eager=True).scatter(rows, later.get_column("change"))
+    left = sums.select(left=pl.col("allocated_bytes") + added.cum_sum() + before)
     return find_largest(left, "left")

@@ -40,14 +40,15 @@ def run(run: Run) -> pl.DataFrame:
     """One row per rank, device and kind of memory."""
     events, blocks = follow_allocations(run)
     most = events.group_by("memory").agg(
+        highest=pl.col("allocated_bytes").max(),
         most_active_bytes=pl.col("active_bytes").max(),
         most_reserved_bytes=pl.col("reserved_bytes").max(),
     )
     peaks = (
-        events.drop_nulls("allocated_bytes")
-        .sort("allocated_bytes", "event", descending=[True, False])
+        events.join(most, on="memory")
+        .filter(pl.col("allocated_bytes") == pl.col("highest"))
         .unique("memory", keep="first", maintain_order=True)
-        .join(most, on="memory")
+        .with_columns(pl.col("memory_kind").cast(pl.String))
         .sort(*MEMORY, nulls_last=True)
     )
     rows = []

@@ -33,7 +33,7 @@ ANALYSIS = Analysis(
     ),
     needs=("memory_events",),
 )
-_PLACES = 10  # places of which the peak is counted anew, those with most bytes at the peak
+_PLACES = 5  # places of which the peak is counted anew, those with most bytes at the peak
 _PAGE = 2 << 20
 
 

@@ -1,0 +1,39 @@
+"""Free memory between blocks in use, from a tenth of the reserve on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from support.memory_rules import assert_finds
+from support.rules import assert_silent
+from support.snapshots import entry, opened, segment, snapshot
+
+
+def held(free: int) -> list[dict]:
+    return [segment(0, (1000 - free, "active_allocated"), (free, "inactive"))]
+
+
+def test_a_tenth_is_free(tmp_path: Path) -> None:
+    assert_finds(
+        opened(tmp_path, snapshot([], held(100))),
+        "memory-fragmentation",
+        cost_bytes=100,
+        gain_bytes=100,
+        evidence=["1 of 1 segments", "kept by 900 B"],
+        fix="expandable_segments:True",
+    )
+
+
+def test_just_below(tmp_path: Path) -> None:
+    assert_silent(opened(tmp_path, snapshot([], held(99))), "memory-fragmentation")
+
+
+def test_what_the_peak_needed_is_not_lost(tmp_path: Path) -> None:
+    events = [
+        entry("segment_alloc", 0, 1000, 1),
+        entry("alloc", 0, 700, 2),
+        entry("alloc", 700, 260, 3),
+        entry("free_completed", 700, 260, 4),
+    ]
+    run = opened(tmp_path, snapshot(events, held(300)))
+    assert_silent(run, "memory-fragmentation")
