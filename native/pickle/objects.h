@@ -65,6 +65,12 @@ public:
     // The number of the table that holds the dict, kLoose where none does, and a table's keys.
     uint32_t shape_of(Value dict) const { return dicts_[payload_of(dict)].shape; }
     const std::vector<uint32_t>& keys_of(uint32_t shape) const { return shapes_[shape].keys; }
+    size_t shapes() const { return shapes_.size(); }
+    // The value of a dict of a shape, by the key's place there.
+    Value value_at(Value dict, size_t place) const {
+        const Dict& known = dicts_[payload_of(dict)];
+        return shapes_[known.shape].columns[place].at(known.row);
+    }
 
     // An integer that fits 64 bits, nothing for other values.
     std::optional<int64_t> integer(Value value) const;

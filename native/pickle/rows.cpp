@@ -212,19 +212,18 @@ void DictRows::add(Value value, size_t parent, uint64_t most, bool is_nested) {
     });
 }
 
-int64_t DictRows::cell_of(Value dict, uint32_t key, KeyKind kind, StackTrie& stacks) {
-    if (kind == KeyKind::skip) return kNull;
-    const auto value = objects_.find(dict, key);
-    if (!value || *value == kNone) return kNull;
+int64_t DictRows::cell_of(Value value, KeyKind kind, StackTrie& stacks) {
+    if (value == kNone) return kNull;
     switch (kind) {
         case KeyKind::number:
-            return *value == kTrue    ? 1
-                   : *value == kFalse ? 0
-                                      : objects_.integer(*value).value_or(kNull);
-        case KeyKind::stack: return stacks.add(objects_.content_of(*value));
-        default: return tag_of(*value) == Tag::text
-                            ? static_cast<int64_t>(payload_of(*value))
-                            : objects_.texts.intern(write_json(objects_, *value));
+            return value == kTrue    ? 1
+                   : value == kFalse ? 0
+                                     : objects_.integer(value).value_or(kNull);
+        case KeyKind::stack: return stacks.add(objects_.content_of(value));
+        case KeyKind::skip: return kNull;
+        default: return tag_of(value) == Tag::text
+                            ? static_cast<int64_t>(payload_of(value))
+                            : objects_.texts.intern(write_json(objects_, value));
     }
 }
 
@@ -232,15 +231,6 @@ int64_t DictRows::others_of(Value dict, const std::vector<Value>& wanted) {
     const auto is_wanted = [&](Value key) {
         return std::find(wanted.begin(), wanted.end(), key) != wanted.end();
     };
-    const uint32_t shape = objects_.shape_of(dict);
-    if (shape != Objects::kLoose) {
-        const std::vector<uint32_t>& keys = objects_.keys_of(shape);
-        if (std::all_of(keys.begin(), keys.end(), [&](uint32_t key) {
-                return is_wanted(make_value(Tag::text, key));
-            })) {
-            return kNull;
-        }
-    }
     const std::vector<Value> pairs = objects_.pairs_of(dict);
     std::vector<Value> others;
     for (size_t i = 0; i + 1 < pairs.size(); i += 2) {
@@ -263,16 +253,42 @@ Batch DictRows::take(const std::vector<WantedKey>& wanted, StackTrie& stacks, si
         for (size_t row = start; row < end; ++row) values.push_back(cell(row));
         batch.columns.push_back(numbers_column(name, std::move(values)));
     };
+    // Where each shape has a key: -1 where it has none.
+    const auto places_of = [&](uint32_t key) {
+        std::vector<int> places(objects_.shapes(), -1);
+        for (uint32_t shape = 0; shape < places.size(); ++shape) {
+            const std::vector<uint32_t>& keys = objects_.keys_of(shape);
+            for (size_t i = 0; i < keys.size(); ++i) {
+                if (keys[i] == key) places[shape] = static_cast<int>(i);
+            }
+        }
+        return places;
+    };
     std::vector<Value> keys;
+    std::vector<size_t> known(objects_.shapes(), 0);  // keys of a shape that are wanted
     for (const WantedKey& one : wanted) {
         const uint32_t key = objects_.texts.intern(one.key);
         keys.push_back(make_value(Tag::text, key));
+        const std::vector<int> places = places_of(key);
+        for (size_t shape = 0; shape < places.size(); ++shape) known[shape] += places[shape] >= 0;
         fill(one.key.c_str(), [&](size_t row) {
-            return cell_of(make_value(Tag::dict, dicts_[row]), key, one.kind, stacks);
+            const Value dict = make_value(Tag::dict, dicts_[row]);
+            const uint32_t shape = objects_.shape_of(dict);
+            if (shape == Objects::kLoose) {
+                return cell_of(objects_.find(dict, key).value_or(kNone), one.kind, stacks);
+            }
+            if (places[shape] < 0) return kNull;
+            return cell_of(objects_.value_at(dict, static_cast<size_t>(places[shape])), one.kind,
+                           stacks);
         });
     }
     fill("_parent", [&](size_t row) { return parents_.at(row); });
-    fill("_other", [&](size_t row) { return others_of(make_value(Tag::dict, dicts_[row]), keys); });
+    fill("_other", [&](size_t row) {
+        const Value dict = make_value(Tag::dict, dicts_[row]);
+        const uint32_t shape = objects_.shape_of(dict);
+        const bool all = shape != Objects::kLoose && known[shape] == objects_.keys_of(shape).size();
+        return all ? kNull : others_of(dict, keys);
+    });
     return batch;
 }
 

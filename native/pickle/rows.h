@@ -74,7 +74,7 @@ public:
 
 private:
     void add(Value value, size_t parent, uint64_t most, bool is_nested);
-    int64_t cell_of(Value dict, uint32_t key, KeyKind kind, StackTrie& stacks);
+    int64_t cell_of(Value value, KeyKind kind, StackTrie& stacks);
     int64_t others_of(Value dict, const std::vector<Value>& wanted);
 
     Objects& objects_;

@@ -47,6 +47,7 @@ class Trace:
     start_order: int  # the events before it, of other traces
     base: dict[int, dict[str, int]] = field(default_factory=dict)
     _ledger: Ledger = field(default_factory=Ledger)
+    _codes: dict[int, int] = field(default_factory=dict)  # the ledger's, by the action's text
 
     def read_codes(self, start: int, count: int) -> pl.DataFrame:
         """Some events with their sums so far, counted from 0; to be asked for in order."""
@@ -54,18 +55,22 @@ class Trace:
             self._ledger = Ledger()
         found = unpack_columns(self.pickle.take(self.rows, _KEYS, start, count))
         found = found.rename({"_parent": "device_id"})
-        codes = {code: _CODES.get(text, _NO_CODE) for code, text in self._actions(found).items()}
+        self._learn_actions(found)
         steps = found.select(
             "device_id",
-            pl.col("action").replace_strict(codes, default=_NO_CODE, return_dtype=pl.Int64),
+            pl.col("action").replace_strict(self._codes, default=_NO_CODE, return_dtype=pl.Int64),
             "addr",
             pl.col("size").fill_null(0).clip(lower_bound=0),
         )
         return found.hstack(unpack_columns(self._ledger.add(pack_numbers(steps))))
 
-    def _actions(self, found: pl.DataFrame) -> dict[int, str]:
+    def _learn_actions(self, found: pl.DataFrame) -> None:
+        """Remember what the codes of new actions mean."""
         codes = found.get_column("action").drop_nulls().unique()
-        return dict(zip(codes, Decoder(self.pickle).decode(codes), strict=True))
+        new = codes.filter(~codes.is_in(list(self._codes)))
+        if new.len():
+            actions = Decoder(self.pickle).decode(new)
+            self._codes |= {c: _CODES.get(a, _NO_CODE) for c, a in zip(new, actions, strict=True)}
 
     def make_part(self, decoder: Decoder, start: int, count: int) -> pl.DataFrame:
         """Some rows of `memory_events`."""

@@ -24,6 +24,8 @@ class Decoder:
 
     def decode(self, codes: pl.Series) -> pl.Series:
         """Texts of codes; null stays null."""
+        if codes.null_count() == codes.len():
+            return pl.repeat(None, codes.len(), dtype=pl.String, eager=True).alias(codes.name)
         return self._texts.gather(codes.fill_null(0)).alias(codes.name)
 
     def decode_columns(self, frame: pl.DataFrame, *columns: str) -> pl.DataFrame:
