@@ -46,7 +46,7 @@ _DAY_NS = 24 * 3600 * 10**9
 def read(source: Source, options: ImportOptions) -> Imported:
     """Read all lines that are whole. Raises DamagedError where none is."""
     quality: list[Quality] = []
-    rows: list[tuple[int, str, int | None, int, int, int | None]] = []
+    rows: list[tuple[int, str, int | None, int, int | None, int | None]] = []
     bad, days, last = 0, 0, 0
     for line in read_text(source, quality).splitlines():
         found = _LINE.match(line.strip())
@@ -59,13 +59,12 @@ def read(source: Source, options: ImportOptions) -> Imported:
         # The log has no date. Threads write a little out of order; half a day back is midnight.
         days += at < last - _DAY_NS // 2
         last = at
-        numbers = (_parse(thread, 10), _parse(address, 16), _parse(size, 10), _parse(stream, 16))
-        if numbers[2] is None:
+        count = _parse(size, 10)
+        if count is None:
             bad += 1
             continue
-        rows.append(
-            (at + days * _DAY_NS, _ACTIONS[action], numbers[1], numbers[2], numbers[0], numbers[3])
-        )
+        place, tid, of = _parse(address, 16), _parse(thread, 10), _parse(stream, 16)
+        rows.append((at + days * _DAY_NS, _ACTIONS[action], place, count, tid, of))
     if not rows:
         raise DamagedError(f"cannot read {source.given}", why="no line of it is whole")
     schema = ["time_ns", "action", "address", "bytes", "tid", "stream_id"]
