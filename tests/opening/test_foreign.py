@@ -24,8 +24,7 @@ NSYS = "nsys export --type sqlite"
         (b'{"type":"String","id":"3720","value":"x"}\n', "JSON lines", NSYS),
         (b"Start (ns),Duration (ns),CorrId\n1,2,3\n", "a table of nsys stats", NSYS),
         (b'"Time (%)","Total Time (ns)"\n', "a table of nsys stats", NSYS),
-        (b'"Name","Calls","TotalDurationNs"
-', "a summary of rocprofv3", "--sys-trace"),
+        (b'"Name","Calls","TotalDurationNs"\n', "a summary of rocprofv3", "--sys-trace"),
         (pickle.dumps({"weights": []}), "a Python pickle", "_dump_snapshot"),
         (b"hello world", "no known format", "sightline formats"),
     ],
