@@ -30,8 +30,8 @@ class Allocations(NamedTuple):
     """What happened, and what lived.
 
     `events`: event (its number), memory, rank, device_id, memory_kind, time_ns, action, address,
-    bytes, stack_id, allocated_bytes, active_bytes, reserved_bytes. Where the recording has no sums,
-    they are counted from 0 at the first event.
+    bytes, stack_id, device_free_bytes, allocated_bytes, active_bytes, reserved_bytes. Where the
+    recording has no sums, they are counted from 0 at the first event.
 
     `blocks`: memory, rank, device_id, memory_kind, address, bytes, stack_id; allocated, released
     and freed, the numbers of the events, and allocated_ns, released_ns, freed_ns; null where there
@@ -90,7 +90,8 @@ def _encode_actions(actions: pl.Series) -> pl.Expr:
     for action in actions.unique().drop_nulls().cast(pl.String):
         if action in _CODES:
             code = pl.when(pl.col("action") == action).then(_CODES[action]).otherwise(code)
-    return code.alias("action")
+    # What has no address is no block that could be followed.
+    return pl.when(pl.col("address").is_null()).then(_OTHER).otherwise(code).alias("action")
 
 
 def _number_events(run: Run) -> pl.DataFrame:
@@ -104,12 +105,17 @@ def _number_events(run: Run) -> pl.DataFrame:
             "address",
             "bytes",
             "stack_id",
+            "device_free_bytes",
             *(f"{name}_bytes" for name in _SUMS),
         )
         .with_columns(pl.col("action", "memory_kind").cast(pl.Categorical))
         .collect(engine="streaming")
-        .with_columns(event=pl.int_range(pl.len(), dtype=pl.Int64))
     )
+    # An allocator's own history is in order, whatever its clock says; profilers write one thread's
+    # events after another's.
+    if not (events.get_column("action") == "free_requested").any():
+        events = events.sort("time_ns", maintain_order=True)
+    events = events.with_columns(event=pl.int_range(pl.len(), dtype=pl.Int64))
     memories = events.select(MEMORY).unique(maintain_order=True)
     numbers = memories.with_columns(memory=pl.int_range(1, pl.len() + 1, dtype=pl.Int64))
     if numbers.height == 1:

@@ -40,20 +40,15 @@ _BLOCK = 512  # kMinBlockSize
 
 def run(run: Run) -> pl.DataFrame:
     """One row per failure, in order."""
-    ooms = (
-        run.scan("memory_events")
-        .with_columns(event=pl.int_range(pl.len(), dtype=pl.Int64))
-        .filter(pl.col("action") == "oom")
-        .select(*MEMORY, "time_ns", "event", "device_free_bytes", "stack_id", asked_bytes="bytes")
-        .collect()
-    )
-    if ooms.is_empty():
-        return make_empty(ANALYSIS.columns)
     events, blocks = follow_allocations(run)
-    sums = events.select("event", "allocated_bytes", "reserved_bytes")
-    found = ooms.join(sums, on="event", how="left").join(
-        describe_stacks(run).select("stack_id", "place"), on="stack_id", how="left"
+    found = (
+        events.filter(pl.col("action") == "oom")
+        .rename({"bytes": "asked_bytes"})
+        .with_columns(pl.col("memory_kind").cast(pl.String))
+        .join(describe_stacks(run).select("stack_id", "place"), on="stack_id", how="left")
     )
+    if found.is_empty():
+        return make_empty(ANALYSIS.columns)
     rows = []
     for row in found.sort("event").iter_rows(named=True):
         active = blocks.filter(
