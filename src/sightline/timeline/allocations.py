@@ -58,11 +58,16 @@ def _follow(run: Run) -> Allocations:
     )
     ledger = Ledger()
     counted = unpack_columns(ledger.add(pack_numbers(steps)))
+    unknown = [
+        name for name in _SUMS if events.get_column(f"{name}_bytes").null_count() == events.height
+    ]
     events = events.with_columns(
-        counted.get_column(name).alias(f"{name}_bytes")
-        for name in _SUMS
-        if events.get_column(f"{name}_bytes").null_count() == events.height
+        counted.get_column(name).alias(f"{name}_bytes") for name in unknown
     )
+    if "active" in unknown and "allocated" not in unknown:
+        # Waiting to be freed, beside what the recording says is allocated: it began before us.
+        waiting = counted.get_column("active") - counted.get_column("allocated")
+        events = events.with_columns(active_bytes=pl.col("allocated_bytes") + waiting)
     blocks = unpack_columns(ledger.blocks()).select(
         pl.col("device_id").alias("memory"),
         "address",

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.timeline.allocations import find_peak_without
+from support import traces
 from support.snapshots import opened
 from support.training import train
 
@@ -49,3 +50,15 @@ def test_as_a_walk_over_all_moments(drawn: list[tuple[int, int, int, bool]]) -> 
     )
     expected = max(held(t, all_of_them=False) for t in moments)
     assert find_peak_without(sums, without) == expected
+
+
+def test_what_was_there_before_is_part_of_what_expandable_segments_hold(tmp_path: Path) -> None:
+    told = {"Device Type": 1, "Device Id": 0, "Total Reserved": 64 << 20}
+    events = [
+        {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 1, "tid": 1,
+         "ts": at, "args": {**told, "Addr": 4096, "Bytes": size, "Total Allocated": total}}
+        for at, size, total in ((1, 1 << 20, 33 << 20), (2, -(1 << 20), 32 << 20))
+    ]  # fmt: skip
+    run = traces.opened(tmp_path, [traces.kernel("a", 0, 5), *events])
+    row = run.ask("memory_what_if").filter(pl.col("of") == "allocator").row(0, named=True)
+    assert (row["before_bytes"], row["after_bytes"]) == (64 << 20, 34 << 20)
