@@ -82,8 +82,10 @@ def test_devices_are_numbered_as_gpus_and_counters_summed(run: sightline.Run) ->
     assert counters.rows() == [("SQ_WAVES", 1, 2_000, 5_000, 128.0)]
 
 
-def test_nothing_is_missing(run: sightline.Run) -> None:
-    assert run.table("quality").rows() == []
+def test_what_is_said_of_the_recording(run: sightline.Run) -> None:
+    """Nothing is missing; but counters were collected, so that its gaps mean nothing."""
+    assert run.table("quality").get_column("kind").to_list() == ["serialized_kernels"]
+    assert not [f for f in sightline.findings(run) if f.rule == "gpu-idle" and not f.abstained]
 
 
 def test_processes_of_one_database_keep_their_own_calls(tmp_path: Path) -> None:

@@ -85,7 +85,14 @@ def build_tables(records: Records, recording: Recording, quality: Sequence[Quali
         "devices": _list_devices(records.gpus, numbers),
         "threads": records.threads,
     }
-    if ops.height and calls.is_empty():
+    if records.counts.height:
+        text = (
+            "hardware counters were collected, for which kernels run one at a time: gaps between "
+        )
+        text += "them are the profiler's, and nothing overlaps"
+        remedy = "For the timeline, record without counters:  rocprofv3 --sys-trace -- PROGRAM"
+        notes.append(Quality("serialized_kernels", "warning", text, None, remedy))
+    elif ops.height and calls.is_empty():
         text = "no API calls were recorded: who launched what, and why the GPU waits, is not known"
         remedy = "Record them, too:  rocprofv3 --sys-trace -- PROGRAM"
         notes.append(Quality("no_api_calls", "warning", text, None, remedy))

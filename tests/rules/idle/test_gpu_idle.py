@@ -53,6 +53,21 @@ def test_what_was_not_recorded_is_a_note(tmp_path: Path) -> None:
     assert "record CPU activity" in found.fix
 
 
+def test_what_comes_before_the_loop_is_start_up(tmp_path: Path) -> None:
+    """100 µs of set-up, idle until 2,000 µs, then 16 equal iterations of four kernels, 90 of 100 µs."""
+    loop = [
+        kernel(f"layer {part}", 2_000 + 100 * turn + 20 * part, 20 if part < 3 else 30)
+        for turn in range(16)
+        for part in range(4)
+    ]
+    (found,) = answers(opened(tmp_path, [kernel("set-up", 0, 100), *loop]), "gpu-idle")
+    assert (found.title, found.cost_ns) == ("GPU idle: start-up", 1_900_000)
+    assert "--window steady" in found.verify
+    # Three iterations are no loop.
+    few = opened(tmp_path, [kernel("set-up", 0, 100), *loop[:12]])
+    assert [f.title for f in answers(few, "gpu-idle")] == ["GPU idle: unknown"]
+
+
 @pytest.mark.parametrize(
     ("cause", "calls", "fix"),
     [

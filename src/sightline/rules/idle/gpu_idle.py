@@ -15,7 +15,8 @@ Threshold
     agent, 2026-08: idle flagged above 15 %).
 
 Fix
-    By cause. Loading, synchronization, allocation, late and slow launches have rules of their own
+    By cause. Idle time of unknown cause before the kernels begin to repeat (ten iterations or more,
+    `sightline stats iterations`) is start-up: look at --window steady. Loading, synchronization, allocation, late and slow launches have rules of their own
     (`sightline stats idle_rules` says which rule speaks for each gap).
 
 False positives
@@ -44,6 +45,7 @@ from sightline.units import format_pct
 RULE = Rule("gpu-idle", "GPU idle", causes=(causes.OTHER_IDLE,))
 
 IDLE_PCT = 15.0
+MANY = 10  # iterations that are a loop, and not a program that did something twice
 
 # cause: what happens, what to change. The causes that are not here have rules of their own.
 _ADVICE = {
@@ -73,6 +75,11 @@ _ADVICE = {
         "check for a driver lock, a host callback, another process on the GPU, or kernels that "
         "the profiler lost",
     ),
+    "start-up": (
+        "the GPU is idle before the kernels begin to repeat",
+        "see what it does without its start-up:  --window steady;  to shorten the start-up itself, "
+        "record CPU activity, too",
+    ),
     "unknown": (
         "the GPU is idle, and the recording does not show why",
         "record CPU activity too, from before the work is launched",
@@ -84,16 +91,40 @@ def check(run: Run) -> Iterator[Finding]:
     """One finding per cause, over all devices."""
     if not run.rows("device_ops"):
         return
+    if (run.table("quality").get_column("kind") == "serialized_kernels").any():
+        return  # the gaps are the profiler's
     breakdown = run.ask("breakdown")
     idle_pct = 100 * sum_column(breakdown, "idle_ns") / sum_windows(run)
     if idle_pct <= IDLE_PCT:
         return
     gaps = run.ask("idle_rules").filter(pl.col("rule").is_in(RULE.causes))
+    gaps = _tell_startup(run, gaps)
     for (cause,), mine in gaps.group_by("cause", maintain_order=True):
         cost = int(mine.get_column("duration_ns").sum())
         pct = 100 * cost / sum_windows(run)
         if pct > NOTABLE_PCT:
             yield _make_finding(run, str(cause), Claim(mine, cost, pct, mine.clear()))
+
+
+def _tell_startup(run: Run, gaps: pl.DataFrame) -> pl.DataFrame:
+    """The gaps; unknown ones that end before a rank's iterations become regular are start-up.
+
+    An iteration may hold what came before the others: the first that is no longer than twice the
+    median is where they are regular.
+    """
+    if not (gaps.get_column("cause") == "unknown").any():
+        return gaps
+    found = run.ask("iterations")
+    usual = 2 * pl.col("duration_ns").median()
+    regular = found.filter((pl.len() >= MANY) & (pl.col("duration_ns") <= usual).over("rank"))
+    begin = regular.group_by("rank").agg(regular_ns=pl.col("start_ns").min())
+    is_startup = (pl.col("cause") == "unknown") & (pl.col("end_ns") <= pl.col("regular_ns"))
+    cause = pl.when(is_startup).then(pl.lit("start-up")).otherwise("cause")
+    return (
+        gaps.join(begin, on="rank", how="left", maintain_order="left")
+        .with_columns(cause=cause)
+        .drop("regular_ns")
+    )
 
 
 def _make_finding(run: Run, cause: str, mine: Claim) -> Finding:
@@ -106,7 +137,9 @@ def _make_finding(run: Run, cause: str, mine: Claim) -> Finding:
         Evidence(mine.evidence, rows=mine.rows, where=mine.where(cause), calls=mine.calls),
         Advice(
             fix=fix,
-            verify=f"sightline stats idle AFTER: total_ns of {cause}",
+            verify="sightline report AFTER --window steady"
+            if cause == "start-up"
+            else f"sightline stats idle AFTER: total_ns of {cause}",
             sources=("TraceLens agent: idle above 15 %",),
         ),
         title=f"{RULE.title}: {cause.replace('_', ' ')}",
