@@ -54,7 +54,7 @@ def test_what_was_not_recorded_is_a_note(tmp_path: Path) -> None:
 
 
 def test_what_comes_before_the_loop_is_start_up(tmp_path: Path) -> None:
-    """100 µs of set-up, idle until 2,000 µs, then 16 equal iterations of four kernels, 90 of 100 µs."""
+    """Set-up of 100 µs, idle until 2,000 µs, then 16 equal iterations of 90 of 100 µs."""
     loop = [
         kernel(f"layer {part}", 2_000 + 100 * turn + 20 * part, 20 if part < 3 else 30)
         for turn in range(16)
