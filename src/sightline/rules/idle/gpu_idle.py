@@ -16,8 +16,9 @@ Threshold
 
 Fix
     By cause. Idle time of unknown cause before the kernels begin to repeat (ten iterations or more,
-    `sightline stats iterations`) is start-up: look at --window steady. Loading, synchronization, allocation, late and slow launches have rules of their own
-    (`sightline stats idle_rules` says which rule speaks for each gap).
+    `sightline stats iterations`) is start-up: look at --window steady. Loading, synchronization,
+    allocation, late and slow launches have rules of their own (`sightline stats idle_rules` says
+    which rule speaks for each gap).
 
 False positives
     A window that holds warm-up, checkpoints or evaluation; choose one with --window.
