@@ -1,4 +1,4 @@
-"""What fills the device's memory: the peak, who allocated it, and what would lower it.
+"""What fills a device's memory at its peak, who allocated it, what would lower it.
 
 sightline memory snapshot.pickle
 sightline memory snapshot.pickle --json       the same as data
