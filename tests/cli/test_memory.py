@@ -83,3 +83,10 @@ def test_the_flame_graph_of_the_peak(path: Path, tmp_path: Path) -> None:
         sums[kind] = sums.get(kind, 0) + int(size)
     assert sums["optimizer state"] == 200
     assert sum(sums.values()) == 482
+
+
+def test_a_report_begins_with_the_peak(path: Path, tmp_path: Path) -> None:
+    """A snapshot has no timeline, but something to say."""
+    target = tmp_path / "report.md"
+    assert sightline("report", path, "-o", target).code == 0
+    assert "482 B were allocated on GPU 0 at the peak." in target.read_text()

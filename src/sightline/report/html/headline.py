@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sightline.report.finding_text import has_gain, write_price
-from sightline.units import format_count, format_ns, format_pct
+from sightline.units import format_bytes, format_count, format_ns, format_pct
 
 
 def write_headline(data: dict[str, Any]) -> str:
@@ -23,6 +23,12 @@ def write_headline(data: dict[str, Any]) -> str:
             )
         if data["counts"].get("host_ops"):
             return "No GPU operations were recorded; this report covers the CPU only."
+        full = [row for row in data["memory"] if row["peak_bytes"]]
+        if full:
+            most = max(full, key=lambda row: row["peak_bytes"])
+            where = "the host" if most["device_id"] is None else f"GPU {most['device_id']}"
+            first = f"{format_bytes(most['peak_bytes'])} were allocated on {where} at the peak."
+            return f"{first} {judged[0]['summary']}" if judged else first
         return "The recording has no timeline."
     shares = [row["compute_pct"] for row in rows]
     low, high = format_pct(min(shares)), format_pct(max(shares))
