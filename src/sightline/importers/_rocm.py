@@ -88,8 +88,8 @@ def build_tables(records: Records, recording: Recording, quality: Sequence[Quali
     if records.counts.height:
         text = (
             "hardware counters were collected, for which kernels run one at a time: gaps between "
+            "them are the profiler's, and nothing overlaps"
         )
-        text += "them are the profiler's, and nothing overlaps"
         remedy = "For the timeline, record without counters:  rocprofv3 --sys-trace -- PROGRAM"
         notes.append(Quality("serialized_kernels", "warning", text, None, remedy))
     elif ops.height and calls.is_empty():
@@ -205,16 +205,12 @@ def _name_dispatches(frame: pl.DataFrame, numbers: dict[int, int]) -> pl.DataFra
         f"grid_{axis}": -(-pl.col(f"work_items_{axis}") // _known(f"workgroup_{axis}"))
         for axis in "xyz"
     }
-    # Absent in files of before streams were recorded: then the hardware queue stands for it.
-    stream = (
-        "stream_id" if frame.get_column("stream_id").null_count() < frame.height else "queue_id"
-    )
     return frame.select(
         "start_ns",
         "end_ns",
         "pid",
         device_id=_ordinal("agent", numbers).fill_null(0),
-        stream_id=stream,
+        stream_id=_choose_stream(frame),
         kind=pl.lit("kernel"),
         name=pl.coalesce("name", "mangled_name", pl.lit("unknown kernel")),
         mangled_name="mangled_name",
@@ -232,16 +228,13 @@ def _name_copies(frame: pl.DataFrame, numbers: dict[int, int]) -> pl.DataFrame:
     source, target = _ordinal("src_agent", numbers), _ordinal("dst_agent", numbers)
     told = words.replace_strict(_COPY_KINDS, default=None, return_dtype=pl.String)
     between = pl.when(source != target).then(pl.lit("PtoP")).otherwise(pl.lit("DtoD"))
-    stream = (
-        "stream_id" if frame.get_column("stream_id").null_count() < frame.height else "queue_id"
-    )
     return frame.select(
         "start_ns",
         "end_ns",
         "pid",
         "bytes",
         device_id=pl.coalesce(target, source, pl.lit(0, pl.Int64)),
-        stream_id=stream,
+        stream_id=_choose_stream(frame),
         kind=pl.lit("memcpy"),
         name=pl.coalesce("name", pl.lit("copy")),
         copy_kind=pl.coalesce(told, pl.when(words == "DEVICE_TO_DEVICE").then(between)),
@@ -249,6 +242,12 @@ def _name_copies(frame: pl.DataFrame, numbers: dict[int, int]) -> pl.DataFrame:
         dst_device_id=target,
         correlation_id=_known("correlation_id"),
     )
+
+
+def _choose_stream(frame: pl.DataFrame) -> str:
+    """The column of streams; where none was recorded, the hardware queue stands for it."""
+    has_streams = frame.get_column("stream_id").null_count() < frame.height
+    return "stream_id" if has_streams else "queue_id"
 
 
 def _known(column: str) -> pl.Expr:

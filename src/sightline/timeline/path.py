@@ -54,12 +54,10 @@ def trace_critical_path(nodes: pl.DataFrame, begin_ns: int, end_ns: int) -> pl.D
         pl.col("start_ns") >= begin_ns,
     )
     bound = _find_bindings(nodes)
-    steps = bound.select("start_ns", "last", "before", "at_ns", "residual_ns")
-    if inside.is_empty():
-        walked = unpack_columns(native_path(pack_numbers(steps.clear()), 0, 0, 0))
-    else:
-        first = int(inside.item(0, "node"))
-        walked = unpack_columns(native_path(pack_numbers(steps), first, begin_ns, end_ns))
+    steps = pack_numbers(bound.select("start_ns", "last", "before", "at_ns", "residual_ns"))
+    # A path of no length where no operation ends the window.
+    first, reach = (int(inside.item(0, "node")), end_ns) if inside.height else (0, begin_ns)
+    walked = unpack_columns(native_path(steps, first, begin_ns, reach))
     return _name_held(_name_pieces(walked.reverse(), nodes, bound, begin_ns), nodes)
 
 

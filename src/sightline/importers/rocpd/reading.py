@@ -62,6 +62,11 @@ def _check_file(db: SqliteFile) -> list[Quality]:
     return found
 
 
+def _name_real(column: str, known: dict[int, int]) -> pl.Expr:
+    """A process or thread by the system's number; the file has ids of its own."""
+    return pl.col(column).replace(known) if known else pl.col(column)
+
+
 class _Process:
     """The tables of one process: those whose names end in its GUID."""
 
@@ -175,9 +180,7 @@ class _Process:
             tid=pl.col("tid").cast(pl.Int64, strict=False),
             thread_name=pl.col("name").cast(pl.String),
         )
-        return frame.with_columns(self._real(frame, "pid", self._processes)).drop_nulls(
-            ["pid", "tid"]
-        )
+        return frame.with_columns(_name_real("pid", self._processes)).drop_nulls(["pid", "tid"])
 
     def find_host(self) -> str | None:
         """The name of the machine."""
@@ -249,13 +252,7 @@ class _Process:
             category_id=self._events.get_column("category_id").gather(at_event),
             agent=pl.col("agent_id"),
         )
-        return frame.with_columns(
-            self._real(frame, "pid", self._processes), self._real(frame, "tid", self._tids)
-        )
-
-    def _real(self, frame: pl.DataFrame, column: str, known: dict[int, int]) -> pl.Expr:
-        """A process or thread by the system's number; the file has ids of its own."""
-        return pl.col(column).replace(known) if known else pl.col(column)
+        return frame.with_columns(_name_real("pid", self._processes), _name_real("tid", self._tids))
 
     def _pairs(self, table: str, column: str) -> dict[int, int]:
         rows = self._rows(table, ["id", column]).iter_rows()
