@@ -36,3 +36,25 @@ def find_latest(
     asked = pack_numbers(queries.select(*by, pl.col(at).alias("_time")))
     known = pack_numbers(events.select(*by, pl.col(time).alias("_time"), *ties))
     return unpack_columns(native_latest(known, asked)).to_series()
+
+
+def find_next(
+    queries: pl.DataFrame,
+    at: str,
+    events: pl.DataFrame,
+    time: str,
+    by: Sequence[str],
+    ties: Sequence[str] = (),
+) -> pl.Series:
+    """For each query the row of `events` of its group that comes first from `at` on, or null.
+
+    Of events at one moment that with the highest `ties` counts, then the one further down.
+    """
+    return find_latest(
+        queries.select(*by, _at=-pl.col(at)),
+        "_at",
+        events.select(*by, *ties, _from=-pl.col(time)),
+        "_from",
+        by,
+        ties,
+    )

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import polars as pl
 
 from sightline.algebra.intervals import measure_cover_until
-from sightline.algebra.latest import find_latest
+from sightline.algebra.latest import find_next
 from sightline.algebra.lookup import Texts, match_names
 from sightline.model.run import Run
 from sightline.timeline.api_calls import begins_capture, builds_graph, ends_capture
@@ -151,14 +151,7 @@ def list_capture_ranges(run: Run) -> pl.DataFrame:
     ends = ranges.filter(ends_capture(names) & is_api)
     builds = ranges.filter(builds_graph(names) & is_api)
     key = ["host_op_id", *_THREAD, "start_ns", "end_ns"]
-    after = find_latest(
-        begins.select(*_THREAD, at=-pl.col("start_ns")),
-        "at",
-        ends.select(*_THREAD, "host_op_id", t=-pl.col("start_ns")),
-        "t",
-        _THREAD,
-        ties=["host_op_id"],
-    )
+    after = find_next(begins, "start_ns", ends, "start_ns", _THREAD, ties=["host_op_id"])
     captured = begins.with_columns(
         end_ns=pl.coalesce(pl.lit(ends.get_column("end_ns").gather(after)), "end_ns")
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import polars as pl
 
 from sightline.algebra.intervals import find_gaps, measure_cover_until
-from sightline.algebra.latest import find_latest
+from sightline.algebra.latest import find_latest, find_next
 from sightline.algebra.lookup import Texts, find_rows, take_rows
 from sightline.algebra.trees import find_open_range
 from sightline.model.run import Run
@@ -162,14 +162,7 @@ def _list_idle_gaps(run: Run) -> pl.DataFrame:
 
 def _find_neighbours(found: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
     """Gaps with the operation that ends each one, and the one that ended last before it."""
-    after = find_latest(
-        found.select(*_BY, at=-pl.col("end_ns")),
-        "at",
-        ops.select(*_BY, "device_op_id", t=-pl.col("start_ns")),
-        "t",
-        _BY,
-        ties=["device_op_id"],
-    )
+    after = find_next(found, "end_ns", ops, "start_ns", _BY, ties=["device_op_id"])
     before = find_latest(found, "start_ns", ops, "end_ns", _BY, ties=["device_op_id"])
     firsts = ops.sort("start_ns", "device_op_id").unique([*_BY, "name"], keep="first")
     is_first = ops.get_column("device_op_id").is_in(firsts.get_column("device_op_id").implode())
