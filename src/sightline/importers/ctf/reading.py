@@ -1,0 +1,143 @@
+"""All traces of a recording: kernel and user space of one host, and the chunks of each."""
+
+from __future__ import annotations
+
+from shlex import quote
+
+import polars as pl
+
+from sightline.errors import DamagedError, InputError
+from sightline.importers.ctf.classes import Metadata, MetadataError
+from sightline.importers.ctf.decode import Reading
+from sightline.importers.ctf.folders import METADATA, Trace, count_indexed, find_traces
+from sightline.importers.ctf.mapping import load_rules
+from sightline.importers.ctf.metadata import read_metadata
+from sightline.importers.ctf.rows import Rows, add_rows
+from sightline.importers.ctf.tables import build_tables
+from sightline.model.declare import Imported, ImportOptions, Quality, Recording
+from sightline.model.source import Source
+
+_MORE = "Record with more or larger sub-buffers (lttng enable-channel --num-subbuf, --subbuf-size)."
+
+
+def read_recording(source: Source, options: ImportOptions) -> Imported:
+    """The tables of all traces in a folder. Raises DamagedError where none can be read."""
+    if not source.path.is_dir():
+        raise InputError(
+            f"cannot read {source.given}",
+            why="it is a file of a CTF trace, and a trace is a folder",
+            hint=f"Give the folder:  sightline {quote(str(source.path.parent))}",
+        )
+    notes: list[Quality] = []
+    rows = Rows()
+    rules = load_rules(source.path)
+    read: list[Metadata] = []
+    refused: list[str] = []
+    for trace in find_traces(source.path):
+        name = str(trace.folder.relative_to(source.path) / METADATA)
+        try:
+            metadata = read_metadata(trace.folder / METADATA)
+            reading = add_rows(rows, trace, metadata, rules)
+        except MetadataError as error:
+            refused.append(f"{name}: {error}")
+            continue
+        except OSError as error:
+            why = (error.strerror or str(error)).lower()
+            raise InputError(
+                f"cannot read {source.given}", why=f"{trace.folder.name}: {why}"
+            ) from error
+        read.append(metadata)
+        notes += check_reading(reading)
+    if not read:
+        raise DamagedError(
+            f"cannot read {source.given}",
+            why="; ".join(refused) if refused else "no folder in it holds a CTF trace",
+            hint="babeltrace2 FOLDER  prints what is in a trace.",
+        )
+    notes += [Quality("unread_trace", "error", f"a trace was left out: {why}") for why in refused]
+    if rows.timeless:
+        text = "events are of a stream without a clock: they have no time, and were left out"
+        notes.append(Quality("no_clock", "warning", text, rows.timeless))
+    tables = build_tables(rows, notes)
+    if all(frame.is_empty() for name, frame in tables.items() if name != "threads"):
+        why = "its traces hold no event" if not rows.events else "none of its events has a time"
+        raise DamagedError(f"cannot read {source.given}", why=why)
+    return Imported(tables, describe_recording(read, tables, options), notes)
+
+
+def describe_recording(
+    read: list[Metadata], tables: dict[str, pl.DataFrame], options: ImportOptions
+) -> Recording:
+    """The tracer, its version, and the host where identities are kept."""
+    first = read[0].environment
+    names = sorted(
+        {str(m.environment["tracer_name"]) for m in read if "tracer_name" in m.environment}
+    )
+    tool = (
+        {"lttng-modules": "LTTng", "lttng-ust": "LTTng"}.get(names[0], names[0]) if names else "CTF"
+    )
+    parts = [first.get(f"tracer_{part}") for part in ("major", "minor", "patchlevel")]
+    version = ".".join(str(part) for part in parts if part is not None)
+    layers: tuple[str, ...] = ()
+    if "host_ops" in tables:
+        layers = tuple(tables["host_ops"].get_column("layer").unique().sort().to_list())
+    host = first.get("hostname")
+    return Recording(
+        tool,
+        version or None,
+        host=str(host) if options.keep_identity and host is not None else None,
+        layers=layers,
+    )
+
+
+def check_reading(reading: Reading) -> list[Quality]:
+    """What was lost: in the recording itself, or because it is damaged."""
+    notes = []
+    if reading.damaged_packets:
+        places = reading.describe_damage()
+        more = f" (and {reading.damaged_packets - 1} more)" if reading.damaged_packets > 1 else ""
+        text = f"packets were not read to their end; {places[0]}{more}"
+        notes.append(Quality("damaged_packets", "error", text, reading.damaged_packets))
+    if reading.foreign_packets:
+        text = "packets carry another UUID than the metadata: they may be of another trace"
+        notes.append(Quality("foreign_packets", "warning", text, reading.foreign_packets))
+    packets = reading.list_packets()
+    events, lost = count_losses(packets)
+    if events:
+        text = "events were discarded by the tracer: its buffers were full"
+        notes.append(Quality("lost_events", "warning", text, events, _MORE))
+    if lost:
+        text = "packets were overwritten, or lost, before they were written down"
+        notes.append(Quality("lost_packets", "warning", text, lost, _MORE))
+    missing = _count_missing(reading.trace)
+    if missing:
+        text = "streams are shorter than their index says: the recording was cut"
+        notes.append(Quality("cut_off", "error", text, missing))
+    return notes
+
+
+def count_losses(packets: pl.DataFrame) -> tuple[int, int]:
+    """Events and packets that streams say were lost: their counters go on from packet to packet.
+
+    The counter of events counts up to the packet's end, in as many bits as it has; a stream that
+    begins with some lost them before. Numbers of packets count by one.
+    """
+    stream = pl.coalesce("stream", pl.lit(2**63, pl.UInt64) + pl.col("file"))
+    placed = packets.with_columns(lane=pl.struct("stream_class", stream)).sort(
+        "file", "byte", maintain_order=True
+    )
+    placed = placed.sort("begin", nulls_last=False, maintain_order=True)
+    before = pl.col("discarded").shift(1).over("lane")
+    step = pl.when(pl.col("discarded") >= before).then(pl.col("discarded") - before).otherwise(0)
+    first = pl.when(before.is_null()).then("discarded")
+    sequence = pl.col("sequence").cast(pl.Int64).diff().over("lane") - 1
+    events, lost = placed.select(
+        pl.coalesce(step, first).sum(), sequence.filter(sequence > 0).sum()
+    ).row(0)
+    return int(events or 0), int(lost or 0)
+
+
+def _count_missing(trace: Trace) -> int:
+    """How many streams end before the last packet that their index lists."""
+    ends = [(path, count_indexed(path)) for path in trace.streams]
+    return sum(1 for path, end in ends if end is not None and end > path.stat().st_size)

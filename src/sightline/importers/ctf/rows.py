@@ -1,0 +1,265 @@
+"""Events as rows of tables, by the rules of a mapping."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from sightline.importers.ctf.classes import EventClass, Metadata
+from sightline.importers.ctf.decode import Reading, build_series, count_ns
+from sightline.importers.ctf.folders import Trace
+from sightline.importers.ctf.mapping import EventRule, RowRule, Rule, find_fields, find_rule
+from sightline.importers.ctf.plan import EventShape, Group, Plan, Shape, compile_plan
+from sightline.model.tables import load_table
+
+# Of a row that is no column of its table: when, where, and which event of the recording it was.
+ROW = {
+    "time": pl.Int64,
+    "duration": pl.Int64,
+    "side": pl.String,
+    "key": pl.String,
+    "event": pl.UInt64,
+}
+_TID, _PID, _NAME = ("vtid", "tid"), ("vpid", "pid"), ("procname",)
+# Columns that tables.py asks for, whether a rule gives them or not. Others that no rule gives would
+# only take memory.
+_NEEDED = {
+    *("name", "layer", "range_kind", "return_value", "device_id", "stream_id", "launch_id", "kind"),
+    *("device", "thread_name", "switched_in"),
+}
+_MOST_BATCHES = 64  # of small frames; then they are made one
+
+
+@dataclass
+class Rows:
+    """Rows by table and kind, of all traces of a recording."""
+
+    parts: dict[tuple[str, str], list[pl.DataFrame]] = field(default_factory=dict)
+    timeless: int = 0
+    events: int = 0
+    names: dict[str, int] = field(default_factory=dict)  # of events that no rule knows: how many
+
+    def add(self, table: str, kind: str, frame: pl.DataFrame) -> None:
+        """Add rows. Those of many small batches are joined now and then."""
+        parts = self.parts.setdefault((table, kind), [])
+        parts.append(frame)
+        if len(parts) > _MOST_BATCHES:
+            self.parts[table, kind] = [pl.concat(parts, how="diagonal_relaxed")]
+
+    def take(self, table: str, kind: str) -> pl.DataFrame:
+        """All rows, in order of time. They are given up."""
+        parts = self.parts.pop((table, kind), [])
+        declared = {c.name: c.dtype for c in load_table(table).stored}
+        needed = {name: dtype for name, dtype in declared.items() if name in _NEEDED}
+        empty = pl.DataFrame(
+            schema={**needed, **ROW, "cpu": pl.Int64, "pid": pl.Int64, "tid": pl.Int64}
+        )
+        return pl.concat([empty, *parts], how="diagonal_relaxed").sort("time", "event")
+
+
+def add_rows(rows: Rows, trace: Trace, metadata: Metadata, rules: tuple[Rule, ...]) -> Reading:
+    """Read all streams of a trace into rows. Raises MetadataError, OSError."""
+    found = {key: find_rule(rules, event.name) for key, event in metadata.events.items()}
+
+    def is_wanted(event: EventClass, name: str) -> bool:
+        fields = found[event.stream_class, event.id].fields
+        return name in fields or "*" in fields
+
+    plan = compile_plan(metadata, is_wanted)
+    reading = Reading(trace, plan)
+    packets = _Packets(plan)
+    for batch in reading.read_batches():
+        packets.add(batch.tables)
+        for shape in plan.events:
+            if shape.table in batch.tables:
+                event = shape.event
+                rule = found[event.stream_class, event.id]
+                reader = _EventReader(metadata, shape, packets, batch.tables, rows.events)
+                _add_event_rows(rows, rule, reader)
+    rows.events += reading.events
+    return reading
+
+
+def _add_event_rows(rows: Rows, rule: EventRule, reader: _EventReader) -> None:
+    for row in rule.rows:
+        frame = reader.build_row(row)
+        if frame.get_column("time").null_count():
+            timed = frame.drop_nulls("time")
+            rows.timeless += frame.height - timed.height
+            frame = timed
+        rows.add(row.table, row.kind, frame)
+    names = reader.list_names()
+    if names is not None:
+        rows.add("threads", "mark", names)
+
+
+class _Packets:
+    """Fields of packets' contexts, by packet."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._contexts = dict(plan.contexts.values())
+        self._fields: dict[str, pl.DataFrame] = {}
+
+    def add(self, tables: Mapping[int, pl.DataFrame]) -> None:
+        for table, group in self._contexts.items():
+            frame = tables.get(table)
+            if frame is None:
+                continue
+            for name, shape in group.members:
+                values = build_series(shape, frame, dict(tables))
+                if values is None:
+                    continue
+                part = pl.DataFrame({"packet": frame.get_column("packet"), "value": values})
+                known = self._fields.get(name)
+                joined = part if known is None else pl.concat([known, part], how="vertical_relaxed")
+                self._fields[name] = joined
+
+    def find(self, name: str, packets: pl.Series) -> pl.Series | None:
+        known = self._fields.get(name)
+        if known is None:
+            return None
+        found = packets.to_frame("packet").join(
+            known, on="packet", how="left", maintain_order="left"
+        )
+        return found.get_column("value")
+
+
+class _EventReader:
+    """The fields of a batch of events of one class."""
+
+    def __init__(
+        self,
+        metadata: Metadata,
+        shape: EventShape,
+        packets: _Packets,
+        tables: dict[int, pl.DataFrame],
+        first_event: int,
+    ) -> None:
+        self._frame = tables[shape.table]
+        self._tables = tables
+        self._packets = packets
+        self._metadata = metadata
+        self._payload = shape.payload
+        self._contexts = (shape.specific, shape.common)
+        self._first_event = first_event
+        clock = metadata.streams[shape.event.stream_class].clock
+        self._clock = None if clock is None else metadata.clocks.get(clock)
+
+    def build_row(self, row: RowRule) -> pl.DataFrame:
+        """The events as rows, with what `ROW` names."""
+        types = {c.name: c.dtype for c in load_table(row.table).stored}
+        columns: dict[str, pl.Series] = {}
+        for name, value in row.values.items():
+            dtype = types.get(name, ROW.get(name))
+            if dtype is not None:
+                columns[name] = self._evaluate(value).cast(dtype, strict=False).alias(name)
+        if "time" not in columns:
+            columns["time"] = self._time()
+        columns["event"] = self._frame.get_column("event") + self._first_event
+        for name, fields in (("pid", _PID), ("tid", _TID), ("cpu", ("cpu_id",))):
+            if name not in columns:
+                found = self._find_context(fields)
+                if found is not None:
+                    columns[name] = found.cast(pl.Int64, strict=False).alias(name)
+        return pl.DataFrame(list(columns.values()))
+
+    def list_names(self) -> pl.DataFrame | None:
+        """Threads with the names that the events' context gives them."""
+        name, tid = self._find_context(_NAME), self._find_context(_TID)
+        pid = self._find_context(_PID)
+        if name is None or tid is None or pid is None:
+            return None
+        named = pl.DataFrame(
+            {
+                "pid": pid.cast(pl.Int64),
+                "tid": tid.cast(pl.Int64),
+                "thread_name": name.cast(pl.String),
+            }
+        )
+        found = named.unique(maintain_order=True)
+        return found.with_columns(time=pl.lit(0, pl.Int64), event=pl.lit(0, pl.UInt64))
+
+    def _time(self) -> pl.Series:
+        if self._clock is None:
+            return pl.Series("time", [None], dtype=pl.Int64).new_from_index(0, self._frame.height)
+        return self._frame.select(time=count_ns(self._clock)).get_column("time")
+
+    def _evaluate(self, value: Any) -> pl.Series:
+        """The value of a rule for each event: a constant, a field, or a field by a table."""
+        if isinstance(value, Mapping):
+            return self._convert(self._evaluate(value.get("field")), value)
+        if isinstance(value, str) and value == "$*":
+            return self._encode_payload()
+        names = find_fields(value)
+        if not names:
+            return pl.Series([value]).new_from_index(0, self._frame.height)
+        for name in value[1:].split("|"):
+            found = self._find(self._payload, name)
+            found = self._find_context((name,)) if found is None else found
+            if found is not None:
+                return found
+        return pl.Series([None]).new_from_index(0, self._frame.height)
+
+    def _convert(self, values: pl.Series, rule: Mapping[str, Any]) -> pl.Series:
+        frame = values.to_frame("value")
+        if "values" in rule:
+            return frame.select(
+                pl.col("value")
+                .cast(pl.Int64, strict=False)
+                .replace_strict(
+                    {int(k): str(v) for k, v in rule["values"].items()},
+                    default=None,
+                    return_dtype=pl.String,
+                )
+            ).to_series()
+        if "bits" in rule:
+            number = pl.col("value").cast(pl.Int64, strict=False)
+            named = [
+                pl.when((number & int(bit)) != 0).then(pl.lit(str(name)))
+                for bit, name in rule["bits"].items()
+            ]
+            return frame.select(pl.coalesce(named)).to_series()
+        if "matches" in rule:
+            text = pl.col("value").cast(pl.String, strict=False)
+            named = [
+                pl.when(text.str.contains(pattern)).then(pl.lit(str(name)))
+                for pattern, name in rule["matches"].items()
+            ]
+            return frame.select(pl.coalesce(named)).to_series()
+        if rule.get("hexadecimal"):
+            digits = pl.col("value").map_elements(
+                lambda value: f"0x{value:x}", return_dtype=pl.String
+            )
+            return frame.select(digits).to_series()
+        return values
+
+    def _encode_payload(self) -> pl.Series:
+        built = {
+            name: build_series(shape, self._frame, self._tables)
+            for name, shape in self._payload.members
+        }
+        kept = [values.alias(name) for name, values in built.items() if values is not None]
+        if not kept:
+            return pl.Series([None], dtype=pl.String).new_from_index(0, self._frame.height)
+        return pl.DataFrame(kept).to_struct().struct.json_encode()
+
+    def _find_context(self, names: tuple[str, ...]) -> pl.Series | None:
+        for name in names:
+            for group in self._contexts:
+                found = self._find(group, name)
+                if found is not None:
+                    return found
+            found = self._packets.find(name, self._frame.get_column("packet"))
+            if found is not None:
+                return found
+            if name in self._metadata.environment:
+                value = self._metadata.environment[name]
+                return pl.Series([value]).new_from_index(0, self._frame.height)
+        return None
+
+    def _find(self, group: Group, name: str) -> pl.Series | None:
+        shapes: dict[str, Shape] = dict(group.members)
+        return build_series(shapes[name], self._frame, self._tables) if name in shapes else None

@@ -1,0 +1,244 @@
+"""What events of LTTng and THAPI become, of traces that are written bit by bit."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import sightline
+from sightline.errors import InputError
+from sightline.importers import ctf
+from sightline.model.declare import Imported, ImportOptions
+from sightline.model.source import Source
+from sightline.report.terminal import render_screen
+from support.ctf_traces import Bits, declare_events, write_trace
+
+KERNEL = [
+    (
+        "sched_switch",
+        "string prev_comm; uint32_t prev_tid; uint64_t prev_state; string next_comm; "
+        "uint32_t next_tid;",
+    ),
+    ("sched_waking", "string comm; uint32_t tid; uint32_t target_cpu;"),
+    ("irq_handler_entry", "uint32_t irq; string name;"),
+    ("irq_handler_exit", "uint32_t irq; uint32_t ret;"),
+    ("syscall_entry_read", "uint32_t fd;"),
+    ("syscall_exit_read", "integer { size = 64; align = 8; signed = true; } ret;"),
+    ("block_rq_issue", "uint32_t dev; uint64_t sector; uint32_t nr_sector; uint32_t rwbs;"),
+    ("block_rq_complete", "uint32_t dev; uint64_t sector; uint32_t nr_sector; uint32_t rwbs;"),
+]
+CPU = "packet.context := struct { uint32_t cpu_id; };"
+CALLS = [
+    ("lttng_ust_hip:hipMemcpy_entry", "uint64_t size;"),
+    ("lttng_ust_hip:hipMemcpy_exit", "uint32_t hipResult;"),
+    ("solver:residual", "uint32_t value;"),
+    ("lttng_python:event", "string msg; string logger_name;"),
+]
+THREAD = "event.context := struct { uint32_t vpid; uint32_t vtid; };"
+
+
+def read(folder: Path) -> Imported:
+    return ctf.read(Source(folder, folder.name), ImportOptions())
+
+
+def kernel(folder: Path, *events: tuple[int, int, Any]) -> Path:
+    """A kernel's trace of CPU 3: events with time, number and fields (texts, or value and bits)."""
+    bits = Bits().integer(3, 32)
+    for time, number, fields in events:
+        bits.integer(number, 8).integer(time, 64)
+        for field in fields:
+            if isinstance(field, str):
+                bits.text(field)
+            else:
+                bits.integer(*field)
+    metadata = declare_events(
+        KERNEL, context=CPU, env='hostname = "n1"; tracer_name = "lttng-modules";'
+    )
+    return write_trace(folder, metadata, bits.bytes())
+
+
+def switch(leaves: int, state: int, comes: int) -> list[Any]:
+    return [f"t{leaves}", (leaves, 32), (state, 64), f"t{comes}", (comes, 32)]
+
+
+def rows(frame: pl.DataFrame, *columns: str) -> list[tuple[Any, ...]]:
+    return frame.select(columns).rows()
+
+
+# Thread 7 runs from 10 to 40, is preempted by 8 until 60, runs, sleeps from 100 to 130; 8 wakes
+# it, and is on the CPU from 150 on. All times are 1000 ns after the clock's zero.
+STORY = [
+    (10, 0, switch(0, 0, 7)),
+    (40, 0, switch(7, 0, 8)),
+    (60, 0, switch(8, 2, 7)),
+    (70, 4, [(5, 32)]),
+    (75, 2, [(19, 32), "nvme"]),
+    (79, 3, [(19, 32), (1, 32)]),
+    (80, 6, [(259, 32), (4096, 64), (8, 32), (4, 32)]),
+    (90, 5, [(512, 64)]),
+    (95, 7, [(259, 32), (4096, 64), (8, 32), (4, 32)]),
+    (100, 0, switch(7, 1, 8)),
+    (130, 1, ["t7", (7, 32), (3, 32)]),
+    (150, 0, switch(8, 0, 7)),
+]
+
+
+def test_a_kernel_s_events(tmp_path: Path) -> None:
+    tables = read(kernel(tmp_path / "k", *STORY)).tables
+    assert rows(tables["sched_events"], "time_ns", "cpu", "tid", "switched_in", "state")[:3] == [
+        (1010, 3, 7, True, None),
+        (1040, 3, 7, False, "R"),
+        (1040, 3, 8, True, None),
+    ]
+    assert rows(tables["wakeups"], "time_ns", "tid", "woken_tid", "cpu") == [(1130, 8, 7, 3)]
+    interrupts = rows(tables["interrupts"], "start_ns", "end_ns", "tid", "kind", "number", "name")
+    assert interrupts == [(1075, 1079, 7, "irq", 19, "nvme")]
+    calls = rows(tables["host_ops"], "start_ns", "end_ns", "tid", "layer", "name", "return_value")
+    assert calls == [(1070, 1090, 7, "os", "read", 512)]
+    disk = rows(
+        tables["disk_requests"], "start_ns", "end_ns", "tid", "device", "sector", "operation"
+    )
+    assert disk == [(1080, 1095, 7, 259, 4096, "read")]
+    assert rows(tables["threads"], "tid", "thread_name") == [(7, "t7"), (8, "t8")]
+
+
+def test_thread_states_and_interrupts(tmp_path: Path) -> None:
+    run = sightline.open(kernel(tmp_path / "k", *STORY))
+    states = {row["tid"]: row for row in run.ask("thread_states").to_dicts()}
+    seven = states[7]
+    assert [seven[f"{name}_ns"] for name in ("running", "preempted", "woken", "blocked")] == [
+        70,
+        20,
+        20,
+        30,
+    ]
+    assert (seven["preemptions"], seven["preempted_by"], seven["woken_by"]) == (
+        1,
+        "t8 (8)",
+        "t8 (8)",
+    )
+    eight = states[8]
+    assert [eight[f"{name}_ns"] for name in ("running", "uninterruptible", "preempted")] == [
+        70,
+        40,
+        0,
+    ]
+    assert run.ask("interrupt_times").select("count", "total_ns", "p99_ns", "busiest_cpu").row(
+        0
+    ) == (1, 4, 4, 3)
+
+
+def user_space(folder: Path, *, mapping: str | None = None) -> Path:
+    bits = Bits()
+    for number, time, add in (
+        (0, 5, [(64, 64)]), (2, 6, [(3, 32)]), (1, 9, [(0, 32)]), (3, 12, ["saved", "train"]),
+    ):  # fmt: skip
+        bits.integer(number, 8).integer(time, 64).integer(40, 32).integer(41, 32)
+        for field in add:
+            if isinstance(field, str):
+                bits.text(field)
+            else:
+                bits.integer(*field)
+    write_trace(folder, declare_events(CALLS, context=THREAD), bits.bytes())
+    if mapping is not None:
+        (folder / "sightline-ctf.yaml").write_text(mapping)
+    return folder
+
+
+def test_calls_and_marks_of_user_space(tmp_path: Path) -> None:
+    ops = read(user_space(tmp_path / "u")).tables["host_ops"]
+    names = ("start_ns", "end_ns", "pid", "tid", "layer", "name", "payload")
+    assert rows(ops, *names) == [
+        (1005, 1009, 40, 41, "runtime", "hipMemcpy", None),
+        (1006, 1006, 40, 41, "annotation", "residual", '{"value":3}'),
+        (1012, 1012, 40, 41, "annotation", "saved", '{"msg":"saved","logger_name":"train"}'),
+    ]
+
+
+def test_a_mapping_of_one_s_own(tmp_path: Path) -> None:
+    mapping = """
+- event: solver:(?<what>.+)
+  rows: [{table: counters, columns: {metric: "{what}", value: $value, source: solver}}]
+- event: lttng_python:event
+  rows: []
+"""
+    tables = read(user_space(tmp_path / "u", mapping=mapping)).tables
+    assert rows(tables["counters"], "time_ns", "metric", "value", "source") == [
+        (1006, "residual", 3.0, "solver")
+    ]
+    assert tables["host_ops"].get_column("name").to_list() == ["hipMemcpy"]
+    for wrong in (
+        "{",
+        "- event: '('",
+        "- {event: a, rows: [{table: nothing}]}",
+        "- 3",
+        "- event: a\n  rows: [{table: host_ops, color: red}]",
+    ):
+        with pytest.raises(InputError, match=r"sightline-ctf\.yaml"):
+            read(user_space(tmp_path / "w", mapping=wrong))
+
+
+def test_several_hosts_are_several_recordings(tmp_path: Path) -> None:
+    kernel(tmp_path / "s/n1/kernel", *STORY)
+    user = user_space(tmp_path / "s/n2/ust/uid/0/64-bit")
+    with (user / "metadata").open("a") as metadata:
+        metadata.write('env { hostname = "n2"; };')
+    run = sightline.open(tmp_path / "s")
+    assert run.table("recordings").get_column("format").to_list() == ["ctf", "ctf"]
+
+
+THAPI = "thapi/argonne-lcf__THAPI/backends"
+LINE = re.compile(r"(\d\d):(\d\d):(\d\d)\.(\d{9}) - \w+ - vpid: (\d+), vtid: (\d+) - (\S+): \{")
+INTERVAL = re.compile(
+    r"lttng:host: \{.*vpid = (\d+), vtid = (\d+), ts = (\d+), .*name = \"(.+?)\", dur = (\d+)"
+)
+NOON = 1704110400 * 10**9  # of THAPI's tests: 2024-01-01 12:00 UTC
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("api", ["cuda", "hip"])
+def test_calls_are_the_intervals_that_thapi_makes_of_its_events(
+    corpus: Path, tmp_path: Path, api: str
+) -> None:
+    compared = 0
+    for path in sorted((corpus / THAPI / api / "tests").glob("*.thapi_text_pretty")):
+        events = [LINE.match(line) for line in path.read_text().splitlines()]
+        found = [event.groups() for event in events if event is not None]
+        names = sorted({event[6] for event in found})
+        bits = Bits()
+        for hour, minute, second, ns, pid, tid, name in found:
+            # Their texts count in ns what they print as a fraction of a second.
+            assert (hour, minute, second) == ("12", "00", "00")
+            bits.integer(names.index(name), 8).integer(int(ns) // 10**6, 64)
+            bits.integer(int(pid), 32).integer(int(tid), 32)
+        metadata = declare_events([(name, "") for name in names], context=THREAD)
+        metadata = metadata.replace("offset = 1000", f"offset = {NOON}")
+        ops = read(write_trace(tmp_path / path.stem, metadata, bits.bytes())).tables["host_ops"]
+        calls = ops.filter(pl.col("layer").is_in(["driver", "runtime"]))
+        length = pl.col("end_ns") - pl.col("start_ns")
+        ours = calls.select("pid", "tid", "start_ns", "name", length=length).rows()
+        text = path.with_suffix(".bt_text_pretty").read_text()
+        theirs = [
+            (int(pid), int(tid), int(ts), name, int(length))
+            for pid, tid, ts, name, length in INTERVAL.findall(text)
+        ]
+        assert sorted(ours) == sorted(theirs), path.name
+        compared += len(theirs)
+    assert compared >= 1
+
+
+def test_the_screen_of_a_kernel_s_trace_and_of_a_program_s(tmp_path: Path) -> None:
+    screen = str(render_screen(sightline.open(kernel(tmp_path / "k", *STORY)).report()))
+    lines = [" ".join(line.split()) for line in screen.splitlines()]
+    assert lines[lines.index("Threads that waited ran preempted woken preempted by") + 1 :][:2] == [
+        "t7 (7) 70 ns 20 ns 20 ns t8 (8)",
+        "t8 (8) 70 ns 0 ns 0 ns t7 (7)",
+    ]
+    assert "irq 19 nvme 1 4 ns 4 ns 4 ns" in lines
+    assert "read os 1 20 ns 20 ns" in lines
+    program = str(render_screen(sightline.open(user_space(tmp_path / "u")).report()))
+    assert "hipMemcpy runtime 1 4 ns 4 ns" in " ".join(program.split())
