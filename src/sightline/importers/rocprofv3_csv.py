@@ -7,7 +7,6 @@ do they say what launched a kernel, and what the agents are (`1234_agent_info.cs
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -16,9 +15,9 @@ import polars as pl
 
 from sightline.errors import DamagedError
 from sightline.importers import _rocm
+from sightline.importers._rocm_csv import read_table
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality, Recording
-from sightline.model.source import WHOLE_BYTES, Source, read_intact
-from sightline.units import format_bytes
+from sightline.model.source import Source
 
 IMPORTER = Importer(
     name="rocprofv3_csv",
@@ -31,7 +30,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="CSV with Kind, Agent_Id or Domain, Function, or a folder of such files",
     suffixes=(".csv",),
-    version=1,
+    version=2,
     source=_rocm.SOURCE,
 )
 
@@ -88,7 +87,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     notes: list[Quality] = []
     files: dict[str, list[pl.DataFrame]] = {kind: [] for kind, _ in _KINDS}
     for path in sorted(source.path.glob("*.csv")) if source.path.is_dir() else [source.path]:
-        frame = _read_file(Source(path, source.given, source.on_read), notes)
+        frame = read_table(Source(path, source.given, source.on_read), notes)
         kind = next((k for k, column in _KINDS if column in frame.columns), None)
         if kind is None or frame.is_empty():
             continue
@@ -151,53 +150,6 @@ def _unite(frames: list[pl.DataFrame], schema: dict[str, Any]) -> pl.DataFrame:
         )
         for frame in frames
     )
-
-
-def _read_file(source: Source, notes: list[Quality]) -> pl.DataFrame:
-    """A file's rows as texts."""
-    with source.open() as stream:
-        data, damage = read_intact(stream, WHOLE_BYTES + 1)
-    if len(data) > WHOLE_BYTES:
-        raise DamagedError(
-            f"cannot read {source.path.name}",
-            why=f"it has more than {format_bytes(WHOLE_BYTES)}, and is read whole",
-        )
-    # A last line without its end may be cut within its last number, which nothing shows.
-    if not data.endswith(b"\n"):
-        last = data[data.rfind(b"\n") + 1 :]
-        fields = data.partition(b"\n")[0].count(b",")
-        is_short = damage is not None or last.count(b",") < fields
-        text = "its last line is cut off, and left out" if is_short else "its last line may be cut"
-        notes.append(Quality("truncated", "warning", f"{source.path.name}: {text}"))
-        data = data[: len(data) - len(last)] if is_short else data
-    try:
-        rows = pl.read_csv(
-            data, infer_schema=False, truncate_ragged_lines=True, encoding="utf8-lossy"
-        )
-    except pl.exceptions.PolarsError:  # a quote that is damaged; Python's reader takes any
-        rows = _read_damaged(data)
-        text = f"{source.path.name} is damaged: lines of another length than its first are left out"
-        notes.append(Quality("damaged_lines", "warning", text))
-    return rows.filter(~pl.all_horizontal(pl.all().is_null()))  # blank lines
-
-
-def _read_damaged(data: bytes) -> pl.DataFrame:
-    """The lines that have as many fields as the first, as texts."""
-    lines = csv.reader(data.decode("utf-8", "replace").replace("\0", "").splitlines())
-    names: list[str] = []
-    rows = []
-    while True:
-        try:
-            fields = next(lines)
-        except StopIteration:
-            break
-        except csv.Error:  # a field of more than 128 kB
-            continue
-        if not names:
-            names = [f"{name}_{i}" if name in fields[:i] else name for i, name in enumerate(fields)]
-        elif len(fields) == len(names):
-            rows.append(fields)
-    return pl.DataFrame(rows, dict.fromkeys(names, pl.String), orient="row")
 
 
 def _numbers(frame: pl.DataFrame, *wanted: str) -> list[pl.Expr]:

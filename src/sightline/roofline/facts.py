@@ -34,12 +34,20 @@ class Facts:
         return None
 
     @property
-    def seconds(self) -> float | None:
+    def is_amd(self) -> bool:
+        """Whether it ran on AMD's GPU, whose counters are others."""
+        return self.device.get("vendor") == "amd"
+
+    @property
+    def ns(self) -> float | None:
         """Duration of the kernel under the profiler; None where it is not known or zero."""
-        ns = self.metrics.get(TIME)
-        if ns is None:
-            ns = self.row.get("duration_ns")
-        return ns / 1e9 if ns else None
+        ns: float | None = self.metrics.get(TIME)
+        return (self.row.get("duration_ns") if ns is None else ns) or None
+
+    @property
+    def seconds(self) -> float | None:
+        """The same in seconds."""
+        return None if self.ns is None else self.ns / 1e9
 
     @property
     def sm_clock(self) -> float | None:

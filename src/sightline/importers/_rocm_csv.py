@@ -1,0 +1,62 @@
+"""A CSV file of AMD's profilers as texts, as far as it is intact."""
+
+from __future__ import annotations
+
+import csv
+
+import polars as pl
+
+from sightline.errors import DamagedError
+from sightline.model.declare import Quality
+from sightline.model.source import WHOLE_BYTES, Source, read_intact
+from sightline.units import format_bytes
+
+
+def read_table(source: Source, notes: list[Quality]) -> pl.DataFrame:
+    """A file's rows as texts; what is left out of it is added to the notes.
+
+    Raises DamagedError where it is larger than what is read whole.
+    """
+    with source.open() as stream:
+        data, damage = read_intact(stream, WHOLE_BYTES + 1)
+    if len(data) > WHOLE_BYTES:
+        raise DamagedError(
+            f"cannot read {source.path.name}",
+            why=f"it has more than {format_bytes(WHOLE_BYTES)}, and is read whole",
+        )
+    # A last line without its end may be cut within its last number, which nothing shows.
+    if not data.endswith(b"\n"):
+        last = data[data.rfind(b"\n") + 1 :]
+        fields = data.partition(b"\n")[0].count(b",")
+        is_short = damage is not None or last.count(b",") < fields
+        text = "its last line is cut off, and left out" if is_short else "its last line may be cut"
+        notes.append(Quality("truncated", "warning", f"{source.path.name}: {text}"))
+        data = data[: len(data) - len(last)] if is_short else data
+    try:
+        rows = pl.read_csv(
+            data, infer_schema=False, truncate_ragged_lines=True, encoding="utf8-lossy"
+        )
+    except pl.exceptions.PolarsError:  # a quote that is damaged; Python's reader takes any
+        rows = _read_damaged(data)
+        text = f"{source.path.name} is damaged: lines of another length than its first are left out"
+        notes.append(Quality("damaged_lines", "warning", text))
+    return rows.filter(~pl.all_horizontal(pl.all().is_null()))  # blank lines
+
+
+def _read_damaged(data: bytes) -> pl.DataFrame:
+    """The lines that have as many fields as the first, as texts."""
+    lines = csv.reader(data.decode("utf-8", "replace").replace("\0", "").splitlines())
+    names: list[str] = []
+    rows = []
+    while True:
+        try:
+            fields = next(lines)
+        except StopIteration:
+            break
+        except csv.Error:  # a field of more than 128 kB
+            continue
+        if not names:
+            names = [f"{name}_{i}" if name in fields[:i] else name for i, name in enumerate(fields)]
+        elif len(fields) == len(names):
+            rows.append(fields)
+    return pl.DataFrame(rows, dict.fromkeys(names, pl.String), orient="row")

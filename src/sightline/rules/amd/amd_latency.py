@@ -1,0 +1,67 @@
+"""The kernel uses neither compute nor memory well: it waits for latency.
+
+Symptom
+    The busiest unit and the busiest part of memory are both under 60 % of peak, although the grid
+    has a work-group for each compute unit.
+
+Why it hurts
+    There is time in which all waves wait and none is ready to run.
+
+Evidence
+    The busiest parts of either side (`sightline stats amd_speed_of_light`).
+
+Threshold
+    Both under 60 % of peak (Nsight Compute 2024.1, rule SOLBottleneck), at least one work-group for
+    each compute unit. Estimate: what is left up to the limit, global: an upper bound that no
+    kernel reaches.
+
+Fix
+    More waves on each compute unit, or more independent loads and arithmetic in each, hide
+    latency.
+
+False positives
+    Kernels of a few microseconds: start and end dominate.
+
+References
+    ROCm Compute Profiler, "System Speed-of-Light".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sightline.model.declare import Finding, Rule
+from sightline.model.run import Run
+from sightline.rules.profiled import LATENCY_PCT, Case, Hit, load_amd_cases, make_findings
+from sightline.units import format_pct
+
+RULE = Rule("amd-latency", "Latency bound")
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """One finding per kernel name."""
+    every = load_amd_cases(run, "VALU Utilization", "L2-Fabric Read BW")
+    hits = [
+        Hit(case, case.headroom, None, f"{_say(kernel.compute)}, {_say(kernel.memory)}")
+        for case, kernel in every
+        if kernel.compute and kernel.memory and _fills(case) and (case.light or 0) < LATENCY_PCT
+    ]
+    yield from make_findings(
+        RULE,
+        hits,
+        [case for case, _ in every],
+        lambda h: f"{h.evidence}: the kernel is latency bound.",
+        "more waves on each compute unit (fewer registers, less LDS), or more independent loads "
+        "and arithmetic in each",
+        "sightline stats amd_speed_of_light AFTER: a part over 60 %",
+    )
+
+
+def _fills(case: Case) -> bool:
+    """Whether each compute unit has a work-group."""
+    groups, units = case.facts.row["grid_x"], case.facts.device.get("sm_count")
+    return bool(groups and units and groups >= units)
+
+
+def _say(part: tuple[str, float] | None) -> str:
+    return "" if part is None else f"{part[0]} {format_pct(part[1])} of peak"

@@ -1,0 +1,179 @@
+"""rocprof's CSV and SQLite, rocprofv2's and roctracer's texts: rows, real ones, damage."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import sqlite3
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import sightline
+from sightline.errors import DamagedError
+from sightline.importers import rocprof_legacy
+from sightline.model.declare import Imported, ImportOptions
+from sightline.model.source import Source
+from support.campaigns import sample
+
+TRACER = """\
+ROCTracer (pid=9):
+0x1 agent gpu
+4000000000:4000000100 9:11 hipLaunchKernel(function_address=0x1, args=(int) {1}) :5
+4000000010:4000000020 9:11 hsa_signal_create(0, {handle=3}) = 0 :6
+4000000200:4000000300 1:2 scale(float*, int):5:9
+4000000400:4000000450 1:0 CopyDeviceToHost:7:9
+4000000000 9:11 1:0:"outer"
+4000000050 9:11 0:0:"a mark"
+4000000060 9:11 3:8:"over threads"
+4000000070 9:12 4:8:""
+4000000500 9:11 2:0:""
+PASSED!
+"""
+V2 = """\
+Dispatch_ID(1), GPU_ID(4), Queue_ID(1), Process_ID(9), Thread_ID(9), Grid_Size(1024), \
+Workgroup_Size(256), LDS(16), Scratch_Size(0), Arch_VGPR(8), Accumulative_VGPR(4), SGPR(16), \
+Wave_Size(64), Kernel_Name("add(int, float)"), Begin_Timestamp(100), End_Timestamp(300), \
+Correlation_ID(0), GRBM_COUNT(40539.000000)
+Domain(HIP_API_DOMAIN), Function(hipMalloc), Start_Timestamp(10), End_Timestamp(20), \
+Correlation_ID(2)
+Domain(HSA_OPS_DOMAIN), Operation_Name(COPY), Start_Timestamp(400), End_Timestamp(410), \
+Correlation_ID(3)
+Domain(ROCTX_DOMAIN), Timestamp(12), ROCTX_ID(0), ROCTX_Message(ROCTX-RANGE: load)
+Domain(ROCTX_DOMAIN), Timestamp(18), ROCTX_ID(0),
+"""
+TABLE = """\
+"Index","KernelName","gpu-id","queue-id","queue-index","pid","tid","grd","wgr","lds","scr",\
+"arch_vgpr","accum_vgpr","sgpr","wave_size","sig","obj","SQ_WAVES","DispatchNs","BeginNs",\
+"EndNs","CompleteNs","DurationNs"
+0,"scale(float*) [clone .kd]",8,0,0,9,9,1024,256,0,32,16,8,32,64,0x0,0x1,16,90,100,300,310,200
+"""
+
+
+def read(folder: Path, data: str | bytes) -> Imported:
+    path = folder / "x"
+    path.write_bytes(data.encode() if isinstance(data, str) else data)
+    imported: Imported = rocprof_legacy.read(Source(path, "x"), ImportOptions())
+    return imported
+
+
+def test_lines_of_roctracer(tmp_path: Path) -> None:
+    tables = read(tmp_path, TRACER).tables
+    second = 4_000_000_000
+    ops = tables["device_ops"].sort("start_ns")
+    columns = ("kind", "name", "start_ns", "end_ns", "device_id", "correlation_id", "copy_kind")
+    assert ops.select(columns).rows() == [
+        ("kernel", "scale(float*, int)", second + 200, second + 300, 0, 5, None),
+        ("memcpy", "DEVICE_TO_HOST", second + 400, second + 450, 0, 7, "DtoH"),
+    ]
+    host = tables["host_ops"].sort("start_ns", "end_ns", descending=[False, True])
+    assert host.select("layer", "name", "tid", "start_ns", "end_ns").rows() == [
+        ("annotation", "outer", 11, second, second + 500),
+        ("runtime", "hipLaunchKernel", 11, second, second + 100),
+        ("driver", "hsa_signal_create", 11, second + 10, second + 20),
+        ("annotation", "a mark", 11, second + 50, second + 50),
+        ("annotation", "over threads", 11, second + 60, second + 70),
+    ]
+    launch = ops.get_column("launch_id")[0]
+    assert tables["host_ops"].filter(host_op_id=launch).get_column("name").item() == (
+        "hipLaunchKernel"
+    )
+
+
+def test_lines_of_rocprofv2(tmp_path: Path) -> None:
+    tables = read(tmp_path, V2).tables
+    ops = tables["device_ops"].sort("start_ns")
+    columns = ("kind", "name", "start_ns", "end_ns", "grid_x", "block_x", "registers_per_thread")
+    assert ops.select(columns).rows() == [
+        ("kernel", "add(int, float)", 100, 300, 4, 256, 12),
+        ("memcpy", "COPY", 400, 410, None, None, None),
+    ]
+    counters = tables["counters"].select("metric", "from_ns", "time_ns", "value").rows()
+    assert counters == [("GRBM_COUNT", 100, 300, 40539.0)]
+    host = tables["host_ops"].sort("start_ns").select("layer", "name", "start_ns", "end_ns")
+    assert host.rows() == [("runtime", "hipMalloc", 10, 20), ("annotation", "load", 12, 18)]
+
+
+def test_rows_of_rocprof(tmp_path: Path) -> None:
+    tables = read(tmp_path, TABLE).tables
+    columns = ("name", "start_ns", "end_ns", "grid_x", "block_x", "registers_per_thread")
+    assert tables["device_ops"].select(columns).rows() == [("scale(float*)", 100, 300, 4, 256, 24)]
+    assert tables["counters"].select("metric", "value").rows() == [("SQ_WAVES", 16.0)]
+
+
+@pytest.mark.parametrize("golden", [TRACER, V2, TABLE], ids=["roctracer", "rocprofv2", "rocprof"])
+def test_every_truncation(tmp_path: Path, golden: str) -> None:
+    for cut in sample(range(len(golden)), 12):
+        try_reading(tmp_path, golden.encode()[:cut])
+
+
+@given(
+    golden=st.sampled_from([TRACER, V2, TABLE]),
+    flips=st.lists(st.tuples(st.integers(0, 900), st.integers(0, 255)), min_size=1, max_size=8),
+)
+def test_any_bytes_changed(golden: str, flips: list[tuple[int, int]], tmp_path: Path) -> None:
+    data = bytearray(golden.encode())
+    for at, byte in flips:
+        data[at % len(data)] = byte
+    try_reading(tmp_path, bytes(data))
+
+
+@pytest.mark.parametrize("value", ["", "x", "-1", "1e308", "9" * 30])
+def test_values_of_another_type(tmp_path: Path, value: str) -> None:
+    for golden in (TRACER, V2, TABLE):
+        for number in sample(sorted(set(re.findall(r"\d+", golden))), 3):
+            try_reading(tmp_path, golden.replace(number, value).encode())
+
+
+def try_reading(folder: Path, data: bytes) -> None:
+    try:
+        read(folder, data)
+    except DamagedError as error:
+        assert error.why
+
+
+# -- real recordings -----------------------------------------------------------------------------
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("name", ["MatrixTranspose_sys_trace", "MatrixTranspose_sys_hsa_trace"])
+def test_a_text_has_as_many_records_as_lines(corpus: Path, name: str) -> None:
+    """Counted by grep's own patterns: spans by what stands behind them, ranges by their ends."""
+    folder = corpus / "rocprof_legacy/ROCm__rocm-systems/roctracer/test/golden_traces"
+    path = folder / f"{name}.txt.gz"
+    text = gzip.decompress(path.read_bytes()).decode()
+    run = sightline.open(str(path))
+    kinds = r"(?:\d+:\d+ (?:matrixTranspose\(.*?\)|Copy\w+)|async-copy)"
+    work = re.findall(rf"^(\d+):(\d+) {kinds}:\d+:\d+$", text, re.M)
+    spans = len(re.findall(r"^\d{9,}:\d{9,} ", text, re.M))
+    ops = run.table("device_ops")
+    assert ops.height == len(work)
+    assert ops.select(pl.col("end_ns") - pl.col("start_ns")).sum().item() == sum(
+        int(end) - int(start) for start, end in work
+    )
+    host = run.table("host_ops")
+    marks = len(re.findall(r"^\d+ \d+:\d+ [013]:", text, re.M))
+    assert host.filter(layer="annotation").height == marks
+    assert host.height == spans - len(work) + marks
+    launches = 0 if name.endswith("hsa_trace") else 300
+    assert ops.get_column("launch_id").count() == launches
+
+
+@pytest.mark.corpus
+def test_a_database_of_rocprof(corpus: Path) -> None:
+    folder = corpus / "rocprof_legacy/amd__HPCTrainingExamples/rocm-blogs-codes"
+    path = folder / "finite-difference/examples/results.db"
+    run = sightline.open(str(path))
+    db = sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)
+    query = 'SELECT count(*), sum("DurationNs"), min("BeginNs"), max("EndNs") FROM KERN'
+    ops = run.table("device_ops")
+    found = ops.select(
+        pl.len(),
+        (pl.col("end_ns") - pl.col("start_ns")).sum().alias("sum"),
+        pl.col("start_ns").min(),
+        pl.col("end_ns").max(),
+    )
+    assert found.row(0) == db.execute(query).fetchone()
