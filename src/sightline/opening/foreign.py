@@ -18,7 +18,183 @@ class Foreign:
 _NSYS = """\
 Export it as SQLite:  nsys export --type sqlite REPORT.nsys-rep
 then:                 sightline REPORT.sqlite"""
+_SMI = "Log the GPUs with  nvidia-smi --query-gpu=timestamp,index,power.draw --format=csv -l 1"
+_ROCM = "Record a timeline:  rocprofv3 --sys-trace -- PROGRAM"
+_WORKLOAD = "Give the folder that it lies in: it has the kernels and their counters."
+_HPCTOOLKIT = "Give the folder of the database:  sightline DATABASE"
+_PERFETTO = "Make it binary:  protoc --encode=perfetto.protos.Trace perfetto_trace.proto"
 _FOREIGN = (
+    Foreign(
+        rb"^\s*ROCPROFV3 \w+ SUMMARY:",
+        "it is a summary of rocprofv3, which no longer has the single kernels and calls",
+        _ROCM,
+    ),
+    Foreign(
+        rb"^GPU\s*:\s*\d+\s*\nName\s*:",
+        "it is rocprofv3's list of what a GPU can count, and no measurement",
+        _ROCM,
+    ),
+    Foreign(
+        rb"^=+ ROCm System Management Interface =+",
+        "it is a screen of rocm-smi: one moment of the machine, without the program",
+        _ROCM,
+    ),
+    Foreign(
+        rb"^workload_name,command,",
+        "it is the description of a machine by rocprof-compute, without kernels",
+        _WORKLOAD,
+    ),
+    Foreign(
+        rb"^device,HBMBw,",
+        "it is rocprof-compute's measurement of a GPU's ceilings, without kernels",
+        _WORKLOAD,
+    ),
+    Foreign(
+        rb"^Dispatch_ID,Kernel_Name,GPU_ID\r?\n",
+        "it is rocprof-compute's list of dispatches, without their times and counters",
+        _WORKLOAD,
+    ),
+    Foreign(
+        rb"^(?:\w+: [^\n]*\n)*?(?:config_dir|format_rocprof_output): ",
+        "it holds the settings of rocprof-compute, and no measurement",
+        _WORKLOAD,
+    ),
+    Foreign(
+        rb"^(?:\[profiling\]|(?:Omniperf|rocprof-compute) version: )",
+        "it is the log of rocprof-compute, and no measurement",
+        _WORKLOAD,
+    ),
+    Foreign(
+        rb"^(?:pmc|att): *\w+",
+        "it is an input file of rocprof: what to record, and no recording",
+        "Record with it:  rocprofv3 -i INPUT -- PROGRAM",
+    ),
+    Foreign(
+        rb"<\w+ id\(\d+\)\s+correlation_id\(\d+\) on-enter|rocTX <\"",
+        "it is what roctracer's tests print: calls without their times",
+        _ROCM,
+    ),
+    Foreign(
+        rb"^ROCProfilerV2: Collecting",
+        "it is the log of a rocprofv2 that recorded no kernel",
+        _ROCM,
+    ),
+    Foreign(
+        rb"^# dummy\n\w+_trace --check-",
+        "it is the list of roctracer's tests, and no recording",
+    ),
+    Foreign(
+        rb'^\s*\{\s*"(?:tokens|counter_names)"\s*:|^\s*\{\s*"/"\s*:',
+        "it belongs to a decoded thread trace of AMD, whose instructions are in code.json",
+        "Give that file:  sightline code.json",
+    ),
+    Foreign(
+        rb'^\s*\{\s*"tritonparse_url_prefix"\s*:',
+        "it is tritonparse's list of its files",
+        "Give one of the files that it lists.",
+    ),
+    Foreign(
+        rb"^\s*Function:\S+\s*\n[^\n]*(?://##|/\*0)",
+        "it is the machine code of a kernel, without measurements",
+        "Nsight Compute measures each instruction:  ncu --set full -o REPORT PROGRAM",
+    ),
+    Foreign(
+        rb"^PROJECTIONS(?:-RECORD|_ID)|^RC_GLOBAL_START_TIME ",
+        "it is a log of Charm++ (Projections), which has no GPU and is not read",
+    ),
+    Foreign(
+        rb"^(?:#[^\n]*\n|\s)*(?:packet|android_gpu) ?\{",
+        "it is a Perfetto trace, or an answer to a query of one, in the text form of its tests",
+        _PERFETTO,
+    ),
+    Foreign(
+        rb"^HPCTOOLKIT(?:ctxt|meta|prof|trce)",
+        "it is one file of an HPCToolkit database, which is read as a whole",
+        _HPCTOOLKIT,
+    ),
+    Foreign(
+        rb"^HPCPROF-metricdb",
+        "it holds the metrics of one thread of an HPCToolkit database, whose names are elsewhere",
+        _HPCTOOLKIT,
+    ),
+    Foreign(
+        rb"^A full HPCToolkit database consists|^%YAML 1\.2\s+---\s+# Specification and example "
+        rb"document for metric|^version: 0\s+inputs:\s+- &",
+        "it describes an HPCToolkit database, and is none",
+        _HPCTOOLKIT,
+    ),
+    Foreign(
+        rb"^SCOREP_\w+=",
+        "it holds the settings of Score-P, and no measurement",
+        "Give traces.otf2, which lies beside it.",
+    ),
+    Foreign(
+        rb'^\s*\{\s*"data"\s*:.{0,65000}"column_metadata"|^\s*\{\s*"data"\s*:\s*\[\s*\[\s*\d',
+        "it is a profile of Caliper as JSON, which is not read",
+        "Write it as text:  CALI_CONFIG=runtime-report(profile.cuda),output=NAME.cali PROGRAM",
+    ),
+    Foreign(
+        rb'^\s*\{\s*"timemory"\s*:',
+        "it is a profile of timemory, which is not read",
+        "perf, py-spy and Caliper write what is read.",
+    ),
+    Foreign(
+        rb'^\s*\{\s*"start_time"\s*:[^{}]*"sample_count"\s*:',
+        "it is a profile of pyinstrument as JSON, which is not read",
+        "pyinstrument writes what is read with  -r speedscope",
+    ),
+    Foreign(
+        rb"^\[[A-Za-z][\w ]*\]\r?\n",
+        "it holds settings (INI), and no measurement",
+    ),
+    Foreign(
+        rb"^\x03\x42(?:OTF2|\x01)",
+        "it is one file of an OTF2 archive, which is read as a whole",
+        "Give the folder that traces.otf2 lies in.",
+    ),
+    Foreign(
+        rb"^(?:\{|#[^\n]*\n)*__rec=(?:node|ctx|globals)",
+        "it is a profile of Caliper, which is not read",
+        "Caliper writes what is read with  CALI_CONFIG=event-trace,output=NAME.json",
+    ),
+    Foreign(
+        rb"^\s*-+ DeepSpeed Flops Profiler -+",
+        "it is a report of DeepSpeed's FLOPs profiler, which is not read",
+        "Record the program, whose times it has no more:  sightline run -- PROGRAM",
+    ),
+    Foreign(
+        rb"^\s*<\?xml[^>]*>\s*<!DOCTYPE HPCToolkitExperiment",
+        "it is a database of an HPCToolkit before 2023, which is not read",
+    ),
+    Foreign(
+        rb"(?:^|\n)ROCTracer \(",
+        "it is the log of a roctracer that recorded no call",
+        _ROCM,
+    ),
+    Foreign(
+        rb"^.{1,5}\x0a\x06schema",
+        "it is a Chakra execution trace, which has no times of a GPU",
+        "Give the trace of the PyTorch profiler that it was made with.",
+    ),
+    Foreign(
+        rb"^[\x90-\x9f\xdc\xdd].{0,4}[\x80-\x8f\xde](?:..)?[\xa5\xa7\xa8](?:frame|metrics|children)",
+        "it is a Proton profile in MessagePack, which is not read",
+        'Write it as Hatchet\'s JSON:  proton.finalize(output_format="hatchet")',
+    ),
+    Foreign(
+        rb'^\s*\{\s*"event_type"\s*:\s*"(?:compilation|launch)"',
+        "it is a log of Triton's compiler (tritonparse), which has no times of kernels",
+        "tritonparse shows the source line of each instruction. Times:  proton, or ncu --set full",
+    ),
+    Foreign(
+        rb'^\s*\{\s*"schema"\s*:\s*"[\d.]+(?:-chakra[\d.]*)?"',
+        "it is an execution trace of PyTorch (Chakra), which has no times of a GPU",
+        "Give the trace of the PyTorch profiler that it was made with.",
+    ),
+    Foreign(
+        rb"^\s*(?:strict )?digraph\b",
+        "it is a drawing of a graph (Graphviz), without what it was drawn of",
+    ),
     Foreign(
         rb'^\s*\{\s*"(?:type|Type)"\s*:\s*"?\w+"?\s*,\s*"(?:id|value)"\s*:',
         "it is an Nsight Systems export as JSON lines, which is not read",
@@ -33,6 +209,11 @@ _FOREIGN = (
         rb"^\"?Name\"?,\"?Calls\"?,\"?TotalDurationNs\"?,?",
         "it is a summary of rocprofv3, which no longer has the single kernels and calls",
         "Give the trace that it was made of, or record one:  rocprofv3 --sys-trace -- PROGRAM",
+    ),
+    Foreign(
+        rb"^\s*(?:Error: [^\n]*\n\s*)*=== (?:Device|API) Timing Summary ===",
+        "it is a summary of unitrace, which no longer has the single kernels and calls",
+        "Record them:  unitrace --chrome-call-logging --chrome-kernel-logging PROGRAM",
     ),
     Foreign(
         rb"^\x80[\x02-\x05]",
@@ -51,6 +232,46 @@ _FOREIGN = (
     Foreign(rb"^.{257}ustar", "it is a tar archive", "Unpack it, and give what is in it."),
     Foreign(rb"^(?:\x7fELF|MZ)", "it is a program", "To record it:  sightline run -- PROGRAM"),
     Foreign(rb"^\s*<(?:!DOCTYPE html|html)", "it is an HTML page"),
+    Foreign(
+        rb"^List of valid properties to query for the switch",
+        "it is nvidia-smi's list of what can be asked, and no measurement",
+        _SMI,
+    ),
+    Foreign(
+        rb"^GPU \d+: [^\n]*\(UUID: [^\n]*\n.{0,60000}proc'd: ",
+        "it is the output of gpu_burn, a stress test, which is not read",
+        _SMI,
+    ),
+    Foreign(
+        rb'^\{"time": "[^"]*", "cpu_usage": ',
+        "it is a monitor's log of SuperBench, which is not read",
+        _SMI,
+    ),
+    Foreign(
+        rb"^#[^\n]*\n(?:#[^\n]*\n|\s*\n)*\s*dcgm_\w+\s*,\s*(?:gauge|counter|label)",
+        "it is dcgm-exporter's list of what to export, and no measurement",
+        "Give what it exports:  curl -s http://HOST:9400/metrics > gpus.metrics",
+    ),
+    Foreign(
+        rb"^dataset,network,batch_size,optimizer,",
+        "it is a table of Zeus' experiments, without times",
+        "Windows that ZeusMonitor logged are read (log_file=…).",
+    ),
+    Foreign(rb'^\s*\{\s*"items"\s*:\s*\[\s*\{\s*"label"', "it is a list of electricity prices"),
+    Foreign(
+        rb"^Machine model: [^\n]*\n.{0,2000}\*\*\* Sampled system activity",
+        "it is a log of macOS' powermetrics, which is not read",
+    ),
+    Foreign(
+        rb"^,?System Time,RDTSC,Elapsed Time",
+        "it is a log of Intel Power Gadget, which is not read",
+    ),
+    Foreign(rb"^go test fuzz v1\n", "it is an input of a Go fuzz test"),
+    Foreign(
+        rb"^\w+\{[^}\n]* \.\.\. [^}\n]*\}",
+        "it is a piece of Prometheus metrics with labels left out",
+        "Give what an exporter says:  curl -s http://HOST:9400/metrics > gpus.metrics",
+    ),
 )
 
 
