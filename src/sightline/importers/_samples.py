@@ -1,0 +1,115 @@
+"""What readers of monitoring logs share: values with their units, to rows of `counters`."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import polars as pl
+
+from sightline.metric_names import name_metric
+from sightline.model.declare import Quality
+
+# '70.10 W', '1410 MHz', '16x', '100', '0x0000000000000004', '(500Mhz)'.
+_NUMBER = re.compile(
+    r"^\(?\s*(?:(0x[0-9a-fA-F]{1,16})|([-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?))\s*([A-Za-z%/]*)\s*\)?$"
+)
+_UNITS = {"Mhz": "MHz", "Celsius": "C", "watt": "W"}
+_ZONE = "times have no zone: they are taken as UTC"
+
+
+@dataclass
+class Samples:
+    """Rows of `counters`, and the devices that they are of."""
+
+    rows: list[tuple[str, str, int | None, str | None, int | None, int, float]] = field(
+        default_factory=list
+    )
+    devices: dict[str, int] = field(default_factory=dict)
+    names: dict[int, str] = field(default_factory=dict)
+    bad: int = 0
+
+    def number_device(self, known_as: str, number: int | None = None) -> int:
+        """A device's number: its own, else in the order in which they come."""
+        if known_as not in self.devices:
+            taken = set(self.devices.values())
+            free = next(n for n in range(len(taken) + 1) if n not in taken)
+            self.devices[known_as] = free if number is None or number in taken else number
+        return self.devices[known_as]
+
+    def add(
+        self,
+        peer: str,
+        text: str | float,
+        time_ns: int,
+        device: int | None = None,
+        source: str | None = None,
+        unit: str = "",
+        from_ns: int | None = None,
+    ) -> bool:
+        """A value as a tool prints it; no row, and False, where it is no number."""
+        found = read_number(text) if isinstance(text, str) else (float(text), "")
+        if found is None or not math.isfinite(found[0]):
+            return False
+        value, own = found
+        name, ours, scale = name_metric(peer, own or unit)
+        self.rows.append((name, ours, device, source, from_ns, time_ns, value * scale))
+        return True
+
+    def tables(self, vendor: str | None) -> dict[str, pl.DataFrame]:
+        """`counters` in order of time, and `devices`."""
+        schema = {
+            "metric": pl.String, "unit": pl.String, "device_id": pl.Int64, "source": pl.String,
+            "from_ns": pl.Int64, "time_ns": pl.Int64, "value": pl.Float64,
+        }  # fmt: skip
+        counters = pl.DataFrame(self.rows, schema=schema, orient="row")
+        numbers = sorted({row[2] for row in self.rows if row[2] is not None} | set(self.names))
+        devices = {
+            "device_id": numbers,
+            "vendor": [vendor] * len(numbers),
+            "name": [self.names.get(number) for number in numbers],
+        }
+        return {
+            "counters": counters.sort("time_ns", maintain_order=True),
+            "devices": pl.DataFrame(
+                devices, schema={"device_id": pl.Int64, "vendor": pl.String, "name": pl.String}
+            ),
+        }
+
+
+def read_number(text: str) -> tuple[float, str] | None:
+    """A number and its unit; None for 'N/A', '[Not Supported]' and other texts: none is no 0."""
+    found = _NUMBER.match(text.strip())
+    if found is None:
+        return None
+    bits, number, unit = found.groups()
+    return (float(int(bits, 16)) if bits else float(number)), _UNITS.get(unit, unit)
+
+
+def read_time(text: str, *forms: str) -> int | None:
+    """A moment in ns since 1970, by the first form that fits; without a zone it is UTC."""
+    for form in forms:
+        try:
+            moment = datetime.strptime(text.strip(), form)
+        except ValueError:
+            continue
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        whole = moment.replace(microsecond=0)
+        return int(whole.timestamp()) * 10**9 + moment.microsecond * 1000
+    return None
+
+
+def note_zone() -> Quality:
+    """That times have no zone."""
+    return Quality("time_zone_unknown", "info", _ZONE)
+
+
+def note_no_times(spacing_s: int) -> Quality:
+    """That the log does not say when: its rows are taken to be so far apart; 0 for one reading."""
+    if spacing_s:
+        text = f"the log does not say when: its readings are taken as {spacing_s} s apart"
+        return Quality("times_missing", "warning", text)
+    return Quality("times_missing", "info", "the file does not say when its values were read")
