@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from support.jobs import collective
 from support.traces import kernel, opened_ranks
 
 NCCL = "ncclDevKernel_AllReduce_Sum_f16_RING_LL(ncclDevComm*, unsigned long, ncclWork*)"
@@ -32,3 +33,27 @@ def test_nothing_is_concluded_where_they_do_not_look_alike(tmp_path: Path, other
     assert ranks(tmp_path, **otherwise).ask("dependencies")["meeting"].null_count() == (
         12 if "count" not in otherwise else 4
     )
+
+
+def test_sends_meet_receives_by_source_and_target(tmp_path: Path) -> None:
+    """Rank 1 receives from 0 and sends to 2; rank 2 is there first, and receives when it comes."""
+    told = {"members": range(4), "Process Group Name": "pp"}
+
+    def send(at: float, length: float, to: int):
+        return collective(at, length, op="send", **told, **{"Dst Rank": to})
+
+    def receive(at: float, length: float, of: int):
+        return collective(at, length, op="recv", **told, **{"Src Rank": of})
+
+    run = opened_ranks(
+        tmp_path,
+        [send(100, 50, 1), send(300, 50, 1)],
+        [receive(80, 70, 0), send(160, 40, 2), receive(290, 60, 0)],
+        [receive(10, 190, 1)],
+    )
+    rows = run.ask("collective_times").select("kind", "last_rank", "skew_ns", "transfer_ns").rows()
+    assert rows == [
+        ("send_recv", 1, 150_000, 40_000),
+        ("send_recv", 0, 20_000, 50_000),
+        ("send_recv", 0, 10_000, 50_000),
+    ]

@@ -20,7 +20,11 @@ from sightline.model.columns import duration, number, pct, rate, size, text
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
 from sightline.timeline.classes import COMMUNICATION, classify_run
-from sightline.timeline.graph import match_collectives
+from sightline.timeline.collectives import (
+    bus_factor,
+    describe_collectives,
+    match_collectives,
+)
 
 ANALYSIS = Analysis(
     "communication",
@@ -51,25 +55,13 @@ ANALYSIS = Analysis(
 )
 
 _KEY = ["op", "group", "group_size", "dtype", "bytes"]
-_WHOLE_ARRAY = r"reduce_?scatter|all_?gather|all_?to_?all"
 
 
 def run(run: Run) -> pl.DataFrame:
     """One row per kind, group, type and size, the largest sum of durations first."""
     ops = classify_run(run)
     ops = select_starting_in(ops.filter(pl.col("class_") == COMMUNICATION), run.ask("windows"))
-    known = (
-        run.table("collectives")
-        .unique("device_op_id")
-        .select(
-            "device_op_id",
-            "op",
-            "group",
-            "group_size",
-            "dtype",
-            bytes=pl.max_horizontal("bytes_in", "bytes_out"),
-        )
-    )
+    known = describe_collectives(run.table("collectives")).select("device_op_id", *_KEY)
     met = match_collectives(ops, run.table("collectives")).select("device_op_id", "meeting")
     rows = (
         ops.select("device_op_id", "name", ns=pl.col("end_ns") - pl.col("start_ns"))
@@ -102,21 +94,9 @@ def run(run: Run) -> pl.DataFrame:
             mean_ns=pl.col("mean").round().cast(pl.Int64),
             kernel_pct=100 * pl.col("kernel_ns") / pl.col("kernel_ns").sum(),
             time_is=pl.when("matched").then(pl.lit("transfer")).otherwise(pl.lit("kernel")),
-            bus_bandwidth_gb_per_s=pl.col("algorithm_bandwidth_gb_per_s") * bus_factor(),
+            bus_bandwidth_gb_per_s=pl.col("algorithm_bandwidth_gb_per_s")
+            * bus_factor(pl.col("op"), pl.col("group_size")),
         )
         .sort("kernel_ns", *_KEY, descending=[True, *[False] * len(_KEY)], nulls_last=True)
         .select(c.name for c in ANALYSIS.columns)
-    )
-
-
-def bus_factor() -> pl.Expr:
-    """What nccl-tests multiplies the algorithm bandwidth of `op` with, null where it is unknown."""
-    op, n = pl.col("op").str.to_lowercase(), pl.col("group_size")
-    return (
-        pl.when(op.str.contains(r"all_?reduce"))
-        .then(2 * (n - 1) / n)
-        .when(op.str.contains(_WHOLE_ARRAY))
-        .then((n - 1) / n)
-        .when(op.str.contains(r"^(?:broadcast|reduce|send|recv)"))
-        .then(pl.lit(1.0))
     )

@@ -11,6 +11,7 @@ from sightline.errors import InputError
 from sightline.model.declare import Quality
 from sightline.model.run import Run
 from sightline.model.store import Part
+from sightline.opening.clocks import align_clocks
 
 # 'rank7', 'rank-7', 'rank_7' or 'rank.7', not as the end of another word.
 _RANK_IN_NAME = re.compile(r"(?:^|[^a-zA-Z])rank[_\-.]?(\d{1,6})(?!\d)", re.IGNORECASE)
@@ -22,13 +23,18 @@ def read_rank_of_path(path: Path, given: str, facts: dict[str, Any]) -> dict[str
         return {"path": given, "rank_source": "recording"}
     # The last match is nearest to the file's own name: a folder's name counts less.
     named = _RANK_IN_NAME.findall("/".join(path.absolute().parts[-2:]))
+    if not named and (facts.get("own") or {}).get("rank_ends_name"):
+        named = re.findall(r"(\d{1,6})(?:\.\w+)?$", path.name)
     if named:
         return {"path": given, "rank_source": "file name", "own_rank": int(named[-1])}
     return {"path": given, "rank_source": "order"}
 
 
 def compose_run(members: Sequence[tuple[Path, int, dict[str, Any]]]) -> Run:
-    """One run from (store, number in it, facts) of each recording: ranks settled, ids unique."""
+    """One run from (store, number in it, facts) of each recording.
+
+    Ranks are settled, ids unique, and clocks that are apart put on one.
+    """
     if not members:
         raise InputError("there is nothing to read")
     # Recordings of one process share its rank.
@@ -48,7 +54,7 @@ def compose_run(members: Sequence[tuple[Path, int, dict[str, Any]]]) -> Run:
         if of_group[groups[number]][1]:
             own["rank_source"] = "order"
         parts.append(Part(store, index, facts["rank"], rank, number, own))
-    return Run(parts)
+    return align_clocks(Run(parts))
 
 
 def settle_ranks(claimed: Sequence[int | None]) -> tuple[list[int], list[list[Quality]]]:

@@ -9,7 +9,11 @@ from sightline.algebra.lookup import match_names
 from sightline.algebra.trees import find_nearest_ancestor
 from sightline.model.run import Run
 from sightline.timeline.classes import COMMUNICATION, COMPUTE, classify_run
-from sightline.timeline.graph import match_collectives
+from sightline.timeline.collectives import (
+    bus_factor,
+    describe_collectives,
+    match_collectives,
+)
 from sightline.timeline.replay import is_op, scale_nodes
 
 _BY = ["rank", "device_id"]
@@ -39,16 +43,8 @@ def list_communication(run: Run) -> pl.DataFrame:
 def _list_communication(run: Run) -> pl.DataFrame:
     ops = classify_run(run)
     comm = ops.filter(pl.col("class_") == COMMUNICATION)
-    known = (
-        run.table("collectives")
-        .unique("device_op_id")
-        .select(
-            "device_op_id",
-            "op",
-            "group",
-            "group_size",
-            size=pl.max_horizontal("bytes_in", "bytes_out"),
-        )
+    known = describe_collectives(run.table("collectives")).select(
+        "device_op_id", "op", "group", "group_size", size="bytes"
     )
     comm = comm.join(known, on="device_op_id", how="left")
     met = match_collectives(ops, run.table("collectives")).drop("meeting_lag_ns")
@@ -78,15 +74,8 @@ def _list_communication(run: Run) -> pl.DataFrame:
 
 def _find_slow(comm: pl.DataFrame) -> pl.DataFrame:
     """Matched collectives far below their group's best: `bus` and `best` GB/s, and `factor`."""
-    n = pl.col("group_size")
-    share = (
-        pl.when(pl.col("op").str.contains("(?i)all_?reduce"))
-        .then(2 * (n - 1) / n)
-        .when(pl.col("op").str.contains("(?i)gather|scatter|all_?to_?all"))
-        .then((n - 1) / n)
-        .otherwise(1.0)
-    )  # nccl-tests, doc/PERFORMANCE.md
     like = ["group", "op", "group_size", "power"]
+    factor = bus_factor(pl.col("op"), pl.col("group_size")).fill_null(1.0)
     return (
         comm.filter(pl.col("part") == "transfer", pl.col("size") > 0)
         .drop_nulls(["meeting", "group_size"])
@@ -94,11 +83,11 @@ def _find_slow(comm: pl.DataFrame) -> pl.DataFrame:
         .agg(
             pl.col("group", "op", "group_size").first(),
             pl.col("size").max(),
-            ns=(pl.col("end_ns") - pl.col("last")).min(),
+            ns=(pl.col("end_ns") - pl.col("start_ns")).min(),
         )
         .filter(pl.col("ns") > 0)
         .with_columns(
-            bus=pl.col("size") * share / pl.col("ns"), power=pl.col("size").log(2).floor()
+            bus=pl.col("size") * factor / pl.col("ns"), power=pl.col("size").log(2).floor()
         )
         .with_columns(
             best=pl.col("bus").quantile(0.9, "lower").over(like), alike=pl.len().over(like)

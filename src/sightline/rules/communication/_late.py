@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
@@ -99,7 +101,7 @@ def make_late_finding(
     run: Run, rule: Rule, found: Late, change: Change, *, why: str, cause: str, fix: str
 ) -> Finding:
     """The finding about late ranks; straggler-rank and imbalance differ in why they are late."""
-    who = _name_ranks(found.ranks)
+    who = name_ranks(found.ranks)
     last = found.arrivals.filter(pl.col("rank").is_in(found.ranks))
     return make_finding(
         run,
@@ -131,7 +133,13 @@ def make_late_finding(
     )
 
 
-def _name_ranks(ranks: list[int]) -> str:
+def name_ranks(ranks: list[int]) -> str:
     """'rank 3', 'ranks 0 and 6', 'ranks 1, 2 and 5'."""
     *first, last = map(str, ranks)
     return f"ranks {', '.join(first)} and {last}" if first else f"rank {last}"
+
+
+def name_group(row: Mapping[str, Any]) -> str:
+    """A process group as its program calls it, and as PyTorch does: 'group TENSOR (35)'."""
+    said, name = row["group_description"], row["group"]
+    return f"group {said} ({name})" if said and said != name else f"group {name}"

@@ -9,14 +9,12 @@ import polars as pl
 from sightline.algebra.lookup import match_names
 from sightline.algebra.scalars import sum_column
 from sightline.model.run import Run
-from sightline.roofline.hardware import find_gpu
+from sightline.roofline.links import MACHINE_RANKS, find_link
 from sightline.timeline.classes import COMPUTE, classify_run
 from sightline.timeline.communication import list_communication
 from sightline.timeline.communication_names import PEERS_PATTERN
 from sightline.units import format_bytes, format_count, format_ns, format_pct
 
-# Most machines hold eight GPUs, and their links end there.
-MACHINE_RANKS = 8
 # Large messages reach about 80 % of the links' rate (NVIDIA/nccl-tests, published all-reduce
 # figures); below a tenth of it they take another way, or another's time (ours).
 REACHED_PCT, SLOW_LINK_PCT = 80.0, 10.0
@@ -57,23 +55,13 @@ def find_best_rate(run: Run) -> Rate | None:
         f"the fastest {row['op']} of {format_bytes(row['bytes'])} over {row['group_size']} ranks: "
         f"{format_ns(row['min_ns'])}, bus bandwidth {best:.3g} GB/s"
     )
-    link = _find_link(run)
+    link = find_link(run)
     if link is None or row["group_size"] > MACHINE_RANKS:
         return Rate(said)
     pct = 100 * best * 1e9 / link
     said += f", {format_pct(pct)} of the {link / 1e9:.0f} GB/s that this GPU's links have each way"
     is_slow = pct < SLOW_LINK_PCT and row["bytes"] >= LARGE_BYTES
     return Rate(said, pct / REACHED_PCT if is_slow else None)
-
-
-def _find_link(run: Run) -> float | None:
-    """What a GPU's links to the others of its machine carry each way, bytes/s."""
-    devices = run.table("devices").select("name", "memory_bytes")
-    for name, memory in devices.iter_rows():
-        gpu = find_gpu(name, memory)
-        if gpu is not None:
-            return gpu.number("link_bandwidth")
-    return None
 
 
 def measure_shared_stream(run: Run) -> float:

@@ -43,6 +43,7 @@ from sightline.algebra.intervals import measure_cover
 from sightline.algebra.scalars import average_column, find_largest, find_span, sum_column
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
+from sightline.rules.communication._late import name_ranks
 from sightline.rules.communication._transfers import (
     Rate,
     describe_many_short,
@@ -116,7 +117,7 @@ def check(run: Run) -> Iterator[Finding]:
         own = rows.filter(pl.col("rank").is_in(late))
         said, more = _describe_late(late, own, others)
         summary, evidence = summary + said, evidence + more
-        fix = f"make {_names(late)} faster first: {_explain(own, others, len(late))}"
+        fix = f"make {name_ranks(late)} faster first: {_explain(own, others, len(late))}"
         cause = "some ranks arrive late, and the others wait in the collective"
     if not run.rows("collectives"):
         evidence.append("sizes and groups of the collectives were not recorded")
@@ -228,13 +229,6 @@ def _find_range(rows: pl.DataFrame, column: str) -> str:
     return first if first == last else f"{first} to {last}"
 
 
-def _names(ranks: list[int]) -> str:
-    texts = [str(r) for r in ranks]
-    if len(texts) == 1:
-        return f"rank {texts[0]}"
-    return f"ranks {', '.join(texts[:-1])} and {texts[-1]}"
-
-
 def _ranks(ranks: list[int]) -> str:
-    names = _names(ranks).capitalize()
+    names = name_ranks(ranks).capitalize()
     return f"{names} spends" if len(ranks) == 1 else f"{names} spend"

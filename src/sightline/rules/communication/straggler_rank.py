@@ -21,8 +21,8 @@ Fix
     Look at the late rank's own gaps: data loading, a slow node, logging on rank 0, checkpoints.
 
 False positives
-    Clocks that disagree between hosts: where a collective would end before a member starts, it
-    is not matched, but a smaller offset is not seen.
+    Clocks that disagree between hosts: they are moved onto one where the ends of collectives show
+    it (`sightline stats clocks`), but an offset below the uncertainty there is not seen.
 
 References
     TraceLens NcclAnalyser (wait and skew); HolisticTraceAnalysis, potential stragglers.

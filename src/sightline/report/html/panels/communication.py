@@ -13,6 +13,15 @@ from sightline.report.html.declare import Block, Panel, View
 from sightline.timeline.classes import is_communication
 
 PANEL = Panel("communication", "Communication", 80)
+# Title, analysis, and the column that it is sorted by, where there are ranks to compare.
+_ACROSS_RANKS = (
+    ("Who waits for whom", "collective_waits", "added_ns"),
+    ("Bandwidth by size", "bandwidth_by_size", None),
+    ("What could be matched across ranks", "collective_matching", "kernels"),
+    ("The ranks' clocks", "clocks", None),
+    ("Collectives that ranks waited for most", "collective_times", "waited_ns"),
+)
+_LONGEST = 24
 
 
 def data(view: View) -> list[Block]:
@@ -37,6 +46,24 @@ def data(view: View) -> list[Block]:
         blocks.make_table("Communication kernels", names, kernels.columns, action="kernel",
                      more="sightline stats kernels"),
     ]  # fmt: skip
+    for title, name, sort in _ACROSS_RANKS:
+        if view.run.table("recordings").height < 2 and name != "bandwidth_by_size":
+            continue
+        answer = view.run.ask(name)
+        if answer.height:
+            if name == "collective_times":
+                answer = answer.sort("waited_ns", descending=True)
+            columns = registry.load("analyses", name).ANALYSIS.columns
+            found.append(
+                blocks.make_table(
+                    title, answer, columns, sort=sort, origin_ns=view.span[0],
+                    action="range" if "end_ns" in answer.columns else None,
+                    heat=("added_ns", "waited_ns") if name == "collective_waits" else (),
+                    hide=("op", "skew_uncertainty_ns") if name == "collective_times" else (),
+                    limit=_LONGEST if name == "collective_times" else blocks.MAX_ROWS,
+                    more=f"sightline stats {name}",
+                )
+            )  # fmt: skip
     if view.run.rows("collectives"):
         found.append(_collectives(view))
     return found

@@ -1,0 +1,223 @@
+"""Many ranks: which of them cost the job how much, and why.
+
+sightline ranks 'rank*.json.gz'  one recording of each rank, up to thousands
+sightline ranks trace/ --json    verdict, ranks by cause, and path as data
+sightline ranks '/shared/rank*.json.gz' --scheduler tcp://head:8786
+                                 read by the workers of a Dask scheduler
+sightline ranks '/shared/rank*.json.gz' --slurm gpu --workers 16
+                                 read by jobs in a partition of Slurm
+
+Ranks are read a few at a time and reduced, so that memory does not grow with
+their recordings. Past one machine, workers read them where they lie: they must
+see the same files, under the same paths (pip install 'sightline[scale]').
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from sightline.scale.heat import Heat
+    from sightline.scale.job import Job
+    from sightline.scale.read import Reduced
+    from sightline.scale.stragglers import Verdict
+
+HELP = "which of many ranks cost the job how much, and why"
+
+_SHOWN, _ROWS, _BINS = 5, 24, 56
+_JOBS = 4
+_SHADES = " ·░▒▓█"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "recordings", nargs="+", metavar="RECORDING", help="files, folders, globs or stores"
+    )
+    parser.add_argument("--json", action="store_true", help="print as data")
+    places = parser.add_mutually_exclusive_group()
+    places.add_argument("--scheduler", metavar="ADDRESS", help="of Dask, whose workers read")
+    places.add_argument("--slurm", metavar="PARTITION", help="jobs in it read")
+    parser.add_argument("--workers", type=int, metavar="N", help="so many jobs of Slurm (4)")
+
+
+def run(args: argparse.Namespace) -> int:
+    import json
+
+    from sightline.scale.heat import list_excess, make_heat
+    from sightline.scale.job import compose_job, trace_path
+    from sightline.scale.stragglers import find_stragglers
+
+    reduced = _reduce(args)
+    job = compose_job(reduced.ranks)
+    verdict, excess = find_stragglers(job), list_excess(job)
+    path = (
+        trace_path(job).group_by("rank", "part").sum().sort("ns", "rank", descending=[True, False])
+    )
+    if args.json:
+        data = {
+            "ranks": len(job.ranks),
+            "lost": [{"recording": name, "why": why} for name, why in reduced.lost],
+            "unmatched": job.unmatched,
+            "clocks": None if job.fit is None else job.fit.clocks.to_dicts(),
+            "length_ns": verdict.length_ns,
+            "ideal_ns": verdict.ideal_ns,
+            "slowdown": verdict.slowdown,
+            "parts": verdict.parts,
+            "stragglers": verdict.stragglers.to_dicts(),
+            "critical_path": path.to_dicts(),
+            "excess": excess.to_dicts(),
+        }
+        print(json.dumps(data, indent=1, ensure_ascii=False))
+        return 0
+    named = {
+        r for ranks in verdict.stragglers.get_column("ranks") for r in ranks if len(ranks) == 1
+    }
+    heat = make_heat(job, rows=_ROWS, bins=_BINS, alone=tuple(sorted(named)[:_SHOWN]))
+    print("\n".join([*_say_job(job, reduced), "", *_say_verdict(verdict), *_say_heat(heat)]))
+    print("\n".join(_say_excess(excess)))
+    print("\nCritical path through all ranks")
+    for rank, part, ns in path.head(_SHOWN).rows():
+        print(f"  {f'rank {rank}':<12}{part:<12}{_share(ns, verdict.length_ns)}")
+    return 0
+
+
+def _reduce(args: argparse.Namespace) -> Reduced:
+    """The ranks, reduced here or by workers elsewhere."""
+    from sightline.cli._progress import Progress
+    from sightline.errors import RequestError
+
+    if args.workers is not None and (args.slurm is None or args.workers < 1):
+        raise RequestError(
+            "--workers says how many jobs --slurm starts: 1 or more, and only with it"
+        )
+    with Progress(sys.stderr, unit="recordings") as progress:
+        if args.scheduler is None and args.slurm is None:
+            from sightline.scale.read import reduce_recordings
+
+            return reduce_recordings(args.recordings, progress=progress)
+        from sightline.scale.cluster import connect_scheduler, reduce_on_cluster, start_slurm
+
+        if args.scheduler is not None:
+            place = connect_scheduler(args.scheduler)
+        else:
+            print(
+                f"asking Slurm for jobs in {args.slurm}; waiting for the first (see squeue)",
+                file=sys.stderr,
+            )
+            place = start_slurm(args.slurm, args.workers or _JOBS)
+        with place as client:
+            return reduce_on_cluster(args.recordings, client, progress=progress)
+
+
+def _share(ns: int, whole: int) -> str:
+    from sightline.units import format_ns, format_pct
+
+    return f"{format_pct(100 * ns / max(whole, 1)):>8}{format_ns(ns):>12}"
+
+
+def _say_job(job: Job, reduced: Reduced) -> list[str]:
+    from sightline.units import format_count, format_ns, format_several
+
+    n = job.rows.height
+    lines = [
+        f"{format_several(len(job.ranks), 'rank')} · {format_count(n)} communication kernels, "
+        f"{format_count(n - job.unmatched)} matched"
+    ]
+    if len(job.ranks) == job.components > 1:
+        lines.append("no collective of two ranks could be matched: who waits for whom is not known")
+    elif job.components > 1:
+        lines.append(f"{job.components} sets of ranks share no collective: each on its own clock")
+    if job.is_contradictory:
+        lines.append("clocks contradict each other: how collectives were matched is wrong")
+    elif job.fit is not None:
+        worst = job.fit.clocks.get_column("uncertainty_ns").max()
+        lines.append(
+            f"clocks up to {format_ns(job.fit.find_shift())} apart, ± {format_ns(int(worst))}"  # type: ignore[arg-type]
+        )
+    if reduced.lost:
+        name, why = reduced.lost[0]
+        lines.append(f"lost: {format_several(len(reduced.lost), 'recording')}; {name}: {why}")
+    return lines
+
+
+def _say_verdict(verdict: Verdict) -> list[str]:
+    from sightline.units import format_ns, format_pct
+
+    lines = [
+        f"job {format_ns(verdict.length_ns)}; without stragglers {format_ns(verdict.ideal_ns)}: "
+        f"{verdict.slowdown:.2f} × as long",
+        "excess costs  "
+        + " · ".join(f"{part} {format_ns(ns)}" for part, ns in verdict.parts.items()),
+        "",
+    ]
+    if verdict.stragglers.is_empty():
+        lines.append("no straggler costs 1 % of the job")
+    for number, row in enumerate(verdict.stragglers.head(_SHOWN).iter_rows(named=True), 1):
+        less = verdict.length_ns / max(verdict.length_ns - row["gain_ns"], 1)
+        lines.append(
+            f"{number}  {_name(row['ranks'])}: {row['cause']}, "
+            f"{'persistent' if row['is_persistent'] else 'wandering'}"
+        )
+        lines.append(
+            f"   costs {format_ns(row['gain_ns'])} ({format_pct(row['gain_pct'])}): "
+            f"like its peers, the job would take {less:.2f} × less"
+        )
+        if row["alone_ns"] > 2 * row["gain_ns"]:
+            lines.append(f"   hidden by others: alone it would cost {format_ns(row['alone_ns'])}")
+        if row["next_cause"]:
+            lines.append(
+                f"   next: {_name(row['next_ranks'])}, {row['next_cause']}, "
+                f"{format_ns(row['next_gain_ns'])}"
+            )
+    return lines
+
+
+def _name(ranks: list[int]) -> str:
+    if len(ranks) == 1:
+        return f"rank {ranks[0]}"
+    if len(ranks) > 8:
+        return f"{len(ranks)} ranks from {ranks[0]} to {ranks[-1]}"
+    return "ranks " + ", ".join(map(str, ranks))
+
+
+def _say_excess(excess: pl.DataFrame) -> list[str]:
+    """The ranks with most beyond their peers', by part."""
+    import polars as pl
+
+    from sightline.scale.job import PARTS
+    from sightline.units import format_ns
+
+    parts = [f"{part}_ns" for part in PARTS]
+    most = excess.with_columns(sum=pl.sum_horizontal(parts))
+    most = most.sort("sum", "rank", descending=[True, False])
+    lines = ["", f"{'Beyond its peers':<18}" + "".join(f"{p:>12}" for p in (*PARTS, "waited"))]
+    for row in most.head(_SHOWN).iter_rows(named=True):
+        cells = (format_ns(row[name]) for name in (*parts, "waited_ns"))
+        lines.append(f"  {'rank ' + str(row['rank']):<16}" + "".join(f"{c:>12}" for c in cells))
+    return lines
+
+
+def _say_heat(heat: Heat) -> list[str]:
+    from sightline.units import format_ns
+
+    if not any(map(any, heat.late)):
+        return []
+    width = max((len(_label(*r)) for r in heat.ranks), default=0)
+    top = len(_SHADES) - 1
+    return [
+        "",
+        f"How late ranks come to collectives, by time ({format_ns(heat.bin_ns)} a column)",
+        *(
+            f"  {_label(*ranks):>{width}} "
+            + "".join(_SHADES[min(top, int(v * top + 0.999))] for v in late)
+            for ranks, late in zip(heat.ranks, heat.late, strict=True)
+        ),
+    ]
+
+
+def _label(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first}-{last}"
