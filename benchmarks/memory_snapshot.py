@@ -41,27 +41,37 @@ with open(sys.argv[3], "w") as page:
 
 
 def replicate(document: dict[str, Any], copies: int) -> dict[str, Any]:
-    """The document with its first device's events `copies` times."""
+    """The document with its first device's events `copies` times.
+
+    A copy frees what it allocates, and nothing else, so that memory does not grow with copies.
+    Events of PyTorch 2.0 have no times: they get none.
+    """
     events = next(trace for trace in document["device_traces"] if trace)
-    length = events[-1]["time_us"] - events[0]["time_us"] + 1000
+    times = [event["time_us"] for event in events if "time_us" in event]
+    length = times[-1] - times[0] + 1000 if times else 0
     live: dict[int, dict[str, Any]] = {}
+    repeated = []
     for event in events:
         if event["action"] == "alloc":
             live[event["addr"]] = event
-        elif event["action"] == "free_completed":
-            live.pop(event["addr"], None)
-    last = events[-1]["time_us"]
+        elif event["action"].startswith("free") and event["addr"] not in live:
+            continue  # allocated before the history begins: only the first copy can free it
+        if event["action"] == "free_completed":
+            del live[event["addr"]]
+        if not event["action"].startswith("segment"):
+            repeated.append(event)
     ends = [
-        {**event, "action": action, "time_us": last}
+        {**event, "action": action, **({"time_us": times[-1]} if times else {})}
         for event in live.values()
         for action in ("free_requested", "free_completed")
     ]
-    repeated = [e for e in events if not e["action"].startswith("segment")]
     made = []
     for number in range(copies):
         part = events if number == 0 else repeated
         for event in [*part, *(ends if number < copies - 1 else [])]:
-            copy = {**event, "time_us": event["time_us"] + number * length}
+            copy = dict(event)
+            if "time_us" in copy:
+                copy["time_us"] += number * length
             if "frames" in copy:
                 copy["frames"] = list(copy["frames"])
             made.append(copy)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <unordered_map>
 #include <vector>
 
@@ -17,7 +18,8 @@ enum class Action : int64_t { allocate, request_free, free, reserve, release, ot
 // Events of several devices, each device's in order.
 class Ledger {
 public:
-    Ledger() = default;
+    // Without blocks, memory does not grow with the events: for who asks only for sums.
+    explicit Ledger(bool keeps_blocks) : keeps_blocks_(keeps_blocks) {}
     Ledger(const Ledger&) = delete;
     Ledger& operator=(const Ledger&) = delete;
 
@@ -27,40 +29,52 @@ public:
     // until it is freed.
     Batch add(const Keys& events);
 
-    // All blocks so far, in the order of their first event: device, address, bytes, and the rows of
+    // Where blocks are kept: all so far, in the order of their first event: device, address, bytes, and the rows of
     // the events that allocated it, asked to free it and freed it, null where there are none.
     Batch blocks() const;
+
+    // Of blocks that were freed, or asked to be, and that no event allocated: device, blocks, bytes.
+    Batch earlier() const;
 
     // Blocks that were allocated again before they were freed: their frees are not recorded.
     int64_t lost_frees() const { return lost_frees_; }
 
 private:
-    struct Place {
-        int64_t device, address;
-        bool operator==(const Place& other) const {
-            return device == other.device && address == other.address;
-        }
-    };
-    struct Hash {
-        size_t operator()(const Place& place) const {
-            uint64_t hash = static_cast<uint64_t>(place.address) * 0x9E3779B97F4A7C15ULL;
-            hash = (hash ^ static_cast<uint64_t>(place.device)) * 0xD6E8FEB86659FD93ULL;
-            return static_cast<size_t>(hash ^ (hash >> 32));
-        }
-    };
     struct Sums {
         int64_t allocated = 0, active = 0, reserved = 0;
     };
+    struct Earlier {
+        int64_t blocks = 0, bytes = 0;
+    };
     struct Block {
-        int64_t number = 0, bytes = 0;
+        int64_t device = 0, address = 0, bytes = 0;
+        int64_t number = -1;  // among all blocks; -1 where the slot is free
         bool is_requested = false;
     };
 
-    int64_t open(const Place& place, int64_t bytes, int64_t allocated_at);
+    // The blocks that live, by device and address: a table with open addressing.
+    class Live {
+    public:
+        // The block at a place, or a free slot for it that `take` has to be called for.
+        Block& find(int64_t device, int64_t address);
+        // Puts a new block into the slot that `find` has just given.
+        void take(Block& slot, const Block& block);
+        void erase(Block& block);
 
-    int64_t rows_ = 0, lost_frees_ = 0;
+    private:
+        size_t home_of(int64_t device, int64_t address) const;
+
+        std::vector<Block> slots_ = std::vector<Block>(1024);
+        size_t count_ = 0;
+    };
+
+    Block open(int64_t device, int64_t address, int64_t bytes, int64_t allocated_at);
+
+    bool keeps_blocks_;
+    int64_t rows_ = 0, blocks_ = 0, lost_frees_ = 0;
     std::unordered_map<int64_t, Sums> sums_;
-    std::unordered_map<Place, Block, Hash> live_;
+    std::map<int64_t, Earlier> earlier_;
+    Live live_;
     Packed devices_, addresses_, bytes_, allocated_at_;
     std::vector<int64_t> requested_at_, freed_at_;
 };

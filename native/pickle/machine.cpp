@@ -18,6 +18,7 @@ constexpr size_t kMostMarks = 1 << 16;
 // A dict of a snapshot takes 30 bytes and more, an item 2. A file that has more objects for its
 // bytes was made to take memory.
 constexpr uint64_t kFreeObjects = 1 << 20, kBytesPerObject = 4;
+constexpr const char* kEndsInNumber = "it ends in a number";
 
 enum Op : uint8_t {
     MARK = '(', STOP = '.', POP = '0', POP_MARK = '1', DUP = '2', NONE = 'N', NEWTRUE = 0x88,
@@ -33,7 +34,9 @@ enum Op : uint8_t {
 
 }  // namespace
 
-Machine::Machine(const std::string& path) : source_(open_source(path)), buffer_(2 * kBuffer) {}
+// Eight more bytes than are ever filled, so that a number of any size is read by one load.
+Machine::Machine(const std::string& path)
+    : source_(open_source(path)), buffer_(2 * kBuffer + sizeof(uint64_t)) {}
 
 bool Machine::read(uint64_t budget) {
     const uint64_t until = position() + budget;
@@ -48,8 +51,9 @@ bool Machine::read(uint64_t budget) {
 }
 
 // Makes `count` bytes, at most kBuffer, follow the place that was read up to.
-bool Machine::fill(size_t count) {
-    if (end_ - at_ >= count) return true;
+inline bool Machine::fill(size_t count) { return end_ - at_ >= count || fill_more(count); }
+
+bool Machine::fill_more(size_t count) {
     std::memmove(buffer_.data(), buffer_.data() + at_, end_ - at_);
     taken_ += at_;
     end_ -= at_;
@@ -62,11 +66,12 @@ bool Machine::fill(size_t count) {
     return end_ >= count;
 }
 
-uint64_t Machine::number(size_t bytes) {
+inline uint64_t Machine::number(size_t bytes) {
     uint64_t value = 0;
-    std::memcpy(&value, buffer_.data() + at_, bytes);  // little-endian, as pickles are
+    std::memcpy(&value, buffer_.data() + at_, sizeof value);  // little-endian, as pickles are
     at_ += bytes;
-    return value;
+    if (bytes == 0) return 0;
+    return value & (~uint64_t{0} >> (8 * (sizeof value - bytes)));
 }
 
 bool Machine::fail(const char* why) {
@@ -79,7 +84,7 @@ bool Machine::refuse(const char* what) {
     return false;
 }
 
-bool Machine::push(Value value) {
+inline bool Machine::push(Value value) {
     if (stack_.size() >= kMostStack) return refuse("it holds more at once than any pickle does");
     stack_.push_back(value);
     return true;
@@ -115,7 +120,7 @@ bool Machine::take_long(uint64_t size) {
         stack_.back() = kNone;
         return true;
     }
-    if (!fill(size)) return fail("it ends in a number");
+    if (!fill(size)) return fail(kEndsInNumber);
     uint64_t value = number(size);
     if (size > 0 && size < 8 && (value >> (8 * size - 1)) != 0) value |= ~uint64_t{0} << (8 * size);
     const auto integer = static_cast<int64_t>(value);
@@ -136,7 +141,7 @@ bool Machine::take_number(uint8_t opcode) {
                         : opcode == BININT2                  ? 2
                         : opcode == BINFLOAT                 ? 8
                                                              : 4;
-    if (!fill(size)) return fail("it ends in a number");
+    if (!fill(size)) return fail(kEndsInNumber);
     if (opcode == BINFLOAT) {
         const uint64_t bits = __builtin_bswap64(number(8));  // floats are big-endian
         return push(objects_.add_wide(static_cast<int64_t>(bits), true));
@@ -223,7 +228,7 @@ bool Machine::take_container(uint8_t opcode) {
     }
 }
 
-bool Machine::remember(uint64_t place) {
+inline bool Machine::remember(uint64_t place) {
     if (stack_.empty()) return fail("a value is missing");
     // Picklers count places up from 0.
     if (place > memo_.size()) return fail("a place of the memo is skipped");
@@ -235,16 +240,8 @@ bool Machine::remember(uint64_t place) {
     return true;
 }
 
-bool Machine::recall(uint64_t place) {
+inline bool Machine::recall(uint64_t place) {
     return place < memo_.size() ? push(memo_[place]) : fail("a place of the memo is empty");
-}
-
-bool Machine::take_memo(uint8_t opcode) {
-    if (opcode == MEMOIZE) return remember(memo_.size());
-    const size_t size = opcode == BINGET || opcode == BINPUT ? 1 : 4;
-    if (!fill(size)) return fail("it ends in a number");
-    const uint64_t place = number(size);
-    return opcode == BINGET || opcode == LONG_BINGET ? recall(place) : remember(place);
 }
 
 bool Machine::step() {
@@ -253,11 +250,12 @@ bool Machine::step() {
     }
     const auto opcode = static_cast<uint8_t>(buffer_[at_++]);
     switch (opcode) {
-        case BINGET:
-        case LONG_BINGET:
-        case BINPUT:
-        case LONG_BINPUT:
-        case MEMOIZE: return take_memo(opcode);
+        // Three of four opcodes of a snapshot are of these: no calls, and sizes that are constant.
+        case BINGET: return fill(1) ? recall(number(1)) : fail(kEndsInNumber);
+        case LONG_BINGET: return fill(4) ? recall(number(4)) : fail(kEndsInNumber);
+        case BINPUT: return fill(1) ? remember(number(1)) : fail(kEndsInNumber);
+        case LONG_BINPUT: return fill(4) ? remember(number(4)) : fail(kEndsInNumber);
+        case MEMOIZE: return remember(memo_.size());
         case MARK:
             if (marks_.size() >= kMostMarks) return refuse("it is nested deeper than any snapshot");
             marks_.push_back(stack_.size());

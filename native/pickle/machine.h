@@ -38,6 +38,7 @@ public:
 private:
     bool step();
     bool fill(size_t count);
+    bool fill_more(size_t count);
     uint64_t number(size_t bytes);
     bool take_text(uint64_t size, bool is_text);
     bool take_long(uint64_t size);
@@ -45,7 +46,6 @@ private:
     bool take_number(uint8_t opcode);
     bool take_string(uint8_t opcode);
     bool take_container(uint8_t opcode);
-    bool take_memo(uint8_t opcode);
     bool remember(uint64_t place);
     bool recall(uint64_t place);
     bool push(Value value);

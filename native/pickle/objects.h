@@ -81,6 +81,8 @@ public:
 
     size_t count() const { return dicts_.size() + lists_.size() + contents_.size(); }
     size_t items() const { return items_; }
+    // Contents are numbered from 1 to this.
+    size_t contents() const { return contents_.size(); }
 
 private:
     struct Dict {

@@ -126,8 +126,10 @@ uint32_t StackTrie::frame_of(Value dict) {
 
 int64_t StackTrie::add(uint32_t content) {
     if (content == Objects::kEmpty) return kNull;
-    const auto [known, is_new] = stack_of_content_.try_emplace(content, kNull);
-    if (!is_new) return known->second;
+    if (content >= stack_of_content_.size()) {
+        stack_of_content_.resize(std::max(objects_.contents(), size_t{content} + 1), kUnknown);
+    }
+    if (stack_of_content_[content] != kUnknown) return stack_of_content_[content];
     std::vector<uint32_t> path;
     objects_.each_item(content, [&](Value item) {
         if (tag_of(item) == Tag::dict) path.push_back(frame_of(item));
@@ -271,6 +273,10 @@ Batch DictRows::take(const std::vector<WantedKey>& wanted, StackTrie& stacks, si
         keys.push_back(make_value(Tag::text, key));
         const std::vector<int> places = places_of(key);
         for (size_t shape = 0; shape < places.size(); ++shape) known[shape] += places[shape] >= 0;
+        if (one.kind == KeyKind::skip) {
+            fill(one.key.c_str(), [](size_t) { return kNull; });
+            continue;
+        }
         fill(one.key.c_str(), [&](size_t row) {
             const Value dict = make_value(Tag::dict, dicts_[row]);
             const uint32_t shape = objects_.shape_of(dict);

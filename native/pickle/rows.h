@@ -40,6 +40,7 @@ private:
     struct Frame {
         int64_t function, file, line;
     };
+    static constexpr int64_t kUnknown = -1;
     uint32_t frame_of(Value dict);
 
     Objects& objects_;
@@ -49,7 +50,7 @@ private:
     std::unordered_map<std::string, uint32_t> frame_of_key_;
     std::vector<int64_t> parents_, frame_at_, depths_;
     std::unordered_map<uint64_t, uint32_t> nodes_;
-    std::unordered_map<uint32_t, int64_t> stack_of_content_;
+    std::vector<int64_t> stack_of_content_;  // kUnknown where it was not asked for yet
     uint64_t shortened_ = 0;
 };
 

@@ -30,12 +30,14 @@ def test_an_allocation_and_its_place(tmp_path):
     freed = {**ENTRY, "action": "free_completed", "time_us": 9, "frames": []}
     asked = {**ENTRY, "action": "free_requested", "time_us": 8}  # not a free yet
     path.write_text(document(ENTRY, asked, freed))
-    rows = sl.open(str(path)).table("memory_events").sort("time_ns")
-    columns = ("time_ns", "device_id", "action", "bytes", "address", "pid", "name")
+    run = sl.open(str(path))
+    rows = run.table("memory_events").sort("time_ns")
+    columns = ("time_ns", "device_id", "action", "bytes", "address", "pid")
     assert rows.select(columns).rows() == [
-        (7000, 1, "alloc", 512, 4096, 5, "f (m.py:3)"),
-        (9000, 1, "free", 512, 4096, 5, None),
+        (7000, 1, "alloc", 512, 4096, 5),
+        (9000, 1, "free", 512, 4096, 5),
     ]
+    assert run.ask("peak_blocks").select("place", "bytes").rows() == [("f (m.py:3)", 512)]
 
 
 @pytest.mark.parametrize(

@@ -45,8 +45,11 @@ class Program:
     truth: dict[str, int] = field(default_factory=dict)
 
 
-def simulate(cause: str, seed: int) -> Program:
-    """One program of some steps; sizes, layers and steps are drawn."""
+def simulate(cause: str, seed: int, batch: float = 1.0) -> Program:
+    """One program of some steps; sizes, layers and steps are drawn.
+
+    Activations and logits are `batch` times as large.
+    """
     random = Random(f"{cause} {seed}")
     layers, steps = random.randint(6, 24), random.randint(9, 16)
     # Smaller ones share segments of 20 MiB, whose rests would be a problem that nobody planted.
@@ -56,13 +59,14 @@ def simulate(cause: str, seed: int) -> Program:
     activation = int(weight * random.uniform(0.05, 0.3))
     if cause == "activations-kept":
         activation = int(weight * random.uniform(5.0, 9.0))
+    activation = int(activation * batch)
     weights = [allocator.alloc(weight, INIT) for _ in range(layers)]
     most = 0
     leaked: list[Block] = []
     states: list[Block] = []
     peak_state = 0
     size = random.randint(1, 3) * MIB
-    logits = int((4 if cause == "peak-set-by-one-tensor" else 0) * weight * layers)
+    logits = int((4 if cause == "peak-set-by-one-tensor" else 0) * weight * layers * batch)
     if cause == "out-of-memory":
         allocator.capacity = allocator.reserved * 4 + 200 * MIB
     try:

@@ -26,9 +26,11 @@ def run(args: argparse.Namespace) -> int:
 
     from rich.console import Console
 
+    from sightline.report.kept import keep_part
     from sightline.report.memory_screen import describe_memory, print_screen
 
-    data = describe_memory(open_recordings(args))
+    opened = open_recordings(args)
+    data = keep_part(opened, "-memory", lambda: describe_memory(opened))
     if args.json:
         print(json.dumps(data, indent=1, ensure_ascii=False))
         return 0

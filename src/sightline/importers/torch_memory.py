@@ -7,6 +7,7 @@ Entries: torch.cuda.memory._snapshot (docs.pytorch.org, "Understanding CUDA Memo
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import polars as pl
@@ -15,7 +16,7 @@ from sightline.errors import DamagedError
 from sightline.importers._stacks import read_text
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.model.source import Source
-from sightline.text import replace_surrogates
+from sightline.model.stack_trie import Frame, StackTrie, note_shortened
 from sightline.units import INT64_MAX
 
 IMPORTER = Importer(
@@ -25,13 +26,13 @@ IMPORTER = Importer(
     weak=(),
     looks_like='JSON that starts with {"format": "sightline-torch-memory"',
     suffixes=(".json", ".json.gz"),
-    version=1,
+    version=2,
     source="https://docs.pytorch.org/docs/stable/torch_cuda_memory.html",
 )
 
 # What becomes of a block; requests to free and segments of the driver are other things.
 _ACTIONS = {"alloc": "alloc", "free_completed": "free"}
-_COLUMNS = ("time_ns", "device_id", "address", "bytes", "stream_id")
+_COLUMNS = ("time_ns", "device_id", "address", "bytes", "stream_id", "stack_id")
 
 
 def read(source: Source, options: ImportOptions) -> Imported:
@@ -47,25 +48,27 @@ def read(source: Source, options: ImportOptions) -> Imported:
             f"cannot read {source.given}", why=f"it is not a complete memory history ({error!r})"
         ) from error
     rows: list[dict[str, Any]] = []
+    trie = StackTrie()
     bad = 0
     for device, entries in enumerate(traces):
         for entry in entries if isinstance(entries, list) else ():
-            row = _row(entry, device)
+            row = _row(entry, device, trie)
             if row is None:
                 bad += 1
             elif row["action"] is not None:
                 rows.append(row)
     if bad:
         quality.append(Quality("damaged_entries", "warning", "entries could not be read", bad))
-    schema = {**dict.fromkeys(_COLUMNS, pl.Int64), "action": pl.String, "name": pl.String}
+    schema = {**dict.fromkeys(_COLUMNS, pl.Int64), "action": pl.String}
     frame = pl.DataFrame(rows, schema=schema).with_columns(
         pid=pl.lit(_int(document.get("pid")), pl.Int64), memory_kind=pl.lit("device")
     )
-    recording = Recording(tool="PyTorch memory history", clock_offset_ns=0)
-    return Imported({"memory_events": frame}, recording, quality)
+    recording = Recording(tool="PyTorch memory history", clock_offset_ns=0, has_stacks=True)
+    tables = {**trie.tables(), "memory_events": frame}
+    return Imported(tables, recording, [*quality, *note_shortened(trie)])
 
 
-def _row(entry: Any, device: int) -> dict[str, Any] | None:
+def _row(entry: Any, device: int, trie: StackTrie) -> dict[str, Any] | None:
     """An entry as a row; its action is None where it is neither an allocation nor a free."""
     if not isinstance(entry, dict):
         return None
@@ -79,17 +82,21 @@ def _row(entry: Any, device: int) -> dict[str, Any] | None:
         "bytes": size,
         "stream_id": _int(entry.get("stream")),
         "action": _ACTIONS.get(str(entry.get("action"))),
-        "name": _place(entry.get("frames")),
+        "stack_id": trie.add(_read_frames(entry.get("frames"))),
     }
 
 
-def _place(frames: Any) -> str | None:
-    """The innermost Python line that asked for the memory."""
-    for frame in frames if isinstance(frames, list) else ():
-        if isinstance(frame, dict) and str(frame.get("filename", "")).endswith(".py"):
-            place = f"{frame.get('name')} ({frame['filename']}:{frame.get('line')})"
-            return replace_surrogates(place)
-    return None
+def _read_frames(frames: Any) -> list[Frame]:
+    """The frames of an entry, the outermost first."""
+    found = []
+    for frame in reversed(frames) if isinstance(frames, list) else ():
+        if isinstance(frame, dict):
+            file = str(frame.get("filename") or "")
+            layer = "python" if re.search(r"\.pyx?$|^<.*>$", file) else "native"
+            line = _int(frame.get("line"))
+            name = str(frame.get("name") or "")
+            found.append(Frame(layer, name, file or None, line if line and line > 0 else None))
+    return found
 
 
 def _int(value: Any) -> int | None:

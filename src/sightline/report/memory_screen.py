@@ -19,6 +19,7 @@ from sightline.units import format_bytes, format_count, format_pct, format_sever
 
 _PLACES, _WHAT_IFS, _FINDINGS, _DEVICES = 6, 4, 4, 8
 _BAR, _SPARK = 20, 60
+_BATCHES = {0.5: "half the batch", 0.25: "a quarter of it"}
 _RISING = " ▁▂▃▄▅▆▇█"
 
 
@@ -40,6 +41,8 @@ def describe_memory(run: Run) -> dict[str, Any]:
         "peaks": run.ask("memory_peak").to_dicts() if has_events else [],
         "peak_blocks": run.ask("peak_blocks").to_dicts() if has_events else [],
         "what_if": run.ask("memory_what_if").to_dicts() if has_events else [],
+        "smaller_batch": run.ask("smaller_batch").to_dicts() if has_events else [],
+        "outside": _ask_outside(run) if has_events else [],
         "failures": run.ask("out_of_memory").to_dicts() if has_events else [],
         "fragmentation": run.ask("fragmentation").to_dicts() if has_segments else [],
         "over_time": _sample_curves(run) if has_events else [],
@@ -47,21 +50,44 @@ def describe_memory(run: Run) -> dict[str, Any]:
     }
 
 
+def _ask_outside(run: Run) -> list[dict[str, Any]]:
+    try:
+        return run.ask("memory_outside").to_dicts()
+    except MissingDataError:
+        return []
+
+
 def _sample_curves(run: Run) -> list[dict[str, Any]]:
     """The most that was allocated in each of equally long parts of the recording."""
-    events = run.scan("memory_events").select("rank", "device_id", "time_ns", "allocated_bytes")
-    first = pl.col("time_ns").min().over("rank", "device_id")
-    length = pl.col("time_ns").max().over("rank", "device_id") - first
-    part = ((pl.col("time_ns") - first) * _SPARK // (length + 1)).alias("part")
-    return (
-        events.drop_nulls()
-        .with_columns(part)
-        .group_by("rank", "device_id", "part")
-        .agg(pl.col("allocated_bytes").max())
-        .sort("rank", "device_id", "part")
-        .collect()
-        .to_dicts()
+    by = ["rank", "device_id"]
+    events = (
+        run.scan("memory_events")
+        .select(*by, "time_ns", "allocated_bytes")
+        .drop_nulls(subset="allocated_bytes")
     )
+    spans = (
+        events.group_by(by)
+        .agg(first=pl.col("time_ns").min(), last=pl.col("time_ns").max())
+        .collect(engine="streaming")
+    )
+    found = []
+    for rank, device, first, last in spans.sort(by, nulls_last=True).rows():
+        here = pl.col("rank").eq_missing(rank) & pl.col("device_id").eq_missing(device)
+        part = (pl.col("time_ns") - first) * _SPARK // (last - first + 1)
+        found.append(
+            events.filter(here)
+            .group_by(part=part)
+            .agg(pl.col("allocated_bytes").max())
+            .collect(engine="streaming")
+            .sort("part")
+            .select(
+                pl.lit(rank, pl.Int64).alias("rank"),
+                pl.lit(device, pl.Int64).alias("device_id"),
+                "part",
+                "allocated_bytes",
+            )
+        )
+    return pl.concat(found).to_dicts() if found else []
 
 
 def print_screen(data: dict[str, Any], width: int) -> Iterator[Text]:
@@ -84,13 +110,17 @@ def _device(data: dict[str, Any], peak: dict[str, Any]) -> Iterator[Text]:
     name = _name_memory(peak)
     whole = max(peak["allocated_bytes"], 1)
     yield Text(
-        f"{name:<22}peak {format_bytes(peak['allocated_bytes'])} in "
-        f"{format_several(peak['blocks'], 'block')}",
+        f"{name:<22}peak {format_bytes(peak['allocated_bytes'])}"
+        + (f" in {format_several(peak['blocks'], 'block')}" if peak["blocks"] else ""),
         "bold",
     )
     reserved = peak["most_reserved_bytes"]
     if reserved:
         yield Text(f"{'':<22}{format_bytes(reserved)} taken from the driver at most", "dim")
+    for row in data["outside"]:
+        if peak["memory_kind"] == "device" and _is_on(row, peak):
+            said = f"{format_bytes(row['outside_bytes'])} used beside it: driver, libraries, others"
+            yield Text(f"{'':<22}{said}", "dim")
     yield from _curve(data, peak, whole)
     rows = pl.DataFrame(
         [row for row in data["peak_blocks"] if _is_same(row, peak)], infer_schema_length=None
@@ -107,7 +137,10 @@ def _device(data: dict[str, Any], peak: dict[str, Any]) -> Iterator[Text]:
     for place, kind, size, blocks in _sum_by(rows, ["place", "kind"]).head(_PLACES).rows():
         label = fit_text(place or "no stack recorded", 27)
         yield Text(f"  {label:<28}{kind[:15]:<16}" + _figures(size, whole, blocks))
-    yield from _what_if([row for row in data["what_if"] if _is_same(row, peak)])
+    yield from _what_if(
+        [row for row in data["what_if"] if _is_same(row, peak)],
+        [row for row in data["smaller_batch"] if _is_same(row, peak)],
+    )
 
 
 def _sum_by(rows: pl.DataFrame, by: list[str]) -> pl.DataFrame:
@@ -120,7 +153,7 @@ def _sum_by(rows: pl.DataFrame, by: list[str]) -> pl.DataFrame:
 
 def _figures(size: int, whole: int, blocks: int) -> str:
     share = format_pct(100 * size / whole)
-    return f"{format_bytes(size):>12}{share:>9}{format_count(blocks):>9}"
+    return f"{format_bytes(size):>12}{share:>9}{format_count(blocks) if blocks else '':>9}"
 
 
 def _curve(data: dict[str, Any], peak: dict[str, Any], whole: int) -> Iterator[Text]:
@@ -142,8 +175,8 @@ def _curve(data: dict[str, Any], peak: dict[str, Any], whole: int) -> Iterator[T
     yield Text(f"{'  allocated over time':<22}" + "".join(parts[: 80 - 22]))
 
 
-def _what_if(rows: list[dict[str, Any]]) -> Iterator[Text]:
-    if not rows:
+def _what_if(rows: list[dict[str, Any]], batches: list[dict[str, Any]]) -> Iterator[Text]:
+    if not rows and not batches:
         return
     yield Text()
     yield Text(f"{'Without it':<46}{'peak is':>12}{'frees up to':>18}", "bold")
@@ -152,6 +185,12 @@ def _what_if(rows: list[dict[str, Any]]) -> Iterator[Text]:
         if row["of"] == "allocator":
             label = f"with {label} (reserved)"
         sizes = f"{format_bytes(row['after_bytes']):>12}{format_bytes(row['gain_bytes']):>18}"
+        yield Text(f"  {fit_text(label, 43):<44}{sizes}")
+    for row in batches:
+        span = f"{format_bytes(row['after_low_bytes'])} to {format_bytes(row['after_high_bytes'])}"
+        label = f"{_BATCHES[row['batch']]} ({span})"
+        gain = row["before_bytes"] - row["after_bytes"]
+        sizes = f"{format_bytes(row['after_bytes']):>12}{format_bytes(gain):>18}"
         yield Text(f"  {fit_text(label, 43):<44}{sizes}")
 
 
@@ -191,7 +230,11 @@ def _findings(found: list[dict[str, Any]], width: int) -> Iterator[Text]:
 
 
 def _is_same(row: dict[str, Any], peak: dict[str, Any]) -> bool:
-    return all(row[key] == peak[key] for key in ("rank", "device_id", "memory_kind"))
+    return _is_on(row, peak) and row["memory_kind"] == peak["memory_kind"]
+
+
+def _is_on(row: dict[str, Any], peak: dict[str, Any]) -> bool:
+    return (row["rank"], row["device_id"]) == (peak["rank"], peak["device_id"])
 
 
 def _name_memory(row: dict[str, Any]) -> str:

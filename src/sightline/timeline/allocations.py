@@ -6,13 +6,13 @@ number in the recording as well as by their time.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import polars as pl
 
-from sightline._native import Ledger
+from sightline._native import Ledger, peaks_without
 from sightline.algebra.arrow import pack_numbers, unpack_columns
-from sightline.algebra.scalars import find_largest, sum_column
 from sightline.model.run import Run
 
 # What native/passes/ledger.h makes of an action.
@@ -20,26 +20,45 @@ _CODES = {
     "alloc": 0, "free_requested": 1, "free": 2, "segment_alloc": 3, "segment_map": 3,
     "segment_free": 4, "segment_unmap": 4,
 }  # fmt: skip
-_OTHER = 5
+_FREE, _OTHER = 2, 5
 MEMORY = ["rank", "device_id", "memory_kind"]  # a memory that has its own addresses
 _SUMS = ("allocated", "active", "reserved")
-_MOMENTS = ("allocated", "released", "freed")
+_AT_ONCE = (
+    1 << 20
+)  # events that are gone through together: each query of a file costs 50 ms by itself
+# Events by number: 2^31 of them would be a snapshot of 190 GB.
+EVENT = pl.Int32
+LAST_EVENT = 2**31 - 1  # no event comes after it
+NUMBER = pl.Int32  # of a memory
 
 
 class Allocations(NamedTuple):
-    """What happened, and what lived.
+    """What happened, and what lived: narrow columns, since a snapshot of 1 GB has 10^7 events.
 
-    `events`: event (its number), memory, rank, device_id, memory_kind, time_ns, action, address,
-    bytes, stack_id, device_free_bytes, allocated_bytes, active_bytes, reserved_bytes. Where the
-    recording has no sums, they are counted from 0 at the first event.
+    `memories`: memory (its number), rank, device_id, memory_kind.
 
-    `blocks`: memory, rank, device_id, memory_kind, address, bytes, stack_id; allocated, released
-    and freed, the numbers of the events, and allocated_ns, released_ns, freed_ns; null where there
-    is no such event: before the recording, or after it. A block is released when its free is
-    requested; where no request is recorded, when it is freed.
+    `events`: event (its number), memory, time_ns, allocated_bytes after it.
+
+    `rare`: the events that are of no block, being something else or without an address: event,
+    memory, time_ns, action, bytes, stack_id, name, device_free_bytes, allocated_bytes,
+    active_bytes, reserved_bytes.
+
+    `peaks`: for each memory the first event after which most is allocated: memory, event, time_ns,
+    allocated_bytes, active_bytes, reserved_bytes, and most_active_bytes and most_reserved_bytes of
+    all events.
+
+    `blocks`: memory, address, bytes, stack_id; allocated, released and freed, the numbers of the
+    events, null where there is no such event: before the recording, or after it. A block is
+    released when its free is requested; where no request is recorded, when it is freed. They are
+    in the order of their first events, then those that only the end of the recording tells of.
+
+    Where the recording has no sums, they are counted from 0 at the first event.
     """
 
+    memories: pl.DataFrame
     events: pl.DataFrame
+    rare: pl.DataFrame
+    peaks: pl.DataFrame
     blocks: pl.DataFrame
 
 
@@ -48,90 +67,155 @@ def follow_allocations(run: Run) -> Allocations:
     return run.once(_follow)
 
 
+def select_memory(found: Allocations, frame: pl.DataFrame, row: dict[str, Any]) -> pl.DataFrame:
+    """The rows of the memory that a row with MEMORY is about; uncopied where there is but one."""
+    if found.memories.height == 1:
+        return frame
+    here = found.memories.filter(pl.col(name).eq_missing(row[name]) for name in MEMORY)
+    return frame.filter(pl.col("memory") == here.item(0, "memory"))
+
+
 def _follow(run: Run) -> Allocations:
-    events = _number_events(run)
-    steps = events.select(
-        "memory",
-        _encode_actions(events.get_column("action")),
-        "address",
-        pl.col("bytes").fill_null(0),
-    )
-    ledger = Ledger()
-    counted = unpack_columns(ledger.add(pack_numbers(steps)))
-    unknown = [
-        name for name in _SUMS if events.get_column(f"{name}_bytes").null_count() == events.height
-    ]
-    events = events.with_columns(
-        counted.get_column(name).alias(f"{name}_bytes") for name in unknown
-    )
-    if "active" in unknown and "allocated" not in unknown:
-        # Waiting to be freed, beside what the recording says is allocated: it began before us.
-        waiting = counted.get_column("active") - counted.get_column("allocated")
-        events = events.with_columns(active_bytes=pl.col("allocated_bytes") + waiting)
-    blocks = unpack_columns(ledger.blocks()).select(
-        pl.col("device_id").alias("memory"),
+    memories, missing = _list_memories(run)
+    ledger = Ledger(keeps_blocks=True)
+    events, rare, peaks, stacks = [], [], [], []
+    start = 0
+    for part in _read_parts(run, memories):
+        steps = _encode_steps(part)
+        counted = unpack_columns(ledger.add(pack_numbers(steps)))
+        part = _fill_sums(part, counted, missing).with_columns(
+            event=pl.int_range(start, start + part.height, dtype=EVENT, eager=True)
+        )
+        start += part.height
+        events.append(part.select("event", "memory", "time_ns", "allocated_bytes"))
+        rare.append(part.filter(steps.get_column("action") > _FREE).drop("address"))
+        peaks.append(_find_peaks(part))
+        stacks.append(part.get_column("stack_id"))
+    blocks = unpack_columns(ledger.blocks())
+    blocks = blocks.select(
+        pl.col("device_id").cast(NUMBER).alias("memory"),
         "address",
         "bytes",
-        allocated="allocated_row",
-        released=pl.coalesce("requested_row", "freed_row"),
-        freed="freed_row",
+        pl.concat(stacks).gather(blocks.get_column("allocated_row")).alias("stack_id"),
+        allocated=pl.col("allocated_row").cast(EVENT),
+        released=pl.coalesce("requested_row", "freed_row").cast(EVENT),
+        freed=pl.col("freed_row").cast(EVENT),
     )
+    return Allocations(
+        memories,
+        pl.concat(events),
+        pl.concat(rare),
+        _merge_peaks(pl.concat(peaks)),
+        _add_found(blocks, _read_found(run, memories)),
+    )
+
+
+def _list_memories(run: Run) -> tuple[pl.DataFrame, list[str]]:
+    """The memories of all events and of all blocks found at the end; the sums no event has."""
+    known = [pl.col(f"{name}_bytes").is_not_null().any().alias(name) for name in _SUMS]
+    used = run.scan("memory_events").group_by(MEMORY).agg(known).collect(engine="streaming")
+    missing = [name for name in _SUMS if not used.get_column(name).any()]
+    found = _scan_found(run).select(MEMORY).unique().collect()
     memories = (
-        events.select("memory", *MEMORY)
-        .unique("memory")
-        .with_columns(pl.col("memory_kind").cast(pl.String))
+        pl.concat([used.select(MEMORY), found])
+        .unique()
+        .sort(MEMORY, nulls_last=True)
+        .with_columns(memory=pl.int_range(1, pl.len() + 1, dtype=NUMBER))
     )
-    times, stacks = events.get_column("time_ns"), events.get_column("stack_id")
-    blocks = blocks.with_columns(
-        stacks.gather(blocks.get_column("allocated")).alias("stack_id"),
-        *(times.gather(blocks.get_column(name)).alias(f"{name}_ns") for name in _MOMENTS),
-    ).join(memories, on="memory", how="left", maintain_order="left")
-    return Allocations(events, _add_found(run, blocks, memories))
+    return memories, missing
 
 
-def _encode_actions(actions: pl.Series) -> pl.Expr:
-    """What the ledger makes of actions: a number for each of the few that there are."""
-    code = pl.lit(_OTHER, pl.Int64)
-    for action in actions.unique().drop_nulls().cast(pl.String):
-        if action in _CODES:
-            code = pl.when(pl.col("action") == action).then(_CODES[action]).otherwise(code)
-    # What has no address is no block that could be followed.
-    return pl.when(pl.col("address").is_null()).then(_OTHER).otherwise(code).alias("action")
-
-
-def _number_events(run: Run) -> pl.DataFrame:
-    """The events in a compact form: a large snapshot has ten million of them."""
-    events = (
-        run.scan("memory_events")
-        .select(
+def _read_parts(run: Run, memories: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """The events in order, some at a time: a large snapshot has ten million of them."""
+    scanned = run.scan("memory_events")
+    # An allocator's own history is in order, whatever its clock says; profilers write one thread's
+    # events after another's.
+    is_request = pl.col("action") == "free_requested"
+    if not scanned.select(is_request.any()).collect(engine="streaming").item():
+        scanned = scanned.sort("time_ns", maintain_order=True).collect().lazy()
+    for start in range(0, max(1, run.rows("memory_events")), _AT_ONCE):
+        # Cut right behind the file: through other steps a slice would not reach it.
+        part = scanned.slice(start, _AT_ONCE).select(
             *MEMORY,
             "time_ns",
             "action",
             "address",
             "bytes",
             "stack_id",
+            "name",
             "device_free_bytes",
             *(f"{name}_bytes" for name in _SUMS),
         )
-        .with_columns(pl.col("action", "memory_kind").cast(pl.Categorical))
-        .collect(engine="streaming")
+        events = part.collect()
+        if memories.height == 1:
+            events = events.with_columns(memory=pl.lit(1, NUMBER))
+        else:
+            events = events.join(
+                memories, on=MEMORY, how="left", nulls_equal=True, maintain_order="left"
+            )
+        yield events.drop(MEMORY)
+
+
+def _encode_steps(part: pl.DataFrame) -> pl.DataFrame:
+    """Events as the ledger takes them: memory, action, address, bytes."""
+    action = pl.lit(_OTHER, pl.Int64)
+    for name, code in _CODES.items():
+        action = pl.when(pl.col("action") == name).then(code).otherwise(action)
+    # What has no address is no block that could be followed.
+    known = pl.when(pl.col("address").is_null()).then(_OTHER).otherwise(action).alias("action")
+    return part.select("memory", known, "address", pl.col("bytes").fill_null(0))
+
+
+def _fill_sums(part: pl.DataFrame, counted: pl.DataFrame, missing: list[str]) -> pl.DataFrame:
+    """The events with sums where the recording has none."""
+    filled = part.with_columns(counted.get_column(name).alias(f"{name}_bytes") for name in missing)
+    if "active" in missing and "allocated" not in missing:
+        # Waiting to be freed, beside what the recording says is allocated: it began before us.
+        waiting = counted.get_column("active") - counted.get_column("allocated")
+        filled = filled.with_columns(active_bytes=pl.col("allocated_bytes") + waiting)
+    return filled
+
+
+def _find_peaks(part: pl.DataFrame) -> pl.DataFrame:
+    """The first of the highest moments of each memory, and the most of each sum."""
+    names = ["event", "memory", "time_ns", *(f"{name}_bytes" for name in _SUMS)]
+    found = []
+    for mine in part.partition_by("memory") if part["memory"].n_unique() > 1 else [part]:
+        allocated = mine.get_column("allocated_bytes")
+        most = allocated.max()
+        found.append(
+            (mine if most is None else mine.filter(allocated == most))
+            .head(1)
+            .select(
+                *names,
+                pl.lit(mine.get_column("active_bytes").max(), pl.Int64).alias("most_active_bytes"),
+                pl.lit(mine.get_column("reserved_bytes").max(), pl.Int64).alias(
+                    "most_reserved_bytes"
+                ),
+            )
+        )
+    return pl.concat(found)
+
+
+def _merge_peaks(peaks: pl.DataFrame) -> pl.DataFrame:
+    """One row for each memory that has sums, from those of the parts."""
+    most = peaks.group_by("memory").agg(
+        pl.col("most_active_bytes").max(), pl.col("most_reserved_bytes").max()
     )
-    # An allocator's own history is in order, whatever its clock says; profilers write one thread's
-    # events after another's.
-    if not (events.get_column("action") == "free_requested").any():
-        events = events.sort("time_ns", maintain_order=True)
-    events = events.with_columns(event=pl.int_range(pl.len(), dtype=pl.Int64))
-    memories = events.select(MEMORY).unique(maintain_order=True)
-    numbers = memories.with_columns(memory=pl.int_range(1, pl.len() + 1, dtype=pl.Int64))
-    if numbers.height == 1:
-        return events.with_columns(memory=pl.lit(1, pl.Int64))
-    return events.join(numbers, on=MEMORY, how="left", nulls_equal=True, maintain_order="left")
+    return (
+        peaks.drop("most_active_bytes", "most_reserved_bytes")
+        .drop_nulls("allocated_bytes")
+        .sort("allocated_bytes", "event", descending=[True, False])
+        .unique("memory", keep="first", maintain_order=True)
+        .join(most, on="memory")
+        .sort("memory")
+    )
 
 
-def _add_found(run: Run, blocks: pl.DataFrame, memories: pl.DataFrame) -> pl.DataFrame:
-    """The blocks with those that were found in use at the end, and that no event tells of."""
-    found = (
-        run.table("memory_blocks")
+def _scan_found(run: Run) -> pl.LazyFrame:
+    """The blocks that were in use at the end."""
+    return (
+        run.scan("memory_blocks")
         .filter(pl.col("state").str.starts_with("active_"))
         .select(
             "rank",
@@ -141,35 +225,36 @@ def _add_found(run: Run, blocks: pl.DataFrame, memories: pl.DataFrame) -> pl.Dat
             .otherwise(pl.lit("device"))
             .alias("memory_kind"),
             "address",
+            "stack_id",
             bytes=pl.coalesce("requested_bytes", "bytes"),
-            found_stack="stack_id",
-            is_found=True,
         )
     )
-    found = found.join(memories, on=MEMORY, how="left", nulls_equal=True)
-    if found.is_empty():
-        return blocks
-    by = [*MEMORY, "address"]
-    known = blocks.filter(pl.col("freed").is_null())
-    others = found.join(known, on=by, how="anti", nulls_equal=True)
-    stacks = found.select(*by, "found_stack")
-    return pl.concat(
-        [
-            blocks.join(stacks, on=by, how="left", nulls_equal=True, maintain_order="left")
-            .with_columns(
-                # Of a block from before the first event, only the end knows who allocated it.
-                stack_id=pl.coalesce(
-                    "stack_id",
-                    pl.when(pl.col("allocated").is_null() & pl.col("freed").is_null()).then(
-                        "found_stack"
-                    ),
-                )
-            )
-            .drop("found_stack"),
-            others.rename({"found_stack": "stack_id"}).drop("is_found"),
-        ],
-        how="diagonal",
+
+
+def _read_found(run: Run, memories: pl.DataFrame) -> pl.DataFrame:
+    return (
+        _scan_found(run)
+        .collect()
+        .join(memories, on=MEMORY, nulls_equal=True, maintain_order="left")
+        .select("memory", "address", "bytes", "stack_id")
     )
+
+
+def _add_found(blocks: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
+    """The blocks with those that were found in use at the end, and that no event tells of."""
+    by = ["memory", "address"]
+    kept = blocks.with_row_index("_row").filter(pl.col("freed").is_null())
+    others = found.join(kept, on=by, how="anti", maintain_order="left")
+    # Of a block from before the first event, only the end knows who allocated it.
+    earlier = kept.filter(pl.col("allocated").is_null()).join(
+        found.select(*by, found_stack="stack_id"), on=by
+    )
+    stacks = (
+        blocks.get_column("stack_id")
+        .clone()
+        .scatter(earlier.get_column("_row"), earlier.get_column("found_stack"))
+    )
+    return pl.concat([blocks.with_columns(stacks), others], how="diagonal")
 
 
 def select_live(blocks: pl.DataFrame, event: int) -> pl.DataFrame:
@@ -180,24 +265,15 @@ def select_live(blocks: pl.DataFrame, event: int) -> pl.DataFrame:
     )
 
 
-def find_peak_without(sums: pl.DataFrame, blocks: pl.DataFrame) -> int:
-    """The most that is allocated after any event of a memory, these blocks of it left out.
+def find_peaks_without(sums: pl.DataFrame, blocks: pl.DataFrame, groups: int) -> list[int]:
+    """The most that is allocated after any event of a memory, a group of its blocks left out.
 
-    `sums` has event and allocated_bytes, in order.
+    `sums` has event and allocated_bytes, in order; `blocks` allocated, released, bytes and group,
+    from 0 to below `groups` or null. One answer for each group.
     """
-    changes = (
-        pl.concat(
-            [
-                blocks.select(event=pl.col("allocated").fill_null(-1), change=-pl.col("bytes")),
-                blocks.drop_nulls("released").select(event="released", change="bytes"),
-            ]
-        )
-        .group_by("event")
-        .agg(pl.col("change").sum())
+    answers = peaks_without(
+        pack_numbers(sums.select("event", "allocated_bytes")),
+        pack_numbers(blocks.select("allocated", "released", "bytes", "group").drop_nulls("group")),
+        groups,
     )
-    before = sum_column(changes.filter(pl.col("event") < 0), "change")
-    later = changes.filter(pl.col("event") >= 0)
-    rows = sums.get_column("event").search_sorted(later.get_column("event"))
-    added = pl.zeros(sums.height, pl.Int64, eager=True).scatter(rows, later.get_column("change"))
-    left = sums.select(left=pl.col("allocated_bytes") + added.cum_sum() + before)
-    return find_largest(left, "left")
+    return unpack_columns(answers).get_column("highest").to_list()

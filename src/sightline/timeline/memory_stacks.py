@@ -15,6 +15,7 @@ from sightline.model.run import Run
 
 SETUP, FORWARD, BACKWARD, OPTIMIZER, COPY = "setup", "forward", "backward", "optimizer", "copy"
 OTHER = "other"
+PHASES = pl.Enum([SETUP, FORWARD, BACKWARD, OPTIMIZER, COPY, OTHER])
 
 # Not the user's: what is installed, Python's own, and what has no file.
 _INSTALLED = re.compile(r"(?i)[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python3|^<|torch[/\\]")
@@ -60,6 +61,10 @@ def describe_stacks(run: Run) -> pl.DataFrame:
     The place is the innermost line of the user's own code, else of any Python code, else the
     innermost function.
     """
+    return run.once(_describe)
+
+
+def _describe(run: Run) -> pl.DataFrame:
     frames = {row[0]: _read_frame(*row[1:]) for row in _scan_frames(run).iter_rows()}
     nodes: dict[int, _Node] = {}
     rows = []
@@ -75,7 +80,7 @@ def describe_stacks(run: Run) -> pl.DataFrame:
         rows.append((stack, place, node.module, _find_phase(node, has_python)))
     return pl.DataFrame(
         rows,
-        schema={"stack_id": pl.Int64, "place": pl.String, "module": pl.String, "phase": pl.String},
+        schema={"stack_id": pl.Int64, "place": pl.String, "module": pl.String, "phase": PHASES},
         orient="row",
     )
 

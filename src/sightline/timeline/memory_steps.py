@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from sightline.model.run import Run
-from sightline.timeline.allocations import follow_allocations
+from sightline.timeline.allocations import EVENT, NUMBER, follow_allocations
 from sightline.timeline.memory_stacks import FORWARD, OPTIMIZER
 from sightline.timeline.tensor_kinds import classify_blocks
 
@@ -29,9 +29,12 @@ def _find_steps(run: Run) -> pl.DataFrame:
         return marked
     blocks = (
         classify_blocks(run)
-        .filter(pl.col("allocated").is_not_null(), pl.col("memory_kind") == "device")
+        .select("memory", "allocated", "phase")
+        .filter(
+            pl.col("allocated").is_not_null(),
+            pl.col("memory").is_in(_list_devices(run).get_column("memory").implode()),
+        )
         .sort("memory", "allocated")
-        .select("memory", "allocated", "phase", "module")
     )
     for phase in (OPTIMIZER, FORWARD):
         here = pl.col("phase") == phase
@@ -53,16 +56,24 @@ def _find_marked(run: Run) -> pl.DataFrame:
         .sort("time_ns")
     )
     if marks.is_empty():
-        return _number(pl.DataFrame(schema={"memory": pl.Int64, "event": pl.Int64}))
-    events = follow_allocations(run).events.filter(pl.col("memory_kind") == "device")
-    known = events.select("rank", "device_id", "memory", "event", "time_ns").sort(
-        "time_ns", "event"
+        return _number(pl.DataFrame(schema={"memory": NUMBER, "event": EVENT}))
+    known = (
+        follow_allocations(run)
+        .events.select("memory", "event", "time_ns")
+        .join(_list_devices(run), on="memory")
+        .sort("time_ns", "event")
     )
     return _number(
         marks.join_asof(known, on="time_ns", by=["rank", "device_id"], check_sortedness=False)
         .drop_nulls("event")
         .select("memory", "event")
     )
+
+
+def _list_devices(run: Run) -> pl.DataFrame:
+    """The memories of devices: memory, rank, device_id."""
+    memories = follow_allocations(run).memories.filter(pl.col("memory_kind") == "device")
+    return memories.select("memory", "rank", "device_id")
 
 
 def _number(ends: pl.DataFrame) -> pl.DataFrame:
@@ -74,22 +85,13 @@ def _number(ends: pl.DataFrame) -> pl.DataFrame:
 def add_step(frame: pl.DataFrame, steps: pl.DataFrame, column: str, name: str) -> pl.DataFrame:
     """The frame with the step, counted from 0, in which the event of a column lies.
 
-    What comes after the last end is one step more; what has no event has no step.
+    What comes after the last end is one step more; what has no event, or is of a memory without
+    steps, has no step.
     """
-    ends = steps.select("memory", _end="event", _step="step").sort("_end")
-    rows = frame.with_row_index("_row")
-    inside = (
-        rows.filter(pl.col(column).is_not_null())
-        .sort(column)
-        .join_asof(
-            ends,
-            left_on=column,
-            right_on="_end",
-            by="memory",
-            strategy="forward",
-            check_sortedness=False,
-        )
-        .join(steps.group_by("memory").agg(_count=pl.len().cast(pl.Int64)), on="memory", how="left")
-        .select("_row", pl.coalesce("_step", "_count").alias(name))
-    )
-    return rows.join(inside, on="_row", how="left", maintain_order="left").drop("_row")
+    events = frame.get_column(column)
+    found = pl.repeat(None, frame.height, dtype=pl.Int64, eager=True)
+    for memory, ends in steps.sort("memory", "event").group_by("memory", maintain_order=True):
+        step = ends.get_column("event").search_sorted(events.fill_null(0)).cast(pl.Int64)
+        found = step.zip_with(frame.get_column("memory") == memory[0], found)
+    known = pl.when(events.is_not_null()).then(found)
+    return frame.with_columns(known.alias(name))

@@ -8,7 +8,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.timeline.allocations import find_peak_without
+from sightline.timeline.allocations import find_peaks_without
 from support import traces
 from support.snapshots import opened
 from support.training import train
@@ -44,12 +44,17 @@ def test_as_a_walk_over_all_moments(drawn: list[tuple[int, int, int, bool]]) -> 
         {"event": list(moments), "allocated_bytes": [held(t, all_of_them=True) for t in moments]}
     )
     without = pl.DataFrame(
-        [(a, b, s) for a, b, s, out in blocks if out],
-        schema={"allocated": pl.Int64, "released": pl.Int64, "bytes": pl.Int64},
+        [(a, b, s, 0 if out else None) for a, b, s, out in blocks],
+        schema=dict.fromkeys(("allocated", "released", "bytes", "group"), pl.Int64),
         orient="row",
     )
     expected = max(held(t, all_of_them=False) for t in moments)
-    assert find_peak_without(sums, without) == expected
+    assert find_peaks_without(sums, without, 1) == [expected]
+    # Between the events of another memory, and with a group that has no blocks.
+    apart = [pl.col(name) * 3 + 1 for name in ("allocated", "released")]
+    sums, without = sums.with_columns(pl.col("event") * 3 + 1), without.with_columns(apart)
+    whole = max(held(t, all_of_them=True) for t in moments)
+    assert find_peaks_without(sums, without, 2) == [expected, whole]
 
 
 def test_what_was_there_before_is_part_of_what_expandable_segments_hold(tmp_path: Path) -> None:

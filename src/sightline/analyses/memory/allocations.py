@@ -12,7 +12,8 @@ import polars as pl
 from sightline.model.columns import RANK, join, number, size, text, time
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
-from sightline.timeline.tensor_kinds import classify_blocks
+from sightline.timeline.allocations import follow_allocations
+from sightline.timeline.tensor_kinds import add_places, classify_blocks
 
 ANALYSIS = Analysis(
     "allocations",
@@ -38,4 +39,18 @@ ANALYSIS = Analysis(
 
 def run(run: Run) -> pl.DataFrame:
     """One row per block, in the order of the first event that names it."""
-    return classify_blocks(run).select(column.name for column in ANALYSIS.columns)
+    found = follow_allocations(run)
+    times = found.events.get_column("time_ns")
+    blocks = classify_blocks(run)
+    return (
+        add_places(run, blocks)
+        .with_columns(
+            *(
+                times.gather(blocks.get_column(name)).alias(f"{name}_ns")
+                for name in ("allocated", "released", "freed")
+            ),
+            pl.col("kind", "confidence").cast(pl.String),
+        )
+        .join(found.memories, on="memory", how="left", maintain_order="left")
+        .select(column.name for column in ANALYSIS.columns)
+    )

@@ -39,14 +39,19 @@ def run(run: Run) -> pl.DataFrame:
     steps = find_steps(run)
     if steps.is_empty():
         return make_empty(ANALYSIS.columns)
-    events = follow_allocations(run).events.filter(
-        pl.col("action").is_in(["alloc", "oom", *_TAKEN, *_GIVEN]),
-        pl.col("memory").is_in(steps.get_column("memory").unique().implode()),
+    found = follow_allocations(run)
+    named = found.memories.select("memory", "rank", "device_id")
+    made = found.blocks.select("memory", event="allocated", action=pl.lit("alloc")).drop_nulls()
+    rare = found.rare.select("memory", "event", "action", "bytes").filter(
+        pl.col("action").is_in(["oom", *_TAKEN, *_GIVEN])
+    )
+    events = pl.concat([made, rare], how="diagonal").join(
+        steps.select("memory").unique(), on="memory", how="semi"
     )
     action = pl.col("action")
     return (
         add_step(events, steps, "event", "step")
-        .group_by("rank", "device_id", "step")
+        .group_by("memory", "step")
         .agg(
             allocations=(action == "alloc").sum().cast(pl.Int64),
             taken=action.is_in(_TAKEN).sum().cast(pl.Int64),
@@ -55,5 +60,7 @@ def run(run: Run) -> pl.DataFrame:
             given_back_bytes=pl.col("bytes").filter(action.is_in(_GIVEN)).sum(),
             failures=(action == "oom").sum().cast(pl.Int64),
         )
+        .join(named, on="memory")
+        .select(column.name for column in ANALYSIS.columns)
         .sort("rank", "device_id", "step", nulls_last=True)
     )

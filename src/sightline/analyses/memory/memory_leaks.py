@@ -18,8 +18,9 @@ import polars as pl
 from sightline.model.columns import RANK, join, make_empty, number, real, size, text
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
+from sightline.timeline.allocations import NUMBER, follow_allocations
 from sightline.timeline.memory_steps import add_step, find_steps
-from sightline.timeline.tensor_kinds import classify_blocks
+from sightline.timeline.tensor_kinds import add_places
 
 ANALYSIS = Analysis(
     "memory_leaks",
@@ -51,17 +52,25 @@ def run(run: Run) -> pl.DataFrame:
     names = [column.name for column in ANALYSIS.columns]
     if steps.height < 3:
         return make_empty(ANALYSIS.columns)
-    blocks = classify_blocks(run).filter(pl.col("allocated").is_not_null())
+    found = follow_allocations(run)
+    blocks = found.blocks.select("memory", "stack_id", "bytes", "allocated", "released").filter(
+        pl.col("allocated").is_not_null()
+    )
     blocks = add_step(add_step(blocks, steps, "allocated", "made"), steps, "released", "gone")
     count = steps.group_by("memory").agg(count=pl.len().cast(pl.Int64))
-    kept = blocks.join(count, on="memory").filter(
-        pl.col("made") < pl.col("count"),
-        (pl.col("gone") > pl.col("made")).fill_null(value=True),
+    by = ["memory", "stack_id", "count"]
+    kept = (
+        blocks.join(count, on="memory")
+        .filter(
+            pl.col("made") < pl.col("count"),
+            (pl.col("gone") > pl.col("made")).fill_null(value=True),
+        )
+        .group_by(*by, "made", "gone")
+        .agg(pl.col("bytes").sum(), blocks=pl.len().cast(pl.Int64))
     )
-    by = ["memory", "rank", "device_id", "place", "stack_id", "count"]
     rows = []
-    for key, group in kept.group_by(by, maintain_order=True):
-        held = _sum_by_step(group, int(str(key[5])))[1:]
+    for key, group in kept.group_by(by):
+        held = _sum_by_step(group, int(str(key[2])))[1:]
         rises = sum(b > a for a, b in pairwise(held))
         falls = sum(b < a for a, b in pairwise(held))
         if rises <= falls:
@@ -76,14 +85,17 @@ def run(run: Run) -> pl.DataFrame:
                 "rises": rises,
                 "falls": falls,
                 "p_value": _test_signs(rises, rises + falls),
-                "blocks": group.get_column("gone").null_count(),
+                "blocks": group.filter(pl.col("gone").is_null()).get_column("blocks").sum(),
             }
         )
     if not rows:
         return make_empty(ANALYSIS.columns)
+    leaks = pl.DataFrame(
+        rows, schema_overrides={"memory": NUMBER, "stack_id": pl.Int64}, infer_schema_length=None
+    ).join(found.memories, on="memory")
     return (
-        pl.DataFrame(rows, infer_schema_length=None)
-        .sort("bytes_per_step", "stack_id", descending=[True, False])
+        add_places(run, leaks)
+        .sort("bytes_per_step", "memory", "stack_id", descending=[True, False, False])
         .select(names)
     )
 

@@ -12,7 +12,7 @@ import polars as pl
 from sightline.model.columns import RANK, number, size, text, time
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
-from sightline.timeline.allocations import MEMORY, follow_allocations, select_live
+from sightline.timeline.allocations import MEMORY, follow_allocations, select_live, select_memory
 
 ANALYSIS = Analysis(
     "memory_peak",
@@ -38,22 +38,11 @@ ANALYSIS = Analysis(
 
 def run(run: Run) -> pl.DataFrame:
     """One row per rank, device and kind of memory."""
-    events, blocks = follow_allocations(run)
-    most = events.group_by("memory").agg(
-        highest=pl.col("allocated_bytes").max(),
-        most_active_bytes=pl.col("active_bytes").max(),
-        most_reserved_bytes=pl.col("reserved_bytes").max(),
-    )
-    peaks = (
-        events.join(most, on="memory")
-        .filter(pl.col("allocated_bytes") == pl.col("highest"))
-        .unique("memory", keep="first", maintain_order=True)
-        .with_columns(pl.col("memory_kind").cast(pl.String))
-        .sort(*MEMORY, nulls_last=True)
-    )
+    found = follow_allocations(run)
+    peaks = found.peaks.join(found.memories, on="memory").sort(*MEMORY, nulls_last=True)
     rows = []
     for peak in peaks.iter_rows(named=True):
-        live = select_live(blocks.filter(pl.col("memory") == peak["memory"]), peak["event"])
+        live = select_live(select_memory(found, found.blocks, peak), peak["event"])
         told = int(live.get_column("bytes").sum())
         rows.append(
             {name: peak.get(name) for name in (c.name for c in ANALYSIS.columns)}

@@ -11,12 +11,17 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.scalars import find_largest
 from sightline.model.columns import RANK, make_empty, number, size, text
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
-from sightline.timeline.allocations import MEMORY, find_peak_without, follow_allocations
-from sightline.timeline.tensor_kinds import EARLIER, classify_blocks
+from sightline.timeline.allocations import (
+    MEMORY,
+    find_peaks_without,
+    follow_allocations,
+    select_memory,
+)
+from sightline.timeline.memory_stacks import describe_stacks
+from sightline.timeline.tensor_kinds import EARLIER, classify_blocks, list_unplaced
 
 ANALYSIS = Analysis(
     "memory_what_if",
@@ -39,33 +44,43 @@ _PAGE = 2 << 20
 
 def run(run: Run) -> pl.DataFrame:
     """Rows for each kind and the largest places at the peak, the largest gain first."""
-    events = follow_allocations(run).events
-    blocks = classify_blocks(run)
+    found, blocks, unplaced = follow_allocations(run), classify_blocks(run), list_unplaced(run)
+    stacks = describe_stacks(run)
     at_peak = run.ask("peak_blocks")
     parts = [make_empty(ANALYSIS.columns)]
     for peak in run.ask("memory_peak").iter_rows(named=True):
-        here = [pl.col(name).eq_missing(peak[name]) for name in MEMORY]
-        sums = events.filter(*here).select("event", "allocated_bytes")
-        mine = blocks.filter(*here)
-        chosen = [("kind", kind) for kind in _list_values(at_peak.filter(*here), "kind", None)]
-        chosen += [("place", p) for p in _list_values(at_peak.filter(*here), "place", _PLACES)]
-        for column, value in chosen:
-            after = find_peak_without(sums, mine.filter(pl.col(column) == value))
-            parts.append(_make_row(peak, column, value, peak["allocated_bytes"], after))
+        here = at_peak.filter(pl.col(name).eq_missing(peak[name]) for name in MEMORY)
+        sums = select_memory(found, found.events, peak).select("event", "allocated_bytes")
+        columns = ["allocated", "released", "bytes", "kind", "stack_id"]
+        mine = pl.concat(
+            select_memory(found, rows, peak).select(columns) for rows in (blocks, unplaced)
+        )
+        before = peak["allocated_bytes"]
+        kinds = _list_values(here, "kind", None)
+        places = _list_values(here, "place", _PLACES)
+        of_stack = stacks.select("stack_id", group=_number(pl.col("place"), places))
+        for of, names, grouped in (
+            ("kind", kinds, mine.with_columns(group=_number(pl.col("kind"), kinds))),
+            ("place", places, mine.join(of_stack, on="stack_id", how="left")),
+        ):
+            answers = find_peaks_without(sums, grouped, len(names))
+            for name, after in zip(names, answers, strict=True):
+                parts.append(_make_row(peak, of, name, before, after))
         if peak["most_reserved_bytes"]:
-            most = find_largest(events.filter(*here), "active_bytes")
-            parts.append(
-                _make_row(
-                    peak,
-                    "allocator",
-                    "expandable segments",
-                    peak["most_reserved_bytes"],
-                    min(-(-most // _PAGE) * _PAGE, peak["most_reserved_bytes"]),
-                )
-            )
+            reserved = peak["most_reserved_bytes"]
+            least = min(-(-peak["most_active_bytes"] // _PAGE) * _PAGE, reserved)
+            parts.append(_make_row(peak, "allocator", "expandable segments", reserved, least))
     return pl.concat(parts).sort(
         *MEMORY, "gain_bytes", "without", descending=[False] * 3 + [True, False], nulls_last=True
     )
+
+
+def _number(column: pl.Expr, names: list[str]) -> pl.Expr:
+    """The place of each value among the names; null where it is not among them."""
+    number = pl.lit(None, pl.Int64)
+    for place, name in enumerate(names):
+        number = pl.when(column == name).then(place).otherwise(number)
+    return number
 
 
 def _list_values(at_peak: pl.DataFrame, column: str, most: int | None) -> list[str]:

@@ -12,7 +12,7 @@ import polars as pl
 from sightline.model.columns import RANK, join, make_empty, number, size, text, time
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
-from sightline.timeline.allocations import MEMORY, follow_allocations
+from sightline.timeline.allocations import follow_allocations, select_memory
 from sightline.timeline.memory_stacks import describe_stacks
 
 ANALYSIS = Analysis(
@@ -40,19 +40,18 @@ _BLOCK = 512  # kMinBlockSize
 
 def run(run: Run) -> pl.DataFrame:
     """One row per failure, in order."""
-    events, blocks = follow_allocations(run)
+    followed = follow_allocations(run)
     found = (
-        events.filter(pl.col("action") == "oom")
+        followed.rare.filter(pl.col("action") == "oom")
         .rename({"bytes": "asked_bytes"})
-        .with_columns(pl.col("memory_kind").cast(pl.String))
+        .join(followed.memories, on="memory", how="left")
         .join(describe_stacks(run).select("stack_id", "place"), on="stack_id", how="left")
     )
     if found.is_empty():
         return make_empty(ANALYSIS.columns)
     rows = []
     for row in found.sort("event").iter_rows(named=True):
-        active = blocks.filter(
-            *(pl.col(name).eq_missing(row[name]) for name in MEMORY),
+        active = select_memory(followed, followed.blocks, row).filter(
             (pl.col("allocated") <= row["event"]).fill_null(value=True),
             (pl.col("freed") > row["event"]).fill_null(value=True),
         )

@@ -8,11 +8,17 @@ from __future__ import annotations
 
 import polars as pl
 
+from sightline.algebra.scalars import sum_column
 from sightline.model.columns import RANK, join, make_empty, number, pct, size, text
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
-from sightline.timeline.allocations import MEMORY, select_live
-from sightline.timeline.tensor_kinds import EARLIER, classify_blocks
+from sightline.timeline.allocations import (
+    MEMORY,
+    follow_allocations,
+    select_live,
+    select_memory,
+)
+from sightline.timeline.tensor_kinds import EARLIER, add_places, classify_blocks, list_unplaced
 
 ANALYSIS = Analysis(
     "peak_blocks",
@@ -25,7 +31,7 @@ ANALYSIS = Analysis(
         text("confidence", "how sure the kind is: high, medium or low"),
         text("place", "the innermost line of the user's own code that allocated them"),
         text("module", "the innermost forward() that allocated them"),
-        number("blocks", "blocks"),
+        number("blocks", "blocks; null where the recording has no addresses"),
         size("bytes", "their sizes together"),
         pct("peak_pct", "share of the peak"),
         size("largest_bytes", "the largest of them"),
@@ -37,29 +43,35 @@ ANALYSIS = Analysis(
 
 def run(run: Run) -> pl.DataFrame:
     """One row per kind and call stack, the largest first."""
-    blocks = classify_blocks(run)
+    found, blocks, unplaced = follow_allocations(run), classify_blocks(run), list_unplaced(run)
     parts = [make_empty(ANALYSIS.columns)]
     for peak in run.ask("memory_peak").iter_rows(named=True):
-        here = blocks.filter(pl.col(name).eq_missing(peak[name]) for name in MEMORY)
-        live = select_live(here, peak["event"])
-        if peak["untold_bytes"]:
-            untold = pl.DataFrame(
-                {"bytes": [peak["untold_bytes"]], "kind": [EARLIER], "confidence": ["high"]}
-                | {name: [peak[name]] for name in MEMORY},
-                schema_overrides={name: live.schema[name] for name in MEMORY},
+        live, changes = (
+            select_live(select_memory(found, rows, peak), peak["event"])
+            .group_by("kind", "confidence", "stack_id", maintain_order=True)
+            .agg(
+                blocks=pl.len().cast(pl.Int64),
+                bytes=pl.col("bytes").sum(),
+                largest_bytes=pl.col("bytes").max(),
             )
-            live = pl.concat([live, untold], how="diagonal")
-        groups = live.group_by(
-            *MEMORY, "kind", "confidence", "place", "module", "stack_id", maintain_order=True
-        ).agg(
-            blocks=pl.len().cast(pl.Int64),
-            bytes=pl.col("bytes").sum(),
-            largest_bytes=pl.col("bytes").max(),
+            .with_columns(pl.col("kind", "confidence").cast(pl.String))
+            for rows in (blocks, unplaced)
         )
+        changes = changes.filter(pl.col("bytes") != 0).drop("blocks", "largest_bytes")
+        untold = peak["untold_bytes"] - sum_column(changes, "bytes")
+        groups = pl.concat([live, changes], how="diagonal")
+        if untold:
+            rest = pl.DataFrame({"bytes": [untold], "kind": [EARLIER], "confidence": ["high"]})
+            groups = pl.concat([groups, rest], how="diagonal")
         share = 100.0 * pl.col("bytes") / max(peak["allocated_bytes"], 1)
+        declared = {column.name: column.dtype for column in ANALYSIS.columns}
         parts.append(
-            groups.with_columns(peak_pct=share)
+            add_places(run, groups)
+            .with_columns(
+                *(pl.lit(peak[name], declared[name]).alias(name) for name in MEMORY),
+                peak_pct=share,
+            )
             .sort("bytes", descending=True, maintain_order=True)
-            .select(column.name for column in ANALYSIS.columns)
+            .select(*declared)
         )
     return pl.concat(parts)

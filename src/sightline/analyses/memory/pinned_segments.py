@@ -7,7 +7,7 @@ import polars as pl
 from sightline.model.columns import RANK, join, number, pct, size, text
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
-from sightline.timeline.memory_stacks import describe_stacks
+from sightline.timeline.tensor_kinds import add_places
 
 ANALYSIS = Analysis(
     "pinned_segments",
@@ -35,7 +35,7 @@ def run(run: Run) -> pl.DataFrame:
     is_free = pl.col("state") == "inactive"
     blocks = (
         run.table("memory_blocks")
-        .join(describe_stacks(run).select("stack_id", "place"), on="stack_id", how="left")
+        .select("segment_id", "bytes", "state", "stack_id")
         .sort("segment_id", "bytes", descending=[False, True])
     )
     found = blocks.group_by("segment_id").agg(
@@ -43,8 +43,9 @@ def run(run: Run) -> pl.DataFrame:
         largest_free_bytes=pl.col("bytes").filter(is_free).max(),
         blocks=(~is_free).sum().cast(pl.Int64),
         pin_bytes=pl.col("bytes").filter(~is_free).first(),
-        place=pl.col("place").filter(~is_free).first(),
+        stack_id=pl.col("stack_id").filter(~is_free).first(),
     )
+    found = add_places(run, found)
     segments = run.table("memory_segments").select(
         "rank", "device_id", "address", "bytes", "pool", "segment_id"
     )

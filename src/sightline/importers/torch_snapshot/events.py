@@ -24,6 +24,8 @@ _KEYS = [
     ("time_us", "number"), ("frames", "stack"), ("device_free", "number"), ("pool_id", "text"),
     ("user_metadata", "text"), ("compile_context", "text"),
 ]  # fmt: skip
+# The first pass finds sums, and all stacks and texts; other numbers can wait.
+_FIRST_KEYS = [(key, "skip" if key == "stream" else kind) for key, kind in _KEYS]
 _ANNOTATION = [("stage", "text"), ("name", "text"), ("device", "number"), ("time_us", "number")]
 # What native/passes/ledger.h makes of an action.
 _CODES = {
@@ -33,8 +35,23 @@ _CODES = {
 _NO_CODE = 5
 _SUMS = ("allocated", "active", "reserved")
 _MOST_US = INT64_MAX // 1000
-# torch writes this where no region is compiled (torch/csrc/cuda/memory_snapshot.cpp).
-_NO_CONTEXT = ("", "N/A")
+# What texts are called in the table. torch writes N/A where no region is compiled
+# (torch/csrc/cuda/memory_snapshot.cpp).
+_RENAMED: dict[str, dict[str, str | None]] = {
+    "action": {"free_completed": "free"},
+    "pool_id": {},
+    "user_metadata": {"": None},
+    "compile_context": {"": None, "N/A": None},
+    "_other": {},
+}
+# Columns of the table that most histories have no value for, and what they are made of.
+_RARE = {
+    "device_free_bytes": "device_free",
+    "pool": "pool_id",
+    "user_metadata": "user_metadata",
+    "compile_context": "compile_context",
+    "other": "_other",
+}
 
 
 @dataclass
@@ -45,15 +62,19 @@ class Trace:
     rows: PickleRows
     is_host: bool
     start_order: int  # the events before it, of other traces
-    base: dict[int, dict[str, int]] = field(default_factory=dict)
-    _ledger: Ledger = field(default_factory=Ledger)
+    base: dict[int, dict[str, int | None]] = field(default_factory=dict)
+    known: set[str] = field(default_factory=set)  # of the rare columns those that have values
+    _ledger: Ledger = field(default_factory=lambda: Ledger(keeps_blocks=False))
+    _texts: dict[str, pl.Series] = field(default_factory=dict)
     _codes: dict[int, int] = field(default_factory=dict)  # the ledger's, by the action's text
 
-    def read_codes(self, start: int, count: int) -> pl.DataFrame:
+    def read_codes(
+        self, start: int, count: int, keys: list[tuple[str, str]] = _KEYS
+    ) -> pl.DataFrame:
         """Some events with their sums so far, counted from 0; to be asked for in order."""
         if start == 0:
-            self._ledger = Ledger()
-        found = unpack_columns(self.pickle.take(self.rows, _KEYS, start, count))
+            self._ledger = Ledger(keeps_blocks=False)
+        found = unpack_columns(self.pickle.take(self.rows, keys, start, count))
         found = found.rename({"_parent": "device_id"})
         self._learn_actions(found)
         steps = found.select(
@@ -75,63 +96,90 @@ class Trace:
     def make_part(self, decoder: Decoder, start: int, count: int) -> pl.DataFrame:
         """Some rows of `memory_events`."""
         found = self.read_codes(start, count)
-        bases = {name: {k: v[name] for k, v in self.base.items()} for name in _SUMS}
-        texts = ("action", "pool_id", "user_metadata", "compile_context", "_other")
         time = pl.col("time_us")
         order = pl.int_range(pl.len(), dtype=pl.Int64) + start + self.start_order
-        return decoder.decode_columns(found, *texts).select(
+        texts = self._name_texts(decoder, found)
+        return found.select(
             time_ns=pl.when(time.is_between(0, _MOST_US)).then(time * 1000).otherwise(order),
             device_id=pl.lit(None, pl.Int64) if self.is_host else pl.col("device_id"),
-            action=pl.col("action").replace("free_completed", "free").fill_null("unknown"),
+            action=texts["action"],
             address="addr",
             bytes=pl.when(pl.col("size") >= 0).then("size"),
-            **{
-                f"{name}_bytes": pl.col(name)
-                + pl.col("device_id").replace_strict(bases[name], default=0, return_dtype=pl.Int64)
-                for name in _SUMS
-            },
-            memory_kind=pl.lit("pinned" if self.is_host else "device"),
-            name=pl.lit(None, pl.String),
+            **{f"{name}_bytes": pl.col(name) + self._find_offset(name) for name in _SUMS},
+            memory_kind=pl.lit("pinned" if self.is_host else "device", pl.Categorical),
             stream_id="stream",
             stack_id="frames",
             device_free_bytes="device_free",
-            pool="pool_id",
-            user_metadata=pl.when(pl.col("user_metadata") != "").then("user_metadata"),
-            compile_context=pl.when(~pl.col("compile_context").is_in(_NO_CONTEXT)).then(
-                "compile_context"
-            ),
-            other="_other",
+            pool=texts["pool_id"],
+            user_metadata=texts["user_metadata"],
+            compile_context=texts["compile_context"],
+            other=texts["_other"],
         )
+
+    def _find_offset(self, name: str) -> pl.Expr:
+        """What was held before the first event, of the device of each event."""
+        held = {device: sums[name] for device, sums in self.base.items()}
+        if len(held) == 1:
+            return pl.lit(next(iter(held.values())), pl.Int64)
+        return pl.col("device_id").replace_strict(held, default=0, return_dtype=pl.Int64)
+
+    def _name_texts(self, decoder: Decoder, found: pl.DataFrame) -> dict[str, pl.Series]:
+        """The columns of texts as categories: a large history repeats few of them."""
+        if not self._texts:
+            self._texts = {k: decoder.make_categories(v) for k, v in _RENAMED.items()}
+            action = self._texts["action"]
+            self._texts["action"] = action.fill_null("unknown")
+        return {
+            name: texts.gather(found.get_column(name).fill_null(0))
+            for name, texts in self._texts.items()
+        }
 
     def find_base(self, final: pl.DataFrame) -> list[Quality]:
         """Go through all events once, and find what was held before the first."""
         last: dict[int, dict[str, int]] = {}
+        most: dict[int, int] = {}  # active beyond reserved, both counted from 0
         untimed = 0
         for start in range(0, self.rows.rows, parts.ROWS_AT_ONCE):
-            part = self.read_codes(start, parts.ROWS_AT_ONCE)
-            untimed += part.filter(
-                ~pl.col("time_us").is_between(0, _MOST_US).fill_null(False)
-            ).height
+            part = self.read_codes(start, parts.ROWS_AT_ONCE, _FIRST_KEYS)
+            timed = part.get_column("time_us").is_between(0, _MOST_US).sum()
+            untimed += part.height - int(timed)
+            self.known |= {
+                name for name, key in _RARE.items() if part[key].null_count() < part.height
+            }
             for row in part.unique("device_id", keep="last").iter_rows(named=True):
                 last[row["device_id"]] = row
-        blocks = unpack_columns(self._ledger.blocks())
-        before = _sum_earlier(blocks)
+            beyond = pl.col("active") - pl.col("reserved")
+            for device, value in part.group_by("device_id").agg(beyond.max()).iter_rows():
+                most[device] = max(value, most.get(device, value))
+        earlier = unpack_columns(self._ledger.earlier())
+        before = dict(earlier.select("device_id", "bytes").iter_rows())
         known = {row["device_id"]: row for row in final.iter_rows(named=True)}
+        held: dict[int, dict[str, int]] = {}
         for device, row in last.items():
             end = known.get(None if self.is_host else device)
-            self.base[device] = {
+            held[device] = {
                 name: before.get(device, 0) if end is None else end[name] - row[name]
                 for name in _SUMS
             }
             if end is None:
-                self.base[device]["reserved"] = 0
-        return self._check(blocks, untimed, known)
+                held[device]["reserved"] = 0
+        negative = [device for device, sums in held.items() if min(sums.values()) < 0]
+        # An allocator hands out no more than it has: else segments were taken unseen.
+        lacking = [
+            device
+            for device, sums in held.items()
+            if device not in negative and most[device] + sums["active"] > sums["reserved"]
+        ]
+        self.base = {
+            device: {**sums, "reserved": None} if device in lacking else {**sums}
+            for device, sums in held.items()
+        }
+        return self._check(int(earlier.get_column("blocks").sum()), untimed, negative, lacking)
 
     def _check(
-        self, blocks: pl.DataFrame, untimed: int, known: dict[int | None, dict[str, int]]
+        self, earlier: int, untimed: int, negative: list[int], lacking: list[int]
     ) -> list[Quality]:
         found = []
-        earlier = blocks.filter(pl.col("allocated_row").is_null()).height
         if earlier:
             found.append(
                 Quality(
@@ -144,7 +192,9 @@ class Trace:
                     "the program, with more entries",
                 )
             )
-        negative = [d for d, base in self.base.items() if min(base.values()) < 0]
+        if lacking:
+            text = "devices hand out more than their segments hold: events of segments are missing"
+            found.append(Quality("segment_events_missing", "warning", text, len(lacking)))
         if negative:
             found.append(
                 Quality(
@@ -188,16 +238,23 @@ class Events:
             action=pl.when(pl.col("action") == "START")
             .then(pl.lit("range_start"))
             .otherwise(pl.lit("range_end"))
+            .cast(pl.Categorical)
         )
 
+        absent = set(_RARE).difference(*(trace.known for trace in self.traces))
+        columns = [trace.make_part(decoder, 0, 0).drop(absent) for trace in self.traces]
+        if annotations.height or not columns:
+            columns.append(annotations.clear())
+        empty = pl.concat(columns, how="diagonal")
+
         def make_part(start: int, count: int) -> pl.DataFrame:
-            made = []
+            made = [empty]
             for trace in self.traces:
                 if start < trace.rows.rows and count > 0:
-                    made.append(trace.make_part(decoder, start, count))
+                    made.append(trace.make_part(decoder, start, count).drop(absent))
                     count -= made[-1].height
                 start = max(0, start - trace.rows.rows)
-            if count > 0 or not made:
+            if annotations.height and count > 0:
                 made.append(annotations.slice(start, count))
             return pl.concat(made, how="diagonal")
 
@@ -223,9 +280,3 @@ def read_events(pickle: Pickle, final: pl.DataFrame) -> Events:
         time_ns=pl.col("time_us") * 1000, device_id="device", action="stage", name="name"
     )
     return Events(traces, annotations.drop_nulls("time_ns"), quality)
-
-
-def _sum_earlier(blocks: pl.DataFrame) -> dict[int, int]:
-    """Bytes of blocks that were freed, and allocated before the first event, by device."""
-    earlier = blocks.filter(pl.col("allocated_row").is_null())
-    return dict(earlier.group_by("device_id").agg(pl.col("bytes").sum()).iter_rows())

@@ -32,6 +32,10 @@ class Decoder:
         """The frame with texts in place of codes."""
         return frame.with_columns(self.decode(frame.get_column(name)) for name in columns)
 
+    def make_categories(self, renamed: dict[str, str | None]) -> pl.Series:
+        """All texts by their codes as categories, some under another name or as null."""
+        return self._texts.replace(renamed).cast(pl.Categorical)
+
     def make_stacks(self) -> dict[str, pl.DataFrame]:
         """The tables `frames` and `stacks`."""
         frames = self.decode_columns(unpack_columns(self._pickle.frames()), "function", "file")

@@ -43,12 +43,12 @@ from sightline.rules.memory._shared import (
     write_share,
 )
 from sightline.timeline.allocations import (
-    MEMORY,
-    find_peak_without,
+    find_peaks_without,
     follow_allocations,
     select_live,
+    select_memory,
 )
-from sightline.timeline.tensor_kinds import classify_blocks
+from sightline.timeline.tensor_kinds import add_places, classify_blocks
 from sightline.units import format_bytes
 
 RULE = Rule("peak-set-by-one-tensor", "One tensor sets the peak")
@@ -62,23 +62,25 @@ def check(run: Run) -> Iterator[Finding]:
         whole = peak["allocated_bytes"]
         if 100 * (peak["largest_bytes"] or 0) < LEAST_PCT * whole:
             continue
-        here = [pl.col(name).eq_missing(peak[name]) for name in MEMORY]
-        live = select_live(classify_blocks(run).filter(*here), peak["event"])
-        largest = live.filter(~pl.col("kind").is_in(_ALWAYS_THERE)).sort(
-            "bytes", "allocated", descending=[True, False]
+        followed = follow_allocations(run)
+        mine = select_memory(followed, classify_blocks(run), peak)
+        largest = (
+            select_live(mine, peak["event"])
+            .filter(~pl.col("kind").is_in(_ALWAYS_THERE))
+            .sort("bytes", "allocated", descending=[True, False])
+            .head(1)
         )
         if largest.is_empty() or largest.item(0, "allocated") is None:
             continue
-        same = classify_blocks(run).filter(
-            *here,
-            *(pl.col(name).eq_missing(largest.item(0, name)) for name in ("bytes", "stack_id")),
-        )
-        events = follow_allocations(run).events.filter(*here).select("event", "allocated_bytes")
-        after = find_peak_without(events, same)
+        same = mine.filter(
+            pl.col(name).eq_missing(largest.item(0, name)) for name in ("bytes", "stack_id")
+        ).with_columns(group=0)
+        events = select_memory(followed, followed.events, peak)
+        [after] = find_peaks_without(events, same, 1)
         gain = whole - after
         if 100 * gain < LEAST_PCT * whole:
             continue
-        block = largest.row(0, named=True)
+        block = add_places(run, largest).row(0, named=True)
         yield make_memory_finding(
             RULE,
             peak,

@@ -33,7 +33,7 @@ from collections.abc import Iterator
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.ncu._shared import LIMIT_PCT, Hit, load_cases, make_findings
+from sightline.rules.profiled import LIMIT_PCT, Hit, load_cases, make_findings
 from sightline.units import format_pct
 
 RULE = Rule("ncu-memory-limit", "Bound by device memory")

@@ -8,34 +8,31 @@ then.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import polars as pl
 
 from sightline.model.run import Run
 from sightline.report.html.declare import Block
-from sightline.text import make_printable
-from sightline.timeline.allocations import MEMORY, follow_allocations
+from sightline.report.html.panels._stack_texts import StackTexts
+from sightline.timeline.allocations import LAST_EVENT, follow_allocations, select_memory
 from sightline.timeline.tensor_kinds import KINDS, classify_blocks
 
 _MOMENTS = 600  # columns of the picture
 _BLOCKS = 1_500  # drawn one by one
-_FRAMES = 14  # lines of a stack that hovering shows
 # A twentieth of the events: enough to see which blocks make the peak.
 _CLOSE = 20
 
 
 def make_pictures(run: Run, peak: dict[str, Any], origin_ns: int) -> list[tuple[str, Block]]:
     """The whole recording, and the events around the peak, of one device's memory."""
-    here = [pl.col(name).eq_missing(peak[name]) for name in MEMORY]
-    events = (
-        follow_allocations(run)
-        .events.filter(*here)
-        .select("event", "time_ns", "allocated_bytes")
-        .drop_nulls("allocated_bytes")
+    found = follow_allocations(run)
+    events = select_memory(found, found.events, peak).drop_nulls("allocated_bytes")
+    blocks = select_memory(found, classify_blocks(run), peak).select(
+        "address", "bytes", "stack_id", "kind", "allocated", "released"
     )
-    blocks = classify_blocks(run).filter(*here)
-    stacks = _Stacks(run)
+    stacks = StackTexts(run)
     made = [("the whole recording", _make(events, blocks, stacks, origin_ns))]
     if events.height > 2 * _MOMENTS:
         row = events.get_column("event").search_sorted(peak["event"])
@@ -45,24 +42,31 @@ def make_pictures(run: Run, peak: dict[str, Any], origin_ns: int) -> list[tuple[
     return made
 
 
-def _make(events: pl.DataFrame, blocks: pl.DataFrame, stacks: _Stacks, origin_ns: int) -> Block:
-    part = pl.int_range(pl.len(), dtype=pl.Int64) * _MOMENTS // max(events.height, _MOMENTS)
-    moments = (
-        events.with_columns(part=part)
-        .sort("part", "allocated_bytes", "event", descending=[False, True, False])
-        .unique("part", keep="first", maintain_order=True)
-        .sort("event")
-    )
+def _choose_moments(events: pl.DataFrame) -> pl.DataFrame:
+    """Of equally many events each, the first after which most is allocated."""
+    edges = [number * events.height // _MOMENTS for number in range(_MOMENTS + 1)]
+    rows = []
+    for start, end in pairwise(edges):
+        part = events.slice(start, end - start)
+        allocated = part.get_column("allocated_bytes")
+        rows += [part.filter(allocated == allocated.max()).head(1)] if end > start else []
+    return pl.concat(rows) if rows else events
+
+
+def _make(events: pl.DataFrame, blocks: pl.DataFrame, stacks: StackTexts, origin_ns: int) -> Block:
+    moments = _choose_moments(events)
     at = moments.get_column("event")
     last = moments.height - 1
+    start = at.search_sorted(blocks.get_column("allocated").fill_null(-1)).cast(pl.Int32)
+    end = at.search_sorted(blocks.get_column("released").fill_null(LAST_EVENT)).cast(pl.Int32) - 1
+    spans = blocks.with_columns(first=start, last=end).filter(pl.col("first") <= pl.col("last"))
+    held = spans.select(
+        held=pl.col("bytes") * (pl.col("last") - pl.col("first") + 1).cast(pl.Int64)
+    ).to_series()
+    least = held.top_k(_BLOCKS).min()
     shown = (
-        blocks.with_columns(
-            first=at.search_sorted(blocks.get_column("allocated").fill_null(-1)).cast(pl.Int64),
-            last=(at.search_sorted(blocks.get_column("released").fill_null(2**62))).cast(pl.Int64)
-            - 1,
-        )
-        .filter(pl.col("first") <= pl.col("last"))
-        .with_columns(held=pl.col("bytes") * (pl.col("last") - pl.col("first") + 1))
+        spans.with_columns(held)
+        .filter(pl.col("held") >= least)
         .sort("held", "allocated", descending=[True, False])
         .head(_BLOCKS)
         .sort("allocated", "address", nulls_last=False)
@@ -87,41 +91,3 @@ def _make(events: pl.DataFrame, blocks: pl.DataFrame, stacks: _Stacks, origin_ns
         "stack": [stacks.number(stack) for stack in shown.get_column("stack_id")],
         "stacks": stacks.texts,
     }
-
-
-class _Stacks:
-    """Texts of call stacks, innermost frame first; equal ones once, 0 for none."""
-
-    def __init__(self, run: Run) -> None:
-        self.texts: list[list[str]] = [["no stack was recorded"]]
-        self._nodes = {
-            node: (parent, frame)
-            for node, parent, frame in run.table("stacks")
-            .select("stack_id", "parent_id", "frame_id")
-            .iter_rows()
-        }
-        self._frames = {
-            number: make_printable(f"{function} ({file}:{line})" if file else function)
-            for number, function, file, line in run.table("frames")
-            .select("frame_id", "function", "file", "line")
-            .iter_rows()
-        }
-        self._numbers: dict[int | None, int] = {None: 0}
-
-    def number(self, stack: int | None) -> int:
-        """The place of a stack's text."""
-        if stack not in self._numbers:
-            self._numbers[stack] = len(self.texts)
-            self.texts.append(self._write(stack))
-        return self._numbers[stack]
-
-    def _write(self, stack: int | None) -> list[str]:
-        lines: list[str] = []
-        # The allocator's own frames are the innermost, and the same for all.
-        while stack in self._nodes:
-            stack, frame = self._nodes[stack]
-            text = self._frames.get(frame, "")
-            if lines or ("CachingAllocator" not in text and "::unwind" not in text):
-                lines.append(text[:160])
-        users = [line for line in lines if ".py:" in line]
-        return (users or lines)[:_FRAMES] or ["no stack was recorded"]

@@ -11,7 +11,9 @@ from sightline.errors import MissingDataError
 from sightline.report.html import blocks
 from sightline.report.html.declare import Block, Panel, View
 from sightline.report.html.panels._memory_picture import make_pictures
+from sightline.report.html.panels._segments import make_segments
 from sightline.report.html.panels._series import make_memory_blocks
+from sightline.report.kept import keep_part
 from sightline.units import format_bytes, format_count
 
 PANEL = Panel("memory", "Memory", 100)
@@ -27,11 +29,18 @@ def data(view: View) -> list[Block]:
         raise MissingDataError(
             "no memory", why="no allocation was recorded: profile_memory=True records them"
         )
+    made: list[Block] = keep_part(run, "-memory-panel", lambda: _make_blocks(view))
+    return made
+
+
+def _make_blocks(view: View) -> list[Block]:
+    run = view.run
     made: list[Block] = []
     if run.rows("memory_events"):
         made += _list_peaks(view)
     made += make_memory_blocks(view)
     if run.rows("memory_segments"):
+        made.append(_make_segments(view))
         for name in ("fragmentation", "pinned_segments"):
             made.append(_make_table(view, name))
     moved = pl.col("action").is_in(["alloc", "free"])
@@ -42,23 +51,35 @@ def data(view: View) -> list[Block]:
 def _list_peaks(view: View) -> Iterator[Block]:
     peaks = view.run.ask("memory_peak").sort("allocated_bytes", descending=True)
     options = []
-    # Without addresses no block can be followed.
-    for peak in peaks.filter(pl.col("blocks") > 0).head(_PICTURES).iter_rows(named=True):
+    for peak in peaks.head(_PICTURES).iter_rows(named=True):
         place = "host" if peak["device_id"] is None else f"GPU {peak['device_id']}"
+        count = f", in {format_count(peak['blocks'])} blocks" if peak["blocks"] else ""
         yield blocks.make_text(
-            f"{place}: at most {format_bytes(peak['allocated_bytes'])} allocated, in "
-            f"{format_count(peak['blocks'])} blocks.",
-            "lead",
+            f"{place}: at most {format_bytes(peak['allocated_bytes'])} allocated{count}.", "lead"
         )
+        if not peak["blocks"]:  # without addresses no block can be followed
+            continue
         for label, picture in make_pictures(view.run, peak, view.span[0]):
             options.append(
                 {"label": f"rank {peak['rank']} · {place} · {label}", "blocks": [picture]}
             )
     if options:
         yield {"kind": "choice", "label": "Blocks over time", "options": options}
-        for name in ("peak_blocks", "memory_what_if", "memory_leaks"):
-            if view.run.ask(name).height:
-                yield _make_table(view, name)
+    for name in ("peak_blocks", "memory_what_if", "smaller_batch", "memory_leaks"):
+        if peaks.height and view.run.ask(name).height:
+            yield _make_table(view, name)
+
+
+def _make_segments(view: View) -> Block:
+    """The segments of the devices that hold most."""
+    held = view.run.table("memory_segments").group_by("rank", "device_id").agg(pl.sum("bytes"))
+    held = held.sort("bytes", "rank", "device_id", descending=[True, False, False]).head(_PICTURES)
+    options = []
+    for rank, device, size in held.rows():
+        place = "host" if device is None else f"GPU {device}"
+        label = f"rank {rank} · {place} · {format_bytes(size)} in segments, at the end"
+        options.append({"label": label, "blocks": [make_segments(view.run, rank, device)]})
+    return {"kind": "choice", "label": "Segments of the allocator", "options": options}
 
 
 def _make_table(view: View, name: str) -> Block:
