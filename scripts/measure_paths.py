@@ -16,15 +16,15 @@ import sightline
 from sightline.errors import SightlineError
 
 CORPUS = Path(__file__).resolve().parents[2] / "shared" / "corpus"
-ENDINGS = (".json", ".json.gz", ".sqlite")
+FOLDERS = ("kineto", "nsys", "rocpd", "rocprofv3")
+ENDINGS = (".json", ".json.gz", ".sqlite", ".nsys-rep", ".db", "_kernel_trace.csv")
 NOTHING = "not explained"
 
 
 def list_recordings(corpus: Path) -> list[Path]:
     """Timelines of the corpus, in order of their names."""
-    folders = [corpus / "kineto", corpus / "nsys"]
-    files = (f for folder in folders for f in folder.rglob("*") if f.name.endswith(ENDINGS))
-    return sorted(f for f in files if f.is_file())
+    files = (f for name in FOLDERS for f in (corpus / name).rglob("*"))
+    return sorted(f for f in files if f.is_file() and f.name.endswith(ENDINGS))
 
 
 def measure_bases(path: Path) -> tuple[int, dict[str, float]] | None:

@@ -35,3 +35,18 @@ def test_devices_are_apart(tmp_path: Path) -> None:
 def test_a_window_without_length(tmp_path: Path) -> None:
     run = opened(tmp_path, [kernel("a", 5, 0)])
     assert rows(run, "breakdown", "window_ns", "idle_ns", "idle_pct") == [(0, 0, 0.0)]
+
+
+def test_what_nobody_knows_is_no_compute(tmp_path: Path) -> None:
+    """A gemm [0, 100), a wait of MTIA's [80, 130), ROCm's wait for a value [130, 150)."""
+    run = opened(
+        tmp_path,
+        [
+            kernel("gemm", 0, 100, cat="mtia_ccp_events"),
+            kernel("wait", 80, 50, stream=8, cat="mtia_ccp_events"),
+            kernel("__amd_rocclr_streamOpsWait", 130, 20),
+        ],
+    )
+    parts = "window_ns", "compute_ns", "unknown_ns", "idle_ns"
+    assert rows(run, "breakdown", *parts) == [(150_000, 100_000, 50_000, 0)]
+    assert rows(run, "critical_path", "duration_ns", "part")[-1] == (20_000, "unknown operation")

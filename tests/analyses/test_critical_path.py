@@ -146,3 +146,41 @@ def test_an_operation_held_while_a_call_waits(
     )
     pieces = rows(run, "critical_path", "start_ns", "end_ns", "part", "basis")
     assert (125_000, 515_000, part, "guessed" if "launched" in part else None) in pieces
+
+
+@pytest.mark.parametrize(
+    ("launch", "part", "basis"),
+    [
+        ("cudaGraphLaunch", "start of a graph", "guessed"),
+        ("cudaLaunchKernel", "not explained", None),
+    ],
+)
+def test_a_graph_that_begins_late(
+    tmp_path: Path, launch: str, part: str, basis: str | None
+) -> None:
+    """b and c were launched while others ran. b begins 1 µs after a, c 389 µs after b."""
+    run = opened(
+        tmp_path,
+        [
+            launched(0, kernel("a", 10, 100)),
+            launched(20, kernel("b", 111, 50)),
+            launched(30, kernel("c", 550, 50), launch),
+        ],
+    )
+    assert rows(run, "critical_path", "start_ns", "end_ns", "part", "basis")[3:5] == [
+        (161_000, 162_000, "gap on the stream", "recorded"),
+        (162_000, 550_000, part, basis),
+    ]
+
+
+def test_a_copy_that_starts_late_in_its_own_call(tmp_path: Path) -> None:
+    """For 8 µs nothing but the call that submits the copy, and waits for it, is recorded."""
+    down = copy("Memcpy DtoH (Device -> Pageable)", 218, 2, 8)
+    run = opened(
+        tmp_path,
+        [launched(0, kernel("a", 10, 100)), launched(200, down, "cudaMemcpyAsync", 29)],
+    )
+    assert rows(run, "critical_path", "start_ns", "end_ns", "part", "basis")[1:3] == [
+        (200_000, 210_000, "launch latency", "recorded"),
+        (210_000, 218_000, "launched, not started", "guessed"),
+    ]

@@ -41,3 +41,10 @@ def test_when_a_device_is_bound_by_launches(
     at = [50 * i + (pause if i > 5 else 0) for i in range(10)]
     run = opened(tmp_path, [launched(t, kernel("k", t + 10, length)) for t in at])
     assert run.ask("launch_pressure").get_column("launch_bound").to_list() == [bound]
+
+
+def test_moments_of_launches_say_nothing_of_their_pace(tmp_path: Path) -> None:
+    """As in unitrace's timeline: the host may have done anything between two calls of no length."""
+    told = [launched(50 * i, kernel("k", 50 * i + 10, 10), dur=0) for i in range(10)]
+    run = opened(tmp_path, told)
+    assert run.ask("launch_pressure").get_column("launch_bound").to_list() == [False]

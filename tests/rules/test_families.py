@@ -10,6 +10,7 @@ import pytest
 import sightline
 from sightline import findings
 from support.as_nsys import recorded
+from support.campaigns import sample
 from synth.families import FAMILIES, window_ns
 
 SIZE, SEED = 1, 7
@@ -28,4 +29,9 @@ def test_planted_problem_first_and_its_gain_true(name, tmp_path):
     assert first.rule == name
     truth = window_ns(program) - window_ns(twin)
     assert first.gain_ns == pytest.approx(truth, rel=0.05)
-    assert loud(family, twin, tmp_path / "healthy") == []
+
+
+@pytest.mark.parametrize("name", sample([*FAMILIES], 3))
+def test_healthy_twin_is_quiet(name, tmp_path):
+    family = FAMILIES[name]
+    assert loud(family, family.build(SIZE, SEED, False), tmp_path) == []

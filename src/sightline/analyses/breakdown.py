@@ -1,4 +1,4 @@
-"""Where each device's time went: compute, exposed communication, exposed copies, idle."""
+"""Where each device's time went: compute, exposed communication, exposed copies, unknown, idle."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sightline.model.declare import Analysis
 from sightline.model.run import Run
 from sightline.timeline.classes import CLASSES, classify_run
 
-_PARTS = ("compute", "exposed_comm", "exposed_copy", "idle")
+_PARTS = (*CLASSES, "idle")
 
 ANALYSIS = Analysis(
     "breakdown",
@@ -22,11 +22,12 @@ ANALYSIS = Analysis(
         duration("compute_ns", "a compute kernel or a whole graph launch was running"),
         duration("exposed_comm_ns", "communication was running without compute"),
         duration("exposed_copy_ns", "a copy or memset was running, and none of the above"),
+        duration("unknown_ns", "what was running only waits, or nobody knows what it does"),
         duration("idle_ns", "nothing was running on the device"),
         *(pct(f"{part}_pct", f"{part}_ns, % of the window") for part in _PARTS),
     ),
     needs=("device_ops",),
-    notes=("The four parts are disjoint and sum to the window to the nanosecond.",),
+    notes=("The five parts are disjoint and sum to the window to the nanosecond.",),
 )
 
 

@@ -7,6 +7,8 @@ or what the recording does not explain. "launch not recorded" is time before an 
 nothing else held and whose launch call the recording lacks: most likely the host came late.
 "launched, not started" is time in which an operation was launched, nothing recorded held it, and a
 call of its process waited for the device: most likely the driver held it, or something unrecorded.
+"start of a graph" is such time before the first operation of a graph: most likely the graph was
+uploaded, or begins with operations that the recording lacks.
 """
 
 from __future__ import annotations

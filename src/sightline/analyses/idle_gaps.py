@@ -52,9 +52,9 @@ def run(run: Run, *, threshold_ns: int, micro_ns: int) -> pl.DataFrame:
     """One row per gap, in order of device and time."""
     parts = list_idle_parts(run, micro_ns)
     host = run.table("host_ops")
-    most = parts.sort("part_ns", descending=True, maintain_order=True).unique(
-        [*_BY, "start_ns"], keep="first"
-    )
+    # Of parts that took equally long the one that comes first in the gap counts.
+    by_length = parts.sort("gap", "part_ns", descending=[False, True], maintain_order=True)
+    most = by_length.filter(pl.col("gap").ne_missing(pl.col("gap").shift()))
     inner = find_rows(host.get_column("host_op_id"), most.get_column("host_op_id"))
     return (
         most.with_columns(
@@ -63,6 +63,5 @@ def run(run: Run, *, threshold_ns: int, micro_ns: int) -> pl.DataFrame:
             host_op=host.get_column("name").gather(inner),
         )
         .filter(pl.col("duration_ns") > threshold_ns)
-        .sort(*_BY, "start_ns")
         .select(c.name for c in ANALYSIS.columns)
     )

@@ -9,10 +9,14 @@ from sightline.algebra.lookup import find_rows, take_rows
 from sightline.model.columns import RANK, duration, flag, number, pct, real
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
+from sightline.timeline.host_ranges import PACE_NS
 from sightline.timeline.idle import PACE_INTERVALS
 
 # TraceLens's agent (docs, 2026-08) calls idle above 15 % of the window worth a look.
 IDLE_PCT = 15.0
+# Of fewer calls none is a pace (ours: one training step launches hundreds).
+LEAST_CALLS = 10
+_LONGEST_NS = PACE_INTERVALS * PACE_NS
 
 ANALYSIS = Analysis(
     "launch_pressure",
@@ -32,12 +36,14 @@ ANALYSIS = Analysis(
         pct("late_idle_pct", "late_idle_ns, % of the window"),
         duration(
             "pace_idle_ns",
-            f"the part of late_idle_ns in gaps of up to {PACE_INTERVALS} median intervals",
+            f"the part of late_idle_ns in gaps of up to {PACE_INTERVALS} median intervals, and up "
+            f"to {_LONGEST_NS / 1e6:g} ms: what is longer is work of the host's own",
         ),
         flag(
             "launch_bound",
             f"late_idle_pct is over {IDLE_PCT:.0f}, most of it pace_idle_ns, and the host's pace "
-            "of launches is slower than the device",
+            f"of at least {LEAST_CALLS} launches is slower than the device; never where only the "
+            "moments of launches were recorded: what lies between may be anything",
         ),
     ),
     needs=("device_ops", "host_ops"),
@@ -65,7 +71,8 @@ def run(run: Run) -> pl.DataFrame:
         .group_by(_BY)
         .agg(launch_calls=pl.len(), median_interval_ns=pl.col("interval").median())
     )
-    at_pace = pl.col("part_ns") <= PACE_INTERVALS * pl.col("median_interval_ns")
+    longest = pl.min_horizontal(PACE_INTERVALS * pl.col("median_interval_ns"), _LONGEST_NS)
+    at_pace = pl.col("part_ns") <= longest
     late = (
         run.ask("idle_parts")
         .filter(pl.col("cause").is_in(["host_late", "launch_latency"]))
@@ -81,6 +88,7 @@ def run(run: Run) -> pl.DataFrame:
         .agg(
             launches=pl.len(),
             median_op_ns=pl.col("duration_ns").median(),
+            lasts=(pl.col("api_ns") > 0).any(),
             empty_queue=(pl.col("queue_depth") == 0).sum(),
         )
         .join(calls, on=_BY)
@@ -95,7 +103,9 @@ def run(run: Run) -> pl.DataFrame:
             launch_bound=(pl.col("late_idle_pct") > IDLE_PCT)
             & (2 * pl.col("pace_idle_ns") > pl.col("late_idle_ns"))
             & (pl.col("median_interval_ns") > pl.col("median_op_ns"))
+            & (pl.col("launch_calls") >= LEAST_CALLS)
+            & pl.col("lasts")
         )
-        .drop("window_ns")
+        .drop("window_ns", "lasts")
         .sort(_BY)
     )

@@ -20,7 +20,7 @@ ANALYSIS = Analysis(
     (
         RANK,
         number("device_id", "device", required=True),
-        text("part", "compute, exposed_comm or exposed_copy", required=True),
+        text("part", "compute, exposed_comm, exposed_copy or unknown", required=True),
         text("name", "kernel, copy or memset, as recorded", required=True),
         text("operator", "innermost framework operator around its launch"),
         text("outer_operator", "outermost framework operator around its launch"),

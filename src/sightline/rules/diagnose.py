@@ -14,6 +14,7 @@ from sightline.errors import MissingDataError
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.ranking import rank_findings
+from sightline.rules.vendor_words import translate_findings
 
 if TYPE_CHECKING:
     from sightline.rules.custom.forms import OwnRule
@@ -36,6 +37,7 @@ def diagnose_run(run: Run, own: Sequence[OwnRule] = (), *, vendor: bool = False)
             pool.submit(run.ask, analysis)  # a rule that needs it meets the same error, if any
         asked = [m for _, m in registry.load_members("rules") if vendor or not m.RULE.vendor]
         found = [f for answers in pool.map(partial(_check, run), asked) for f in answers]
+    found = translate_findings(run, found)
     if own:
         from sightline.rules.custom.check import check
 

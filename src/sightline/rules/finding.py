@@ -11,7 +11,6 @@ import polars as pl
 from sightline.algebra.scalars import find_largest, sum_column
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.advice import name_for_vendor
 from sightline.timeline.callers import find_callers
 from sightline.timeline.gains import Change, Gain, name_next_limit, replay_gain, sum_windows
 from sightline.units import format_ns, format_pct
@@ -124,7 +123,7 @@ def make_finding(
         confidence=confidence,
         evidence=tuple(lines),
         where=where,
-        fix=name_for_vendor(run, advice.fix),
+        fix=advice.fix,
         verify=advice.verify,
         cause=advice.cause,
         method=method,

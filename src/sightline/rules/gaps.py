@@ -127,6 +127,11 @@ class Claim:
         }
 
 
+def are_the_profilers(run: Run) -> bool:
+    """Whether the profiler ran one kernel at a time: then no gap is the program's."""
+    return (run.table("quality").get_column("kind") == "serialized_kernels").any()
+
+
 def claim_gaps(
     run: Run,
     rule: Rule,
@@ -137,10 +142,11 @@ def claim_gaps(
 ) -> Claim | None:
     """The gaps of a rule, or None where they (with `extra_ns`) take too little of the window.
 
+    None, too, where they are the profiler's.
     `with_behind`: what the host did next in the same gaps counts for that, though it is no cost of
     the rule's.
     """
-    if not run.rows("device_ops"):
+    if not run.rows("device_ops") or are_the_profilers(run):
         return None
     every = run.ask("idle_rules")
     is_mine = pl.col("rule").is_in(rule.causes)

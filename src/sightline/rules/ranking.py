@@ -12,7 +12,8 @@ from sightline.model.declare import Finding, Rule
 from sightline.registry import OF_WINDOW
 
 # Nothing gains much below so much of the window: what the run as a whole is bound by comes first.
-# XProf's overview calls a program input-bound from 10 % of the step on.
+# XProf's overview calls a program input-bound from 10 % of the step on. Nor does what is uncertain:
+# of a recording that lacks what would tell, that its kernels take most of the time is known.
 MAJOR_PCT = 10.0
 # A recording of fewer operations shows no pattern (ours: one training step launches hundreds).
 _LEAST_OPS = 10
@@ -40,7 +41,7 @@ def rank_findings(
     graded = [_grade(f, gate) for f in merged]
     if 0 < operations < _LEAST_OPS:
         graded = [f if f.abstained else replace(f, severity="info") for f in graded]
-    loud = [f.gain_ns or 0 for f in graded if f.severity != "info"]
+    loud = [f.gain_ns or 0 for f in graded if f.severity != "info" and not _is_unsure(f)]
     bound = 100 * max(loud, default=0) < MAJOR_PCT * max(window_ns, 1)
     return sorted(
         graded,
@@ -55,6 +56,11 @@ def rank_findings(
             f.rule,
         ),
     )
+
+
+def _is_unsure(found: Finding) -> bool:
+    """Of the program's window, and of low confidence."""
+    return found.confidence == "low" and share_of(found.rule) == OF_WINDOW
 
 
 def _bound_gain(found: Finding, window_ns: int) -> Finding:

@@ -38,7 +38,7 @@ from sightline.algebra.scalars import sum_column
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import NOTABLE_PCT, Advice, Evidence, Loss, make_finding
-from sightline.rules.gaps import Claim
+from sightline.rules.gaps import Claim, are_the_profilers
 from sightline.timeline import causes
 from sightline.timeline.gains import sum_windows
 from sightline.units import format_pct
@@ -90,10 +90,8 @@ _ADVICE = {
 
 def check(run: Run) -> Iterator[Finding]:
     """One finding per cause, over all devices."""
-    if not run.rows("device_ops"):
+    if not run.rows("device_ops") or are_the_profilers(run):
         return
-    if (run.table("quality").get_column("kind") == "serialized_kernels").any():
-        return  # the gaps are the profiler's
     breakdown = run.ask("breakdown")
     idle_pct = 100 * sum_column(breakdown, "idle_ns") / sum_windows(run)
     if idle_pct <= IDLE_PCT:

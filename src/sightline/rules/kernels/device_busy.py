@@ -11,7 +11,8 @@ Evidence
 
 Threshold
     Compute over 80 % of the windows (ours: what is not compute then gains at most a quarter of the
-    compute time). It comes first unless a finding gains 10 % of the window or more.
+    compute time). It comes first unless a finding gains 10 % of the window or more. Where the
+    profiler ran one kernel at a time, as rocprofv3 does to collect counters, its gaps do not count.
 
 Fix
     Profile the kernels named with Nsight Compute or rocprof-compute; fuse what only moves data; use
@@ -37,6 +38,7 @@ from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.roofline.operator_roofs import place_operators
 from sightline.rules.finding import MAX_ROWS
+from sightline.rules.gaps import are_the_profilers
 from sightline.timeline.classes import is_communication
 from sightline.units import format_count, format_ns, format_pct
 
@@ -53,21 +55,26 @@ def check(run: Run) -> Iterator[Finding]:
     windows = max(sum_column(rows, "window_ns"), 1)
     busy = 100 * sum_column(rows, "compute_ns") / windows
     kernels = run.ask("kernels").filter(~is_communication(pl.col("name")))
-    if busy < BUSY_PCT or kernels.is_empty():
+    alone = are_the_profilers(run)
+    if kernels.is_empty() or (busy < BUSY_PCT and not alone):
         return
     whole = max(sum_column(kernels, "total_ns"), 1)
     top = kernels.group_by("name").agg(pl.col("instances", "total_ns").sum())
     top = top.sort("total_ns", "name", descending=[True, False]).head(MAX_ROWS)
     name, _, first_ns = top.row(0)
     labels = label_kernels(top.get_column("name"))
+    said = (
+        "The profiler ran one kernel at a time: the gaps are its own, the kernels' times are not."
+        if alone
+        else f"The GPU computes for {format_pct(busy)} of the window, so only faster kernels can "
+        "shorten it."
+    )
     yield Finding(
         rule=RULE.name,
-        title=RULE.title,
         severity="info",
+        title="Kernels recorded one at a time" if alone else RULE.title,
         summary=(
-            f"The GPU computes for {format_pct(busy)} of the window, so only faster kernels can "
-            f"shorten it. {labels[name]} takes {format_pct(100 * first_ns / whole)} of the kernel "
-            "time."
+            f"{said} {labels[name]} takes {format_pct(100 * first_ns / whole)} of the kernel time."
         ),
         confidence="high",
         evidence=(

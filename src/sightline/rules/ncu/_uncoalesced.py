@@ -9,7 +9,7 @@ import polars as pl
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.ncu._shared import Hit, load_cases, make_findings
+from sightline.rules.profiled import Hit, load_cases, make_findings
 from sightline.units import format_count, format_pct
 
 EXCESS_PCT = 5.0  # ours: below it nothing is to be won

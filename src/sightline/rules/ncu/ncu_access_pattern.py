@@ -33,7 +33,7 @@ from collections.abc import Iterator
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.ncu._shared import Case, Hit, load_cases, make_findings
+from sightline.rules.profiled import Case, Hit, load_cases, make_findings
 from sightline.units import format_pct
 
 RULE = Rule("ncu-access-pattern", "Uncoalesced access: sectors partly used")

@@ -30,7 +30,7 @@ from collections.abc import Iterator
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.roofline.launch import count_threads
-from sightline.rules.ncu._shared import Hit, load_cases, make_findings
+from sightline.rules.profiled import Hit, load_cases, make_findings
 from sightline.units import format_pct
 
 RULE = Rule("ncu-block-size", "Block size not a multiple of the warp size")

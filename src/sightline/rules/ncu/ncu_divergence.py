@@ -33,7 +33,7 @@ from collections.abc import Iterator
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.roofline.placement import SM_PCT
-from sightline.rules.ncu._shared import Hit, load_cases, make_findings
+from sightline.rules.profiled import Hit, load_cases, make_findings
 
 RULE = Rule("ncu-divergence", "Thread divergence")
 THREADS = 24.0

@@ -35,7 +35,7 @@ from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.roofline.peaks import METRICS, find_compute_peak
 from sightline.roofline.placement import METRICS as PLACED
-from sightline.rules.ncu._shared import Hit, load_cases, make_findings
+from sightline.rules.profiled import Hit, load_cases, make_findings
 from sightline.units import format_pct
 
 RULE = Rule("ncu-fp64", "FP64 on a GPU that is slow at it")

@@ -30,7 +30,7 @@ from collections.abc import Iterator
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.ncu._shared import Case, Hit, load_cases, make_findings
+from sightline.rules.profiled import Case, Hit, load_cases, make_findings
 
 RULE = Rule("ncu-issue-slots", "Low issue slot utilization")
 ISSUE = 0.6

@@ -35,7 +35,7 @@ from collections.abc import Iterator
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.ncu._shared import LIMIT_PCT, Case, Hit, load_cases, make_findings
+from sightline.rules.profiled import LIMIT_PCT, Case, Hit, load_cases, make_findings
 
 RULE = Rule("ncu-pipe-limit", "Bound by one pipeline")
 

@@ -34,7 +34,7 @@ from collections.abc import Iterator
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.roofline.placement import SM_PCT
-from sightline.rules.ncu._shared import Case, Hit, load_cases, make_findings
+from sightline.rules.profiled import Case, Hit, load_cases, make_findings
 
 RULE = Rule("ncu-slow-pipe", "Held up by one slow pipeline")
 THROUGHPUT_PCT, ISSUED_PCT, ABOVE_POINTS = 80.0, 20.0, 25.0

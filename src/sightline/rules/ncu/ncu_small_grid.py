@@ -32,7 +32,7 @@ from collections.abc import Iterator
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.roofline.launch import count_blocks
-from sightline.rules.ncu._shared import Hit, load_cases, make_findings
+from sightline.rules.profiled import Hit, load_cases, make_findings
 from sightline.units import format_count
 
 RULE = Rule("ncu-small-grid", "Grid too small for the GPU")

@@ -34,7 +34,7 @@ import polars as pl
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.ncu._shared import Hit, load_cases, make_findings
+from sightline.rules.profiled import Hit, load_cases, make_findings
 from sightline.units import format_pct
 
 RULE = Rule("ncu-stall", "Warp stalls")

@@ -33,7 +33,7 @@ from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.roofline.launch import METRICS, count_blocks, read_limits_and_launch
 from sightline.roofline.occupancy import compute_occupancy
-from sightline.rules.ncu._shared import Case, Hit, load_cases, make_findings
+from sightline.rules.profiled import Case, Hit, load_cases, make_findings
 from sightline.units import format_several
 
 RULE = Rule("ncu-tail-effect", "Tail effect")

@@ -31,6 +31,7 @@ from collections.abc import Iterator
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
+from sightline.roofline.amd_kernels import load_amd_kernels
 from sightline.roofline.chart import shorten_name
 from sightline.roofline.facts import load_facts
 from sightline.roofline.placement import MEMORY_PCT, SM_PCT
@@ -47,7 +48,8 @@ def check(run: Run) -> Iterator[Finding]:
     times: defaultdict[str, float] = defaultdict(float)
     counts: defaultdict[str, int] = defaultdict(int)
     measured = set()
-    for facts in load_facts(run, [SM_PCT, MEMORY_PCT]):
+    nvidia = [f for f in load_facts(run, [SM_PCT, MEMORY_PCT]) if not f.is_amd]
+    for facts in [*nvidia, *(k.facts for k in load_amd_kernels(run))]:
         name = facts.row["name"] or facts.row["kind"]
         times[name] += float(facts.row["duration_ns"] or 0)
         counts[name] += 1

@@ -15,8 +15,10 @@ from sightline.algebra.kernel_names import normalize_kernel_name
 from sightline.errors import MissingDataError
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
+from sightline.roofline.amd_kernels import AmdKernel, load_amd_kernels
 from sightline.roofline.chart import shorten_name
 from sightline.roofline.facts import Facts, load_facts
+from sightline.roofline.placement import LATENCY_PCT as LATENCY_PCT
 from sightline.roofline.placement import MEMORY_PCT, SM_PCT
 from sightline.units import format_count, format_ns, format_pct
 
@@ -79,20 +81,41 @@ class Hit:
 
 
 def load_cases(run: Run, metrics: Iterable[str], record: str) -> list[Case]:
-    """Profiled kernels with these metrics; none where the run has no such kernels.
+    """NVIDIA's profiled kernels with these metrics; none where the run has no such kernels.
 
     Raises MissingDataError, with what to record, where no kernel has any of the metrics.
     """
     if not run.rows("profiled_kernels"):
         return []
     asked = list(metrics)
-    every = load_facts(run, [*asked, SM_PCT, MEMORY_PCT])
+    every = [f for f in load_facts(run, [*asked, SM_PCT, MEMORY_PCT]) if not f.is_amd]
+    if not every:
+        return []
     if not any(f.get(*asked) is not None for f in every):
         raise MissingDataError(
             "the kernels could not be checked",
             why="the report lacks the metrics",
             hint=f"Record with  ncu {record}  (or --set full).",
         )
+    return _make_cases(run, every)
+
+
+def load_amd_cases(run: Run, *figures: str) -> list[tuple[Case, AmdKernel]]:
+    """Kernels that AMD's profiler measured; none where the run has no such kernels.
+
+    Raises MissingDataError, with what to record, where no kernel has one of the figures.
+    """
+    kernels = load_amd_kernels(run)
+    if figures and kernels and not any(f in k.light for k in kernels for f in figures):
+        raise MissingDataError(
+            "the kernels could not be checked",
+            why="the workload lacks the counters",
+            hint="Record all of them:  rocprof-compute profile -n NAME -- PROGRAM",
+        )
+    return list(zip(_make_cases(run, [k.facts for k in kernels]), kernels, strict=True))
+
+
+def _make_cases(run: Run, every: list[Facts]) -> list[Case]:
     times = _sum_program_times(run)
     return [Case(f, times.get(_key_of(f), float(f.row["duration_ns"] or 0))) for f in every]
 
