@@ -3,7 +3,7 @@
 VENV := .venv
 PY := $(VENV)/bin/python
 
-.PHONY: demo test sweep check coverage docs docs-check examples native diagnosis compare-proof compare-halves history-proof bench fuzz attack gpu-check clean help
+.PHONY: demo test sweep check coverage docs docs-check examples native diagnosis compare-proof compare-halves history-proof ranks-proof bench fuzz attack gpu-check clean help
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -48,6 +48,13 @@ compare-halves: $(VENV)/.tests ## both halves of real recordings against each ot
 
 history-proof: $(VENV)/.tests ## how often `sightline history` sees a change where there is one and none
 	@$(PY) scripts/history_proof.py
+
+ranks-proof: $(VENV)/.tests ## planted causes, hangs and wrong pairings of simulated jobs of many ranks (RANKS, JOBS)
+	@$(PY) benchmarks/many_ranks.py truth $(RANKS) --jobs $(JOBS)
+	@$(PY) benchmarks/many_ranks.py hangs $(RANKS) --jobs $(JOBS)
+	@$(PY) benchmarks/many_ranks.py pairing $(RANKS) --jobs $(JOBS)
+RANKS ?= 8 32 128
+JOBS ?= 20
 
 bench: $(VENV)/.runtime ## reading speed and memory against a floor and a peer (benchmarks/README.md)
 	@$(PY) benchmarks/kineto_import.py

@@ -1,4 +1,5 @@
-// Binds the compiled readers and passes to Python as sightline._native (types: _native.pyi).
+// Binds the compiled readers and passes to Python as sightline._native (types: _native.pyi): a list of
+// what Python may call, in one place, which is why it is long.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
@@ -14,17 +15,20 @@
 #include <system_error>
 
 #include "columns/texts.h"
+#include "ctf/streams.h"
 #include "nsysrep/blocks.h"
 #include "nsysrep/events.h"
 #include "passes/edges.h"
 #include "sqlite/integers.h"
 #include "kineto/output.h"
 #include "passes/ledger.h"
+#include "perfetto/trace.h"
 #include "passes/partition.h"
 #include "pickle/machine.h"
 #include "pickle/rows.h"
 #include "kineto/reader.h"
 #include "passes/path.h"
+#include "passes/peaks.h"
 #include "passes/replay.h"
 #include "passes/rows.h"
 #include "passes/trees.h"
@@ -432,11 +436,33 @@ private:
     StackTrie stacks_;
 };
 
+Batch peaks_without(const nb::object& sums, const nb::object& blocks, int64_t groups) {
+    const Given given_sums(sums, 2), given_blocks(blocks, 4);
+    const Keys all = given_sums.keys(), taken = given_blocks.keys();
+    const nb::gil_scoped_release release;
+    return find_peaks_without(all, taken, groups);
+}
+
 Batch add_to(Ledger& ledger, const nb::object& events) {
     const Given given(events, 4);
     const Keys keys = given.keys();
     const nb::gil_scoped_release release;
     return ledger.add(keys);
+}
+
+nb::dict counted_packets(const perfetto::PerfettoTrace& trace) {
+    const perfetto::PerfettoTrace::Counts& counts = trace.counts();
+    nb::dict out;
+    out["packets"] = counts.packets;
+    out["damaged"] = counts.damaged;
+    out["skipped"] = counts.skipped;
+    out["lost"] = counts.lost;
+    out["bad_times"] = counts.bad_times;
+    out["unknown_names"] = counts.unknown_names;
+    out["unread"] = trace.unread();
+    out["is_broken"] = trace.is_broken();
+    out["is_too_long"] = trace.is_too_long();
+    return out;
 }
 
 // The block at a place of a file, and where it ends; None where there is no whole one.
@@ -492,6 +518,7 @@ NB_MODULE(_native, m) {
     m.def("path", &sightline::path_of, "nodes"_a, "node"_a, "begin"_a, "end"_a);
     m.def("slack", &sightline::slack_of, "nodes"_a);
     m.def("partition", &sightline::partition_of, "intervals"_a, "windows"_a, "classes"_a);
+    m.def("peaks_without", &sightline::peaks_without, "sums"_a, "blocks"_a, "groups"_a);
     m.def("trees", &sightline::trees_of, "ranges"_a, "width"_a);
     m.def("row_of", &sightline::row_of_ids, "ids"_a, "wanted"_a);
     m.def("first", &sightline::first_of, "known"_a, "wanted"_a);
@@ -521,10 +548,47 @@ NB_MODULE(_native, m) {
 
     using sightline::Ledger;
     nb::class_<Ledger>(m, "Ledger")
-        .def(nb::init<>())
+        .def(nb::init<bool>(), "keeps_blocks"_a)
         .def("add", &sightline::add_to, "events"_a)
+        .def("earlier", &Ledger::earlier, Unlocked())
         .def("blocks", &Ledger::blocks, Unlocked())
         .def_prop_ro("lost_frees", &Ledger::lost_frees);
+
+    using sightline::perfetto::PerfettoTrace;
+    nb::class_<PerfettoTrace>(m, "PerfettoTrace")
+        .def(nb::init<uint64_t, uint64_t>(), "most_bytes"_a, "most_rows"_a)
+        .def("feed",
+             [](PerfettoTrace& trace, const nb::bytes& piece) {
+                 const auto* data = reinterpret_cast<const uint8_t*>(piece.c_str());
+                 const size_t size = piece.size();
+                 const nb::gil_scoped_release release;
+                 return trace.feed(data, size);
+             }, "piece"_a)
+        .def("take", &PerfettoTrace::take, "table"_a, Unlocked())
+        .def("texts", [](const PerfettoTrace& t) { return all_texts(t.texts(), "vz"); }, Unlocked())
+        .def("counted", &sightline::counted_packets);
+
+    using sightline::ctf::Streams;
+    nb::class_<Streams>(m, "CtfStreams")
+        .def("__init__",
+             [](Streams* streams, const nb::bytes& plan, const std::vector<std::string>& paths) {
+                 new (streams) Streams(reinterpret_cast<const uint8_t*>(plan.c_str()), plan.size(),
+                                       paths);
+             }, "plan"_a, "paths"_a)
+        .def("read", &Streams::read, "most_events"_a, "most_bytes"_a, Unlocked())
+        .def("rows", &Streams::rows, "table"_a)
+        .def("take", &Streams::take, "table"_a, Unlocked())
+        .def("take_packets", &Streams::take_packets, Unlocked())
+        .def_prop_ro("events", &Streams::events)
+        .def_prop_ro("damaged_packets", &Streams::damaged_packets)
+        .def_prop_ro("foreign_packets", &Streams::foreign_packets)
+        .def("problems", [](const Streams& streams) {
+            nb::list all;
+            for (const Streams::Problem& one : streams.problems()) {
+                all.append(nb::make_tuple(static_cast<int>(one.damage), one.file, one.byte));
+            }
+            return all;
+        });
 
     using sightline::Pickle;
     using sightline::DictRows;

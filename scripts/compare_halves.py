@@ -4,8 +4,9 @@
 
 By default of the recordings beside the checkout (../shared/corpus), and without those that have
 fewer steps than a test needs. Steps are marked ones, else those that were found (`--window steady`:
-also where that is unsure). Prints a row for each, and the share of false alarms; a recording whose
-program drifts counts as one.
+also where that is unsure). Prints a row for each, and the share of alarms. An alarm need not be a
+false one: the last column is the rank correlation of a step's length with its place, which no half
+knows of. Where that is far from chance, the program truly drifts.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+from scipy.stats import spearmanr
 
 from sightline.compare.sample import take_sample
 from sightline.compare.self_test import compare_halves
@@ -41,7 +44,10 @@ def test_recording(path: Path, window: str | None) -> dict[str, object] | None:
     except (InputError, SightlineError):
         return None
     row = compare_halves(sample)
-    return None if row["differs"] is None else {**row, "source": sample.source}
+    if row["differs"] is None:
+        return None
+    drift = spearmanr(range(len(sample.steps)), sample.steps)
+    return {**row, "source": sample.source, "rho": drift.statistic, "drift_p": drift.pvalue}
 
 
 def main() -> None:
@@ -52,17 +58,18 @@ def main() -> None:
     args = parser.parse_args()
     folders = args.folders or [CORPUS]
     rows = []
-    print(f"{'recording':<48}{'steps':>7}  {'source':<14}{'change':>9}{'p':>8}")
+    print(f"{'recording':<48}{'steps':>7}  {'source':<14}{'change':>9}{'p':>8}  drift")
     for path in list_files(folders):
         row = test_recording(path, args.window)
         if row is None:
             continue
         rows.append(row)
         alarm = "  differs" if row["differs"] else ""
+        drift = f"{row['rho']:+.2f} (p {row['drift_p']:.1g})"
         change = 100 * (float(str(row["ratio"])) - 1)
         print(
             f"{path.name[-47:]:<48}{row['steps']:>7}  {row['source'] or '':<14}{change:>+8.2f}%"
-            f"{float(str(row['p_value'])):>8.3f}{alarm}",
+            f"{float(str(row['p_value'])):>8.3f}  {drift}{alarm}",
             flush=True,
         )
     alarms = sum(bool(row["differs"]) for row in rows)

@@ -6,6 +6,7 @@ A new member inherits these tests by lying in its folder.
 from __future__ import annotations
 
 import inspect
+import os
 import re
 import subprocess
 import sys
@@ -89,7 +90,7 @@ def test_importer_declares_how_it_is_recognised(name: str) -> None:
     assert importer.strong or importer.weak or importer.owns
     for pattern in (*importer.strong, *importer.weak):
         re.compile(pattern)
-    assert importer.suffixes
+    assert importer.suffixes or importer.find_folders is not None
     assert all(suffix.startswith(".") for suffix in importer.suffixes)
     assert importer.version >= 1
     assert importer.looks_like
@@ -302,3 +303,11 @@ def test_every_analysis_is_in_the_reference() -> None:
     text = REFERENCE.read_text(encoding="utf-8")
     missing = [name for name in ANALYSES if f"\n### {name}\n" not in text]
     assert missing == [], "make docs writes docs/reference.md anew"
+
+
+@pytest.mark.xdist_group("alone")
+def test_groups_of_tests_have_effect(request: pytest.FixtureRequest) -> None:
+    """Else each worker makes fixtures of a minute anew, as with pytest 9.2 and xdist 3.8."""
+    if "PYTEST_XDIST_WORKER" not in os.environ or not request.config.getvalue("loadgroup"):
+        pytest.skip("not spread over workers by group")
+    assert request.node.nodeid.endswith("@alone")

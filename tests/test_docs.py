@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from support.command import sightline
+from support.flight import entry, write_dumps
 from support.pages import ROOT, blocks
 
 EXAMPLES = ROOT / "examples"
@@ -22,6 +23,8 @@ GPU, MAKES, SERVES = (
 NOT_RUN = {
     "make ": MAKES,
     "pip install .": "compiles: tests/test_packaging.py",
+    "pip install 'sightline[": "installs from the network",
+    "sightline ranks '/shared/": "needs more machines: tests/scale/test_cluster.py",
     "sightline serve ": SERVES,
     "sightline doctor --for kernels": "its exit code says whether this machine has a GPU",
     "sightline run --for kernels": GPU,
@@ -67,6 +70,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for rank in (0, 1, 2):
         source = EXAMPLES / "simulated-straggler" / f"rank{rank}.pt.trace.json.gz"
         shutil.copy(source, place / f"rank{rank}.json.gz")
+    for count, name in enumerate(("one", "two", "three"), 1):
+        (place / name).mkdir()
+        for rank in range(count):
+            shutil.copy(place / f"rank{rank}.json.gz", place / name)
+    write_dumps(place, [entry(2)], [entry(1)])
+    channel = "node:71:92 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/IPC/read"
+    (place / "nccl.log").write_text(channel)
     for block in blocks("yaml"):
         named = re.match(r"# (\S+\.yaml)\n", block.text)
         assert named, f"{block}: the first line names the file"

@@ -19,6 +19,24 @@ void narrow(const std::vector<int64_t>& values, uint64_t lowest, uint64_t plus, 
     }
 }
 
+template <typename Kept>
+uint64_t load_one(const uint8_t* bytes, size_t place) {
+    Kept kept = 0;
+    std::memcpy(&kept, bytes + place * sizeof kept, sizeof kept);
+    return kept;
+}
+
+// Loads of a fixed size: a load of bytes one by one waits for each to be stored.
+uint64_t load(const uint8_t* bytes, size_t place, uint8_t width) {
+    switch (width) {
+        case 1: return load_one<uint8_t>(bytes, place);
+        case 2: return load_one<uint16_t>(bytes, place);
+        case 4: return load_one<uint32_t>(bytes, place);
+        case 8: return load_one<uint64_t>(bytes, place);
+        default: return 0;
+    }
+}
+
 template <typename Number>
 Number narrow_one(int64_t value) {
     return value == kNull ? std::numeric_limits<Number>::min() : static_cast<Number>(value);
@@ -94,8 +112,7 @@ int64_t Packed::at(size_t row) const {
     const size_t place = row % kChunk;
     if (row / kChunk == chunks_.size()) return open_[place];
     const Chunk& chunk = chunks_[row / kChunk];
-    uint64_t distance = 0;  // the bytes lie as this machine has them, the lowest first
-    std::memcpy(&distance, chunk.bytes.get() + place * chunk.width, chunk.width);
+    const uint64_t distance = load(chunk.bytes.get(), place, chunk.width);
     if (chunk.nulls && distance == 0) return kNull;
     return static_cast<int64_t>(static_cast<uint64_t>(chunk.lowest) + distance -
                                 (chunk.nulls ? 1 : 0));

@@ -1,5 +1,7 @@
 #include "kineto/categories.h"
 
+#include <algorithm>
+#include <array>
 #include <unordered_map>
 
 namespace sightline {
@@ -10,7 +12,7 @@ Category category_of(std::string_view name) {
     static const std::unordered_map<std::string_view, Category> known = {
         {"kernel", Category::kernel},
         {"concurrent_kernel", Category::kernel},
-        {"mtia_ccp_events", Category::kernel},
+        {"mtia_ccp_events", Category::processor},
         {"hpu_op", Category::kernel},
         {"gpu_memcpy", Category::memcpy},
         {"memcpy", Category::memcpy},
@@ -37,6 +39,14 @@ Category category_of(std::string_view name) {
     };
     const auto found = known.find(name);
     return found == known.end() ? Category::unknown : found->second;
+}
+
+bool is_known_work(std::string_view name) {
+    constexpr std::array<std::string_view, 2> others = {"wait", "merge"};
+    const auto same = [](char c, char lower) { return (c | 0x20) == lower; };
+    return std::none_of(others.begin(), others.end(), [&](std::string_view word) {
+        return std::search(name.begin(), name.end(), word.begin(), word.end(), same) != name.end();
+    });
 }
 
 Layer layer_of(Category category) {

@@ -53,7 +53,7 @@ enum Wide {
     block_z, registers, shared, bytes, graph, graph_node, wide_count
 };
 enum Code { thread, name, copy, code_count };
-enum Op : uint8_t { none, kernel, memcpy, memset };
+enum Op : uint8_t { none, kernel, memcpy, memset, other };
 }  // namespace device
 namespace range {
 enum Wide { device_id, stream, start, end, wide_count };
@@ -79,7 +79,7 @@ enum Code { thread, code_count };
 enum Bits : uint8_t { launch = 1, forward_backward = 2, is_start = 4 };
 }  // namespace flow
 namespace collective {
-enum Wide { row, group_size, sequence, elements_in, elements_out, wide_count };
+enum Wide { row, group_size, sequence, elements_in, elements_out, peer, wide_count };
 enum Code { name, group, description, ranks, dtype, code_count };
 enum Owner : uint8_t { none, by_device, by_host };
 }  // namespace collective

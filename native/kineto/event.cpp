@@ -12,7 +12,7 @@ constexpr std::string_view kArgNames[kArgs] = {
     "wait_on_stream", "wait_on_cuda_event_record_corr_id", "Bytes", "Device Type", "Device Id",
     "Addr", "Total Allocated", "Total Reserved", "name", "Process Group Name", "Process Group ID",
     "Process Group Description", "Process Group Ranks", "Group size", "Seq", "Collective seq",
-    "dtype", "In msg nelems", "Out msg nelems"};
+    "dtype", "In msg nelems", "Out msg nelems", "Src Rank", "Dst Rank"};
 
 constexpr size_t kLongestArg = 40;
 

@@ -17,7 +17,7 @@ enum Arg : uint8_t {
     kBytes, kCopyKind, kGraph, kGraphNode, kCollective, kSyncKind, kWaitEvent, kWaitStream,
     kRecordedBy, kMemoryBytes, kDeviceType, kMemoryDevice, kAddress, kAllocated, kReserved, kName,
     kGroupName, kGroupId, kGroupDescription, kGroupRanks, kGroupSize, kSeq, kCollectiveSeq, kDtype,
-    kElementsIn, kElementsOut, kArgs
+    kElementsIn, kElementsOut, kSource, kTarget, kArgs
 };
 
 class EventReader {

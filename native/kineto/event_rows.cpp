@@ -39,6 +39,11 @@ bool EventReader::complete() {
     const Category category = category_of(category_);
     switch (category) {
         case Category::kernel: return device_row(device::kernel, start, end);
+        case Category::processor: {
+            std::string_view name;
+            const bool known = text_of(name_, name) == Read::ok && is_known_work(name);
+            return device_row(known ? device::kernel : device::other, start, end);
+        }
         case Category::memcpy: return device_row(device::memcpy, start, end);
         case Category::memset: return device_row(device::memset, start, end);
         case Category::mirror: return range_row(start, end);
@@ -177,6 +182,8 @@ bool EventReader::collective_row(collective::Owner owner, size_t row) {
           integer(arg(kSeq).kind == Kind::absent ? kCollectiveSeq : kSeq));
     t.put(collective::elements_in, integer(kElementsIn));
     t.put(collective::elements_out, integer(kElementsOut));
+    // Of a send or receive, one of them: the other rank.
+    t.put(collective::peer, integer(arg(kSource).kind == Kind::absent ? kTarget : kSource));
     t.code(collective::name, rows_.texts.intern(name));
     t.code(collective::group, group);
     t.code(collective::description, description);

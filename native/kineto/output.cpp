@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::array<const char*, 8> kLayerNames = {"step",  "annotation", "python",  "op",
                                                     "other", "overhead",   "runtime", "driver"};
-constexpr std::array<const char*, 4> kKindNames = {"", "kernel", "memcpy", "memset"};
+constexpr std::array<const char*, 5> kKindNames = {"", "kernel", "memcpy", "memset", "other"};
 
 }  // namespace
 
@@ -281,6 +281,7 @@ void Output::collectives(Builder& out) const {
     out.stored_texts("dtype", t.codes[collective::dtype], rows);
     out.stored("elements_in", t.wide[collective::elements_in], rows);
     out.stored("elements_out", t.wide[collective::elements_out], rows);
+    out.stored("peer", t.wide[collective::peer], rows);
 }
 
 Batch Output::launches_of(const std::vector<uint32_t>& names) const {

@@ -36,7 +36,7 @@ private:
     Finished& done_;
     std::vector<View> views_;  // of each code; the first is the null's
     std::array<uint32_t, 8> layers_{};
-    std::array<uint32_t, 4> kinds_{};
+    std::array<uint32_t, 5> kinds_{};
     std::unordered_map<uint32_t, std::array<uint32_t, 3>> copies_;
     std::vector<int64_t> text_sizes_;
 };

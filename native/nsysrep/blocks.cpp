@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <system_error>
 
-#include "nsysrep/wire.h"
+#include "protobuf/wire.h"
 
 namespace sightline {
 

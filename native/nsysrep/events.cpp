@@ -9,7 +9,7 @@
 #endif
 
 #include "columns/numbers.h"
-#include "nsysrep/wire.h"
+#include "protobuf/wire.h"
 
 namespace sightline {
 

@@ -10,16 +10,19 @@
 #include <fstream>
 #include <iterator>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "kineto/finish.h"
 #include "columns/numbers.h"
 #include "columns/texts.h"
+#include "ctf/streams.h"
 #include "sqlite/integers.h"
 #include "kineto/output.h"
 #include "kineto/reader.h"
 #include "nsysrep/events.h"
+#include "perfetto/trace.h"
 
 namespace {
 
@@ -225,6 +228,129 @@ void one_report(const std::string& folder, std::mt19937_64& random) {
           "all texts come");
 }
 
+// Packets of every kind that is read, with fields of any number in them, fed in pieces of any size.
+void one_trace(std::mt19937_64& random) {
+    static const unsigned kinds[] = {1, 2, 6, 11, 12, 43, 44, 52, 53, 54, 59, 60, 66};
+    std::string file;
+    for (size_t i = 0; i < 1 + random() % 60; ++i) {
+        std::string inner;
+        for (size_t j = 0; j < random() % 8; ++j) {
+            const auto number = static_cast<unsigned>(1 + random() % 60);
+            const std::string deep = field(1, random() % 4) + field(2, "text") + field(1 + random() % 30, random() % 9);
+            inner += random() % 2 == 0 ? field(number, random() >> random() % 64) : field(number, deep);
+        }
+        file += field(1, field(8, i) + field(10, random() % 3) + field(13, random() % 3) +
+                             field(kinds[random() % std::size(kinds)], inner));
+    }
+    if (random() % 2 != 0) file = mutated(random, file);
+    alarm(kMostSeconds);
+    sightline::perfetto::PerfettoTrace trace(1 << 22, 1 << 16);
+    const size_t piece = 1 + random() % 300;
+    for (size_t at = 0; at < file.size(); at += piece) {
+        if (!trace.feed(reinterpret_cast<const uint8_t*>(file.data()) + at,
+                        std::min(piece, file.size() - at))) {
+            break;
+        }
+    }
+    for (const char* table : {"events", "stages", "tracks", "clocks", "samples", "stacks"}) {
+        check(trace.take(table).rows <= static_cast<int64_t>(file.size()), "a row takes a byte");
+    }
+}
+
+// A plan with every instruction, as importers/ctf/plan.py lays them out.
+std::vector<int64_t> ctf_plan(std::mt19937_64& random) {
+    // op, flags, size, alignment, column, store, from, table, body, first, count
+    const std::vector<std::vector<int64_t>> code = {
+        {0, 0, 8, 8, -1, 1, -1, 0, 0, 0, 0},          // packet header: stream class
+        {0, 0, 32, 8, -1, 3, -1, 0, 0, 0, 0},         // packet context: size, content, time
+        {0, 0, 32, 8, -1, 4, -1, 0, 0, 0, 0},
+        {0, 8, 27, 1, -1, 5, -1, 0, 0, 0, 0},
+        {0, 0, 3, 1, -1, 9, -1, 0, 0, 0, 0},          // event header: class, time
+        {0, 8, 13, 1, -1, -1, -1, 0, 0, 0, 0},
+        {0, 1, 1 + static_cast<int64_t>(random() % 64), 1, 0, 10, -1, 0, 0, 0, 0},  // payload
+        {1, 0, 32, 8, 1, -1, -1, 0, 0, 0, 0},
+        {2, 1, 64, 8, 2, 11, -1, 0, 0, 0, 0},
+        {3, 0, 0, 8, 3, -1, -1, 0, 0, 0, 0},
+        {0, 0, 8, 8, 4, 12, -1, 0, 0, 0, 0},
+        {4, 0, 0, 8, 5, -1, 12, 0, 0, 0, 0},
+        {5, 16, 0, 8, 6, -1, -1, 0, 0, 0, 3},
+        {6, 0, 32, 1, -1, -1, -1, 0, 0, 0, 0},
+        {7, 0, 0, 8, 7, -1, 12, 4, 2, 0, 0},          // repeat: a number, and texts in it
+        {0, 2, 16, 1, 8, -1, -1, 0, 0, 0, 0},
+        {3, 0, 0, 8, 9, -1, -1, 0, 0, 0, 0},
+        {8, static_cast<int64_t>(random() % 2 * 32), 0, 1, 10, -1, 12, 0, 2, 0, 2},
+        {0, 2, 24, 8, 11, -1, -1, 0, 0, 0, 0},
+        {7, 0, 0, 1, 12, -1, 10, 5, 0, 0, 0},         // elements that take no bit
+    };
+    std::vector<int64_t> words = {13, 0, 1};
+    words.resize(19);
+    words.push_back(static_cast<int64_t>(code.size()));
+    for (const auto& one : code) words.insert(words.end(), one.begin(), one.end());
+    const std::vector<int64_t> rest = {
+        2, 0, 3, 0, 4, 200, 0,                        // ranges
+        2, 18, 1, 0, 1, 19, 1, 1, 1,                  // options
+        6, 0, 1, 1, 1, 0, 0,                          // tables
+        13, 3, 7, 3, 8, 3, 7, 3, 10, 3, 0, 3, 10, 3, 11, 3, 3, 4, 1, 4, 10, 3, 0, 3, 2, 3, 3,
+        0, 1, 1, 1,                                   // packet header
+        1, 0, 1, 3, 4, 2, 2, 2, 1,                    // stream class
+        1, 0, 0, 6, 14, 3, 3, 3};                     // event class
+    words.insert(words.end(), rest.begin(), rest.end());
+    return words;
+}
+
+// Plans of all instructions, some of them damaged, over streams of anything.
+void one_ctf(const std::string& folder, std::mt19937_64& random) {
+    std::vector<int64_t> words = ctf_plan(random);
+    for (size_t i = random() % 4 == 0 ? random() % 4 : 0; i > 0; --i) {
+        words[random() % words.size()] = static_cast<int64_t>(random() % 64) - 8;
+    }
+    std::string file;
+    for (size_t packet = 0; packet < 1 + random() % 4; ++packet) {
+        std::string body;
+        for (size_t i = 0; i < random() % 400; ++i) {
+            body += static_cast<char>(random() % 3 == 0 ? random() : random() % 6);
+        }
+        const auto total = static_cast<uint32_t>(8 * (body.size() + 9));
+        const uint32_t content = random() % 8 == 0 ? static_cast<uint32_t>(random()) : total - random() % 32;
+        file += '\0';
+        for (const uint32_t size : {total, content}) {
+            for (int i = 0; i < 4; ++i) file += static_cast<char>(size >> (8 * i));
+        }
+        file += body;
+    }
+    if (random() % 3 == 0) file = mutated(random, file);
+    const std::string path = folder + "/fuzz-failed";
+    std::ofstream(path, std::ios::binary).write(file.data(), static_cast<long>(file.size()));
+    alarm(kMostSeconds);
+    std::vector<uint8_t> plan;
+    for (const int64_t word : words) {
+        for (int i = 0; i < 8; ++i) plan.push_back(static_cast<uint8_t>(static_cast<uint64_t>(word) >> (8 * i)));
+    }
+    try {
+        sightline::ctf::Streams streams(plan.data(), plan.size(), {path, path});
+        bool goes_on = true;
+        uint64_t events = 0;
+        while (goes_on) {
+            goes_on = streams.read(1 + random() % 64, 1 << 20);
+            streams.take_packets();
+            for (size_t table = 0; table < streams.tables(); ++table) {
+                const auto rows = static_cast<int64_t>(streams.rows(table));
+                if (table == 3) events += static_cast<uint64_t>(rows);
+                const sightline::Batch batch = streams.take(table);
+                check(batch.rows == rows, "all rows come");
+                ArrowArrayStream* stream = batch.stream();
+                ArrowArray array;
+                stream->get_next(stream, &array);
+                if (array.release != nullptr) array.release(&array);
+                stream->release(stream);
+                delete stream;
+            }
+        }
+        check(events <= 16 * file.size() + 16, "an event takes a bit");
+    } catch (const std::invalid_argument&) {
+    }
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -248,6 +374,14 @@ int main(int count, char** arguments) {
         ++rounds;
         if (random() % 4 == 0) {
             one_report(folder, random);
+            continue;
+        }
+        if (random() % 4 == 0) {
+            one_trace(random);
+            continue;
+        }
+        if (random() % 4 == 0) {
+            one_ctf(folder, random);
             continue;
         }
         if (input.compare(0, 15, "SQLite format 3") == 0) {

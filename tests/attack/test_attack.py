@@ -16,7 +16,7 @@ PROGRAM = Path(__file__).with_name("campaign.py")
 
 @pytest.mark.skipif(sys.platform != "linux", reason="bounds of Linux")
 def test_damaged_inputs_end_with_an_answer_or_a_message() -> None:
-    seconds, most = (600, 1_000_000) if CAMPAIGNS else (40, 60)
+    seconds, most = (600, 1_000_000) if CAMPAIGNS else (30, 40)
     words = [sys.executable, str(PROGRAM), "--seconds", str(seconds), "--most", str(most)]
     done = subprocess.run(
         [*words, "--seed", "17", "--workers", str(min(2, os.cpu_count() or 1))],

@@ -12,9 +12,9 @@ class Terminal(io.StringIO):
         return True
 
 
-def shown(stream: io.StringIO, times: list[float]) -> str:
+def shown(stream: io.StringIO, times: list[float], unit: str | None = None) -> str:
     clock = iter(times)
-    with Progress(stream, lambda: next(clock)) as progress:
+    with Progress(stream, lambda: next(clock), unit=unit) as progress:
         for step in range(1, len(times)):
             progress("folder/trace.json", step * 10_000_000, 100_000_000)
     return stream.getvalue()
@@ -37,3 +37,8 @@ def test_share_rate_and_time_left_then_gone():
 def test_not_more_often_than_five_times_a_second():
     text = shown(Terminal(), [0.0, 0.0, 1.5, 1.6, 1.65, 1.75])
     assert text.count("left") == 2
+
+
+def test_what_is_counted_is_not_called_bytes():
+    text = shown(Terminal(), [0.0, 0.5, 1.5], "recordings")
+    assert "20,000,000 of 100,000,000 recordings  4 s left" in text

@@ -16,15 +16,21 @@ from support.command import sightline
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
 TESTS = Path(__file__).parents[1]
-# The program writes a recording of itself: a step whose softmax takes FACTOR times as long.
+# The program writes a recording of itself: a step whose softmax takes FACTOR times as long. Its
+# noise differs from run to run by the lines of a file that all runs share, and not by chance: three
+# runs of one commit differ significantly from three of another in one of twenty tries.
 BENCH = f"""
-import random, sys
+import os, sys
 from pathlib import Path
 sys.path.insert(0, {str(TESTS)!r})
 from compare.programs import Program, write_runs
 exec(Path("settings.py").read_text())
+runs = Path(os.environ["RUNS_SO_FAR"])
+with runs.open("a") as file:
+    file.write("run\\n")
+number = len(runs.read_text().splitlines())
 program = Program(steps=6).slowed("softmax", FACTOR)
-(path,) = write_runs(Path("out"), program, 1, str(random.random()))
+(path,) = write_runs(Path("out"), program, 1, str(number))
 Path(path).replace("trace.json")
 """
 
@@ -58,6 +64,7 @@ def repository(tmp_path: Path) -> Path:
 
 def _bisect(repository: Path, monkeypatch: pytest.MonkeyPatch, *words: str, good: str, bad: str):
     monkeypatch.chdir(repository)
+    monkeypatch.setenv("RUNS_SO_FAR", str(repository.parent / "runs.txt"))
     return sightline(
         "history", "bisect", "--history", repository.parent / "history", "--good", good,
         "--bad", bad, *words, "--recording", "trace.json", "--", sys.executable, "bench.py",

@@ -229,6 +229,42 @@ def test_launch_by_arrow_where_there_is_no_correlation(tmp_path: Path) -> None:
     assert launch_names(run) == {"k": "hipLaunchKernel", "far": None}
 
 
+def test_arrows_between_kernels_of_a_graph_launch_nothing(tmp_path: Path) -> None:
+    """Since 2.13 ac2g also says what waits for what in a graph, with ids of its own."""
+    run = opened(
+        tmp_path,
+        [
+            call("cudaGraphLaunch", 0, 2, 5),
+            kernel("first", 10, 1, 5),
+            kernel("second", 30, 1),
+            flow("s", 5, (PID, TID), 0),
+            flow("f", 5, (0, 7), 10),
+            flow("s", 900, (0, 7), 10),
+            flow("f", 900, (0, 7), 30),
+        ],
+    )
+    assert launch_names(run) == {"first": "cudaGraphLaunch", "second": None}
+
+
+def test_hardware_counters_are_a_gpus_and_have_units(tmp_path: Path) -> None:
+    """Since 2.13: their process is a text, and the value's key is empty."""
+    of_gpu = {"ph": "C", "pid": "GPU 3 Counters", "tid": 0}
+    run = opened(
+        tmp_path,
+        [
+            {**of_gpu, "name": "SM Active (%)", "ts": 21, "args": {"": 55.5}},
+            {**of_gpu, "name": "sm__cycles_active.avg", "ts": 22, "args": {"": 7}},
+            {"ph": "C", "pid": 1, "tid": 0, "name": "queue (of 8)", "ts": 23, "args": {"n": 2}},
+        ],
+    )
+    found = run.table("counters").select("metric", "unit", "device_id", "time_ns", "value").rows()
+    assert found == [
+        ("SM Active", "%", 3, 21_000, 55.5),
+        ("sm__cycles_active.avg", None, 3, 22_000, 7.0),
+        ("queue (of 8): n", None, 1, 23_000, 2.0),
+    ]
+
+
 def test_operators_and_annotations_launch_nothing(tmp_path: Path) -> None:
     run = opened(tmp_path, [op("aten::mm", 0, 5, correlation=1), kernel("k", 10, 1, 1)])
     assert launch_names(run) == {"k": None}
@@ -576,3 +612,14 @@ def test_dialects_give_the_same_tables(scenario: str, dialect: str) -> None:
         return list(zip(times, ops.select(columns).rows(), launched, strict=True))
 
     assert rows(mine) == rows(other)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("fba_linear", "kernel"), ("Wait on DMA", "other"), ("merge", "other")]
+)
+def test_what_a_control_processor_only_waits_for_is_no_kernel(
+    tmp_path: Path, name: str, kind: str
+) -> None:
+    """MTIA records its waits and merges in the category of its kernels."""
+    run = opened(tmp_path, [kernel(name, 1, 1, cat="mtia_ccp_events")])
+    assert only(run, "device_ops")["kind"] == kind

@@ -106,7 +106,8 @@ keys = st.sampled_from([
     "wait_on_cuda_event_record_corr_id", "Bytes", "Device Type", "Device Id", "Addr",
     "Total Allocated", "Total Reserved", "name", "Process Group Name", "Process Group ID",
     "Process Group Description", "Process Group Ranks", "Group size", "Seq", "Collective seq",
-    "dtype", "In msg nelems", "Out msg nelems", "unknown", "c\\u006frrelation", "corr\\u00e9lation",
+    "dtype", "In msg nelems", "Out msg nelems", "Src Rank", "Dst Rank",
+    "unknown", "c\\u006frrelation", "corr\\u00e9lation",
 ])  # fmt: skip
 
 

@@ -41,6 +41,13 @@ HOST_LAYERS = {
     "privateuse1_driver": "driver",
     "overhead": "overhead",
 }
+
+
+def _is_known_work(name: object) -> bool:
+    """MTIA's waits, and its merges, of which nobody says what they do."""
+    return isinstance(name, str) and not re.search(r"wait|merge", name, re.IGNORECASE)
+
+
 # The releases of 2021 write steps as operators.
 _STEP = {
     "annotation": re.compile(r"(?:ProfilerStep|Iteration)[#\s]*\d+"),
@@ -81,6 +88,7 @@ COLLECTIVE_COLUMNS = (
     "dtype",
     "elements_in",
     "elements_out",
+    "peer",
 )
 MEMORY_COLUMNS = (
     "time_ns",
@@ -163,7 +171,10 @@ class Rows:
         if not isinstance(args, dict):
             args = {}
         if category in DEVICE_KINDS:
-            self._device(event, args, DEVICE_KINDS[category], start, end)
+            kind = DEVICE_KINDS[category]
+            if category == "mtia_ccp_events" and not _is_known_work(event.get("name")):
+                kind = "other"
+            self._device(event, args, kind, start, end)
         elif category in HOST_LAYERS:
             self._host(event, args, HOST_LAYERS[category], start, end)
         elif category == "gpu_user_annotation":
@@ -475,4 +486,5 @@ def _collective(args: dict[str, Any]) -> tuple[Any, ...]:
         _text_or_none(args.get("dtype")),
         _int(args.get("In msg nelems")),
         _int(args.get("Out msg nelems")),
+        _int(args.get("Src Rank", args.get("Dst Rank"))),
     )

@@ -27,6 +27,7 @@ from sightline.report.html.timeline.pack import Packed
 from sightline.report.summary import summarize_run
 from support import traces
 from support.command import sightline
+from support.jobs import opened_job
 from support.simulated import simulated
 
 TEMPLATE = "<title>sightline</title>[/*DATA*/][/*COLUMNS*/]"
@@ -112,7 +113,8 @@ def test_marks_say_how_many_they_are(rows, limit):
 
 def test_many_points_keep_their_lowest_and_highest():
     points = pl.DataFrame({"t": range(100_000), "v": [float(i % 977) for i in range(100_000)]})
-    short = reduce_series(points)
+    short, count = reduce_series(points.lazy())
+    assert count == 100_000
     assert short.height <= MAX_POINTS
     assert short.get_column("high").max() == 976
     assert short.get_column("low").min() == 0
@@ -278,3 +280,17 @@ def test_the_page_is_the_same_whoever_ran_the_rules():
     run = simulated("dataloader_starved").run
     fresh = Run(run.parts)
     assert html.write(fresh) == html.write(run, summarize_run(run))
+
+
+def test_ranks_are_compared_where_there_are_several(tmp_path: Path) -> None:
+    """Who waits for whom has its own tables; one rank has nothing to compare."""
+    several = opened_job(tmp_path / "two", [[1_000 * k, 1_000 * k + 300] for k in range(10)])
+    alone = opened_job(tmp_path / "one", [[0], [1_000]])
+    panel = registry.load("report.html.panels", "communication")
+    titles = [
+        {block.get("title") for block in panel.data(View(run, summarize_run(run)))}
+        for run in (several, alone)
+    ]
+    new = {"Who waits for whom", "Collectives that ranks waited for most", "The ranks' clocks"}
+    assert new <= titles[0]
+    assert not new & titles[1]

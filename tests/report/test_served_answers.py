@@ -18,6 +18,7 @@ import pytest
 import sightline as door
 from sightline.errors import RequestError, StoreError
 from sightline.report import serve
+from sightline.report.html.timeline.tracks import HOST_CLASS
 from sightline.report.serve import Server, answers, service
 from sightline.report.serve.build import build_index
 from sightline.report.serve.index import Index
@@ -345,7 +346,7 @@ def test_a_run_without_a_device_or_with_markup_in_its_names(tmp_path):
     assert kind.startswith("text/html")
     assert evil.encode() not in body
     assert index.events == run.rows("host_ops")
-    assert max(answers.overview(index)[3]) > 0.5
+    assert max(answers.overview(index)[HOST_CLASS["op"]]) > 0.5
 
 
 def test_a_recording_without_a_timeline_has_the_other_panels(tmp_path):

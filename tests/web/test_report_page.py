@@ -225,7 +225,7 @@ def test_the_device_stays_in_view_while_deep_stacks_scroll(opened, tmp_path):
     page.evaluate("void (window.t = sightline.timeline)")
     place = "{y: t.layout.laneY[t.chosen.lane], h: 0}"
     seen = f"t.layout.seen({place}, t.scroll, t.canvas.clientHeight - 36)"
-    until(page, f"t.chosen.cls === 6 && {seen}")
+    until(page, f"t.chosen.cls === 7 && {seen}")
 
 
 def test_a_drag_on_the_ruler_selects_a_range(opened, loading):

@@ -17,10 +17,16 @@ _CLEAR = "\r\x1b[K"
 
 
 class Progress:
-    """Bytes, rate and time left of the file that is being read."""
+    """Bytes, rate and time left of the file that is being read; or how many of a `unit`."""
 
-    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
-        self._stream, self._clock = stream, clock
+    def __init__(
+        self,
+        stream: TextIO,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        unit: str | None = None,
+    ) -> None:
+        self._stream, self._clock, self._unit = stream, clock, unit
         self._live = stream.isatty()
         self._began = clock()
         self._file = ""
@@ -53,6 +59,8 @@ class Progress:
         took = max(now - self._file_began, 1e-9)
         rate = done / took
         left = (total - done) / rate if rate else 0.0
+        if self._unit is not None:
+            return f"{done:,} of {total:,} {self._unit}  {left:.0f} s left"
         name = fit_text(Path(self._file).name, 34)
         share = 100 * done // max(total, 1)
         return (

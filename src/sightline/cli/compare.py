@@ -98,7 +98,8 @@ def run(args: argparse.Namespace) -> int:
     try:
         data, sides = _compare(args, before, after)
     except MissingDataError:
-        if not _show_profiles(args, before, after, form):  # no report of a kernel profiler either
+        # No timeline: reports of a kernel profiler, or of an allocator?
+        if not _show_without_timeline(args, before, after, form):
             raise
         return 0
     from sightline.report.comparison import render_comparison
@@ -162,25 +163,29 @@ def _compare(
     return data, sides
 
 
-def _show_profiles(
+def _show_without_timeline(
     args: argparse.Namespace, before: list[str], after: list[str], form: str
 ) -> bool:
-    """Compare two reports of a kernel profiler; whether they are such."""
+    """Compare two kernel profiles, or two memory recordings; whether they are such."""
     from sightline.compare.kernel_profiles import compare_profiles, has_profiles
+    from sightline.compare.memory_peaks import compare_peaks, has_memory_only
     from sightline.errors import RequestError
     from sightline.opening.run import open_run
     from sightline.report.kernel_profiles import render_profiles
+    from sightline.report.memory_comparison import render_peaks
 
     runs = [open_run(paths) for paths in (before, after)]
-    if not all(map(has_profiles, runs)):
+    if all(map(has_profiles, runs)):
+        what, why = "kernel profiles", "each kernel was measured once"
+        compare, render = compare_profiles, render_profiles
+    elif all(map(has_memory_only, runs)):
+        what, why = "memory recordings", "they have no timeline"
+        compare, render = compare_peaks, render_peaks
+    else:
         return False
     if form not in ("text", "json") or args.fail_on:
-        raise RequestError(
-            "kernel profiles are compared as text and json, and have no gate",
-            why="each kernel was measured once",
-        )
-    data = compare_profiles(*runs)
-    _deliver_data(args, [*before, *after], form, data, render_profiles)
+        raise RequestError(f"{what} are compared as text and json, and have no gate", why=why)
+    _deliver_data(args, [*before, *after], form, compare(*runs), render)
     return True
 
 

@@ -26,6 +26,7 @@ from sightline.compare.statistics import (
 from sightline.compare.verdict import reach_verdict
 from sightline.compare.waterfall import average_leaves
 from sightline.kernel_labels import label_kernels
+from sightline.timeline.classes import UNKNOWN
 
 SCHEMA = "sightline-compare/1"
 # Costs that moved: what one operation lost another under the same operator won, but for a fifth
@@ -99,10 +100,14 @@ def _list_parts(samples: Sequence[Sample]) -> list[str]:
 
 
 def _sum_parts(pairs: pl.DataFrame, parts: Sequence[str]) -> list[dict[str, Any]]:
-    """The waterfall: one row a part, in the order in which it is shown, all of them."""
+    """The waterfall: one row a part, in the order in which it is shown.
+
+    All of them, but what no device ran that nobody knows.
+    """
     sums = pairs.group_by("part").agg(pl.col("before_ns", "after_ns", "delta_ns").sum())
     whole = pl.DataFrame({"part": parts}).join(sums, on="part", how="left", maintain_order="left")
-    return whole.with_columns(pl.exclude("part").fill_null(0)).to_dicts()
+    known = whole.filter((pl.col("part") != UNKNOWN) | pl.col("before_ns").is_not_null())
+    return known.with_columns(pl.exclude("part").fill_null(0)).to_dicts()
 
 
 def _test_pairs(

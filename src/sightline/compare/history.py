@@ -91,7 +91,7 @@ def list_metrics(sample: Sample) -> dict[str, float]:
     """
     share = pl.col("own_ns").sum() / sample.count
     parts = sample.leaves.group_by("part").agg(share)
-    busy = pl.col("part").is_in(["compute", "exposed_comm", "exposed_copy", "operators"])
+    busy = pl.col("part").is_in(["compute", "exposed_comm", "exposed_copy", "unknown", "operators"])
     names = (
         sample.leaves.with_columns(
             metric=pl.when(busy)

@@ -15,7 +15,7 @@ from sightline.model.run import Run
 from sightline.timeline.own_time import list_operations
 
 # What a step is made of, in the order in which it is shown.
-GPU_PARTS = ("compute", "exposed_comm", "exposed_copy", "idle")
+GPU_PARTS = ("compute", "exposed_comm", "exposed_copy", "unknown", "idle")
 CPU_PARTS = ("operators", "other")
 PLACE = ("operator", "outer_operator", "place")
 KEY = ("part", "name", *PLACE)

@@ -18,6 +18,8 @@ UNITS = {
     "cpu_time_ns": "ns",
     "samples": "samples",
     "latency_samples": "samples",
+    "cycles": "cycles",
+    "executions": "executions",
     "bytes": "bytes",
     "peak_bytes": "bytes",
     "energy_j": "J",

@@ -70,6 +70,8 @@ def _subtitle(weight: str, whole: Tree, grades: str) -> str:
         "cpu_time_ns": "CPU wall time",
         "samples": "samples",
         "latency_samples": "samples in which nothing was issued",
+        "cycles": "cycles of all waves",
+        "executions": "instructions that waves ran",
         "bytes": "bytes copied and filled",
     }.get(weight, weight)
     text = f"{what}: {amount(weight, whole.total)}"

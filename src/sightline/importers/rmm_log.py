@@ -90,7 +90,7 @@ def _add_sums(frame: pl.DataFrame) -> pl.DataFrame:
     """The events with what is allocated after each, from 0 at the first."""
     code = pl.col("action").replace_strict(_LEDGER, return_dtype=pl.Int64)
     steps = frame.select("device_id", code, "address", "bytes")
-    sums = unpack_columns(Ledger().add(pack_numbers(steps)))
+    sums = unpack_columns(Ledger(keeps_blocks=False).add(pack_numbers(steps)))
     return frame.with_columns(
         allocated_bytes=sums.get_column("allocated"),
         active_bytes=sums.get_column("active"),

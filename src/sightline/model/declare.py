@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -30,6 +32,8 @@ class Importer:
     supersedes: tuple[str, ...] = ()  # endings of files that need no reading beside one of these
     owns: tuple[str, ...] = ()  # endings that decide where no importer knows the content
     proven: str = ""  # of a format that nobody describes: what was compared, and what never seen
+    # Of a format whose recordings are folders, with more folders in them: those in a folder.
+    find_folders: Callable[[Path], list[Path]] | None = None
 
 
 @dataclass(frozen=True)

@@ -76,8 +76,12 @@ class Source:
     def size(self) -> int:
         """Size in bytes, as stored; of a folder, that of its files."""
         if self.path.is_dir():
-            return sum(f.stat().st_size for f in self.path.iterdir() if f.is_file())
+            return sum(f.stat().st_size for f in self.files())
         return self.path.stat().st_size
+
+    def files(self) -> list[Path]:
+        """Of a recording that is a folder, its files and those of the folders in it, sorted."""
+        return sorted(f for f in self.path.rglob("*") if f.is_file())
 
     def listing(self) -> bytes:
         """What stands for the content of a recording that is a folder: names, sizes and times."""

@@ -30,6 +30,7 @@ from typing import Any
 import polars as pl
 
 from sightline.errors import StoreError
+from sightline.model.clock import Clock
 from sightline.model.columns import Table
 from sightline.model.store_facts import check_facts
 from sightline.text import replace_surrogates
@@ -59,6 +60,7 @@ class Part:
     rank: int
     recording_id: int  # its number in the run
     facts: dict[str, Any]
+    clock: Clock | None = None
 
     def file(self, table: str) -> Path:
         """Where the recording's rows of a table lie; absent if it has none."""
@@ -116,6 +118,9 @@ class Part:
         if offset and table.ids:
             shifted = [c for c in table.ids if c != "recording_id"]
             frame = frame.with_columns(pl.col(c) + offset for c in shifted)
+        if self.clock is not None:
+            moments = table.moments
+            frame = frame.with_columns(self.clock.move(pl.col(c)).alias(c) for c in moments)
         return frame.select(list(table.schema))
 
 

@@ -33,8 +33,8 @@ def hash_content(source: Source) -> str:
     """32 hexadecimal digits that stand for what a recording contains. Raises InputError."""
     try:
         if source.path.is_dir():
-            files = sorted(f for f in source.path.iterdir() if f.is_file())
-            lines = ["FOLDER", *(f"{os.fsencode(f.name)!r} {_hash_file(f)}" for f in files)]
+            names = [(os.fsencode(f.relative_to(source.path)), f) for f in source.files()]
+            lines = ["FOLDER", *(f"{name!r} {_hash_file(f)}" for name, f in names)]
             return _short("\n".join(lines).encode())
         found = _hash_file(source.path)
         # A database's last transactions may stand in a log beside it (SQLite's -wal).

@@ -12,7 +12,15 @@ from sightline.errors import InputError
 from sightline.model.run_folder import is_recorded
 from sightline.model.source import Source
 from sightline.model.store import is_store
-from sightline.opening.recognise import drop_superseded, list_importers, match_importers
+from sightline.opening.recognise import (
+    drop_superseded,
+    find_folders,
+    list_importers,
+    match_importers,
+    match_patterns,
+)
+
+_TEXTS = (".txt", ".log", ".out")  # endings of some recordings, and of most that is none
 
 
 @dataclass(frozen=True)
@@ -67,26 +75,34 @@ def _list_folder(folder: Path, given: str) -> tuple[list[str], list[str]]:
     """Recordings in a folder, sorted so that rank 10 follows rank 9, and the names of other files.
 
     Files with a known ending whose content some importer is sure of; endings such as .json and
-    .csv are everybody's. Where it is sure of none, all with a known ending, so that the error
-    says what is wrong with them.
+    .csv are everybody's. Where it is sure of none, all with a known ending but plain texts, so
+    that the error says what is wrong with them.
     """
     suffixes = tuple(s for importer in list_importers() for s in importer.suffixes)
     try:
         entries = sorted(folder.rglob("*"), key=lambda p: _sort_naturally(str(p)))
     except OSError as error:
         raise InputError(f"cannot read {given}", why=(error.strerror or "").lower()) from error
-    stores = [p for p in entries if is_store(p) or is_recorded(p)]
-    inside = {p for s in stores for p in [s, *s.rglob("*")]}
+    folders = [p for importer in list_importers() for p in find_folders(importer, folder)]
+    inside = {p for f in folders for p in [f, *f.rglob("*")]}
+    stores = [
+        p
+        for p in entries
+        if p not in inside and (is_store(p) or is_recorded(p) or _is_recording(p))
+    ]
+    inside |= {p for s in stores for p in [s, *s.rglob("*")]}
+    stores += folders
     files = [
         p for p in entries if p.is_file() and p.name.lower().endswith(suffixes) and p not in inside
     ]
     files = drop_superseded(files)
     sure = [p for p in files if match_importers(Source(p, str(p)), "strong")]
-    recordings = [str(p) for p in [*stores, *(sure or (files if not stores else []))]]
+    unsure = [p for p in files if not p.name.lower().endswith(_TEXTS)] if not stores else []
+    recordings = [str(p) for p in [*stores, *(sure or unsure)]]
     if not recordings:
         raise InputError(
             f"there are no recordings in {given}",
-            why=f"no file in it ends in {', '.join(sorted(set(suffixes)))}"
+            why=f"no file in it ends in {', '.join(sorted(set(suffixes) - set(_TEXTS)))}"
             if entries
             else "it is empty",
             hint="Name the file itself if its ending is unusual.",
@@ -94,6 +110,11 @@ def _list_folder(folder: Path, given: str) -> tuple[list[str], list[str]]:
     taken = {*map(Path, recordings), *inside}
     others = [p for p in entries if p not in taken and p.is_file() and not p.name.startswith(".")]
     return recordings, [str(p.relative_to(folder)) for p in others]
+
+
+def _is_recording(path: Path) -> bool:
+    """Whether it is a folder that is one recording, as a workload of rocprof-compute is."""
+    return path.is_dir() and bool(match_patterns(Source(path, str(path)), "strong"))
 
 
 def _sort_naturally(text: str) -> list[tuple[int, str]]:

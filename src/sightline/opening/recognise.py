@@ -32,6 +32,18 @@ def drop_superseded(files: Sequence[Path]) -> list[Path]:
 
 
 def match_importers(source: Source, strength: str, head: bytes | None = None) -> list[Importer]:
+    """The importers with a pattern of this strength in the file's head, or that know the folder."""
+    found = match_patterns(source, strength, head)
+    if strength != "strong" or not source.path.is_dir():
+        return found
+    return [
+        importer
+        for importer in list_importers()
+        if importer in found or source.path in find_folders(importer, source.path)
+    ]
+
+
+def match_patterns(source: Source, strength: str, head: bytes | None = None) -> list[Importer]:
     """The importers with a pattern of this strength in the file's head."""
     head = source.head() if head is None else head
     if len(head) >= HEAD_BYTES:
@@ -42,6 +54,13 @@ def match_importers(source: Source, strength: str, head: bytes | None = None) ->
         for importer in list_importers()
         if any(re.search(p, head, re.DOTALL) for p in getattr(importer, strength))
     ]
+
+
+def find_folders(importer: Importer, path: Path) -> list[Path]:
+    """The importer's recordings in a folder, where they are folders; it may be one itself."""
+    if importer.find_folders is None or not path.is_dir():
+        return []
+    return importer.find_folders(path)
 
 
 _LISTED = "sightline formats  lists what can be read, and how it is recognised."

@@ -24,6 +24,7 @@ PART_LABELS = {
     "compute": "compute",
     "exposed_comm": "exposed comm",
     "exposed_copy": "copies",
+    "unknown": "unknown",
     "idle": "idle",
     "operators": "CPU operators",
     "other": "outside operators",

@@ -1,4 +1,4 @@
-"""The first screen, kept from one call to the next.
+"""The first screen, and what else takes long to make, kept from one call to the next.
 
 Reading a recording a second time costs nothing, as its tables are cached; asking all rules about
 millions of rows again would cost seconds. The answer is taken from the cache only where the tables,
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,22 +22,33 @@ from sightline.report.summary import summarize_run
 if TYPE_CHECKING:
     from sightline.rules.custom.forms import OwnRule
 
+_MANY = ("device_ops", "host_ops", "memory_events")
 MIN_ROWS = 100_000  # of fewer, the answer is made about as soon as it is found
 
 
 def keep_summary(run: Run, own: Sequence[OwnRule] = ()) -> dict[str, Any]:
     """What `summary` says; taken from the cache where no rules of one's own are asked."""
-    rows = run.rows("device_ops") + run.rows("host_ops")
-    if own or rows < MIN_ROWS or registry.has_outsiders():
+    if own:
         return summarize_run(run, own)
-    name = identify_run(run)
+    said: dict[str, Any] = keep_part(run, "", lambda: summarize_run(run))
+    return said
+
+
+def keep_part(run: Run, part: str, make: Callable[[], Any]) -> Any:
+    """What `make` makes of a run, as JSON holds it; taken from the cache where the run is large.
+
+    `part` is a word for what is made: letters and hyphens, another for each.
+    """
+    rows = sum(run.rows(table) for table in _MANY)
+    if rows < MIN_ROWS or registry.has_outsiders():
+        return make()
+    name = identify_run(run) + part
     text = find_answer(name)
     if text is None:
-        text = json.dumps(summarize_run(run))
+        text = json.dumps(make())
         keep_answer(name, text)
     # As it will be read the next time, so that both times say the same.
-    said: dict[str, Any] = json.loads(text)
-    return said
+    return json.loads(text)
 
 
 def identify_run(run: Run) -> str:

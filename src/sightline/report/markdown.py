@@ -8,7 +8,7 @@ from typing import Any
 
 from sightline.report.finding_text import has_gain, write_price
 from sightline.report.html.headline import describe_run, label_device, write_headline
-from sightline.report.terminal import MAX_RANKS, PARTS, format_amount, is_measured
+from sightline.report.terminal import MAX_RANKS, format_amount, is_measured, list_parts
 from sightline.text import fit_text, make_printable
 from sightline.units import format_count, format_ns, format_pct
 
@@ -55,12 +55,13 @@ def _where(data: dict[str, Any]) -> Iterator[str]:
         return
     yield "## Where the time went"
     yield ""
-    yield write_row(["", *(label for _, label, *_ in PARTS), "window"])
-    yield write_row(["---", *["---:"] * (len(PARTS) + 1)])
+    parts = list_parts(rows)
+    yield write_row(["", *(label for _, label, *_ in parts), "window"])
+    yield write_row(["---", *["---:"] * (len(parts) + 1)])
     for row in rows[:MAX_RANKS]:
         cells = [
             f"{format_pct(row[f'{part}_pct'])} ({format_ns(row[f'{part}_ns'])})"
-            for part, *_ in PARTS
+            for part, *_ in parts
         ]
         yield write_row([label_device(row, rows), *cells, format_ns(row["window_ns"])])
     if len(rows) > MAX_RANKS:

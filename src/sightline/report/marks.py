@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from sightline.metric_names import list_metric_names
 from sightline.model.run import Run
 
 TOP = 8
@@ -23,9 +24,11 @@ def summarize_marks(run: Run) -> dict[str, Any]:
         "ranges_left_out": 0,
         "checkpoints_left_out": 0,
     }
-    if "sightline_events" not in run.table("recordings").get_column("format"):
+    is_own = "sightline_events" in run.table("recordings").get_column("format")
+    if is_own or not run.rows("device_ops"):
+        found["counters"] = _counters(run)
+    if not is_own:
         return found  # what other tools' ranges cost stands in the analysis annotations
-    found["counters"] = _counters(run)
     if run.rows("host_ops"):
         found["steps"] = _steps(run)
         for name, rows in (("ranges", _ranges(run)), ("checkpoints", _checkpoints(run))):
@@ -94,11 +97,16 @@ def _checkpoint(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _counters(run: Run) -> list[dict[str, Any]]:
-    """Mean and extremes of each metric and device; of a counter that only rises, its rise."""
+    """Mean and extremes of each metric and place, well-known ones first.
+
+    Of a counter that only rises, its rise; of values that each cover an interval, their sum.
+    """
     if not run.rows("counters"):
         return []
-    by = ["rank", "device_id", "metric", "unit"]
+    by = ["rank", "device_id", "source", "metric", "unit"]
     value = pl.col("value")
+    places = {name: place for place, name in enumerate(list_metric_names())}
+    order = pl.col("metric").replace_strict(places, default=len(places), return_dtype=pl.Int64)
     return (
         run.table("counters")
         .sort("time_ns")
@@ -108,8 +116,11 @@ def _counters(run: Run) -> list[dict[str, Any]]:
             mean=value.mean(),
             min=value.min(),
             max=value.max(),
-            rise=pl.when((value.diff().drop_nulls() >= 0).all()).then(value.last() - value.first()),
+            rise=pl.when(pl.col("from_ns").is_not_null().all())
+            .then(value.sum())
+            .when((value.diff().drop_nulls() >= 0).all())
+            .then(value.last() - value.first()),
         )
-        .sort(by, nulls_last=True)
+        .sort("rank", "device_id", pl.col("source").is_not_null(), order, *by, nulls_last=True)
         .to_dicts()
     )

@@ -11,7 +11,7 @@ from sightline.text import fit_text
 from sightline.units import format_bytes, format_count, format_ns
 
 MAX_RANKS = 8
-MAX_COUNTERS = 12
+MAX_COUNTERS = 16
 
 
 def print_marks(marks: dict[str, Any]) -> Iterator[list[Text]]:
@@ -102,11 +102,12 @@ def _counters(rows: list[dict[str, Any]]) -> Iterator[Text]:
     yield Text(f"{'Counters':<32}{'mean':>12}{'min':>12}{'max':>12}{'risen by':>12}", "bold")
     for row in rows[:MAX_COUNTERS]:
         place = "" if row["device_id"] is None else f", GPU {row['device_id']}"
+        place += f", {row['source']}" if row["source"] else ""
         rises = row["rise"] if row["metric"] == "energy" else None
         numbers = "".join(f"{_number(row[k], row['unit']):>12}" for k in ("mean", "min", "max"))
         if row["metric"] == "energy":
             numbers = " " * 36
-        unit = "" if row["unit"] in (None, "bytes") else f" ({row['unit']})"
+        unit = "" if row["unit"] in (None, "", "bytes") else f" ({row['unit']})"
         name = fit_text(f"{row['metric']}{place}{unit}", 32)
         yield Text(f"{name:<32}{numbers}{_number(rises, row['unit']):>12}".rstrip())
     if len(rows) > MAX_COUNTERS:
@@ -116,4 +117,6 @@ def _counters(rows: list[dict[str, Any]]) -> Iterator[Text]:
 def _number(value: float | None, unit: str | None) -> str:
     if value is None:
         return ""
-    return format_bytes(value) if unit == "bytes" else f"{value:,.1f}"
+    if unit == "bytes":
+        return format_bytes(value)
+    return f"{value:,.1f}" if value == 0 or 10 <= abs(value) < 1e9 else f"{value:.4g}"

@@ -15,6 +15,7 @@ from sightline.report.functions import list_hot_functions
 from sightline.report.kernels import list_kernel_rows, list_vendor_messages
 from sightline.report.marks import summarize_marks
 from sightline.report.memory import summarize_memory
+from sightline.report.system import summarize_system
 from sightline.rules.diagnose import diagnose_run
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def summarize_run(run: Run, own: Sequence[OwnRule] = ()) -> dict[str, Any]:
         "functions": list_hot_functions(run) if only_stacks else [],
         "marks": summarize_marks(run),
         "memory": summarize_memory(run),
+        "system": summarize_system(run, has_ops=bool(ops)),
         "limits": list_limits(run),
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from rich.text import Text
 from sightline.report.finding_text import has_gain, write_price
 from sightline.report.kernels_text import print_kernels
 from sightline.report.marks_text import print_marks, print_memory
+from sightline.report.system import print_system
 from sightline.text import fit_text, make_printable
 from sightline.units import format_bytes, format_count, format_ns, format_pct, format_several
 
@@ -28,10 +29,12 @@ MAX_KERNELS = 5
 EVIDENCE_LINES = 4  # of one fact: a sentence is printed whole, a call stack is not
 
 # part of the breakdown: label, colour, how it looks in a bar
-PARTS = (
+Part = tuple[str, str, str, str]
+PARTS: tuple[Part, ...] = (
     ("compute", "compute", "green", "█"),
     ("exposed_comm", "exposed comm", "magenta", "▒"),
     ("exposed_copy", "copies", "yellow", "░"),
+    ("unknown", "unknown", "blue", "▚"),
     ("idle", "idle", "dim", "·"),
 )
 
@@ -50,6 +53,7 @@ def render_screen(data: dict[str, Any], width: int = WIDTH) -> Text:
         [Text(line) for line in print_kernels(data, width)],
         list(_ops(data, width)),
         list(_functions(data, width)),
+        *print_system(data["system"], width),
         list(_limits(data, prose)),
     ]
     return Text("\n\n").join(Text("\n").join(block) for block in blocks if block)
@@ -121,6 +125,11 @@ def _where_the_time_went(data: dict[str, Any]) -> Iterator[Text]:
         yield from _many_devices(rows, data)
 
 
+def list_parts(rows: Sequence[dict[str, Any]]) -> list[Part]:
+    """The parts that rows of a breakdown have: unknown only where there is some."""
+    return [p for p in PARTS if p[0] != "unknown" or any(row["unknown_ns"] for row in rows)]
+
+
 def _one_device(row: dict[str, Any]) -> Iterator[Text]:
     shown = [p for p in PARTS if row[f"{p[0]}_ns"] or p[0] in ("compute", "idle")]
     for line, (part, label, colour, _) in enumerate(shown):
@@ -152,26 +161,31 @@ def _bar(row: dict[str, Any], width: int) -> Text:
 def _many_devices(rows: list[dict[str, Any]], data: dict[str, Any]) -> Iterator[Text]:
     several = len({r["device_id"] for r in rows}) > 1 and len({r["rank"] for r in rows}) < len(rows)
     late = {rank for f in data["findings"] for rank in f["where"].get("late_ranks", ())}
-    yield Text(
-        f"{'rank':<8}{'':<26}{'compute':>9}{'exp. comm':>11}{'copies':>9}{'idle':>9}", style="dim"
-    )
+    parts = list_parts(rows)
+    bar = 24 - 9 * (len(parts) - 4)
+    heads = "".join(f"{p[1].replace('exposed', 'exp.'):>{_pct_width(p)}}" for p in parts)
+    yield Text(f"{'rank':<8}{'':<{bar + 2}}{heads}", style="dim")
     shown = rows if len(rows) <= MAX_RANKS else rows[: MAX_RANKS - 1]
     for row in shown:
         label = f"{row['rank']}/gpu{row['device_id']}" if several else str(row["rank"])
-        text = Text(f"{label:<8}") + _bar(row, 24) + Text("  ")
-        for part, width in zip(PARTS, (9, 11, 9, 9), strict=True):
-            text.append(f"{format_pct(row[f'{part[0]}_pct']):>{width}}")
+        text = Text(f"{label:<8}") + _bar(row, bar) + Text("  ")
+        for part in parts:
+            text.append(f"{format_pct(row[f'{part[0]}_pct']):>{_pct_width(part)}}")
         if row["rank"] in late:
             text.append(" ◀", style="bold")
         yield text
     if len(rows) > len(shown):
         yield Text(f"… {len(rows) - len(shown)} more: sightline stats breakdown", style="dim")
-    yield _legend()
+    yield _legend(parts)
 
 
-def _legend() -> Text:
+def _pct_width(part: Part) -> int:
+    return 11 if part[0] == "exposed_comm" else 9
+
+
+def _legend(parts: Sequence[Part]) -> Text:
     text = Text("        ")
-    for _, label, colour, char in PARTS:
+    for _, label, colour, char in parts:
         text.append(char, style=colour)
         text.append(f" {label}   ", style="dim")
     return text

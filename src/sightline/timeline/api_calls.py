@@ -28,6 +28,7 @@ _STREAM_ORDERED = r"(?:Malloc|Free|MemAlloc|MemFree)(?:FromPool)?Async"
 # CUDA Runtime and Driver API, "Graph Management" and "Stream Management"; HIP's names are alike.
 _BEGINS_CAPTURE, _ENDS_CAPTURE = r"StreamBeginCapture", r"StreamEndCapture"
 _BUILDS_GRAPH = r"Graph(?:Instantiate|ExecUpdate|AddNode|Add\w+Node|Create)"
+_LAUNCHES_GRAPH = r"^(?:cuda|hip|cu)GraphLaunch"
 _LOADS_CODE = r"ModuleLoad|ModuleUnload|LibraryLoad|LinkCreate|LinkComplete|ModuleGetFunction"
 # CUPTI's overhead records, as Nsight Systems (SQLite Schema Reference) and Kineto
 # (cupti_strings.cpp) name them: these are the program's own cost, not the profiler's.
@@ -68,6 +69,11 @@ def ends_capture(names: Texts) -> pl.Series:
 def builds_graph(names: Texts) -> pl.Series:
     """Which calls build a graph, make it executable, or change it."""
     return names.match(_BUILDS_GRAPH)
+
+
+def launches_graph(names: Texts) -> pl.Series:
+    """Which calls start a whole graph."""
+    return names.match(_LAUNCHES_GRAPH)
 
 
 def loads_code(names: Texts) -> pl.Series:

@@ -8,15 +8,20 @@ from sightline.algebra.lookup import match_names
 from sightline.model.run import Run
 from sightline.timeline.communication_names import PATTERN
 
-COMPUTE, COMMUNICATION, COPY = "compute", "exposed_comm", "exposed_copy"
-CLASSES = (COMPUTE, COMMUNICATION, COPY)  # in order of priority
+COMPUTE, COMMUNICATION, COPY, UNKNOWN = "compute", "exposed_comm", "exposed_copy", "unknown"
+CLASSES = (COMPUTE, COMMUNICATION, COPY, UNKNOWN)  # in order of priority
+
+# Kernels with which a runtime lets a stream wait for a value in memory, and writes one: ROCm's
+# compute language runtime (rocclr/device/blitcl.cpp).
+WAITS = r"^__amd_rocclr_streamOps(?:Wait|Write)"
 
 
 def classify_ops(device_ops: pl.DataFrame, collectives: pl.DataFrame) -> pl.DataFrame:
     """Device operations with the column `class_`.
 
     Copies and memsets by kind; a kernel is communication by its name, or because the recording
-    carries a collective's metadata for it; all else, whole graph launches too, is compute.
+    carries a collective's metadata for it; what only waits, or nobody knows, is unknown; all else,
+    whole graph launches too, is compute.
     """
     known = collectives.get_column("device_op_id").unique()
     communicates = is_named_communication(device_ops)
@@ -27,6 +32,8 @@ def classify_ops(device_ops: pl.DataFrame, collectives: pl.DataFrame) -> pl.Data
         .then(pl.lit(COPY))
         .when(communicates)
         .then(pl.lit(COMMUNICATION))
+        .when((pl.col("kind") == "other") | match_names(device_ops, WAITS))
+        .then(pl.lit(UNKNOWN))
         .otherwise(pl.lit(COMPUTE))
     )
 

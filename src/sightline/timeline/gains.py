@@ -27,8 +27,10 @@ _LIMITS = {
     path.COMPUTE: "compute",
     path.COMM: "communication",
     path.COPY: "copies and memsets",
+    path.OTHER: "operations whose meaning is not known",
     path.UNRECORDED: "the host",
     path.HELD: "launched work that does not start",
+    path.GRAPH: "launched work that does not start",
     path.UNEXPLAINED: "what the recording does not explain",
 }
 

@@ -40,7 +40,7 @@ from sightline.algebra.lookup import (
 )
 from sightline.model.store import ID_SHIFT
 from sightline.timeline.api_calls import orders_streams
-from sightline.timeline.classes import is_communication
+from sightline.timeline.collectives import match_collectives
 from sightline.timeline.waits import BEGIN, FINISH, LANE, OP, THREAD, list_waits
 
 # Where a recording's own events do not tell. Launch: see idle_gaps. Stream gap and wait: NVIDIA,
@@ -60,10 +60,6 @@ NEAR_BACK, FAR_BACK = 4, 32
 _IS_ELSEWHERE = (pl.col("other") != pl.col("stream_id")) | (
     pl.col("other_device") != pl.col("device_id")
 )
-
-# Collectives of several ranks are matched by order where so many end so close together: twice what
-# was seen on one machine with clocks of its own (see infer_collectives).
-END_TOGETHER_NS, MOST_TOGETHER, LEAST_ALIKE = 100_000, 0.9, 3
 
 
 _WAITS = {
@@ -85,6 +81,8 @@ def build_graph(
     ops = device_ops.select(
         "device_op_id", *LANE, "kind", "name", "start_ns", "end_ns", "launch_id"
     )
+    # A recording that names no processes is of one.
+    host_ops = host_ops.with_columns(pl.col("pid").fill_null(0))
     calls = _list_calls(host_ops, ops)
     ops = _add_launch(ops, calls, host_ops)
     waits = list_waits(calls, ops)
@@ -368,86 +366,6 @@ def _order_by_end(
     at = find_latest(asked, "start_ns", before, "t", PROCESS)
     process, _ = number_groups(before, PROCESS)
     return before.drop(*PROCESS, "t"), at, _find_row_before(process)
-
-
-def infer_collectives(ops: pl.DataFrame) -> pl.DataFrame:
-    """Collectives of recordings that describe none: the k-th of a name is the same on every rank.
-
-    Taken so where all ranks have as many of that name, and most of them end together: those of
-    Megatron's recording of eight ranks do within 49 µs. Sends and receives pair up otherwise.
-    """
-    kernels = ops.filter(pl.col("kind") == "kernel", is_communication(pl.col("name")))
-    kernels = kernels.filter(~pl.col("name").str.contains(r"(?i)send|recv"))
-    ranks = ops.get_column("rank").n_unique()
-    counted = kernels.group_by("name", "rank").len().group_by("name")
-    same = counted.agg(ranks=pl.len(), most=pl.col("len").max(), least=pl.col("len").min())
-    same = same.filter(
-        (pl.col("ranks") == ranks) & (pl.col("most") == pl.col("least")),
-        pl.col("least") >= LEAST_ALIKE,
-    )
-    members = kernels.join(same.select("name"), on="name", how="semi").sort("start_ns")
-    members = members.with_columns(nth=pl.int_range(pl.len()).over("rank", "name"))
-    apart = members.group_by("name", "nth").agg(
-        apart=pl.col("end_ns").max() - pl.col("end_ns").min()
-    )
-    together = apart.group_by("name").agg(share=(pl.col("apart") <= END_TOGETHER_NS).mean())
-    held = together.filter(pl.col("share") >= MOST_TOGETHER).select("name")
-    return members.join(held, on="name", how="semi").select(
-        "device_op_id",
-        "rank",
-        op="name",
-        group=pl.lit(None, pl.String),
-        group_size=pl.lit(ranks, pl.Int64),
-    )
-
-
-def match_collectives(ops: pl.DataFrame, collectives: pl.DataFrame) -> pl.DataFrame:
-    """Which operations of different ranks are one collective, where clocks allow to say so.
-
-    Matched by process group and order in it. A collective ends at `meeting_lag_ns` after the last
-    of its members has started; where one ended before another started, the clocks disagree or the
-    match is wrong, and nothing is concluded.
-    """
-    schema = {"device_op_id": pl.Int64, "meeting": pl.Int64, "meeting_lag_ns": pl.Int64}
-    if collectives.is_empty():
-        collectives = infer_collectives(ops)
-    if collectives.is_empty() or collectives.get_column("rank").n_unique() < 2:
-        return pl.DataFrame(schema=schema)
-    members = (
-        ops.select("device_op_id", "start_ns", "end_ns")
-        .join(
-            collectives.unique("device_op_id").select(
-                "device_op_id", "rank", "group", "op", "group_size"
-            ),
-            on="device_op_id",
-        )
-        .sort("start_ns", "device_op_id")
-        .with_columns(nth=pl.int_range(pl.len()).over("rank", "group", "op"))
-    )
-    key = ["group", "op", "nth"]
-    last, first_end = pl.col("start_ns").max(), pl.col("end_ns").min()
-    whole = members.group_by(key).agg(
-        pl.col("device_op_id", "end_ns"),
-        n=pl.len(),
-        ranks=pl.col("rank").n_unique(),
-        size=pl.col("group_size").max(),
-        last=last,
-        fits=last < first_end,
-    )
-    whole = whole.filter(
-        "fits",
-        (pl.col("n") == pl.col("ranks")) & (pl.col("n") > 1),
-        (pl.col("n") == pl.col("size")).fill_null(value=True),
-    ).sort("last", *key)
-    return (
-        whole.with_row_index("meeting")
-        .explode("device_op_id", "end_ns", empty_as_null=True, keep_nulls=True)
-        .select(
-            "device_op_id",
-            pl.col("meeting").cast(pl.Int64),
-            meeting_lag_ns=pl.col("end_ns") - pl.col("last"),
-        )
-    )
 
 
 def _order_nodes(nodes: pl.DataFrame) -> pl.DataFrame:

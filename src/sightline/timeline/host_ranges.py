@@ -17,6 +17,9 @@ _THREAD = ["rank", "pid", "tid"]
 IN_API = pl.col("layer").is_in(["runtime", "driver"])
 # PyTorch's own name of the wait for a batch, and what people call theirs.
 LOADING = r"(?i)dataloader"
+# What a thread may take, back from what held it, until its next launch: a Python line or two and
+# an operator or ten (ours; eager PyTorch launches every 10 to 50 µs). Longer is work of its own.
+PACE_NS = 250_000
 
 
 def measure_in_ranges(nodes: pl.DataFrame, ranges: pl.DataFrame, by: list[str]) -> pl.Series:
@@ -41,9 +44,9 @@ def measure_loading(nodes: pl.DataFrame, host: pl.DataFrame) -> pl.Series:
 
 
 def find_usual_interval(nodes: pl.DataFrame) -> int:
-    """The median time between two calls."""
+    """The median time between two calls, but no more than what is a pace."""
     value = nodes.filter(pl.col("kind") == "call").get_column("prev_lag_ns").median()
-    return int(value) if isinstance(value, int | float) else 0
+    return min(int(value), PACE_NS) if isinstance(value, int | float) else 0
 
 
 def measure_long_thinking(run: Run, nodes: pl.DataFrame, gaps: pl.DataFrame) -> pl.Series:

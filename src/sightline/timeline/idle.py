@@ -23,6 +23,7 @@ from sightline.timeline.api_calls import (
 from sightline.timeline.host_ranges import (
     IN_API,
     LOADING,
+    PACE_NS,
     is_compiler,
     list_capture_ranges,
     list_ranges,
@@ -63,9 +64,6 @@ FALLBACK_LATENCY_NS = 10_000
 # Gaps up to so many usual intervals between launches are the pace of launching; longer ones are
 # something else that the host did once (ours: a start-up of seconds must not count as pace).
 PACE_INTERVALS = 10
-# What a thread may take, back from what held it, until its next launch: a Python line or two and
-# an operator or ten (ours; eager PyTorch launches every 10 to 50 µs). Longer is work of its own.
-PACE_NS = 250_000
 
 _BY = ["rank", "device_id"]
 _THREAD = ["rank", "pid", "tid"]
@@ -93,8 +91,11 @@ def list_idle_gaps(run: Run) -> pl.DataFrame:
 
 
 def list_idle_parts(run: Run, micro_ns: int) -> pl.DataFrame:
-    """One row per gap and cause that took time of it: `cause`, `part_ns`, `host_op_id`."""
-    gaps = list_idle_gaps(run)
+    """One row per gap and cause that took time of it: `gap`, `cause`, `part_ns`, `host_op_id`.
+
+    `gap` numbers the gaps, in order of device and time; the rows are in that order.
+    """
+    gaps = list_idle_gaps(run).sort(*_BY, "start_ns").with_row_index("gap")
     is_micro = (pl.col("queued") == "not_started") & (pl.col("queued_ns") < micro_ns)
     parts = [
         *((c, pl.lit(c), f"{c}_op") for c in HOST_CAUSES),
@@ -103,6 +104,7 @@ def list_idle_parts(run: Run, micro_ns: int) -> pl.DataFrame:
     ]
     rows = [
         gaps.filter(pl.col(f"{part}_ns") > 0).select(
+            "gap",
             *_KEPT,
             cause=cause.cast(pl.String),
             part_ns=f"{part}_ns",
@@ -111,7 +113,7 @@ def list_idle_parts(run: Run, micro_ns: int) -> pl.DataFrame:
         )
         for turn, (part, cause, op) in enumerate(parts)
     ]
-    return pl.concat(rows).sort(*_BY, "start_ns", "turn", maintain_order=True).drop("turn")
+    return pl.concat(rows).sort("gap", "turn").drop("turn")
 
 
 def measure_launch_latency(ops: pl.DataFrame, host: pl.DataFrame) -> int:
@@ -299,7 +301,9 @@ def _give_pace_away(found: pl.DataFrame, causes: list[str]) -> pl.DataFrame:
         given=pl.when((pl.col("host_late_ns") <= PACE_NS) & (largest > 0) & held)
         .then("host_late_ns")
         .otherwise(0),
-        to=pl.concat_list(columns).list.arg_max(),
+        to=pl.coalesce(
+            pl.when(pl.col(name) == largest).then(pl.lit(i)) for i, name in enumerate(columns)
+        ),
     )
     return found.with_columns(
         *(

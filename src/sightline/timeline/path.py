@@ -12,8 +12,9 @@ from sightline._native import path as native_path
 from sightline._native import slack as native_slack
 from sightline.algebra.arrow import pack_numbers, unpack_columns
 from sightline.algebra.latest import find_latest
-from sightline.algebra.lookup import take_rows
-from sightline.timeline.classes import is_communication
+from sightline.algebra.lookup import Texts, take_rows
+from sightline.timeline.api_calls import launches_graph
+from sightline.timeline.classes import WAITS, is_communication
 from sightline.timeline.graph import LATE_NS, PROCESS, WAIT_NS
 
 # What an edge into a node means, by the node's kind and the edge.
@@ -26,13 +27,17 @@ HOST, LAUNCH, GAP, EVENT, RETURN, UNEXPLAINED = (
     "not explained",
 )
 CALL, COMPUTE, COMM, COPY = "host, in a call", "compute", "communication", "copy or memset"
+OTHER = "unknown operation"  # a device ran it, and what it does is not known
 # An operation that nothing else held, whose launch the recording lacks: the host's lateness, by
 # guess.
 UNRECORDED = "launch not recorded"
 # An operation that was launched, and that nothing recorded held, while a call of its own process
 # waited for the device: the wait is in the driver or on the device, by guess.
 HELD = "launched, not started"
-# Of such a piece, what the call must cover (ours: all but what lies between two calls).
+# The first operation of a graph, launched and with nothing recorded before it: the graph is
+# uploaded, or begins with operations that the recording lacks, by guess.
+GRAPH = "start of a graph"
+# Of a HELD piece, what the call must cover (ours: all but what lies between two calls).
 _COVERED = 0.9
 
 # On what a piece rests. An edge into another stream is inferred where an event wait or the timing
@@ -58,34 +63,45 @@ def trace_critical_path(nodes: pl.DataFrame, begin_ns: int, end_ns: int) -> pl.D
     # A path of no length where no operation ends the window.
     first, reach = (int(inside.item(0, "node")), end_ns) if inside.height else (0, begin_ns)
     walked = unpack_columns(native_path(steps, first, begin_ns, reach))
-    return _name_held(_name_pieces(walked.reverse(), nodes, bound, begin_ns), nodes)
+    pieces = _name_pieces(walked.reverse(), nodes, bound, begin_ns)
+    guess = _guess_rests(pieces, nodes)
+    return pieces.with_columns(
+        part=pl.coalesce(guess, "part"),
+        basis=pl.when(guess.is_not_null()).then(pl.lit(GUESSED)).otherwise("basis"),
+    )
 
 
-def _name_held(pieces: pl.DataFrame, nodes: pl.DataFrame) -> pl.DataFrame:
-    """The pieces with what nothing explains as HELD where one call waited all the while."""
-    is_rest = pieces.get_column("part") == UNEXPLAINED
-    if not is_rest.any():
-        return pieces
+def _guess_rests(pieces: pl.DataFrame, nodes: pl.DataFrame) -> pl.Series:
+    """Which of the pieces that nothing recorded explains are likely HELD or GRAPH; else null."""
     launch = nodes.get_column("launch").gather(pieces.get_column("node"))
+    calls = nodes.select(*PROCESS, called="name", call_ns="start_ns")
+    pieces = pieces.hstack(calls.select(pl.all().gather(launch)))
+    is_rest = (pl.col("part") == UNEXPLAINED) & pl.col("called").is_not_null()
+    return pieces.select(
+        pl.when(is_rest & launches_graph(Texts(pieces.get_column("called"))))
+        .then(pl.lit(GRAPH))
+        .when(is_rest & _is_held(pieces, nodes))
+        .then(pl.lit(HELD))
+    ).to_series()
+
+
+def _is_held(pieces: pl.DataFrame, nodes: pl.DataFrame) -> pl.Series:
+    """During which one call that waits for the device held their process nearly all the while.
+
+    That of the operation itself does so however short the piece is.
+    """
     start, length = pl.col("start_ns"), pl.col("end_ns") - pl.col("start_ns")
-    rest = pieces.with_columns(
-        *(nodes.get_column(c).gather(launch) for c in PROCESS),
-        row=pl.int_range(pl.len()),
-        # A call that covers enough has begun by then.
-        by_ns=start + ((1 - _COVERED) * length).cast(pl.Int64),
-    ).filter(is_rest & launch.is_not_null(), length > LATE_NS)
+    # A call that covers enough has begun by then.
+    pieces = pieces.with_columns(by_ns=start + ((1 - _COVERED) * length).cast(pl.Int64))
     returns = nodes.filter(pl.col("kind") == "finish")
     began = nodes.get_column("start_ns").gather(returns.get_column("prev"))
     waits = returns.select(*PROCESS, began=began, returned="end_ns").drop_nulls("began")
-    last = find_latest(rest, "by_ns", waits, "began", PROCESS)
+    last = find_latest(pieces, "by_ns", waits, "began", PROCESS)
+    pieces = pieces.hstack(take_rows(waits.select("began", "returned"), last))
     covered = pl.min_horizontal("end_ns", "returned") - pl.max_horizontal("start_ns", "began")
-    held = rest.hstack(take_rows(waits.select("began", "returned"), last))
-    held = held.drop_nulls("began").filter(covered >= _COVERED * length)
-    is_held = pl.int_range(pl.len()).is_in(held.get_column("row").implode())
-    return pieces.with_columns(
-        part=pl.when(is_held).then(pl.lit(HELD)).otherwise("part"),
-        basis=pl.when(is_held).then(pl.lit(GUESSED)).otherwise("basis"),
-    )
+    enough = (length > LATE_NS) | (pl.col("began") == pl.col("call_ns"))
+    held = pl.col("began").is_not_null() & (covered >= _COVERED * length) & enough
+    return pieces.select(held).to_series()
 
 
 def _find_bindings(nodes: pl.DataFrame) -> pl.DataFrame:
@@ -147,8 +163,11 @@ def _name_pieces(
 ) -> pl.DataFrame:
     """The pieces with their part and basis, cut to the window."""
     row = walked.get_column("node")
-    is_comm = nodes.select("kind", "launch", "wait_by", comm=is_communication(pl.col("name")))
-    of_node = is_comm.select(pl.all().gather(row))
+    name = pl.col("name")
+    known = nodes.select(
+        "kind", "launch", "wait_by", comm=is_communication(name), waits=name.str.contains(WAITS)
+    )
+    of_node = known.select(pl.all().gather(row))
     frame = walked.hstack(of_node).hstack([bound.get_column("edge").gather(row)])
     kind, edge, step = pl.col("kind"), pl.col("edge"), pl.col("step")
     is_host = kind.is_in(["call", "finish"])
@@ -157,6 +176,8 @@ def _name_pieces(
         .then(pl.lit(CALL))
         .when(kind.is_in(["memcpy", "memset"]))
         .then(pl.lit(COPY))
+        .when((kind == "other") | pl.col("waits"))
+        .then(pl.lit(OTHER))
         .when(pl.col("comm"))
         .then(pl.lit(COMM))
         .otherwise(pl.lit(COMPUTE))

@@ -18,13 +18,14 @@ from __future__ import annotations
 import polars as pl
 
 from sightline.model.run import Run
-from sightline.timeline.allocations import follow_allocations
+from sightline.timeline.allocations import EVENT, follow_allocations
 from sightline.timeline.memory_stacks import (
     BACKWARD,
     COPY,
     FORWARD,
     OPTIMIZER,
     OTHER,
+    PHASES,
     SETUP,
     describe_stacks,
 )
@@ -35,56 +36,83 @@ KINDS = (
 )  # fmt: skip
 
 
+_KINDS = pl.Enum(KINDS)
+_GRADES = pl.Enum(["low", "medium", "high"])
+
+
 def classify_blocks(run: Run) -> pl.DataFrame:
-    """The blocks of a run with place, module, phase, kind and confidence (high, medium or low)."""
+    """The blocks of a run with phase, kind and confidence (high, medium or low).
+
+    Place and module are those of the stack: `add_places`.
+    """
     return run.once(_classify)
 
 
-def _classify(run: Run) -> pl.DataFrame:
-    stacks = describe_stacks(run)
-    blocks = follow_allocations(run).blocks.join(
-        stacks, on="stack_id", how="left", maintain_order="left"
-    )
-    knows_python = not stacks.filter(pl.col("phase").is_in([FORWARD, SETUP, OPTIMIZER])).is_empty()
-    blocks = blocks.with_columns(
-        # Autograd's threads have no Python frames; with Python's frames only, they have no stack.
-        phase=pl.when(pl.col("stack_id").is_null() & pl.col("allocated").is_not_null())
-        .then(pl.lit(BACKWARD if knows_python else OTHER))
-        .otherwise("phase")
-    )
-    return _add_kind(_add_stretches(blocks))
+def list_unplaced(run: Run) -> pl.DataFrame:
+    """Allocations and frees without an address, which no block can be told of.
 
-
-def _add_stretches(blocks: pl.DataFrame) -> pl.DataFrame:
-    """Stretches of one activity: the one in which a block is allocated, and in which released."""
-    order = (
-        blocks.filter(pl.col("allocated").is_not_null(), pl.col("phase") != COPY)
-        .sort("memory", "allocated")
+    As blocks that are never released, those of frees with negative bytes: their sum at any event
+    is what was allocated then. The kind is what the recording names them.
+    """
+    is_free = pl.col("action") == "free"
+    known = pl.col("name").is_in(KINDS).fill_null(value=False)
+    return (
+        follow_allocations(run)
+        .rare.filter(pl.col("action").is_in(["alloc", "free"]))
         .select(
             "memory",
-            event="allocated",
-            stretch=pl.struct("memory", "phase").rle_id(),
-            during="phase",
+            "stack_id",
+            bytes=pl.when(is_free).then(-pl.col("bytes")).otherwise("bytes"),
+            allocated="event",
+            released=pl.lit(None, EVENT),
+            kind=pl.when(known).then("name").otherwise(pl.lit("other")).cast(_KINDS),
+            confidence=pl.when(known).then(pl.lit("high")).otherwise(pl.lit("low")).cast(_GRADES),
         )
-        .sort("event")
     )
-    last = order.group_by("memory").agg(final=pl.col("during").last())
-    begun = order.rename({"stretch": "own_stretch", "event": "allocated"}).drop("during")
-    ended = order.rename({"stretch": "end_stretch", "during": "end_phase"})
-    released = (
-        blocks.with_row_index("_row")
-        .select("_row", "memory", "released")
-        .drop_nulls()
-        .sort("released")
-        .join_asof(ended, left_on="released", right_on="event", by="memory", check_sortedness=False)
-        .select("_row", "end_stretch", "end_phase")
+
+
+def add_places(run: Run, frame: pl.DataFrame) -> pl.DataFrame:
+    """Rows with a stack_id, with the place and the module of the stack."""
+    stacks = describe_stacks(run).select("stack_id", "place", "module")
+    return frame.join(stacks, on="stack_id", how="left", maintain_order="left")
+
+
+def _classify(run: Run) -> pl.DataFrame:
+    stacks = describe_stacks(run).select("stack_id", "phase")
+    found = follow_allocations(run)
+    blocks = found.blocks.join(stacks, on="stack_id", how="left", maintain_order="left")
+    knows_python = not stacks.filter(pl.col("phase").is_in([FORWARD, SETUP, OPTIMIZER])).is_empty()
+    # Autograd's threads have no Python frames; with Python's frames only, they have no stack.
+    assumed = pl.lit(BACKWARD if knows_python else OTHER, PHASES)
+    unknown = pl.col("stack_id").is_null() & pl.col("allocated").is_not_null()
+    blocks = blocks.with_columns(phase=pl.when(unknown).then(assumed).otherwise("phase"))
+    parts = [
+        _add_kind(_add_stretches(mine, found.events.height))
+        for mine in blocks.partition_by("memory", maintain_order=True)
+    ]
+    return pl.concat(parts) if parts else _add_kind(_add_stretches(blocks, 0))
+
+
+def _add_stretches(blocks: pl.DataFrame, events: int) -> pl.DataFrame:
+    """Stretches of one activity: the one in which a block is allocated, and in which released.
+
+    Of one memory, whose blocks are in the order of their allocations.
+    """
+    placed = blocks.select("allocated", "phase").filter(
+        pl.col("allocated").is_not_null(), pl.col("phase") != COPY
     )
-    return (
-        blocks.with_row_index("_row")
-        .join(begun, on=["memory", "allocated"], how="left", maintain_order="left")
-        .join(released, on="_row", how="left", maintain_order="left")
-        .join(last, on="memory", how="left", maintain_order="left")
-        .drop("_row")
+    at = placed.get_column("allocated")
+    during = placed.get_column("phase")
+    stretch = placed.select(pl.col("phase").rle_id().cast(pl.Int32)).to_series()
+    # The stretch that begins or goes on at an event; then the one that each event falls in.
+    known = pl.repeat(None, events, dtype=pl.Int32, eager=True).scatter(at, stretch)
+    ended = known.forward_fill().gather(blocks.get_column("released"))
+    activity = during.filter((stretch != stretch.shift(1)).fill_null(value=True))
+    return blocks.with_columns(
+        known.gather(blocks.get_column("allocated")).alias("own_stretch"),
+        ended.alias("end_stretch"),
+        activity.gather(ended).alias("end_phase"),
+        final=pl.lit(during[-1] if len(during) else None, PHASES),
     )
 
 
@@ -94,7 +122,8 @@ def _add_kind(blocks: pl.DataFrame) -> pl.DataFrame:
     same = pl.col("own_stretch") == pl.col("end_stretch")
     rules = [
         (phase.is_null() & pl.col("allocated").is_null(), EARLIER, "high"),
-        (same.fill_null(value=False), "temporary", "high"),
+        # Without stacks all that is allocated is of one stretch, which tells nothing.
+        (same.fill_null(value=False) & (phase != OTHER).any(), "temporary", "high"),
         (phase == OPTIMIZER, "optimizer state", "high"),
         ((phase == SETUP) & kept, "parameter", "high"),
         (phase == SETUP, "parameter", "medium"),
@@ -104,10 +133,13 @@ def _add_kind(blocks: pl.DataFrame) -> pl.DataFrame:
         (phase == FORWARD, "activation", "low"),
         (phase == COPY, "input", "medium"),
     ]
-    kind, confidence = pl.lit("other"), pl.lit("low")
-    for condition, name, grade in reversed(rules):
-        kind = pl.when(condition).then(pl.lit(name)).otherwise(kind)
-        confidence = pl.when(condition).then(pl.lit(grade)).otherwise(confidence)
-    return blocks.with_columns(kind=kind, confidence=confidence).drop(
-        "own_stretch", "end_stretch", "end_phase", "final"
-    )
+    # Of the first rule that holds; one byte a block.
+    answers = [*((kind, grade) for _, kind, grade in rules), ("other", "low")]
+    first = pl.lit(len(rules), pl.UInt8)
+    for number, (condition, _, _) in reversed(list(enumerate(rules))):
+        first = pl.when(condition).then(pl.lit(number, pl.UInt8)).otherwise(first)
+    rule = blocks.select(first).to_series()
+    return blocks.with_columns(
+        pl.Series("kind", [kind for kind, _ in answers], _KINDS).gather(rule),
+        pl.Series("confidence", [grade for _, grade in answers], _GRADES).gather(rule),
+    ).drop("own_stretch", "end_stretch", "end_phase", "final")

@@ -6,6 +6,7 @@ import { h } from "../shared/dom";
 import { type ShowFinding, cards } from "./findings";
 import { flame } from "./flamepanel";
 import { memory } from "./memory";
+import { segments } from "./segments";
 import { sql } from "./sql";
 import { pictureButtons } from "../shared/picture";
 import { type Actions, table } from "./table";
@@ -31,6 +32,7 @@ export function draw(block: Block, tools: Tools): HTMLElement {
     case "image": return image(block);
     case "flame": return flame(block.page, () => tools.listens("flame"));
     case "memory": return memory(block);
+    case "segments": return segments(block);
     case "timeline": return tools.timeline();
     case "choice": return choice(block, tools);
     case "curves": return curves(block);

@@ -122,8 +122,17 @@ export interface MemoryBlock {
   stacks: string[][];
 }
 
+/** Blocks by the row of their segment and their place in it. */
+export interface SegmentsBlock {
+  kind: "segments";
+  names: string[]; bytes: number[]; left: number;
+  kinds: string[];
+  row: number[]; at: number[]; size: number[]; of: number[]; count: number[]; stack: number[];
+  stacks: string[][];
+}
+
 export type Block =
-  | MemoryBlock
+  | MemoryBlock | SegmentsBlock
   | SqlBlock
   | { kind: "choice"; label: string; options: { label: string; blocks: Block[] }[] }
   | { kind: "curves"; title: string; curves: Curve[] }

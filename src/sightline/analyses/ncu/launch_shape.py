@@ -10,6 +10,7 @@ import polars as pl
 from sightline.model.columns import number, pct, real, size, text
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
+from sightline.roofline.amd_kernels import load_amd_kernels
 from sightline.roofline.facts import load_facts
 from sightline.roofline.launch import METRICS, count_blocks, count_threads, read_limits_and_launch
 from sightline.roofline.occupancy import compute_occupancy
@@ -41,6 +42,7 @@ ANALYSIS = Analysis(
 
 def run(run: Run) -> pl.DataFrame:
     """One row per profiled kernel."""
+    amd = {k.facts.row["kernel_id"]: k.occupancy for k in load_amd_kernels(run)}
     rows = []
     for f in load_facts(run, (*METRICS, _WAVES)):
         blocks, threads, sms = count_blocks(f), count_threads(f), f.device.get("sm_count")
@@ -51,16 +53,20 @@ def run(run: Run) -> pl.DataFrame:
             "blocks": blocks,
             "threads": threads,
             "registers_per_thread": f.row["registers_per_thread"],
-            "shared_bytes": known[1].shared_bytes if known else None,
+            "shared_bytes": known[1].shared_bytes
+            if known
+            else (f.row["static_shared_bytes"] if f.is_amd else None),
             "sm_count": sms,
             "reported_waves": f.get(_WAVES),
         }
         if threads:
-            warps = math.ceil(threads / 32)
-            row["idle_lanes_pct"] = 100 * (1 - threads / (32 * warps))
+            width = f.device.get("warp_size") or 32
+            warps = math.ceil(threads / width)
+            row["idle_lanes_pct"] = 100 * (1 - threads / (width * warps))
         if blocks and sms:
             row["idle_sms_pct"] = 100 * max(0, sms - blocks) / sms
-        fit = compute_occupancy(*known).active_blocks if known else 0
+        held = compute_occupancy(*known) if known else amd.get(f.row["kernel_id"])
+        fit = held.active_blocks if held else 0
         if blocks and sms and fit:
             row |= _waves(blocks, sms * fit) | {"blocks_per_sm": fit}
         rows.append(row)

@@ -7,6 +7,7 @@ import polars as pl
 from sightline.model.columns import duration, number, pct, real, text
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
+from sightline.roofline.amd_kernels import AmdKernel, load_amd_kernels
 from sightline.roofline.facts import load_facts
 from sightline.roofline.placement import BALANCED_PCT, BUSY_PCT, LATENCY_PCT, MEMORY_PCT, SM_PCT
 
@@ -40,6 +41,8 @@ ANALYSIS = Analysis(
         "compute or memory: that throughput is at least 60 % of peak, and 80 % or 10 points above "
         "the other; balanced: neither is; latency: both under 60 %; small_grid: that, and less "
         "than one wave (thresholds of Nsight Compute 2024.1, rule SOLBottleneck).",
+        "Of AMD's kernels: the busiest of VALU, MFMA, SALU, VMEM and branches; of LDS, L1, L2 and "
+        "device memory. All figures: amd_speed_of_light.",
     ),
 )
 
@@ -49,6 +52,8 @@ def run(run: Run) -> pl.DataFrame:
     parts = _busiest(run)
     rows = []
     for f in load_facts(run, (SM_PCT, MEMORY_PCT, *_DRAM, _L2, _L1, _WAVES)):
+        if f.is_amd:
+            continue
         sm, memory, waves = f.get(SM_PCT), f.get(MEMORY_PCT), f.get(_WAVES)
         kernel = f.row["kernel_id"]
         rows.append(
@@ -67,7 +72,33 @@ def run(run: Run) -> pl.DataFrame:
                 "verdict": verdict(sm, memory, waves),
             }
         )
-    return pl.DataFrame(rows, schema={c.name: c.dtype for c in ANALYSIS.columns})
+    rows += [_describe_amd(kernel) for kernel in load_amd_kernels(run)]
+    schema = {c.name: c.dtype for c in ANALYSIS.columns}
+    return pl.DataFrame(rows, schema=schema).sort("kernel_id", maintain_order=True)
+
+
+def _describe_amd(kernel: AmdKernel) -> dict[str, object]:
+    row = kernel.facts.row
+    (sm_part, sm), (memory_part, memory) = (
+        part or (None, None) for part in (kernel.compute, kernel.memory)
+    )
+    units, fit = kernel.facts.device.get("sm_count"), kernel.occupancy
+    places = units * fit.active_blocks if units and fit else 0
+    waves = row["grid_x"] / places if places and row["grid_x"] else None
+    return {
+        "kernel_id": row["kernel_id"],
+        "name": row["name"],
+        "duration_ns": row["duration_ns"],
+        "sm_pct": sm,
+        "memory_pct": memory,
+        "dram_pct": kernel.fabric_pct,
+        "l2_pct": kernel.pct("L2 Cache BW"),
+        "l1_pct": kernel.pct("vL1D Cache BW"),
+        "sm_part": sm_part,
+        "memory_part": memory_part,
+        "waves": waves,
+        "verdict": verdict(sm, memory, waves),
+    }
 
 
 def verdict(sm: float | None, memory: float | None, waves: float | None) -> str | None:

@@ -17,14 +17,16 @@ IMPORTER = Importer(
     name="kineto",
     label="PyTorch profiler (Kineto) or Chrome trace",
     strong=(
-        rb'"traceEvents"\s*:',
+        # Proton writes a document for each stream, which its own reader puts together.
+        rb'^(?!\s*\{"displayTimeUnit":"\w+","traceEvents":\[\{"args":\{"call_stack":)'
+        rb'.*?"traceEvents"\s*:',
         rb'^\s*\{\s*"schemaVersion"\s*:',
         rb'^\s*\[\s*\{[^{}]{0,400}"ph"\s*:',
     ),
     weak=(rb"^(?:\xef\xbb\xbf)?\s*[\[{]",),
     looks_like='JSON with "traceEvents", or a JSON list of events with "ph"',
     suffixes=(".json", ".json.gz"),
-    version=5,
+    version=8,
     source="https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU",
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import zlib
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,8 @@ _STEP = {
 _COPY_NAME = re.compile(r"(HtoD|DtoH|DtoD|HtoH|PtoP|AtoH|HtoA|AtoD|DtoA)", re.IGNORECASE)
 _COPY_WORDS = re.compile(r"(Host|Device)To(Host|Device)")
 _MEMORY_KINDS = re.compile(r"\((\w+) -> (\w+)\)")
+# Processes of hardware counters, as native/kineto numbers texts that do not end in a number.
+_COUNTER_PROCESSES = {zlib.crc32(b"GPU %d Counters" % gpu): gpu for gpu in range(1024)}
 # Bytes of an element, for the dtype names of c10 (c10/core/ScalarType.h) that collectives use.
 _ELEMENT_BYTES = {
     "byte": 1, "char": 1, "bool": 1, "short": 2, "int": 4, "long": 8, "half": 2, "float": 4,
@@ -62,7 +65,7 @@ def build_tables(
     )
     for name in _MADE:
         if trace.rows(name) <= parts.ROWS_AT_ONCE:
-            imported.tables[name] = unpack_columns(trace.take(name, 0, parts.ROWS_AT_ONCE))
+            imported.tables[name] = _part(trace, name, 0, parts.ROWS_AT_ONCE)
         else:
             imported.large[name] = parts.make_in_parts(
                 trace.rows(name), partial(_part, trace, name)
@@ -71,7 +74,29 @@ def build_tables(
 
 
 def _part(trace: Trace, name: str, start: int, count: int) -> pl.DataFrame:
-    return unpack_columns(trace.take(name, start, count))
+    part = unpack_columns(trace.take(name, start, count))
+    return _name_counters(part) if name == "counters" else part
+
+
+def _name_counters(counters: pl.DataFrame) -> pl.DataFrame:
+    """Hardware counters by GPU and unit.
+
+    Since 2.13 their process is a text, "GPU 3 Counters", of which the reader keeps the CRC, and the
+    value's key is empty: "Power (W)" is all that names them.
+    """
+    if "device_id" not in counters.columns:  # a column without a value is not taken
+        counters = counters.with_columns(device_id=pl.lit(None, pl.Int64))
+    unit = r" \(([^()]+)\)$"
+    plain = pl.col("metric").str.strip_suffix(": ")
+    is_hardware = pl.col("metric").str.ends_with(": ")
+    named = pl.col("device_id").replace_strict(
+        _COUNTER_PROCESSES, default=None, return_dtype=pl.Int64
+    )
+    return counters.with_columns(
+        metric=pl.when(is_hardware).then(plain.str.replace(unit, "")).otherwise("metric"),
+        unit=pl.when(is_hardware).then(plain.str.extract(unit, 1)),
+        device_id=pl.coalesce(named, "device_id"),
+    )
 
 
 def _base_ns(header: dict[str, Any]) -> int:

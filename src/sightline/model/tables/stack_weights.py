@@ -13,7 +13,8 @@ TABLE = Table(
         join("stack_id", "stacks.stack_id", "the stack, leaf node"),
         text(
             "metric",
-            "what is counted: samples, latency_samples, cpu_time_ns, gpu_time_ns, bytes",
+            "what is counted: samples, latency_samples, cycles, executions, cpu_time_ns, "
+            "gpu_time_ns, bytes",
             required=True,
         ),
         Column("value", pl.Int64, "how much of it, in the metric's unit", required=True),

@@ -142,6 +142,7 @@ PARTS = (
     ("compute", "compute"),
     ("exposed_comm", "exposed communication"),
     ("exposed_copy", "exposed copies"),
+    ("unknown", "unknown"),
     ("idle", "idle"),
 )
 
@@ -151,36 +152,45 @@ def make_shares(
 ) -> Block:
     """Bars of compute, exposed communication, exposed copies and idle, one a row.
 
+    What is unknown is a part of its own, where there is some.
+
     With `same_scale`, a bar is as long as its whole; else every bar is as wide as the page.
     """
+    unknown = "unknown_ns" in frame.columns and frame.get_column("unknown_ns").sum() > 0
+    parts = [part for part in PARTS if part[0] != "unknown" or unknown]
     return {
         "kind": "shares",
         "title": title,
-        "parts": [label for _, label in PARTS],
-        "classes": [name for name, _ in PARTS],
+        "parts": [label for _, label in parts],
+        "classes": [name for name, _ in parts],
         "labels": [make_printable(label) for label in labels],
         "whole": frame.get_column(whole).to_list(),
-        "values": [frame.get_column(f"{name}_ns").to_list() for name, _ in PARTS],
+        "values": [frame.get_column(f"{name}_ns").to_list() for name, _ in parts],
         "same_scale": same_scale,
     }
 
 
 def make_lines(
-    title: str, frame: pl.DataFrame, time: str, values: dict[str, str], origin_ns: int, unit: str
+    title: str,
+    frame: pl.DataFrame | pl.LazyFrame,
+    time: str,
+    values: dict[str, str],
+    origin_ns: int,
+    unit: str,
 ) -> Block:
     """A plot over time; `values` is column -> label.
 
-    Many points become their lowest and highest of equal slices of time, and the plot says so.
+    Many points become their lowest and highest of equal slices of time, and the plot says so. Of a
+    lazy frame they are never all in memory.
     """
     series = []
     count = 0
     for column, label in values.items():
-        points = frame.select(t=pl.col(time) - origin_ns, v=pl.col(column).cast(pl.Float64))
-        points = points.drop_nulls().filter(pl.col("v").is_finite()).sort("t", maintain_order=True)
-        if points.is_empty():
+        points = frame.lazy().select(t=pl.col(time) - origin_ns, v=pl.col(column).cast(pl.Float64))
+        short, height = reduce_series(points.drop_nulls().filter(pl.col("v").is_finite()))
+        if short.is_empty():
             continue
-        count = max(count, points.height)
-        short = reduce_series(points)
+        count = max(count, height)
         series.append(
             {
                 "label": make_printable(label),
@@ -203,15 +213,17 @@ def make_lines(
     }
 
 
-def reduce_series(points: pl.DataFrame) -> pl.DataFrame:
-    """Points (t, v) as t, low, high: as they are, or one a slice of time."""
-    if points.height <= MAX_POINTS:
-        return points.select("t", low="v", high="v")
-    first, last = points.item(0, "t"), points.item(-1, "t")
+def reduce_series(points: pl.LazyFrame) -> tuple[pl.DataFrame, int]:
+    """Points (t, v) as t, low, high: as they are, or one a slice of time; and their number."""
+    extent = points.select(pl.len(), first=pl.col("t").min(), last=pl.col("t").max())
+    count, first, last = extent.collect(engine="streaming").row(0)
+    if count <= MAX_POINTS:
+        whole = points.collect().sort("t", maintain_order=True)
+        return whole.select("t", low="v", high="v"), count
     width = max(1, -(-(last - first + 1) // MAX_POINTS))
-    return (
-        points.with_columns(slice=(pl.col("t") - first) // width)
-        .group_by("slice", maintain_order=True)
-        .agg(t=pl.col("t").first(), low=pl.col("v").min(), high=pl.col("v").max())
-        .select("t", "low", "high")
+    slices = (
+        points.group_by(slice=(pl.col("t") - first) // width)
+        .agg(t=pl.col("t").min(), low=pl.col("v").min(), high=pl.col("v").max())
+        .collect(engine="streaming")
     )
+    return slices.sort("slice").select("t", "low", "high"), count

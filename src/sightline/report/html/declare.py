@@ -67,8 +67,9 @@ class View:
                 edges.append(row.row(0))
         for table in ("counters", "memory_events"):
             if self.run.rows(table):
-                row = self.run.table(table).select(a=pl.col("time_ns").min(), b=pl.max("time_ns"))
-                edges.append(row.row(0))
+                ends = pl.min("time_ns").alias("first"), pl.max("time_ns").alias("last")
+                found = self.run.scan(table).select(ends).collect(engine="streaming")
+                edges.append(found.row(0))
         known = [(a, b) for a, b in edges if a is not None and b is not None]
         if not known:
             return (0, 0)

@@ -17,7 +17,13 @@ from sightline.report.html.timeline.details import (
     write_device_text,
     write_host_text,
 )
-from sightline.report.html.timeline.tracks import DEVICE_KEY, RANGE_KEY, THREAD_KEY
+from sightline.report.html.timeline.tracks import (
+    DEVICE_CLASS,
+    DEVICE_KEY,
+    HOST_CLASS,
+    RANGE_KEY,
+    THREAD_KEY,
+)
 from sightline.report.serve.index import Index
 from sightline.text import make_printable
 
@@ -215,8 +221,9 @@ def breakdown(run: Run, index: Index, first: int, last: int) -> dict[str, Any]:
     """The partition of each device between two moments, and the names that took most there."""
     devices = []
     covers = index.covers
-    for at in range(0, len(covers), 3):
-        parts = [index.covered(c, last) - index.covered(c, first) for c in covers[at : at + 3]]
+    for at in range(0, len(covers), len(DEVICE_CLASS)):
+        of_device = covers[at : at + len(DEVICE_CLASS)]
+        parts = [index.covered(c, last) - index.covered(c, first) for c in of_device]
         devices.append(
             {
                 "rank": covers[at].rank,
@@ -224,7 +231,8 @@ def breakdown(run: Run, index: Index, first: int, last: int) -> dict[str, Any]:
                 "compute": parts[0],
                 "comm": parts[1] - parts[0],
                 "copy": parts[2] - parts[1],
-                "idle": last - first - parts[2],
+                "unknown": parts[3] - parts[2],
+                "idle": last - first - parts[3],
             }
         )
     return {
@@ -259,18 +267,18 @@ def _names(run: Run, index: Index, table: str, first: int, last: int) -> list[di
 def overview(index: Index) -> list[list[float]]:
     """How busy the devices are in each of SLICES equal parts of the run: a list for each class.
 
-    Without devices, how much of it the threads' outermost ranges take, as class 3.
+    Without devices, how much of it the threads' outermost ranges take, as that of operators.
     """
     edges = [index.length_ns * i // SLICES for i in range(SLICES + 1)]
     widths = [max(1, b - a) for a, b in pairwise(edges)]
-    devices = len(index.covers) // 3
+    devices = len(index.covers) // len(DEVICE_CLASS)
     if devices:
-        upto = [[0.0] * SLICES for _ in range(3)]
+        upto = [[0.0] * SLICES for _ in DEVICE_CLASS]
         for cover in index.covers:
             done = [index.covered(cover, t) for t in edges]
             for i, width in enumerate(widths):
                 upto[cover.upto][i] += (done[i + 1] - done[i]) / width / devices
-        pairs = zip(upto, [[0.0] * SLICES, *upto[:2]], strict=True)
+        pairs = zip(upto, [[0.0] * SLICES, *upto[:-1]], strict=True)
         return [[round(a - b, 4) for a, b in zip(*pair, strict=True)] for pair in pairs]
     outer = [i for i, lane in enumerate(index.lanes) if lane.level == 0]
     total = [0.0] * SLICES
@@ -279,7 +287,7 @@ def overview(index: Index) -> list[list[float]]:
         for i, width in enumerate(widths):
             total[i] += (done[i + 1] - done[i]) / width / len(outer)
     nothing = [0.0] * SLICES
-    return [nothing, nothing, nothing, [round(v, 4) for v in total]]
+    return [*[nothing] * HOST_CLASS["op"], [round(v, 4) for v in total]]
 
 
 def _lane_time(index: Index, lane: int, moment: int) -> int:

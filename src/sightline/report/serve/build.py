@@ -17,6 +17,8 @@ from sightline.report.html.timeline.tracks import (
     DEVICE_CLASS,
     DEVICE_KEY,
     HOST_CLASS,
+    OTHER_CLASS,
+    RANGE_CLASS,
     RANGE_KEY,
     THREAD_KEY,
     make_device_tracks,
@@ -56,7 +58,9 @@ def _device_class(run: Run, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _host_class(_: Run, rows: pl.DataFrame) -> pl.DataFrame:
-    of_layer = pl.col("layer").replace_strict(HOST_CLASS, default=9, return_dtype=pl.UInt8)
+    of_layer = pl.col("layer").replace_strict(
+        HOST_CLASS, default=OTHER_CLASS, return_dtype=pl.UInt8
+    )
     return rows.with_columns(of_layer.alias("class"))
 
 
@@ -66,7 +70,7 @@ _KINDS = (
           lambda _, keys: make_device_tracks(keys), ("kind", "device_op_id"), _device_class),
     _Kind("device_ranges", RANGE_KEY, _ZERO, pl.lit(-1, pl.Int64),
           lambda _, keys: make_range_tracks(keys), (),
-          lambda _, rows: rows.with_columns(pl.lit(8, pl.UInt8).alias("class"))),
+          lambda _, rows: rows.with_columns(pl.lit(RANGE_CLASS, pl.UInt8).alias("class"))),
     _Kind("host_ops", THREAD_KEY, pl.col("depth").fill_null(0), pl.col("host_op_id"),
           lambda run, keys: make_thread_tracks(keys, run.table("threads")),
           ("host_op_id", "layer", "depth"), _host_class),
@@ -283,16 +287,16 @@ def _covers(run: Run, origin: int, writers: dict[str, Writer], part: int) -> Ite
         own = rows.filter(pl.col("rank") == rank, pl.col("device_id") == device)
         slices = -(-n // part)
         width = (last - first) // slices + 1
-        found: list[list[pl.DataFrame]] = [[], [], []]
+        found: list[list[pl.DataFrame]] = [[] for _ in DEVICE_CLASS]
         for at in range(first, last + 1, width):
             inside = pl.col("start_ns").is_between(at, at + width, closed="left")
             some = own.filter(inside).select("device_op_id", "kind", "name", "start_ns", "end_ns")
             classed = _device_class(run, some.collect(engine="streaming"))
             classed = classed.filter(pl.col("end_ns") > pl.col("start_ns"))
-            for upto in range(3):
+            for upto in range(len(DEVICE_CLASS)):
                 busy = classed.filter(pl.col("class") <= upto).select("start_ns", "end_ns")
                 found[upto].append(merge_intervals(busy.with_columns(all=pl.lit(0)), ["all"]))
-        for upto in range(3):
+        for upto in range(len(DEVICE_CLASS)):
             busy = merge_intervals(pl.concat(found[upto]), ["all"])
             length = busy.get_column("end_ns") - busy.get_column("start_ns")
             begin = writers["cover_start"].length

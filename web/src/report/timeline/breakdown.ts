@@ -4,7 +4,7 @@ import type { Model } from "./model";
 
 export interface DeviceShare {
   rank: number; device: number;
-  compute: number; comm: number; copy: number; idle: number;
+  compute: number; comm: number; copy: number; unknown: number; idle: number;
 }
 export interface NameShare { name: number; count: number; time: number }
 export interface Breakdown { devices: DeviceShare[]; deviceNames: NameShare[]; hostNames: NameShare[]; exact: boolean }
@@ -17,9 +17,9 @@ export function breakdown(model: Model, from: number, to: number): Breakdown {
   const devices = keys.map((key) => {
     const [rank, device] = key.split(" ").map(Number) as [number, number];
     // The partition of `sightline stats breakdown`: each moment is the first class's that is active.
-    const [compute, withComm, all] = [0, 1, 2].map((upTo) => union(model, from, to, rank, device, upTo));
+    const [compute, withComm, withCopy, all] = [0, 1, 2, 3].map((upTo) => union(model, from, to, rank, device, upTo));
     return {
-      rank, device, compute: compute!, comm: withComm! - compute!, copy: all! - withComm!,
+      rank, device, compute: compute!, comm: withComm! - compute!, copy: withCopy! - withComm!, unknown: all! - withCopy!,
       idle: to - from - all!,
     };
   });

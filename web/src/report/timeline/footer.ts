@@ -65,9 +65,10 @@ export function details(block: TimelineBlock, event: Ev, found: Facts | null, ju
 export function rangeBreakdown(block: TimelineBlock, range: [number, number], found: Breakdown | null, zoom: () => void, clear: () => void): HTMLElement {
   const [from, to] = range;
   const whole = to - from;
+  const unknown = found?.devices.some((d) => d.unknown > 0);
   const rows = (found?.devices ?? []).map((d) => h("tr", {},
     h("th", { scope: "row" }, `rank ${d.rank} · GPU ${d.device}`),
-    ...[d.compute, d.comm, d.copy, d.idle].map((v) => h("td", { class: "number" }, amount("ns", v), h("small", {}, percent(v, whole))))));
+    ...[d.compute, d.comm, d.copy, ...(unknown ? [d.unknown] : []), d.idle].map((v) => h("td", { class: "number" }, amount("ns", v), h("small", {}, percent(v, whole))))));
   const names = (title: string, list: Breakdown["deviceNames"]) => list.length
     ? h("div", {}, h("h4", {}, title), h("ol", {}, ...list.map((n) => h("li", {},
       h("span", { class: "grow", title: (block.names[n.name] ?? "").slice(0, 500) }, (block.labels[n.name] ?? "").slice(0, 60)),
@@ -78,7 +79,7 @@ export function rangeBreakdown(block: TimelineBlock, range: [number, number], fo
       button("zoom to it", "F", zoom), button("clear", "Escape", clear)),
     found === null ? h("p", { class: "note" }, "Computing …") : found.exact ? null : h("p", { class: "note" }, "This page merges short events: sums count the whole span of a merged event."),
     rows.length ? h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Breakdown of the selection" }, h("table", {},
-      h("thead", {}, h("tr", {}, h("td"), ...["compute", "exposed communication", "exposed copies", "idle"].map((t) => h("th", { scope: "col", class: "number" }, t)))),
+      h("thead", {}, h("tr", {}, h("td"), ...["compute", "exposed communication", "exposed copies", ...(unknown ? ["unknown"] : []), "idle"].map((t) => h("th", { scope: "col", class: "number" }, t)))),
       h("tbody", {}, ...rows))) : null,
     h("div", { class: "names" }, names("On the GPU", found?.deviceNames ?? []), names("On the CPU, including callees", found?.hostNames ?? [])));
 }

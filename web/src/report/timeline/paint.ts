@@ -3,7 +3,7 @@
 import { amount, cell } from "../../shared/format";
 import type { LinesBlock } from "../data";
 import type { Layout, Row } from "./layout";
-import { fillOf, looksOf } from "./looks";
+import { fillOf, LAST_OF_DEVICE, looksOf, OTHER } from "./looks";
 import { COLUMN, type Ev, type Model } from "./model";
 import { type Walk, mergePlaces, mergePlacesByRank } from "./places";
 import type { Theme } from "./theme";
@@ -96,7 +96,7 @@ function lane(
   };
   const lane = model.lanes[row.lane]!;
   const looks = looksOf(model.block.names);
-  const hue = (i: number) => t.fill[fillOf(looks, model.cls[i]!, model.name[i]!)] ?? t.fill[9]!;
+  const hue = (i: number) => t.fill[fillOf(looks, model.cls[i]!, model.name[i]!)] ?? t.fill[OTHER]!;
   c.globalAlpha = 1;
   model.visit(lane, v.from, v.to, perPixel, (i) => {
     const merged = model.count !== undefined && model.count[i]! > 1;
@@ -328,7 +328,7 @@ function bands(layout: Layout, model: Model, v: Scene, rank: number): [number, n
 function arrow(
   c: CanvasRenderingContext2D, layout: Layout, t: Theme, v: Scene, x: (n: number) => number, one: Ev, two: Ev,
 ): void {
-  const [call, work] = one.cls < 3 ? [two, one] : [one, two];
+  const [call, work] = one.cls <= LAST_OF_DEVICE ? [two, one] : [one, two];
   const ya = layout.laneY[call.lane]!, yb = layout.laneY[work.lane]!;
   if (ya < 0 || yb < 0) return;
   const a = x(call.end), b = x(work.start);

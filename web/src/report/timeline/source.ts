@@ -3,6 +3,7 @@
 
 import type { TimelineBlock } from "../data";
 import { type Breakdown, breakdown } from "./breakdown";
+import { LAST_OF_DEVICE } from "./looks";
 import { type Ev, Model } from "./model";
 
 /** `details` is a line a fact; `around` are the ranges around it on its thread, the innermost first. */
@@ -73,7 +74,7 @@ export class Embedded implements Source {
   facts(event: Ev): Promise<Facts> {
     const { model } = this;
     const call = model.link[event.id]! - 1;
-    const launched = event.cls >= 3 ? model.launchedBy(event.id, MOST_LAUNCHED) : [];
+    const launched = event.cls > LAST_OF_DEVICE ? model.launchedBy(event.id, MOST_LAUNCHED) : [];
     return Promise.resolve({
       details: this.block.details[model.detail[event.id]!] ?? "",
       call: call >= 0 ? model.ev(call) : null,
@@ -103,7 +104,7 @@ export class Embedded implements Source {
     const lengths: number[] = [];
     let longest = -1, merged = 0;
     for (let i = 0; i < model.size; i++) {
-      if (model.name[i] !== place || model.cls[i]! > 2) continue;
+      if (model.name[i] !== place || model.cls[i]! > LAST_OF_DEVICE) continue;
       if (model.eventsOf(i) > 1) { merged++; continue; }
       lengths.push(model.length(i));
       if (longest < 0 || model.length(i) > model.length(longest)) longest = i;

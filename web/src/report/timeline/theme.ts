@@ -15,7 +15,7 @@ export interface Theme {
 }
 
 // Classes of events, then what looks.ts adds to them.
-const KINDS = ["compute", "comm", "copy", "op", "annotation", "step", "api", "python", "device-range", "other",
+const KINDS = ["compute", "comm", "copy", "unknown", "op", "annotation", "step", "api", "python", "device-range", "other",
   "module", ...Array.from({ length: MOST_FILES + 1 }, (_, file) => `file-${file}`)];
 
 export function theme(): Theme {

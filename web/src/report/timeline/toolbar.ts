@@ -30,7 +30,7 @@ export interface Wishes {
 }
 
 // As theme.ts numbers them.
-const KINDS = ["compute", "comm", "copy", "op", "annotation", "step", "api", "python", "device-range", "other"];
+const KINDS = ["compute", "comm", "copy", "unknown", "op", "annotation", "step", "api", "python", "device-range", "other"];
 
 export function toolbar(w: Wishes): Bar {
   const search = h("input", { type: "search", placeholder: "Search names", "aria-label": "Search names in the timeline", id: "timeline-search" });

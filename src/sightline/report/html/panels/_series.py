@@ -6,6 +6,7 @@ import polars as pl
 
 from sightline.report.html import blocks
 from sightline.report.html.declare import Block, View
+from sightline.report.kept import keep_part
 
 MAX_SERIES = 60
 
@@ -47,19 +48,31 @@ def note_left_out(view: View) -> int:
 
 def make_memory_blocks(view: View) -> list[Block]:
     """Allocated and reserved bytes over time, one plot for each device and process."""
+    made: list[Block] = keep_part(view.run, "-memory-lines", lambda: _plot_memory(view))
+    return made
+
+
+def _plot_memory(view: View) -> list[Block]:
     if not view.run.rows("memory_events"):
         return []
-    events = view.run.table("memory_events").filter(
+    events = view.run.scan("memory_events").filter(
         pl.col("allocated_bytes").is_not_null() | pl.col("reserved_bytes").is_not_null()
     )
     by = ["rank", "device_id", "pid"]
+    plots = events.select(by).unique().collect(engine="streaming").sort(by, nulls_last=True)
     found = []
-    for key, rows in events.sort(*by, "time_ns", nulls_last=True).group_by(by, maintain_order=True):
+    for key in plots.rows():
         rank, device, _ = key
         place = "host" if device is None else f"GPU {device}"
         values = {"allocated_bytes": "allocated", "reserved_bytes": "reserved"}
+        here = [pl.col(name).eq_missing(value) for name, value in zip(by, key, strict=True)]
         block = blocks.make_lines(
-            f"rank {rank} · {place}", rows, "time_ns", values, view.span[0], "bytes"
+            f"rank {rank} · {place}",
+            events.filter(here),
+            "time_ns",
+            values,
+            view.span[0],
+            "bytes",
         )
         if block["series"]:
             found.append(block)

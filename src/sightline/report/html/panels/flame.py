@@ -6,6 +6,7 @@ from sightline.flames import html, timeline
 from sightline.flames.build import build_stacks, choose_weight
 from sightline.report.html import blocks
 from sightline.report.html.declare import Block, Panel, View
+from sightline.report.kept import keep_part
 
 PANEL = Panel("flame", "Flame graph", 50)
 
@@ -18,6 +19,11 @@ MANY_ROWS = 400_000
 
 def data(view: View) -> list[Block]:
     """The data of the flame graph's own page."""
+    made: list[Block] = keep_part(view.run, "-flame-panel", lambda: _make_blocks(view))
+    return made
+
+
+def _make_blocks(view: View) -> list[Block]:
     run = view.run
     large = view.has_device and run.rows("device_ops") + run.rows("host_ops") > MANY_ROWS
     stacks = (

@@ -12,7 +12,7 @@ from sightline.report.html import blocks
 from sightline.report.html.declare import Block, Panel, View
 from sightline.report.html.evidence import pack_places
 from sightline.report.html.panels._series import make_tracks
-from sightline.report.html.timeline.tracks import CLASSES, DEVICE_CLASS
+from sightline.report.html.timeline.tracks import CLASSES, MAX_DEVICE_CLASS
 from sightline.text import make_printable
 
 # A piece takes 5 bytes of the page, packed: a longer path is for `sightline critical-path`.
@@ -74,7 +74,7 @@ def _critical_path(view: View) -> dict[str, Any] | None:
     if pieces.is_empty() or pieces.height > MAX_PIECES:
         return None
     events = view.timeline.events
-    of_device = events.get_column("class") <= max(DEVICE_CLASS.values())
+    of_device = events.get_column("class") <= MAX_DEVICE_CLASS
     ids = events.get_column("id")
     at = pl.Series([0] * pieces.height, dtype=pl.Int64)
     for column, rows in (("device_op_id", of_device), ("host_op_id", ~of_device)):

@@ -25,6 +25,7 @@ CLASSES = (
     "compute",
     "communication",
     "copy",
+    "unknown operation",
     "operator",
     "annotation",
     "step",
@@ -33,8 +34,10 @@ CLASSES = (
     "device range",
     "other",
 )
-DEVICE_CLASS = {"compute": 0, "exposed_comm": 1, "exposed_copy": 2}
-HOST_CLASS = {"op": 3, "annotation": 4, "step": 5, "runtime": 6, "driver": 6, "python": 7}
+DEVICE_CLASS = {"compute": 0, "exposed_comm": 1, "exposed_copy": 2, "unknown": 3}
+MAX_DEVICE_CLASS = max(DEVICE_CLASS.values())
+HOST_CLASS = {"op": 4, "annotation": 5, "step": 6, "runtime": 7, "driver": 7, "python": 8}
+RANGE_CLASS, OTHER_CLASS = 9, 10
 # What tells the rows of each kind apart.
 DEVICE_KEY = ["rank", "device_id", "pid", "context_id", "stream_id"]
 RANGE_KEY = ["rank", "device_id", "stream_id"]
@@ -171,7 +174,7 @@ def _ranges(run: Run) -> tuple[pl.DataFrame, list[dict[str, Any]]]:
             detail=zero,
             id=none,
             link=none,
-            **{"class": pl.lit(8, pl.Int64)},
+            **{"class": pl.lit(RANGE_CLASS, pl.Int64)},
         ).select(_COLUMNS),
         make_range_tracks(keys),
     )
@@ -214,7 +217,7 @@ def _host(
             _NAME,
             pl.col("layer")
             .cast(pl.Categorical)
-            .replace_strict(HOST_CLASS, default=9, return_dtype=pl.Int64)
+            .replace_strict(HOST_CLASS, default=OTHER_CLASS, return_dtype=pl.Int64)
             .alias("class"),
             detail=pl.when(detail > 0).then(detail.cast(pl.Int64) + at).otherwise(0),
             id="host_op_id",
@@ -269,7 +272,8 @@ def _named(events: pl.DataFrame) -> tuple[pl.DataFrame, list[str], list[str]]:
 
 def shorten_labels(names: Iterable[tuple[str, int]]) -> list[str]:
     """Labels of (name, place in CLASSES), as short as they still tell the kernels apart."""
-    layer = {0: "kernel", 1: "kernel", 7: "python"}
+    kernels = DEVICE_CLASS["compute"], DEVICE_CLASS["exposed_comm"]
+    layer = {**dict.fromkeys(kernels, "kernel"), HOST_CLASS["python"]: "python"}
     labels = make_labels((layer.get(kind, "op"), name) for name, kind in names)
     # It is the box that cuts a label; no box is wider than this.
     return [label[:160] for label in labels]
@@ -278,7 +282,7 @@ def shorten_labels(names: Iterable[tuple[str, int]]) -> list[str]:
 def _linked(events: pl.DataFrame) -> pl.DataFrame:
     """`link`: place of the launching call among the events, plus 1; 0 is none."""
     ids = events.get_column("id")
-    calls = ((events.get_column("class") >= 3) & ids.is_not_null()).arg_true()
+    calls = ((events.get_column("class") > MAX_DEVICE_CLASS) & ids.is_not_null()).arg_true()
     found = find_rows(ids.gather(calls), events.get_column("link"))
     at = calls.cast(pl.Int64).gather(found) + 1
     return events.with_columns(link=at.fill_null(0)).drop("level")

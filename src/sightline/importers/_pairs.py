@@ -1,0 +1,31 @@
+"""Begins and ends of ranges, matched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+
+def pair_ends(ends: pl.DataFrame, from_end: Sequence[str] = ()) -> tuple[pl.DataFrame, int]:
+    """The begins with `end_ns`, null where nothing closes them; and how many ends close nothing.
+
+    `ends` has `lane`, `time`, `event` (the order of those of one time) and `is_begin`. An end
+    closes the innermost range that is open in its lane. Columns of `from_end` that a begin lacks
+    are its end's. All lanes at once: a begin's end is the next row of its level.
+    """
+    ends = ends.sort("lane", "time", "event").with_columns(
+        step=pl.when("is_begin").then(1).otherwise(-1).cast(pl.Int64)
+    )
+    level = pl.col("step").cum_sum().over("lane")
+    lowest = pl.min_horizontal(level.cum_min().over("lane"), 0)
+    # An end that goes lower than ever closes nothing.
+    before = lowest.shift(1).over("lane").fill_null(0)
+    kept = ends.filter((pl.col("step") == 1) | (level >= before))
+    kept = kept.with_columns(level=level - pl.when(pl.col("step") == 1).then(1).otherwise(0))
+    following = [
+        pl.coalesce(name, pl.col(name).shift(-1).over("lane", "level")) for name in from_end
+    ]
+    closing = pl.col("time").shift(-1).over("lane", "level")
+    begins = kept.with_columns(*following, end_ns=closing).filter(pl.col("step") == 1)
+    return begins.drop("step", "level"), ends.height - kept.height

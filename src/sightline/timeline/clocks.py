@@ -1,0 +1,256 @@
+"""How far the clocks of ranks are apart, from the ends of collectives that they had together.
+
+All members of a collective end within the fabric's latency of each other, whenever they began. So
+each rank's clock, as an offset and a drift, and each collective's true end are what brings the
+recorded ends together: one linear system over all ranks and collectives, solved again and again
+with less weight on what lies far off (Huber's M-estimator: P. J. Huber, Robust Statistics, 1981,
+7.8). Wall clocks are not asked. Ranks that share no collective, not by way of others either, have
+clocks that cannot be compared: they are in components of their own.
+
+What remains after the fit, taken at its 95th percentile, is the uncertainty: what ranks always end
+apart cannot be told from a clock that is wrong by as much, and is of the size of what they
+sometimes end apart. To the drift's own error it adds up at the ends of the recording.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from sightline.model.clock import move_moment
+from sightline.model.run import Run
+from sightline.timeline.collectives import describe_collectives, name_kind, pair_members
+
+# Fewer collectives than this say nothing of a clock: of eight, the 95th percentile is the worst.
+LEAST_ANCHORS = 8
+# As many collectives of a group are enough for any fit here: offsets to a tenth of the spread.
+MOST_ANCHORS = 256
+# NCCL's own latency across one machine's links is 10 to 30 µs (nccl-tests, smallest sizes): below
+# it, ends that are apart are no sign of clocks that are.
+LATENCY_NS = 10_000
+# Of well paired collectives none ends before a member begins; a tenth that does is a wrong pairing.
+MOST_IMPOSSIBLE = 0.1
+# Two thirds of 1.5 standard deviations keep full weight (Huber 1981: k = 1.5, 95 % efficiency).
+_HUBER, _ROUNDS = 1.5, 12
+# A drift is taken as real where it is so many times its own error, and no crystal is so far off:
+# RFC 5905, section 7.2 allows 500 parts per million.
+_DRIFT_ERRORS, _MOST_DRIFT = 5.0, 500e-6
+
+_SCHEMA = {
+    "rank": pl.Int64,
+    "component": pl.Int64,
+    "shift_ns": pl.Int64,
+    "drift": pl.Float64,
+    "at_ns": pl.Int64,
+    "anchors": pl.Int64,
+    "uncertainty_ns": pl.Int64,
+}
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The clocks of ranks: `shift_ns` + `drift` × (t − `at_ns`) is what is added to a time t.
+
+    `impossible` is the share of collectives in which, on these clocks, one member ended before
+    another began; `collectives` is how many were looked at.
+    """
+
+    clocks: pl.DataFrame
+    collectives: int
+    impossible: float
+
+    @property
+    def is_contradictory(self) -> bool:
+        """Whether no clocks make sense of the pairing."""
+        return self.impossible > MOST_IMPOSSIBLE
+
+    def find_shift(self) -> int:
+        """The most that any rank's time changes, at the middle of what it recorded, ns."""
+        return int(self.clocks.get_column("shift_ns").abs().max() or 0)  # type: ignore[arg-type]
+
+    def is_apart(self) -> bool:
+        """Whether a clock is off by more than its uncertainty and the fabric's latency."""
+        off = pl.col("shift_ns").abs() > pl.max_horizontal("uncertainty_ns", LATENCY_NS)
+        return bool(self.clocks.select(off.any()).item())
+
+
+def list_anchors(device_ops: pl.DataFrame, described: pl.DataFrame) -> pl.DataFrame:
+    """Members of collectives whose ends tell of clocks: rank, meeting, start_ns, end_ns.
+
+    `described` is what `describe_collectives` gives.
+
+    Sends and receives end apart, and so does what has a root: it may go on before the others come.
+    """
+    members = pair_members(device_ops, described, together=False).filter("whole")
+    kind = name_kind(pl.col("op"))
+    return members.filter(
+        kind.is_in(["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier"])
+    ).select("rank", "meeting", *_GROUP_KEYS, "start_ns", "end_ns")
+
+
+_GROUP_KEYS = ("group", "members")
+
+
+def fit_run_clocks(run: Run) -> Fit | None:
+    """The clocks of a run's ranks, as far as its collectives tell."""
+    return run.once(_fit_run)
+
+
+def _fit_run(run: Run) -> Fit | None:
+    return fit_clocks(
+        list_anchors(run.table("device_ops"), describe_collectives(run.table("collectives")))
+    )
+
+
+def fit_clocks(anchors: pl.DataFrame) -> Fit | None:
+    """The clocks that bring the ends of collectives together; None where too few are known.
+
+    Relative to the lowest rank of each component. Raises nothing: judge the answer.
+    """
+    rows = _choose_anchors(anchors)
+    if rows.is_empty():
+        return None
+    ranks = rows.get_column("rank").unique().sort()
+    base = rows.group_by("rank").agg(at=pl.col("end_ns").min().alias("at")).sort("rank")
+    middle = (
+        rows.group_by("rank")
+        .agg(middle=((pl.col("end_ns").max() - pl.col("end_ns").min()) // 2))
+        .sort("rank")
+    )
+    own = base.get_column("at").to_numpy()
+    half = middle.get_column("middle").to_numpy()
+    who = np.searchsorted(ranks.to_numpy(), rows.get_column("rank").to_numpy())
+    meeting = rows.get_column("meeting").rank("dense").to_numpy().astype(np.int64) - 1
+    since = (rows.get_column("end_ns").to_numpy() - own[who]).astype(np.float64)
+    scale = float(max(half.max(), 1))
+    x = (since - half[who]) / scale
+    component = find_components(who, meeting, len(ranks))
+    # First all drifts, then those that are none at 0: of a short recording none can be told.
+    free = np.ones(len(ranks), bool)
+    for _ in range(2):
+        solved = _solve(since, x, who, meeting, component, free)
+        error = solved.drift_error
+        free &= np.abs(solved.drift) > _DRIFT_ERRORS * error
+        free &= np.abs(solved.drift) / scale <= _MOST_DRIFT
+    spread = _find_spread(solved.left, who, len(ranks))
+    first = np.array([np.flatnonzero(component == c)[0] for c in component])
+    shift = np.rint(solved.offset).astype(np.int64) - own + own[first]
+    count = np.bincount(who, minlength=len(ranks))
+    clocks = pl.DataFrame(
+        {
+            "rank": ranks,
+            "component": component.astype(np.int64),
+            "shift_ns": shift,
+            "drift": solved.drift / scale,
+            "at_ns": own + half,
+            "anchors": count,
+            "uncertainty_ns": np.ceil(
+                np.maximum(spread, spread[first]) + 2 * np.where(free, solved.drift_error, 0.0)
+            ).astype(np.int64),
+        },
+        schema=_SCHEMA,
+    )
+    moved = move_times(rows, clocks, ("start_ns", "end_ns"))
+    impossible = moved.group_by("meeting").agg(
+        no=pl.col("start_ns").max() >= pl.col("end_ns").min()
+    )
+    return Fit(clocks, impossible.height, float(impossible.get_column("no").mean() or 0.0))  # type: ignore[arg-type]
+
+
+def move_times(frame: pl.DataFrame, clocks: pl.DataFrame, columns: tuple[str, ...]) -> pl.DataFrame:
+    """The rows with times on the common clock; those of ranks without a clock stay."""
+    fitted = ("shift_ns", "drift", "at_ns")
+    known = frame.join(clocks.select("rank", *fitted), on="rank", how="left", maintain_order="left")
+    return known.with_columns(
+        pl.coalesce(move_moment(pl.col(name), *map(pl.col, fitted)), name) for name in columns
+    ).drop(fitted)
+
+
+def _choose_anchors(anchors: pl.DataFrame) -> pl.DataFrame:
+    """Evenly chosen collectives of each group, of ranks that have enough of them."""
+    meetings = anchors.group_by("meeting", *_GROUP_KEYS).agg(pl.col("end_ns").min()).sort("end_ns")
+    n, nth = pl.len().over(_GROUP_KEYS), pl.int_range(pl.len()).over(_GROUP_KEYS)
+    most = pl.min_horizontal(n, MOST_ANCHORS)
+    chosen = meetings.filter((nth * most) // n != ((nth - 1) * most).floordiv(n))
+    rows = anchors.join(chosen.select("meeting"), on="meeting", how="semi")
+    enough = pl.len().over("rank") >= LEAST_ANCHORS
+    rows = rows.filter(enough)
+    return rows.filter(pl.len().over("meeting") > 1).sort("rank", "end_ns", "meeting")
+
+
+def find_components(who: np.ndarray, meeting: np.ndarray, ranks: int) -> np.ndarray:
+    """For each rank the number of the set of ranks whose clocks can be compared with its.
+
+    `who` came to `meeting`, one row each, both numbered from 0; sets are numbered in their order.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    n = ranks + int(meeting.max(initial=-1)) + 1
+    edges = coo_array((np.ones(len(who)), (who, ranks + meeting)), shape=(n, n))
+    labels = connected_components(edges, directed=False)[1][:ranks]
+    return np.unique(labels, return_inverse=True)[1]
+
+
+@dataclass(frozen=True)
+class _Solved:
+    offset: np.ndarray  # ns, per rank
+    drift: np.ndarray  # ns at the end of half the longest recording, per rank
+    drift_error: np.ndarray
+    left: np.ndarray  # ns, per member: its end less the collective's
+
+
+def _solve(
+    since: np.ndarray,
+    x: np.ndarray,
+    who: np.ndarray,
+    meeting: np.ndarray,
+    component: np.ndarray,
+    free: np.ndarray,
+) -> _Solved:
+    """Offsets and drifts by iterated least squares; the ends of collectives are eliminated.
+
+    The first rank of each component keeps its clock.
+    """
+    from scipy.sparse import csr_array, diags_array, hstack
+
+    ranks, meetings = len(component), int(meeting.max()) + 1
+    fixed = np.zeros(ranks, bool)
+    fixed[np.unique(component, return_index=True)[1]] = True
+    rows = np.arange(len(who))
+    one = csr_array((np.ones(len(who)), (rows, who)), shape=(len(who), ranks))
+    line = csr_array((x, (rows, who)), shape=(len(who), ranks))
+    kept = np.concatenate([~fixed, ~fixed & free])
+    design = hstack([one, line]).tocsc()[:, np.flatnonzero(kept)]
+    of = csr_array((np.ones(len(who)), (meeting, rows)), shape=(meetings, len(who)))
+    weight = np.ones(len(who))
+    found = np.zeros(2 * ranks)
+    for _ in range(_ROUNDS):
+        total = of @ weight
+        weighted = diags_array(weight) @ design
+        mean = diags_array(1 / total) @ (of @ weighted)
+        mean_end = (of @ (weight * since)) / total
+        normal = (design.T @ weighted - (of @ weighted).T @ mean).toarray()
+        right = -(weighted.T @ (since - mean_end[meeting]))
+        normal[np.diag_indices_from(normal)] += 1e-9
+        found[kept] = np.linalg.solve(normal, right)
+        moved = since + found[who] + found[ranks + who] * x
+        left = moved - ((of @ (weight * moved)) / total)[meeting]
+        deviation = max(1.4826 * float(np.median(np.abs(left))), 1.0)
+        weight = np.minimum(1.0, _HUBER * deviation / np.maximum(np.abs(left), 1e-3))
+    squares = np.bincount(who, weight * (x - _average(x, who, ranks)[who]) ** 2, ranks)
+    error = deviation / np.sqrt(np.maximum(squares, 1e-12))
+    return _Solved(found[:ranks], found[ranks:], error, left)
+
+
+def _average(values: np.ndarray, who: np.ndarray, ranks: int) -> np.ndarray:
+    return np.bincount(who, values, ranks) / np.maximum(np.bincount(who, minlength=ranks), 1)
+
+
+def _find_spread(left: np.ndarray, who: np.ndarray, ranks: int) -> np.ndarray:
+    """The 95th percentile of what remains, per rank, at least 1 ns."""
+    order = np.argsort(who, kind="stable")
+    parts = np.split(np.abs(left)[order], np.cumsum(np.bincount(who, minlength=ranks))[:-1])
+    return np.array([max(1.0, float(np.quantile(p, 0.95, method="higher"))) for p in parts])
