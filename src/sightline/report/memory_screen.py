@@ -12,6 +12,7 @@ from rich.text import Text
 from sightline.errors import MissingDataError
 from sightline.model.run import Run
 from sightline.report.finding_text import write_price
+from sightline.report.program_screen import describe_programs, print_programs
 from sightline.rules.diagnose import diagnose_run
 from sightline.rules.ranking import share_of
 from sightline.text import fit_text, make_printable
@@ -29,10 +30,11 @@ def describe_memory(run: Run) -> dict[str, Any]:
     Sizes are bytes. Raises MissingDataError where no memory was recorded.
     """
     has_events, has_segments = run.rows("memory_events"), run.rows("memory_segments")
-    if not has_events and not has_segments:
+    if not has_events and not has_segments and not run.rows("program_buffers"):
         raise MissingDataError(
             "there is no memory to show",
-            why="the recording has neither events nor segments of an allocator",
+            why="the recording has neither events nor segments of an allocator,\n"
+            "nor programs that XLA compiled",
             hint="torch.cuda.memory._record_memory_history() and _dump_snapshot(PATH),\n"
             "or:  sightline run --for memory -- COMMAND",
         )
@@ -46,6 +48,7 @@ def describe_memory(run: Run) -> dict[str, Any]:
         "failures": run.ask("out_of_memory").to_dicts() if has_events else [],
         "fragmentation": run.ask("fragmentation").to_dicts() if has_segments else [],
         "over_time": _sample_curves(run) if has_events else [],
+        "programs": describe_programs(run),
         "findings": [asdict(f) for f in found],
     }
 
@@ -103,6 +106,7 @@ def print_screen(data: dict[str, Any], width: int) -> Iterator[Text]:
     for row in data["fragmentation"][:_DEVICES]:
         yield Text()
         yield from _free(row)
+    yield from print_programs(data["programs"])
     yield from _findings(data["findings"], width)
 
 

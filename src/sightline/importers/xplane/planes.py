@@ -63,6 +63,13 @@ class Plane:
             facts = self._of_metadata(event.metadata_id, metadata) | self._read_stats(event.stats)
             yield Event(name or "unnamed", _round(start), _round(end), facts)
 
+    def list_programs(self) -> Iterator[tuple[str, bytes]]:
+        """The compiled programs that a plane of metadata holds: name, and HloProto."""
+        for metadata in self._events.values():
+            hlo = self._read_stats(metadata.stats).get("Hlo Proto")
+            if isinstance(hlo, bytes):
+                yield decode_text(metadata.name), hlo
+
     def _of_metadata(self, number: int, metadata: Any) -> dict[str, Any]:
         """Statistics that all events of one kind share, as an operation's FLOPs."""
         if metadata is None:

@@ -10,6 +10,7 @@ import polars as pl
 from sightline.algebra.lookup import find_first_rows
 from sightline.algebra.nesting import nest_ranges
 from sightline.errors import DamagedError
+from sightline.importers.xplane import programs
 from sightline.importers.xplane.planes import Event, Plane, XPlane
 from sightline.model.declare import Imported, ImportOptions, Quality, Recording
 from sightline.model.source import Source
@@ -57,6 +58,8 @@ class _Tables:
         self.host: list[dict[str, Any]] = []
         self.devices: list[dict[str, Any]] = []
         self.threads: list[tuple[int, int, str]] = []
+        self.buffers: list[dict[str, Any]] = []
+        self.bad_programs = 0
         self.begin_ns = 0
         self.planes = 0
         self.bad_times = 0
@@ -84,6 +87,9 @@ def read_space(source: Source, options: ImportOptions) -> Imported:
     if tables.bad_times:
         text = "events whose times no clock can have were left out"
         notes.append(Quality("damaged_times", "warning", text, tables.bad_times))
+    if tables.bad_programs:
+        text = "compiled programs whose description is damaged were left out"
+        notes.append(Quality("damaged_entries", "warning", text, tables.bad_programs))
     return Imported(_build(tables), Recording("XLA", layers=("op",)), notes)
 
 
@@ -98,6 +104,12 @@ def _read_plane(plane: Plane, tables: _Tables) -> None:
             tables.threads.append((_PID, line.id, name))
             for event in plane.list_events(line):
                 tables.host.append(_describe_host(event, line.id))
+    elif plane.name == "/host:metadata":
+        for program, hlo in plane.list_programs():
+            try:
+                tables.buffers.extend(programs.list_buffers(program, hlo))
+            except DamagedMessageError:
+                tables.bad_programs += 1
     elif plane.name == "Task Environment":
         started = plane.facts.get("profile_start_time")
         tables.begin_ns = started if isinstance(started, int) and 0 < started < 2**61 else 0
@@ -227,6 +239,7 @@ def _build(tables: _Tables) -> dict[str, pl.DataFrame]:
         )
         if tables.devices
         else pl.DataFrame(schema={"device_id": pl.Int64}),
+        "program_buffers": pl.DataFrame(tables.buffers, schema=programs.SCHEMA),
         "threads": pl.DataFrame(
             tables.threads,
             schema={"pid": pl.Int64, "tid": pl.Int64, "thread_name": pl.String},
