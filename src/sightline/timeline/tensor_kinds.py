@@ -31,6 +31,9 @@ from sightline.timeline.memory_stacks import (
 )
 
 EARLIER = "from earlier"  # allocated before the first event
+# torch's profiler (torch/profiler/_memory_profiler.py): what autograd's backward functions allocate
+# and no parameter has as its gradient.
+_OF_BACKWARD = "autograd detail"
 KINDS = (
     "parameter", "gradient", "optimizer state", "activation", "input", "temporary", "other", EARLIER
 )  # fmt: skip
@@ -55,7 +58,9 @@ def list_unplaced(run: Run) -> pl.DataFrame:
     is what was allocated then. The kind is what the recording names them.
     """
     is_free = pl.col("action") == "free"
-    known = pl.col("name").is_in(KINDS).fill_null(value=False)
+    of_backward = (pl.col("name") == _OF_BACKWARD).fill_null(value=False)
+    named = pl.when(of_backward).then(pl.lit("temporary")).otherwise("name")
+    known = named.is_in(KINDS).fill_null(value=False)
     return (
         follow_allocations(run)
         .rare.filter(pl.col("action").is_in(["alloc", "free"]))
@@ -65,7 +70,8 @@ def list_unplaced(run: Run) -> pl.DataFrame:
             bytes=pl.when(is_free).then(-pl.col("bytes")).otherwise("bytes"),
             allocated="event",
             released=pl.lit(None, EVENT),
-            kind=pl.when(known).then("name").otherwise(pl.lit("other")).cast(_KINDS),
+            phase=pl.when(of_backward).then(pl.lit(BACKWARD)).cast(PHASES),
+            kind=pl.when(known).then(named).otherwise(pl.lit("other")).cast(_KINDS),
             confidence=pl.when(known).then(pl.lit("high")).otherwise(pl.lit("low")).cast(_GRADES),
         )
     )

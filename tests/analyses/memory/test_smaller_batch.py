@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
+import sightline
 from support.snapshots import opened
 from support.training import train
 from synth_memory.programs import simulate
+
+RECORDED = Path(__file__).parents[2] / "importers" / "recorded"
 
 
 def ask(folder: Path, document: dict[str, Any]) -> list[dict[str, Any]]:
@@ -40,3 +43,25 @@ def test_nothing_is_foretold_where_no_activation_is_known(tmp_path: Path) -> Non
     for event in document["device_traces"][0]:
         event["frames"] = []
     assert ask(tmp_path, document) == []
+
+
+@pytest.mark.parametrize(
+    ("program", "batch", "error"), [("blocks", 32, 0.001), ("convolutions", 64, 0.55)]
+)
+def test_as_a_real_program_with_that_batch(program: str, batch: int, error: float) -> None:
+    """What PyTorch recorded of one program with three batches: the peak is in the range foretold.
+
+    For the second, PyTorch itself cannot tell what a third of the bytes are of: they are taken not
+    to grow with the batch, and the range says so.
+    """
+
+    def open_batch(part: float) -> sightline.Run:
+        return sightline.open(str(RECORDED / f"{program}_{int(batch * part)}.raw.json.gz"))
+
+    rows = open_batch(1).ask("smaller_batch").to_dicts()
+    assert [row["batch"] for row in rows] == [0.5, 0.25]
+    for row in rows:
+        (peak,) = open_batch(row["batch"]).ask("memory_peak").get_column("allocated_bytes")
+        assert row["after_low_bytes"] <= peak * 1.001
+        assert row["after_high_bytes"] >= peak
+        assert row["after_bytes"] == pytest.approx(peak, rel=error)

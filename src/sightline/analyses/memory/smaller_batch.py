@@ -56,15 +56,14 @@ _PERHAPS = _KIND.is_in(["temporary", "other", EARLIER])
 def run(run: Run) -> pl.DataFrame:
     """Rows for half and a quarter of the batch, where anything is known to grow with it."""
     found = follow_allocations(run)
-    columns = ["allocated", "released", "bytes", "kind", "confidence"]
+    columns = ["allocated", "released", "bytes", "kind", "confidence", "phase"]
     parts = [make_empty(ANALYSIS.columns)]
     for peak in run.ask("memory_peak").iter_rows(named=True):
         sums = select_memory(found, found.events, peak).select("event", "allocated_bytes")
-        placed = select_memory(found, classify_blocks(run), peak).select(*columns, "phase")
-        unplaced = select_memory(found, list_unplaced(run), peak).select(
-            *columns, pl.lit(None, placed.schema["phase"]).alias("phase")
+        blocks = pl.concat(
+            select_memory(found, part, peak).select(columns)
+            for part in (classify_blocks(run), list_unplaced(run))
         )
-        blocks = pl.concat([placed, unplaced])
         if blocks.filter(_SURE).is_empty():
             continue
         growing = [

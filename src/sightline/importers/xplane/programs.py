@@ -60,7 +60,7 @@ SCHEMA = {
 class _Buffer(NamedTuple):
     size: int
     instruction: Any  # None where the module lacks it
-    index: tuple[int, ...]
+    place: tuple[int, ...]  # in the tuple that the instruction gives
 
 
 def list_buffers(program: str, data: bytes) -> Iterator[dict[str, Any]]:
@@ -168,8 +168,8 @@ def _describe_buffer(buffer: _Buffer, index: Any) -> dict[str, Any]:
     if buffer.instruction is None:
         return {}
     name = _text(buffer.instruction.name)
-    if buffer.index:
-        name = f"{name}{{{','.join(map(str, buffer.index))}}}"
+    if buffer.place:
+        name = f"{name}{{{','.join(map(str, buffer.place))}}}"
     metadata = buffer.instruction.metadata
     file, line = _text(metadata.source_file), metadata.source_line
     if not file:
@@ -177,7 +177,7 @@ def _describe_buffer(buffer: _Buffer, index: Any) -> dict[str, Any]:
     return {
         "instruction": name,
         "operation": _text(metadata.op_name),
-        "shape": _spell_shape(buffer.instruction.shape, buffer.index),
+        "shape": _spell_shape(buffer.instruction.shape, buffer.place),
         "file": file,
         "line": line if file and 0 < line <= INT64_MAX else None,
     }
