@@ -1,6 +1,7 @@
 """What fills a device's memory at its peak, who allocated it, what would lower it.
 
 sightline memory snapshot.pickle
+sightline memory trace.json                   of torch.profiler (profile_memory)
 sightline memory snapshot.pickle --json       the same as data
 sightline stats peak_blocks snapshot.pickle   every call stack at the peak
 sightline flame snapshot.pickle --weight peak_bytes -o peak.html

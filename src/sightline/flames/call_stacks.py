@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.flames.layers import INDEX
-from sightline.model.run import Run
+from sightline.flames.layers import INDEX, OF_HOST_LAYER
 
 
-def name_frames(run: Run) -> pl.DataFrame:
-    """frame_id of the run, layer and name: 'function (file:line)', else the binary."""
-    return run.table("frames").select(
+def name_frames(frames: pl.DataFrame) -> pl.DataFrame:
+    """frame_id of a run's frames, layer and name: 'function (file:line)', else the binary."""
+    layer = pl.col("layer")
+    return frames.select(
         "frame_id",
-        layer=pl.when(pl.col("layer").is_in(list(INDEX))).then("layer").otherwise(pl.lit("native")),
+        layer=pl.when(layer.is_in(list(INDEX)))
+        .then(layer)
+        .otherwise(layer.replace_strict(OF_HOST_LAYER, default="native")),
         name=pl.coalesce(
             pl.format("{} ({}:{})", "function", pl.col("file").str.split("/").list.last(), "line"),
             "function",

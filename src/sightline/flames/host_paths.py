@@ -156,7 +156,9 @@ def _with_call_stacks(
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The same with the frames of recorded call stacks before the calls that have one."""
     calls = host.filter(pl.col("stack_id").is_not_null()).select("host_op_id", "stack_id")
-    ids = name_frames(run).join(frames.select("layer", "name", id="frame_id"), on=["layer", "name"])
+    ids = name_frames(run.table("frames")).join(
+        frames.select("layer", "name", id="frame_id"), on=["layer", "name"]
+    )
     stacks = list_stack_paths(run.table("stacks"), ids.select("frame_id", "id"))
     of = of.join(calls, on="host_op_id", how="left", maintain_order="left")
     pairs = (
@@ -215,7 +217,7 @@ def _frames(
                 threads.select(layer=pl.lit("thread"), name="thread"),
                 kinds.select(layer="frame_layer", name="name"),
                 note,
-                *([name_frames(run).select("layer", "name")] if called else []),
+                *([name_frames(run.table("frames")).select("layer", "name")] if called else []),
             ]
         )
         .unique()

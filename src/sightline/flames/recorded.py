@@ -7,6 +7,7 @@ import polars as pl
 from sightline.flames.call_stacks import list_stack_paths, name_frames
 from sightline.flames.stacks import Stacks, merge_stacks
 from sightline.model.run import Run
+from sightline.timeline.memory_calls import find_memory_calls
 
 # The period of a sample is only known where the recording says; without it, samples are counted.
 _SAMPLED = ("samples", "cpu_time_ns")
@@ -39,7 +40,7 @@ def stack_samples(run: Run) -> Stacks:
         root_layers=pl.lit(["run", "process", "thread"]),
         match=pl.lit("exact"),
     )
-    return _stacks(run, rows, weights)
+    return _stacks(run.table("frames"), run.table("stacks"), rows, weights)
 
 
 def stack_weights(run: Run) -> Stacks:
@@ -55,7 +56,7 @@ def stack_weights(run: Run) -> Stacks:
         roots=pl.concat_list(pl.format("rank {}", "rank")) if several else nothing,
         root_layers=pl.lit(["run"]) if several else nothing,
     )
-    return _stacks(run, rows, metrics)
+    return _stacks(run.table("frames"), run.table("stacks"), rows, metrics)
 
 
 def stack_peak_memory(run: Run) -> Stacks:
@@ -73,12 +74,15 @@ def stack_peak_memory(run: Run) -> Stacks:
         root_layers=pl.lit(["run", "note"]),
         match=pl.lit("exact"),
     )
-    return _stacks(run, rows, ["peak_bytes"])
+    calls = find_memory_calls(run)
+    return _stacks(calls.frames, calls.stacks, rows, ["peak_bytes"])
 
 
-def _stacks(run: Run, rows: pl.DataFrame, weights: list[str]) -> Stacks:
+def _stacks(
+    frames: pl.DataFrame, stacks: pl.DataFrame, rows: pl.DataFrame, weights: list[str]
+) -> Stacks:
     """Rows with rank, stack_id, roots, root_layers, match and weights, as stacks."""
-    frames = name_frames(run)
+    frames = name_frames(frames)
     roots = (
         rows.select(layer="root_layers", name="roots")
         .filter(pl.col("name").list.len() > 0)
@@ -92,7 +96,7 @@ def _stacks(run: Run, rows: pl.DataFrame, weights: list[str]) -> Stacks:
         .with_columns(pl.col("id").cast(pl.UInt32))
     )
     ids = frames.join(named, on=["layer", "name"]).select("frame_id", "id")
-    paths = list_stack_paths(run.table("stacks"), ids)
+    paths = list_stack_paths(stacks, ids)
     root_ids = (
         rows.with_row_index("_row")
         .select("_row", layer="root_layers", name="roots")

@@ -16,6 +16,7 @@ from sightline.report.program_screen import describe_programs, print_programs
 from sightline.rules.diagnose import diagnose_run
 from sightline.rules.ranking import share_of
 from sightline.text import fit_text, make_printable
+from sightline.timeline.allocations import MEMORY, follow_allocations, select_memory
 from sightline.units import format_bytes, format_count, format_pct, format_several
 
 _PLACES, _WHAT_IFS, _FINDINGS, _DEVICES = 6, 4, 4, 8
@@ -62,35 +63,23 @@ def _ask_outside(run: Run) -> list[dict[str, Any]]:
 
 def _sample_curves(run: Run) -> list[dict[str, Any]]:
     """The most that was allocated in each of equally long parts of the recording."""
-    by = ["rank", "device_id"]
-    events = (
-        run.scan("memory_events")
-        .select(*by, "time_ns", "allocated_bytes")
-        .drop_nulls(subset="allocated_bytes")
-    )
-    spans = (
-        events.group_by(by)
-        .agg(first=pl.col("time_ns").min(), last=pl.col("time_ns").max())
-        .collect(engine="streaming")
-    )
-    found = []
-    for rank, device, first, last in spans.sort(by, nulls_last=True).rows():
-        here = pl.col("rank").eq_missing(rank) & pl.col("device_id").eq_missing(device)
-        part = (pl.col("time_ns") - first) * _SPARK // (last - first + 1)
-        found.append(
-            events.filter(here)
-            .group_by(part=part)
+    found = follow_allocations(run)
+    curves = []
+    for memory in found.memories.iter_rows(named=True):
+        events = select_memory(found, found.events, memory).drop_nulls("allocated_bytes")
+        if events.is_empty():
+            continue
+        time = pl.col("time_ns")
+        first, last = events.select(time.min().alias("first"), time.max().alias("last")).row(0)
+        curve = (
+            events.lazy()
+            .group_by(part=(time - first) * _SPARK // (last - first + 1))
             .agg(pl.col("allocated_bytes").max())
-            .collect(engine="streaming")
             .sort("part")
-            .select(
-                pl.lit(rank, pl.Int64).alias("rank"),
-                pl.lit(device, pl.Int64).alias("device_id"),
-                "part",
-                "allocated_bytes",
-            )
+            .collect(engine="streaming")
         )
-    return pl.concat(found).to_dicts() if found else []
+        curves += [{name: memory[name] for name in MEMORY} | row for row in curve.to_dicts()]
+    return curves
 
 
 def print_screen(data: dict[str, Any], width: int) -> Iterator[Text]:
@@ -163,11 +152,7 @@ def _figures(size: int, whole: int, blocks: int) -> str:
 def _curve(data: dict[str, Any], peak: dict[str, Any], whole: int) -> Iterator[Text]:
     """The most that was allocated over time, as one line of bars."""
     parts = [""] * _SPARK
-    mine = [
-        row
-        for row in data["over_time"]
-        if (row["rank"], row["device_id"]) == (peak["rank"], peak["device_id"])
-    ]
+    mine = [row for row in data["over_time"] if _is_same(row, peak)]
     if len(mine) < 2:
         return
     for row in mine:

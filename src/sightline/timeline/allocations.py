@@ -14,6 +14,7 @@ import polars as pl
 from sightline._native import Ledger, peaks_without
 from sightline.algebra.arrow import pack_numbers, unpack_columns
 from sightline.model.run import Run
+from sightline.timeline.memory_calls import find_memory_calls
 
 # What native/passes/ledger.h makes of an action.
 _CODES = {
@@ -52,7 +53,8 @@ class Allocations(NamedTuple):
     released when its free is requested; where no request is recorded, when it is freed. They are
     in the order of their first events, then those that only the end of the recording tells of.
 
-    Where the recording has no sums, they are counted from 0 at the first event.
+    Where the recording has no sums, they are counted from 0 at the first event; where it has no
+    addresses either, from the least that lets no sum be below 0, since what is freed was there.
     """
 
     memories: pl.DataFrame
@@ -76,14 +78,14 @@ def select_memory(found: Allocations, frame: pl.DataFrame, row: dict[str, Any]) 
 
 
 def _follow(run: Run) -> Allocations:
-    memories, missing = _list_memories(run)
+    memories, missing, has_address = _list_memories(run)
     ledger = Ledger(keeps_blocks=True)
     events, rare, peaks, stacks = [], [], [], []
     start = 0
-    for part in _read_parts(run, memories):
+    for part in _read_parts(run, memories, is_counted=not has_address and "allocated" in missing):
         steps = _encode_steps(part)
         counted = unpack_columns(ledger.add(pack_numbers(steps)))
-        part = _fill_sums(part, counted, missing).with_columns(
+        part = _fill_sums(part, counted, missing if has_address else []).with_columns(
             event=pl.int_range(start, start + part.height, dtype=EVENT, eager=True)
         )
         start += part.height
@@ -110,9 +112,13 @@ def _follow(run: Run) -> Allocations:
     )
 
 
-def _list_memories(run: Run) -> tuple[pl.DataFrame, list[str]]:
-    """The memories of all events and of all blocks found at the end; the sums no event has."""
+def _list_memories(run: Run) -> tuple[pl.DataFrame, list[str], bool]:
+    """The memories of all events and of all blocks found at the end; the sums no event has.
+
+    And whether any event has an address.
+    """
     known = [pl.col(f"{name}_bytes").is_not_null().any().alias(name) for name in _SUMS]
+    known.append(pl.col("address").is_not_null().any())
     used = run.scan("memory_events").group_by(MEMORY).agg(known).collect(engine="streaming")
     missing = [name for name in _SUMS if not used.get_column(name).any()]
     found = _scan_found(run).select(MEMORY).unique().collect()
@@ -122,17 +128,22 @@ def _list_memories(run: Run) -> tuple[pl.DataFrame, list[str]]:
         .sort(MEMORY, nulls_last=True)
         .with_columns(memory=pl.int_range(1, pl.len() + 1, dtype=NUMBER))
     )
-    return memories, missing
+    return memories, missing, bool(used.get_column("address").any())
 
 
-def _read_parts(run: Run, memories: pl.DataFrame) -> Iterator[pl.DataFrame]:
+def _read_parts(run: Run, memories: pl.DataFrame, *, is_counted: bool) -> Iterator[pl.DataFrame]:
     """The events in order, some at a time: a large snapshot has ten million of them."""
     scanned = run.scan("memory_events")
+    made = find_memory_calls(run).stack_ids
+    if made is not None:
+        scanned = run.table("memory_events").with_columns(made).lazy()
     # An allocator's own history is in order, whatever its clock says; profilers write one thread's
     # events after another's.
     is_request = pl.col("action") == "free_requested"
     if not scanned.select(is_request.any()).collect(engine="streaming").item():
         scanned = scanned.sort("time_ns", maintain_order=True).collect().lazy()
+    if is_counted:
+        scanned = _count_sums(scanned.collect()).lazy()
     for start in range(0, max(1, run.rows("memory_events")), _AT_ONCE):
         # Cut right behind the file: through other steps a slice would not reach it.
         part = scanned.slice(start, _AT_ONCE).select(
@@ -154,6 +165,17 @@ def _read_parts(run: Run, memories: pl.DataFrame) -> Iterator[pl.DataFrame]:
                 memories, on=MEMORY, how="left", nulls_equal=True, maintain_order="left"
             )
         yield events.drop(MEMORY)
+
+
+def _count_sums(events: pl.DataFrame) -> pl.DataFrame:
+    """The events of allocators with what is allocated after each, from their bytes alone."""
+    sign = pl.col("action").replace_strict(
+        {"alloc": 1, "free": -1}, default=0, return_dtype=pl.Int64
+    )
+    change = sign * pl.col("bytes").fill_null(0)
+    counted = events.with_columns(allocated_bytes=change.cum_sum().over(MEMORY))
+    lowest = pl.col("allocated_bytes").min().over(MEMORY).clip(upper_bound=0)
+    return counted.with_columns(allocated_bytes=pl.col("allocated_bytes") - lowest)
 
 
 def _encode_steps(part: pl.DataFrame) -> pl.DataFrame:

@@ -1,7 +1,7 @@
 """What call stacks of allocations say: the user's line, the module, and what the program was doing.
 
-A stack of PyTorch has the frames of Python and, where they were recorded, of C++. Autograd runs the
-backward pass in threads of its own, whose stacks have no Python frame.
+A stack of PyTorch has the frames of Python and, where they were recorded, of C++ or the operators.
+Autograd runs the backward pass in threads of its own, whose stacks have no Python frame.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from sightline.model.run import Run
+from sightline.timeline.memory_calls import find_memory_calls
 
 SETUP, FORWARD, BACKWARD, OPTIMIZER, COPY = "setup", "forward", "backward", "optimizer", "copy"
 OTHER = "other"
@@ -24,14 +25,20 @@ _OPTIMIZER = re.compile(
     r"(?i)torch[/\\]optim[/\\]|[/\\]optimizers?[/\\]|[/\\][^/\\]*optim[^/\\]*\.py$"
 )
 # torch/csrc/autograd: the engine that runs the backward pass; torch/autograd/graph.py calls it.
-_BACKWARD = re.compile(r"autograd::Engine|PythonEngine|AccumulateGrad|_engine_run_backward")
+_BACKWARD = re.compile(r"autograd::(?:E|e)ngine|PythonEngine|AccumulateGrad|_engine_run_backward")
+# What PyTorch's profiler writes around a step (torch/optim/optimizer.py), and for a module.
+_STEP = re.compile(r"^Optimizer\.step#")
+_MODULE = "nn.Module: "
 # What makes or moves parameters: nn.Module and its loaders.
 _SETUP = re.compile(
     r"^(?:__init__|reset_parameters|_apply|convert|load_state_dict|_load_from_state_dict"
     r"|from_pretrained|_init_weights|register_buffer|register_parameter)$"
 )
 # What C++ says of the operation: the node of the backward pass, else the operator.
-_OPERATION = re.compile(r"generated::(\w+Backward\w*)|at::_ops::(\w+)::|(AccumulateGrad)")
+_OPERATION = re.compile(
+    r"generated::(\w+Backward\w*)|at::_ops::(\w+)::|evaluate_function: (?:\w+::)*(\w+)"
+    r"|(AccumulateGrad)|^aten::(\w+)$"
+)
 _COPY = re.compile(r"\b_to_copy\b|\b_copy_\b|to_impl|aten::copy_|\bTHPVariable_(?:to|cuda)\b")
 
 
@@ -42,6 +49,7 @@ class _Frame:
     is_user: bool
     phase: str | None
     operation: str | None
+    is_module: bool = False
 
 
 @dataclass
@@ -68,8 +76,9 @@ def _describe(run: Run) -> pl.DataFrame:
     frames = {row[0]: _read_frame(*row[1:]) for row in _scan_frames(run).iter_rows()}
     nodes: dict[int, _Node] = {}
     rows = []
-    stacks = run.table("stacks").select("stack_id", "parent_id", "frame_id").sort("stack_id")
-    has_python = any(frame.is_python for frame in frames.values())
+    stacks = find_memory_calls(run).stacks
+    stacks = stacks.select("stack_id", "parent_id", "frame_id").sort("stack_id")
+    has_python = any(frame.is_python and not frame.is_module for frame in frames.values())
     for stack, parent, number in stacks.iter_rows():
         # A parent's number is lower than its children's.
         above = nodes.get(parent, _Node())
@@ -86,10 +95,13 @@ def _describe(run: Run) -> pl.DataFrame:
 
 
 def _scan_frames(run: Run) -> pl.DataFrame:
-    return run.table("frames").select("frame_id", "layer", "function", "file", "line")
+    frames = find_memory_calls(run).frames
+    return frames.select("frame_id", "layer", "function", "file", "line")
 
 
 def _read_frame(layer: str, function: str, file: str | None, line: int | None) -> _Frame:
+    if function.startswith(_MODULE):
+        return _Frame(function.removeprefix(_MODULE), True, False, FORWARD, None, is_module=True)
     is_python = layer == "python"
     file = file or ""
     base = re.split(r"[/\\]", file)[-1]
@@ -97,7 +109,7 @@ def _read_frame(layer: str, function: str, file: str | None, line: int | None) -
     phase = None
     if _BACKWARD.search(function):
         phase = BACKWARD
-    elif is_python and _OPTIMIZER.search(file):
+    elif (is_python and _OPTIMIZER.search(file)) or _STEP.search(function):
         phase = OPTIMIZER
     elif is_python and function == "forward":
         phase = FORWARD
@@ -119,8 +131,10 @@ def _add_frame(above: _Node, frame: _Frame) -> _Node:
     return _Node(
         above.operation or frame.operation,
         frame.text if frame.is_user else above.place,
-        frame.text if frame.is_python else above.python,
-        frame.text if frame.phase == FORWARD and frame.is_user else above.module,
+        frame.text if frame.is_python and not frame.is_module else above.python,
+        frame.text
+        if frame.is_module or (frame.phase == FORWARD and frame.is_user)
+        else above.module,
         above.phases | {frame.phase} if frame.phase else above.phases,
     )
 

@@ -19,6 +19,7 @@ import polars as pl
 
 from sightline.model.run import Run
 from sightline.timeline.allocations import EVENT, follow_allocations
+from sightline.timeline.memory_calls import find_memory_calls
 from sightline.timeline.memory_stacks import (
     BACKWARD,
     COPY,
@@ -89,7 +90,8 @@ def _classify(run: Run) -> pl.DataFrame:
     blocks = found.blocks.join(stacks, on="stack_id", how="left", maintain_order="left")
     knows_python = not stacks.filter(pl.col("phase").is_in([FORWARD, SETUP, OPTIMIZER])).is_empty()
     # Autograd's threads have no Python frames; with Python's frames only, they have no stack.
-    assumed = pl.lit(BACKWARD if knows_python else OTHER, PHASES)
+    is_recorded = find_memory_calls(run).stack_ids is None
+    assumed = pl.lit(BACKWARD if knows_python and is_recorded else OTHER, PHASES)
     unknown = pl.col("stack_id").is_null() & pl.col("allocated").is_not_null()
     blocks = blocks.with_columns(phase=pl.when(unknown).then(assumed).otherwise("phase"))
     parts = [

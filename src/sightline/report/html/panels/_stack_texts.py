@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sightline.model.run import Run
 from sightline.text import make_printable
+from sightline.timeline.memory_calls import find_memory_calls
 
 _FRAMES = 14  # lines of a stack that hovering shows
 
@@ -13,17 +14,18 @@ class StackTexts:
 
     def __init__(self, run: Run) -> None:
         self.texts: list[list[str]] = [["no stack was recorded"]]
+        calls = find_memory_calls(run)
         self._nodes = {
             node: (parent, frame)
-            for node, parent, frame in run.table("stacks")
-            .select("stack_id", "parent_id", "frame_id")
-            .iter_rows()
+            for node, parent, frame in calls.stacks.select(
+                "stack_id", "parent_id", "frame_id"
+            ).iter_rows()
         }
         self._frames = {
             number: make_printable(f"{function} ({file}:{line})" if file else function)
-            for number, function, file, line in run.table("frames")
-            .select("frame_id", "function", "file", "line")
-            .iter_rows()
+            for number, function, file, line in calls.frames.select(
+                "frame_id", "function", "file", "line"
+            ).iter_rows()
         }
         self._numbers: dict[int | None, int] = {None: 0}
 
