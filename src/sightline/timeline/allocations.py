@@ -78,14 +78,15 @@ def select_memory(found: Allocations, frame: pl.DataFrame, row: dict[str, Any]) 
 
 
 def _follow(run: Run) -> Allocations:
-    memories, missing, has_address = _list_memories(run)
+    known = _survey_events(run)
+    memories, missing = known.memories, known.missing
     ledger = Ledger(keeps_blocks=True)
     events, rare, peaks, stacks = [], [], [], []
     start = 0
-    for part in _read_parts(run, memories, is_counted=not has_address and "allocated" in missing):
+    for part in _read_parts(run, known):
         steps = _encode_steps(part)
         counted = unpack_columns(ledger.add(pack_numbers(steps)))
-        part = _fill_sums(part, counted, missing if has_address else []).with_columns(
+        part = _fill_sums(part, counted, missing if known.has_address else []).with_columns(
             event=pl.int_range(start, start + part.height, dtype=EVENT, eager=True)
         )
         start += part.height
@@ -105,22 +106,34 @@ def _follow(run: Run) -> Allocations:
     )
     return Allocations(
         memories,
-        pl.concat(events),
+        pl.concat(events, rechunk=True),  # once: each question of peaks would do it again
         pl.concat(rare),
         _merge_peaks(pl.concat(peaks)),
         _add_found(blocks, _read_found(run, memories)),
     )
 
 
-def _list_memories(run: Run) -> tuple[pl.DataFrame, list[str], bool]:
-    """The memories of all events and of all blocks found at the end; the sums no event has.
+class _Survey(NamedTuple):
+    """The memories of all events and of all blocks found at the end; the sums no event has."""
 
-    And whether any event has an address.
-    """
+    memories: pl.DataFrame
+    missing: list[str]
+    has_address: bool
+    has_requests: bool  # of frees, which only an allocator's own history tells of
+
+
+def _survey_events(run: Run) -> _Survey:
     known = [pl.col(f"{name}_bytes").is_not_null().any().alias(name) for name in _SUMS]
-    known.append(pl.col("address").is_not_null().any())
-    used = run.scan("memory_events").group_by(MEMORY).agg(known).collect(engine="streaming")
-    missing = [name for name in _SUMS if not used.get_column(name).any()]
+    used = (
+        run.scan("memory_events")
+        .group_by(MEMORY)
+        .agg(
+            *known,
+            pl.col("address").is_not_null().any(),
+            (pl.col("action") == "free_requested").any().alias("request"),
+        )
+        .collect(engine="streaming")
+    )
     found = _scan_found(run).select(MEMORY).unique().collect()
     memories = (
         pl.concat([used.select(MEMORY), found])
@@ -128,10 +141,15 @@ def _list_memories(run: Run) -> tuple[pl.DataFrame, list[str], bool]:
         .sort(MEMORY, nulls_last=True)
         .with_columns(memory=pl.int_range(1, pl.len() + 1, dtype=NUMBER))
     )
-    return memories, missing, bool(used.get_column("address").any())
+    return _Survey(
+        memories,
+        [name for name in _SUMS if not used.get_column(name).any()],
+        bool(used.get_column("address").any()),
+        bool(used.get_column("request").any()),
+    )
 
 
-def _read_parts(run: Run, memories: pl.DataFrame, *, is_counted: bool) -> Iterator[pl.DataFrame]:
+def _read_parts(run: Run, known: _Survey) -> Iterator[pl.DataFrame]:
     """The events in order, some at a time: a large snapshot has ten million of them."""
     scanned = run.scan("memory_events")
     made = find_memory_calls(run).stack_ids
@@ -139,15 +157,15 @@ def _read_parts(run: Run, memories: pl.DataFrame, *, is_counted: bool) -> Iterat
         scanned = run.table("memory_events").with_columns(made).lazy()
     # An allocator's own history is in order, whatever its clock says; profilers write one thread's
     # events after another's.
-    is_request = pl.col("action") == "free_requested"
-    if not scanned.select(is_request.any()).collect(engine="streaming").item():
+    if not known.has_requests:
         scanned = scanned.sort("time_ns", maintain_order=True).collect().lazy()
-    if is_counted:
+    if not known.has_address and "allocated" in known.missing:
         scanned = _count_sums(scanned.collect()).lazy()
+    is_one = known.memories.height == 1
     for start in range(0, max(1, run.rows("memory_events")), _AT_ONCE):
         # Cut right behind the file: through other steps a slice would not reach it.
         part = scanned.slice(start, _AT_ONCE).select(
-            *MEMORY,
+            *([] if is_one else MEMORY),
             "time_ns",
             "action",
             "address",
@@ -158,13 +176,12 @@ def _read_parts(run: Run, memories: pl.DataFrame, *, is_counted: bool) -> Iterat
             *(f"{name}_bytes" for name in _SUMS),
         )
         events = part.collect()
-        if memories.height == 1:
-            events = events.with_columns(memory=pl.lit(1, NUMBER))
+        if is_one:
+            yield events.with_columns(memory=pl.lit(1, NUMBER))
         else:
-            events = events.join(
-                memories, on=MEMORY, how="left", nulls_equal=True, maintain_order="left"
-            )
-        yield events.drop(MEMORY)
+            yield events.join(
+                known.memories, on=MEMORY, how="left", nulls_equal=True, maintain_order="left"
+            ).drop(MEMORY)
 
 
 def _count_sums(events: pl.DataFrame) -> pl.DataFrame:

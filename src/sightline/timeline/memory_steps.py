@@ -55,19 +55,22 @@ def _find_marked(run: Run) -> pl.DataFrame:
         .collect()
         .sort("time_ns")
     )
-    if marks.is_empty():
-        return _number(pl.DataFrame(schema={"memory": NUMBER, "event": EVENT}))
-    known = (
-        follow_allocations(run)
-        .events.select("memory", "event", "time_ns")
-        .join(_list_devices(run), on="memory")
-        .sort("time_ns", "event")
-    )
-    return _number(
-        marks.join_asof(known, on="time_ns", by=["rank", "device_id"], check_sortedness=False)
-        .drop_nulls("event")
-        .select("memory", "event")
-    )
+    found = follow_allocations(run)
+    ends = [pl.DataFrame(schema={"memory": NUMBER, "event": EVENT})]
+    for memory in _list_devices(run).iter_rows(named=True) if marks.height else ():
+        own = pl.col("rank") == memory["rank"], pl.col("device_id").eq_missing(memory["device_id"])
+        here = marks.filter(own).get_column("time_ns")
+        events = found.events
+        if found.memories.height > 1:
+            events = events.filter(pl.col("memory") == memory["memory"])
+        if not events.get_column("time_ns").is_sorted():
+            events = events.sort("time_ns", "event")
+        place = events.get_column("time_ns").search_sorted(here, side="right").cast(pl.Int64) - 1
+        event = events.get_column("event").gather(place.filter(place >= 0))
+        ends.append(
+            event.to_frame().select(pl.lit(memory["memory"], NUMBER).alias("memory"), "event")
+        )
+    return _number(pl.concat(ends))
 
 
 def _list_devices(run: Run) -> pl.DataFrame:

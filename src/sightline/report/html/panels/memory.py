@@ -1,4 +1,7 @@
-"""Memory: what the allocator held over time, what fills the peak, what is free."""
+"""Memory: what the allocator held over time, what fills the peak, what is free.
+
+And what the programs that XLA compiled take.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ _ROWS = 200
 def data(view: View) -> list[Block]:
     """Pictures of each device's memory, tables of the peak, the lines over time."""
     run = view.run
-    if not run.rows("memory_events") and not run.rows("memory_segments"):
+    if not any(map(run.rows, ("memory_events", "memory_segments", "program_buffers"))):
         raise MissingDataError(
             "no memory", why="no allocation was recorded: profile_memory=True records them"
         )
@@ -43,6 +46,10 @@ def _make_blocks(view: View) -> list[Block]:
         made.append(_make_segments(view))
         for name in ("fragmentation", "pinned_segments"):
             made.append(_make_table(view, name))
+    if run.rows("program_buffers"):
+        made += [_make_table(view, name) for name in ("program_memory", "program_peak_buffers")]
+    if not run.rows("memory_events"):
+        return made
     moved = pl.col("action").is_in(["alloc", "free"])
     count = run.scan("memory_events").filter(moved).select(pl.len()).collect().item()
     return [*made, blocks.make_text(f"{count:,} allocations and frees were recorded.")]
