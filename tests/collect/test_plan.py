@@ -63,6 +63,13 @@ def test_what_is_recorded_with(machine, command, question, expected):
     assert all(choice.why for choice in made.choices)
 
 
+def test_allocations_are_recorded_with_the_lines_that_make_them():
+    asked = plan.make_plan(["python", "t.py"], MACHINE, question="memory").torch
+    assert (asked["memory"], asked["stacks"]) == (True, True)
+    plain = plan.make_plan(["python", "t.py"], MACHINE).torch
+    assert (plain["memory"], plain["stacks"]) == (False, False)
+
+
 def test_only_one_tool_traces_a_gpu():
     made = plan.make_plan(["python", "t.py"], WITH_GPU, backends=["nsys"])
     assert (made.backends, made.torch) == (["nsys"], None)

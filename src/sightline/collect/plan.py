@@ -216,6 +216,7 @@ def _only_one_tracer(plan: Plan) -> None:
 
 def _torch_options(plan: Plan) -> dict[str, Any]:
     chosen = plan.options
+    is_memory = plan.question == "memory"
     bounded = chosen.get("seconds") or chosen.get("steps")
     return {
         "steps": chosen.get("steps"),
@@ -223,6 +224,7 @@ def _torch_options(plan: Plan) -> dict[str, Any]:
         "seconds": chosen.get("seconds") if bounded else MAX_TORCH_S,
         "limited": not bounded,
         "shapes": chosen.get("shapes", True),
-        "stacks": chosen.get("stacks", False),
-        "memory": chosen.get("memory", False) or plan.question == "memory",
+        # An allocation is told by the line that made it.
+        "stacks": chosen.get("stacks", False) or is_memory,
+        "memory": chosen.get("memory", False) or is_memory,
     }
