@@ -52,11 +52,11 @@ def _run_pytest(folder: Path, *words: str, seed: int = 0, length: int = 1000) ->
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project whose tests have a baseline of four runs."""
+    """A project whose tests have a baseline of three runs."""
     folder = tmp_path_factory.mktemp("project")
     (folder / "conftest.py").write_text(CONFTEST)
     (folder / "test_it.py").write_text(TEST)
-    for seed in range(4):
+    for seed in range(3):
         code, said = _run_pytest(folder, "--sightline-update", seed=seed)
         assert code == 0, said
         assert f"test_it.py::test_forward: run {seed + 1} of the baseline" in said
@@ -65,7 +65,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_baseline_is_small_text(project: Path) -> None:
     files = sorted((project / "sightline-baselines").rglob("*.json"))
-    assert [f.name for f in files] == [f"run{n:03}.json" for n in range(4)]
+    assert [f.name for f in files] == [f"run{n:03}.json" for n in range(3)]
     assert all(f.stat().st_size <= 20_000 for f in files)
 
 

@@ -19,7 +19,7 @@ import importlib
 import pkgutil
 from collections.abc import Iterable, Iterator
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoints, entry_points
 from types import ModuleType
 from typing import NamedTuple
 
@@ -72,7 +72,7 @@ def list_names(kind: str) -> dict[str, str]:
         for info in pkgutil.iter_modules(folder.__path__)
         if not info.name.startswith("_") and not (info.ispkg and lies != "here")
     }
-    for point in entry_points(group=f"sightline.{kind}"):
+    for point in _find_points().select(group=f"sightline.{kind}"):
         found.setdefault(point.name, point.value)
     return dict(sorted(found.items()))
 
@@ -121,4 +121,10 @@ def load_members(kind: str) -> Iterator[tuple[str, ModuleType]]:
 
 def has_outsiders() -> bool:
     """Whether another package has registered a member of any kind."""
-    return any(entry_points(group=f"sightline.{kind}") for kind in KINDS)
+    return any(_find_points().select(group=f"sightline.{kind}") for kind in KINDS)
+
+
+@cache
+def _find_points() -> EntryPoints:
+    """Those of all installed packages, whose files are read once: it takes 14 ms."""
+    return entry_points()  # type: ignore[return-value]  # before 3.12 it has `select`, too

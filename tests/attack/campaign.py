@@ -72,10 +72,13 @@ class Case:
         return self.seed.recording or self.target
 
 
-def prepare_inputs(folder: Path) -> Inputs:
-    """Write all inputs, load what commands load, and ask about each input while it is whole."""
+def prepare_inputs(folder: Path, every: int = 1) -> Inputs:
+    """Write all inputs, load what commands load, and ask about each input while it is whole.
+
+    Of the kinds only every n-th is kept.
+    """
     programs = write_programs(folder / "programs")
-    seeds = _write_seeds_apart(folder / "seeds")
+    seeds = _write_seeds_apart(folder / "seeds")[::every]
     _load_ahead(seeds, Place(_make(folder / "ahead"), folder / "cache-ahead", programs))
     whole = {}
     for one in seeds:
@@ -332,11 +335,12 @@ def main() -> int:
     )
     parser.add_argument("--most", type=int, default=1_000_000, help="inputs at most")
     parser.add_argument("--only", type=int, help="this one")
+    parser.add_argument("--every", type=int, default=1, help="of the kinds of input every n-th")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     args = parser.parse_args()
     os.environ["POLARS_MAX_THREADS"] = "1"
     with tempfile.TemporaryDirectory(prefix="sightline-attack-") as place:
-        inputs = prepare_inputs(Path(place))
+        inputs = prepare_inputs(Path(place), args.every)
         began, used = time.monotonic(), _measure_work()
         counted = run_workers(args, inputs, Path(place))
         seconds, used = time.monotonic() - began, _measure_work() - used

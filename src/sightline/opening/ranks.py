@@ -11,7 +11,6 @@ from sightline.errors import InputError
 from sightline.model.declare import Quality
 from sightline.model.run import Run
 from sightline.model.store import Part
-from sightline.opening.clocks import align_clocks
 
 # 'rank7', 'rank-7', 'rank_7' or 'rank.7', not as the end of another word.
 _RANK_IN_NAME = re.compile(r"(?:^|[^a-zA-Z])rank[_\-.]?(\d{1,6})(?!\d)", re.IGNORECASE)
@@ -54,7 +53,13 @@ def compose_run(members: Sequence[tuple[Path, int, dict[str, Any]]]) -> Run:
         if of_group[groups[number]][1]:
             own["rank_source"] = "order"
         parts.append(Part(store, index, facts["rank"], rank, number, own))
-    return align_clocks(Run(parts))
+    run = Run(parts)
+    if len(parts) < 2:
+        return run
+    # NumPy, which fits clocks, takes a tenth of a second to load: for several recordings only.
+    from sightline.opening.clocks import align_clocks
+
+    return align_clocks(run)
 
 
 def settle_ranks(claimed: Sequence[int | None]) -> tuple[list[int], list[list[Quality]]]:
