@@ -13,8 +13,10 @@ import sightline
 from sightline.timeline.allocations import follow_allocations
 from sightline.timeline.memory_calls import find_memory_calls
 from sightline.timeline.memory_stacks import describe_stacks
+from support.command import sightline as command
+from support.pages import ROOT
 
-RECORDED = Path(__file__).parents[1] / "importers" / "recorded"
+RECORDED = ROOT / "tests" / "importers" / "recorded"
 GPU = {"Device Type": 1, "Device Id": 0}
 
 
@@ -131,6 +133,13 @@ def test_kinds_are_those_of_pytorchs_own_memory_profiler() -> None:
         assert ours[kind] > 1_000_000
     assert ours["other"] == pytest.approx(theirs["input"], abs=16)
     assert set(theirs) - set(ours) == {"input", "parameter", "optimizer state"}
+
+
+def test_the_screen_that_the_page_on_memory_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(RECORDED)
+    done = command("memory", "blocks_32.json.gz")
+    shown = (ROOT / "docs" / "memory.md").read_text(encoding="utf-8")
+    assert f"$ sightline memory trace.json.gz\n{done.out}```" in shown
 
 
 def test_half_the_batch_of_a_profile_with_operators() -> None:
