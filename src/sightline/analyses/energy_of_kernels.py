@@ -1,0 +1,131 @@
+"""How many joules each kernel used: the measured energy, shared out by what ran.
+
+A model, not a measurement: between two marks of the meter all kernels that run draw the same power,
+and the device draws its idle power (the median of the stretches in which nothing ran) while none
+does. What is shared out sums to what was measured. A kernel whose instances are much shorter than
+the time between two marks is only told from the others by running without them often enough.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sightline.algebra.cover import measure_cover_before
+from sightline.model.columns import RANK, duration, number, pct, real, text
+from sightline.model.declare import Analysis
+from sightline.model.run import Run
+from sightline.timeline.energy import Meter, interpolate, list_meters
+
+NOTHING = "[nothing ran]"
+ANALYSIS = Analysis(
+    "energy_of_kernels",
+    "How many joules did each kernel use?",
+    (
+        RANK,
+        number("device_id", "device", required=True),
+        text("name", f"the kernel, copy or fill; '{NOTHING}' for the rest of the time"),
+        number("instances", "how often it ran while the energy was measured"),
+        duration("total_ns", "for how long, in all"),
+        real("energy_j", "its part of the measured energy", "J"),
+        pct("energy_pct", "of the device's measured energy"),
+        real("power_w", "energy over time", "W"),
+        duration("mark_ns", "the usual time between two marks of the meter"),
+        text("method", "counter (of joules) or power (integrated)"),
+    ),
+    needs=("counters", "device_ops"),
+    notes=("Of each device the parts sum to what was measured.",),
+)
+
+
+def run(run: Run) -> pl.DataFrame:
+    """One row per device and name, the most energy first."""
+    ops = run.table("device_ops").select("rank", "device_id", "name", "start_ns", "end_ns")
+    parts = [
+        _share_energy(meter, ops.filter(rank=meter.rank, device_id=meter.device_id))
+        for meter in list_meters(run)
+    ]
+    columns = [c.name for c in ANALYSIS.columns]
+    key = ["rank", "device_id", "name"]
+    shared = (
+        pl.concat(parts)
+        .group_by(*key, "mark_ns", "method", maintain_order=True)
+        .agg(pl.col("instances", "total_ns", "energy_j").sum())
+    )
+    whole = pl.col("energy_j").sum().over("rank", "device_id")
+    return (
+        shared.with_columns(
+            energy_pct=pl.when(whole > 0).then(100 * pl.col("energy_j") / whole),
+            power_w=pl.when(pl.col("total_ns") > 0).then(
+                1e9 * pl.col("energy_j") / pl.col("total_ns")
+            ),
+        )
+        .sort("rank", "device_id", "energy_j", "name", descending=[False, False, True, False])
+        .select(columns)
+    )
+
+
+def _share_energy(meter: Meter, ops: pl.DataFrame) -> pl.DataFrame:
+    """name, instances, total_ns and energy_j of what ran on a device between the meter's marks."""
+    marks = meter.marks.filter(pl.col("time_ns").is_between(*meter.span))
+    first, last = marks.item(0, "time_ns"), marks.item(-1, "time_ns")
+    inside = ops.with_columns(pl.col("start_ns", "end_ns").clip(first, last)).filter(
+        pl.col("end_ns") > pl.col("start_ns")
+    )
+    times = marks.get_column("time_ns")
+    cells = marks.with_columns(
+        covered=measure_cover_before(inside.select("start_ns", "end_ns"), times),
+        ran=_measure_run_before(inside, times),
+    ).select(pl.all().diff(null_behavior="drop"))
+    length, joules = pl.col("time_ns"), pl.col("joules")
+    idle_w = cells.filter(pl.col("covered") == 0).select((joules / length).median()).item() or 0.0
+    idle = pl.min_horizontal(joules, idle_w * (length - pl.col("covered")))
+    # Joules for each ns that any kernel ran: as many for all of them in one cell.
+    each = pl.when(pl.col("ran") > 0).then((joules - idle) / pl.col("ran")).otherwise(0.0)
+    rate = cells.select(each.alias("each")).to_series()
+    used = marks.select("time_ns").with_columns(
+        used=pl.concat([pl.Series([0.0]), (rate * cells.get_column("time_ns")).cum_sum()])
+    )
+    energy = interpolate(used, "used", inside.get_column("end_ns")) - interpolate(
+        used, "used", inside.get_column("start_ns")
+    )
+    kernels = (
+        inside.with_columns(energy.alias("energy_j"))
+        .group_by("name", maintain_order=True)
+        .agg(
+            instances=pl.len().cast(pl.Int64),
+            total_ns=(pl.col("end_ns") - pl.col("start_ns")).sum(),
+            energy_j=pl.col("energy_j").sum(),
+        )
+    )
+    whole = float(marks.item(-1, "joules") - marks.item(0, "joules"))
+    rest = pl.DataFrame(
+        {
+            "name": [NOTHING],
+            "instances": [None],
+            "total_ns": [last - first - int(cells.get_column("covered").sum())],
+            "energy_j": [whole - float(kernels.get_column("energy_j").sum())],
+        },
+        schema=kernels.schema,
+    )
+    return pl.concat([kernels, rest]).with_columns(
+        rank=pl.lit(meter.rank, pl.Int64),
+        device_id=pl.lit(meter.device_id, pl.Int64),
+        mark_ns=pl.lit(int(times.diff().median() or 0), pl.Int64),  # type: ignore[arg-type]
+        method=pl.lit(meter.method),
+    )
+
+
+def _measure_run_before(ops: pl.DataFrame, moments: pl.Series) -> pl.Series:
+    """For each moment, how many ns all operations ran before it, each counted by itself."""
+    begun, ended = (_sum_since(ops.get_column(c).sort(), moments) for c in ("start_ns", "end_ns"))
+    return (begun - ended).cast(pl.Int64)
+
+
+def _sum_since(edges: pl.Series, moments: pl.Series) -> pl.Series:
+    """For each moment, how long ago all edges before it were, in all.
+
+    Sums of the times of a million operations do not fit into 64 bits.
+    """
+    sums = pl.concat([pl.Series([0], dtype=pl.Int128), edges.cast(pl.Int128).cum_sum()])
+    count = edges.search_sorted(moments, side="left").cast(pl.Int64)
+    return count.cast(pl.Int128) * moments.cast(pl.Int128) - sums.gather(count)
