@@ -49,8 +49,9 @@ compare-halves: $(VENV)/.tests ## both halves of real recordings against each ot
 history-proof: $(VENV)/.tests ## how often `sightline history` sees a change where there is one and none
 	@$(PY) scripts/history_proof.py
 
-ranks-proof: $(VENV)/.tests ## planted causes, hangs and wrong pairings of simulated jobs of many ranks (RANKS, JOBS)
+ranks-proof: $(VENV)/.tests ## planted causes, pipelines, hangs and wrong pairings of simulated jobs of many ranks (RANKS, JOBS)
 	@$(PY) benchmarks/many_ranks.py truth $(RANKS) --jobs $(JOBS)
+	@$(PY) benchmarks/many_ranks.py pipelines $(RANKS) --jobs $(JOBS)
 	@$(PY) benchmarks/many_ranks.py hangs $(RANKS) --jobs $(JOBS)
 	@$(PY) benchmarks/many_ranks.py pairing $(RANKS) --jobs $(JOBS)
 RANKS ?= 8 32 128

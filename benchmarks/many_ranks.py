@@ -1,13 +1,14 @@
 """Many ranks: are the planted causes found, at what cost, and what does it take?
 
 python benchmarks/many_ranks.py truth --jobs 40      causes, costs and clocks against the truth
+python benchmarks/many_ranks.py pipelines --jobs 20  schedules, bubbles, slow stages, late hosts
 python benchmarks/many_ranks.py hangs --jobs 20      one rank stops: is it blamed, with the line?
 python benchmarks/many_ranks.py pairing --jobs 20    a rank lacks one collective: are others taken?
 python benchmarks/many_ranks.py speed 64 256 1024    wall time and memory, 50,000 events a rank
 python benchmarks/many_ranks.py cluster 64           the same by one and two workers of Dask
 
-Jobs are played by tests/support/many_ranks.py, which shares nothing with sightline: what a cause
-costs is the length of the job with it less that of the same job without.
+Jobs are played by tests/support/many_ranks.py and pipelines.py, which share nothing with sightline:
+what a cause costs is the length of the job with it less that of the same job without.
 """
 
 from __future__ import annotations
@@ -31,7 +32,12 @@ sys.path.insert(0, str(ROOT / "tests"))
 import sightline  # noqa: E402
 from sightline.scale.job import Job, compose_job  # noqa: E402
 from sightline.scale.read import reduce_recordings  # noqa: E402
-from sightline.scale.stragglers import Verdict, find_stragglers  # noqa: E402
+from sightline.scale.stragglers import (  # noqa: E402
+    BUBBLE,
+    SLOW_STAGE,
+    Verdict,
+    find_stragglers,
+)
 from support.hanging import find_line, write_hang  # noqa: E402
 from support.many_ranks import (  # noqa: E402
     CLOCK,
@@ -43,6 +49,14 @@ from support.many_ranks import (  # noqa: E402
     Cause,
     Program,
     write_ranks,
+)
+from support.pipelines import (  # noqa: E402
+    GPIPE,
+    INTERLEAVED,
+    ONE_F_ONE_B,
+    ZERO_BUBBLE,
+    Pipeline,
+    write_pipeline,
 )
 
 KINDS = (HOST, CLOCK, EXPERTS, LINK)
@@ -148,6 +162,67 @@ def run_truth(jobs: int, sizes: list[int]) -> None:
                 f"| {np.median(errors):.2f} % | {max(errors):.2f} % | {clocks:.1f} % |",
                 flush=True,
             )
+
+
+def draw_pipeline(seed: int, ranks: int) -> Pipeline:
+    """A pipeline of 4 or 8 stages with a slow stage, a late host, or neither."""
+    dice = np.random.default_rng([seed, ranks, 7])
+    schedule = (GPIPE, ONE_F_ONE_B, INTERLEAVED, ZERO_BUBBLE)[seed % 4]
+    stages = 4 if ranks < 16 else int(dice.choice([4, 8]))
+    planted = (
+        {},
+        {"slow_stage": int(dice.integers(stages)), "slow": float(dice.uniform(0.15, 0.8))},
+        {"late_rank": int(dice.integers(ranks)), "late_ns": int(dice.uniform(1e6, 8e6))},
+    )[seed // 4 % 3]
+    # Of two replicas neither is the usual one: a late host of theirs cannot be told.
+    if ranks // stages < 3:
+        planted.pop("late_rank", None)
+        planted.pop("late_ns", None)
+    return Pipeline(
+        stages,
+        ranks // stages,
+        batches=stages * int(dice.integers(1, 5)),
+        schedule=schedule,
+        steps=8,
+        chunks=2 if schedule == INTERLEAVED else 1,
+        seed=seed,
+        offset_ns=50e6,
+        **planted,
+    )
+
+
+def run_pipelines(jobs: int, sizes: list[int]) -> None:
+    """Which of bubble, slow stage and late host costs most, whose it is, and what it costs."""
+    print("| ranks | jobs | schedule | worst first | error, median | error, worst |")
+    print("|---:|---:|---:|---:|---:|---:|")
+    for ranks in sizes:
+        named, first, errors = [], [], []
+        for seed in range(jobs):
+            of = draw_pipeline(seed, ranks)
+            with tempfile.TemporaryDirectory() as folder:
+                os.environ["SIGHTLINE_CACHE"] = folder
+                paths = [str(p) for p in write_pipeline(of, Path(folder) / "ranks")]
+                job = compose_job(reduce_recordings(paths).ranks)
+            found = find_stragglers(job).stragglers
+            truth = {(BUBBLE, tuple(range(ranks))): of.measure_cost(waits=False)}
+            if of.slow_stage is not None:
+                mine = range(of.slow_stage * of.replicas, (of.slow_stage + 1) * of.replicas)
+                truth[SLOW_STAGE, tuple(mine)] = of.measure_cost(slow_stage=None)
+            if of.late_rank is not None:
+                truth[HOST, (of.late_rank,)] = of.measure_cost(late_rank=None)
+            worst = max(truth, key=lambda key: truth[key])
+            rows = {(r["cause"], tuple(r["ranks"])): r["gain_ns"] for r in found.to_dicts()}
+            named.append(job.pipeline is not None and job.pipeline.schedule == of.schedule)
+            first.append(next(iter(rows), None) == worst)
+            errors.append(100 * abs(rows.get(worst, 0) - truth[worst]) / truth[worst])
+            if not (named[-1] and first[-1]) or errors[-1] > 5:
+                said = job.pipeline and job.pipeline.schedule
+                print(f"seed {seed}: {of}: {said}, {truth} {rows}", file=sys.stderr)
+        print(
+            f"| {ranks} | {jobs} | {100 * np.mean(named):.1f} % | {100 * np.mean(first):.1f} % "
+            f"| {np.median(errors):.2f} % | {max(errors):.2f} % |",
+            flush=True,
+        )
 
 
 def run_hangs(jobs: int, sizes: list[int]) -> None:
@@ -298,12 +373,17 @@ def main() -> None:
         other = kinds.add_parser(name)
         other.add_argument("sizes", nargs="*", type=int, default=[8, 32, 128])
         other.add_argument("--jobs", type=int, default=20)
+    pipelines = kinds.add_parser("pipelines")
+    pipelines.add_argument("sizes", nargs="*", type=int, default=[8, 32, 128])
+    pipelines.add_argument("--jobs", type=int, default=24)
     cluster = kinds.add_parser("cluster")
     cluster.add_argument("sizes", nargs="*", type=int, default=[64])
     cluster.add_argument("--folder", type=Path, help="where the recordings are written")
     args = parser.parse_args()
     if args.kind == "truth":
         run_truth(args.jobs, args.sizes)
+    elif args.kind == "pipelines":
+        run_pipelines(args.jobs, args.sizes)
     elif args.kind == "hangs":
         run_hangs(args.jobs, args.sizes)
     elif args.kind == "pairing":

@@ -22,7 +22,7 @@ def test_the_screen(folder: Path) -> None:
     lines = sightline("ranks", folder).out.splitlines()
     assert lines[0] == "32 ranks · 512 communication kernels, 512 matched"
     assert lines[1].startswith("clocks up to ")
-    assert "1  rank 21: host late, persistent" in lines
+    assert "1  rank 21: host late, persistent (4 of 4 steps)" in lines
     assert max(map(len, lines)) <= 80
     table = lines.index(next(line for line in lines if line.startswith("Beyond its peers")))
     assert lines[table + 1].split()[:2] == ["rank", "21"]

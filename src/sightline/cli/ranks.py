@@ -16,20 +16,22 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import polars as pl
 
     from sightline.scale.heat import Heat
     from sightline.scale.job import Job
+    from sightline.scale.pipeline import Pipeline
     from sightline.scale.read import Reduced
     from sightline.scale.stragglers import Verdict
 
 HELP = "which of many ranks cost the job how much, and why"
 
-_SHOWN, _ROWS, _BINS = 5, 24, 56
+_SHOWN, _ROWS, _BINS, _STAGES = 5, 24, 56, 8
 _JOBS = 4
+_UNUSUAL = 1.25  # of what the median step loses: those below are all alike (ours)
 _SHADES = " ·░▒▓█"
 
 
@@ -67,7 +69,12 @@ def run(args: argparse.Namespace) -> int:
             "ideal_ns": verdict.ideal_ns,
             "slowdown": verdict.slowdown,
             "parts": verdict.parts,
+            "kinds": verdict.kinds.to_dicts(),
+            "few": {"ranks": verdict.few, "gain_ns": verdict.few_ns, "share_pct": verdict.few_pct},
             "stragglers": verdict.stragglers.to_dicts(),
+            "steps_by": verdict.steps_by,
+            "steps": verdict.steps.to_dicts(),
+            "pipeline": None if job.pipeline is None else _describe_pipeline(job.pipeline, verdict),
             "critical_path": path.to_dicts(),
             "excess": excess.to_dicts(),
         }
@@ -77,12 +84,24 @@ def run(args: argparse.Namespace) -> int:
         r for ranks in verdict.stragglers.get_column("ranks") for r in ranks if len(ranks) == 1
     }
     heat = make_heat(job, rows=_ROWS, bins=_BINS, alone=tuple(sorted(named)[:_SHOWN]))
-    print("\n".join([*_say_job(job, reduced), "", *_say_verdict(verdict), *_say_heat(heat)]))
-    print("\n".join(_say_excess(excess)))
+    lines = [*_say_job(job, reduced), "", *_say_verdict(verdict), *_say_steps(verdict)]
+    lines += [*_say_pipeline(job, verdict), *_say_heat(heat), *_say_excess(excess)]
+    print("\n".join(lines))
     print("\nCritical path through all ranks")
     for rank, part, ns in path.head(_SHOWN).rows():
         print(f"  {f'rank {rank}':<12}{part:<12}{_share(ns, verdict.length_ns)}")
     return 0
+
+
+def _describe_pipeline(pipeline: Pipeline, verdict: Verdict) -> dict[str, Any]:
+    return {
+        "stages": verdict.stages.to_dicts(),
+        "schedule": pipeline.schedule,
+        "micro_batches": pipeline.micro_batches,
+        "chunks": pipeline.chunks,
+        "least_bubble_pct": pipeline.least_pct,
+        "ranks": pipeline.rows.to_dicts(),
+    }
 
 
 def _reduce(args: argparse.Namespace) -> Reduced:
@@ -145,6 +164,7 @@ def _say_job(job: Job, reduced: Reduced) -> list[str]:
 
 
 def _say_verdict(verdict: Verdict) -> list[str]:
+    from sightline.scale.stragglers import BUBBLE
     from sightline.units import format_ns, format_pct
 
     lines = [
@@ -158,14 +178,12 @@ def _say_verdict(verdict: Verdict) -> list[str]:
         lines.append("no straggler costs 1 % of the job")
     for number, row in enumerate(verdict.stragglers.head(_SHOWN).iter_rows(named=True), 1):
         less = verdict.length_ns / max(verdict.length_ns - row["gain_ns"], 1)
-        lines.append(
-            f"{number}  {_name(row['ranks'])}: {row['cause']}, "
-            f"{'persistent' if row['is_persistent'] else 'wandering'}"
-        )
-        lines.append(
-            f"   costs {format_ns(row['gain_ns'])} ({format_pct(row['gain_pct'])}): "
-            f"like its peers, the job would take {less:.2f} × less"
-        )
+        lines.append(f"{number}  {_name(row['ranks'])}: {row['cause']}{_say_when(row, verdict)}")
+        cost = f"   costs {format_ns(row['gain_ns'])} ({format_pct(row['gain_pct'])})"
+        if row["cause"] == BUBBLE:
+            lines.append(f"{cost}: without any waiting for other stages, {less:.2f} × less")
+            continue
+        lines.append(f"{cost}: like its peers, the job would take {less:.2f} × less")
         if row["alone_ns"] > 2 * row["gain_ns"]:
             lines.append(f"   hidden by others: alone it would cost {format_ns(row['alone_ns'])}")
         if row["next_cause"]:
@@ -173,6 +191,73 @@ def _say_verdict(verdict: Verdict) -> list[str]:
                 f"   next: {_name(row['next_ranks'])}, {row['next_cause']}, "
                 f"{format_ns(row['next_gain_ns'])}"
             )
+    if len(verdict.few) > 1 and verdict.few_ns > 0:
+        lines.append(
+            f"The worst 3 % of ranks ({_name(verdict.few).removeprefix('ranks ')}) cost "
+            f"{format_ns(verdict.few_ns)}, {format_pct(verdict.few_pct)} of all straggling"
+        )
+    return lines
+
+
+def _say_when(row: dict[str, Any], verdict: Verdict) -> str:
+    from sightline.scale.stragglers import BUBBLE
+    from sightline.units import format_several
+
+    if row["cause"] == BUBBLE:
+        return ""
+    kind = "persistent" if row["is_persistent"] else "wandering"
+    if row["steps"] is None:
+        return f", {kind}"
+    return f", {kind} ({row['steps']} of {format_several(verdict.steps.height, 'step')})"
+
+
+def _say_steps(verdict: Verdict) -> list[str]:
+    """The steps that straggling makes longest, where steps are known and differ."""
+    import polars as pl
+
+    from sightline.units import format_ns
+
+    lost = pl.col("duration_ns") - pl.col("ideal_ns")
+    steps = verdict.steps.with_columns(lost=lost)
+    usual = steps.get_column("lost").median() or 0
+    worst = steps.filter(pl.col("gain_ns") > 0, pl.col("lost") > _UNUSUAL * usual)
+    worst = worst.sort("lost", "step", descending=[True, False])
+    if worst.is_empty():
+        return []
+    lines = ["", f"{'Steps that lose most':<22}{'took':>12}{'could take':>12}  because of"]
+    for row in worst.head(_SHOWN).iter_rows(named=True):
+        lines.append(
+            f"  {'step ' + str(row['step']):<20}{format_ns(row['duration_ns']):>12}"
+            f"{format_ns(row['ideal_ns']):>12}  {_name(row['ranks'])}, {row['cause']}"
+        )
+    return lines
+
+
+def _say_pipeline(job: Job, verdict: Verdict) -> list[str]:
+    """The pipeline's schedule, and what its stages wait and cost."""
+    from sightline.units import format_ns, format_pct
+
+    pipeline = job.pipeline
+    if pipeline is None:
+        return []
+    said = f"Pipeline of {pipeline.stages} stages, {pipeline.schedule or 'no known schedule'}"
+    if pipeline.micro_batches:
+        said += f", {pipeline.micro_batches} micro-batches a step"
+    if pipeline.chunks > 1:
+        said += f", {pipeline.chunks} chunks a stage"
+    lines = ["", said]
+    if pipeline.least_pct is not None:
+        least = format_pct(pipeline.least_pct)
+        lines.append(f"  this schedule leaves {least} of a step empty at best")
+    head = ("stage", "ranks", "waits", "of the job", "its excess costs")
+    lines.append("  {:<8}{:>6}{:>12}{:>12}{:>18}".format(*head))
+    shown = verdict.stages.sort("bubble_ns", descending=True).head(_STAGES).sort("stage")
+    for row in shown.iter_rows(named=True):
+        lines.append(
+            f"  {row['stage']:<8}{row['ranks']:>6}{format_ns(row['bubble_ns']):>12}"
+            f"{format_pct(100 * row['bubble_ns'] / max(verdict.length_ns, 1)):>12}"
+            f"{format_ns(row['gain_ns']):>18}"
+        )
     return lines
 
 

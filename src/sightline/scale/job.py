@@ -18,12 +18,17 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from sightline.scale.pipeline import Pipeline, add_stage_excess, find_pipeline
 from sightline.scale.reduce import Rank
 from sightline.timeline.clocks import Fit, find_components, fit_clocks, list_anchors, move_times
-from sightline.timeline.collectives import pair_members
+from sightline.timeline.collectives import name_kind, pair_members
 
 PARTS = ("compute", "copy", "idle")
 TRANSFER = "transfer"
+STAGE = (
+    "stage"  # compute that a stage of a pipeline has beyond the others, beside its peers' excess
+)
+EVERY = (*PARTS, STAGE, TRANSFER)
 NETWORK = "network"  # not an excess but all that collectives take after their last rank
 # Of two ranks none is the usual one, and of two transfers neither.
 LEAST_PEERS = 3
@@ -34,13 +39,15 @@ _BATCH = 16  # scenarios at a time, of 8 bytes for each collective of each rank
 class Scenario:
     """Whose excess is taken out: of these ranks (None: all), of these parts; `group` of transfer.
 
-    `kept` turns it round: the ranks' excess stays, all others' is taken out.
+    `kept` turns it round: the ranks' excess stays, all others' is taken out. `kind` is of what
+    transfers, such as all_reduce; None is all.
     """
 
     parts: tuple[str, ...]
     ranks: tuple[int, ...] | None = None
     kept: bool = False
     group: int | None = None
+    kind: str | None = None
 
 
 @dataclass(frozen=True)
@@ -57,6 +64,7 @@ class Job:
     begin_ns: int  # the first rank's, on the job's clock
     unmatched: int
     components: int  # sets of ranks that share no collective with others
+    pipeline: Pipeline | None = None
 
     @property
     def is_contradictory(self) -> bool:
@@ -72,7 +80,10 @@ def compose_job(ranks: Sequence[Rank]) -> Job:
     rows = pl.concat(
         r.rows.with_columns(
             pl.col("device_op_id") + int(first),
-            anchor=pl.when(pl.col("anchor") >= 0).then(pl.col("anchor") + int(first)).otherwise(-1),
+            *(
+                pl.when(pl.col(c) >= 0).then(pl.col(c) + int(first)).otherwise(-1).alias(c)
+                for c in ("anchor", "queued")
+            ),
             who=pl.lit(n, pl.Int64),
             nth=pl.int_range(pl.len()),
         )
@@ -94,17 +105,7 @@ def compose_job(ranks: Sequence[Rank]) -> Job:
     met = pair_members(ops, described).select(
         "device_op_id", "meeting", "whole", "op", "group", "members", "bytes", "group_size"
     )
-    told = (
-        "op",
-        "group",
-        "members",
-        "bytes",
-        "group_size",
-        "sequence",
-        "dtype",
-        "source",
-        "target",
-    )
+    told = ("op", "group", "members", "bytes", "group_size", "sequence", "dtype")
     rows = rows.drop(told).join(met, on="device_op_id", how="left", maintain_order="left")
     last, first_end = pl.col("start_ns").max(), pl.col("end_ns").min()
     # What is no whole collective, or none in time, is an operation by itself.
@@ -126,15 +127,11 @@ def compose_job(ranks: Sequence[Rank]) -> Job:
     rows = rows.join(later, on="rank", how="left", maintain_order="left").with_columns(
         pl.col("segment_ns") + later_ns, pl.col("idle_ns") + later_ns
     )
-    rows = _add_excess(rows).sort("last_ns", "meeting", "who", "nth")
-    return Job(
-        ranks,
-        rows,
-        fit,
-        first,
-        int(rows.get_column("alone").sum()),
-        components,
-    )
+    pipeline = find_pipeline(rows)
+    rows = add_stage_excess(_add_excess(rows, pipeline), pipeline, LEAST_PEERS)
+    rows = rows.sort("last_ns", "meeting", "who", "nth")
+    unmatched = int(rows.get_column("alone").sum())
+    return Job(ranks, rows, fit, first, unmatched, components, pipeline)
 
 
 def _begin_together(
@@ -160,11 +157,14 @@ def _begin_together(
     return rows, begins, count
 
 
-def _add_excess(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows with what of each part is beyond the median of peers."""
-    rows = rows.with_columns(what=pl.coalesce("op", "name"))
+def _add_excess(rows: pl.DataFrame, pipeline: Pipeline | None) -> pl.DataFrame:
+    """The rows with what of each part is beyond the median of peers, who are of one stage."""
+    rows = rows.with_columns(what=pl.coalesce("op", "name"), stage=pl.lit(None, pl.Int64))
+    if pipeline is not None:
+        stages = pipeline.rows.select("rank", "stage")
+        rows = rows.drop("stage").join(stages, on="rank", how="left", maintain_order="left")
     role = rows.group_by("who", maintain_order=True).agg(
-        role=pl.struct("what", "group_size").hash(seed=0).implode()
+        role=pl.struct("what", "group_size", "stage").hash(seed=0).implode()
     )
     role = role.select(
         "who", role=pl.col("role").list.eval(pl.element().cast(pl.String)).list.join(",").hash()
@@ -191,7 +191,9 @@ def _add_excess(rows: pl.DataFrame) -> pl.DataFrame:
     rows = rows.join(met, on="meeting", how="left", maintain_order="left")
     # Groups of the same ranks use the same links.
     group = pl.coalesce("members", "group").rank("dense").cast(pl.Int64) - 1
-    return rows.with_columns(pl.col("transfer_excess_ns").fill_null(0), group_id=group)
+    return rows.with_columns(
+        pl.col("transfer_excess_ns").fill_null(0), group_id=group, op_kind=name_kind(pl.col("what"))
+    )
 
 
 def _find_usual(values: pl.Expr) -> pl.Expr:
@@ -201,10 +203,29 @@ def _find_usual(values: pl.Expr) -> pl.Expr:
 
 def replay_job(job: Job, scenarios: Sequence[Sequence[Scenario]]) -> list[int]:
     """How long the job takes with all of each item's scenarios, ns: first begin to last end."""
+    return replay_moments(job, scenarios, [])[0]
+
+
+def replay_moments(
+    job: Job, scenarios: Sequence[Sequence[Scenario]], rows: Sequence[int]
+) -> tuple[list[int], np.ndarray]:
+    """Lengths of the job, and when each of `rows` ends, ns from its begin: [row, scenario]."""
     lengths: list[int] = []
+    ends = [np.empty((len(rows), 0), np.int64)]
     for at in range(0, len(scenarios), _BATCH):
-        lengths += _replay(job, scenarios[at : at + _BATCH])[0].tolist()
-    return lengths
+        length, _, end = _replay(job, scenarios[at : at + _BATCH])
+        lengths += length.tolist()
+        ends.append(end[np.array(rows, np.int64)])
+    return lengths, np.concatenate(ends, axis=1)
+
+
+def measure_lengths(job: Job) -> dict[int, int]:
+    """How long each rank takes from the job's begin to its own end, ns."""
+    last = dict(job.rows.group_by("rank").agg(pl.col("end_ns").max()).iter_rows())
+    return {
+        r.rank: last[r.rank] - job.begin_ns + r.tail_ns if r.rank in last else r.end_ns - r.begin_ns
+        for r in job.ranks
+    }
 
 
 def _replay(
@@ -216,7 +237,8 @@ def _replay(
     place = np.empty(rows.height + 1, np.int64)
     place[rows.get_column("device_op_id").to_numpy()] = np.arange(rows.height)
     place[-1] = -1
-    anchor = place[rows.get_column("anchor").to_numpy()]
+    anchor, queued = (place[rows.get_column(c).to_numpy()] for c in ("anchor", "queued"))
+    behind = rows.get_column("behind_ns").to_numpy()[:, None]
     segment = np.repeat(rows.get_column("segment_ns").to_numpy()[:, None], len(scenarios), 1)
     lag = (rows.get_column("end_ns") - rows.get_column("last_ns")).to_numpy()
     lag = np.repeat(lag[:, None], len(scenarios), 1)
@@ -228,7 +250,9 @@ def _replay(
         cut = rows.get_column(f"{part}_excess_ns").to_numpy()
         if part == TRANSFER:
             if scenario.group is not None:
-                cut = cut * _is_of_group(rows, scenario.group)
+                cut = cut * _equals(rows, "group_id", scenario.group)
+            if scenario.kind is not None:
+                cut = cut * _equals(rows, "op_kind", scenario.kind)
             lag[:, n] -= np.minimum(cut, lag[:, n])
         else:
             segment[:, n] -= cut * _choose(job, scenario)[who]
@@ -240,6 +264,9 @@ def _replay(
         of = slice(first, stop)
         before = anchor[of]
         came = np.where(before[:, None] >= 0, end[before], 0) + segment[of]
+        ahead = queued[of]
+        if (ahead >= 0).any():
+            came = np.maximum(came, np.where(ahead[:, None] >= 0, end[ahead] + behind[of], 0))
         ready[of] = came
         end[of] = came.max(0) + lag[of]
     # A rank without communication takes as long as it took.
@@ -250,8 +277,8 @@ def _replay(
     return final.max(0), ready, end
 
 
-def _is_of_group(rows: pl.DataFrame, group: int) -> np.ndarray:
-    found: np.ndarray = rows.get_column("group_id").eq(group).fill_null(value=False).to_numpy()
+def _equals(rows: pl.DataFrame, column: str, value: int | str) -> np.ndarray:
+    found: np.ndarray = rows.get_column(column).eq(value).fill_null(value=False).to_numpy()
     return found
 
 
@@ -275,7 +302,9 @@ def trace_path(job: Job) -> pl.DataFrame:
         return pl.DataFrame(schema={"rank": pl.Int64, "part": pl.String, "ns": pl.Int64})
     _, ready, end = _replay(job, [()])
     who = rows.get_column("who").to_list()
-    anchor = rows.get_column("anchor").to_list()
+    anchor, queued, behind = (
+        rows.get_column(c).to_list() for c in ("anchor", "queued", "behind_ns")
+    )
     place = {row: n for n, row in enumerate(rows.get_column("device_op_id").to_list())}
     meeting = rows.get_column("meeting").to_numpy()
     edges = [0, *(np.flatnonzero(np.diff(meeting)) + 1), len(meeting)]
@@ -289,6 +318,10 @@ def trace_path(job: Job) -> pl.DataFrame:
         last = of.start + int(np.argmax(ready[of, 0]))
         rank = job.ranks[who[last]].rank
         found.append((rank, TRANSFER, int(end[at, 0] - ready[last, 0])))
+        if behind[last] > 0:
+            found.append((rank, "idle", behind[last]))
+            at = place[queued[last]]
+            continue
         found += [(rank, part, values[last]) for part, values in parts.items()]
         if anchor[last] < 0:
             break

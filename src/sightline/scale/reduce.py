@@ -15,12 +15,18 @@ import polars as pl
 
 from sightline.algebra.intervals import measure_cover_until
 from sightline.algebra.latest import find_latest
-from sightline.algebra.lookup import take_rows
+from sightline.algebra.lookup import find_rows, take_rows
 from sightline.model.run import Run
 from sightline.timeline.classes import COMMUNICATION, COMPUTE, COPY, classify_run
 from sightline.timeline.collectives import describe_collectives
+from sightline.timeline.iterations import list_marked_steps
 
 _BY = ["rank", "device_id"]
+_KEPT = (
+    *("device_op_id", "device_id", "kind", "name", "start_ns", "end_ns"),
+    *("op", "group", "group_size", "sequence", "dtype", "bytes", "members", "source", "target"),
+    *("worked_start_ns", "worked_end_ns", "step"),
+)
 
 
 @dataclass(frozen=True)
@@ -30,6 +36,9 @@ class Rank:
     `rows` has for each: device_op_id (its place), start_ns and end_ns on the rank's own clock, the
     description, `anchor` (the place of the collective that it follows, or −1), and what lies
     between the two: `segment_ns`, of it `compute_ns`, `copy_ns` and `idle_ns`, and `kernels`.
+    `queued` is the place of the send that its stream had to end before (or −1), and `behind_ns` how
+    long after that it began if it waited for that. `worked_start_ns` and `worked_end_ns` are the
+    compute before its start and its end; `step` is the number of the marked step that it is of.
     """
 
     rank: int
@@ -56,42 +65,118 @@ def reduce_rank(run: Run, rank: int) -> Rank | None:
     begin, end = ops.select(pl.min("start_ns"), b=pl.max("end_ns")).row(0)
     work = ops.filter(pl.col("class_") == COMPUTE)
     copies = ops.filter(pl.col("class_") == COPY)
-    ended = comm.select(*_BY, t="end_ns", place=pl.int_range(pl.len())).sort("t")
-    last = find_latest(comm, "start_ns", ended, "t", _BY)
-    anchor = take_rows(ended.select("place", "t"), last)
-    spans = comm.select(
-        *_BY,
-        "start_ns",
-        from_ns=anchor.get_column("t").fill_null(begin),
-    )
-    busy = {}
-    for name, of in (("compute_ns", work), ("busy_ns", pl.concat([work, copies]))):
-        busy[name] = measure_cover_until(spans, "start_ns", of, _BY) - measure_cover_until(
-            spans, "from_ns", of, _BY
-        )
-    starts = work.get_column("start_ns").sort()
-    count = starts.search_sorted(spans.get_column("start_ns")) - starts.search_sorted(
-        spans.get_column("from_ns")
-    ).cast(pl.Int64)
-    rows = (
-        comm.select("device_op_id", "device_id", "kind", "name", "start_ns", "end_ns")
-        .join(_describe(run), on="device_op_id", how="left", maintain_order="left")
-        .with_columns(
-            rank=pl.lit(rank, pl.Int64),
-            device_op_id=pl.int_range(pl.len(), dtype=pl.Int64),
-            anchor=anchor.get_column("place").fill_null(-1),
-            segment_ns=pl.col("start_ns") - spans.get_column("from_ns"),
-            compute_ns=busy["compute_ns"],
-            copy_ns=busy["busy_ns"] - busy["compute_ns"],
-            kernels=count.cast(pl.Int64),
-        )
-        .with_columns(idle_ns=pl.col("segment_ns") - busy["busy_ns"])
+    rows = _list_segments(run, comm, work, copies, begin).with_columns(
+        rank=pl.lit(rank, pl.Int64), device_op_id=pl.int_range(pl.len(), dtype=pl.Int64)
     )
     row = run.ask("breakdown").filter(pl.col("device_id") == device).row(0, named=True)
     parts = {k: row[k] for k in ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns")}
     tail = end - int(rows.get_column("end_ns").max() or begin)  # type: ignore[arg-type]
     world = run.table("recordings").get_column("world_size").max()
     return Rank(rank, rows, begin, end, tail, parts, world)  # type: ignore[arg-type]
+
+
+def _list_segments(
+    run: Run, comm: pl.DataFrame, work: pl.DataFrame, copies: pl.DataFrame, begin: int
+) -> pl.DataFrame:
+    """The rows of a rank: its communication in order of time, and what lies before each."""
+    worked = {
+        f"worked_{edge}_ns": measure_cover_until(comm, f"{edge}_ns", work, _BY)
+        for edge in ("start", "end")
+    }
+    comm = comm.join(_describe(run), on="device_op_id", how="left", maintain_order="left")
+    comm = _add_calls(run, comm).with_columns(**worked)
+    comm = comm.with_columns(step=_find_steps(run, comm))
+    anchor = _find_anchors(run, comm, work)
+    spans = comm.select(*_BY, "start_ns", from_ns=anchor.get_column("t").fill_null(begin))
+    spans = spans.with_columns(to_ns=pl.max_horizontal("from_ns", anchor.get_column("needed_ns")))
+    compute, busy = (
+        measure_cover_until(spans, "to_ns", of, _BY)
+        - measure_cover_until(spans, "from_ns", of, _BY)
+        for of in (work, pl.concat([work, copies]))
+    )
+    starts = work.get_column("start_ns").sort()
+    count = starts.search_sorted(spans.get_column("to_ns")) - starts.search_sorted(
+        spans.get_column("from_ns")
+    ).cast(pl.Int64)
+    behind = pl.col("start_ns") - anchor.get_column("queued_t")
+    segment = pl.col("start_ns") - spans.get_column("from_ns")
+    # Where the stream was still busy, being idle until then was not for want of anything else.
+    ready = pl.min_horizontal(segment, busy + behind)
+    return comm.select(
+        *_KEPT,
+        anchor=anchor.get_column("place").fill_null(-1),
+        queued=anchor.get_column("queued").fill_null(-1),
+        behind_ns=pl.when(ready < segment).then(behind).otherwise(0),
+        segment_ns=ready,
+        compute_ns=compute,
+        copy_ns=busy - compute,
+        kernels=count.cast(pl.Int64),
+        idle_ns=ready - busy,
+    )
+
+
+def _find_anchors(run: Run, comm: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
+    """What each kernel came after: places and ends, or nulls; one row a kernel.
+
+    `place`, `t` are of the one that ended last before it. A send beside which the device computes
+    is none: only what is behind it on its stream waits for it (`queued`, `queued_t`). Behind a send
+    a kernel may begin long after it could: `needed_ns` is until when it may have waited for else.
+    """
+    is_send = (pl.col("op") == "send").fill_null(value=False)
+    passed = is_send & (pl.col("worked_end_ns") > pl.col("worked_start_ns"))
+    by = [*_BY, "stream_id"]
+    ended = comm.select(
+        *by, t="end_ns", place=pl.int_range(pl.len()), passed=passed, sent=is_send
+    ).sort("t")
+    sent, waited = ended.filter("sent"), ended.filter(~pl.col("passed"))
+    queued = take_rows(
+        sent.select(queued="place", queued_t="t"), find_latest(comm, "start_ns", sent, "t", by)
+    )
+    needed = _find_needed(run, comm, work, queued.get_column("queued_t"))
+    asked = comm.with_columns(needed_ns=needed)
+    anchor = take_rows(
+        waited.select("place", "t"), find_latest(asked, "needed_ns", waited, "t", _BY)
+    )
+    return pl.concat([anchor, queued, asked.select("needed_ns")], how="horizontal")
+
+
+def _add_calls(run: Run, ops: pl.DataFrame) -> pl.DataFrame:
+    """Operations with `called_ns`, when the host asked for each; null where no launch is known."""
+    host = run.table("host_ops").select("host_op_id", "start_ns")
+    calls = find_rows(host.get_column("host_op_id"), ops.get_column("launch_id"))
+    return ops.with_columns(called_ns=host.get_column("start_ns").gather(calls))
+
+
+def _find_needed(run: Run, comm: pl.DataFrame, work: pl.DataFrame, queued: pl.Series) -> pl.Series:
+    """Until when each kernel may have waited for compute: its start, unless its stream was busy.
+
+    Then it is the end of the compute that the host had asked for last before it: NCCL's stream
+    waits for the event recorded then (torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp).
+    """
+    start = comm.get_column("start_ns")
+    if queued.null_count() == queued.len():
+        return start
+    asked = (
+        _add_calls(run, work)
+        .select(*_BY, "called_ns", "end_ns")
+        .drop_nulls("called_ns")
+        .sort("called_ns")
+    )
+    last = find_latest(comm, "called_ns", asked, "called_ns", _BY)
+    ended = take_rows(asked.select("end_ns"), last).get_column("end_ns")
+    frame = pl.DataFrame({"start": start, "ended": ended, "queued": queued})
+    waited = pl.col("queued").is_not_null() & (pl.col("ended") < pl.col("start"))
+    return frame.select(pl.when(waited).then("ended").otherwise("start")).to_series()
+
+
+def _find_steps(run: Run, comm: pl.DataFrame) -> pl.Series:
+    """The number of the marked step in which each kernel was launched, from 0; else null."""
+    steps = list_marked_steps(run).sort("start_ns")
+    if steps.is_empty():
+        return pl.repeat(None, comm.height, dtype=pl.Int64, eager=True)
+    called = comm.select(*_BY, t=pl.coalesce("called_ns", "start_ns"))
+    begun = steps.select("rank", t="start_ns")
+    return find_latest(called, "t", begun, "t", ["rank"])
 
 
 def _describe(run: Run) -> pl.DataFrame:
