@@ -158,3 +158,12 @@ def test_jobs_of_slurm(folder: Path, tmp_path: Path, monkeypatch) -> None:
     done = sightline("ranks", folder, "--json", "--slurm", "gpu", "--workers", "1")
     assert done.code == 0
     assert json.loads(done.out) == json.loads(sightline("ranks", folder, "--json").out)
+
+
+def test_a_report_is_read_by_the_same_workers(folder: Path, address: str) -> None:
+    ranks = sightline("ranks", folder)
+    report = sightline("report", str(folder / "*.json.gz"), "--scheduler", address)
+    assert (report.code, report.out) == (0, ranks.out)
+    refused = sightline("report", folder, "--scheduler", address, "--window", "steady")
+    assert refused.code == 2
+    assert "--window is not for many ranks" in refused.err

@@ -5,6 +5,11 @@ sightline report rank*.json.gz             several ranks of one job
 sightline report trace.json -o run.html    the page: one file, offline
 sightline report trace.json --format markdown   for a pull request or an issue
 sightline report trace.json --json         the same as data
+sightline report 'rank*.json.gz' --scheduler tcp://head:8786
+                                           many ranks, read by Dask's workers
+sightline report 'rank*.json.gz' --slurm gpu   the same by jobs of Slurm
+
+With --scheduler or --slurm it is sightline ranks that answers.
 """
 
 from __future__ import annotations
@@ -21,6 +26,7 @@ from sightline.cli._output import (
     refuse_inputs,
     write_file,
 )
+from sightline.cli._places import add_places, answer_ranks
 from sightline.cli._shared import add_recordings, add_rules, load_own_rules, open_recordings
 
 if TYPE_CHECKING:
@@ -35,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_recordings(parser)
     add_rules(parser)
     add_output(parser, FORMATS)
+    add_places(parser)
     parser.add_argument(
         "--no-html",
         action="store_true",
@@ -46,8 +53,16 @@ def run(args: argparse.Namespace) -> int:
     import sys
     from pathlib import Path
 
+    from sightline.errors import RequestError
     from sightline.report.kept import keep_summary
 
+    if args.scheduler is not None or args.slurm is not None:
+        return _report_ranks(args)
+    if args.workers is not None or args.show is not None:
+        raise RequestError(
+            "--workers and --show are for many ranks",
+            hint="Give --scheduler or --slurm as well, or ask  sightline ranks",
+        )
     form = choose_format(args)
     own = load_own_rules(args.rules)
     inputs = [*args.recordings, *args.rules]
@@ -67,6 +82,23 @@ def run(args: argparse.Namespace) -> int:
     if form == "text" and args.output is None and sys.stdout.isatty() and not args.no_html:
         write_page_beside(opened, data, inputs)
     return 0
+
+
+def _report_ranks(args: argparse.Namespace) -> int:
+    """Many ranks, read by other machines."""
+    from sightline.errors import RequestError
+
+    kept = {"--window": args.window, "--rules": args.rules, "--same-job": args.same_job}
+    given = [name for name, value in kept.items() if value]
+    if choose_format(args) == "markdown":
+        given.append("--format markdown")
+    if given:
+        raise RequestError(
+            f"{given[0]} is not for many ranks",
+            why="with --scheduler or --slurm the answer is that of  sightline ranks",
+            hint=f"Leave {given[0]} out, or give one rank's recording without --scheduler.",
+        )
+    return answer_ranks(args)
 
 
 def _encode(data: dict[str, Any], form: str) -> bytes:

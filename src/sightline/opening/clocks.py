@@ -41,6 +41,11 @@ def align_clocks(run: Run) -> Run:
         return run
     if fit.is_contradictory:
         return _note(run, Quality("clocks_contradict", "warning", _say_contradiction(fit)))
+    return move_clocks(run, fit)
+
+
+def move_clocks(run: Run, fit: Fit) -> Run:
+    """The run with each rank's times moved by its clock, which may be known by other ranks."""
     rows = {row["rank"]: row for row in fit.clocks.rows(named=True)}
     parts = [_move(part, rows[part.rank]) if part.rank in rows else part for part in run.parts]
     return _note(Run(parts), Quality("clocks_aligned", "info", _say_moved(fit)))

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sightline.errors import InputError
 from sightline.model.declare import Quality
 from sightline.model.run import Run
 from sightline.model.store import Part
+
+if TYPE_CHECKING:
+    from sightline.timeline.clocks import Fit
 
 # 'rank7', 'rank-7', 'rank_7' or 'rank.7', not as the end of another word.
 _RANK_IN_NAME = re.compile(r"(?:^|[^a-zA-Z])rank[_\-.]?(\d{1,6})(?!\d)", re.IGNORECASE)
@@ -29,10 +32,10 @@ def read_rank_of_path(path: Path, given: str, facts: dict[str, Any]) -> dict[str
     return {"path": given, "rank_source": "order"}
 
 
-def compose_run(members: Sequence[tuple[Path, int, dict[str, Any]]]) -> Run:
+def compose_run(members: Sequence[tuple[Path, int, dict[str, Any]]], fit: Fit | None = None) -> Run:
     """One run from (store, number in it, facts) of each recording.
 
-    Ranks are settled, ids unique, and clocks that are apart put on one.
+    Ranks are settled, ids unique, and clocks that are apart put on one: by `fit` where it is known.
     """
     if not members:
         raise InputError("there is nothing to read")
@@ -57,9 +60,9 @@ def compose_run(members: Sequence[tuple[Path, int, dict[str, Any]]]) -> Run:
     if len(parts) < 2:
         return run
     # NumPy, which fits clocks, takes a tenth of a second to load: for several recordings only.
-    from sightline.opening.clocks import align_clocks
+    from sightline.opening.clocks import align_clocks, move_clocks
 
-    return align_clocks(run)
+    return align_clocks(run) if fit is None else move_clocks(run, fit)
 
 
 def settle_ranks(claimed: Sequence[int | None]) -> tuple[list[int], list[list[Quality]]]:

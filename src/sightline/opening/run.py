@@ -17,6 +17,7 @@ from sightline.opening.paths import expand_paths
 from sightline.opening.ranks import compose_run, read_rank_of_path
 from sightline.opening.run_folder import read_folder
 from sightline.opening.same_job import Given, check_same_job, is_same_job
+from sightline.timeline.clocks import Fit
 
 _LISTED = 5  # skipped files by name
 
@@ -27,17 +28,19 @@ def open_run(
     options: ImportOptions | None = None,
     progress: Callable[[str, int, int], None] | None = None,
     same_job: bool = False,
+    fit: Fit | None = None,
 ) -> Run:
     """A run made of recordings and stores, each given as a file, a folder or a glob.
 
     `progress` is told (file, bytes read, bytes in all) while a recording is read. With `same_job`,
-    recordings are merged though they seem to be of several jobs.
+    recordings are merged though they seem to be of several jobs. `fit` says how the ranks' clocks
+    stand where that is known; else it is found out.
     Raises InputError where a path is missing or holds no recording, or recordings differ.
     """
     given = _read_given(paths, options, progress)
     if not same_job:
         check_same_job(given)
-    return compose_run([member for one in given for member in one.members])
+    return compose_run([member for one in given for member in one.members], fit)
 
 
 def open_jobs(

@@ -168,7 +168,7 @@ def _name_schedule(
     backward = mine.filter(last, ~pl.col("ahead")).select(t="start_ns", ahead=False)
     order = pl.concat([forward, backward]).sort("t").get_column("ahead")
     turns = order.rle().struct.field("len")
-    in_turn = (turns.median() or 0) <= 1 if turns.len() else False
+    in_turn = bool(turns.len()) and float(turns.median() or 0) <= 1  # type: ignore[arg-type]
     if batches < 2:
         return None, batches, chunks
     if chunks > 1:
@@ -256,7 +256,7 @@ def measure_bubble_cost(pipeline: Pipeline, lengths: dict[int, int]) -> int:
 
     `lengths` is for each rank how long it takes from the job's begin to its own end.
     """
-    bubbles = dict(pipeline.rows.select("rank", "bubble_ns").iter_rows())
+    bubbles: dict[int, int] = dict(pipeline.rows.select("rank", "bubble_ns").iter_rows())
     left = max(length - bubbles.get(rank, 0) for rank, length in lengths.items())
     return max(0, max(lengths.values()) - left)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sightline.errors import InputError, SightlineError
 from sightline.model.declare import ImportOptions
@@ -20,10 +20,14 @@ _AT_ONCE = 2
 
 @dataclass(frozen=True)
 class Reduced:
-    """The ranks that could be read, and why others could not: (recording, reason)."""
+    """The ranks that could be read, and why others could not: (recording, reason).
+
+    `places` has the recording of each rank.
+    """
 
     ranks: list[Rank]
     lost: list[tuple[str, str]]
+    places: dict[int, str] = field(default_factory=dict)
 
 
 def reduce_recordings(
@@ -89,7 +93,7 @@ def collect_ranks(reads: Iterable[tuple[str, list[Rank] | str]]) -> Reduced:
     if not ranks:
         why = f"{lost[0][0]}: {lost[0][1]}" if lost else None
         raise InputError("no recording could be read", why=why)
-    return Reduced([ranks[number] for number in sorted(ranks)], lost)
+    return Reduced([ranks[number] for number in sorted(ranks)], lost, whose)
 
 
 def reduce_recording(name: str, options: ImportOptions | None) -> list[Rank] | str:

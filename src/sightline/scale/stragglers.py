@@ -190,13 +190,14 @@ def find_stragglers(job: Job, *, least_pct: float = 1.0) -> Verdict:
             }
         )
     found += _judge_bubble(job, whole, least_ns)
-    found.sort(key=lambda row: -row["gain_ns"])
     few, few_ns = _judge_few(job, whole)
     return Verdict(
         whole,
         ideal,
         parts,
-        pl.DataFrame(found, schema=_SCHEMA, orient="row"),
+        pl.DataFrame(found, schema=_SCHEMA, orient="row").sort(
+            "gain_ns", descending=True, maintain_order=True
+        ),
         _judge_kinds(job, whole, ideal),
         _judge_stages(job, whole, ideal),
         _judge_steps(ends, lengths, saved[:, kept], [(causes[n], suspects[n].ranks) for n in kept]),

@@ -5,6 +5,7 @@ import type { Block } from "./data";
 import { h } from "../shared/dom";
 import { type ShowFinding, cards } from "./findings";
 import { flame } from "./flamepanel";
+import { heat } from "./heat";
 import { memory } from "./memory";
 import { segments } from "./segments";
 import { sql } from "./sql";
@@ -32,6 +33,7 @@ export function draw(block: Block, tools: Tools): HTMLElement {
     case "image": return image(block);
     case "flame": return flame(block.page, () => tools.listens("flame"));
     case "memory": return memory(block);
+    case "heat": return heat(block);
     case "segments": return segments(block);
     case "timeline": return tools.timeline();
     case "choice": return choice(block, tools);

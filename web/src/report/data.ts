@@ -131,7 +131,16 @@ export interface SegmentsBlock {
   stacks: string[][];
 }
 
+/** Rows of percent by time; `why` names a row that stands above the others. */
+export interface HeatBlock {
+  kind: "heat";
+  title: string;
+  bin_ns: number;
+  rows: { label: string; why: string; values: number[] }[];
+}
+
 export type Block =
+  | HeatBlock
   | MemoryBlock | SegmentsBlock
   | SqlBlock
   | { kind: "choice"; label: string; options: { label: string; blocks: Block[] }[] }
