@@ -1,5 +1,4 @@
-"""Logs of NCCL: its lines apart from a program's, channels by communicator, warnings; and what is
-recognised and not read."""
+"""Logs of NCCL: its lines apart from a program's, channels by communicator, and warnings."""
 
 from __future__ import annotations
 
@@ -8,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import sightline
-from sightline.errors import DamagedError, InputError
+from sightline.errors import DamagedError
 
 INIT = "ncclCommInitRank comm 0x55b6 rank {rank} nranks 2 cudaDev 0 busId 17000 commId {id} - Init"
 
@@ -68,19 +67,3 @@ def test_a_benchmark_whose_lines_nccl_broke(tmp_path: Path) -> None:
 def test_lines_that_say_nothing(tmp_path: Path) -> None:
     with pytest.raises(DamagedError, match="neither channels nor warnings"):
         opened(tmp_path, "node-a:71:92 [0] NCCL INFO Using network IB")
-
-
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ('nccl_bus_bandwidth_gbs{version="v5.1",gpu="GPU0"} 678.263', "Inspector: means"),
-        ('XPU_TIMER_COLL_KERNEL_AVG_LATENCY{rank="0"} 12.5', "XPUTimer's metrics"),
-        ("NCCL version 2.24.3\n\nJob summary\n===========\n\n  Nodes  Processes  GPUs", "RAS gave"),
-        ('{"type":"ProfilerLifecycle","func":"ProfilerInit","rank":2}', "a profiler plug-in"),
-    ],
-)
-def test_what_is_recognised_and_not_read(tmp_path: Path, text: str, why: str) -> None:
-    (tmp_path / "metrics.txt").write_text(text + "\n")
-    with pytest.raises(InputError, match=why) as caught:
-        sightline.open(str(tmp_path / "metrics.txt"))
-    assert caught.value.hint

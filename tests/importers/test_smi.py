@@ -270,3 +270,22 @@ def test_energies_of_the_corpus(path: Path) -> None:
     told = sum(float(v) for row in rows for k, v in row.items() if k.endswith("_energy"))
     ours = sightline.open(str(path)).table("counters").get_column("value").sum()
     assert ours == pytest.approx(told, rel=1e-12)
+
+
+XPU_TIMER = """XPU_TIMER_COLL_KERNEL_AVG_LATENCY{algorithm="RING_LL",ip="NOT_SET",job_name="a",\
+operation="AllReduce",pod_name="b",rank="1"} 370
+XPU_TIMER_COLL_KERNEL_AVG_LATENCY{algorithm="RING_LL",operation="AllReduce",rank="0"} 365
+XPU_TIMER_COMMON_HANG{rank="1"} 0
+"""
+
+
+def test_metrics_of_xputimer(tmp_path: Path) -> None:
+    """One reading of a job's daemon: a counter of each rank and operation."""
+    (tmp_path / "metrics.txt").write_text(XPU_TIMER)
+    rows = sightline.open(str(tmp_path / "metrics.txt")).table("counters")
+    shown = rows.select("metric", "source", "value").sort("source", "metric").rows()
+    assert [(source, value) for _, source, value in shown] == [
+        ("algorithm=RING_LL, operation=AllReduce, rank=0", 365.0),
+        ("algorithm=RING_LL, operation=AllReduce, rank=1", 370.0),
+        ("rank=1", 0.0),
+    ]

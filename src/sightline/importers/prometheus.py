@@ -1,8 +1,8 @@
 """Metrics in Prometheus' text form, or as its HTTP API answers: what exporters say of GPUs.
 
-DCGM's, NVIDIA's, AMD's and others' exporters. The GPU is told by the label gpu, gpu_id or a UUID; a
-MIG instance and what else tells series apart is named in `source`. Who ran what where (host, pod,
-container, serial) is only kept when asked for.
+DCGM's, NVIDIA's, AMD's and others' exporters, NCCL's Inspector and XPUTimer (DLRover). The GPU is
+told by the label gpu, gpu_id or a UUID; a MIG instance and what else tells series apart is named in
+`source`. Who ran what where (host, pod, container, serial) is only kept when asked for.
 """
 
 from __future__ import annotations
@@ -24,10 +24,15 @@ IMPORTER = Importer(
         rb"(?:\A|\n)# TYPE [A-Za-z_:][\w:]* (?:gauge|counter|histogram|summary|untyped|unknown)\b",
         rb"\A\s*\{\s*\"status\"\s*:\s*\"success\"\s*,\s*\"data\"\s*:\s*\{\s*\"resultType\"",
     ),
-    weak=(rb"(?:\A|\n)(?:DCGM_FI_\w+|nvidia_smi_\w+)\{[^}\n]*\} [-+0-9.eE]+",),
+    weak=(
+        rb"(?:\A|\n)(?:DCGM_FI_\w+|nvidia_smi_\w+)\{[^}\n]*\} [-+0-9.eE]+",
+        # NCCL's Inspector writes no types, and XPUTimer's daemon may be asked without them.
+        rb"(?:\A|\n)XPU_TIMER_\w+\{[^}\n]*\} [-+0-9.eE]+",
+        rb"(?:\A|\n)nccl_\w*(?:bus_bandwidth|exec_time)_\w+\{[^}\n]*\} [-+0-9.eE]+",
+    ),
     looks_like='lines such as # TYPE NAME gauge and NAME{gpu="0"} 42',
     suffixes=(".metrics", ".prom", ".ini", ".txt", ".json"),
-    version=1,
+    version=2,
     source="https://prometheus.io/docs/instrumenting/exposition_formats/",
 )
 
@@ -43,7 +48,8 @@ _NAME = ("modelName", "name", "card_model", "CARD_MODEL")
 _IDENTITY = re.compile(
     r"(?i)^(?:(?:exported_)?(?:host(?:name)?|pod(?:_uid)?|namespace|container(?:_?name)?|instance"
     r"|job|service|endpoint|node)|device|pci_bus_id|card_(?:series|vendor|model)"
-    r"|driver_version|job_(?:id|user|partition)|cluster_name|DCGM_FI_\w+|serial_number)$"
+    r"|driver_version|(?:slurm_)?job_(?:id|user|partition|name)|cluster_name|DCGM_FI_\w+"
+    r"|serial_number|ip|pod_name|node_name)$"
 )
 # DCGM's and NVML's ways to write that there is no value (dcgm_structs.h).
 _BLANK = 0x7FFFFFFFFFFFFFF0
