@@ -56,6 +56,35 @@ def test_the_interval_holds_the_truth_as_often_as_it_says() -> None:
     assert inside / 400 >= 0.9
 
 
+@pytest.mark.parametrize(
+    ("weak", "law", "written"),
+    [
+        (True, lambda n: 1e6 + 2e4 * n**0.5, "b n^(1/2) + a"),
+        (True, lambda n: 1e6 + 3e3 * n * np.log2(n), "b n log2 n + a"),
+        (False, lambda n: 1e8 / n + 4e5 * np.log2(n), "b log2 n + a/n"),
+        (False, lambda n: 1e8 / n + 5e5, "b + a/n (Amdahl)"),
+    ],
+)
+def test_a_law_of_the_normal_form_is_found_and_followed(weak: bool, law, written: str) -> None:
+    ahead = forecast(points({n: law(n) for n in (2, 4, 8, 16, 32)}), 256, weak=weak)
+    more = 1 if weak else 256 / 2
+    assert ahead.model == written
+    assert ahead.efficiency == pytest.approx(law(2) / (law(256) * more), rel=1e-3)
+    assert ahead.low <= ahead.efficiency <= ahead.high
+
+
+def test_the_interval_holds_far_ahead_for_a_law_that_nobody_named() -> None:
+    """Sixteen times as many ranks; noise of 1 %."""
+    dice = np.random.default_rng(8)
+    inside = 0
+    for _ in range(100):
+        noise = {n: (1e6 + 2e4 * n**0.5) * dice.normal(1, 0.01) for n in (1, 2, 4, 8, 16)}
+        ahead = forecast(points(noise), 256, weak=True)
+        true = noise[1] / ((1e6 + 2e4 * 256**0.5) * dice.normal(1, 0.01))
+        inside += ahead.low <= true <= ahead.high
+    assert inside >= 90
+
+
 def test_too_few_jobs_forecast_nothing() -> None:
     assert forecast(points({1: 1e6, 2: 6e5}), 8, weak=False) is None
     three = forecast(points({1: 1e6, 2: 525_000, 4: 287_500}), 8, weak=False)

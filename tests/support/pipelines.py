@@ -131,8 +131,9 @@ class Pipeline:
     ) -> None:
         """Both ends are there until the data has moved; the receiver goes on then."""
         posted, sender = message
-        before = [k.end for k in done[sender] if k.name == "send" and k.peer == rank][-1:]
-        start = max(posted, *before, 0)
+        sends = (k for k in reversed(done[sender]) if k.name == "send" and k.peer == rank)
+        before = next(sends, None)
+        start = max(posted, before.end if before else 0)
         there = max(start, now[rank]) if self.waits else now[rank]
         end = there + self.transfer_ns
         began = min(start, there)

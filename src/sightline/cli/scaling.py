@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sightline.scale.scaling import Forecast, Point
 
+_UNKNOWN = 1000  # %: an interval beyond ten times the ideal says nothing
 HELP = "efficiency over the number of ranks, and a forecast"
 
 
@@ -98,9 +99,11 @@ def _say_forecast(ahead: Forecast | None, ranks: int, last: Point) -> str:
         return f"no forecast for {ranks} ranks: it takes jobs of three numbers of ranks or more"
     said = f"at {ranks} ranks: {100 * ahead.efficiency:.1f} %"
     if ahead.low is not None and ahead.high is not None:
-        said += f" ({100 * ahead.low:.1f} to {100 * ahead.high:.1f} %, 95 % interval)"
+        least, most = 100 * ahead.low, 100 * ahead.high
+        edge = f"to {most:.1f} %" if most < _UNKNOWN else "% or more"
+        said += f" ({least:.1f} {edge}, 95 % interval)"
     else:
         said += ", with no interval: there are no more jobs than the model has parameters"
     if last.largest_loss is not None:
         said += f"; most is lost to {last.largest_loss.replace('_', ' ')}"
-    return f"{said}\nmodel of the length: {ahead.model}, the best of three by AICc"
+    return f"{said}\nmodel of the length: {ahead.model}, the best of those that were tried"

@@ -85,8 +85,8 @@ def read(source: Source, options: ImportOptions) -> Imported:
     if late:
         quality.append(Quality("no_kernel_times", "warning", _CHANNELS_ONLY, late))
     quality += note_bad_lines(bad, "events of NCCL's profiler")
-    ranks = frame.get_column("rank").unique()
-    alone = int(ranks[0]) if ranks.len() == 1 else None
+    whose = frame.get_column("rank").unique()
+    alone = int(whose[0]) if whose.len() == 1 else None
     size = pl.col("group").replace_strict(sizes, default=None, return_dtype=pl.Int64)
     frame = frame.with_columns(
         device_op_id=pl.int_range(pl.len(), dtype=pl.Int64),
@@ -145,7 +145,7 @@ def _match_events(
     for event in events:
         kind, context = event.get("type"), event.get("ctx")
         if kind == "ncclProfileColl":
-            one = {"event": event, "channels": [], "kernel": None}
+            one: dict[str, Any] = {"event": event, "channels": [], "kernel": None}
             by_address[event.get("eventAddr")] = one
             order.setdefault(context, []).append(one)
         elif kind == "ncclProfileKernelCh" and event.get("parentObj") in by_address:

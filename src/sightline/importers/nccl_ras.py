@@ -163,8 +163,9 @@ def _read_place(member: dict[str, Any]) -> dict[str, Any]:
 
 def _take_number(told: dict[str, Any], name: str) -> int | None:
     value = told.get(name)
-    is_number = isinstance(value, int) and not isinstance(value, bool)
-    return value if is_number and 0 <= value <= INT64_MAX else None
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if 0 <= value <= INT64_MAX else None
 
 
 def _name_state(status: dict[str, Any]) -> str:
@@ -244,8 +245,8 @@ def _read_block(
                 continue
             if count is not None:
                 named.setdefault(op, {})[member] = count
-                if not single and launched in crowds.get(op, ()):
-                    crowds[op].remove(launched)
+                if not single and count in crowds.get(op, ()):
+                    crowds[op].remove(count)
             elif said is not None:
                 status[member] = _STATES.get(said, "finalizing")
             process = _PROCESS.search(line)

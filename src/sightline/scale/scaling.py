@@ -5,9 +5,16 @@ of weak scaling (the same work for each rank) t₁ / tₙ. It is the product of 
 (useful time summed over ranks, of weak scaling per rank, at the fewest over at n) and of how load
 balance, serialisation and transfer changed.
 
-The forecast is a line through the job's length by least squares, of the models stated below the one
-with the least corrected information criterion (AICc; Hurvich and Tsai, Biometrika 1989), and its
-prediction interval is Student's. Where there are no more runs than parameters there is none.
+The forecast is a curve through the job's length by least squares. From five numbers of ranks on,
+models are the performance model normal form with one term (Calotoiu et al., "Using Automated
+Performance Modeling to Find Scalability Bugs in Complex Codes", SC 2013): c + d n^i (log2 n)^j; of
+strong scaling for ranks × length, so that perfect scaling is a constant. The constant is taken
+unless the runs refuse it, else the best fit. The prediction interval is Student's, and holds those
+of all models that the runs do not refuse, by the profile likelihood of the exponents as one more
+parameter (Bates and Watts, Nonlinear Regression Analysis, 1988, section 6.1). With fewer numbers of
+ranks models are three, of which the one with the least corrected information criterion counts
+(AICc; Hurvich and Tsai, Biometrika 1989), and where there are no more runs than parameters there is
+no interval.
 """
 
 from __future__ import annotations
@@ -15,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -35,6 +43,10 @@ _WEAK: dict[str, tuple[Term, ...]] = {
     "a + b n": (lambda n: 1.0, lambda n: n),
 }
 LEVEL = 0.95
+# Exponents that Extra-P tries, too, and from how many points on: fewer fit nearly all of them.
+_POWERS = ("0", "1/4", "1/3", "1/2", "2/3", "3/4", "1", "5/4", "4/3", "3/2", "2", "5/2", "3")
+_LOGS = (0, 1, 2)
+_LEAST_POINTS = 5
 
 
 @dataclass(frozen=True)
@@ -90,9 +102,18 @@ def forecast(points: Sequence[Point], ranks: int, *, weak: bool) -> Forecast | N
     if len(set(n)) < 3:
         return None
     times = np.array([p.length_ns for p in points], float)
-    fits = [_fit(name, terms, n, times) for name, terms in (_WEAK if weak else _STRONG).items()]
-    best = min(fits, key=lambda f: f.score)
-    low, at, high = best.predict(ranks)
+    if len(set(n)) >= _LEAST_POINTS:
+        best, supported = _choose_models(
+            [_fit(name, terms, n, times) for name, terms in _list_models(weak=weak).items()]
+        )
+    else:
+        models = _WEAK if weak else _STRONG
+        fits = [_fit(name, terms, n, times) for name, terms in models.items()]
+        best = min(fits, key=lambda f: f.score)
+        supported = [best]
+    at = best.predict(ranks)[1]
+    edges = [f.predict(ranks) for f in supported]
+    low, high = min(e[0] for e in edges), max(e[2] for e in edges)
     more = 1.0 if weak else ranks / points[0].ranks
 
     def turn(length: float) -> float:
@@ -108,6 +129,55 @@ def forecast(points: Sequence[Point], ranks: int, *, weak: bool) -> Forecast | N
     )
 
 
+def _list_models(*, weak: bool) -> dict[str, tuple[Term, ...]]:
+    """The normal form's models of the length, by how they are written."""
+    shift = 0 if weak else 1  # ranks × length has one power more than the length
+    models: dict[str, tuple[Term, ...]] = {("a" if weak else "a/n"): (_make_term(-shift, 0),)}
+    for power in _POWERS:
+        for logs in _LOGS:
+            exponent = Fraction(power) - shift
+            if Fraction(power) == 0 and logs == 0:
+                continue
+            name = " ".join(filter(None, ("b", _write_power(exponent), _write_logs(logs))))
+            first = "a" if weak else "a/n"
+            known = " (Amdahl)" if not weak and exponent == 0 and logs == 0 else ""
+            terms = (_make_term(-shift, 0), _make_term(exponent, logs))
+            models[f"{name} + {first}{known}"] = terms
+    return models
+
+
+def _choose_models(fits: list[_Fitted]) -> tuple[_Fitted, list[_Fitted]]:
+    """The model to forecast with, and all that the runs do not refuse; `fits` begin with constant.
+
+    Exponents are a third parameter: refused is what its F test refuses at `LEVEL`.
+    """
+    from scipy.special import fdtri
+
+    possible = [f for f in fits if f.score < math.inf] or fits[:1]
+    closest = min(possible, key=lambda f: f.squares)
+    freedom = max(closest.freedom - 1, 1)
+    most = closest.squares * (1 + float(fdtri(1, freedom, LEVEL)) / freedom)
+    supported = [f for f in possible if f.squares <= most]
+    return (fits[0] if fits[0] in supported else closest), supported
+
+
+def _make_term(exponent: Fraction | int, logs: int) -> Term:
+    power = float(exponent)
+    return lambda n: float(n**power * math.log2(n) ** logs)
+
+
+def _write_power(exponent: Fraction) -> str:
+    if exponent == 0:
+        return ""
+    if exponent == 1:
+        return "n"
+    return f"n^{exponent}" if exponent.denominator == 1 and exponent > 0 else f"n^({exponent})"
+
+
+def _write_logs(logs: int) -> str:
+    return ("", "log2 n", "log2² n")[logs]
+
+
 @dataclass(frozen=True)
 class _Fitted:
     name: str
@@ -117,6 +187,7 @@ class _Fitted:
     variance: float  # nan where no point is left over
     freedom: int
     score: float
+    squares: float  # of what is left over
 
     def predict(self, ranks: int) -> tuple[float, float, float]:
         """Low, middle and high of one more job's length, ns."""
@@ -152,4 +223,5 @@ def _fit(name: str, terms: tuple[Term, ...], n: np.ndarray, times: np.ndarray) -
         squares / freedom if freedom else math.nan,
         freedom,
         score,
+        squares,
     )
