@@ -31,6 +31,7 @@ def test_each_segment_is_compute_copies_and_idle_time(tmp_path: Path) -> None:
     ]
     assert (rank.rank, rank.tail_ns) == (3, 15_000)
     assert rank.rows["rank"].to_list() == [3, 3]
+    assert rank.rows["bytes"].to_list() == [4_000_000] * 2
 
 
 def test_a_collective_beside_another_follows_the_one_that_had_ended(tmp_path: Path) -> None:

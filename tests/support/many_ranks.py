@@ -156,12 +156,15 @@ def _write_events(
     told = {}
     for layer, (op, kind, size, _) in enumerate(LAYERS):
         ranks = np.flatnonzero(groups[kind] == groups[kind][rank])
-        elements = size // 4
+        elements = received = size // 4
+        if op == "all_to_all":  # an expert with more to do was sent more tokens
+            more = [c.size for c in program.causes if c.kind == EXPERTS and c.rank == rank]
+            received = int(elements * (1 + sum(more)))
         name = f"{kind}{groups[kind][rank]}"
         told[layer] = (
             f'"Collective name": "{op}", "dtype": "Float", "Process Group Name": "{name}", '
             f'"Process Group Ranks": "{ranks.tolist()}", "Group size": {len(ranks)}, '
-            f'"In msg nelems": {elements}, "Out msg nelems": {elements}'
+            f'"In msg nelems": {elements}, "Out msg nelems": {received}'
         )
     for n, (begin, stop, layer) in enumerate(
         zip(start.tolist(), end.tolist(), played.collective, strict=True)

@@ -113,6 +113,8 @@ def _say_verdict(verdict: Verdict) -> list[str]:
             lines.append(f"{cost}: without any waiting for other stages, {less:.2f} × less")
             continue
         lines.append(f"{cost}: like its peers, the job would take {less:.2f} × less")
+        if row["detail"]:
+            lines.append(f"   {row['detail']}")
         if row["alone_ns"] > 2 * row["gain_ns"]:
             lines.append(f"   hidden by others: alone it would cost {format_ns(row['alone_ns'])}")
         if row["next_cause"]:

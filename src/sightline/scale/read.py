@@ -100,13 +100,14 @@ def reduce_recording(name: str, options: ImportOptions | None) -> list[Rank] | s
     """The ranks of one recording, reduced, or why there is none."""
     try:
         run = open_run([name], options=options)
-        found = list(_reduce_run(run))
+        found = list(reduce_run(run))
     except SightlineError as error:
         return error.what if error.why is None else f"{error.what}: {error.why}"
     return found or "no device operation was recorded"
 
 
-def _reduce_run(run: Run) -> Iterator[Rank]:
+def reduce_run(run: Run) -> Iterator[Rank]:
+    """Each rank of a run that has device operations, reduced."""
     for number in sorted({part.rank for part in run.parts}):
         parts = [part for part in run.parts if part.rank == number]
         reduced = reduce_rank(Run(parts), number)

@@ -22,8 +22,9 @@ from sightline.timeline.collectives import describe_collectives
 from sightline.timeline.iterations import list_marked_steps
 
 _BY = ["rank", "device_id"]
+_OWN = ("device_op_id", "kind", "name", "start_ns", "end_ns")
 _KEPT = (
-    *("device_op_id", "device_id", "kind", "name", "start_ns", "end_ns"),
+    *(*_OWN, "device_id"),
     *("op", "group", "group_size", "sequence", "dtype", "bytes", "members", "source", "target"),
     *("worked_start_ns", "worked_end_ns", "step"),
 )
@@ -83,6 +84,7 @@ def _list_segments(
         f"worked_{edge}_ns": measure_cover_until(comm, f"{edge}_ns", work, _BY)
         for edge in ("start", "end")
     }
+    comm = comm.select(*_OWN, *_BY, "stream_id", "launch_id")
     comm = comm.join(_describe(run), on="device_op_id", how="left", maintain_order="left")
     comm = _add_calls(run, comm).with_columns(**worked)
     comm = comm.with_columns(step=_find_steps(run, comm))

@@ -39,6 +39,8 @@ _TENTHS, _PERSISTENT, _LEAST_ROWS = 10, 0.7, 8
 _UNIFORM = 0.1
 # An imbalance of experts shows between their all-to-alls: nearly all of the excess lies there.
 _MOSTLY = 0.8
+# Sizes of all-to-alls that differ by less are padding (ours).
+_UNEVEN = 0.05
 # The few worst workers are 3 % of all (Lin et al. 2025, section 4.2).
 _FEW = 0.03
 HOST, WORK, CLOCK, EXPERTS, COPIES, LINK, SLOW_STAGE, BUBBLE = (
@@ -61,6 +63,7 @@ _SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "excess_ns": pl.Int64,
     "is_persistent": pl.Boolean,
     "steps": pl.Int64,
+    "detail": pl.String,
     "next_cause": pl.String,
     "next_ranks": pl.List(pl.Int64),
     "next_gain_ns": pl.Int64,
@@ -183,7 +186,8 @@ def find_stragglers(job: Job, *, least_pct: float = 1.0) -> Verdict:
                 "alone_ns": alone[n],
                 "excess_ns": suspect.excess_ns,
                 "is_persistent": _is_persistent(job, suspect),
-                "steps": hit[n] if step_rows else None,
+                "steps": hit[n] if len(step_rows) > 1 else None,
+                "detail": _compare_tokens(job, suspect) if causes[n] == EXPERTS else None,
                 "next_cause": None if following is None else _name_cause(job, suspects[following]),
                 "next_ranks": None if following is None else list(suspects[following].ranks),
                 "next_gain_ns": more,
@@ -384,6 +388,17 @@ def _is_persistent(job: Job, suspect: _Suspect) -> bool:
     )
     sums = excess.group_by("piece").agg(pl.col("ns").sum()).get_column("ns")
     return int((4 * sums * pieces > suspect.excess_ns).sum()) >= _PERSISTENT * pieces
+
+
+def _compare_tokens(job: Job, suspect: _Suspect) -> str | None:
+    """How many times its peers' bytes its all-to-alls carry; None where sizes are alike."""
+    own = pl.col("bytes").filter(pl.col("rank").is_in(suspect.ranks)).median()
+    others = pl.col("bytes").filter(~pl.col("rank").is_in(suspect.ranks)).median()
+    exchanges = job.rows.filter(pl.col("op_kind") == "all_to_all")
+    ratio = exchanges.select(ratio=own / others).item()
+    if ratio is None or ratio < 1 + _UNEVEN:
+        return None
+    return f"its all-to-alls carry {ratio:.2f} times the bytes of other ranks'"
 
 
 def _name_cause(job: Job, suspect: _Suspect) -> str:

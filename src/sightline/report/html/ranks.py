@@ -34,6 +34,7 @@ _CAUSES = (
     pct("gain_pct", "of the job's length"),
     duration("alone_ns", "what the job would lose to it if it were the only one"),
     text("when", "persistent or wandering"),
+    text("detail", "what else shows it"),
     number("steps", "steps in which it costs 1 % or more"),
     text("next_who", "who limits the job when it is gone"),
     text("next_cause", "and why"),
@@ -82,7 +83,7 @@ _PATH = (
 def write_ranks_page(answer: Answer, shown: Run | None) -> bytes:
     """The page; `shown` are the ranks whose timelines it has, opened as one run."""
     title = format_several(len(answer.job.ranks), "rank")
-    panels = [{"name": "summary", "title": "Ranks", "blocks": _show_ranks(answer)}]
+    panels = [{"name": "summary", "title": "Ranks", "blocks": show_ranks(answer)}]
     more: tuple[tuple[str, str, list[Block]], ...] = (
         ("steps", "Steps", _show_steps(answer)),
         ("pipeline", "Pipeline", _show_pipeline(answer)),
@@ -123,7 +124,12 @@ def write_ranks_page(answer: Answer, shown: Run | None) -> bytes:
     return load_template(content, title, columns)
 
 
-def _show_ranks(answer: Answer) -> list[Block]:
+def show_job(answer: Answer) -> list[Block]:
+    """All of it but timelines, as blocks of one panel."""
+    return [*show_ranks(answer), *_show_pipeline(answer), *_show_steps(answer)]
+
+
+def show_ranks(answer: Answer) -> list[Block]:
     """The verdict, who is late when, causes, and every rank with its excess."""
     verdict = answer.verdict
     lead = (
@@ -219,7 +225,8 @@ def _pack_heat(title: str, heat: Heat, answer: Answer, outliers: list[int]) -> B
                 "values": [round(100 * value) for value in late],
             }
         )
-    rows.sort(key=lambda row: not row["why"])
+    worst = {str(rank): place for place, rank in enumerate(outliers)}
+    rows.sort(key=lambda row: worst[row["label"]] if row["why"] else len(worst))
     return {"kind": "heat", "title": title, "bin_ns": heat.bin_ns, "rows": rows}
 
 
