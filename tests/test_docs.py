@@ -25,6 +25,8 @@ NOT_RUN = {
     "pip install .": "compiles: tests/test_packaging.py",
     "pip install 'sightline[": "installs from the network",
     "sightline ranks '/shared/": "needs more machines: tests/scale/test_cluster.py",
+    "sightline report '/shared/": "needs more machines: tests/scale/test_cluster.py",
+    "ncclras ": "asks a job of NCCL that runs: tests/importers/test_nccl_ras.py",
     "sightline serve ": SERVES,
     "sightline doctor --for kernels": "its exit code says whether this machine has a GPU",
     "sightline run --for kernels": GPU,

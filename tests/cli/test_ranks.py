@@ -9,6 +9,7 @@ import pytest
 
 from support.command import sightline
 from support.many_ranks import HOST, Cause, Program, write_ranks
+from support.pipelines import ONE_F_ONE_B, Pipeline, write_pipeline
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +30,19 @@ def test_the_screen(folder: Path) -> None:
     labels = [line.split()[0] for line in lines if line.startswith("  ")]
     assert "20-21" in labels
     assert "21" in labels
+
+
+def test_the_screen_of_a_pipeline(tmp_path: Path) -> None:
+    of = Pipeline(4, 2, 4, ONE_F_ONE_B, slow_stage=2, slow=0.5)
+    list(write_pipeline(of, tmp_path))
+    lines = sightline("ranks", tmp_path).out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "2  ranks 4, 5: slow stage, persistent (3 of 3 steps)" in lines
+    table = lines.index("Pipeline of 4 stages, 1F1B, 4 micro-batches a step")
+    assert lines[table + 1] == "  this schedule leaves 42.9 % of a step empty at best"
+    assert [line.split()[:2] for line in lines[table + 3 : table + 7]] == [
+        [str(stage), "2"] for stage in range(4)
+    ]
 
 
 def test_as_data(folder: Path) -> None:

@@ -158,8 +158,8 @@ def _write_events(
         ranks = np.flatnonzero(groups[kind] == groups[kind][rank])
         elements = received = size // 4
         if op == "all_to_all":  # an expert with more to do was sent more tokens
-            more = [c.size for c in program.causes if c.kind == EXPERTS and c.rank == rank]
-            received = int(elements * (1 + sum(more)))
+            loads = [c.size for c in program.causes if c.kind == EXPERTS and c.rank == rank]
+            received = int(elements * (1 + sum(loads)))
         name = f"{kind}{groups[kind][rank]}"
         told[layer] = (
             f'"Collective name": "{op}", "dtype": "Float", "Process Group Name": "{name}", '

@@ -10,9 +10,10 @@ from sightline.scale.answer import Answer, list_outliers
 from sightline.scale.heat import Heat, make_heat
 from sightline.scale.job import PARTS, Job
 from sightline.scale.pipeline import Pipeline
-from sightline.scale.stragglers import BUBBLE, Verdict
+from sightline.scale.stragglers import BUBBLE, SLOW_STAGE, Verdict
 from sightline.units import format_count, format_ns, format_pct, format_several
 
+_WIDTH = 80
 _SHOWN, _ROWS, _BINS, _STAGES = 5, 24, 56, 8
 _UNUSUAL = 1.25  # of what the median step loses: those below are all alike (ours)
 _SHADES = " ·░▒▓█"
@@ -93,12 +94,22 @@ def list_facts(answer: Answer) -> list[str]:
     return lines
 
 
+def _wrap(lead: str, parts: list[str]) -> list[str]:
+    """Parts behind a lead, on as many lines of 80 columns as they take."""
+    lines = [lead + parts[0]]
+    for part in parts[1:]:
+        if len(lines[-1]) + len(part) + 3 > _WIDTH:
+            lines.append(" " * len(lead) + part)
+        else:
+            lines[-1] += f" · {part}"
+    return lines
+
+
 def _say_verdict(verdict: Verdict) -> list[str]:
     lines = [
         f"job {format_ns(verdict.length_ns)}; without stragglers {format_ns(verdict.ideal_ns)}: "
         f"{verdict.slowdown:.2f} × as long",
-        "excess costs  "
-        + " · ".join(f"{part} {format_ns(ns)}" for part, ns in verdict.parts.items()),
+        *_wrap("excess costs  ", [f"{part} {format_ns(ns)}" for part, ns in verdict.parts.items()]),
         "",
     ]
     if verdict.stragglers.is_empty():
@@ -112,7 +123,8 @@ def _say_verdict(verdict: Verdict) -> list[str]:
         if row["cause"] == BUBBLE:
             lines.append(f"{cost}: without any waiting for other stages, {less:.2f} × less")
             continue
-        lines.append(f"{cost}: like its peers, the job would take {less:.2f} × less")
+        like = "like other stages" if row["cause"] == SLOW_STAGE else "like its peers"
+        lines.append(f"{cost}: {like}, the job would take {less:.2f} × less")
         if row["detail"]:
             lines.append(f"   {row['detail']}")
         if row["alone_ns"] > 2 * row["gain_ns"]:
