@@ -43,6 +43,7 @@ _SIZES = {
     **{f"nccl{t}": 8 for t in ("Int64", "Uint64", "Float64", "Double")},
 }
 _API = ("ncclProfileCollApi", "ncclProfileP2pApi")
+_KEYS = ("type", "ctx", "eventAddr", "parentObj", "extCorrId", "commId")
 _DEVICE = {
     "rank": pl.Int64,
     "group": pl.String,
@@ -122,11 +123,17 @@ def _list_events(text: str) -> tuple[list[dict[str, Any]], int]:
             value = json.loads(line)
         except (ValueError, RecursionError):
             value = None
-        if isinstance(value, dict):
+        if isinstance(value, dict) and _is_event(value):
             found.append(value)
         else:
             bad += 1
     return found, bad
+
+
+def _is_event(value: dict[str, Any]) -> bool:
+    """Whether what identifies an event is a text or a number, and its details are an object."""
+    plain = all(isinstance(value.get(key), str | int | float | None) for key in _KEYS)
+    return plain and isinstance(value.get("details"), dict | None)
 
 
 def _match_events(

@@ -42,16 +42,20 @@ _COLUMNS = ("group", "group_size", "member", "state", "device_id", "pid", "op", 
 _MOST_RANKS = 1 << 20
 _IN_PROGRESS = 7  # ncclInProgress
 
-_GROUP = re.compile(r"^\s*(\d+)\s+(\d+)\s+\S+\s+\S+\s+(\d+)\s+\d+\s+([A-Z]\S*)\s+([A-Z]\S*)\s*$")
-_COMMUNICATOR = re.compile(r"^\s*#(\d+)-(\d+) \((\w+)\)\s+([A-Z]+)")
+_N = r"\d{1,18}"
+_GROUP = re.compile(rf"^\s*({_N})\s+{_N}\s+\S+\s+\S+\s+({_N})\s+{_N}\s+([A-Z]\S*)\s+[A-Z]\S*\s*$")
+_COMMUNICATOR = re.compile(rf"^\s*#({_N})-{_N} \((\w+)\)\s+[A-Z]+")
 _DIFFERENT = re.compile(r"different (?:collective|(\w+)) operation counts")
-_SEVERAL = re.compile(r"^\s*(\d+) ranks have (?:launched up to operation (\d+)|not launched any)")
-_ONE = re.compile(r"^\s*Rank (\d+) has (?:launched up to operation (\d+)|not launched any)")
-_NAMED = re.compile(r"^\s*Rank (\d+)\b")
-_PROCESS = re.compile(r"GPU (\d+) managed by process (\d+)")
+_COUNT = rf"(?:launched up to operation ({_N})|not launched any)"
+_SEVERAL = re.compile(rf"^\s*{_N} ranks have {_COUNT}")
+_ONE = re.compile(rf"^\s*Rank {_N} has {_COUNT}")
+_NAMED = re.compile(rf"^\s*Rank ({_N})\b")
+_PROCESS = re.compile(rf"GPU ({_N}) managed by process ({_N})")
 _MISSING = re.compile(r"missing ranks?: ([\d, -]+)")
-_STATUS = re.compile(r"^\s*(?:\d+ ranks? ha(?:s|ve)|Rank \d+ has) status (\w+)")
+_STATUS = re.compile(rf"^\s*(?:{_N} ranks? ha(?:s|ve)|Rank {_N} has) status (\w+)")
 _VERSION = re.compile(r"NCCL version (\S+)")
+# A comma that NCCL 2.28.9 leaves out between the members of a missing rank.
+_NO_COMMA = re.compile(r'(["\d]|true|false)([ \t\r]{0,8}\n[ \t]{0,256}")(?=[^"\n]{0,256}"\s?:)')
 _STATES = {"RUNNING": "running", "INIT": "initializing", "FINALIZE": "finalizing"}
 _STATES |= {"ABORT": "aborting", "DESTROY": "finalizing"}
 
@@ -91,9 +95,8 @@ _Rows = list[dict[str, Any]]
 def _read_json(
     text: str, source: Source, quality: list[Quality]
 ) -> tuple[str | None, int | None, _Rows]:
-    # NCCL 2.28.9 leaves out a comma between the members of a missing rank.
     begin = max(text.find("{"), 0)
-    mended = re.sub(r'(["\d]|true|false)(\s*\n\s*")(?=[^"\n]*"\s*:)', r"\1,\2", text[begin:])
+    mended = _NO_COMMA.sub(r"\1,\2", text[begin:])
     found: Any = None
     for candidate in (text[begin:], mended):
         try:
@@ -186,8 +189,8 @@ def _read_text_rows(text: str, quality: list[Quality]) -> Iterator[dict[str, Any
     states: dict[str, str] = {}
     for line in text.splitlines():
         if found := _GROUP.match(line):
-            sizes[found[1]] = int(found[3])
-            states[found[1]] = _STATES.get(found[4], "running")
+            sizes[found[1]] = int(found[2])
+            states[found[1]] = _STATES.get(found[3], "running")
     is_dead = re.search(r"^\s*DEAD\b", text, re.MULTILINE) is not None
     total = 0
     for head, body in _split_communicators(text):
@@ -231,7 +234,7 @@ def _read_block(
             op, launched, said = found[1], None, None
             named.setdefault(op, {})
         elif found := _SEVERAL.match(line):
-            launched, said = int(found[2] or 0), None
+            launched, said = int(found[1] or 0), None
             crowds.setdefault(op, []).append(launched)
         elif found := _MISSING.search(line):
             missing += _read_numbers(found[1], size)
@@ -240,7 +243,7 @@ def _read_block(
         if found := _NAMED.match(line):
             member = int(found[1])
             single = _ONE.match(line)
-            count = int(single[2] or 0) if single else launched
+            count = int(single[1] or 0) if single else launched
             if member >= size:
                 continue
             if count is not None:
@@ -260,7 +263,7 @@ def _read_block(
                 count = crowds[kind][0]
             device, pid = places.get(member, (None, None))
             yield {
-                "group": head[3],
+                "group": head[2],
                 "group_size": size,
                 "member": member,
                 "state": gone.get(member, status.get(member, state)),

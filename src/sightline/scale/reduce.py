@@ -86,8 +86,7 @@ def _list_segments(
     }
     comm = comm.select(*_OWN, *_BY, "stream_id", "launch_id")
     comm = comm.join(_describe(run), on="device_op_id", how="left", maintain_order="left")
-    comm = _add_calls(run, comm).with_columns(**worked)
-    comm = comm.with_columns(step=_find_steps(run, comm))
+    comm = comm.with_columns(**worked, step=_find_steps(run, comm))
     anchor = _find_anchors(run, comm, work)
     spans = comm.select(*_BY, "start_ns", from_ns=anchor.get_column("t").fill_null(begin))
     spans = spans.with_columns(to_ns=pl.max_horizontal("from_ns", anchor.get_column("needed_ns")))
@@ -164,7 +163,7 @@ def _find_needed(run: Run, comm: pl.DataFrame, work: pl.DataFrame, queued: pl.Se
         .drop_nulls("called_ns")
         .sort("called_ns")
     )
-    last = find_latest(comm, "called_ns", asked, "called_ns", _BY)
+    last = find_latest(_add_calls(run, comm), "called_ns", asked, "called_ns", _BY)
     ended = take_rows(asked.select("end_ns"), last).get_column("end_ns")
     frame = pl.DataFrame({"start": start, "ended": ended, "queued": queued})
     waited = pl.col("queued").is_not_null() & (pl.col("ended") < pl.col("start"))
@@ -176,7 +175,7 @@ def _find_steps(run: Run, comm: pl.DataFrame) -> pl.Series:
     steps = list_marked_steps(run).sort("start_ns")
     if steps.is_empty():
         return pl.repeat(None, comm.height, dtype=pl.Int64, eager=True)
-    called = comm.select(*_BY, t=pl.coalesce("called_ns", "start_ns"))
+    called = _add_calls(run, comm).select(*_BY, t=pl.coalesce("called_ns", "start_ns"))
     begun = steps.select("rank", t="start_ns")
     return find_latest(called, "t", begun, "t", ["rank"])
 
