@@ -68,6 +68,20 @@ def test_the_list_of_commands_loads_nothing_that_takes_time():
     assert done.stderr.split() == []
 
 
+def test_one_recording_is_opened_without_what_only_several_need():
+    """NumPy takes a tenth of a second to load: as long as all of a small recording's answer."""
+    code = (
+        "import sys; from sightline.opening.run import open_run; "
+        "open_run([sys.argv[1]]).ask('breakdown'); "
+        "print([m for m in ('numpy', 'scipy') if m in sys.modules])"
+    )
+    recording = Path(__file__).parents[2] / "examples" / "simulated-dataloader.json.gz"
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(recording)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
 def test_version():
     outcome = sightline("--version")
     first, reader, pages = outcome.out.splitlines()

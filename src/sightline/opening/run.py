@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sightline.errors import InputError
 from sightline.model.declare import ImportOptions, Quality
@@ -17,7 +17,9 @@ from sightline.opening.paths import expand_paths
 from sightline.opening.ranks import compose_run, read_rank_of_path
 from sightline.opening.run_folder import read_folder
 from sightline.opening.same_job import Given, check_same_job, is_same_job
-from sightline.timeline.clocks import Fit
+
+if TYPE_CHECKING:
+    from sightline.timeline.clocks import Fit
 
 _LISTED = 5  # skipped files by name
 
