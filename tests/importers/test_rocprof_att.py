@@ -6,18 +6,14 @@ import gzip
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import sightline
-from sightline.errors import DamagedError
 from sightline.importers import rocprof_att
 from sightline.model.declare import Imported, ImportOptions
 from sightline.model.source import Source
-from support.campaigns import sample
+from support.damage import survive_damage
 
 KERNEL = ["; _Z5scalePf", 0, 0, "scale(float*)", 2, 4096, 0, 0, 0, 0, 0, 0, [0] * 10]
 TRACED = ["s_waitcnt vmcnt(0)", 0, 1, "/x/scale.cpp:7", 2, 4100, 30, 900, 700, 50, 0, 0, [0] * 10]
@@ -65,33 +61,8 @@ def test_what_becomes_what(tmp_path: Path) -> None:
     }
 
 
-def try_reading(folder: Path, data: str | bytes) -> None:
-    try:
-        read(folder, data)
-    except DamagedError as error:
-        assert error.why
-
-
-def test_every_truncation(tmp_path: Path) -> None:
-    for cut in sample(range(len(DOCUMENT)), 4):
-        try_reading(tmp_path, DOCUMENT[:cut])
-
-
-@given(flips=st.lists(st.tuples(st.integers(0, 900), st.integers(0, 255)), min_size=1, max_size=6))
-def test_any_bytes_changed(flips: list[tuple[int, int]], tmp_path: Path) -> None:
-    data = bytearray(DOCUMENT.encode())
-    for at, byte in flips:
-        data[at % len(data)] = byte
-    try_reading(tmp_path, bytes(data))
-
-
-@pytest.mark.parametrize("value", [None, "x", -1, 2**70, 1.5, [], {}, True])
-def test_values_of_another_type(tmp_path: Path, value: Any) -> None:
-    for at in range(len(TRACED)):
-        rows = [[*row[:at], value, *row[at + 1 :]] for row in (KERNEL, TRACED, SAMPLED)]
-        try_reading(tmp_path, json.dumps({"code": rows}))
-    try_reading(tmp_path, json.dumps({"code": value}))
-    try_reading(tmp_path, json.dumps({"code": [value, TRACED]}))
+def test_damage(tmp_path: Path) -> None:
+    survive_damage(rocprof_att.read, tmp_path / "code.json", DOCUMENT)
 
 
 @pytest.mark.corpus

@@ -9,15 +9,12 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import sightline
-from sightline.errors import DamagedError
 from sightline.importers import rocprof_legacy
 from sightline.model.declare import Imported, ImportOptions
 from sightline.model.source import Source
-from support.campaigns import sample
+from support.damage import survive_damage
 
 TRACER = """\
 ROCTracer (pid=9):
@@ -105,34 +102,8 @@ def test_rows_of_rocprof(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("golden", [TRACER, V2, TABLE], ids=["roctracer", "rocprofv2", "rocprof"])
-def test_every_truncation(tmp_path: Path, golden: str) -> None:
-    for cut in sample(range(len(golden)), 12):
-        try_reading(tmp_path, golden.encode()[:cut])
-
-
-@given(
-    golden=st.sampled_from([TRACER, V2, TABLE]),
-    flips=st.lists(st.tuples(st.integers(0, 900), st.integers(0, 255)), min_size=1, max_size=8),
-)
-def test_any_bytes_changed(golden: str, flips: list[tuple[int, int]], tmp_path: Path) -> None:
-    data = bytearray(golden.encode())
-    for at, byte in flips:
-        data[at % len(data)] = byte
-    try_reading(tmp_path, bytes(data))
-
-
-@pytest.mark.parametrize("value", ["", "x", "-1", "1e308", "9" * 30])
-def test_values_of_another_type(tmp_path: Path, value: str) -> None:
-    for golden in (TRACER, V2, TABLE):
-        for number in sample(sorted(set(re.findall(r"\d+", golden))), 3):
-            try_reading(tmp_path, golden.replace(number, value).encode())
-
-
-def try_reading(folder: Path, data: bytes) -> None:
-    try:
-        read(folder, data)
-    except DamagedError as error:
-        assert error.why
+def test_damage(tmp_path: Path, golden: str) -> None:
+    survive_damage(rocprof_legacy.read, tmp_path / "x", golden)
 
 
 # -- real recordings -----------------------------------------------------------------------------

@@ -14,9 +14,13 @@ from sightline.model.declare import Quality
 
 # '70.10 W', '1410 MHz', '16x', '100', '0x0000000000000004', '(500Mhz)'.
 _NUMBER = re.compile(
-    r"^\(?\s*(?:(0x[0-9a-fA-F]{1,16})|([-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?))\s*([A-Za-z%/]*)\s*\)?$"
+    r"^\(?\s*(?:(0x[0-9a-fA-F]{1,16})|([-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?))\s*([A-Za-z%/]*)\s*\)?$"
 )
 _UNITS = {"Mhz": "MHz", "Celsius": "C", "watt": "W"}
+_SCHEMA = {
+    "metric": pl.String, "unit": pl.String, "device_id": pl.Int64, "source": pl.String,
+    "from_ns": pl.Int64, "time_ns": pl.Int64, "value": pl.Float64,
+}  # fmt: skip
 _ZONE = "times have no zone: they are taken as UTC"
 
 
@@ -30,6 +34,7 @@ class Samples:
     devices: dict[str, int] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
     bad: int = 0
+    _columns: list[pl.DataFrame] = field(default_factory=list)
 
     def number_device(self, known_as: str, number: int | None = None) -> int:
         """A device's number: its own, else in the order in which they come."""
@@ -58,14 +63,38 @@ class Samples:
         self.rows.append((name, ours, device, source, from_ns, time_ns, value * scale))
         return True
 
+    def add_columns(self, cells: pl.DataFrame) -> None:
+        """Many values as a tool prints them, a row each; those that are no number are left out.
+
+        Columns: peer, text, unit, time_ns, device_id, source.
+        """
+        key = ["peer", "unit", "text"]
+        different = cells.select(key).unique()
+        value, unit = parse_numbers(different.get_column("text"))
+        named = [
+            name_metric(peer, own or unit)
+            for (peer, unit, _), own in zip(different.iter_rows(), unit, strict=True)
+        ]
+        known = different.with_columns(
+            metric=pl.Series([name for name, _, _ in named], dtype=pl.String),
+            ours=pl.Series([ours for _, ours, _ in named], dtype=pl.String),
+            value=value * pl.Series([scale for _, _, scale in named], dtype=pl.Float64),
+        ).filter(pl.col("value").is_finite())
+        found = cells.join(known, on=key, maintain_order="left").with_columns(
+            unit="ours", from_ns=pl.lit(None, pl.Int64)
+        )
+        self._columns.append(found.select(list(_SCHEMA)))
+
+    def has_values(self) -> bool:
+        """Whether any value was a number."""
+        return bool(self.rows) or any(frame.height for frame in self._columns)
+
     def tables(self, vendor: str | None) -> dict[str, pl.DataFrame]:
         """`counters` in order of time, and `devices`."""
-        schema = {
-            "metric": pl.String, "unit": pl.String, "device_id": pl.Int64, "source": pl.String,
-            "from_ns": pl.Int64, "time_ns": pl.Int64, "value": pl.Float64,
-        }  # fmt: skip
-        counters = pl.DataFrame(self.rows, schema=schema, orient="row")
-        numbers = sorted({row[2] for row in self.rows if row[2] is not None} | set(self.names))
+        rows = pl.DataFrame(self.rows, schema=_SCHEMA, orient="row")
+        counters = pl.concat([rows, *self._columns])
+        used = counters.get_column("device_id").drop_nulls().unique().to_list()
+        numbers = sorted({*used, *self.names})
         devices = {
             "device_id": numbers,
             "vendor": [vendor] * len(numbers),
@@ -86,6 +115,15 @@ def read_number(text: str) -> tuple[float, str] | None:
         return None
     bits, number, unit = found.groups()
     return (float(int(bits, 16)) if bits else float(number)), _UNITS.get(unit, unit)
+
+
+def parse_numbers(texts: pl.Series) -> tuple[pl.Series, pl.Series]:
+    """What read_number says of each: the number, null for none, and its unit, "" for none."""
+    found = texts.str.strip_chars().str.extract_groups(_NUMBER.pattern).struct.unnest()
+    bits, number, unit = found.get_columns()
+    whole = bits.str.strip_prefix("0x").str.to_integer(base=16, dtype=pl.UInt64, strict=False)
+    value = number.cast(pl.Float64, strict=False)
+    return value.fill_null(whole.cast(pl.Float64)), unit.fill_null("").replace(_UNITS)
 
 
 def read_time(text: str, *forms: str) -> int | None:

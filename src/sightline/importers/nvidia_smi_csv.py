@@ -7,11 +7,12 @@ even the time, where `timestamp` is not among the columns.
 
 from __future__ import annotations
 
-import csv
 import re
 
+import polars as pl
+
 from sightline.errors import DamagedError
-from sightline.importers._samples import Samples, note_no_times, note_zone, read_time
+from sightline.importers._samples import Samples, note_no_times, note_zone
 from sightline.importers._stacks import note_bad_lines, read_text
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.model.source import Source
@@ -33,7 +34,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a header such as timestamp, index, utilization.gpu [%], memory.used [MiB]",
     suffixes=(".csv", ".txt", ".log"),
-    version=1,
+    version=2,
     source="https://docs.nvidia.com/deploy/nvidia-smi/",
 )
 
@@ -49,38 +50,101 @@ _NO_SAMPLES = {
 def read(source: Source, options: ImportOptions) -> Imported:
     """Read all lines that have a value in each column. Raises DamagedError where none has."""
     quality: list[Quality] = []
-    lines = csv.reader(read_text(source, quality).splitlines(), skipinitialspace=True)
-    try:
-        rows = [[cell.strip() for cell in row] for row in lines if row]
-    except csv.Error as error:
-        raise DamagedError(f"cannot read {source.given}", why=f"it is no CSV ({error})") from error
-    header = [(found[1], found[2]) if (found := _UNIT.match(c)) else (c, "") for c in rows[0]]
+    lines = pl.Series(read_text(source, quality).splitlines(), dtype=pl.String)
+    rows = lines.filter(lines.str.strip_chars() != "").str.split(",")
+    if rows.is_empty():
+        raise DamagedError(f"cannot read {source.given}", why="it is empty")
+    titles = [cell.strip() for cell in rows[0]]
+    header = [(found[1], found[2]) if (found := _UNIT.match(c)) else (c, "") for c in titles]
     names = [name for name, _ in header]
-    samples, bad, rounds, seen = Samples(), 0, 0, set[str]()
     timed = "timestamp" in names
-    for row in rows[1:]:
-        if row == rows[0]:
-            continue  # two logs, one after the other
-        told = dict(zip(names, row, strict=False))
-        who = next((told[name] for name in _WHO if name in told), "")
-        if who in seen or not who:
-            rounds, seen = rounds + bool(seen), set()
-        seen.add(who)
-        at = read_time(told.get("timestamp", ""), "%Y/%m/%d %H:%M:%S.%f") if timed else None
-        if len(row) != len(header) or (timed and at is None):
-            bad += 1
-            continue
-        index = told.get("index", "")
-        number = int(index) if index.isdecimal() and len(index) < 5 else None
-        device = samples.number_device(who, number)
-        if name := told.get("name") or told.get("gpu_name"):
-            samples.names[device] = name
-        moment = at if at is not None else rounds * 10**9
-        for (name, unit), cell in zip(header, row, strict=True):
-            if name not in _NO_SAMPLES:
-                samples.add(name, cell, moment, device, unit=unit)
-    if not samples.rows and not samples.names:
+    cells = _split_cells(rows, len(titles)).filter(pl.col("0") != titles[0])
+    told = {name: f"{n}" for n, name in reversed(list(enumerate(names)))}
+    who = next((told[name] for name in _WHO if name in told), None)
+    cells = cells.with_columns(
+        time_ns=_read_times(told["timestamp"]) if timed else _count_rounds(cells, who),
+        who=pl.col(who) if who else pl.lit(""),
+    )
+    whole = cells.filter(pl.col("is_whole") & pl.col("time_ns").is_not_null())
+    samples = Samples()
+    whole = _number_devices(whole, told, samples)
+    samples.add_columns(_list_values(whole, header))
+    if not samples.has_values() and not samples.names:
         raise DamagedError(f"cannot read {source.given}", why="no line of it is whole")
     quality.append(note_zone() if timed else note_no_times(1))
-    quality += note_bad_lines(bad, "lines of nvidia-smi")
+    quality += note_bad_lines(cells.height - whole.height, "lines of nvidia-smi")
     return Imported(samples.tables("nvidia"), Recording("nvidia-smi"), quality)
+
+
+def _split_cells(rows: pl.Series, count: int) -> pl.DataFrame:
+    """The lines' cells, each column named by its number; is_whole where none is missing."""
+    listed = pl.DataFrame({"cells": rows})
+    return listed.select(
+        *(
+            pl.col("cells").list.get(n, null_on_oob=True).str.strip_chars().alias(f"{n}")
+            for n in range(count)
+        ),
+        is_whole=pl.col("cells").list.len() == count,
+    )
+
+
+def _read_times(column: str) -> pl.Expr:
+    moment = pl.col(column).str.to_datetime("%Y/%m/%d %H:%M:%S%.f", time_unit="ns", strict=False)
+    return moment.cast(pl.Int64)
+
+
+def _count_rounds(cells: pl.DataFrame, who: str | None) -> pl.Series:
+    """Where no time was logged: a second for each round, in which a device comes once."""
+    rounds, seen, found = 0, set[str | None](), []
+    for device in cells.get_column(who).to_list() if who else [None] * cells.height:
+        if device in seen or not device:
+            rounds, seen = rounds + bool(seen), set()
+        seen.add(device)
+        found.append(rounds * 10**9)
+    return pl.Series(found, dtype=pl.Int64)
+
+
+def _number_devices(rows: pl.DataFrame, told: dict[str, str], samples: Samples) -> pl.DataFrame:
+    """The rows with device_id; what is known of the devices goes to the samples."""
+    index = pl.col(told["index"]) if "index" in told else pl.lit("")
+    label = next((told[name] for name in ("name", "gpu_name") if name in told), None)
+    known = rows.select("who", index=index, label=pl.col(label) if label else pl.lit("")).unique(
+        maintain_order=True
+    )
+    devices: dict[str, int] = {}
+    for who, number, name in known.iter_rows():
+        own = int(number) if number.isdecimal() and len(number) < 5 else None
+        devices[who] = samples.number_device(who, own)
+        if name:
+            samples.names[devices[who]] = name
+    return rows.with_columns(
+        device_id=pl.col("who").replace_strict(devices, default=None, return_dtype=pl.Int64)
+    )
+
+
+def _list_values(rows: pl.DataFrame, header: list[tuple[str, str]]) -> pl.DataFrame:
+    """A row for each cell that is a measurement, in the log's order."""
+    measured = {f"{n}": one for n, one in enumerate(header) if one[0] not in _NO_SAMPLES}
+    column = pl.col("column")
+    return (
+        rows.with_row_index("row")
+        .unpivot(
+            list(measured),
+            index=["row", "time_ns", "device_id"],
+            variable_name="column",
+            value_name="text",
+        )
+        .sort("row", maintain_order=True)
+        .select(
+            "time_ns",
+            "device_id",
+            pl.col("text").cast(pl.String),
+            peer=column.replace_strict(
+                {n: name for n, (name, _) in measured.items()}, default=None, return_dtype=pl.String
+            ),
+            unit=column.replace_strict(
+                {n: unit for n, (_, unit) in measured.items()}, default=None, return_dtype=pl.String
+            ),
+            source=pl.lit(None, pl.String),
+        )
+    )

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+
+import polars as pl
 
 from sightline.errors import DamagedError
 from sightline.importers._samples import Samples, note_no_times
@@ -36,7 +37,7 @@ IMPORTER = Importer(
     source="https://prometheus.io/docs/instrumenting/exposition_formats/",
 )
 
-_LINE = re.compile(
+_LINE = (
     r"^([A-Za-z_:][\w:]*)\s*(?:\{(.*)\})?\s+"
     r"([-+]?(?:\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+|Inf|NaN))(?:\s+(-?\d{1,19}))?\s*$"
 )
@@ -53,66 +54,102 @@ _IDENTITY = re.compile(
 )
 # DCGM's and NVML's ways to write that there is no value (dcgm_structs.h).
 _BLANK = 0x7FFFFFFFFFFFFFF0
-_BLANKS = {2147483632.0 + n for n in range(4)} | {140737488355328.0 + n for n in range(4)}
+_BLANKS = [base + n for base in (2147483632.0, 140737488355328.0) for n in range(4)]
 
 
 def read(source: Source, options: ImportOptions) -> Imported:
     """Read all samples. Raises DamagedError where there is none."""
     quality: list[Quality] = []
     text = read_text(source, quality)
-    samples, bad, blanks, untimed = Samples(), 0, 0, 0
-    told = _read_answer(text) if text.lstrip().startswith("{") else _read_lines(text)
-    for row in told:
-        if row is None:
-            bad += 1
-            continue
-        name, labels, value, at = row
-        if float(value) in _BLANKS or float(value) >= _BLANK:
-            blanks += 1
-            continue
-        device, place = _place(labels, samples, keep_identity=options.keep_identity)
-        untimed += at is None
-        samples.add(name, float(value), at or 0, device, place)
-    if not samples.rows:
+    told, bad = _read_answer(text) if text.lstrip().startswith("{") else _read_lines(text)
+    # DCGM's blanks are numbers of their own.
+    blank = pl.col("value").is_in(_BLANKS) | (pl.col("value") >= _BLANK)
+    kept = told.filter(~blank.fill_null(False))
+    samples = Samples()
+    samples.add_columns(_place_samples(kept, samples, keep_identity=options.keep_identity))
+    if not samples.has_values():
         raise DamagedError(f"cannot read {source.given}", why="it holds no sample with a value")
-    if blanks:
+    if kept.height < told.height:
         said = "values stand for none (DCGM's blanks) and are left out"
-        quality.append(Quality("values_blank", "info", said, blanks))
-    if untimed:
+        quality.append(Quality("values_blank", "info", said, told.height - kept.height))
+    if kept.get_column("time_ns").null_count():
         quality.append(note_no_times(0))
     quality += note_bad_lines(bad, "samples of Prometheus")
     vendor = "nvidia" if re.search(r"DCGM|nvidia|NVIDIA", text) else None
     return Imported(samples.tables(vendor), Recording("prometheus"), quality)
 
 
-_Row = tuple[str, dict[str, str], str, int | None]
+# Labels as they are written, `a="b",c="d"`; the value as written, and as a number.
+_TOLD = {
+    "peer": pl.String,
+    "labels": pl.String,
+    "text": pl.String,
+    "value": pl.Float64,
+    "time_ns": pl.Int64,
+}
 
 
-def _read_lines(text: str) -> Iterator[_Row | None]:
-    for line in text.splitlines():
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
-        found = _LINE.match(line.strip())
-        if found is None:
-            yield None
-            continue
-        name, inside, value, at = found.groups()
-        labels = {key: _unescape(raw) for key, raw in _LABEL.findall(inside or "")}
-        yield name, labels, value, None if at is None else int(at) * 10**6
+def _read_lines(text: str) -> tuple[pl.DataFrame, int]:
+    """All samples of the text form, and how many lines are none."""
+    lines = pl.Series(text.splitlines(), dtype=pl.String).str.strip_chars()
+    lines = lines.filter((lines != "") & ~lines.str.starts_with("#"))
+    found = lines.str.extract_groups(_LINE).struct.unnest()
+    found.columns = ["peer", "labels", "text", "at"]
+    whole = found.filter(pl.col("peer").is_not_null())
+    told = whole.select(
+        "peer",
+        pl.col("labels").fill_null(""),
+        "text",
+        value=pl.col("text").cast(pl.Float64, strict=False),
+        # Milliseconds; beyond 64 bits of ns there is no time.
+        time_ns=pl.when(pl.col("at").cast(pl.Int64, strict=False).abs() < 2**63 // 10**6).then(
+            pl.col("at").cast(pl.Int64, strict=False) * 10**6
+        ),
+    )
+    return told, found.height - whole.height
 
 
-def _read_answer(text: str) -> Iterator[_Row | None]:
-    """An instant or a range vector of the HTTP API."""
+def _read_answer(text: str) -> tuple[pl.DataFrame, int]:
+    """The samples of an instant or a range vector of the HTTP API; 1 where they break off."""
+    rows, bad = [], 0
     try:
-        series = json.loads(text)["data"]["result"]
-        for one in series:
+        for one in json.loads(text)["data"]["result"]:
             labels = {str(k): str(v) for k, v in one["metric"].items()}
             name = labels.pop("__name__", "value")
+            written = ",".join(f"{k}={_escape(v)}" for k, v in labels.items())
             for at, value in one.get("values") or [one["value"]]:
-                float(value)
-                yield name, labels, str(value), round(float(at) * 1000) * 10**6
+                moment = round(float(at) * 1000) * 10**6
+                rows.append((name, written, str(value), float(value), moment))
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError):
-        yield None
+        bad = 1
+    kept = [row for row in rows if abs(row[-1]) < 2**63]
+    return pl.DataFrame(kept, schema=_TOLD, orient="row"), bad + len(rows) - len(kept)
+
+
+def _place_samples(told: pl.DataFrame, samples: Samples, *, keep_identity: bool) -> pl.DataFrame:
+    """The samples with the GPU that each is of, and what else tells its series from others."""
+    places = told.select("labels").unique(maintain_order=True)
+    found = [
+        _place(
+            {key: _unescape(raw) for key, raw in _LABEL.findall(labels)},
+            samples,
+            keep_identity=keep_identity,
+        )
+        for (labels,) in places.iter_rows()
+    ]
+    known = places.with_columns(
+        device_id=pl.Series([device for device, _ in found], dtype=pl.Int64),
+        source=pl.Series([place for _, place in found], dtype=pl.String),
+    )
+    return (
+        told.drop("value")
+        .join(known, on="labels", maintain_order="left")
+        .with_columns(unit=pl.lit(""), time_ns=pl.col("time_ns").fill_null(0))
+    )
+
+
+def _escape(text: str) -> str:
+    return '"' + re.sub(r'([\\"])', r"\\\1", text).replace("\n", "\\n") + '"'
 
 
 def _unescape(raw: str) -> str:

@@ -8,7 +8,6 @@ told apart; calls of the host are not recorded.
 from __future__ import annotations
 
 import json
-from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Any
 
 import polars as pl
@@ -17,6 +16,7 @@ from sightline.errors import DamagedError
 from sightline.importers._stacks import note_bad_lines, read_text
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.model.source import Source
+from sightline.text import replace_surrogates
 
 IMPORTER = Importer(
     name="proton_trace",
@@ -25,44 +25,53 @@ IMPORTER = Importer(
     weak=(),
     looks_like='lines of JSON with "traceEvents" whose events have a "call_stack"',
     suffixes=(".chrome_trace", ".json"),
-    version=1,
+    version=2,
     source="https://github.com/triton-lang/triton/tree/main/third_party/proton",
 )
 
-_SCHEMA = {
-    "start_ns": pl.Int64,
-    "end_ns": pl.Int64,
-    "stream_id": pl.Int64,
+_EVENT = {
+    "ph": pl.String,
+    "ts": pl.Float64,
+    "dur": pl.Float64,
+    "tid": pl.Int64,
     "name": pl.String,
 }
-_LONGEST_US = Decimal(10**15)
+_DOCUMENT = pl.Struct({"traceEvents": pl.List(pl.Struct(_EVENT))})
+# Proton divides ns by 1,000: below this, times in µs as 64-bit numbers still tell each ns.
+_LONGEST_US = 2**42
 
 
 def read(source: Source, options: ImportOptions) -> Imported:
     """Read the kernels of all streams. Raises DamagedError where there is none."""
     quality: list[Quality] = []
-    rows: list[dict[str, Any]] = []
-    bad = 0
-    for line in read_text(source, quality).splitlines():
+    lines = [line for line in read_text(source, quality).splitlines() if line.strip()]
+    streams, bad = [], 0
+    for line in lines:
         try:
-            document = json.loads(line, parse_float=Decimal) if line.strip() else {}
-        except (ValueError, RecursionError, ArithmeticError):
+            events, odd = _parse_stream(line)
+        except (ValueError, RecursionError):
             quality.append(
                 Quality("truncated", "error", "the line of a stream is damaged, and left out")
             )
             continue
-        events = document.get("traceEvents") if isinstance(document, dict) else None
-        for event in events if isinstance(events, list) else []:
-            row = _describe(event)
-            bad += row is None
-            rows += [row] if row else []
-    if not rows:
+        streams.append(events)
+        bad += odd
+    events = pl.concat(streams) if streams else pl.DataFrame(schema=_EVENT)
+    within = pl.all_horizontal(pl.col("ts", "dur").abs() < _LONGEST_US)
+    is_whole = (pl.col("ph") == "X") & within & (pl.col("dur") >= 0) & pl.col("name").is_not_null()
+    kernels = events.filter(is_whole)
+    if kernels.is_empty():
         raise DamagedError(f"cannot read {source.given}", why="no kernel in it is whole")
-    quality += note_bad_lines(bad, "kernel")
+    quality += note_bad_lines(bad + events.height - kernels.height, "kernel")
     text = "launches were not recorded: of idle time only its length is known"
     remedy = "Record the host, too:  torch.profiler, or nsys profile"
     quality.append(Quality("no_host_ops", "warning", text, None, remedy))
-    ops = pl.DataFrame(rows, schema=_SCHEMA).sort("start_ns", "end_ns", maintain_order=True)
+    start, length = (
+        (pl.col(c) * 1000).round(mode="half_to_even").cast(pl.Int64) for c in ("ts", "dur")
+    )
+    ops = kernels.select("name", start_ns=start, end_ns=start + length, stream_id="tid").sort(
+        "start_ns", "end_ns", maintain_order=True
+    )
     tables = {
         "device_ops": ops.select(
             pl.all(),
@@ -75,23 +84,35 @@ def read(source: Source, options: ImportOptions) -> Imported:
     return Imported(tables, Recording("Triton Proton"), quality)
 
 
-def _describe(event: Any) -> dict[str, Any] | None:
-    """A kernel; None where its times are none, or it ends before it starts."""
-    if not isinstance(event, dict) or event.get("ph") != "X":
-        return None
-    start, length = _nanoseconds(event.get("ts")), _nanoseconds(event.get("dur"))
-    stream, name = event.get("tid"), event.get("name")
-    if start is None or length is None or length < 0 or not isinstance(name, str):
-        return None
-    known = stream if type(stream) is int and -(2**62) < stream < 2**62 else None
-    return {"start_ns": start, "end_ns": start + length, "stream_id": known, "name": name}
+def _parse_stream(line: str) -> tuple[pl.DataFrame, int]:
+    """The events of one stream's document, and how many are of another form.
+
+    Raises ValueError, RecursionError where the document is damaged.
+    """
+    try:
+        found = pl.Series([line]).str.json_decode(_DOCUMENT)
+    except pl.exceptions.ComputeError:
+        return _parse_odd_stream(line)
+    return pl.DataFrame(found.struct.field("traceEvents").explode().drop_nulls().struct.unnest()), 0
 
 
-def _nanoseconds(us: Any) -> int | None:
-    """Whole ns, rounded half to even."""
-    if isinstance(us, bool) or not isinstance(us, int | Decimal):
-        return None
-    value = Decimal(us)
-    if not value.is_finite() or abs(value) > _LONGEST_US:
-        return None
-    return int((value * 1000).quantize(Decimal(1), rounding=ROUND_HALF_EVEN))
+def _parse_odd_stream(line: str) -> tuple[pl.DataFrame, int]:
+    """The same, value by value: the document is damaged, or one of them is of another type."""
+    document = json.loads(line)
+    events = document.get("traceEvents") if isinstance(document, dict) else None
+    listed = events if isinstance(events, list) else []
+    rows = [
+        {key: _fit(event.get(key), dtype) for key, dtype in _EVENT.items()}
+        for event in listed
+        if isinstance(event, dict)
+    ]
+    return pl.DataFrame(rows, schema=_EVENT), len(listed) - len(rows)
+
+
+def _fit(value: Any, dtype: Any) -> Any:
+    if dtype == pl.String:
+        return replace_surrogates(value) if isinstance(value, str) else None
+    if dtype == pl.Int64:
+        return value if type(value) is int and -(2**62) < value < 2**62 else None
+    is_number = type(value) is float or (type(value) is int and abs(value) < 2**62)
+    return float(value) if is_number else None

@@ -9,6 +9,7 @@ waited, by reason. A row that begins with `;` names a kernel.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from sightline.errors import DamagedError
@@ -39,7 +40,7 @@ _ISA, _SOURCE, _ADDRESS, _HIT, _LATENCY, _STALL, _IDLE, _ISSUED, _STALLED, _REAS
     0, 3, 5, 6, 7, 8, 9, 10, 11, 12,
 )  # fmt: skip
 _LEAST = _IDLE + 1
-Weights = list[tuple[int | None, str, int, str]]
+Weight = tuple[int | None, str, int, str]
 
 
 def read(source: Source, options: ImportOptions) -> Imported:
@@ -56,16 +57,20 @@ def read(source: Source, options: ImportOptions) -> Imported:
         ) from error
     rows = document.get("code") if isinstance(document, dict) else None
     trie = StackTrie()
-    weights: Weights = []
-    kernel, start, bad = Frame("kernel", "[unknown kernel]"), 0, 0
+    weights: list[Weight] = []
+    kernel, start, bad = trie.add([Frame("kernel", "[unknown kernel]")]), 0, 0
+    places: dict[tuple[int | None, Any], int | None] = {}  # of a kernel and a source line
     for row in rows if isinstance(rows, list) else []:
         if not isinstance(row, list) or len(row) < _LEAST or not isinstance(row[_ISA], str):
             bad += 1
         elif row[_ISA].startswith(";"):
-            kernel = Frame("kernel", _name_kernel(row))
+            kernel = trie.add([Frame("kernel", _name_kernel(row))])
             start = _count(row[_ADDRESS])
         else:
-            weights += _weigh(trie, [kernel, *_locate(row, start)], row)
+            place = (kernel, row[_SOURCE] if isinstance(row[_SOURCE], str) else "")
+            if place not in places:
+                places[place] = trie.add_below(kernel, *_locate(place[1]))
+            weights += _weigh(trie, trie.add_below(places[place], _name_offset(row, start)), row)
     quality += note_bad_lines(bad, "instruction")
     return finish_import(source, trie, weights, quality, "rocprofv3 thread trace")
 
@@ -76,18 +81,30 @@ def _name_kernel(row: list[Any]) -> str:
     return named or row[_ISA].lstrip("; ") or "[unknown kernel]"
 
 
-def _locate(row: list[Any], start: int) -> Iterator[Frame]:
-    text = row[_SOURCE] if isinstance(row[_SOURCE], str) else ""
-    file, colon, line = text.rpartition(":")
+def _locate(source: str) -> Iterator[Frame]:
+    file, colon, line = source.rpartition(":")
     if colon and line.isdecimal() and len(line) < 10:
         yield Frame("gpu_file", file)
         yield Frame("gpu_line", f"{file.rsplit('/', 1)[-1]}:{line}")
+
+
+def _name_offset(row: list[Any], start: int) -> Frame:
     offset = _count(row[_ADDRESS]) - start
     where = f"+0x{offset:x} " if offset >= 0 else ""
-    yield Frame("instruction", where + row[_ISA])
+    return Frame("instruction", where + row[_ISA])
 
 
-def _weigh(trie: StackTrie, path: list[Frame], row: list[Any]) -> Iterator[tuple[Any, ...]]:
+@lru_cache
+def _list_reason_frames(reason: str) -> tuple[Frame, Frame]:
+    """The class and the reason of a wait; of what is none, where the time went instead."""
+    place = {"issuing": "issuing", "wave_issued": "issuing", "stalled": "other", "idle": "other"}
+    return (
+        Frame("stall_class", place.get(reason) or classify_stall(reason)),
+        Frame("stall_reason", reason),
+    )
+
+
+def _weigh(trie: StackTrie, instruction: int | None, row: list[Any]) -> Iterator[Weight]:
     """What was measured of an instruction, by what its waves did there."""
     latency, stall = _count(row[_LATENCY]), _count(row[_STALL])
     cycles = {
@@ -97,32 +114,28 @@ def _weigh(trie: StackTrie, path: list[Frame], row: list[Any]) -> Iterator[tuple
     }
     for what, count in cycles.items():
         if count:
-            place = "issuing" if what == "issuing" else "other"
-            leaf = [*path, Frame("stall_class", place), Frame("stall_reason", what)]
-            yield trie.add(leaf), "cycles", count, "exact"
+            stack = trie.add_below(instruction, *_list_reason_frames(what))
+            yield stack, "cycles", count, "exact"
     if hits := _count(row[_HIT]):
-        yield trie.add(path), "executions", hits, "exact"
+        yield instruction, "executions", hits, "exact"
     if len(row) <= _STALLED:
         return
     if issued := _count(row[_ISSUED]):
-        leaf = [*path, Frame("stall_class", "issuing"), Frame("stall_reason", "wave_issued")]
-        yield trie.add(leaf), "samples", issued, "exact"
+        stack = trie.add_below(instruction, *_list_reason_frames("wave_issued"))
+        yield stack, "samples", issued, "exact"
     left = _count(row[_STALLED])
     reasons = row[_REASONS] if len(row) > _REASONS and isinstance(row[_REASONS], list) else []
     for reason, found in zip(REASONS, reasons, strict=False):
         count = min(_count(found), left)
         left -= count
         if count:
-            yield from _wait(trie, path, reason, count)
+            yield from _wait(trie, instruction, reason, count)
     if left:
-        yield from _wait(trie, path, "none", left)
+        yield from _wait(trie, instruction, "none", left)
 
 
-def _wait(
-    trie: StackTrie, path: list[Frame], reason: str, count: int
-) -> Iterator[tuple[int | None, str, int, str]]:
-    leaf = [*path, Frame("stall_class", classify_stall(reason)), Frame("stall_reason", reason)]
-    stack = trie.add(leaf)
+def _wait(trie: StackTrie, instruction: int | None, reason: str, count: int) -> Iterator[Weight]:
+    stack = trie.add_below(instruction, *_list_reason_frames(reason))
     yield stack, "samples", count, "exact"
     yield stack, "latency_samples", count, "exact"
 

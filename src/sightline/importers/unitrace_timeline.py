@@ -23,7 +23,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like='lines such as Thread 1 Device 2 : "NAME" [ns] 3 (append) 4 (submit) …',
     suffixes=(".txt",),
-    version=2,
+    version=3,
     source="https://github.com/intel/pti-gpu/blob/master/tools/unitrace/README.md",
 )
 
@@ -40,49 +40,40 @@ _SIDES = {"M": "H", "H": "H", "D": "D"}
 _OPENCL = {"clEnqueueWriteBuffer": "HtoD", "clEnqueueReadBuffer": "DtoH"}
 # Entries of a command list that do no work: their time is that of what they wait for.
 _WAITS = ("AppendBarrier", "AppendEventReset", "AppendWaitOnEvents", "AppendSignalEvent")
-_SCHEMA = {
-    "start_ns": pl.Int64, "end_ns": pl.Int64, "device_id": pl.Int64, "kind": pl.String,
-    "name": pl.String, "grid_x": pl.Int64, "grid_y": pl.Int64, "grid_z": pl.Int64,
-    "block_x": pl.Int64, "block_y": pl.Int64, "block_z": pl.Int64, "bytes": pl.Int64,
-    "copy_kind": pl.String, "tid": pl.Int64, "submit_ns": pl.Int64,
+_FIELDS = ("tid", "device", "entry", "append_ns", "submit_ns", "start_ns", "end_ns")
+_DESCRIBED = {
+    "kind": pl.String, "name": pl.String, "grid_x": pl.Int64, "grid_y": pl.Int64,
+    "grid_z": pl.Int64, "block_x": pl.Int64, "block_y": pl.Int64, "block_z": pl.Int64,
+    "bytes": pl.Int64, "copy_kind": pl.String,
 }  # fmt: skip
 
 
 def read(source: Source, options: ImportOptions) -> Imported:
     """Read all lines that are whole. Raises DamagedError where there is none."""
     quality: list[Quality] = []
-    lines = [line for line in read_text(source, quality).splitlines() if line.strip()]
-    devices: dict[str, int] = {}
-    work: list[dict[str, Any]] = []
-    waits: list[dict[str, Any]] = []
-    bad = 0
-    for line in lines:
-        # Where two threads print at once, a line's end may be missing.
-        found = list(_LINE.finditer(line))
-        bad += not found
-        for match in found:
-            start, end = int(match[6]), int(match[7])
-            if end < start:
-                bad += 1
-                continue
-            name = match[3].strip('"')
-            place = {"device_id": devices.setdefault(match[2], len(devices))}
-            times = {"start_ns": start, "end_ns": end}
-            call = {"tid": int(match[1]), "submit_ns": int(match[5])}
-            if any(wait in name for wait in _WAITS):
-                waits.append({"name": name, **place, **times})
-            else:
-                work.append({**place, **times, **call, **_describe(name)})
-    if not work and not waits:
+    lines = pl.Series(read_text(source, quality).splitlines(), dtype=pl.String)
+    entries, bad = _split_entries(lines.filter(lines.str.strip_chars() != ""))
+    whole = entries.filter(pl.col("end_ns") >= pl.col("start_ns"))
+    bad += entries.height - whole.height
+    if whole.is_empty():
         raise DamagedError(f"cannot read {source.given}", why="no line of it is whole")
     quality += note_bad_lines(bad, "entry of the device's timeline")
     text = "of API calls only the moments of submitting were recorded: not what the host did before"
     remedy = "Record them, too:  unitrace --chrome-call-logging --chrome-kernel-logging PROGRAM"
     quality.append(Quality("no_api_calls", "warning", text, None, remedy))
-    ops = pl.DataFrame(work, schema=_SCHEMA).sort("start_ns", "end_ns", maintain_order=True)
+    devices = whole.get_column("device").unique(maintain_order=True)
+    numbers = pl.Series(range(devices.len()), dtype=pl.Int64)
+    placed = whole.with_columns(
+        device_id=pl.col("device").replace_strict(devices, numbers, return_dtype=pl.Int64)
+    )
+    is_wait = pl.any_horizontal(pl.col("entry").str.contains(w, literal=True) for w in _WAITS)
+    waits = placed.filter(is_wait).select(
+        "device_id", pl.col("entry").alias("name"), "start_ns", "end_ns"
+    )
+    work = placed.filter(~is_wait)
+    ops = _describe_entries(work).sort("start_ns", "end_ns", maintain_order=True)
     submits = _list_submits(ops)
     ops = ops.join(submits, on=["tid", "submit_ns"], how="left", maintain_order="left")
-    ranges = {n: _SCHEMA[n] for n in ("device_id", "name", "start_ns", "end_ns")}
     tables = {
         "device_ops": ops.select(
             pl.exclude("tid", "submit_ns", "host_op_id"),
@@ -97,13 +88,41 @@ def read(source: Source, options: ImportOptions) -> Imported:
             start_ns="submit_ns",
             end_ns="submit_ns",
         ),
-        "device_ranges": pl.DataFrame(waits, schema=ranges),
-        "devices": pl.DataFrame(
-            {"device_id": list(devices.values()), "vendor": ["intel"] * len(devices)},
-            schema={"device_id": pl.Int64, "vendor": pl.String},
-        ),
+        "device_ranges": waits,
+        "devices": pl.DataFrame({"device_id": numbers, "vendor": ["intel"] * devices.len()}),
     }
     return Imported(tables, Recording("unitrace"), quality)
+
+
+def _split_entries(lines: pl.Series) -> tuple[pl.DataFrame, int]:
+    """The entries, one to a line, and how many lines have none."""
+    # Where two threads print at once, a line holds two entries, or one without its end.
+    single = lines.str.count_matches("(end)", literal=True) <= 1
+    found = lines.filter(single).str.extract_groups(_LINE.pattern).struct.unnest()
+    found.columns = list(_FIELDS)
+    others = lines.filter(~single).to_list()
+    torn = [match.groups() for line in others for match in _LINE.finditer(line)]
+    bad = sum(_LINE.search(line) is None for line in others) + found.get_column("tid").null_count()
+    entries = pl.concat(
+        [
+            found.filter(pl.col("tid").is_not_null()),
+            pl.DataFrame(torn, schema=dict.fromkeys(_FIELDS, pl.String), orient="row"),
+        ]
+    )
+    numbers = ("tid", "submit_ns", "start_ns", "end_ns")
+    return entries.drop("append_ns").with_columns(
+        pl.col(numbers).cast(pl.Int64), entry=pl.col("entry").str.strip_chars('"')
+    ), bad
+
+
+def _describe_entries(work: pl.DataFrame) -> pl.DataFrame:
+    """The entries with what their names say: kind, name, shape, bytes."""
+    names = work.get_column("entry").unique(maintain_order=True)
+    said = [{"entry": name, **_describe(name)} for name in names]
+    known = pl.DataFrame(said, schema={"entry": pl.String, **_DESCRIBED})
+    return work.join(known, on="entry", how="left", maintain_order="left").select(
+        "start_ns", "end_ns", "device_id", "tid", "submit_ns", *_DESCRIBED
+    )
 
 
 def _list_submits(ops: pl.DataFrame) -> pl.DataFrame:

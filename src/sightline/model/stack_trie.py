@@ -52,6 +52,14 @@ class StackTrie:
             node = self._nodes.setdefault((node, number), len(self._nodes))
         return None if node < 0 else node
 
+    def add_below(self, parent: int | None, *frames: Frame) -> int | None:
+        """The id of the stack that continues another one by these frames; of no depth but a few."""
+        node = -1 if parent is None else parent
+        for frame in frames:
+            number = self._frames.setdefault(frame, len(self._frames))
+            node = self._nodes.setdefault((node, number), len(self._nodes))
+        return None if node < 0 else node
+
     def tables(self) -> dict[str, pl.DataFrame]:
         """The tables `frames` and `stacks`."""
         frames = pl.DataFrame(

@@ -83,13 +83,13 @@ class _Process:
             "track", ("pid", "id", "tid", "agent_id", "queue_id", "stream_id", "name_id")
         )
         self.gpus = self._list_gpus()
+        sizes = ("private_segment_size", "group_segment_size")
+        axes = [f"{size}_{axis}" for size in ("workgroup_size", "grid_size") for axis in "xyz"]
+        self._kernels = self._timed("kernel_dispatch", "kernel_id", *sizes, *axes)
 
     def list_dispatches(self) -> pl.DataFrame:
         """Kernels, with their symbols' names and registers."""
-        sizes = ("private_segment_size", "group_segment_size")
-        groups = [f"workgroup_size_{axis}" for axis in "xyz"]
-        grids = [f"grid_size_{axis}" for axis in "xyz"]
-        frame = self._timed("kernel_dispatch", "kernel_id", *sizes, *groups, *grids)
+        frame = self._kernels
         symbols = self._rows(
             "info_kernel_symbol",
             ["id", "display_name", "kernel_name", "arch_vgpr_count", "accum_vgpr_count"],
@@ -156,7 +156,6 @@ class _Process:
         """Values of hardware counters, each with the kernel that it was counted over."""
         values = self._rows("pmc_event", ["event_id", "pmc_id", "value"])
         names = self._rows("info_pmc", ["id", "name"])
-        kernels = self._timed("kernel_dispatch", "kernel_id")
         joined = values.select(
             pl.col("event_id", "pmc_id").cast(pl.Int64, strict=False),
             pl.col("value").cast(pl.Float64, strict=False),
@@ -167,7 +166,9 @@ class _Process:
             ),
             on="pmc_id",
         )
-        timed = kernels.select("event_id", "agent", "start_ns", "end_ns").drop_nulls("event_id")
+        timed = self._kernels.select("event_id", "agent", "start_ns", "end_ns").drop_nulls(
+            "event_id"
+        )
         return joined.join(timed, on="event_id", maintain_order="left").select(
             "metric", "agent", "start_ns", "end_ns", "value"
         )

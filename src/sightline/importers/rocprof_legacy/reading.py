@@ -1,0 +1,71 @@
+"""Reads what rocprof, rocprofv2 or roctracer wrote into the records that AMD's importers share."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sightline.errors import DamagedError
+from sightline.importers import _rocm
+from sightline.importers._rocm_csv import read_table
+from sightline.importers._stacks import note_bad_lines, read_text
+from sightline.importers.rocprof_legacy.dispatches import list_counts, list_dispatches
+from sightline.importers.rocprof_legacy.lines import Lines
+from sightline.importers.rocprof_legacy.spans import split_spans
+from sightline.model.declare import Imported, Quality, Recording
+from sightline.model.source import Source
+
+_AGAIN = "Record it again:  rocprofv3 --sys-trace -- PROGRAM"
+
+
+def read_records(source: Source) -> Imported:
+    """Read all records. Raises DamagedError where there is none."""
+    with source.open() as stream:
+        head = stream.read(16)
+    notes: list[Quality] = []
+    lines = Lines()
+    parts = []
+    if head.startswith(b"SQLite format 3"):
+        kernels = _read_database(source, notes)
+    elif head.removeprefix(b"\xef\xbb\xbf").lstrip(b'"').startswith(b"Index"):
+        kernels = read_table(source, notes)
+    else:
+        text = pl.Series(read_text(source, notes).splitlines(), dtype=pl.String)
+        spans, others = split_spans(text)
+        for line in others:
+            lines.add(line)
+        parts.append(spans)
+        kernels = pl.DataFrame(lines.kernels, infer_schema_length=None)
+    parts.append(lines.finish())
+    dispatches = [part.dispatches for part in parts]
+    records = _rocm.Records(
+        dispatches=pl.concat([list_dispatches(kernels), *dispatches]),
+        copies=pl.concat([part.copies for part in parts]),
+        regions=pl.concat([part.regions for part in parts]),
+        allocations=_rocm.make_frame([], _rocm.ALLOCATION, "action", "level"),
+        counts=list_counts(kernels),
+        gpus={},
+        threads=_rocm.make_frame([], ("pid", "tid"), "thread_name"),
+    )
+    if not any(f.height for f in (records.dispatches, records.copies, records.regions)):
+        raise DamagedError(
+            f"cannot read {source.given}",
+            why="no record of it is whole",
+            hint="Record a timeline:  rocprofv3 --sys-trace -- PROGRAM",
+        )
+    notes += note_bad_lines(sum(part.bad for part in parts), "record")
+    return _rocm.build_tables(records, Recording("rocprof"), notes)
+
+
+def _read_database(source: Source, notes: list[Quality]) -> pl.DataFrame:
+    """The kernels in rocprof's results.db, which has them under the names of results.csv."""
+    from sightline.importers._sqlite import SqliteFile
+
+    db = SqliteFile(source.plain_path(), source.given, _AGAIN)
+    try:
+        kernels = db.rows("KERN", list(db.columns("KERN")))
+        for table, why in sorted(db.lost.items()):
+            text = f"table {table} could be read in part only ({why})"
+            notes.append(Quality("damaged_table", "error", text, None, _AGAIN))
+    finally:
+        db.close()
+    return kernels
