@@ -129,11 +129,6 @@ _FOREIGN = (
         "Give traces.otf2, which lies beside it.",
     ),
     Foreign(
-        rb'^\s*\{\s*"data"\s*:.{0,65000}"column_metadata"|^\s*\{\s*"data"\s*:\s*\[\s*\[\s*\d',
-        "it is a profile of Caliper as JSON, which is not read",
-        "Write it as text:  CALI_CONFIG=runtime-report(profile.cuda),output=NAME.cali PROGRAM",
-    ),
-    Foreign(
         rb'^\s*\{\s*"timemory"\s*:',
         "it is a profile of timemory, which is not read",
         "perf, py-spy and Caliper write what is read.",
@@ -151,11 +146,6 @@ _FOREIGN = (
         rb"^\x03\x42(?:OTF2|\x01)",
         "it is one file of an OTF2 archive, which is read as a whole",
         "Give the folder that traces.otf2 lies in.",
-    ),
-    Foreign(
-        rb"^(?:\{|#[^\n]*\n)*__rec=(?:node|ctx|globals)",
-        "it is a profile of Caliper, which is not read",
-        "Caliper writes what is read with  CALI_CONFIG=event-trace,output=NAME.json",
     ),
     Foreign(
         rb"^\s*-+ DeepSpeed Flops Profiler -+",
