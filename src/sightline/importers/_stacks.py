@@ -13,8 +13,8 @@ from sightline.model.stack_trie import StackTrie, make_weights, note_shortened
 from sightline.units import INT64_MAX, format_bytes
 
 
-def read_text(source: Source, quality: list[Quality]) -> str:
-    """The whole text; UTF-16 with its mark, else UTF-8 with what is none replaced."""
+def read_whole(source: Source, quality: list[Quality]) -> bytes:
+    """All bytes, unpacked. Raises DamagedError where they are more than what is read whole."""
     with source.open() as stream:
         data, damage = read_intact(stream, WHOLE_BYTES + 1)
     if len(data) > WHOLE_BYTES:
@@ -24,6 +24,12 @@ def read_text(source: Source, quality: list[Quality]) -> str:
         )
     if damage:
         quality.append(Quality("truncated", "error", f"reading stopped early: {damage}"))
+    return data
+
+
+def read_text(source: Source, quality: list[Quality]) -> str:
+    """The whole text; UTF-16 with its mark, else UTF-8 with what is none replaced."""
+    data = read_whole(source, quality)
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return data.decode("utf-16", errors="replace").lstrip("\ufeff")
     return data.decode("utf-8-sig", errors="replace")

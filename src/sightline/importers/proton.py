@@ -1,4 +1,4 @@
-"""Triton Proton: a tree of scopes and kernels with metrics (Hatchet's literal JSON).
+"""Triton Proton: a tree of scopes and kernels with metrics, as Hatchet's JSON or MessagePack.
 
 Format: triton-lang/triton, third_party/proton. Metric names changed their case over time.
 """
@@ -10,19 +10,23 @@ import re
 from typing import Any
 
 from sightline.errors import DamagedError
-from sightline.importers._stacks import finish_import, read_text
+from sightline.importers._stacks import finish_import, read_text, read_whole
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality
 from sightline.model.source import Source
 from sightline.model.stack_trie import Frame, StackTrie
 
 IMPORTER = Importer(
     name="proton",
-    label="Triton Proton profile (Hatchet JSON)",
-    strong=(rb'^\s*\[\s*\{\s*"(?:children|frame|metrics)"\s*:',),
+    label="Triton Proton profile (Hatchet, JSON or MessagePack)",
+    strong=(
+        rb'^\s*\[\s*\{\s*"(?:children|frame|metrics)"\s*:',
+        # A list of a few maps of a few texts: fixarray or array 16/32, fixmap or map 16/32, fixstr.
+        rb"^[\x90-\x9f\xdc\xdd].{0,4}[\x80-\x8f\xde\xdf].{0,4}[\xa5\xa7\xa8](?:frame|metrics|children)",
+    ),
     weak=(),
     looks_like='a JSON list of trees with "frame", "metrics" and "children"',
-    suffixes=(".hatchet",),
-    version=1,
+    suffixes=(".hatchet", ".hatchet_msgpack"),
+    version=2,
     source="https://github.com/triton-lang/triton/tree/main/third_party/proton",
 )
 
@@ -43,14 +47,7 @@ MAX_DEPTH = 10_000
 def read(source: Source, options: ImportOptions) -> Imported:
     """Read all trees. Raises DamagedError where there is no metric."""
     quality: list[Quality] = []
-    try:
-        roots = json.loads(read_text(source, quality))
-        if not isinstance(roots, list):
-            raise ValueError("it is not a list of trees")
-    except (ValueError, RecursionError) as error:
-        raise DamagedError(
-            f"cannot read {source.given}", why=f"its JSON is damaged ({error})"
-        ) from error
+    roots = _parse_trees(source, quality)
     trie = StackTrie()
     weights: list[tuple[int | None, str, int, str]] = []
     todo: list[tuple[Any, tuple[Frame, ...]]] = [(root, ()) for root in roots]
@@ -70,6 +67,29 @@ def read(source: Source, options: ImportOptions) -> Imported:
                 weights.append((stack, known[0], round(value * known[1]), "bracket"))
         todo += [(child, path) for child in children]
     return finish_import(source, trie, weights, quality, "Triton Proton")
+
+
+def _parse_trees(source: Source, quality: list[Quality]) -> list[Any]:
+    with source.open() as stream:
+        is_packed = stream.read(1) >= b"\x80"
+    form = "MessagePack" if is_packed else "JSON"
+    try:
+        if is_packed:
+            import msgpack
+
+            data = read_whole(source, quality)
+            # Lengths in it are checked against its size before anything is made of that length.
+            roots = msgpack.unpackb(data, unicode_errors="replace")
+        else:
+            roots = json.loads(read_text(source, quality))
+        if not isinstance(roots, list):
+            raise ValueError("it is not a list of trees")
+    except (ValueError, TypeError, RecursionError) as error:
+        why = str(error) or type(error).__name__
+        raise DamagedError(
+            f"cannot read {source.given}", why=f"its {form} is damaged ({why})"
+        ) from error
+    return roots
 
 
 def _frame(node: dict[str, Any], metrics: dict[str, Any], has_children: bool) -> Frame:
