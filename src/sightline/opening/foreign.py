@@ -170,11 +170,6 @@ _FOREIGN = (
         "Give the trace of the PyTorch profiler that it was made with.",
     ),
     Foreign(
-        rb'^\s*\{\s*"event_type"\s*:\s*"(?:compilation|launch)"',
-        "it is a log of Triton's compiler (tritonparse), which has no times of kernels",
-        "tritonparse shows the source line of each instruction. Times:  proton, or ncu --set full",
-    ),
-    Foreign(
         rb'^\s*\{\s*"schema"\s*:\s*"[\d.]+(?:-chakra[\d.]*)?"',
         "it is an execution trace of PyTorch (Chakra), which has no times of a GPU",
         "Give the trace of the PyTorch profiler that it was made with.",

@@ -102,6 +102,9 @@ def _head(data: dict[str, Any], width: int) -> Iterator[Text]:
             if name not in ("recordings", "quality")
         )
         yield from wrap_text(f"no timeline · {held}", "", "", width)
+        if data["counts"].get("compilations"):
+            path = shlex.quote(str(data["recordings"][0]["path"]))
+            yield Text(make_printable(f"  sightline stats compilations {path}"))
 
 
 def _joined(parts: list[str], width: int, style: str = "", indent: str = "") -> Iterator[Text]:
