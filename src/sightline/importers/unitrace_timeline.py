@@ -13,6 +13,7 @@ import polars as pl
 
 from sightline.errors import DamagedError
 from sightline.importers._stacks import note_bad_lines, read_text
+from sightline.importers._unitrace import split_shape
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.model.source import Source
 
@@ -31,8 +32,6 @@ _LINE = re.compile(
     r"Thread (\d{1,9}) Device (\w+) : (.+?) \[ns\] "
     r"(\d{1,18}) \(append\) (\d{1,18}) \(submit\) (\d{1,18}) \(start\) (\d{1,18}) \(end\)"
 )
-# Work-groups and the work-items of one, behind a kernel's name.
-_SHAPE = re.compile(r"^(.*?)\[SIMD\w+ \{(\d+); (\d+); (\d+)\} \{(\d+); (\d+); (\d+)\}\]$")
 _BYTES = re.compile(r"^(.*)\[(\d{1,18})\]$")
 _COPY = re.compile(r"MemoryCopy\w*\(([A-Z])2([A-Z])\)")
 # Memory of the system, and the host's and device's allocations of USM; shared ones may be either.
@@ -133,12 +132,9 @@ def _list_submits(ops: pl.DataFrame) -> pl.DataFrame:
 
 def _describe(name: str) -> dict[str, Any]:
     """What an entry is, by its name."""
-    shape = _SHAPE.match(name)
-    if shape:
-        axes = [f"{what}_{axis}" for what in ("grid", "block") for axis in "xyz"]
-        sizes = {axis: int(size) for axis, size in zip(axes, shape.groups()[1:], strict=True)}
-        fits = all(size < 2**31 for size in sizes.values())
-        return {"kind": "kernel", "name": shape[1], **(sizes if fits else {})}
+    kernel, shape = split_shape(name)
+    if kernel != name:
+        return {"kind": "kernel", "name": kernel, **shape}
     sized = _BYTES.match(name)
     plain, size = (sized[1], int(sized[2])) if sized else (name, None)
     copy = _COPY.search(plain)
