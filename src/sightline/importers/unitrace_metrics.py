@@ -57,6 +57,8 @@ def read(source: Source, options: ImportOptions) -> Imported:
     if merged.get_column("rows").max() != 1:
         text = "kernels were sampled: metrics are sums of their samples, or means weighted by time"
         quality.append(Quality("sampled_metrics", "info", text))
+    told = "Intel's metrics are shown (sightline tables kernel_metrics); no rule judges them yet"
+    quality.append(Quality("metrics_not_judged", "info", told))
     tables = {
         "profiled_kernels": _describe_kernels(kernels, metrics),
         "kernel_metrics": _finish_metrics(metrics),

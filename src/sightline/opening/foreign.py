@@ -153,10 +153,6 @@ _FOREIGN = (
         "Record the program, whose times it has no more:  sightline run -- PROGRAM",
     ),
     Foreign(
-        rb"^\s*<\?xml[^>]*>\s*<!DOCTYPE HPCToolkitExperiment",
-        "it is a database of an HPCToolkit before 2023, which is not read",
-    ),
-    Foreign(
         rb"(?:^|\n)ROCTracer \(",
         "it is the log of a roctracer that recorded no call",
         _ROCM,

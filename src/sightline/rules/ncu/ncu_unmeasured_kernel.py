@@ -45,6 +45,9 @@ def check(run: Run) -> Iterator[Finding]:
     """At most one finding, which leads: nothing else that can be said weighs as much."""
     if not run.rows("profiled_kernels") or run.rows("device_ops"):
         return
+    # Metrics of Intel's have other names, which no rule reads: that is not the recording's fault.
+    if run.table("devices").get_column("vendor").drop_nulls().unique().to_list() == ["intel"]:
+        return
     times: defaultdict[str, float] = defaultdict(float)
     counts: defaultdict[str, int] = defaultdict(int)
     measured = set()
