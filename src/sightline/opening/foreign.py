@@ -148,11 +148,6 @@ _FOREIGN = (
         "Give the folder that traces.otf2 lies in.",
     ),
     Foreign(
-        rb"^\s*-+ DeepSpeed Flops Profiler -+",
-        "it is a report of DeepSpeed's FLOPs profiler, which is not read",
-        "Record the program, whose times it has no more:  sightline run -- PROGRAM",
-    ),
-    Foreign(
         rb"(?:^|\n)ROCTracer \(",
         "it is the log of a roctracer that recorded no call",
         _ROCM,
