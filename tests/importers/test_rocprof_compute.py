@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import sightline
 from sightline.errors import DamagedError
@@ -17,6 +15,7 @@ from sightline.importers import rocprof_compute
 from sightline.model.declare import Imported, ImportOptions
 from sightline.model.source import Source
 from support.campaigns import sample
+from support.damage import survive_damage
 from support.workloads import CYCLES, DISPATCH, MI300X, write_table, write_workload
 
 COUNTED = CYCLES | {"SQ_WAVES": 25600, "TCC_HIT[0]": 5, "TCC_HIT[1]": 7, "Wave_Size_1": 64}
@@ -134,12 +133,13 @@ def test_every_truncation(tmp_path: Path) -> None:
             assert found.quality or cut > whole.rstrip().rfind(b",")
 
 
-@given(flips=st.lists(st.tuples(st.integers(0, 700), st.integers(0, 255)), min_size=1, max_size=8))
-def test_any_bytes_changed(flips: list[tuple[int, int]], tmp_path: Path) -> None:
-    data = bytearray(golden(tmp_path))
-    for at, byte in flips:
-        data[at % len(data)] = byte
-    try_reading(tmp_path, bytes(data))
+def test_damage(tmp_path: Path) -> None:
+    data = golden(tmp_path)
+
+    def read_folder(source: Source, options: ImportOptions) -> Imported:
+        return read(source.path.parent)
+
+    survive_damage(read_folder, tmp_path / "pmc_perf.csv", data)
 
 
 @pytest.mark.parametrize("column", list(DISPATCH))

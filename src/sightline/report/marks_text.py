@@ -119,4 +119,4 @@ def _number(value: float | None, unit: str | None) -> str:
         return ""
     if unit == "bytes":
         return format_bytes(value)
-    return f"{value:,.1f}" if value == 0 or 10 <= abs(value) < 1e9 else f"{value:.4g}"
+    return f"{value:,.1f}" if value == 0 or 10 <= abs(value) < 1e8 else f"{value:.4g}"

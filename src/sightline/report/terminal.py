@@ -103,8 +103,8 @@ def _head(data: dict[str, Any], width: int) -> Iterator[Text]:
         )
         yield from wrap_text(f"no timeline · {held}", "", "", width)
         if data["counts"].get("compilations"):
-            path = shlex.quote(str(data["recordings"][0]["path"]))
-            yield Text(make_printable(f"  sightline stats compilations {path}"))
+            log = shlex.quote(str(data["recordings"][0]["path"]))
+            yield Text(make_printable(f"  sightline stats compilations {log}"))
 
 
 def _joined(parts: list[str], width: int, style: str = "", indent: str = "") -> Iterator[Text]:

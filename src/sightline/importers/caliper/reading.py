@@ -121,9 +121,10 @@ def _list_frames(record: Record) -> Path:
     function = record.about.get(f"source.function#{_ADDRESS}")
     if function and frames[-1:] != [Frame("native", function)]:
         frames.append(Frame("native", function))
-    if frames and (module or is_known):
-        place = (file, int(line)) if is_known else (None, None)
-        frames[-1] = Frame(frames[-1].layer, frames[-1].function, *place, module)
+    if frames:
+        frames[-1] = frames[-1]._replace(module=module)
+    if frames and is_known:
+        frames[-1] = frames[-1]._replace(file=file, line=int(line))
     return tuple(frames) or (Frame("phase", "[outside of all regions]"),)
 
 

@@ -127,10 +127,11 @@ def _list_contexts(meta: _Data) -> Iterator[_Context]:
     )
     # Each context takes place in the file: more than fit are a circle.
     left = len(meta.data) // _CONTEXT_BYTES
-    todo = []
+    todo: list[tuple[int, int, int, tuple[Frame, ...]]] = []
     for entry in range(entries, entries + count * size, max(size, 1)):
         number = meta.number("I", entry + 0x10)
-        frames = (Frame("native", f"<{meta.text(meta.number('Q', entry + 0x18))}>"),)
+        name = meta.text(meta.number("Q", entry + 0x18))
+        frames: tuple[Frame, ...] = (Frame("native", f"<{name}>"),)
         yield _Context(number, 0, frames)
         todo.append((meta.number("Q", entry + 8), meta.number("Q", entry), number, frames))
     while todo:

@@ -15,6 +15,7 @@ from typing import Any
 
 from sightline._native import Trace
 from sightline.errors import DamagedError, InputError
+from sightline.importers.kineto.repair import repair_texts
 from sightline.importers.kineto.strict import reject_nonstandard
 from sightline.model.cache_folder import open_cache_folder
 from sightline.model.declare import Quality
@@ -24,6 +25,8 @@ MAX_VALUE_BYTES = 64 << 20  # one event or header value larger than this is take
 PIECE_BYTES = 1 << 20  # parsed at once on one core
 MAX_THREADS = 12  # each needs some 10 MB; putting the rows in order is done by one
 MAX_NOTES = 100  # damages that get a row of their own
+_LAST_EVENT = re.compile(rb"(?<=\})\s*\]\s*[,}]")
+_REPAIR = 64 << 10  # no event with texts of NCCL's is longer
 _WINDOW = 4 << 10
 _SEARCH = 4 << 20
 _BUDGET = 64 << 20  # bytes between two reports of progress
@@ -50,6 +53,7 @@ class Reading:
         self._source = source
         self._told = 0
         self._damaged = 0
+        self._repaired = 0
         self._decode = json.JSONDecoder(
             parse_float=str, parse_constant=str, strict=False
         ).raw_decode
@@ -85,6 +89,9 @@ class Reading:
             self.quality.append(
                 Quality("damaged_events", "error", "more events are unreadable", rest)
             )
+        if self._repaired:
+            text = "texts were not escaped, as Kineto of before 2026 wrote them, and are repaired"
+            self.quality.append(Quality("repaired_events", "info", text, self._repaired))
         if self.trace.early_end:
             self._truncated(self.trace.position)
         self._tell()
@@ -142,6 +149,8 @@ class Reading:
             if item is None or self.trace.add(item):
                 return True
         except ValueError:
+            if self._repair():
+                return True
             if not self._resync():
                 self._truncated(at)
                 return False
@@ -152,6 +161,26 @@ class Reading:
                 f"unreadable near byte {at}; reading resumed at byte {self.trace.position}",
                 1,
             )
+        return True
+
+    def _repair(self) -> bool:
+        """Take the item at the position with its texts escaped, if that makes an event of it."""
+        data = self.trace.window(_REPAIR)
+        behind = _NEXT_EVENT.search(data, 1) or _LAST_EVENT.search(data)
+        if behind is None:
+            return False
+        text = data[: behind.start()].decode("utf-8", "replace").rstrip().rstrip(",")
+        repaired = repair_texts(text)
+        if repaired is None:
+            return False
+        try:
+            item = reject_nonstandard(json.loads(repaired, parse_float=str, strict=False))
+        except (ValueError, RecursionError):
+            return False
+        if not self.trace.add(item):
+            return False
+        self.trace.advance(behind.start())
+        self._repaired += 1
         return True
 
     def _value(self) -> Any:
