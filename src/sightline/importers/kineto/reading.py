@@ -177,7 +177,7 @@ class Reading:
             item = reject_nonstandard(json.loads(repaired, parse_float=str, strict=False))
         except (ValueError, RecursionError):
             return False
-        if not self.trace.add(item):
+        if item is None or not self.trace.add(item):
             return False
         self.trace.advance(behind.start())
         self._repaired += 1
