@@ -153,14 +153,6 @@ _FOREIGN = (
         _ROCM,
     ),
     Foreign(
-        rb"^[\x90-\x9f\xdc\xdd].{0,4}[\x80-\x8f\xde](?:..)?[\xa5\xa7\xa8](?:frame|metrics|children)",
-        "it is a Proton profile in MessagePack, which is not read",
-        'Write it as Hatchet\'s JSON:  proton.finalize(output_format="hatchet")',
-        rb"^.{1,5}\x0a\x06schema",
-        "it is a Chakra execution trace, which has no times of a GPU",
-        "Give the trace of the PyTorch profiler that it was made with.",
-    ),
-    Foreign(
         rb'^\s*\{\s*"schema"\s*:\s*"[\d.]+(?:-chakra[\d.]*)?"',
         "it is an execution trace of PyTorch (Chakra), which has no times of a GPU",
         "Give the trace of the PyTorch profiler that it was made with.",
