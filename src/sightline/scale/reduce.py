@@ -80,20 +80,20 @@ def _list_segments(
     run: Run, comm: pl.DataFrame, work: pl.DataFrame, copies: pl.DataFrame, begin: int
 ) -> pl.DataFrame:
     """The rows of a rank: its communication in order of time, and what lies before each."""
-    worked = {
-        f"worked_{edge}_ns": measure_cover_until(comm, f"{edge}_ns", work, _BY)
-        for edge in ("start", "end")
-    }
+    edges = _measure_covers(comm, work, start=comm["start_ns"], end=comm["end_ns"])
+    worked = {f"worked_{edge}_ns": cover for edge, cover in edges.items()}
     comm = comm.select(*_OWN, *_BY, "stream_id", "launch_id")
     comm = comm.join(_describe(run), on="device_op_id", how="left", maintain_order="left")
     comm = comm.with_columns(**worked, step=_find_steps(run, comm))
     anchor = _find_anchors(run, comm, work)
     spans = comm.select(*_BY, "start_ns", from_ns=anchor.get_column("t").fill_null(begin))
     spans = spans.with_columns(to_ns=pl.max_horizontal("from_ns", anchor.get_column("needed_ns")))
+    times = {"start": spans["from_ns"], "end": spans["to_ns"]}
     compute, busy = (
-        measure_cover_until(spans, "to_ns", of, _BY)
-        - measure_cover_until(spans, "from_ns", of, _BY)
-        for of in (work, pl.concat([work, copies]))
+        found["end"] - found["start"]
+        for found in (
+            _measure_covers(comm, of, **times) for of in (work, pl.concat([work, copies]))
+        )
     )
     starts = work.get_column("start_ns").sort()
     count = starts.search_sorted(spans.get_column("to_ns")) - starts.search_sorted(
@@ -114,6 +114,15 @@ def _list_segments(
         kernels=count.cast(pl.Int64),
         idle_ns=ready - busy,
     )
+
+
+def _measure_covers(
+    comm: pl.DataFrame, intervals: pl.DataFrame, **times: pl.Series
+) -> dict[str, pl.Series]:
+    """How many ns the intervals cover before each of several times of every kernel."""
+    asked = pl.concat(comm.select(*_BY, at=moments) for moments in times.values())
+    cover = measure_cover_until(asked, "at", intervals, _BY)
+    return {name: cover.slice(n * comm.height, comm.height) for n, name in enumerate(times)}
 
 
 def _find_anchors(run: Run, comm: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
