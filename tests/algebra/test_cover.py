@@ -6,7 +6,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.algebra.cover import measure_alone, measure_cover_before
+from sightline.algebra.cover import measure_alone, measure_cover_before, measure_run_before
 
 SIZE = 24
 Interval = tuple[int, int, int]  # group, start, end; may be empty
@@ -27,6 +27,14 @@ def test_cover_before_a_moment_is_the_painted_cells_before_it(rows, asked):
     cells = {cell for _, start, end in rows for cell in range(start, end)}
     want = [sum(cell < moment for cell in cells) for moment in asked]
     assert measure_cover_before(frame(rows), pl.Series(asked, dtype=pl.Int64)).to_list() == want
+
+
+@given(intervals, st.lists(st.integers(-2, SIZE + 2), max_size=6))
+def test_run_before_a_moment_counts_each_interval(rows, asked):
+    want = [sum(min(end, t) - min(start, t) for _, start, end in rows) for t in asked]
+    moved = frame(rows).with_columns(pl.col("start_ns", "end_ns") + 2**62)
+    at = pl.Series([t + 2**62 for t in asked], dtype=pl.Int64)
+    assert measure_run_before(moved, at).to_list() == want
 
 
 @given(intervals)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.cover import measure_cover_before
+from sightline.algebra.cover import measure_cover_before, measure_run_before
 from sightline.model.columns import RANK, duration, number, pct, real, text
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
@@ -74,7 +74,7 @@ def _share_energy(meter: Meter, ops: pl.DataFrame) -> pl.DataFrame:
     times = marks.get_column("time_ns")
     cells = marks.with_columns(
         covered=measure_cover_before(inside.select("start_ns", "end_ns"), times),
-        ran=_measure_run_before(inside, times),
+        ran=measure_run_before(inside, times),
     ).select(pl.all().diff(null_behavior="drop"))
     length, joules = pl.col("time_ns"), pl.col("joules")
     idle_w = cells.filter(pl.col("covered") == 0).select((joules / length).median()).item() or 0.0
@@ -113,19 +113,3 @@ def _share_energy(meter: Meter, ops: pl.DataFrame) -> pl.DataFrame:
         mark_ns=pl.lit(int(times.diff().median() or 0), pl.Int64),  # type: ignore[arg-type]
         method=pl.lit(meter.method),
     )
-
-
-def _measure_run_before(ops: pl.DataFrame, moments: pl.Series) -> pl.Series:
-    """For each moment, how many ns all operations ran before it, each counted by itself."""
-    begun, ended = (_sum_since(ops.get_column(c).sort(), moments) for c in ("start_ns", "end_ns"))
-    return (begun - ended).cast(pl.Int64)
-
-
-def _sum_since(edges: pl.Series, moments: pl.Series) -> pl.Series:
-    """For each moment, how long ago all edges before it were, in all.
-
-    Sums of the times of a million operations do not fit into 64 bits.
-    """
-    sums = pl.concat([pl.Series([0], dtype=pl.Int128), edges.cast(pl.Int128).cum_sum()])
-    count = edges.search_sorted(moments, side="left").cast(pl.Int64)
-    return count.cast(pl.Int128) * moments.cast(pl.Int128) - sums.gather(count)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from sightline.algebra.cover import measure_run_before
 from sightline.analyses.nsys._expert import PLACE, place_operations
 from sightline.analyses.nsys._shared import ROWS, limit_rows, move_to_session_time
 from sightline.model.columns import number, pct
@@ -39,10 +40,9 @@ def run(run: Run, *, rows: int = 50, threshold: int = 50, chunks: int = 30) -> p
     """One row per part, least used first."""
     ops, windows = place_operations(run)
     parts = _cut_parts(windows, chunks)
-    used = _measure_used(ops, windows, parts, chunks)
     low = (
-        parts.join(used, on=[*_BY, "part"], how="left")
-        .with_columns(pl.col("used").fill_null(0), length=pl.col("to") - pl.col("from"))
+        _measure_used(ops, parts)
+        .with_columns(length=pl.col("to") - pl.col("from"))
         .filter((pl.col("length") > 0) & (100 * pl.col("used") < threshold * pl.col("length")))
         .sort(*_BY, "part")
         # Neighbours have the same difference between their number and their place in the list.
@@ -83,31 +83,12 @@ def _cut_parts(windows: pl.DataFrame, chunks: int) -> pl.DataFrame:
     )
 
 
-def _measure_used(
-    ops: pl.DataFrame, windows: pl.DataFrame, parts: pl.DataFrame, chunks: int
-) -> pl.DataFrame:
-    """Time of the operations in each part."""
-    whole = pl.col("window_end_ns") - pl.col("window_start_ns")
-
-    def part_of(time: str) -> pl.Expr:
-        # One to the left as well: the parts' edges are rounded down.
-        return (pl.col(time) - pl.col("window_start_ns")) * chunks // pl.max_horizontal(whole, 1)
-
-    touching = (
-        ops.select(*_BY, "start_ns", "end_ns")
-        .join(windows.select(*_BY, "window_start_ns", "window_end_ns"), on=_BY)
-        .with_columns(
-            part=pl.int_ranges(
-                (part_of("start_ns") - 1).clip(0), (part_of("end_ns") + 2).clip(upper_bound=chunks)
-            )
-        )
-        .explode("part")
-        .join(parts.select(*_BY, "part", "from", "to"), on=[*_BY, "part"])
-    )
-    inside = pl.min_horizontal("end_ns", "to") - pl.max_horizontal("start_ns", "from")
-    return (
-        touching.with_columns(inside=inside)
-        .filter(pl.col("inside") > 0)
-        .group_by(*_BY, "part")
-        .agg(used=pl.col("inside").sum())
-    )
+def _measure_used(ops: pl.DataFrame, parts: pl.DataFrame) -> pl.DataFrame:
+    """The parts with `used`, the time of the operations in each."""
+    ops = ops.select(*_BY, "start_ns", "end_ns")
+    measured = []
+    for mine in parts.partition_by(_BY, maintain_order=True):
+        own = ops.join(mine.select(_BY).head(1), on=_BY, how="semi", nulls_equal=True)
+        until, since = (measure_run_before(own, mine.get_column(edge)) for edge in ("to", "from"))
+        measured.append(mine.with_columns((until - since).alias("used")))
+    return pl.concat(measured) if measured else parts.with_columns(used=pl.lit(0, pl.Int64))
