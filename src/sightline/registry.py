@@ -26,17 +26,20 @@ from typing import NamedTuple
 from sightline.errors import RequestError
 
 OF_WINDOW, OF_KERNELS, OF_MEMORY = "the window", "profiled kernel time", "the memory"
+OF_THREAD = "the thread's time"
 
 
 class Family(NamedTuple):
     """A folder of members that are about one thing: its name, and its heading for a person.
 
-    What its rules cost are shares of `share_of`; findings of different wholes are not compared.
+    What its rules cost are shares of `share_of`, or of `share_without_device` where no device was
+    recorded; findings of different wholes are not compared.
     """
 
     name: str
     title: str
     share_of: str = OF_WINDOW
+    share_without_device: str = OF_KERNELS
 
 
 class Kind(NamedTuple):

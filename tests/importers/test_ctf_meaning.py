@@ -16,22 +16,8 @@ from sightline.model.declare import Imported, ImportOptions
 from sightline.model.source import Source
 from sightline.report.terminal import render_screen
 from support.ctf_traces import Bits, declare_events, write_trace
+from support.kernel_traces import CONTEXT, EVENTS, switch
 
-KERNEL = [
-    (
-        "sched_switch",
-        "string prev_comm; uint32_t prev_tid; uint64_t prev_state; string next_comm; "
-        "uint32_t next_tid;",
-    ),
-    ("sched_waking", "string comm; uint32_t tid; uint32_t target_cpu;"),
-    ("irq_handler_entry", "uint32_t irq; string name;"),
-    ("irq_handler_exit", "uint32_t irq; uint32_t ret;"),
-    ("syscall_entry_read", "uint32_t fd;"),
-    ("syscall_exit_read", "integer { size = 64; align = 8; signed = true; } ret;"),
-    ("block_rq_issue", "uint32_t dev; uint64_t sector; uint32_t nr_sector; uint32_t rwbs;"),
-    ("block_rq_complete", "uint32_t dev; uint64_t sector; uint32_t nr_sector; uint32_t rwbs;"),
-]
-CPU = "packet.context := struct { uint32_t cpu_id; };"
 CALLS = [
     ("lttng_ust_hip:hipMemcpy_entry", "uint64_t size;"),
     ("lttng_ust_hip:hipMemcpy_exit", "uint32_t hipResult;"),
@@ -56,13 +42,9 @@ def kernel(folder: Path, *events: tuple[int, int, Any]) -> Path:
             else:
                 bits.integer(*field)
     metadata = declare_events(
-        KERNEL, context=CPU, env='hostname = "n1"; tracer_name = "lttng-modules";'
+        EVENTS, context=CONTEXT, env='hostname = "n1"; tracer_name = "lttng-modules";'
     )
     return write_trace(folder, metadata, bits.bytes())
-
-
-def switch(leaves: int, state: int, comes: int) -> list[Any]:
-    return [f"t{leaves}", (leaves, 32), (state, 64), f"t{comes}", (comes, 32)]
 
 
 def rows(frame: pl.DataFrame, *columns: str) -> list[tuple[Any, ...]]:

@@ -9,7 +9,7 @@ from sightline.model.declare import Analysis
 from sightline.model.run import Run
 from sightline.timeline.thread_states import THREAD, list_thread_states
 
-_STATES = ("running", "preempted", "woken", "blocked", "uninterruptible")
+_STATES = ("running", "preempted", "woken", "blocked", "uninterruptible", "off_cpu")
 
 ANALYSIS = Analysis(
     "thread_states",
@@ -24,6 +24,7 @@ ANALYSIS = Analysis(
         duration("woken_ns", "from a wake-up until it ran"),
         duration("blocked_ns", "it slept: for a lock, a timer, another thread, the GPU"),
         duration("uninterruptible_ns", "it slept and could not be interrupted: mostly for a disk"),
+        duration("off_cpu_ns", "it was off the CPU, and the recording does not say why"),
         number("preemptions", "how often it was preempted"),
         duration("longest_preemption_ns", "the longest time that it was preempted"),
         text("preempted_by", "the thread that had its CPU for most of that time"),
@@ -31,7 +32,8 @@ ANALYSIS = Analysis(
     ),
     needs=("sched_events",),
     notes=(
-        "The times of a thread add up to the time from its first switch to the recording's end.",
+        "The times of a thread add up to the time from its first switch to its end, or the "
+        "recording's.",
         "Without wake-ups (LTTng's sched_waking or sched_wakeup), woken_ns is part of blocked_ns.",
     ),
 )

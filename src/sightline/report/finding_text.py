@@ -10,7 +10,7 @@ from typing import Any
 
 from sightline.model.declare import Finding
 from sightline.model.run import Run
-from sightline.registry import OF_KERNELS, OF_MEMORY, OF_WINDOW
+from sightline.registry import OF_WINDOW
 from sightline.rules.finding import NOTABLE_PCT
 from sightline.rules.ranking import share_of as share_of_rule
 from sightline.text import make_printable
@@ -55,8 +55,7 @@ def write_verdict(found: Sequence[Finding], run: Run) -> str:
 
 def share_of(rule: str, has_timeline: bool) -> str:
     """What a finding's cost is a share of: what a kernel profiler timed is no program's window."""
-    whole = share_of_rule(rule)
-    return whole if has_timeline or whole == OF_MEMORY else OF_KERNELS
+    return share_of_rule(rule, has_timeline=has_timeline)
 
 
 def write_price(found: Mapping[str, Any], breakdown: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -9,7 +9,7 @@ import polars as pl
 
 from sightline import registry
 from sightline.model.declare import Finding, Rule
-from sightline.registry import OF_WINDOW
+from sightline.registry import OF_KERNELS, OF_MEMORY, OF_WINDOW
 
 # Nothing gains much below so much of the window: what the run as a whole is bound by comes first.
 # XProf's overview calls a program input-bound from 10 % of the step on. Nor does what is uncertain:
@@ -93,10 +93,16 @@ def _weigh_gain(found: Finding) -> int:
     return gain if found.direct_ns is None else min(gain, 2 * found.direct_ns)
 
 
-def share_of(rule: str) -> str:
-    """What the costs of a rule are shares of: 'the window', or what a kernel profiler timed."""
+def share_of(rule: str, *, has_timeline: bool = True) -> str:
+    """What the costs of a rule are shares of: 'the window', or what a kernel profiler timed.
+
+    `has_timeline`: whether the recording holds a device's operations.
+    """
     family = registry.family_of("rules", rule.replace("-", "_"))
-    return OF_WINDOW if family is None else family.share_of
+    whole = OF_WINDOW if family is None else family.share_of
+    if has_timeline or whole == OF_MEMORY:
+        return whole
+    return OF_KERNELS if family is None else family.share_without_device
 
 
 def _merge_lateness(found: list[Finding], rules: Mapping[str, Rule]) -> list[Finding]:

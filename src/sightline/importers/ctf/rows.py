@@ -205,23 +205,8 @@ class _EventReader:
 
     def _convert(self, values: pl.Series, rule: Mapping[str, Any]) -> pl.Series:
         frame = values.to_frame("value")
-        if "values" in rule:
-            return frame.select(
-                pl.col("value")
-                .cast(pl.Int64, strict=False)
-                .replace_strict(
-                    {int(k): str(v) for k, v in rule["values"].items()},
-                    default=None,
-                    return_dtype=pl.String,
-                )
-            ).to_series()
-        if "bits" in rule:
-            number = pl.col("value").cast(pl.Int64, strict=False)
-            named = [
-                pl.when((number & int(bit)) != 0).then(pl.lit(str(name)))
-                for bit, name in rule["bits"].items()
-            ]
-            return frame.select(pl.coalesce(named)).to_series()
+        if "values" in rule or "bits" in rule:
+            return frame.select(_name_number(rule)).to_series()
         if "matches" in rule:
             text = pl.col("value").cast(pl.String, strict=False)
             named = [
@@ -263,3 +248,15 @@ class _EventReader:
     def _find(self, group: Group, name: str) -> pl.Series | None:
         shapes: dict[str, Shape] = dict(group.members)
         return build_series(shapes[name], self._frame, self._tables) if name in shapes else None
+
+
+def _name_number(rule: Mapping[str, Any]) -> pl.Expr:
+    """The text of a number: that of its value, else that of the first of its bits that is set."""
+    number = pl.col("value").cast(pl.Int64, strict=False)
+    known = {int(value): str(text) for value, text in rule.get("values", {}).items()}
+    whole = number.replace_strict(known, default=None, return_dtype=pl.String)
+    bits = [
+        pl.when((number & int(bit)) != 0).then(pl.lit(str(text)))
+        for bit, text in rule.get("bits", {}).items()
+    ]
+    return pl.coalesce(whole, *bits) if known else pl.coalesce(bits)

@@ -1,0 +1,236 @@
+"""What the rules about the operating system share: time that a device lost to one of its threads.
+
+A device that is idle waits for a thread until that has launched the next operation: from the gap's
+start to the launch call's return. What the operating system did with the thread in that time was
+lost to the device. Where no device was recorded, the thread that ran longest is looked at instead,
+for all of its time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import polars as pl
+
+from sightline.algebra.intervals import measure_cover_until
+from sightline.algebra.lookup import find_rows, take_rows
+from sightline.algebra.scalars import find_largest, sum_column
+from sightline.model.declare import Finding, Rule
+from sightline.model.run import Run
+from sightline.rules.finding import (
+    MAX_ROWS,
+    NOTABLE_PCT,
+    Advice,
+    Evidence,
+    Loss,
+    grade_severity,
+    make_finding,
+)
+from sightline.timeline.gains import sum_windows
+from sightline.timeline.idle import list_idle_gaps
+from sightline.timeline.thread_states import THREAD
+from sightline.units import format_ns, format_several
+
+_DEVICE = ["rank", "device_id"]
+
+
+@dataclass(frozen=True)
+class Blame:
+    """Spans in which something waited for a thread, and how much of them was lost.
+
+    `spans` has rank, device_id (null: no device was recorded), tid, start_ns, end_ns and lost_ns;
+    `whole_ns` is what shares are of.
+    """
+
+    spans: pl.DataFrame
+    whole_ns: int
+    has_device: bool
+
+    @property
+    def cost_ns(self) -> int:
+        """Lost on all devices."""
+        return sum_column(self.spans, "lost_ns")
+
+    @property
+    def worst_ns(self) -> int:
+        """Lost on the device that lost most."""
+        return find_largest(self.spans.group_by(_DEVICE).agg(pl.col("lost_ns").sum()), "lost_ns")
+
+    @property
+    def pct(self) -> float:
+        """The cost as a share of all devices' windows, or of the thread's time."""
+        return 100 * self.cost_ns / max(self.whole_ns, 1)
+
+    @property
+    def tid(self) -> int:
+        """The thread that most was lost to."""
+        each = self.spans.group_by("tid").agg(pl.col("lost_ns").sum())
+        return int(each.sort("lost_ns", "tid", descending=[True, False]).item(0, "tid"))
+
+    @property
+    def longest(self) -> pl.DataFrame:
+        """The spans with most of it."""
+        return self.spans.sort("lost_ns", "start_ns", descending=[True, False]).head(MAX_ROWS)
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The same, to look up."""
+        return self.longest.select(
+            "rank", "device_id", "tid", "start_ns", "end_ns", "lost_ns"
+        ).to_dicts()
+
+    @property
+    def where(self) -> dict[str, Any]:
+        """Ranks, and the longest spans as time ranges."""
+        lost = self.spans.filter(pl.col("lost_ns") > 0)
+        return {
+            "ranks": lost.get_column("rank").unique().sort().to_list(),
+            "time_ranges": [[row["start_ns"], row["end_ns"]] for row in self.rows],
+        }
+
+
+def find_blame(run: Run, intervals: pl.DataFrame, least_pct: float = NOTABLE_PCT) -> Blame | None:
+    """How much of what waits for threads lies in these intervals of theirs (tid, start_ns, end_ns).
+
+    None where that is less of the window, in percent.
+    """
+    has_device = bool(run.rows("device_ops"))
+    spans = list_spans(run)
+    if spans.is_empty() or intervals.is_empty():
+        return None
+    by = choose_key(run)
+    known = intervals.select("rank", "tid", "start_ns", "end_ns")
+    lost = measure_cover_until(spans, "end_ns", known, by) - measure_cover_until(
+        spans, "start_ns", known, by
+    )
+    length = pl.col("end_ns") - pl.col("start_ns")
+    whole = sum_windows(run) if has_device else int(spans.select(length.sum()).item())
+    blame = Blame(spans.with_columns(lost_ns=lost), whole, has_device)
+    return blame if blame.cost_ns and blame.pct >= least_pct else None
+
+
+def choose_key(run: Run) -> list[str]:
+    """What ties a thread of one recording to that of another: its number, on one machine.
+
+    Numbers of threads are unique on a machine. With several traces of the system each is one
+    machine's, or one rank's: then the rank must be the same, too.
+    """
+    traces = run.table("sched_events").get_column("recording_id").n_unique()
+    return ["tid"] if traces == 1 else ["rank", "tid"]
+
+
+def list_spans(run: Run) -> pl.DataFrame:
+    """When something waited for a thread: rank, device_id, tid, start_ns, end_ns. Made once."""
+    return run.once(_make_spans)
+
+
+def _make_spans(run: Run) -> pl.DataFrame:
+    if not run.rows("device_ops"):
+        mine = run.ask("thread_critical_path").filter(pl.col("depth") == 0)
+        return mine.group_by("rank", "tid", maintain_order=True).agg(
+            pl.lit(None, pl.Int64).alias("device_id"),
+            pl.col("start_ns").min(),
+            end_ns=run.ask("thread_critical_path").get_column("end_ns").max(),
+        )
+    gaps = list_idle_gaps(run).drop_nulls("launch_id")
+    host = run.table("host_ops")
+    row = find_rows(host.get_column("host_op_id"), gaps.get_column("launch_id"))
+    calls = take_rows(host.select("tid", returned="end_ns"), row)
+    spans = gaps.select(*_DEVICE, "start_ns", "end_ns").hstack(calls)
+    spans = spans.with_columns(end_ns=pl.min_horizontal("end_ns", "returned"))
+    return spans.filter(pl.col("start_ns") < pl.col("end_ns")).select(
+        *_DEVICE, "tid", "start_ns", "end_ns"
+    )
+
+
+def list_parts(run: Run, blame: Blame, intervals: pl.DataFrame) -> pl.DataFrame:
+    """The intervals cut to the spans that wait for their threads, with `length` in ns."""
+    by = choose_key(run)
+    spans = blame.spans.filter(pl.col("lost_ns") > 0).select(
+        *by, span_start="start_ns", span_end="end_ns"
+    )
+    # Spans of one thread may be of several devices, at once: a time counts once here.
+    spans = spans.unique(maintain_order=True)
+    tids = spans.get_column("tid").unique()
+    mine = intervals.filter(pl.col("tid").is_in(tids.implode()))
+    near = [spans.get_column(by_).alias(f"{by_}_of_span") for by_ in by]
+    cut = mine.join_where(
+        spans.select("span_start", "span_end").hstack(near),
+        *(pl.col(by_) == pl.col(f"{by_}_of_span") for by_ in by),
+        pl.col("start_ns") < pl.col("span_end"),
+        pl.col("end_ns") > pl.col("span_start"),
+    )
+    return cut.with_columns(
+        start_ns=pl.max_horizontal("start_ns", "span_start"),
+        end_ns=pl.min_horizontal("end_ns", "span_end"),
+    ).with_columns(length=pl.col("end_ns") - pl.col("start_ns"))
+
+
+def name_thread(run: Run, tid: int) -> str:
+    """`name (tid)`, or `thread tid`."""
+    names = run.table("threads").filter(pl.col("tid") == tid).get_column("thread_name").drop_nulls()
+    return f"{names.item(-1)} ({tid})" if names.len() else f"thread {tid}"
+
+
+def sum_by(parts: pl.DataFrame, name: str) -> list[tuple[str, int, int]]:
+    """Values of a column with the sum of `length` and the count of each, the longest first."""
+    summed = parts.drop_nulls(name).group_by(name).agg(ns=pl.col("length").sum(), n=pl.len())
+    return summed.sort("ns", name, descending=[True, False]).select(name, "ns", "n").rows()
+
+
+def describe_others(run: Run, parts: pl.DataFrame, name: str, verb: str) -> list[str]:
+    """Lines such as `38.1 ms preempted by kworker/3:1 (812)`, the longest three."""
+    return [
+        f"{format_ns(ns)} {verb} {name_thread(run, int(tid)) if int(tid) else 'an idle CPU'}"
+        for tid, ns, _ in sum_by(parts, name)[:3]
+    ]
+
+
+def report_blame(
+    run: Run,
+    rule: Rule,
+    blame: Blame,
+    summary: str,
+    lines: Sequence[str],
+    advice: Advice,
+    *,
+    confidence: str = "high",
+) -> Iterator[Finding]:
+    """The finding. The gain is a bound: what the device that lost most lost to it."""
+    count = blame.spans.filter(pl.col("lost_ns") > 0).height
+    longest = find_largest(blame.spans, "lost_ns")
+    if blame.has_device:
+        gaps = format_several(count, "gap")
+        lines = [f"in {gaps} before a launch, at most {format_ns(longest)} in one", *lines]
+        evidence = Evidence(lines, rows=blame.rows, where=blame.where)
+        loss = Loss(blame.cost_ns, blame.worst_ns)
+        yield make_finding(run, rule, summary, loss, evidence, advice, confidence=confidence)
+        return
+    whole = partial(Finding, rule.name, rule.title, grade_severity(blame.pct), summary)
+    yield whole(
+        cost_ns=blame.cost_ns,
+        cost_pct=blame.pct,
+        gain_ns=blame.worst_ns,
+        confidence=confidence,
+        evidence=tuple(lines),
+        where=blame.where,
+        fix=advice.fix,
+        verify=advice.verify,
+        cause=advice.cause,
+        method="bound from the thread's own time",
+        rows=tuple(blame.rows),
+        sources=tuple(advice.sources),
+    )
+
+
+def name_victim(run: Run, blame: Blame) -> tuple[str, str]:
+    """Who lost the time, as the subject of a sentence, and the thread that it waited for."""
+    thread = name_thread(run, blame.tid)
+    return ("the GPU is idle" if blame.has_device else f"{thread} does not run"), thread
+
+
+# What a rule may need from the states of threads.
+COLUMNS = [*THREAD, "start_ns", "end_ns"]
