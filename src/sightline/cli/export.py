@@ -4,6 +4,7 @@ sightline export trace.json --to perfetto -o run.perfetto-trace  ui.perfetto.dev
 sightline export report.sqlite --to chrome -o run.json.gz      chrome://tracing
 sightline export trace.json --to parquet -o folder               a file a table
 sightline export run.nsys-rep --to nsys-sqlite -o run.sqlite  as nsys exports it
+sightline export trace.json --to ctf2 -o folder                  Trace Compass
 sightline export --list                                    what each loses
 """
 
@@ -14,7 +15,7 @@ import argparse
 from sightline.cli._output import refuse_inputs
 from sightline.cli._shared import add_reading, open_recordings
 
-HELP = "write a run for another tool: perfetto, chrome, parquet, csv, nsys-sqlite"
+HELP = "write a run for another tool: perfetto, chrome, ctf2, parquet, csv, nsys-sqlite"
 
 
 _TIMELINES = ("chrome", "perfetto")

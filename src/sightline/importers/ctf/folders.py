@@ -19,6 +19,8 @@ _BEGINS = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 _HOST = re.compile(rb'\bhostname"?\s*[=:]\s*"((?:[^"\\]|\\.){0,255})"')
+# Of what sightline writes (exporters/ctf2.py): each rank is a recording.
+_RANK = re.compile(rb'\brank"?\s*[=:]\s*(\d{1,9})')
 _HEAD = 64 << 10
 _MOST_FOLDERS = 100_000
 _HIDDEN_PARTS = ("index",)
@@ -48,16 +50,18 @@ def find_traces(folder: Path) -> list[Trace]:
 
 
 def find_recordings(folder: Path) -> list[Path]:
-    """The folders that are one recording each: all traces of one host.
+    """The folders that are one recording each: all traces of one host, or rank where one is named.
 
     Kernel and user space of a session, and the chunks of one that was rotated, are read as one.
     Where several hosts are nested, each has its own folder, the lowest that holds all its traces.
     """
-    by_host: dict[bytes, list[Path]] = {}
+    by_host: dict[tuple[bytes, ...], list[Path]] = {}
     for place in _walk(folder):
         if is_trace(place):
-            found = _HOST.search(_read_head(place / METADATA))
-            by_host.setdefault(found[1] if found else b"", []).append(place)
+            head = _read_head(place / METADATA)
+            found = [pattern.search(head) for pattern in (_HOST, _RANK)]
+            key = tuple(each[1] if each else b"" for each in found)
+            by_host.setdefault(key, []).append(place)
     tops = [Path(os.path.commonpath(places)) for places in by_host.values()]
     if all(
         top not in (other, *other.parents) for top in tops for other in tops if top is not other

@@ -32,6 +32,7 @@ TABLES = (
     "page_faults", "threads", "mpi_events",
 )  # fmt: skip
 _KEYS = {"table", "kind", "side", "key", "time", "duration", "columns"}
+_GROUP = re.compile(r"\{\w+\}")
 _FIELD = re.compile(r"\$(\*|[A-Za-z_]\w*(?:\|[A-Za-z_]\w*)*)")
 
 
@@ -114,7 +115,7 @@ def _fill(rows: tuple[RowRule, ...], groups: Mapping[str, str]) -> EventRule:
         side = values.get("side")
         if isinstance(side, str):
             values["side"] = _SIDES.get(side, side)
-        filled.append(RowRule(row.table, row.kind, values))
+        filled.append(RowRule(_fill_value(row.table, groups), row.kind, values))
     fields = set().union(*(find_fields(row.values) for row in filled), set())
     return EventRule(tuple(filled), frozenset(fields))
 
@@ -159,7 +160,8 @@ def _read_rule(given: Any, number: int) -> Rule:
 
 
 def _read_row(given: Any, number: int) -> RowRule:
-    if not isinstance(given, dict) or given.get("table") not in TABLES:
+    table = given.get("table") if isinstance(given, dict) else None
+    if table not in TABLES and not (isinstance(table, str) and _GROUP.fullmatch(table)):
         raise ValueError(f"a row of rule {number} has no table of {', '.join(TABLES)}")
     unknown = set(given) - _KEYS
     if unknown:

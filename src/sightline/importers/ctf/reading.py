@@ -82,9 +82,12 @@ def describe_recording(
     if "host_ops" in tables:
         layers = tuple(tables["host_ops"].get_column("layer").unique().sort().to_list())
     host = first.get("hostname")
+    ranks = {m.environment.get("rank") for m in read}
+    rank = ranks.pop() if len(ranks) == 1 else None
     return Recording(
         tool,
         version or None,
+        rank=rank if isinstance(rank, int) and rank >= 0 else None,
         host=str(host) if options.keep_identity and host is not None else None,
         layers=layers,
     )

@@ -151,7 +151,7 @@ class _EventReader:
     def build_row(self, row: RowRule) -> pl.DataFrame:
         """The events as rows, with what `ROW` names."""
         types = {c.name: c.dtype for c in load_table(row.table).stored}
-        columns: dict[str, pl.Series] = {}
+        columns = self._take_columns(types) if "*" in row.values else {}
         for name, value in row.values.items():
             dtype = types.get(name, ROW.get(name))
             if dtype is not None:
@@ -165,6 +165,15 @@ class _EventReader:
                 if found is not None:
                     columns[name] = found.cast(pl.Int64, strict=False).alias(name)
         return pl.DataFrame(list(columns.values()))
+
+    def _take_columns(self, types: Mapping[str, Any]) -> dict[str, pl.Series]:
+        """The fields that are named as the table's columns are."""
+        found = {name: self._find(self._payload, name) for name in types}
+        return {
+            name: values.cast(types[name], strict=False).alias(name)
+            for name, values in found.items()
+            if values is not None
+        }
 
     def list_names(self) -> pl.DataFrame | None:
         """Threads with the names that the events' context gives them."""

@@ -126,9 +126,10 @@ def _close_ranges(
 
 
 def _number_ops(ops: pl.DataFrame, calls: pl.DataFrame | None) -> pl.DataFrame:
-    """Device work with its id, and the call that it begins with where there is one.
+    """Device work with its id, and the call that launched it where there is one.
 
-    THAPI gives device work the name and the start of the call that enqueued it, on its thread.
+    It has the call's correlation id, or, with THAPI, the name and the start of the call, and its
+    thread.
     """
     numbered = ops.with_columns(
         pl.col("device_id").fill_null(0), device_op_id=pl.int_range(pl.len(), dtype=pl.Int64)
@@ -138,4 +139,12 @@ def _number_ops(ops: pl.DataFrame, calls: pl.DataFrame | None) -> pl.DataFrame:
     keys = ["pid", "tid", "name", "start_ns"]
     known = calls.select(*keys, launch="host_op_id").unique(keys, keep="first")
     found = numbered.join(known, on=keys, how="left", maintain_order="left")
-    return found.with_columns(launch_id=pl.coalesce("launch_id", "launch")).drop("launch", "tid")
+    found = found.with_columns(launch_id=pl.coalesce("launch_id", "launch")).drop("launch", "tid")
+    if not {"correlation_id"} <= set(ops.columns) & set(calls.columns):
+        return found
+    is_known = ops.get_column("pid").null_count() < ops.height
+    keys = ["pid", "correlation_id"] if is_known else ["correlation_id"]
+    known = calls.select(*keys, launch="host_op_id").drop_nulls("correlation_id")
+    known = known.unique(keys, keep="first", maintain_order=True)
+    found = found.join(known, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    return found.with_columns(launch_id=pl.coalesce("launch_id", "launch")).drop("launch")

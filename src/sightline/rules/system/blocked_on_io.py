@@ -47,7 +47,7 @@ from sightline.timeline.sleeps import DISK, NETWORK, list_sleeps
 from sightline.timeline.system_calls import FILES, name_calls
 from sightline.units import format_count, format_ns, format_pct
 
-RULE = Rule("blocked-on-io", "The launching thread waits for a disk or the network")
+RULE = Rule("blocked-on-io", "The launching thread waits for I/O")
 
 
 def check(run: Run) -> Iterator[Finding]:

@@ -53,7 +53,7 @@ from sightline.rules.system._blame import (
 from sightline.timeline.sleeps import list_states
 from sightline.units import format_count, format_ns, format_pct, format_several
 
-RULE = Rule("irq-noise", "Interrupts take the launching thread's CPU")
+RULE = Rule("irq-noise", "Interrupts on the launching core")
 _REMARK_PCT = 1.0
 
 

@@ -40,7 +40,7 @@ from sightline.rules.finding import NOTABLE_PCT, Advice, Evidence, Loss, make_fi
 from sightline.rules.system._blame import list_spans, name_thread
 from sightline.units import format_count, format_ns
 
-RULE = Rule("thread-migration", "The launching thread moves between CPU cores")
+RULE = Rule("thread-migration", "The launching thread changes cores")
 _WARM_NS = 500_000
 # Of a handful nothing is to be said (ours: as many as operations make a pattern in ranking.py).
 _LEAST = 10
