@@ -28,6 +28,8 @@ MACHINE = {
     "unitrace": None,
     "perf": "6.1",
     "py_spy": "0.4.3",
+    "lttng": None,
+    "lttng_kernel": False,
     "torch": "2.13.0",
     "counters_need_admin": None,
     "perf_event_paranoid": 2,

@@ -3,6 +3,7 @@
 sightline run -- python train.py                  what ran when
 sightline run -- torchrun --nproc-per-node 4 train.py
 sightline run --for kernels -- ./simulation       why single kernels are slow
+sightline run --for system -- python train.py     what the system did meanwhile
 sightline run --steps 2:1:5 -- python train.py    2 steps wait, 1 warms up
 sightline run --dry-run -- python train.py        what it would run
 sightline run --server vllm http://127.0.0.1:8000 --seconds 5
@@ -33,14 +34,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--for",
         dest="question",
         metavar="QUESTION",
-        help="timeline (the default), kernels, memory or energy",
+        help="timeline (the default), kernels, memory, energy or system",
     )
     what.add_argument(
         "--backend",
         action="append",
         default=[],
         metavar="B",
-        help="torch, nsys, ncu, cpu or nvml instead of what --for picks; repeatable",
+        help="torch, nsys, ncu, cpu, nvml, lttng or sched instead of what --for picks",
     )
     what.add_argument("--steps", metavar="W:U:A", help="PyTorch: wait W steps, warm up U, record A")
     what.add_argument("--after", type=float, metavar="S", help="begin to record after S seconds")
@@ -58,6 +59,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="nsys, ncu: only what the program does inside  with sl.capture():",
     )
+    what.add_argument(
+        "--snapshot",
+        action="store_true",
+        help="lttng: keep the last events in memory, written at the end or on demand",
+    )
+    what.add_argument("--rotate", metavar="SIZE", help="lttng: a new chunk after each SIZE (10M)")
     kernels = parser.add_argument_group("kernels and graphs (ncu, nsys)")
     kernels.add_argument("--kernel", metavar="REGEX", help="only kernels whose name matches")
     kernels.add_argument("--launch-skip", type=int, metavar="N", help="leave out the first N")
@@ -143,6 +150,11 @@ def run(args: argparse.Namespace) -> int:
     _say_plan(made, folder)
     recording = Recording(made, folder, _ranks(args.ranks), args.every, args.timeout)
     recording.keep_identity = args.keep_identity
+    if args.snapshot and "lttng" in made.backends:
+        print(
+            f"  to keep the last events now:  lttng snapshot record -s {recording.session}",
+            file=sys.stderr,
+        )
     if args.server is not None:
         recording.variables = list_trtllm_variables(made.options.get("steps"), folder)
     ended = record_program(recording)
@@ -212,6 +224,8 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
         "replay": args.replay,
         "graph": args.graph,
         "lock_clocks": args.lock_clocks,
+        "snapshot": args.snapshot,
+        "rotate": args.rotate,
     }
     if args.steps is not None:
         try:

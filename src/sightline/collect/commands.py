@@ -81,9 +81,42 @@ def perf(pid: int | str, data: Path, control: tuple[int, int] | None) -> list[st
     return words
 
 
-def perf_script(data: Path) -> list[str]:
-    """The samples as text, which the importer reads."""
+# What the kernel tells of threads (perf list): who runs, who wakes whom, interrupts, disks, and the
+# calls in which threads wait for locks and files.
+SYSTEM_EVENTS = (
+    "sched:sched_switch", "sched:sched_waking", "sched:sched_wakeup_new",
+    "sched:sched_process_fork", "irq:irq_handler_entry", "irq:irq_handler_exit",
+    "irq:softirq_entry", "irq:softirq_exit", "timer:hrtimer_expire_entry",
+    "timer:hrtimer_expire_exit", "block:block_rq_issue", "block:block_rq_complete",
+)  # fmt: skip
+# Of perf itself they would be recorded for ever: each write of its file is one.
+CALL_EVENTS = tuple(
+    f"syscalls:sys_{side}_{call}"
+    for call in ("futex", "read", "pread64", "write", "pwrite64", "fsync", "fdatasync")
+    for side in ("enter", "exit")
+)
+
+
+def perf_system(
+    data: Path,
+    control: tuple[int, int],
+    events: Sequence[str] = SYSTEM_EVENTS,
+    calls: Sequence[str] = CALL_EVENTS,
+) -> list[str]:
+    """`perf record` of the kernel's events on all CPUs, on the monotonic clock."""
+    return [
+        "perf", "record", "--all-cpus", "--output", str(data), "-e", ",".join(events),
+        *(["-e", ",".join(calls), "--exclude-perf"] if calls else []),
+        "--clockid", "monotonic", "--quiet", "--delay", "-1",
+        "--control", f"fd:{control[0]},{control[1]}",
+    ]  # fmt: skip
+
+
+def perf_script(data: Path, *, is_trace: bool = False) -> list[str]:
+    """The samples, or the kernel's events, as text, which the importer reads."""
     fields = "comm,pid,tid,time,period,event,ip,sym,dso"
+    if is_trace:
+        fields = "comm,pid,tid,cpu,time,event,trace"
     return ["perf", "script", "--input", str(data), "--ns", "-F", fields]
 
 

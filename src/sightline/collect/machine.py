@@ -65,6 +65,8 @@ def examine_machine(run: Runner = read_output, root: Path = Path("/")) -> dict[s
         "rocprofv3": _version(run(["rocprofv3", "--version"])),
         "unitrace": _version(run(["unitrace", "--version"])),
         "perf": _version(run(["perf", "--version"])),
+        "lttng": _version(run(["lttng", "--version"])),
+        "lttng_kernel": run(["modinfo", "lttng_tracer"]) is not None,
         "py_spy": _version(run(["py-spy", "--version"])),
         "torch": _installed("torch"),
         "counters_need_admin": _admin_only(root),

@@ -12,12 +12,13 @@ from typing import Any
 from sightline.errors import RequestError
 from sightline.inline.hook import LAUNCHERS
 
-BACKENDS = ("torch", "nsys", "ncu", "cpu", "nvml")
+BACKENDS = ("torch", "nsys", "ncu", "cpu", "nvml", "lttng", "sched")
 QUESTIONS = {
     "timeline": "what ran when, and what waited",
     "kernels": "why single kernels are slow",
     "memory": "what is allocated, and when",
     "energy": "power, energy and clocks",
+    "system": "what the operating system did with the threads",
 }
 
 
@@ -115,6 +116,12 @@ def make_plan(
             why="no NVIDIA GPU was found",
             hint="What is missing, and the remedy:  sightline doctor --for energy",
         )
+    if plan.question == "system" and not {"lttng", "sched"} & set(plan.backends) and not backends:
+        raise RequestError(
+            "the operating system cannot be traced here",
+            why="; ".join(c.why for c in plan.choices if c.backend in ("lttng", "sched")),
+            hint="What is missing, and the remedy:  sightline doctor --for system",
+        )
     refused = [c for c in plan.choices if c.backend in backends and not c.taken]
     if refused:
         raise RequestError(
@@ -138,6 +145,9 @@ def _for(question: str, facts: dict[str, Any], command: Sequence[str]) -> tuple[
         return ("ncu", "nvml")
     if question == "energy":
         return ("nvml",)
+    if question == "system":
+        gpus = ("torch", "nvml") if python and gpu else ("nvml",)
+        return ("lttng", "sched", *gpus)
     if question == "memory":
         return ("torch", "nvml") if python else ("nsys", "nvml")
     if python:
@@ -147,7 +157,7 @@ def _for(question: str, facts: dict[str, Any], command: Sequence[str]) -> tuple[
 
 
 def _judged(backend: str, wanted: bool, plan: Plan, facts: dict[str, Any], asked: bool) -> Choice:
-    judge = {"torch": _torch, "nsys": _nsys, "ncu": _ncu, "cpu": _cpu, "nvml": _nvml}[backend]
+    judge = _JUDGES[backend]
     possible, why = judge(plan, facts, asked)
     if not wanted:
         return Choice(backend, False, "not needed for this question")
@@ -201,6 +211,36 @@ def _nvml(plan: Plan, facts: dict[str, Any], asked: bool) -> tuple[bool, str]:
     if not facts["gpus"] and not asked:
         return False, "no NVIDIA GPU was found"
     return True, "power, clocks, memory and utilization, 20 times a second"
+
+
+def _lttng(plan: Plan, facts: dict[str, Any], asked: bool) -> tuple[bool, str]:
+    if facts["lttng"] is None:
+        return False, "lttng is not on the PATH"
+    of_kernel = "the kernel and " if facts["lttng_kernel"] else ""
+    return True, f"LTTng {facts['lttng']}: events of {of_kernel}user space"
+
+
+def _sched(plan: Plan, facts: dict[str, Any], asked: bool) -> tuple[bool, str]:
+    if facts["perf"] is None:
+        return False, "perf is not installed"
+    if facts["lttng_kernel"] and not asked:
+        return False, "LTTng traces the kernel"
+    level = facts["perf_event_paranoid"]
+    # perf_event_open(2): events of the whole system and raw tracepoints need -1, or root.
+    if os.geteuid() != 0 and (level is None or level > -1):
+        return False, f"perf_event_paranoid is {level}, and this is not root"
+    return True, f"perf {facts['perf']}: context switches, wake-ups, interrupts, disks, locks"
+
+
+_JUDGES = {
+    "torch": _torch,
+    "nsys": _nsys,
+    "ncu": _ncu,
+    "cpu": _cpu,
+    "nvml": _nvml,
+    "lttng": _lttng,
+    "sched": _sched,
+}
 
 
 def _only_one_tracer(plan: Plan) -> None:

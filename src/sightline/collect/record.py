@@ -14,6 +14,7 @@ from typing import Any
 
 from sightline.collect import commands, conditions, finishing
 from sightline.collect.child import Child, Ended
+from sightline.collect.lttng import Lttng
 from sightline.collect.plan import Plan
 from sightline.collect.watchers import Gpus, Perf, PySpy
 from sightline.inline import clock
@@ -55,6 +56,11 @@ class Recording:
     def name(self) -> str:
         """The stem of this recording's own file in the folder."""
         return f"{self.mark}-{os.getpid()}"
+
+    @property
+    def session(self) -> str:
+        """The name of its session of LTTng."""
+        return f"sightline-{self.name}"
 
 
 def environment(recording: Recording, base: Mapping[str, str], address: Any) -> dict[str, str]:
@@ -109,11 +115,15 @@ def record_program(recording: Recording) -> Ended:
     began = time.monotonic_ns()
     child = Child(words, environment(recording, os.environ, address))
     perf, gpus = _before(recording, child)
+    system = _trace_system(recording, child)
     recording.costs["before_ns"] = time.monotonic_ns() - began
     child.open_gate()
     spy = _after_start(recording, child)
-    ended = child.wait(recording.timeout_s, lambda: _timed_out(recording))
-    began = time.monotonic_ns()
+    try:
+        ended = child.wait(recording.timeout_s, lambda: _timed_out(recording))
+        began = time.monotonic_ns()
+    finally:
+        _stop_system(recording, *system)
     _stop(recording, perf, spy, gpus)
     if server is not None:
         server.close()
@@ -188,6 +198,44 @@ def _before(recording: Recording, child: Child) -> tuple[Perf | None, Gpus | Non
         except (Unavailable, OSError) as error:
             recording.note("nvml", f"the GPUs were not sampled: {error}")
     return perf, gpus
+
+
+def _trace_system(recording: Recording, child: Child) -> tuple[Perf | None, Lttng | None]:
+    """Start what traces the whole system, before the program starts."""
+    plan, perf, lttng = recording.plan, None, None
+    stem = recording.folder / f"host-{recording.mark}.{child.pid}"
+    if "sched" in plan.backends:
+        data = stem.with_name(f"{stem.name}.sched.perf.data")
+        try:
+            perf = Perf(None, data, data.with_suffix(".log"))
+            child.watchers.add(perf.pid)
+            if not perf.ready:
+                recording.note("perf", "perf did not get ready; events may be missing")
+        except OSError as error:
+            recording.note("perf", f"perf could not be started: {error.strerror}")
+        shift = time.time_ns() - time.monotonic_ns()
+        for name in (data.name, data.name.removesuffix(".data") + ".txt"):
+            recording.shifts[name] = shift
+        _write(recording)
+    if "lttng" in plan.backends:
+        options = {k: plan.options[k] for k in ("snapshot", "rotate") if plan.options.get(k)}
+        try:
+            lttng = Lttng(stem.with_name(f"{stem.name}.lttng"), recording.session, **options)
+            if lttng.pid is not None:
+                child.watchers.add(lttng.pid)
+        except OSError as error:
+            recording.note("lttng", f"LTTng could not be started: {error}")
+    return perf, lttng
+
+
+def _stop_system(recording: Recording, perf: Perf | None, lttng: Lttng | None) -> None:
+    if lttng is not None:
+        lttng.stop(keep_identity=recording.keep_identity)
+        for text in lttng.notes:
+            recording.note("lttng", text)
+    problem = perf.stop() if perf is not None else None
+    if problem is not None:
+        recording.note("sched", problem)
 
 
 def _after_start(recording: Recording, child: Child) -> PySpy | None:

@@ -16,6 +16,9 @@ NEEDS = {
     "kernels": ("gpu", "ncu", "counters"),
     "memory": ("gpu", "torch|nsys"),
     "energy": ("gpu", "nvml"),
+    "system": ("lttng|sched",),
+    "lttng": ("lttng",),
+    "sched": ("sched",),
     "torch": ("torch",),
     "nsys": ("gpu", "nsys"),
     "ncu": ("gpu", "ncu", "counters"),
@@ -153,6 +156,32 @@ def _ptrace(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
         )
 
 
+def _lttng(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
+    if facts["lttng"] is None:
+        yield Missing(
+            "lttng, which traces user space and the kernel, is not installed",
+            (
+                "sudo apt-get install lttng-tools liblttng-ust-dev   # user space",
+                "sudo apt-get install lttng-modules-dkms             # the kernel",
+            ),
+            "https://lttng.org/docs/#doc-installing-lttng",
+        )
+
+
+def _sched(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
+    yield from _perf(facts, root)
+    level = facts["perf_event_paranoid"]
+    if facts["perf"] is not None and not root and (level is None or level > -1):
+        yield Missing(
+            f"perf_event_paranoid is {level}: perf may not trace the whole system",
+            (
+                "sudo sysctl kernel.perf_event_paranoid=-1     # until the next start",
+                "sudo sightline run --for system -- ...        # or as root",
+            ),
+            "https://docs.kernel.org/admin-guide/perf-security.html",
+        )
+
+
 def _perf_event(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
     level = facts["perf_event_paranoid"]
     if facts["perf"] is not None and level is not None and level > 2 and not root:
@@ -193,4 +222,6 @@ _CHECKS = {
     "ptrace": _ptrace,
     "perf_event": _perf_event,
     "nvml": _nvml,
+    "lttng": _lttng,
+    "sched": _sched,
 }

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from sightline.collect import commands
-from sightline.collect.machine import find_program
+from sightline.collect.machine import find_program, read_output
 from sightline.inline.recorder import Recorder
 from sightline.model.event_file import SUFFIX
 from sightline.model.perf_text import BEGIN, END
@@ -29,21 +29,24 @@ _EMPTY_BYTES = 65536  # a file without samples holds a few hundred
 
 
 class Perf:
-    """perf record, attached to a process that waits at its gate."""
+    """perf record: of a process that waits at its gate, or (`pid` None) of the whole system."""
 
-    def __init__(self, pid: int, data: Path, log: Path) -> None:
+    def __init__(self, pid: int | None, data: Path, log: Path) -> None:
         self.data = data
+        self._is_trace = pid is None
         control, mine = os.pipe()
         theirs, answer = os.pipe()
         with log.open("wb") as out:
             self._process = subprocess.Popen(  # noqa: S603  # fixed arguments, no shell
-                commands.perf(pid, data, (control, answer)),
+                commands.perf_system(data, (control, answer), *list_system_events())
+                if pid is None
+                else commands.perf(pid, data, (control, answer)),
                 pass_fds=(control, answer),
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
                 start_new_session=True,
-                preexec_fn=_signals_as_usual,
+                preexec_fn=restore_signals,
             )
         self.pid = self._process.pid
         os.close(control)
@@ -68,7 +71,7 @@ class Perf:
                 out.flush()
                 empty = out.tell()
                 done = subprocess.run(  # noqa: S603  # fixed arguments, no shell
-                    commands.perf_script(self.data),
+                    commands.perf_script(self.data, is_trace=self._is_trace),
                     stdout=out,
                     stderr=subprocess.DEVNULL,
                     timeout=END_S,
@@ -87,6 +90,17 @@ class Perf:
             with contextlib.suppress(OSError, ValueError, struct.error):
                 hide_host(self.data)
         return None
+
+
+def list_system_events() -> tuple[list[str], list[str]]:
+    """The events of `commands` that this kernel has; all where perf does not list them."""
+    listed = read_output(["perf", "list", "--raw-dump", "tracepoint"])
+    known = set((listed or "").split())
+    system, calls = (
+        [e for e in events if not known or e in known]
+        for events in (commands.SYSTEM_EVENTS, commands.CALL_EVENTS)
+    )
+    return system, calls
 
 
 def hide_host(data: Path) -> None:
@@ -140,7 +154,7 @@ class PySpy:
                     stdout=out,
                     stderr=out,
                     start_new_session=True,
-                    preexec_fn=_signals_as_usual,
+                    preexec_fn=restore_signals,
                 )
             self._watchers.add(self._process.pid)
             began = time.monotonic()
@@ -220,7 +234,7 @@ class Gpus:
         return self._sampler.cost_ns, summarize_samples(self._sampler)
 
 
-def _signals_as_usual() -> None:
+def restore_signals() -> None:
     """In the tool's process: sightline blocks signals for itself, and the tool is ended by one."""
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
 

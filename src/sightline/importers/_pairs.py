@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from sightline.model.declare import Quality
+
 
 def pair_ends(ends: pl.DataFrame, from_end: Sequence[str] = ()) -> tuple[pl.DataFrame, int]:
     """The begins with `end_ns`, null where nothing closes them; and how many ends close nothing.
@@ -29,3 +31,26 @@ def pair_ends(ends: pl.DataFrame, from_end: Sequence[str] = ()) -> tuple[pl.Data
     closing = pl.col("time").shift(-1).over("lane", "level")
     begins = kept.with_columns(*following, end_ns=closing).filter(pl.col("step") == 1)
     return begins.drop("step", "level"), ends.height - kept.height
+
+
+def close_pairs(
+    pairs: pl.DataFrame, lane: Sequence[str], table: str, from_end: Sequence[str] = ()
+) -> tuple[pl.DataFrame, list[Quality]]:
+    """Ranges of `side` begin and end, matched by `lane`; what was lost of the table is noted.
+
+    What is still open ends with the last event.
+    """
+    sides = pairs.filter(pl.col("side").is_in(["begin", "end"]))
+    numbered = sides.with_columns(
+        lane=pl.struct(lane).rank("dense"), is_begin=pl.col("side") == "begin"
+    )
+    begins, lost = pair_ends(numbered, from_end)
+    notes = []
+    if still_open := begins.get_column("end_ns").null_count():
+        text = f"rows of {table} were still open at the recording's end: they end with it"
+        notes.append(Quality("unclosed_ranges", "info", text, still_open))
+    if lost:
+        text = f"ends of rows of {table} whose begin was not recorded were left out"
+        notes.append(Quality("unmatched_ends", "info", text, lost))
+    last = pl.lit(pairs.get_column("time").max(), pl.Int64)
+    return begins.with_columns(pl.col("end_ns").fill_null(last)), notes

@@ -25,12 +25,14 @@ IMPORTER = Importer(
     weak=(),
     looks_like="the letters PERFILE2 at its start",
     suffixes=(".perf.data",),
-    version=2,
+    version=3,
     source="https://man7.org/linux/man-pages/man1/perf-script.1.html",
 )
 
 # What perf_script reads; perf-script(1).
 FIELDS = "comm,pid,tid,time,period,event,ip,sym,dso"
+# What perf_trace reads.
+TRACE_FIELDS = "comm,pid,tid,cpu,time,event,trace"
 _LONGEST_S = 600.0  # perf looks up symbols of gigabytes of samples; a damaged file must not hang
 _BY_HAND = """\
 Where it was recorded:  perf script -i perf.data > run.perf.txt
@@ -48,6 +50,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         )
     with tempfile.TemporaryDirectory(prefix="perf-", dir=open_cache_folder()) as scratch:
         text = Path(scratch) / "samples.perf.txt"
+        reader, fields = _choose_reader(perf, source)
         # Nothing of the user's configuration, which may name programs to run.
         words = [
             perf,
@@ -56,7 +59,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
             str(source.plain_path().resolve()),
             "--ns",
             "-F",
-            FIELDS,
+            fields,
         ]
         try:
             with text.open("wb") as out:
@@ -79,7 +82,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
                 why=f"`perf script` found no sample in it: {said or 'it gave no reason'}",
                 hint=_BY_HAND,
             )
-        found: Imported = registry.load("importers", "perf_script").read(
+        found: Imported = registry.load("importers", reader).read(
             Source(text, source.given), options
         )
     if is_cut(source.path):
@@ -89,6 +92,22 @@ def read(source: Source, options: ImportOptions) -> Imported:
             Quality("damaged", "error", "samples are missing: `perf script` stopped at an error")
         )
     return found
+
+
+def _choose_reader(perf: str, source: Source) -> tuple[str, str]:
+    """Which importer reads its text, and the fields that it needs: samples, or the kernel's events.
+
+    `perf evlist` names the events; those of the scheduler are `sched:…`.
+    """
+    words = [perf, "evlist", "--input", str(source.plain_path().resolve())]
+    try:
+        done = subprocess.run(  # noqa: S603 - fixed arguments, no shell
+            words, capture_output=True, stdin=subprocess.DEVNULL, timeout=_LONGEST_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return "perf_script", FIELDS
+    is_trace = any(line.startswith(b"sched:") for line in done.stdout.splitlines())
+    return ("perf_trace", TRACE_FIELDS) if is_trace else ("perf_script", FIELDS)
 
 
 def is_cut(path: Path) -> bool:

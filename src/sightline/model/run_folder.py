@@ -8,6 +8,8 @@
       rank0-HOST-PID.nsys.events      the same of ranges that went to nsys
       host-HOST.PID.nvml-0.events     power, clocks, memory of GPU 0 of one host
       host-HOST.cpu.perf.txt          samples of the CPU; and what nsys and ncu wrote
+      host-HOST.PID.sched.perf.txt    events of the kernel, as perf prints them
+      host-HOST.PID.lttng/            traces of LTTng
 
 HOST is eight letters that stand for a host without naming it. A folder may be read at any moment,
 also while it is written and after a crash; nothing in it depends on a last step. Folders of

@@ -10,7 +10,7 @@ from sightline import registry
 from sightline.model.declare import Importer
 from sightline.model.event_file import SUFFIX
 from sightline.model.run_folder import ENDING
-from sightline.opening.recognise import drop_superseded
+from sightline.opening.recognise import drop_superseded, find_folders, list_importers
 
 # The process that wrote a file, as its name begins.
 _PROCESS = re.compile(r"^(?:rank(?P<rank>\d{1,6})|proc)-(?P<mark>[0-9a-f]{8})-(?P<pid>\d{1,10})")
@@ -32,7 +32,15 @@ class Member:
 def list_members(folder: Path) -> list[Member]:
     """The recordings to read, in order of rank: each range once."""
     files = drop_superseded([p for p in sorted(folder.iterdir()) if _is_recording(p)])
-    kept = [_member(p) for p in files if not _is_covered(p)]
+    kept = [_member(p, p.name) for p in files if not _is_covered(p)]
+    # Recordings that are folders lie in one of their own: LTTng's, of the kernel and user space.
+    inner = [p for p in sorted(folder.iterdir()) if p.is_dir() and not p.name.startswith(".")]
+    kept += [
+        _member(found, place.name)
+        for place in inner
+        for importer in list_importers()
+        for found in find_folders(importer, place)
+    ]
     return sorted(kept, key=lambda m: (m.rank is None, m.rank or 0, m.path.name))
 
 
@@ -67,13 +75,14 @@ def _endings_of(importer: str) -> tuple[str, ...]:
     return (*declared.suffixes, *declared.supersedes)
 
 
-def _member(path: Path) -> Member:
-    found = _PROCESS.match(path.name)
+def _member(path: Path, name: str) -> Member:
+    """What the name of a recording, or of the folder that it lies in, says of it."""
+    found = _PROCESS.match(name)
     if found is not None:
         rank = None if found["rank"] is None else int(found["rank"])
         return Member(path, found["mark"], f"{found['mark']}-{found['pid']}", rank)
-    host = _HOST.match(path.name)
-    device = _DEVICE.search(path.name)
+    host = _HOST.match(name)
+    device = _DEVICE.search(name)
     return Member(
         path,
         None if host is None else host["mark"],

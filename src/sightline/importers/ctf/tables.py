@@ -6,7 +6,7 @@ import polars as pl
 
 from sightline.algebra.nesting import nest_ranges
 from sightline.errors import InputError
-from sightline.importers._pairs import pair_ends
+from sightline.importers._pairs import close_pairs
 from sightline.importers.ctf.rows import ROW, Rows
 from sightline.model.declare import Quality
 from sightline.model.tables import load_table
@@ -100,21 +100,8 @@ def _close_ranges(
     ranges = rows.take(table, "range")
     marks = rows.take(table, "mark")
     pairs = _find_running(rows.take(table, "pair"), running)
-    is_end = pl.col("side") == "end"
-    sides = pairs.filter(pl.col("side").is_in(["begin", "end"]))
-    lane = pl.struct(_LANES[table]).rank("dense")
-    begins, lost = pair_ends(
-        sides.with_columns(lane=lane, is_begin=~is_end), _FROM_END.get(table, ())
-    )
-    last = pairs.get_column("time").max()
-    open_ones = begins.get_column("end_ns").null_count()
-    begins = begins.with_columns(pl.col("end_ns").fill_null(pl.lit(last, pl.Int64)))
-    if open_ones:
-        text = f"rows of {table} were still open at the recording's end: they end with it"
-        notes.append(Quality("unclosed_ranges", "info", text, open_ones))
-    if lost:
-        text = f"ends of rows of {table} whose begin was not recorded were left out"
-        notes.append(Quality("unmatched_ends", "info", text, lost))
+    begins, lost = close_pairs(pairs, _LANES[table], table, _FROM_END.get(table, ()))
+    notes += lost
     length = pl.col("duration").fill_null(0).clip(0, 2**62)
     others = pl.concat([ranges, marks, pairs.filter(pl.col("side") == "mark")], how="diagonal")
     others = others.with_columns(end_ns=pl.col("time") + length)

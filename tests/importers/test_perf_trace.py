@@ -1,0 +1,121 @@
+"""The kernel's events as perf prints them: by line, from perf itself, and damaged."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+import sightline
+from sightline.collect import commands
+from sightline.errors import SightlineError
+from sightline.model.run import Run
+
+TEXT = """\
+            app    40/41    [001]   10.000001000:         sched:sched_switch: prev_comm=app prev_pid=41 prev_prio=120 prev_state=R+ ==> next_comm=k w:1 next_pid=7 next_prio=100
+          k w:1     7/7     [001]   10.000002000:         sched:sched_switch: prev_comm=k w:1 prev_pid=7 prev_prio=100 prev_state=D|K ==> next_comm=app next_pid=41 next_prio=120
+            app    40/41    [001]   10.000003000:   syscalls:sys_enter_futex: uaddr: 0x7f00, op: 0x00000081, val: 0x00000001
+            app    40/41    [001]   10.000004000:         sched:sched_switch: app:41 [120] S ==> swapper/1:0 [120]
+        swapper     0/0     [001]   10.000005000:          irq:softirq_entry: vec=4 [action=BLOCK]
+        swapper     0/0     [001]   10.000006000:         sched:sched_waking: comm=app pid=41 prio=120 target_cpu=001
+        swapper     0/0     [001]   10.000007000:           irq:softirq_exit: vec=4 [action=BLOCK]
+        swapper     0/0     [001]   10.000008000:         sched:sched_switch: prev_comm=swapper/1 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=app next_pid=41 next_prio=120
+            app    40/41    [001]   10.000009000:    syscalls:sys_exit_futex: 0xfffffffffffffff5
+            app    40/41    [001]   10.000010000:       block:block_rq_issue: 254,1 WS 4096 () 800 + 8 [app]
+            app    40/41    [001]   10.000011000:       block:block_rq_issue: 254,1 FF 0 () 18446744073709551615 + 0 [app]
+            app    40/41    [001]   10.000012000:    block:block_rq_complete: 254,1 WS () 800 + 8 [0]
+            app    40/41    [001]   10.000013000:    block:block_rq_complete: 254,1 FF () 18446744073709551615 + 0 [0]
+"""  # noqa: E501
+
+
+def opened(folder: Path, text: str = TEXT) -> Run:
+    path = folder / "run.perf-trace.txt"
+    path.write_text(text)
+    return sightline.open(str(path))
+
+
+def rows(run: Run, table: str, *columns: str) -> list[tuple[Any, ...]]:
+    return run.table(table).select(columns).rows()
+
+
+def test_every_event(tmp_path: Path) -> None:
+    run = opened(tmp_path)
+    assert rows(run, "sched_events", "time_ns", "cpu", "pid", "tid", "switched_in", "state") == [
+        (10_000_001_000, 1, 40, 41, False, "R+"),
+        (10_000_001_000, 1, 7, 7, True, None),
+        (10_000_002_000, 1, 7, 7, False, "D"),
+        (10_000_002_000, 1, 40, 41, True, None),
+        (10_000_004_000, 1, 40, 41, False, "S"),
+        (10_000_008_000, 1, 40, 41, True, None),
+    ]
+    assert rows(run, "wakeups", "time_ns", "tid", "woken_tid", "kind") == [
+        (10_000_006_000, 0, 41, "sched_waking")
+    ]
+    assert rows(run, "interrupts", "start_ns", "end_ns", "kind", "number", "name") == [
+        (10_000_005_000, 10_000_007_000, "softirq", 4, "BLOCK")
+    ]
+    calls = rows(run, "host_ops", "start_ns", "end_ns", "tid", "name", "return_value", "payload")
+    assert calls == [(10_000_003_000, 10_000_009_000, 41, "futex", -11, "0x7f00")]
+    assert rows(run, "disk_requests", "start_ns", "end_ns", "sector", "sectors", "operation") == [
+        (10_000_010_000, 10_000_012_000, 800, 8, "write"),
+        (10_000_011_000, 10_000_013_000, None, 0, "flush"),
+    ]
+    assert rows(run, "threads", "pid", "tid", "thread_name") == [(7, 7, "k w:1"), (40, 41, "app")]
+    sleeps = run.ask("sleep_causes").filter(tid=41).select("call", "source", "total_ns").rows()
+    assert sleeps == [("futex", "disk", 2000)]
+
+
+def test_damage_is_an_error_or_a_note(tmp_path: Path) -> None:
+    random = Random(5)
+    for _ in range(40):
+        text = list(TEXT)
+        for _ in range(random.randrange(1, 30)):
+            text[random.randrange(len(text))] = random.choice("0 9:[]\n\t=>\0é")
+        try:
+            run = opened(tmp_path, "".join(text[: random.randrange(100, len(text))]))
+            run.ask("thread_states") if run.rows("sched_events") else None
+        except SightlineError as error:
+            assert str(error)
+
+
+def can_trace() -> bool:
+    words = ["perf", "record", "-q", "-a", "-o", "/dev/null", "-e", "sched:sched_switch", "true"]
+    return bool(shutil.which("perf")) and subprocess.run(words, capture_output=True).returncode == 0
+
+
+@pytest.mark.skipif(not can_trace(), reason="perf may not trace the whole system here")
+def test_perf_s_own_file_against_perf_s_own_sums(tmp_path: Path) -> None:
+    """`perf sched timehist` sums how long each thread ran: in ms with three digits."""
+    data = tmp_path / "run.perf.data"
+    events = "sched:sched_switch,sched:sched_waking,sched:sched_wakeup_new"
+    program = "for i in 1 2 3 4 5 6 7 8; do sleep 0.01; done"
+    record = ["perf", "record", "-q", "-a", "-o", str(data), "-e", events, "sh", "-c", program]
+    subprocess.run(record, check=True, capture_output=True)
+    words = ["perf", "sched", "timehist", "--summary", "-i", str(data)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    line = re.compile(r"\[(\d+)(?:/\d+)?\]\s+-?\d+\s+(\d+)\s+([\d.]+)\s")
+    theirs = {
+        int(found[1]): float(found[3])
+        for found in map(line.search, done.stdout.splitlines())
+        if found
+    }
+    run = sightline.open(str(data))
+    states = run.ask("thread_states")
+    ended = run.table("sched_events").group_by("tid", maintain_order=True).last()
+    first = run.table("sched_events").group_by("tid", maintain_order=True).first()
+    # It leaves out what a thread ran before its first and after its last switch.
+    whole = set(ended.filter(~ended["switched_in"])["tid"]) & set(
+        first.filter("switched_in")["tid"]
+    )
+    compared = 0
+    for row in states.filter(states["tid"].is_in(sorted(whole))).iter_rows(named=True):
+        if row["tid"] in theirs:
+            assert row["running_ns"] / 1e6 == pytest.approx(theirs[row["tid"]], abs=0.0011)
+            compared += 1
+    assert compared >= 3
+    assert "--exclude-perf" in commands.perf_system(data, (3, 4))
