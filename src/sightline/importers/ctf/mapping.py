@@ -29,7 +29,7 @@ _SIDES = {
 # What is not declared in a table: ends of pairs are matched first.
 TABLES = (
     "host_ops", "device_ops", "sched_events", "wakeups", "interrupts", "disk_requests", "counters",
-    "page_faults", "threads", "mpi_events",
+    "page_faults", "threads", "mpi_events", "call_sums",
 )  # fmt: skip
 _KEYS = {"table", "kind", "side", "key", "time", "duration", "columns"}
 _GROUP = re.compile(r"\{\w+\}")

@@ -30,6 +30,7 @@ _NEEDED = {
     *("name", "layer", "range_kind", "return_value", "device_id", "stream_id", "launch_id", "kind"),
     *("device", "thread_name", "switched_in"),
 }
+TIMELESS = ("call_sums",)  # tables whose rows have no time
 _MOST_BATCHES = 64  # of small frames; then they are made one
 
 
@@ -86,7 +87,7 @@ def add_rows(rows: Rows, trace: Trace, metadata: Metadata, rules: tuple[Rule, ..
 def _add_event_rows(rows: Rows, rule: EventRule, reader: _EventReader) -> None:
     for row in rule.rows:
         frame = reader.build_row(row)
-        if frame.get_column("time").null_count():
+        if row.table not in TIMELESS and frame.get_column("time").null_count():
             timed = frame.drop_nulls("time")
             rows.timeless += frame.height - timed.height
             frame = timed

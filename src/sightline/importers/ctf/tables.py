@@ -41,6 +41,8 @@ def build_tables(rows: Rows, notes: list[Quality]) -> dict[str, pl.DataFrame]:
         ranges = _close_ranges(rows, table, running, notes)
         if not ranges.is_empty():
             tables[table] = ranges
+    if not (sums := rows.take("call_sums", "mark")).is_empty():
+        tables["call_sums"] = sums
     if (calls := rows.take("mpi_events", "mark")).height:
         raise InputError(
             "cannot use the mapping sightline-ctf.yaml",
