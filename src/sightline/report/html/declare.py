@@ -65,7 +65,7 @@ class View:
             if self.run.rows(table):
                 row = self.run.table(table).select(pl.col("start_ns").min(), pl.col("end_ns").max())
                 edges.append(row.row(0))
-        for table in ("counters", "memory_events"):
+        for table in ("counters", "memory_events", "sched_events"):
             if self.run.rows(table):
                 ends = pl.min("time_ns").alias("first"), pl.max("time_ns").alias("last")
                 found = self.run.scan(table).select(ends).collect(engine="streaming")

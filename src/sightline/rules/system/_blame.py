@@ -73,7 +73,8 @@ class Blame:
     @property
     def longest(self) -> pl.DataFrame:
         """The spans with most of it."""
-        return self.spans.sort("lost_ns", "start_ns", descending=[True, False]).head(MAX_ROWS)
+        lost = self.spans.filter(pl.col("lost_ns") > 0)
+        return lost.sort("lost_ns", "start_ns", descending=[True, False]).head(MAX_ROWS)
 
     @property
     def rows(self) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ import { amount, count, moment, percent } from "../../shared/format";
 import type { TimelineBlock } from "../data";
 import { copyButton, h } from "../../shared/dom";
 import type { Breakdown } from "./breakdown";
+import { OTHER } from "./looks";
 import type { Ev } from "./model";
 import type { Walk } from "./places";
 import type { Facts } from "./source";
@@ -41,12 +42,14 @@ export function details(block: TimelineBlock, event: Ev, found: Facts | null, ju
     button("zoom to it", "F", () => jumps.zoomTo(event.start, event.end)),
   ];
   const call = found?.call ?? null, launched = found?.launched ?? [], around = found?.around ?? [];
-  if (call) buttons.push(button(`launched by ${label(call)}`, "go to the call", () => jumps.select(call)));
+  // States of threads are linked by wake-ups.
+  const isState = event.cls > OTHER, verb = isState ? "wakes" : "launches";
+  if (call) buttons.push(button(`${isState ? "woken by a thread that was" : "launched by"} ${label(call)}`, "go to the call", () => jumps.select(call)));
   const first = launched[0];
   if (first) {
     buttons.push(button(
-      launched.length === 1 ? `launches ${label(first)}` : `launches ${count(launched.length)}, first ${label(first)}`,
-      "go to the device operation", () => jumps.select(first),
+      launched.length === 1 ? `${verb} ${label(first)}` : `${verb} ${count(launched.length)}, first ${label(first)}`,
+      isState ? "go to the state of the thread that it woke" : "go to the device operation", () => jumps.select(first),
     ));
   }
   const chain = around.length

@@ -1,7 +1,7 @@
 // Colours of CPU frames by what they are: modules, and Python functions by their file, of which the
 // most frequent have a colour each. Other classes have the colour of their class.
 
-export const MODULE = 11, FILES = 12, MOST_FILES = 7;
+export const MODULE = 14, FILES = 15, MOST_FILES = 7;
 const PYTHON = 8;
 /** Classes up to this one are those of a device's operations; `OTHER` is what no class fits. */
 export const LAST_OF_DEVICE = 3, OTHER = 10;

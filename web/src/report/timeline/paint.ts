@@ -324,16 +324,19 @@ function bands(layout: Layout, model: Model, v: Scene, rank: number): [number, n
   return found;
 }
 
-/** From the launching call to what it launched. */
+/** From the launching call to what it launched, or from a thread to the one that it woke. */
 function arrow(
   c: CanvasRenderingContext2D, layout: Layout, t: Theme, v: Scene, x: (n: number) => number, one: Ev, two: Ev,
 ): void {
-  const [call, work] = one.cls <= LAST_OF_DEVICE ? [two, one] : [one, two];
+  // A thread is woken while its waker runs: the arrow is at that moment.
+  const isWakeUp = one.cls > OTHER;
+  const isSecond = isWakeUp ? one.start >= two.start : one.cls <= LAST_OF_DEVICE;
+  const [call, work] = isSecond ? [two, one] : [one, two];
   const ya = layout.laneY[call.lane]!, yb = layout.laneY[work.lane]!;
   if (ya < 0 || yb < 0) return;
-  const a = x(call.end), b = x(work.start);
+  const b = x(work.start), a = isWakeUp ? b - 5 : x(call.end);
   const from = TOP + layout.toView(ya, v.scroll) + 7, to = TOP + layout.toView(yb, v.scroll) + 8;
-  const bend = Math.max(20, Math.min(120, Math.abs(b - a) / 2));
+  const bend = isWakeUp ? 0 : Math.max(20, Math.min(120, Math.abs(b - a) / 2));
   c.strokeStyle = c.fillStyle = t.accent;
   c.lineWidth = 1.5;
   c.beginPath();

@@ -16,6 +16,7 @@ export interface Theme {
 
 // Classes of events, then what looks.ts adds to them.
 const KINDS = ["compute", "comm", "copy", "unknown", "op", "annotation", "step", "api", "python", "device-range", "other",
+  "running", "waiting", "asleep",
   "module", ...Array.from({ length: MOST_FILES + 1 }, (_, file) => `file-${file}`)];
 
 export function theme(): Theme {

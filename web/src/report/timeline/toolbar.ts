@@ -30,7 +30,8 @@ export interface Wishes {
 }
 
 // As theme.ts numbers them.
-const KINDS = ["compute", "comm", "copy", "unknown", "op", "annotation", "step", "api", "python", "device-range", "other"];
+const KINDS = ["compute", "comm", "copy", "unknown", "op", "annotation", "step", "api", "python", "device-range", "other",
+  "running", "waiting", "asleep"];
 
 export function toolbar(w: Wishes): Bar {
   const search = h("input", { type: "search", placeholder: "Search names", "aria-label": "Search names in the timeline", id: "timeline-search" });
@@ -113,7 +114,8 @@ function colours(w: Wishes): HTMLElement {
   const item = (kind: string, text: string) => h("span", { class: "key" }, h("i", { class: "swatch", style: `background: var(--t-${kind})` }), text);
   const modules = w.looks.of.includes(MODULE), others = w.looks.of.includes(FILES + MOST_FILES);
   return h("details", { class: "menu" }, h("summary", {}, "Colors"), h("div", { class: "colours" },
-    ...KINDS.map((kind, cls) => item(kind, kind === "python" ? "Python, built in" : w.classes[cls] ?? kind)),
+    // States of threads only where a trace of the scheduler has them.
+    ...KINDS.slice(0, w.classes.length).map((kind, cls) => item(kind, kind === "python" ? "Python, built in" : w.classes[cls] ?? kind)),
     modules ? item("module", "module") : null,
     ...w.looks.files.map((file, place) => item(`file-${place}`, file.split("/").slice(-2).join("/"))),
     others ? item(`file-${MOST_FILES}`, "other Python files") : null));

@@ -12,7 +12,7 @@ from sightline.report.html import blocks
 from sightline.report.html.declare import Block, Panel, View
 from sightline.report.html.evidence import pack_places
 from sightline.report.html.panels._series import make_tracks
-from sightline.report.html.timeline.tracks import CLASSES, MAX_DEVICE_CLASS
+from sightline.report.html.timeline.tracks import CLASSES, MAX_DEVICE_CLASS, STATE_CLASSES
 from sightline.text import make_printable
 
 # A piece takes 5 bytes of the page, packed: a longer path is for `sightline critical-path`.
@@ -40,7 +40,7 @@ def data(view: View) -> list[Block]:
         "names": line.names,
         "labels": line.labels,
         "details": line.details,
-        "classes": list(CLASSES),
+        "classes": [*CLASSES, *(STATE_CLASSES if view.run.rows("sched_events") else ())],
         "in_tables": line.in_tables,
         "merged": line.merged,
         "counters": make_tracks(view),

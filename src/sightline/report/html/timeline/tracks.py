@@ -13,6 +13,7 @@ from sightline.algebra.lookup import find_rows, number_groups
 from sightline.flames.names import make_labels
 from sightline.model.run import Run
 from sightline.report.html.timeline.details import list_device_details, list_host_details
+from sightline.report.html.timeline.states import list_state_rows
 from sightline.text import make_printable
 from sightline.timeline.classes import classify_ops
 
@@ -34,6 +35,8 @@ CLASSES = (
     "device range",
     "other",
 )
+# Of threads, where the scheduler was traced: behind the others, since few recordings have them.
+STATE_CLASSES = ("running", "waits for a CPU", "asleep")
 DEVICE_CLASS = {"compute": 0, "exposed_comm": 1, "exposed_copy": 2, "unknown": 3}
 MAX_DEVICE_CLASS = max(DEVICE_CLASS.values())
 HOST_CLASS = {"op": 4, "annotation": 5, "step": 6, "runtime": 7, "driver": 7, "python": 8}
@@ -67,7 +70,9 @@ def make_timeline(run: Run, origin_ns: int, limit: int = MAX_EVENTS) -> Timeline
     parts: list[pl.DataFrame] = []
     texts: list[str] = [""]
     notes: list[str] = []
-    for rank_part, rank_tracks in (_device(run, texts), _ranges(run), _host(run, texts, notes)):
+    made = [_device(run, texts), _ranges(run), _host(run, texts, notes)]
+    made.append(list_state_rows(run, texts))
+    for rank_part, rank_tracks in made:
         parts.append(rank_part.with_columns(track=pl.col("track") + len(tracks)))
         tracks += rank_tracks
     events = pl.concat(parts)
