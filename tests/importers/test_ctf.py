@@ -250,6 +250,29 @@ def test_damage_gives_an_error_or_a_note(tmp_path: Path, seed: int) -> None:
     assert marks <= 20 or name == "stream_0"
 
 
+TOKEN = re.compile(r"[A-Za-z_]\w*|\d+|\s+|.", re.DOTALL)
+EXTREMES = ("0", "1", "7", "63", "65", str(2**31), str(2**63), str(2**64 - 1), "-1", "3.5", "null")
+
+
+@pytest.mark.parametrize("seed", sample(range(2000), 60))
+def test_metadata_of_any_kind_gives_an_error_or_events(tmp_path: Path, seed: int) -> None:
+    """Words of both languages left out, repeated, swapped or replaced, over any stream."""
+    random = Random(seed)
+    text = declare_events([("p:e", ALL_TYPES), ("p:f", "string s;")], context="")
+    if seed % 2:
+        text = "\x1e".join(["", *map(json.dumps, FRAGMENTS)])
+    tokens = TOKEN.findall(text)
+    for _ in range(1 << random.randrange(5)):
+        at, other = random.randrange(len(tokens)), random.randrange(len(tokens))
+        tokens[at] = random.choice(["", 2 * tokens[at], tokens[other], random.choice(EXTREMES)])
+    (tmp_path / "metadata").write_text("".join(tokens))
+    (tmp_path / "stream_0").write_bytes(random.randbytes(random.randrange(2000)))
+    try:
+        read(tmp_path)
+    except (DamagedError, InputError) as error:
+        assert str(error)
+
+
 def test_a_recording_is_all_traces_of_a_host(tmp_path: Path) -> None:
     for place, host in (
         ("job/one/kernel", "n1"), ("job/one/ust/uid", "n1"),

@@ -179,19 +179,7 @@ def _before(recording: Recording, child: Child) -> tuple[Perf | None, Gpus | Non
     """Start what must be ready before the program is."""
     plan, folder, perf, gpus = recording.plan, recording.folder, None, None
     if "cpu" in plan.backends and plan.cpu_tool == "perf" and "nsys" not in plan.backends:
-        data = folder / f"host-{recording.mark}.{child.pid}.cpu.perf.data"
-        try:
-            perf = Perf(child.pid, data, data.with_suffix(".log"))
-            child.watchers.add(perf.pid)
-            if not perf.ready:
-                recording.note("perf", "perf did not get ready; samples may be missing")
-        except OSError as error:
-            recording.note("perf", f"perf could not be started: {error.strerror}")
-        # perf writes monotonic times; the run's clock is the wall clock.
-        shift = time.time_ns() - time.monotonic_ns()
-        for name in (data.name, data.name.removesuffix(".data") + ".txt"):
-            recording.shifts[name] = shift
-        _write(recording)  # also for whoever reads the samples of a recording that was killed
+        perf = _start_perf(recording, child, "cpu", child.pid)
     if "nvml" in plan.backends:
         try:
             gpus = Gpus(folder / f"host-{recording.mark}.{child.pid}.nvml")
@@ -200,23 +188,31 @@ def _before(recording: Recording, child: Child) -> tuple[Perf | None, Gpus | Non
     return perf, gpus
 
 
+def _start_perf(recording: Recording, child: Child, what: str, pid: int | None) -> Perf | None:
+    """perf of a process, or (`pid` None) of the whole system; None where it did not start."""
+    perf = None
+    data = recording.folder / f"host-{recording.mark}.{child.pid}.{what}.perf.data"
+    try:
+        perf = Perf(pid, data, data.with_suffix(".log"))
+        child.watchers.add(perf.pid)
+        if not perf.ready:
+            recording.note("perf", f"perf did not get ready; of {what} something may be missing")
+    except OSError as error:
+        recording.note("perf", f"perf could not be started: {error.strerror}")
+    # perf writes monotonic times; the run's clock is the wall clock.
+    shift = time.time_ns() - time.monotonic_ns()
+    for name in (data.name, data.name.removesuffix(".data") + ".txt"):
+        recording.shifts[name] = shift
+    _write(recording)  # also for whoever reads the samples of a recording that was killed
+    return perf
+
+
 def _trace_system(recording: Recording, child: Child) -> tuple[Perf | None, Lttng | None]:
     """Start what traces the whole system, before the program starts."""
     plan, perf, lttng = recording.plan, None, None
     stem = recording.folder / f"host-{recording.mark}.{child.pid}"
     if "sched" in plan.backends:
-        data = stem.with_name(f"{stem.name}.sched.perf.data")
-        try:
-            perf = Perf(None, data, data.with_suffix(".log"))
-            child.watchers.add(perf.pid)
-            if not perf.ready:
-                recording.note("perf", "perf did not get ready; events may be missing")
-        except OSError as error:
-            recording.note("perf", f"perf could not be started: {error.strerror}")
-        shift = time.time_ns() - time.monotonic_ns()
-        for name in (data.name, data.name.removesuffix(".data") + ".txt"):
-            recording.shifts[name] = shift
-        _write(recording)
+        perf = _start_perf(recording, child, "sched", None)
     if "lttng" in plan.backends:
         options = {k: plan.options[k] for k in ("snapshot", "rotate") if plan.options.get(k)}
         try:

@@ -7,7 +7,21 @@ import polars as pl
 from sightline.algebra.intervals import measure_cover_until
 from sightline.algebra.scalars import sum_column
 from sightline.model.run import Run
+from sightline.rules.system._blame import Blame, find_blame, list_parts
 from sightline.timeline.sleeps import list_crowded_times, list_states
+
+
+def find_waits_for_cpu(run: Run, *, crowded: bool) -> tuple[Blame, pl.DataFrame] | None:
+    """What was lost to threads that had no CPU core, and when; None where it is too little.
+
+    `crowded`: most of it while more threads wanted to run than there are cores; else the opposite.
+    """
+    waits = list_waits_for_cpu(run)
+    blame = find_blame(run, waits)
+    if blame is None:
+        return None
+    parts = list_parts(run, blame, waits)
+    return (blame, parts) if is_oversubscribed(run, parts) == crowded else None
 
 
 def list_waits_for_cpu(run: Run) -> pl.DataFrame:

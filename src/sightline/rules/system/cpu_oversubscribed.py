@@ -38,14 +38,8 @@ import polars as pl
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import Advice
-from sightline.rules.system._blame import (
-    describe_others,
-    find_blame,
-    list_parts,
-    name_victim,
-    report_blame,
-)
-from sightline.rules.system._waits import is_oversubscribed, list_waits_for_cpu
+from sightline.rules.system._blame import describe_others, name_victim, report_blame
+from sightline.rules.system._waits import find_waits_for_cpu
 from sightline.timeline.sleeps import count_runnable
 from sightline.units import format_count, format_pct
 
@@ -56,13 +50,10 @@ def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
     if not run.rows("sched_events"):
         return
-    waits = list_waits_for_cpu(run)
-    blame = find_blame(run, waits)
-    if blame is None:
+    found = find_waits_for_cpu(run, crowded=True)
+    if found is None:
         return
-    parts = list_parts(run, blame, waits)
-    if not is_oversubscribed(run, parts):
-        return
+    blame, parts = found
     runnable = count_runnable(run)
     most = runnable.sort("runnable", descending=True).row(0, named=True)
     lost, thread = name_victim(run, blame)

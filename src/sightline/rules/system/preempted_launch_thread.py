@@ -38,14 +38,8 @@ import polars as pl
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import NOTABLE_PCT, Advice, abstain
-from sightline.rules.system._blame import (
-    describe_others,
-    find_blame,
-    list_parts,
-    name_victim,
-    report_blame,
-)
-from sightline.rules.system._waits import is_oversubscribed, list_waits_for_cpu
+from sightline.rules.system._blame import describe_others, find_blame, name_victim, report_blame
+from sightline.rules.system._waits import find_waits_for_cpu
 from sightline.timeline.sleeps import list_states
 from sightline.units import format_ns, format_pct
 
@@ -56,14 +50,11 @@ def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
     if not run.rows("sched_events"):
         return
-    waits = list_waits_for_cpu(run)
-    blame = find_blame(run, waits)
-    if blame is None:
+    found = find_waits_for_cpu(run, crowded=False)
+    if found is None:
         yield from _abstain_without_reasons(run)
         return
-    parts = list_parts(run, blame, waits)
-    if is_oversubscribed(run, parts):
-        return
+    blame, parts = found
     preempted = parts.filter(pl.col("state") == "preempted")
     woken = parts.filter(pl.col("state") == "woken")
     lost, thread = name_victim(run, blame)
