@@ -2,6 +2,7 @@
 // what Python may call, in one place, which is why it is long.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/array.h>
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -9,6 +10,7 @@
 #include <nanobind/stl/unordered_map.h>
 #include <nanobind/stl/vector.h>
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -38,6 +40,9 @@ using nb::literals::operator""_a;
 
 namespace sightline {
 
+// Whatever Python takes for a file: names of files need not be UTF-8, as std::string would have to.
+using Path = std::filesystem::path;
+
 namespace {
 
 nb::object stream_of(const Batch& batch) {
@@ -53,12 +58,12 @@ nb::object maybe(int64_t value) { return value == kNull ? nb::none() : nb::cast(
 
 nb::str text(std::string_view value) { return nb::str(value.data(), value.size()); }
 
-nb::object integers(const std::string& path, uint32_t root, const std::vector<int>& columns,
+nb::object integers(const Path& path, uint32_t root, const std::vector<int>& columns,
                     int alias, unsigned threads) {
     std::optional<Integers> found;
     {
         const nb::gil_scoped_release release;
-        found = integers_of(path, {root, columns, alias}, threads);
+        found = integers_of(path.string(), {root, columns, alias}, threads);
     }
     if (!found.has_value()) return nb::none();
     nb::dict constants;
@@ -207,8 +212,8 @@ Batch partition_of(const nb::object& intervals, const nb::object& windows, size_
 // A trace while it is read, then its tables.
 class Trace {
 public:
-    Trace(const std::string& path, const std::string& folder, unsigned threads, size_t piece_bytes)
-        : reader_(std::make_unique<Reader>(path, folder, threads, piece_bytes)) {}
+    Trace(const Path& path, const Path& folder, unsigned threads, size_t piece_bytes)
+        : reader_(std::make_unique<Reader>(path.string(), folder.string(), threads, piece_bytes)) {}
 
     int events(size_t budget) { return static_cast<int>(reading().events(budget)); }
 
@@ -350,7 +355,7 @@ std::vector<ColumnPlan> plans_of(const std::vector<GivenColumn>& given) {
 // A report's events while they are read, then their tables.
 class Events {
 public:
-    Events(const std::string& path, uint64_t start, uint64_t end, uint64_t most_events,
+    Events(const Path& path, uint64_t start, uint64_t end, uint64_t most_events,
            const std::vector<GivenTable>& given) {
         std::vector<TablePlan> plans;
         for (const auto& [name, payload, when, values, columns, chains] : given) {
@@ -359,7 +364,7 @@ public:
                 plans.back().chain.push_back({table, repeated, plans_of(framed)});
             }
         }
-        events_ = std::make_unique<ReportEvents>(path, start, end, most_events, plans);
+        events_ = std::make_unique<ReportEvents>(path.string(), start, end, most_events, plans);
     }
 
     bool read(size_t blocks) { return events_->read(blocks); }
@@ -410,7 +415,7 @@ private:
 // A pickle of plain data while it is read, then dicts of it as rows.
 class Pickle {
 public:
-    explicit Pickle(const std::string& path) : machine_(path), stacks_(machine_.objects()) {}
+    explicit Pickle(const Path& path) : machine_(path.string()), stacks_(machine_.objects()) {}
 
     bool read(uint64_t budget) { return machine_.read(budget); }
     const Machine& machine() const { return machine_; }
@@ -466,12 +471,12 @@ nb::dict counted_packets(const perfetto::PerfettoTrace& trace) {
 }
 
 // The block at a place of a file, and where it ends; None where there is no whole one.
-nb::object unpack_block(const std::string& path, uint64_t start, uint64_t end) {
+nb::object unpack_block(const Path& path, uint64_t start, uint64_t end) {
     std::vector<uint8_t> bytes;
     uint64_t position = 0;
     {
         const nb::gil_scoped_release release;
-        Blocks blocks(path, start, end);
+        Blocks blocks(path.string(), start, end);
         if (blocks.next(bytes) != Blocks::Got::ok) return nb::none();
         position = blocks.position();
     }
@@ -536,7 +541,7 @@ NB_MODULE(_native, m) {
     m.def("unpack_block", &sightline::unpack_block, "path"_a, "start"_a, "end"_a);
 
     nb::class_<Events>(m, "ReportEvents")
-        .def(nb::init<const std::string&, uint64_t, uint64_t, uint64_t,
+        .def(nb::init<const sightline::Path&, uint64_t, uint64_t, uint64_t,
                       const std::vector<sightline::GivenTable>&>(),
              "path"_a, "start"_a, "end"_a, "most_events"_a, "plans"_a)
         .def("read", &Events::read, "blocks"_a, Unlocked())
@@ -571,9 +576,10 @@ NB_MODULE(_native, m) {
     using sightline::ctf::Streams;
     nb::class_<Streams>(m, "CtfStreams")
         .def("__init__",
-             [](Streams* streams, const nb::bytes& plan, const std::vector<std::string>& paths) {
+             [](Streams* streams, const nb::bytes& plan, const std::vector<sightline::Path>& paths) {
+                 const std::vector<std::string> names(paths.begin(), paths.end());
                  new (streams) Streams(reinterpret_cast<const uint8_t*>(plan.c_str()), plan.size(),
-                                       paths);
+                                       names);
              }, "plan"_a, "paths"_a)
         .def("read", &Streams::read, "most_events"_a, "most_bytes"_a, Unlocked())
         .def("rows", &Streams::rows, "table"_a)
@@ -596,7 +602,7 @@ NB_MODULE(_native, m) {
         .def_prop_ro("rows", &DictRows::rows)
         .def_prop_ro("is_cut", &DictRows::is_cut);
     nb::class_<Pickle>(m, "Pickle")
-        .def(nb::init<const std::string&>(), "path"_a)
+        .def(nb::init<const sightline::Path&>(), "path"_a)
         .def("read", &Pickle::read, "budget"_a, Unlocked())
         .def_prop_ro("position", [](const Pickle& p) { return p.machine().position(); })
         .def_prop_ro("stored", [](const Pickle& p) { return p.machine().stored(); })
@@ -611,7 +617,7 @@ NB_MODULE(_native, m) {
         .def_prop_ro("stacks_shortened", [](const Pickle& p) { return p.stacks().shortened(); });
 
     nb::class_<Trace>(m, "Trace")
-        .def(nb::init<const std::string&, const std::string&, unsigned, size_t>(), "path"_a,
+        .def(nb::init<const sightline::Path&, const sightline::Path&, unsigned, size_t>(), "path"_a,
              "folder"_a, "threads"_a, "piece_bytes"_a = size_t{1} << 20)
         .def("events", &Trace::events, "budget"_a, Unlocked())
         .def("window", &Trace::window, "size"_a)

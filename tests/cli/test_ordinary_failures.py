@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,8 @@ import pytest
 
 from support import traces as t
 from support.command import sightline
+from support.exports import two_kernels
+from support.snapshots import alloc, snapshot
 
 EVENTS = [t.step(1, 0, 90), t.op("aten::mm", 1, 20), t.kernel("gemm", 30, 5)]
 
@@ -67,6 +70,7 @@ def test_stores_that_cannot_be(folder: Path, target: str, monkeypatch: pytest.Mo
 
 def test_names_that_are_no_text(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
+    monkeypatch.setenv("SIGHTLINE_CACHE", str(folder / "empty"))  # read, not found as another's
     name = os.fsdecode(b"n\xffme.json")
     (folder / "a.json").rename(folder / name)
     for words in (
@@ -80,6 +84,21 @@ def test_names_that_are_no_text(folder: Path, monkeypatch: pytest.MonkeyPatch) -
     ):
         outcome = sightline(*words)
         assert outcome.code == 0, (words, outcome.err)
+
+
+@pytest.mark.parametrize("suffix", ["sqlite", "pickle"])
+def test_names_that_are_no_text_of_other_files(
+    folder: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIGHTLINE_CACHE", str(folder / "empty"))
+    if suffix == "sqlite":
+        made = two_kernels((0, 5), (9, 12)).write(folder / "made")
+    else:
+        made = folder / "made"
+        made.write_bytes(pickle.dumps(snapshot([alloc(4096, 100, 5)], [])))
+    given = made.rename(folder / os.fsdecode(b"n\xffme." + suffix.encode()))
+    outcome = sightline("report", given, "--no-html")
+    assert outcome.code == 0, outcome.err
 
 
 def test_pipe_for_rules(folder: Path) -> None:

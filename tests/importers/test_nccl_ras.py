@@ -149,6 +149,12 @@ def test_json_with_every_rank(tmp_path: Path, answer: bool) -> None:
     assert "172.16.64.245" not in str(ranks.rows())
 
 
+def test_a_moment_that_no_column_holds(tmp_path: Path) -> None:
+    text = json.dumps(REPORT | {"timestamp": "2925-12-19 13:06:53"})
+    ranks = opened(tmp_path, text).table("communicator_ranks")
+    assert (ranks.height, ranks["time_ns"].null_count()) == (7, 7)
+
+
 def test_the_comma_that_nccl_2_28_9_leaves_out(tmp_path: Path) -> None:
     text = json.dumps(REPORT, indent=1).replace('"pid": 103,', '"pid": 103')
     run = opened(tmp_path, text)

@@ -11,6 +11,7 @@ import polars as pl
 
 from sightline.metric_names import name_metric
 from sightline.model.declare import Quality
+from sightline.units import INT64_MAX
 
 # '70.10 W', '1410 MHz', '16x', '100', '0x0000000000000004', '(500Mhz)'.
 _NUMBER = re.compile(
@@ -127,7 +128,10 @@ def parse_numbers(texts: pl.Series) -> tuple[pl.Series, pl.Series]:
 
 
 def read_time(text: str, *forms: str) -> int | None:
-    """A moment in ns since 1970, by the first form that fits; without a zone it is UTC."""
+    """A moment in ns since 1970, by the first form that fits; without a zone it is UTC.
+
+    None also for a moment that no column of ns holds (before 1677, after 2262).
+    """
     for form in forms:
         try:
             moment = datetime.strptime(text.strip(), form)
@@ -136,7 +140,8 @@ def read_time(text: str, *forms: str) -> int | None:
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)
         whole = moment.replace(microsecond=0)
-        return int(whole.timestamp()) * 10**9 + moment.microsecond * 1000
+        ns = int(whole.timestamp()) * 10**9 + moment.microsecond * 1000
+        return ns if abs(ns) <= INT64_MAX else None
     return None
 
 

@@ -202,7 +202,7 @@ class SqliteFile:
         if stored is not None and all(c in stored.places for c in columns):
             with contextlib.suppress(OSError):
                 found = integers(
-                    str(self.path),
+                    self.path,
                     stored.root,
                     [stored.places[c] for c in columns],
                     stored.alias,
@@ -297,7 +297,7 @@ def merge_log(path: Path) -> tempfile.TemporaryDirectory[str] | None:
 def connect_readonly(path: Path, *, salvage: bool) -> sqlite3.Connection:
     """The database, read-only; SQLite takes no lock and makes no file beside it."""
     # immutable: also on a read-only file system, and although a -wal file may lie there.
-    uri = f"file:{quote(str(path))}?mode=ro&immutable=1"
+    uri = f"file:{quote(os.fsencode(path))}?mode=ro&immutable=1"
     db = sqlite3.connect(uri, uri=True, check_same_thread=False)
     # Nothing that the file says is run, no value is larger than a recording holds, and a damaged
     # file of which SQLite finds no end is given up.

@@ -126,7 +126,7 @@ def _read_json(source: Source, quality: list[Quality]) -> dict[str, Any]:
 def _read_pickle(source: Source, quality: list[Quality]) -> dict[str, Any]:
     """The same of a pickle; what is no text or number in it comes as JSON."""
     try:
-        pickle = Pickle(str(source.path))
+        pickle = Pickle(source.path)
     except OSError as error:
         raise InputError(
             f"cannot read {source.given}", why=(error.strerror or str(error)).lower()

@@ -122,7 +122,11 @@ def _read_members(
     """The recordings in what is given: (store, number in it, facts) of each."""
     path = Path(given)
     if is_store(path):
-        return [(path, index, facts) for index, facts in enumerate(read_facts(path))]
+        # An entry of the cache, which may lie in a folder that is given, keeps no path.
+        return [
+            (path, index, {**facts, "path": facts.get("path") or given})
+            for index, facts in enumerate(read_facts(path))
+        ]
     if is_recorded(path):
         return read_folder(path, given, options, _import_file)
     source = Source(path, given, _counter(given, path, progress) if progress else None)

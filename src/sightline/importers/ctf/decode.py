@@ -41,7 +41,7 @@ class Reading:
 
     def __init__(self, trace: Trace, plan: Plan) -> None:
         self._plan = plan
-        self._streams = CtfStreams(plan.code, [str(path) for path in trace.streams])
+        self._streams = CtfStreams(plan.code, trace.streams)
         self._tables = sorted({table for table, _ in plan.columns} | {e.table for e in plan.events})
         self._packets: list[pl.DataFrame] = []
         self.trace = trace

@@ -59,8 +59,8 @@ class Reading:
         ).raw_decode
         try:
             self.trace = Trace(
-                str(source.path),
-                str(_scratch()),
+                source.path,
+                _scratch(),
                 min(len(os.sched_getaffinity(0)), MAX_THREADS),
                 piece_bytes=PIECE_BYTES,
             )

@@ -10,31 +10,54 @@ from __future__ import annotations
 import json
 import re
 
-# A text ends before the next key, or before the end of its object; what is between is its value.
-_NAME = re.compile(r'("name": )"(.*?)"(?=, "(?:pid|args|ph|cat)"\s*:|,?\s*\n)')
-_GROUP = re.compile(
-    r'("(?:Collective name|dtype|Process Group (?:Name|Description|Ranks)|comm_backend)": )'
-    r'(.*?)(?=,? *\n|, "[A-Z][^"\n]{2,40}"\s*:|\s*\})'
+# An event names itself once, and NCCL's texts stand in it once each. Where a file repeats them
+# without end, the search stays in proportion to its size: each key once, and its end once.
+_MOST_TEXTS = 16
+_NAME = re.compile(r'"name": "')
+_TEXT = re.compile(
+    r'"(?:Collective name|dtype|Process Group (?:Name|Description|Ranks)|comm_backend)": '
 )
+# A text ends before the next key that Kineto always writes, or with its line or object.
+_NAME_ENDS = re.compile(r'"(?=, "(?:pid|args|ph|cat)"\s{0,8}:|,?[ \t\r]{0,8}\n)')
+_TEXT_ENDS = re.compile(r',? {0,8}\n|, "[A-Z][^"\n]{2,40}"\s{0,8}:|\s{0,8}\}')
 
 
 def repair_texts(event: str) -> str | None:
     """The event with its texts escaped; None where nothing of it had to be, or could be."""
-    repaired = _GROUP.sub(_quote_value, _NAME.sub(_escape_name, event))
+    repaired = _quote_texts(_escape_name(event))
     return None if repaired == event else repaired
 
 
-def _escape_name(found: re.Match[str]) -> str:
-    return found[1] + json.dumps(_unescape(found[2]))
+def _escape_name(event: str) -> str:
+    found = _NAME.search(event)
+    if not found:
+        return event
+    line_ends = event.find("\n", found.end()) + 1 or len(event)
+    end = _NAME_ENDS.search(event, found.end(), line_ends)
+    if not end:
+        return event
+    name = json.dumps(_unescape(event[found.end() : end.start()]))
+    return event[: found.end() - 1] + name + event[end.end() :]
 
 
-def _quote_value(found: re.Match[str]) -> str:
+def _quote_texts(event: str) -> str:
+    pieces, at = [], 0
+    for _ in range(_MOST_TEXTS):
+        found = _TEXT.search(event, at)
+        end = found and _TEXT_ENDS.search(event, found.end())
+        if not found or not end:
+            break
+        pieces += [event[at : found.end()], _quote_value(event[found.end() : end.start()])]
+        at = end.start()
+    return "".join(pieces) + event[at:]
+
+
+def _quote_value(value: str) -> str:
     try:
-        json.loads(found[2], strict=False)
-    except ValueError:
-        plain = found[2].removeprefix('"').removesuffix('"')
-        return found[1] + json.dumps(_unescape(plain))
-    return found[0]
+        json.loads(value, strict=False)
+    except (ValueError, RecursionError):
+        return json.dumps(_unescape(value.removeprefix('"').removesuffix('"')))
+    return value
 
 
 def _unescape(text: str) -> str:

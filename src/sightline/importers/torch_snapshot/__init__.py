@@ -46,7 +46,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     Raises DamagedError where it is no plain data, or holds neither segments nor events.
     """
     try:
-        pickle = Pickle(str(source.path))
+        pickle = Pickle(source.path)
     except OSError as error:
         raise InputError(
             f"cannot read {source.given}", why=(error.strerror or str(error)).lower()

@@ -6,7 +6,6 @@ report that was cut off has no table, but what was written before the cut can be
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -132,7 +131,7 @@ def read_delimited(path: Path, start: int, end: int, kind: str) -> tuple[Any, in
 
 def read_block(path: Path, start: int, end: int, kind: str) -> tuple[Any, int] | None:
     """The message in an LZ4 block, and where the block ends; None where there is no whole one."""
-    found = unpack_block(os.fspath(path), start, end)
+    found = unpack_block(path, start, end)
     if found is None:
         return None
     block, stop = found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +19,7 @@ class EventTables:
     """The events of the blocks from `start` to `end` of a file, read at most up to a count."""
 
     def __init__(self, path: Path, start: int, end: int, most: int) -> None:
-        self._events = ReportEvents(os.fspath(path), start, end, most, PLANS)
+        self._events = ReportEvents(path, start, end, most, PLANS)
         while self._events.read(_BLOCKS_AT_ONCE):
             pass
         self.counted = self._events.counted()
