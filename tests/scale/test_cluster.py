@@ -7,7 +7,10 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
@@ -18,6 +21,7 @@ from support.many_ranks import HOST, Cause, Program, write_ranks
 
 distributed = pytest.importorskip("distributed")
 
+from sightline.scale import cluster  # noqa: E402
 from sightline.scale.cluster import connect_scheduler, reduce_on_cluster  # noqa: E402
 
 QUIET = {"dashboard_address": "127.0.0.1:0", "silence_logs": 50}
@@ -91,6 +95,22 @@ def test_a_damaged_file_and_workers_that_die(folder: Path, address: str, tmp_pat
     kept = [str(path) for n, path in enumerate(paths) if n not in (2, 7)]
     for here, there in zip(reduce_recordings(kept).ranks, found.ranks, strict=True):
         assert there.rows.equals(here.rows)
+
+
+def test_what_is_lost_with_its_worker_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scheduler says that a packet is lost before another worker has made it anew."""
+    first, second = Mock(status="finished"), Mock(status="finished")
+    second.status = "lost"
+
+    def wait(futures: set[object], **told: object) -> tuple[set[object], set[object]]:
+        if first not in futures:
+            second.status = "finished"
+        return futures, set()
+
+    monkeypatch.setattr(distributed, "wait", wait)
+    client = SimpleNamespace(as_current=nullcontext)
+    fetched = list(cluster._fetch(client, [first, second], 1.0))
+    assert fetched == [(first, first.result()), (second, second.result())]
 
 
 @pytest.mark.campaign

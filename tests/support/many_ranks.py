@@ -3,8 +3,9 @@
 A step is a list of layers: the host's gap, kernels, then a collective: an all-reduce of each group
 of eight ranks (tensor parallel), an all-to-all of the same ranks (experts), kernels of the experts
 and another all-reduce, an all-reduce of every eighth rank (data parallel). A collective ends at
-once for all, after its last rank has come and its bytes have moved. What a cause costs is the
-length of the job with it, less that of the same job, with the same dice, without.
+once for all, after its last rank has come and its bytes have moved. The host waits for what it
+launched before it launches more, but for its gaps. What a cause costs is the length of the job with
+it, less that of the same job, with the same dice, without.
 """
 
 from __future__ import annotations
@@ -166,6 +167,7 @@ def _write_events(
             f'"Process Group Ranks": "{ranks.tolist()}", "Group size": {len(ranks)}, '
             f'"In msg nelems": {elements}, "Out msg nelems": {received}'
         )
+    launched = ended = 0
     for n, (begin, stop, layer) in enumerate(
         zip(start.tolist(), end.tolist(), played.collective, strict=True)
     ):
@@ -177,6 +179,14 @@ def _write_events(
             f'"dur": {long}, "args": {{"device": 0, "stream": 7, "correlation": {n}{more}}}}}'
         )
         called = begin - 9_000
+        waited = min(called, ended) - launched
+        if waited > 0:
+            yield (
+                '{"ph": "X", "cat": "cuda_runtime", "name": "cudaStreamSynchronize", "pid": 9, '
+                f'"tid": 9, "ts": {launched // 1000}.{launched % 1000:03d}, '
+                f'"dur": {waited / 1000:.3f}, "args": {{}}}}'
+            )
+        launched, ended = called + 4_000, stop
         yield (
             '{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 9, "tid": 9, '
             f'"ts": {called // 1000}.{called % 1000:03d}, "dur": 4, '

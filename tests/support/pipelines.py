@@ -185,11 +185,9 @@ def write_pipeline(of: Pipeline, folder: Path) -> Iterator[Path]:
     for rank, kernels in enumerate(of.play()):
         told = {"backend": "nccl", "rank": rank, "world_size": of.ranks}
         epoch = EPOCH_NS + int(away[rank])
-        events = [
-            text
-            for n, kernel in enumerate(sorted(kernels, key=lambda k: k.start))
-            for text in (_write_launch(n, kernel, epoch), _write_kernel(n, rank, kernel, epoch))
-        ]
+        kernels = sorted(kernels, key=lambda k: k.start)
+        events = [*_write_calls(kernels, epoch)]
+        events += [_write_kernel(n, rank, kernel, epoch) for n, kernel in enumerate(kernels)]
         path = folder / f"rank_{rank}.json.gz"
         with gzip.open(path, "wt", compresslevel=1) as file:
             gpu = {"id": 0, "name": "NVIDIA H100 80GB HBM3", "totalGlobalMem": 85899345920}
@@ -198,12 +196,26 @@ def write_pipeline(of: Pipeline, folder: Path) -> Iterator[Path]:
         yield path
 
 
-def _write_launch(number: int, kernel: Kernel, epoch: int) -> str:
-    """The host asks for everything in the order in which it can begin, a little before."""
-    at = epoch + (kernel.start if kernel.ready is None else kernel.ready) - 9_000
+def _write_calls(kernels: list[Kernel], epoch: int) -> Iterator[str]:
+    """The host asks for everything in the order in which it can begin, a little before.
+
+    It waits for what it asked for, and asks for more; what it is late by it does not wait.
+    """
+    asked = [(k.start if k.ready is None else k.ready) - 9_000 for k in kernels]
+    free = ended = 0
+    for at, number in sorted(zip(asked, range(len(kernels)), strict=True)):
+        waited = min(at, ended) - free
+        if waited > 0:
+            yield _write_call("cudaStreamSynchronize", epoch + free, waited, {})
+        yield _write_call("cudaLaunchKernel", epoch + at, 500, {"correlation": number})
+        free, ended = at + 500, max(ended, kernels[number].end)
+
+
+def _write_call(name: str, at: int, long: int, args: dict[str, int]) -> str:
     return (
-        '{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 9, "tid": 9, '
-        f'"ts": {at // 1000}.{at % 1000:03d}, "dur": 0.5, "args": {{"correlation": {number}}}}}'
+        f'{{"ph": "X", "cat": "cuda_runtime", "name": "{name}", "pid": 9, "tid": 9, '
+        f'"ts": {at // 1000}.{at % 1000:03d}, "dur": {long // 1000}.{long % 1000:03d}, '
+        f'"args": {json.dumps(args)}}}'
     )
 
 

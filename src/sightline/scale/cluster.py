@@ -192,11 +192,14 @@ def _fetch(
                 return
             continue
         alive = time.monotonic()
-        for future in done:
+        # What a worker had done when it died is done anew by another one.
+        lost = {future for future in done if future.status == "lost"}
+        left |= lost
+        for future in done - lost:
             packed = None
             if future.status == "finished":
-                # It may have died with its worker since then; another one makes it anew.
-                with suppress(distributed.TimeoutError):
+                # It may be lost since then, and whoever makes it anew may die of it.
+                with suppress(distributed.TimeoutError, distributed.scheduler.KilledWorker):
                     packed = future.result(timeout=patience_s)
             yield future, packed
 

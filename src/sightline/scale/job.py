@@ -55,7 +55,9 @@ class Job:
     """All ranks' collectives, in an order in which everything comes after what it waits for.
 
     `rows` has a row for each kernel, with `meeting`, `group_id`, `transfer_ns`, and of each part
-    `*_excess_ns`. `fit` says how the clocks stand, None where nothing tells.
+    `*_excess_ns`. Before `host_ns` no host of that rank had asked for it, whatever others did, and
+    before `usual_host_ns` no usual one would have. `fit` says how the clocks stand, None where
+    nothing tells.
     """
 
     ranks: Sequence[Rank]
@@ -129,6 +131,7 @@ def compose_job(ranks: Sequence[Rank]) -> Job:
     )
     pipeline = find_pipeline(rows)
     rows = add_stage_excess(_add_excess(rows, pipeline), pipeline, LEAST_PEERS)
+    rows = _add_host_times(rows, first)
     rows = rows.sort("last_ns", "meeting", "who", "nth")
     unmatched = int(rows.get_column("alone").sum())
     return Job(ranks, rows, fit, first, unmatched, components, pipeline)
@@ -196,6 +199,21 @@ def _add_excess(rows: pl.DataFrame, pipeline: Pipeline | None) -> pl.DataFrame:
     )
 
 
+def _add_host_times(rows: pl.DataFrame, begin_ns: int) -> pl.DataFrame:
+    """The rows with when each one's host, and a usual host, can have asked for it, ns from begin.
+
+    A rank that waits for others lets its host run ahead: the idle time that its device shows is
+    less than its host would cause if nobody was late. The usual host is the median of whole ones:
+    each may stall elsewhere, and none is as fast as all medians in a row. Without a launch, 0.
+    """
+    asked = (pl.col("start_ns") - pl.col("ahead_ns") - begin_ns).clip(lower_bound=0)
+    rows = rows.with_columns(host_ns=asked.cum_max().forward_fill().fill_null(0).over("who"))
+    peers = ["role", "nth"]
+    usual = pl.min_horizontal("host_ns", _find_usual(pl.col("host_ns")).over(peers))
+    enough = pl.len().over(peers) >= LEAST_PEERS
+    return rows.with_columns(usual_host_ns=pl.when(enough).then(usual).otherwise("host_ns"))
+
+
 def _find_usual(values: pl.Expr) -> pl.Expr:
     """The median; of two halves that differ, the faster half's: nothing is slow by being faster."""
     return values.quantile(0.5, "lower").cast(pl.Int64)
@@ -240,6 +258,8 @@ def _replay(
     anchor, queued = (place[rows.get_column(c).to_numpy()] for c in ("anchor", "queued"))
     behind = rows.get_column("behind_ns").to_numpy()[:, None]
     segment = np.repeat(rows.get_column("segment_ns").to_numpy()[:, None], len(scenarios), 1)
+    asked = np.repeat(rows.get_column("host_ns").to_numpy()[:, None], len(scenarios), 1)
+    usual = rows.get_column("usual_host_ns").to_numpy()
     lag = (rows.get_column("end_ns") - rows.get_column("last_ns")).to_numpy()
     lag = np.repeat(lag[:, None], len(scenarios), 1)
     each = [(n, s, part) for n, given in enumerate(scenarios) for s in given for part in s.parts]
@@ -255,7 +275,10 @@ def _replay(
                 cut = cut * _equals(rows, "op_kind", scenario.kind)
             lag[:, n] -= np.minimum(cut, lag[:, n])
         else:
-            segment[:, n] -= cut * _choose(job, scenario)[who]
+            chosen = _choose(job, scenario)[who]
+            segment[:, n] -= cut * chosen
+            if part == "idle":
+                asked[chosen, n] = usual[chosen]
     end = np.empty((rows.height, len(scenarios)), np.int64)
     ready = np.empty_like(end)
     meeting = rows.get_column("meeting").to_numpy()
@@ -264,6 +287,7 @@ def _replay(
         of = slice(first, stop)
         before = anchor[of]
         came = np.where(before[:, None] >= 0, end[before], 0) + segment[of]
+        came = np.maximum(came, asked[of])
         ahead = queued[of]
         if (ahead >= 0).any():
             came = np.maximum(came, np.where(ahead[:, None] >= 0, end[ahead] + behind[of], 0))

@@ -15,8 +15,9 @@ import polars as pl
 
 from sightline.algebra.intervals import measure_cover_until
 from sightline.algebra.latest import find_latest
-from sightline.algebra.lookup import find_rows, take_rows
+from sightline.algebra.lookup import Texts, find_rows, take_rows
 from sightline.model.run import Run
+from sightline.timeline.api_calls import allocates, may_wait
 from sightline.timeline.classes import COMMUNICATION, COMPUTE, COPY, classify_run
 from sightline.timeline.collectives import describe_collectives
 from sightline.timeline.iterations import list_marked_steps
@@ -40,6 +41,8 @@ class Rank:
     `queued` is the place of the send that its stream had to end before (or −1), and `behind_ns` how
     long after that it began if it waited for that. `worked_start_ns` and `worked_end_ns` are the
     compute before its start and its end; `step` is the number of the marked step that it is of.
+    `ahead_ns` is how much earlier than it did it could start for all that its host had to do: the
+    host asked so long before, or had waited for the device so long; null without a launch.
     """
 
     rank: int
@@ -113,7 +116,33 @@ def _list_segments(
         copy_ns=busy - compute,
         kernels=count.cast(pl.Int64),
         idle_ns=ready - busy,
+        ahead_ns=_measure_lead(run, comm, begin),
     )
+
+
+def _measure_lead(run: Run, comm: pl.DataFrame, begin: int) -> pl.Series:
+    """How much earlier each kernel could start if its host had never waited for the device, ns.
+
+    Every call that may wait, and what another call takes beyond the usual one of its name (a queue
+    may be full), on any thread: all the rest the host has to do, whatever other ranks do. From the
+    call on a kernel needs the shortest time that any took.
+    """
+    calls = run.table("host_ops").filter(pl.col("layer").is_in(["runtime", "driver"]))
+    names = Texts(calls.get_column("name"))
+    usual = (pl.col("end_ns") - pl.col("start_ns")).quantile(0.5, "lower").over("name")
+    waits = calls.with_columns(waits=may_wait(names) | allocates(names)).select(
+        "rank",
+        start_ns=pl.when("waits").then("start_ns").otherwise(pl.col("start_ns") + usual),
+        end_ns="end_ns",
+    )
+    waits = waits.filter(pl.col("end_ns") > pl.col("start_ns"))
+    asked = _add_calls(run, comm).select("rank", "start_ns", "called_ns", begin_ns=begin)
+    waited = measure_cover_until(asked, "called_ns", waits, ["rank"]) - measure_cover_until(
+        asked, "begin_ns", waits, ["rank"]
+    )
+    behind = (pl.col("start_ns") - pl.col("called_ns")).clip(lower_bound=0)
+    lead = behind - behind.min() + pl.lit(waited).clip(lower_bound=0)
+    return asked.select(lead).to_series()
 
 
 def _measure_covers(
