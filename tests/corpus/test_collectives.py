@@ -56,6 +56,34 @@ def test_who_comes_last_to_megatrons_collectives(megatron: list[Path]) -> None:
     assert run.ask("collective_matching").rows() == [("matched", "name", 84, 672)]
 
 
+def test_megatrons_hosts_leave_little_to_gain(megatron: list[Path]) -> None:
+    """How long each host takes to its last collective's launch, without calls that may wait."""
+    needs = []
+    for path in megatron:
+        events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
+        work = [e for e in events if e.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")]
+        begin = min(e["ts"] for e in work)
+        last = max((e for e in work if e["name"].startswith("nccl")), key=lambda e: e["ts"])
+        calls = [e for e in events if e.get("cat") in ("cuda_runtime", "cuda_driver")]
+        launch = next(e for e in calls if e["args"]["correlation"] == last["args"]["correlation"])
+        lengths = defaultdict(list)
+        for call in calls:
+            lengths[call["name"]].append(call["dur"])
+        usual = {name: sorted(found)[len(found) // 2] for name, found in lengths.items()}
+        waits = sum(
+            max(0, call["dur"] - usual[call["name"]])
+            for call in calls
+            if begin < call["ts"] < launch["ts"]
+        )
+        needs.append(launch["ts"] - begin - waits)
+    job = compose_job(reduce_recordings([str(path) for path in megatron]).ranks)
+    verdict = find_stragglers(job)
+    usual = sorted(needs)[3] * 1000
+    assert usual > 0.85 * verdict.length_ns
+    assert verdict.ideal_ns > usual
+    assert verdict.stragglers["gain_ns"].max() < verdict.length_ns - max(needs) * 1000
+
+
 def test_megatrons_clocks_agree(megatron: list[Path]) -> None:
     clocks = sightline.open(*map(str, megatron)).ask("clocks")
     assert set(clocks["state"]) == {"agree"}
@@ -63,7 +91,7 @@ def test_megatrons_clocks_agree(megatron: list[Path]) -> None:
 
 
 def test_what_megatrons_late_ranks_cost(megatron: list[Path]) -> None:
-    """By replay, which asks nobody who came last: what the raw file says that each added."""
+    """By replay, which asks nobody who came last: no more than the raw file says that each added."""
     added: Counter[int] = Counter()
     for met in zip(*(chain(*read_kernels(p).values()) for p in megatron), strict=True):
         starts = sorted((start, rank) for rank, (start, _) in enumerate(met))
@@ -77,4 +105,4 @@ def test_what_megatrons_late_ranks_cost(megatron: list[Path]) -> None:
         ("host late", [6]),
     ]
     for _, (rank,), gain in first[:2]:
-        assert gain == pytest.approx(added[rank], rel=0.01)
+        assert 0 < gain <= added[rank]
