@@ -91,7 +91,7 @@ def test_megatrons_clocks_agree(megatron: list[Path]) -> None:
 
 
 def test_what_megatrons_late_ranks_cost(megatron: list[Path]) -> None:
-    """By replay, which asks nobody who came last: no more than the raw file says that each added."""
+    """By replay, which asks nobody who came last: no more than each added by the raw file."""
     added: Counter[int] = Counter()
     for met in zip(*(chain(*read_kernels(p).values()) for p in megatron), strict=True):
         starts = sorted((start, rank) for rank, (start, _) in enumerate(met))

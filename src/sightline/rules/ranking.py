@@ -10,6 +10,7 @@ import polars as pl
 from sightline import registry
 from sightline.model.declare import Finding, Rule
 from sightline.registry import OF_KERNELS, OF_MEMORY, OF_WINDOW
+from sightline.units import format_ns
 
 # Nothing gains much below so much of the window: what the run as a whole is bound by comes first.
 # XProf's overview calls a program input-bound from 10 % of the step on. Nor does what is uncertain:
@@ -38,7 +39,7 @@ def rank_findings(
     """
     declared = {rule.name: rule for rule in rules}
     merged = (_bound_gain(f, window_ns) for f in _merge_lateness(list(found), declared))
-    graded = [_grade(f, gate) for f in merged]
+    graded = [_grade(_explain_cost(f), gate) for f in merged]
     if 0 < operations < _LEAST_OPS:
         graded = [f if f.abstained else replace(f, severity="info") for f in graded]
     loud = [f.gain_ns or 0 for f in graded if f.severity != "info" and not _is_unsure(f)]
@@ -85,6 +86,14 @@ def _bound_gain(found: Finding, window_ns: int) -> Finding:
     else:
         return replace(found, gain_ns=gain)
     return replace(found, gain_ns=gain, gain_pct=pct)
+
+
+def _explain_cost(found: Finding) -> Finding:
+    """The finding with what its cost has beyond the time that it tells of, where that is much."""
+    if found.abstained or not found.direct_ns or (found.cost_ns or 0) < 1.1 * found.direct_ns:
+        return found
+    line = f"that time is {format_ns(found.direct_ns)} of its cost; the rest would end with it"
+    return replace(found, evidence=(line, *found.evidence))
 
 
 def _weigh_gain(found: Finding) -> int:

@@ -28,7 +28,7 @@ _LIMITS = {
     path.COMM: "communication",
     path.COPY: "copies and memsets",
     path.OTHER: "operations whose meaning is not known",
-    path.UNRECORDED: "the host",
+    path.UNRECORDED: "the host (a guess: launches were not recorded)",
     path.HELD: "launched work that does not start",
     path.GRAPH: "launched work that does not start",
     path.UNEXPLAINED: "what the recording does not explain",
