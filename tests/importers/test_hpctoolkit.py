@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from sightline.importers import hpctoolkit
+from sightline.importers.hpctoolkit import database
 from sightline.model.declare import Imported, ImportOptions
 from sightline.model.source import Source
+from sightline.model.stack_trie import Frame
 from support.damage import survive_damage
 from support.stacks import add_up_weights, find_weights
 
@@ -108,6 +110,25 @@ def test_an_experiment(tmp_path: Path) -> None:
     expected = {("cpu_time_ns", "main"): 10_000, ("cpu_time_ns", "main", "work"): 20_000}
     assert find_weights(tmp_path) == expected
     assert find_weights(tmp_path / "experiment.xml") == expected
+
+
+def test_calls_that_are_deeper_than_stacks_can_be(tmp_path: Path) -> None:
+    """What they cost is told of at the deepest frame that is kept."""
+    head = EXPERIMENT.partition("<SecCallPathProfileData>")[0]
+    one = '<PF i="2" s="4" l="1" lm="2" f="3" n="4"><S i="3" s="8" l="7"><M n="3" v="1"/></S>'
+    text = f"{head}<SecCallPathProfileData>{one * 3_000}{'</PF>' * 3_000}"
+    text += "</SecCallPathProfileData></SecCallPathProfile></HPCToolkitExperiment>"
+    (tmp_path / "experiment.xml").write_text(text)
+    weights = find_weights(tmp_path / "experiment.xml")
+    assert max(map(len, weights)) == 1_025  # the weight's name, and the frames
+    assert sum(weights.values()) == 3_000_000
+
+
+def test_paths_share_what_is_above_them() -> None:
+    path = database._Path(Frame("native", "f0"))
+    for number in range(1, 900):
+        path = database._Path(Frame("native", f"f{number}"), path, path.depth + 1)
+    assert [frame.function for frame in path.frames()] == [f"f{n}" for n in range(900)]
 
 
 def read_folder(source: Source, options: ImportOptions) -> Imported:

@@ -11,9 +11,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from sightline.model.source import WHOLE_BYTES
-from sightline.model.stack_trie import Frame
+from sightline.model.stack_trie import MAX_DEPTH, Frame
 
 # Metrics of hpcrun by the weight that they are, the one that counts first: time of the thread's
 # CPU before time that passed, all of the GPU's work before its kernels.
@@ -66,11 +67,27 @@ class _Data:
         return self.data[at:end].decode("utf-8", "replace")
 
 
-@dataclass(frozen=True)
-class _Context:
+class _Path(NamedTuple):
+    """A call path, linked: as tuples, paths would take the square of their depth."""
+
+    frame: Frame
+    above: _Path | None = None
+    depth: int = 1
+
+    def frames(self) -> tuple[Frame, ...]:
+        """From the root on."""
+        found: list[Frame] = []
+        at: _Path | None = self
+        while at is not None:
+            found.append(at.frame)
+            at = at.above
+        return tuple(reversed(found))
+
+
+class _Context(NamedTuple):
     number: int
     parent: int
-    frames: tuple[Frame, ...]
+    path: _Path
 
 
 def read_database(folder: Path) -> Iterator[tuple[str, tuple[Frame, ...], float]]:
@@ -87,7 +104,7 @@ def read_database(folder: Path) -> Iterator[tuple[str, tuple[Frame, ...], float]
             own = (whole - within[context.number]) * scale
             # What is left of a difference of sums: no time, but digits beyond the 15th.
             if own > 0.5 and own > abs(whole) * scale * 1e-12:
-                yield weight, context.frames, own
+                yield weight, context.path.frames(), own
 
 
 def _open(path: Path, form: bytes) -> _Data:
@@ -127,15 +144,15 @@ def _list_contexts(meta: _Data) -> Iterator[_Context]:
     )
     # Each context takes place in the file: more than fit are a circle.
     left = len(meta.data) // _CONTEXT_BYTES
-    todo: list[tuple[int, int, int, tuple[Frame, ...]]] = []
+    todo: list[tuple[int, int, int, _Path]] = []
     for entry in range(entries, entries + count * size, max(size, 1)):
         number = meta.number("I", entry + 0x10)
         name = meta.text(meta.number("Q", entry + 0x18))
-        frames: tuple[Frame, ...] = (Frame("native", f"<{name}>"),)
-        yield _Context(number, 0, frames)
-        todo.append((meta.number("Q", entry + 8), meta.number("Q", entry), number, frames))
+        path = _Path(Frame("native", f"<{name}>"))
+        yield _Context(number, 0, path)
+        todo.append((meta.number("Q", entry + 8), meta.number("Q", entry), number, path))
     while todo:
-        place, length, parent, frames = todo.pop()
+        place, length, parent, path = todo.pop()
         end = place + length
         while place < end:
             left -= 1
@@ -143,7 +160,7 @@ def _list_contexts(meta: _Data) -> Iterator[_Context]:
                 raise ValueError("its contexts contain themselves")
             number = meta.number("I", place + 0x10)
             words = meta.number("B", place + 0x17)
-            own = _extend(meta, place, frames)
+            own = _extend(meta, place, path)
             yield _Context(number, parent, own)
             inner = meta.number("Q", place)
             if inner:
@@ -151,8 +168,11 @@ def _list_contexts(meta: _Data) -> Iterator[_Context]:
             place += _CONTEXT_BYTES + 8 * words
 
 
-def _extend(meta: _Data, place: int, frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
-    """The frames of a context: a function is one more, a line says where the last one was."""
+def _extend(meta: _Data, place: int, path: _Path) -> _Path:
+    """The path of a context: a function is one more, a line says where the last one was.
+
+    What is deeper than a stack can be is told of where that ends.
+    """
     flags, kind = meta.number("B", place + 0x14), meta.number("B", place + 0x16)
     at = place + _CONTEXT_BYTES
     function = file = line = 0
@@ -160,11 +180,12 @@ def _extend(meta: _Data, place: int, frames: tuple[Frame, ...]) -> tuple[Frame, 
         function, at = meta.number("Q", at), at + 8
     if flags & 2:
         file, line = meta.number("Q", at), meta.number("I", at + 8)
-    if kind == _FUNCTION:
-        return (*frames, _describe_function(meta, function, frames[-1]))
-    if kind == _LINE and file and frames[-1].layer == "native":
-        return (*frames[:-1], frames[-1]._replace(file=_read_path(meta, file), line=line or None))
-    return frames
+    if kind == _FUNCTION and path.depth < MAX_DEPTH:
+        return _Path(_describe_function(meta, function, path.frame), path, path.depth + 1)
+    if kind == _LINE and file and path.frame.layer == "native":
+        here = path.frame._replace(file=_read_path(meta, file), line=line or None)
+        return path._replace(frame=here)
+    return path
 
 
 def _describe_function(meta: _Data, at: int, above: Frame) -> Frame:

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 from sightline.importers.hpctoolkit.database import choose_metrics
 from sightline.model.source import Source
-from sightline.model.stack_trie import Frame
+from sightline.model.stack_trie import MAX_DEPTH, Frame
 
 _OWN = re.compile(r"^(.*\)):Sum \(E\)$|^(.*\)) \(E\)$")
 _TABLES = ("LoadModule", "File", "Procedure")
@@ -35,12 +35,15 @@ def read_experiment(path: Path, source: Source) -> Iterator[tuple[str, tuple[Fra
     metrics: dict[str, int] = {}
     chosen: dict[str, tuple[int, int]] = {}
     frames: list[Frame] = []
+    depth = 0
     with file.open() as stream:
         try:
             for event, element in ElementTree.iterparse(stream, ("start", "end")):  # noqa: S314 - no entities
                 tag = element.tag
                 if event == "start" and tag in _FRAMES:
-                    frames.append(_describe(element, names))
+                    depth += 1
+                    if depth <= MAX_DEPTH:  # what is deeper is told of where a stack can end
+                        frames.append(_describe(element, names))
                 elif event == "start" and tag == "C" and frames:
                     frames[-1] = _add_line(frames[-1], element)
                 elif event == "end" and tag in _TABLES:
@@ -58,7 +61,9 @@ def read_experiment(path: Path, source: Source) -> Iterator[tuple[str, tuple[Fra
                         yield from _weigh(element, here, chosen)
                     element.clear()
                 elif event == "end" and tag in _FRAMES:
-                    frames.pop()
+                    depth -= 1
+                    if depth < MAX_DEPTH:
+                        frames.pop()
                     element.clear()
         except ElementTree.ParseError as error:
             raise ValueError(str(error)) from error
