@@ -7,13 +7,12 @@ Times are in ns of the machine's monotonic clock; devices are the driver's handl
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import polars as pl
 
 from sightline.errors import DamagedError
 from sightline.importers._stacks import note_bad_lines, read_text
-from sightline.importers._unitrace import split_shape
+from sightline.importers._unitrace import describe_entries, is_wait
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.model.source import Source
 
@@ -32,19 +31,7 @@ _LINE = re.compile(
     r"Thread (\d{1,9}) Device (\w+) : (.+?) \[ns\] "
     r"(\d{1,18}) \(append\) (\d{1,18}) \(submit\) (\d{1,18}) \(start\) (\d{1,18}) \(end\)"
 )
-_BYTES = re.compile(r"^(.*)\[(\d{1,18})\]$")
-_COPY = re.compile(r"MemoryCopy\w*\(([A-Z])2([A-Z])\)")
-# Memory of the system, and the host's and device's allocations of USM; shared ones may be either.
-_SIDES = {"M": "H", "H": "H", "D": "D"}
-_OPENCL = {"clEnqueueWriteBuffer": "HtoD", "clEnqueueReadBuffer": "DtoH"}
-# Entries of a command list that do no work: their time is that of what they wait for.
-_WAITS = ("AppendBarrier", "AppendEventReset", "AppendWaitOnEvents", "AppendSignalEvent")
 _FIELDS = ("tid", "device", "entry", "append_ns", "submit_ns", "start_ns", "end_ns")
-_DESCRIBED = {
-    "kind": pl.String, "name": pl.String, "grid_x": pl.Int64, "grid_y": pl.Int64,
-    "grid_z": pl.Int64, "block_x": pl.Int64, "block_y": pl.Int64, "block_z": pl.Int64,
-    "bytes": pl.Int64, "copy_kind": pl.String,
-}  # fmt: skip
 
 
 def read(source: Source, options: ImportOptions) -> Imported:
@@ -65,12 +52,11 @@ def read(source: Source, options: ImportOptions) -> Imported:
     placed = whole.with_columns(
         device_id=pl.col("device").replace_strict(devices, numbers, return_dtype=pl.Int64)
     )
-    is_wait = pl.any_horizontal(pl.col("entry").str.contains(w, literal=True) for w in _WAITS)
-    waits = placed.filter(is_wait).select(
+    waits = placed.filter(is_wait(pl.col("entry"))).select(
         "device_id", pl.col("entry").alias("name"), "start_ns", "end_ns"
     )
-    work = placed.filter(~is_wait)
-    ops = _describe_entries(work).sort("start_ns", "end_ns", maintain_order=True)
+    work = placed.filter(~is_wait(pl.col("entry")))
+    ops = describe_entries(work.drop("device")).sort("start_ns", "end_ns", maintain_order=True)
     submits = _list_submits(ops)
     ops = ops.join(submits, on=["tid", "submit_ns"], how="left", maintain_order="left")
     tables = {
@@ -114,36 +100,7 @@ def _split_entries(lines: pl.Series) -> tuple[pl.DataFrame, int]:
     ), bad
 
 
-def _describe_entries(work: pl.DataFrame) -> pl.DataFrame:
-    """The entries with what their names say: kind, name, shape, bytes."""
-    names = work.get_column("entry").unique(maintain_order=True)
-    said = [{"entry": name, **_describe(name)} for name in names]
-    known = pl.DataFrame(said, schema={"entry": pl.String, **_DESCRIBED})
-    return work.join(known, on="entry", how="left", maintain_order="left").select(
-        "start_ns", "end_ns", "device_id", "tid", "submit_ns", *_DESCRIBED
-    )
-
-
 def _list_submits(ops: pl.DataFrame) -> pl.DataFrame:
     """The moments at which a thread handed work to the driver: one call for all that it held."""
     found = ops.select("tid", "submit_ns").unique().sort("tid", "submit_ns")
     return found.with_columns(host_op_id=pl.int_range(pl.len(), dtype=pl.Int64))
-
-
-def _describe(name: str) -> dict[str, Any]:
-    """What an entry is, by its name."""
-    kernel, shape = split_shape(name)
-    if kernel != name:
-        return {"kind": "kernel", "name": kernel, **shape}
-    sized = _BYTES.match(name)
-    plain, size = (sized[1], int(sized[2])) if sized else (name, None)
-    copy = _COPY.search(plain)
-    if copy:
-        ends = [_SIDES.get(side) for side in copy.groups()]
-        kind = None if None in ends else f"{ends[0]}to{ends[1]}"
-        return {"kind": "memcpy", "name": plain, "bytes": size, "copy_kind": kind}
-    if plain in _OPENCL:
-        return {"kind": "memcpy", "name": plain, "bytes": size, "copy_kind": _OPENCL[plain]}
-    if "MemoryFill" in plain or plain == "clEnqueueFillBuffer":
-        return {"kind": "memset", "name": plain, "bytes": size}
-    return {"kind": "kernel", "name": plain if sized and "Append" in plain else name}

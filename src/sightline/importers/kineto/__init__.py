@@ -17,8 +17,11 @@ IMPORTER = Importer(
     name="kineto",
     label="PyTorch profiler (Kineto) or Chrome trace",
     strong=(
-        # Proton writes a document for each stream, which its own reader puts together.
+        # Proton writes a document for each stream, which its own reader puts together; unitrace
+        # and rocprof have device work under names of their own, for which there are readers, too.
         rb'^(?!\s*\{"displayTimeUnit":"\w+","traceEvents":\[\{"args":\{"call_stack":)'
+        rb'(?!\{ "traceEvents":\[\r?\n\{"ph": "\w", "tid": \d+, "pid": \d+, )'
+        rb'(?!\{ "traceEvents":\[\{\}\r?\n,\{"args":\{"name":")'
         rb'.*?"traceEvents"\s*:',
         rb'^\s*\{\s*"schemaVersion"\s*:',
         rb'^\s*\[\s*\{[^{}]{0,400}"ph"\s*:',
