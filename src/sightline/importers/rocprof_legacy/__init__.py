@@ -1,4 +1,4 @@
-"""AMD's profilers before rocprofv3: rocprof's CSV and SQLite, texts of rocprofv2 and roctracer.
+"""AMD's profilers before rocprofv3: rocprof's CSV, SQLite and JSON; rocprofv2, roctracer.
 
 Format: ROCm/rocm-systems, projects/rocprofiler (rocprof's columns; rocprofv2's plug-in for files)
 and projects/roctracer (src/tracer_tool). Times are ns of the machine's clock. They name no GPU but
@@ -10,10 +10,11 @@ from sightline.model.source import Source
 
 IMPORTER = Importer(
     name="rocprof_legacy",
-    label="AMD rocprof, rocprofv2 or roctracer (CSV, SQLite, text)",
+    label="rocprof, rocprofv2 or roctracer (CSV, SQLite, JSON, text)",
     strong=(
         rb'^(?:\xef\xbb\xbf)?"?Index"?,"?KernelName"?,',
         rb"^SQLite format 3\x00.*CREATE TABLE KERN ?\(",
+        rb'^\{ "traceEvents":\[\{\}\r?\n,\{"args":\{"name":"',
         rb"(?:^|\n)\d{9,19}:\d{9,19} \d+:\d+ [A-Za-z_]",
         rb"(?:^|\n)\d{9,19} \d+:\d+ [0-4]:\d+:\"",
         rb"(?:^|\n)\s*:\w+\s*: correlation_id\(\d+\) time_ns\(\d+:\d+\)",
@@ -23,8 +24,8 @@ IMPORTER = Importer(
     weak=(),
     looks_like="CSV with Index, KernelName; SQLite with a table KERN; lines such as "
     "START:END PID:TID CALL",
-    suffixes=(".csv", ".db", ".txt"),
-    version=2,
+    suffixes=(".csv", ".db", ".txt", ".json"),
+    version=3,
     source="https://rocm.docs.amd.com/projects/rocprofiler",
 )
 

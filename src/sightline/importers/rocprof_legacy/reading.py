@@ -11,6 +11,7 @@ from sightline.importers._stacks import note_bad_lines, read_text
 from sightline.importers.rocprof_legacy.dispatches import list_counts, list_dispatches
 from sightline.importers.rocprof_legacy.lines import Lines
 from sightline.importers.rocprof_legacy.spans import split_spans
+from sightline.importers.rocprof_legacy.trace import read_trace
 from sightline.model.declare import Imported, Quality, Recording
 from sightline.model.source import Source
 
@@ -20,7 +21,7 @@ _AGAIN = "Record it again:  rocprofv3 --sys-trace -- PROGRAM"
 def read_records(source: Source) -> Imported:
     """Read all records. Raises DamagedError where there is none."""
     with source.open() as stream:
-        head = stream.read(16)
+        head = stream.read(17)
     notes: list[Quality] = []
     lines = Lines()
     parts = []
@@ -28,10 +29,13 @@ def read_records(source: Source) -> Imported:
         kernels = _read_database(source, notes)
     elif head.removeprefix(b"\xef\xbb\xbf").lstrip(b'"').startswith(b"Index"):
         kernels = read_table(source, notes)
+    elif head.startswith(b'{ "traceEvents":'):
+        kernels, others = read_trace(read_text(source, notes))
+        parts.append(others)
     else:
         text = pl.Series(read_text(source, notes).splitlines(), dtype=pl.String)
-        spans, others = split_spans(text)
-        for line in others:
+        spans, rest = split_spans(text)
+        for line in rest:
             lines.add(line)
         parts.append(spans)
         kernels = pl.DataFrame(lines.kernels, infer_schema_length=None)
