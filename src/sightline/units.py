@@ -51,6 +51,14 @@ def parse_duration_ns(text: str) -> int:
     return int(exact.quantize(Decimal(1), rounding=ROUND_HALF_EVEN))
 
 
+def format_long(ns: int) -> str:
+    """A time of minutes or more for a person: '3 hours', '18 days'."""
+    for unit, size in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
+        if ns >= 2 * size * 1_000_000_000:
+            return f"{ns // (size * 1_000_000_000):,} {unit}"
+    return format_ns(ns)
+
+
 def format_ns(ns: float | None) -> str:
     """A duration for a person, three significant digits or better: '412 ns', '3.908 ms'."""
     if ns is None:

@@ -151,6 +151,46 @@ def test_a_damaged_csv_keeps_the_other_lines_and_files(tmp_path: Path) -> None:
     assert "damaged_lines" in run.table("quality").get_column("kind").to_list()
 
 
+def write_second_program(folder: Path, later_ns: int) -> None:
+    """A second process's kernels and calls, begun so long after the first one's."""
+    for kind in ("kernel_trace", "hip_api_trace"):
+        table = pl.read_csv(folder / f"{PID}_{kind}.csv").with_columns(
+            pl.col("Start_Timestamp", "End_Timestamp") + later_ns
+        )
+        if "Process_Id" in table.columns:
+            table = table.with_columns(Process_Id=pl.lit(PID + 7))
+        table.write_csv(folder / f"{PID + 7}_{kind}.csv", quote_style="non_numeric")
+
+
+def test_a_folder_of_several_programs_is_not_one_recording(tmp_path: Path) -> None:
+    folder = write_csv(tmp_path / "out")
+    write_second_program(folder, 3 * 3600 * 10**9)
+    with pytest.raises(sightline.InputError) as told:
+        sightline.open(str(folder))
+    assert told.value.what == f"{folder} holds recordings of 2 programs"
+    assert told.value.why is not None
+    assert "ended 2 hours before" in told.value.why
+    assert told.value.hint is not None
+    assert f"  {PID + 7}_hip_api_trace.csv, {PID + 7}_kernel_trace.csv" in told.value.hint
+
+
+def test_processes_with_a_pause_between_them_are_noted(tmp_path: Path) -> None:
+    folder = write_csv(tmp_path / "out")
+    write_second_program(folder, 5 * 10**9)
+    notes = sightline.open(str(folder)).table("quality")
+    assert "processes ran one after another, with 5.000 s between them" in str(
+        notes.filter(kind="separate_processes").get_column("text").to_list()
+    )
+
+
+def test_processes_at_the_same_time_are_one_recording(tmp_path: Path) -> None:
+    folder = write_csv(tmp_path / "out")
+    write_second_program(folder, 1_000)
+    run = sightline.open(str(folder))
+    assert "separate_processes" not in run.table("quality").get_column("kind")
+    assert run.table("device_ops").get_column("pid").n_unique() == 2
+
+
 def test_another_sqlite_file_named_alike(tmp_path: Path) -> None:
     db = sqlite3.connect(tmp_path / "x.db")
     db.execute("CREATE TABLE rocpd_nothing (id INTEGER)")

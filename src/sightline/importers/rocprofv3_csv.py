@@ -16,6 +16,7 @@ import polars as pl
 from sightline.errors import DamagedError
 from sightline.importers import _rocm
 from sightline.importers._rocm_csv import read_table
+from sightline.importers._rocm_programs import check_programs
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.model.source import Source
 
@@ -30,7 +31,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="CSV with Kind, Agent_Id or Domain, Function, or a folder of such files",
     suffixes=(".csv",),
-    version=2,
+    version=3,
     source=_rocm.SOURCE,
 )
 
@@ -83,9 +84,13 @@ _AGENT_FACTS = (
 
 
 def read(source: Source, options: ImportOptions) -> Imported:
-    """Read all records. Raises DamagedError where there is none."""
+    """Read all records. Raises DamagedError where there is none.
+
+    Raises InputError where a folder holds several programs.
+    """
     notes: list[Quality] = []
     files: dict[str, list[pl.DataFrame]] = {kind: [] for kind, _ in _KINDS}
+    named: list[tuple[str, pl.DataFrame]] = []
     for path in sorted(source.path.glob("*.csv")) if source.path.is_dir() else [source.path]:
         frame = read_table(Source(path, source.given, source.on_read), notes)
         kind = next((k for k, column in _KINDS if column in frame.columns), None)
@@ -100,12 +105,14 @@ def read(source: Source, options: ImportOptions) -> Imported:
             found = re.match(r"(\d+)_", path.name)
             frame = frame.with_columns(Process_Id=pl.lit(found[1] if found else None, pl.String))
         files[kind].append(frame)
+        named.append((path.name, frame))
     if not any(files[kind] for kind, _ in _KINDS if kind != "agents"):
         raise DamagedError(
             f"cannot read {source.given}",
             why="it holds no row of a kind of record that is known",
             hint="Record again:  rocprofv3 --sys-trace --output-format csv -- PROGRAM",
         )
+    notes += check_programs(named, source.given)
     by_type = any(
         bool(frame.get_column(column).str.contains("^GPU").any())
         for frames in files.values()

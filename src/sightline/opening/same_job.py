@@ -13,7 +13,7 @@ import polars as pl
 from sightline.errors import InputError
 from sightline.model.store import Part
 from sightline.model.tables import load_table
-from sightline.units import format_ns
+from sightline.units import format_long
 
 # Ranks of one job are recorded at the same moment, as far as their hosts' clocks agree. NTP keeps
 # those within milliseconds (RFC 5905, section 1); a clock without it drifts by up to 15 parts per
@@ -143,15 +143,7 @@ def _compare_times(a: Given, b: Given) -> str | None:
     if between < APART_NS:
         return None
     names = (a.name, b.name)
-    return f"{names[early]} ended {_format_long(between)} before {names[late]} began"
-
-
-def _format_long(ns: int) -> str:
-    """A time of minutes or more: '3 hours', '18 days'."""
-    for unit, size in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
-        if ns >= 2 * size * 1_000_000_000:
-            return f"{ns // (size * 1_000_000_000):,} {unit}"
-    return format_ns(ns)
+    return f"{names[early]} ended {format_long(between)} before {names[late]} began"
 
 
 def _compare_devices(a: Given, b: Given) -> str | None:
