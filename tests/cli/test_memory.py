@@ -79,7 +79,8 @@ def test_the_flame_graph_of_the_peak(path: Path, tmp_path: Path) -> None:
     sums: dict[str, int] = {}
     for line in target.read_text().splitlines():
         stack, _, size = line.rpartition(" ")
-        kind = stack.split(";")[1]
+        rank, memory, kind = stack.split(";")[:3]
+        assert (rank, memory) == ("rank 0", "GPU 0 memory")
         sums[kind] = sums.get(kind, 0) + int(size)
     assert sums["optimizer state"] == 200
     assert sum(sums.values()) == 482

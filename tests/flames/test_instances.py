@@ -25,6 +25,7 @@ from sightline.flames.stacks import stack_paths
         ("kernel", "gemm_128", "gemm_128"),
         ("python", "f (a.py:3)", "f (a.py:3)"),
         ("note", "[12 small frames]", "[small frames]"),
+        ("note", "GPU 3 memory", "GPU memory"),
     ],
 )
 def test_what_a_frame_is_an_instance_of(layer, name, kind):

@@ -10,6 +10,7 @@ import pytest
 import sightline
 from sightline.flames import timeline
 from sightline.flames.build import build_stacks
+from sightline.flames.instances import merge_instances
 from sightline.flames.stacks import Stacks
 from support import traces
 from support.campaigns import sample
@@ -181,3 +182,27 @@ def test_real_recordings_are_conserved(corpus, name):
     )
     idle = run.ask("breakdown").get_column("idle_ns").sum()
     assert timeline.stack_idle_time(run).total("gpu_idle_ns") == idle
+
+
+def test_memory_of_one_rank_is_of_one_rank(tmp_path):
+    """The host's memory and each GPU's stand below the rank that they belong to."""
+
+    def allocated(address: int, kind: int, device: int) -> dict[str, object]:
+        args = {"Addr": address, "Bytes": 512, "Device Type": kind, "Device Id": device}
+        args |= {"Total Allocated": 512, "Total Reserved": 1024}
+        place = {"pid": 1, "tid": 1, "ts": 5 + address}
+        return {"ph": "i", "s": "t", "name": "[memory]", **place, "args": args}
+
+    run = traces.opened(
+        tmp_path,
+        [
+            traces.launch(10, 5, 1),
+            traces.kernel("gemm", 20, 30, 1),
+            allocated(1, 0, -1),
+            allocated(2, 1, 0),
+            allocated(3, 1, 1),
+        ],
+    )
+    merged = merge_instances(build_stacks(run))
+    assert merged.frames.filter(layer="run").get_column("name").to_list() == ["rank 0"]
+    assert {"host memory", "GPU memory"} <= set(merged.frames.get_column("name"))

@@ -22,6 +22,7 @@ _NUMBER = re.compile(r"(?<=[#_ .:\[-])\d+(?![\w])|(?<=[#_ .:\[-])\d+(?=[.\]])")
 # PyTorch numbers the instances of a class: 'nn.Module: EncoderLayer_3'.
 _MODULE = re.compile(r"^(nn\.Module: .*_)\d+$")
 _SMALL = re.compile(r"^\[\d+ small frames\]$")
+_MEMORY = re.compile(r"^GPU \d+ memory$")
 
 
 def name_kind(layer: str, name: str) -> str:
@@ -32,7 +33,9 @@ def name_kind(layer: str, name: str) -> str:
         return _NUMBER.sub("*", name)
     if layer == "op":
         return _MODULE.sub(r"\1*", name)
-    return _SMALL.sub("[small frames]", name) if layer == "note" else name
+    if layer == "note":
+        return _MEMORY.sub("GPU memory", _SMALL.sub("[small frames]", name))
+    return name
 
 
 def merge_frames(frames: Sequence[tuple[str, str]]) -> tuple[list[int], list[tuple[str, str]]]:

@@ -64,14 +64,11 @@ def stack_peak_memory(run: Run) -> Stacks:
     rows = run.ask("peak_blocks").with_columns(
         peak_bytes="bytes",
         roots=pl.concat_list(
-            pl.format(
-                "rank {} {} memory",
-                "rank",
-                pl.coalesce(pl.format("GPU {}", "device_id"), pl.lit("host")),
-            ),
+            pl.format("rank {}", "rank"),
+            pl.coalesce(pl.format("GPU {} memory", "device_id"), pl.lit("host memory")),
             pl.col("kind"),
         ),
-        root_layers=pl.lit(["run", "note"]),
+        root_layers=pl.lit(["run", "note", "note"]),
         match=pl.lit("exact"),
     )
     calls = find_memory_calls(run)
