@@ -85,6 +85,26 @@ def test_perfetto_keeps_the_same(tight, engine, tmp_path):
     assert int(rows[0][1]) == EPOCH
 
 
+def test_perfetto_tells_ranks_apart(engine, tmp_path):
+    """Two ranks on hosts that gave their processes the same number."""
+    ranks = [
+        [traces.op(f"op {rank}", 0, 1), traces.kernel(f"kernel {rank}", 5, 10)] for rank in range(2)
+    ]
+    run = traces.opened_ranks(tmp_path, *ranks)
+    (path,) = perfetto.write(run, tmp_path / "run.perfetto-trace")
+    whose = """
+        SELECT process.name, slice.name FROM slice JOIN process_track ON track_id = process_track.id
+        JOIN process USING (upid) ORDER BY 1, 2
+    """
+    (rows,) = engine(path.read_bytes(), whose)
+    assert rows == [
+        ["rank 0", "kernel 0"],
+        ["rank 0", "op 0"],
+        ["rank 1", "kernel 1"],
+        ["rank 1", "op 1"],
+    ]
+
+
 @pytest.mark.corpus
 @pytest.mark.campaign  # the engine takes a quarter of a minute for each of three traces
 @pytest.mark.parametrize("name", ["gaunernst_bert-small", "Qwen_Qwen1.5"])

@@ -3,11 +3,12 @@
 Perfetto drops a slice that crosses another one on its track without a word. So operations of a
 stream that overlap, and host ranges that cross, get tracks of their own with the stream's or
 thread's name, which the viewer shows as one. Launches are flows from the call to the operation;
-counters are counter tracks; shapes, launch shapes and stacks are arguments.
+counters are counter tracks; shapes, launch shapes and stacks are arguments. Each rank is a process,
+since the viewer and SQL tell tracks apart by theirs.
 
 Fields and numbers: Perfetto's protos (protos/perfetto/trace: trace_packet.proto,
-track_event/track_event.proto, track_descriptor.proto, counter_descriptor.proto,
-interned_data.proto), a dozen fields of a format that grows only by new ones.
+track_event/track_event.proto, track_descriptor.proto, process_descriptor.proto,
+counter_descriptor.proto, interned_data.proto), some fields of a format that grows only by new ones.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ _MESSAGES = declare_messages(
 Trace: 1 packet []TracePacket
 TracePacket: 8 timestamp int, 10 trusted_packet_sequence_id uint, 11 track_event TrackEvent,
     12 interned_data InternedData, 13 sequence_flags uint, 60 track_descriptor TrackDescriptor
-TrackDescriptor: 1 uuid uint, 2 name text, 5 parent_uuid uint, 8 counter CounterDescriptor
+TrackDescriptor: 1 uuid uint, 2 name text, 3 process ProcessDescriptor, 5 parent_uuid uint,
+    8 counter CounterDescriptor
+ProcessDescriptor: 1 pid int, 6 process_name text
 CounterDescriptor: 6 unit_name text
 TrackEvent: 4 debug_annotations []DebugAnnotation, 9 type uint, 10 name_iid uint,
     11 track_uuid uint, 44 double_counter_value double, 47 flow_ids []fixed64,
@@ -54,6 +57,7 @@ _BEGIN, _END, _COUNTER = 1, 2, 4
 # TracePacket.SequenceFlags: state cleared; needs it
 _CLEARED, _NEEDS = 1, 2
 _SEQUENCE = 1
+_MAX_PID = 2**31 - 1
 _DEVICE_ARGS = (
     "full_name",
     "kind",
@@ -93,10 +97,37 @@ class _Names:
 def write(run: Run, target: Path) -> list[Path]:
     """Write one trace with all ranks."""
     names = _Names()
+    ranks = _describe_ranks(run)
     packets = [*_device(run, names), *_ranges(run, names), *_host(run, names), *_counters(run)]
     # Readers sort packets by time, but take texts in the order of the file: all of them first.
     first = _packet(sequence_flags=_CLEARED, interned_data=names.data)
-    return [put(target, b"".join([first, *packets]))]
+    return [put(target, b"".join([first, *ranks, *packets]))]
+
+
+def _describe_ranks(run: Run) -> list[bytes]:
+    """A process for each rank: its own number where it is the only one of that number."""
+    ranks = run.table("recordings").get_column("rank").unique().sort().to_list()
+    seen: dict[int, set[int]] = {rank: set() for rank in ranks}
+    for table in ("host_ops", "device_ops"):
+        pids = run.table(table).select("rank", "pid").drop_nulls().unique()
+        for rank, pid in pids.rows():
+            seen.setdefault(rank, set()).add(pid)
+    own = {rank: min(pids) for rank, pids in seen.items() if len(pids) == 1}
+    fits = all(0 < pid <= _MAX_PID for pid in own.values())
+    if len(own) < len(seen) or len(set(own.values())) < len(own) or not fits:
+        own = {rank: rank + 1 for rank in seen}  # 0 is no process
+    return [
+        _packet(
+            track_descriptor=_TrackDescriptor(
+                uuid=_rank_track(rank), process={"pid": pid, "process_name": f"rank {rank}"}
+            )
+        )
+        for rank, pid in own.items()
+    ]
+
+
+def _rank_track(rank: int) -> int:
+    return rank + 1
 
 
 def _packet(**fields: Any) -> bytes:
@@ -108,17 +139,17 @@ def _packet(**fields: Any) -> bytes:
 
 
 class _Places:
-    """Tracks, each described when it is first needed."""
+    """Tracks below those of ranks, each described when it is first needed."""
 
     def __init__(self, start: int) -> None:
         self.last = start
         self.known: dict[tuple[Any, ...], int] = {}
 
-    def of(self, path: tuple[str, ...], lane: int, out: list[bytes]) -> int:
+    def of(self, rank: int, path: tuple[str, ...], lane: int, out: list[bytes]) -> int:
         """The track of a path of names; lanes of one path are siblings of equal name."""
-        key = (*path, lane)
+        key = (rank, *path, lane)
         if key not in self.known:
-            parent = self.of(path[:-1], 0, out) if len(path) > 1 else None
+            parent = self.of(rank, path[:-1], 0, out) if len(path) > 1 else _rank_track(rank)
             self.last += 1
             self.known[key] = self.last
             track = _TrackDescriptor(uuid=self.last, name=path[-1], parent_uuid=parent)
@@ -190,9 +221,9 @@ def _device(run: Run, names: _Names) -> Iterator[bytes]:
         # The label is what fits a slice; the name is an argument of it.
         row["full_name"], row["name"] = row["name"], labels.get(row["name"], row["name"])
         # `context_id` stays out of the name: the viewer would part what belongs together.
-        path = (f"rank {row['rank']}", f"GPU {row['device_id']}", f"stream {row['stream_id']}")
+        path = (f"GPU {row['device_id']}", f"stream {row['stream_id']}")
         context = row["context_id"] or 0
-        track = places.of(path, row["lane"] + (context << 20), out)
+        track = places.of(row["rank"], path, row["lane"] + (context << 20), out)
         launch = row["launch_id"]
         flows = {} if launch is None else {"terminating_flow_ids": [launch + 1]}
         packets = _slice(row, track, _DEVICE_ARGS, names, flows)
@@ -214,8 +245,9 @@ def _ranges(run: Run, names: _Names) -> Iterator[bytes]:
     out: list[bytes] = []
     for row in placed.iter_rows(named=True):
         stream = "" if row["stream_id"] is None else f" of stream {row['stream_id']}"
-        path = (f"rank {row['rank']}", f"GPU {row['device_id'] or 0}", f"annotations{stream}")
-        packets = _slice(row, places.of(path, row["lane"], out), (), names, {})
+        path = (f"GPU {row['device_id'] or 0}", f"annotations{stream}")
+        track = places.of(row["rank"], path, row["lane"], out)
+        packets = _slice(row, track, (), names, {})
         slices.append((row["start_ns"], row["end_ns"], 0, *packets))
     yield from out
     yield from _in_order(slices)
@@ -240,7 +272,7 @@ def _host(run: Run, names: _Names) -> Iterator[bytes]:
         name = named.get((row["rank"], row["pid"], row["tid"]))
         thread = f"thread {row['tid']}" + (f" {name}" if name else "")
         lane = lane_of.get(row["host_op_id"], -1) + 1
-        track = places.of((f"rank {row['rank']}", f"process {row['pid']}", thread), lane, out)
+        track = places.of(row["rank"], (f"process {row['pid']}", thread), lane, out)
         number = row["host_op_id"]
         flows = {"flow_ids": [number + 1]} if number in launching else {}
         packets = _slice(row, track, _HOST_ARGS, names, flows)
@@ -272,9 +304,11 @@ def _counters(run: Run) -> Iterator[bytes]:
         key = (row["rank"], row["device_id"], row["source"], row["metric"])
         if key not in places:
             places[key] = (1 << 40) + len(places)
-            where = "" if row["device_id"] is None else f" GPU {row['device_id']}"
-            title = f"{row['metric']}{where}{' ' + row['source'] if row['source'] else ''}"
-            track = _TrackDescriptor(uuid=places[key], name=f"rank {row['rank']} {title}")
+            where = None if row["device_id"] is None else f"GPU {row['device_id']}"
+            title = " · ".join(part for part in (row["metric"], where, row["source"]) if part)
+            track = _TrackDescriptor(
+                uuid=places[key], name=title, parent_uuid=_rank_track(row["rank"])
+            )
             track.counter.SetInParent()
             if row["unit"]:
                 track.counter.unit_name = row["unit"]
