@@ -61,6 +61,17 @@ def test_first_versions(tmp_path: Path) -> None:
     assert [row[c] for c in shown] == [4, "3", 5, 1_700_000_000_000_000_000, None, None]
 
 
+def test_a_folder_of_dumps_named_by_pytorch(tmp_path: Path) -> None:
+    """Their names have no ending; a Makefile beside them is no recording."""
+    for rank in range(12):
+        trace = {"version": "2.9", "pg_config": {}, "entries": [entry(7)]}
+        (tmp_path / f"_dump_{rank}").write_bytes(pickle.dumps(trace, 2))
+    (tmp_path / "Makefile").write_text("all:\n\techo\n")
+    recordings = sightline.open(str(tmp_path)).table("recordings")
+    assert recordings.get_column("rank").to_list() == list(range(12))
+    assert recordings.get_column("rank_source").unique().to_list() == ["file name"]
+
+
 def test_only_the_default_group_says_how_many_ranks_there_are(tmp_path: Path) -> None:
     """A rank's tensor parallel group ends with rank 7 of 16."""
     part = {"name": "3", "desc": "tp", "ranks": str(list(range(8)))}

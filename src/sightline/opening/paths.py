@@ -74,9 +74,9 @@ def expand_paths(paths: Sequence[str]) -> Expanded:
 def _list_folder(folder: Path, given: str) -> tuple[list[str], list[str]]:
     """Recordings in a folder, sorted so that rank 10 follows rank 9, and the names of other files.
 
-    Files with a known ending whose content some importer is sure of; endings such as .json and
-    .csv are everybody's. Where it is sure of none, all with a known ending but plain texts, so
-    that the error says what is wrong with them.
+    Files with a known ending, or none, whose content some importer is sure of; endings such as
+    .json and .csv are everybody's. Where it is sure of none, all with a known ending but plain
+    texts, so that the error says what is wrong with them.
     """
     suffixes = tuple(s for importer in list_importers() for s in importer.suffixes)
     try:
@@ -92,11 +92,11 @@ def _list_folder(folder: Path, given: str) -> tuple[list[str], list[str]]:
     ]
     inside |= {p for s in stores for p in [s, *s.rglob("*")]}
     stores += folders
-    files = [
-        p for p in entries if p.is_file() and p.name.lower().endswith(suffixes) and p not in inside
-    ]
-    files = drop_superseded(files)
-    sure = [p for p in files if match_importers(Source(p, str(p)), "strong")]
+    outside = [p for p in entries if p.is_file() and p not in inside]
+    files = drop_superseded([p for p in outside if p.name.lower().endswith(suffixes)])
+    # PyTorch ends the names of its flight recorder's dumps in the rank: nccl_trace_rank_0.
+    known = set(files)
+    sure = [p for p in outside if (p in known or "." not in p.name) and _is_sure(p, p in known)]
     unsure = [p for p in files if not p.name.lower().endswith(_TEXTS)] if not stores else []
     recordings = [str(p) for p in [*stores, *(sure or unsure)]]
     if not recordings:
@@ -110,6 +110,16 @@ def _list_folder(folder: Path, given: str) -> tuple[list[str], list[str]]:
     taken = {*map(Path, recordings), *inside}
     others = [p for p in entries if p not in taken and p.is_file() and not p.name.startswith(".")]
     return recordings, [str(p.relative_to(folder)) for p in others]
+
+
+def _is_sure(path: Path, is_known: bool) -> bool:
+    """Whether an importer is sure of the content; a file without an ending may be unreadable."""
+    try:
+        return bool(match_importers(Source(path, str(path)), "strong"))
+    except InputError:
+        if is_known:
+            raise
+        return False
 
 
 def _is_recording(path: Path) -> bool:
