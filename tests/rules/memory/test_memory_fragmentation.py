@@ -37,3 +37,13 @@ def test_what_the_peak_needed_is_not_lost(tmp_path: Path) -> None:
     ]
     run = opened(tmp_path, snapshot(events, held(300)))
     assert_silent(run, "memory-fragmentation")
+
+
+def test_blocks_that_are_not_listed_are_not_free(tmp_path: Path) -> None:
+    """A snapshot may hold only some of a segment's blocks: 400 of 1,000 B are of no known state."""
+    partial = segment(0, (100, "active_allocated"), (50, "inactive"))
+    partial |= {"total_size": 1000, "active_size": 550}
+    run = opened(tmp_path, snapshot([], [partial]))
+    assert_silent(run, "memory-fragmentation")
+    row = run.ask("fragmentation").row(0, named=True)
+    assert (row["active_bytes"], row["free_bytes"], row["pinned_bytes"]) == (550, 50, 50)

@@ -2,7 +2,8 @@
 
 From the segments and blocks that the recording found at its end. Free memory in a segment of which
 no part is in use can be given back to the driver; in a segment that something still uses it serves
-only requests of its stream and pool that fit one of its pieces.
+only requests of its stream and pool that fit one of its pieces. A recording may list fewer blocks
+than a segment holds: what is neither listed as free nor known to be in use counts as neither.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ ANALYSIS = Analysis(
         size("reserved_bytes", "taken from the driver"),
         size("active_bytes", "of it, in use, rounding included"),
         size("rounding_bytes", "of what is in use, not asked for by the program"),
-        size("free_bytes", "of what is reserved, not in use"),
+        size("free_bytes", "of what is reserved, listed as not in use"),
         size("unused_bytes", "of what is free, in segments that nothing uses"),
         size("pinned_bytes", "of what is free, in segments that something still uses"),
         number("pieces", "free blocks"),
@@ -41,30 +42,44 @@ def run(run: Run) -> pl.DataFrame:
     asked = pl.coalesce("requested_bytes", "bytes")
     blocks = run.table("memory_blocks")
     parts = blocks.group_by("segment_id").agg(
-        active_bytes=pl.col("bytes").filter(~is_free).sum(),
+        listed_bytes=pl.col("bytes").sum(),
+        listed_free_bytes=pl.col("bytes").filter(is_free).sum(),
+        listed_active_bytes=pl.col("bytes").filter(~is_free).sum(),
         rounding_bytes=(pl.col("bytes") - asked).filter(~is_free).sum(),
         pieces=is_free.sum().cast(pl.Int64),
         largest=pl.col("bytes").filter(is_free).max(),
     )
-    free = pl.col("bytes") - pl.col("active_bytes")
+    stated = pl.max_horizontal("active_bytes", "listed_active_bytes")
+    is_whole = pl.col("listed_bytes") >= pl.col("bytes")
+    active = pl.when(is_whole).then("listed_active_bytes").otherwise(stated)
+    # Without blocks nothing is known to be in use but what the segment says of itself.
+    free = (
+        pl.when(pl.col("listed_bytes") > 0)
+        .then("listed_free_bytes")
+        .otherwise(pl.col("bytes") - pl.col("active_bytes"))
+    )
     used = pl.col("active_bytes") > 0
     found = (
         run.table("memory_segments")
-        .select("rank", "device_id", "segment_id", "bytes")
+        .select("rank", "device_id", "segment_id", "bytes", "active_bytes")
         .join(parts, on="segment_id", how="left")
-        .with_columns(pl.col("active_bytes", "rounding_bytes", "pieces").fill_null(0))
+        .with_columns(
+            pl.col("active_bytes", "rounding_bytes", "pieces", "^listed_.*$").fill_null(0)
+        )
+        .with_columns(active_bytes=active)
+        .with_columns(free=free)
         .group_by("rank", "device_id")
         .agg(
             reserved_bytes=pl.col("bytes").sum(),
             active_bytes=pl.col("active_bytes").sum(),
             rounding_bytes=pl.col("rounding_bytes").sum(),
-            free_bytes=free.sum(),
-            unused_bytes=free.filter(~used).sum(),
-            pinned_bytes=free.filter(used).sum(),
+            free_bytes=pl.col("free").sum(),
+            unused_bytes=pl.col("free").filter(~used).sum(),
+            pinned_bytes=pl.col("free").filter(used).sum(),
             pieces=pl.col("pieces").sum(),
             largest_free_bytes=pl.col("largest").max(),
             segments=pl.len().cast(pl.Int64),
-            pinned_segments=(used & (free > 0)).sum().cast(pl.Int64),
+            pinned_segments=(used & (pl.col("free") > 0)).sum().cast(pl.Int64),
         )
     )
     whole = pl.col("free_bytes")
