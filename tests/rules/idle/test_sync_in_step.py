@@ -64,6 +64,28 @@ def test_a_value_that_is_read_back(tmp_path: Path) -> None:
     assert "copies values" in found.cause
 
 
+def test_only_waits_before_a_gap_are_named(tmp_path: Path) -> None:
+    """The first call waits for kernel a while b is queued: no gap follows it."""
+    found = assert_speaks(
+        opened(
+            tmp_path,
+            [
+                launched(0, kernel("a", 10, 100)),
+                launched(6, kernel("b", 110, 100)),
+                call("cudaStreamSynchronize", 12, 100),
+                call("cudaDeviceSynchronize", 120, 91),
+                launched(232, kernel("c", 240, 100)),
+            ],
+        ),
+        "sync-in-step",
+        cost_ns=30_000,
+        gain_ns=29_000,
+        evidence=["1 gap of 30.00 µs", "1 × cudaDeviceSynchronize"],
+        fix="synchronize() out of the step",
+    )
+    assert "cudaStreamSynchronize" not in str(found.evidence)
+
+
 def test_the_line_that_asks_for_the_value(tmp_path: Path) -> None:
     run = opened(
         tmp_path,

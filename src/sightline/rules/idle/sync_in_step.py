@@ -66,7 +66,7 @@ def check(run: Run) -> Iterator[Finding]:
         waits = is_finish(nodes) & ~allocates(Texts(nodes.get_column("name")))
         return remove_waits(remove_ops(nodes, read_back), waits)
 
-    callers = _describe_callers(run)
+    callers = _describe_callers(run, mine.gaps)
     found = make_finding(
         run,
         RULE,
@@ -112,19 +112,17 @@ def _list_read_back(run: Run) -> pl.Series:
     )
 
 
-def _describe_callers(run: Run) -> list[str]:
-    """The calls that wait, and the operators that make most of them."""
-    waits = run.ask("dependencies").filter(
-        (pl.col("kind") == "finish") & pl.col("wait").is_not_null()
-    )
+def _describe_callers(run: Run, gaps: pl.DataFrame) -> list[str]:
+    """The calls whose waits the gaps follow, longest first, and the operators that make them."""
+    waits = gaps.group_by(host_op_id="host_op_id").agg(ns=pl.col("duration_ns").sum()).drop_nulls()
     host = run.table("host_ops")
     around = (
-        host.join(waits.select(host_op_id="ref_id"), on="host_op_id", how="semi")
-        .select("name", parent="parent_id")
+        host.join(waits, on="host_op_id")
+        .select("name", "ns", parent="parent_id")
         .join(host.select(parent="host_op_id", inside="name"), on="parent", how="left")
         .group_by("name", "inside")
-        .agg(n=pl.len())
-        .sort("n", "name", "inside", descending=[True, False, False])
+        .agg(n=pl.len(), ns=pl.col("ns").sum())
+        .sort("ns", "n", "name", "inside", descending=[True, True, False, False])
     )
     return [
         f"{format_count(row['n'])} × {row['name']}"
