@@ -31,13 +31,16 @@ def first_use(folder: Path, busy: Event) -> Run:
 
 
 @pytest.mark.parametrize(
-    "busy",
-    [LOAD, op("torch/_inductor/compile_fx.py(1): compile", 120, 760)],
+    ("busy", "listed"),
+    [
+        (LOAD, "code_loading"),
+        (op("torch/_inductor/compile_fx.py(1): compile", 120, 760), "compiling"),
+    ],
     ids=["load", "compile"],
 )
-def test_800_us_for_a_kernel_that_is_new(tmp_path: Path, busy: Event) -> None:
+def test_800_us_for_a_kernel_that_is_new(tmp_path: Path, busy: Event, listed: str) -> None:
     """Without the 760 µs the call comes at 140, and all that follows 760 µs earlier."""
-    assert_speaks(
+    found = assert_speaks(
         first_use(tmp_path, busy),
         RULE,
         cost_ns=800_000,
@@ -46,6 +49,8 @@ def test_800_us_for_a_kernel_that_is_new(tmp_path: Path, busy: Event) -> None:
         fix="warm up with every shape",
         severity="critical",
     )
+    assert found.verify == f"sightline stats idle AFTER: total_ns of {listed}"
+    assert found.where["cause"] == listed
 
 
 def test_the_drivers_compiler_in_an_export_of_nsight_systems(tmp_path: Path) -> None:
