@@ -77,8 +77,9 @@ def check(run: Run) -> Iterator[Finding]:
     found = make_finding(
         run,
         RULE,
-        f"{format_pct(100 * cost / sum_windows(run))} of the window goes to an optimizer that "
-        "updates one parameter after the other, each with kernels of its own.",
+        "The optimizer updates one parameter after the other, each with kernels of its own. On the "
+        f"GPU that takes {format_pct(100 * cost / sum_windows(run))} of the window more than fused "
+        "kernels would.",
         Loss(
             cost_ns=cost,
             bound_ns=find_largest(lost, "lost"),
