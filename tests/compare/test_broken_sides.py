@@ -10,7 +10,7 @@ import pytest
 from compare.programs import Program, write_runs
 from sightline.inline.recorder import Recorder
 from support.command import sightline
-from support.traces import Event, kernel, op, step, write
+from support.traces import Event, kernel, launch, op, step, write
 
 
 def _write_whole(folder: Path) -> Path:
@@ -68,6 +68,22 @@ def test_one_broken_side(tmp_path: Path, make, code: int, said: str, swapped: bo
     assert "bug of sightline" not in done.err
 
 
+def test_versions_of_the_runtime_are_not_the_profilers(tmp_path: Path) -> None:
+    """PyTorch's traces state the version of CUDA's runtime, and none of the profiler."""
+    sides = []
+    for version in (12040, 12080):
+        path = write(
+            tmp_path,
+            [launch(0, 5, 1), kernel("gemm", 10, 100, 1)],
+            f"{version}.json",
+            cuda_runtime_version=version,
+        )
+        sides.append(path)
+    shown = sightline("compare", *sides).out
+    assert "other versions of the GPU's runtime" in shown
+    assert "12040 before, 12080 after" in " ".join(shown.split())
+
+
 def test_versions_of_pytorch_are_told_apart(tmp_path: Path) -> None:
     sides = []
     for version in ("2.8.0", "2.9.1"):
@@ -83,4 +99,4 @@ def test_versions_of_pytorch_are_told_apart(tmp_path: Path) -> None:
         sides.append(folder / "proc-abcdefgh-1.events")
     said = " ".join(sightline("compare", *sides).out.split())
     assert "other versions of the profiler" in said
-    assert "0.1.0, PyTorch 2.8.0 and 0.1.0, PyTorch 2.9.1" in said
+    assert "0.1.0, PyTorch 2.8.0 before, 0.1.0, PyTorch 2.9.1 after" in said

@@ -114,6 +114,9 @@ def test_findings_fixed_and_new(sides: list[list[Sample]], data: dict[str, Any])
     ]
     screen = render_comparison({**data, "findings": rows}).plain
     assert "foreseen gain up to 8 ns, realized 9 ns" in screen
+    lines = [line.split() for line in screen.splitlines()]
+    assert ["A", "fixed", "9", "ns", "not", "found"] in lines
+    assert ["C", "new", "not", "found", "2", "ns"] in lines
 
 
 def test_page_holds_all_pairs(

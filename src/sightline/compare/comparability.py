@@ -179,6 +179,7 @@ def _shapes(before: Sequence[Sample], after: Sequence[Sample]) -> Iterator[Check
         yield Check("shapes", "ok" if pct >= SHAPES_SAME_PCT else "limits", text, pct, pct)
 
 
+_RUNTIME = "runtime "  # as importers.kineto begins such a version
 _TOOLS = (
     ("tool", "tools", "profilers"),
     ("tool version", "versions", "versions of the profiler"),
@@ -190,7 +191,11 @@ def _tools(before: Sequence[Sample], after: Sequence[Sample]) -> Iterator[Check]
         sides = [sorted({v for s in side for v in getattr(s.facts, key)})
                  for side in (before, after)]  # fmt: skip
         if all(sides) and sides[0] != sides[1]:
-            text = f"other {what} cost other time: {', '.join(sides[0])} and {', '.join(sides[1])}"
+            # PyTorch's profiler states no version of its own, but CUDA's or HIP's.
+            if all(v.startswith(_RUNTIME) for side in sides for v in side):
+                what = "versions of the GPU's runtime"
+            shown = [", ".join(v.removeprefix(_RUNTIME) for v in side) for side in sides]
+            text = f"other {what} cost other time: {shown[0]} before, {shown[1]} after"
             yield Check(name, "limits", text, *sides)
             return
 

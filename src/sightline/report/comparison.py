@@ -320,7 +320,7 @@ def _findings(data: dict[str, Any], width: int) -> Iterator[Text]:
     room = width - 46
     yield Text(f"{'Findings, per step':<{room}}{'':>16}{'before':>15}{'after':>15}", style="bold")
     for row in rows[:MAX_FINDINGS]:
-        costs = ["-" if row[k] is None else format_ns(row[k]) for k in ("before_ns", "after_ns")]
+        costs = [format_cost(row, side) for side in ("before", "after")]
         title = fit_text(row["title"], room - 1)
         yield Text(f"{title:<{room}}{row['status']:>16}{costs[0]:>15}{costs[1]:>15}")
         if row["status"] == "fixed" and row["predicted_ns"]:
@@ -331,6 +331,13 @@ def _findings(data: dict[str, Any], width: int) -> Iterator[Text]:
             )
     if len(rows) > MAX_FINDINGS:
         yield Text(f"{len(rows) - MAX_FINDINGS} more: --json", style="dim")
+
+
+def format_cost(row: dict[str, Any], side: str) -> str:
+    """What a finding cost on a side, '-' where it was not judged; what costs 0 was not found."""
+    if row["status"] == ("new" if side == "before" else "fixed"):
+        return "not found"
+    return format_ns(row[f"{side}_ns"])
 
 
 def format_metric(value: float, unit: str) -> str:

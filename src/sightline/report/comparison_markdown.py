@@ -14,6 +14,7 @@ from sightline.report.comparison import (
     explain_shift,
     format_change,
     format_change_pct,
+    format_cost,
     format_metric,
     grade_certainty,
     list_host_changes,
@@ -100,11 +101,9 @@ def _findings(data: dict[str, Any]) -> Iterator[str]:
     yield write_row(["finding, per step", "", "before", "after", "foreseen gain", "realized"])
     yield write_row(["---", "---", "---:", "---:", "---:", "---:"])
     for row in rows:
-        amounts = [
-            "-" if row[k] is None else format_ns(row[k])
-            for k in ("before_ns", "after_ns", "predicted_ns", "realized_ns")
-        ]
-        yield write_row([escape_text(row["title"]), row["status"], *amounts])
+        costs = [format_cost(row, side) for side in ("before", "after")]
+        gains = [format_ns(row[k]) for k in ("predicted_ns", "realized_ns")]
+        yield write_row([escape_text(row["title"]), row["status"], *costs, *gains])
 
 
 def _metrics(data: dict[str, Any]) -> Iterator[str]:

@@ -223,10 +223,18 @@ def _show_timelines(before: Sample, after: Sample) -> list[Block]:
     return [blocks.make_text(note), {"kind": "image", "svg": light, "dark": dark, "alt": alt}]
 
 
+_ABSENT = {"new": "before_ns", "fixed": "after_ns"}
+
+
 def _show_findings(data: dict[str, Any]) -> list[Block]:
     """Problems fixed and new, and what fixing them was worth; other figures of a step."""
     found: list[Block] = []
     if data.get("findings"):
+        # The cost of what was not found on a side is left blank: 0 ns would be a measurement.
+        rows = [
+            {**row, absent: None} if (absent := _ABSENT.get(row["status"])) is not None else row
+            for row in data["findings"]
+        ]
         columns = (
             text("title", "problem"),
             text("status", "fixed, new or still there"),
@@ -235,7 +243,7 @@ def _show_findings(data: dict[str, Any]) -> list[Block]:
             duration("predicted_ns", "the gain that was foreseen, an upper bound"),
             duration("realized_ns", "what the cost fell by"),
         )
-        found.append(blocks.make_table("Findings, per step", _frame(data["findings"]), columns))
+        found.append(blocks.make_table("Findings, per step", _frame(rows), columns))
     metrics = [
         {
             "metric": row["metric"],
