@@ -11,6 +11,7 @@ import polars as pl
 from sightline.algebra.window import select_starting_in
 from sightline.kernel_labels import label_kernels
 from sightline.model.run import Run
+from sightline.report.bandwidth import summarize_bandwidth
 from sightline.report.functions import list_hot_functions
 from sightline.report.kernels import list_kernel_rows, list_vendor_messages
 from sightline.report.marks import summarize_marks
@@ -49,6 +50,7 @@ def summarize_run(run: Run, own: Sequence[OwnRule] = ()) -> dict[str, Any]:
         "marks": summarize_marks(run),
         "memory": summarize_memory(run),
         "system": summarize_system(run, has_ops=bool(ops)),
+        "bandwidth": summarize_bandwidth(run) if run.rows("bandwidth_tests") else [],
         "limits": list_limits(run),
     }
 

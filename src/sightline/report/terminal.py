@@ -11,6 +11,7 @@ from typing import Any
 
 from rich.text import Text
 
+from sightline.report.bandwidth import print_bandwidth
 from sightline.report.finding_text import has_gain, write_price
 from sightline.report.kernels_text import print_kernels
 from sightline.report.marks_text import print_marks, print_memory
@@ -54,6 +55,7 @@ def render_screen(data: dict[str, Any], width: int = WIDTH) -> Text:
         list(_ops(data, width)),
         list(_functions(data, width)),
         *print_system(data["system"], width),
+        *print_bandwidth(data["bandwidth"]),
         list(_limits(data, prose)),
     ]
     return Text("\n\n").join(Text("\n").join(block) for block in blocks if block)
