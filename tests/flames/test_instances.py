@@ -68,3 +68,9 @@ def test_what_is_the_only_one_keeps_its_name():
     path = [("run", "rank 0"), ("thread", "thread 5"), ("phase", "step 1"), ("kernel", "k")]
     stacks = stack_paths([(path, "exact", {"samples": 3})])
     assert merge_instances(stacks) is stacks
+
+
+@pytest.mark.parametrize(("leaf", "described"), [("native", ""), ("kernel", "exact 100.0 %")])
+def test_only_stacks_with_device_frames_are_joined(leaf, described):
+    stacks = stack_paths([([("thread", "main"), (leaf, "work")], "exact", {"samples": 3})])
+    assert stacks.describe_grades("samples") == described

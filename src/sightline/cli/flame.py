@@ -103,8 +103,9 @@ def run(args: argparse.Namespace) -> int:
         sys.stdout.write(data.decode())
         return 0
     write_file(Path(args.output), data, inputs)
-    grades = ", ".join(f"{g} {p:.1f} %" for g, p in built.shares(weight).items())
-    print(f"{args.output} written ({weight}; joined: {grades})", file=sys.stderr)
+    grades = built.describe_grades(weight)
+    joined = f"; joined: {grades}" if grades else ""
+    print(f"{args.output} written ({weight}{joined})", file=sys.stderr)
     return 0
 
 

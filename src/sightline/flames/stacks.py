@@ -54,6 +54,12 @@ class Stacks:
         known = [g for g in GRADES if by_grade.get(g)]
         return {g: 100 * by_grade[g] / total for g in known}
 
+    def describe_grades(self, weight: str) -> str:
+        """'exact 90.0 %, window 10.0 %'; empty where no frame is a device's: nothing is joined."""
+        if not any(SIDE[layer] == "gpu" for layer in self.frames.get_column("layer").unique()):
+            return ""
+        return ", ".join(f"{grade} {pct:.1f} %" for grade, pct in self.shares(weight).items())
+
 
 def stack_paths(paths: Iterable[tuple[Sequence[tuple[str, str]], str, dict[str, int]]]) -> Stacks:
     """Stacks from (frames as (layer, name) root first, match, weights), for small inputs."""

@@ -46,7 +46,7 @@ def write(
     depth = int(shown.nodes.get_column("depth").max() or 0)  # type: ignore[arg-type]
     legend, legend_rows = _legend(shown, palette)
     height = HEAD + (depth + 1) * ROW + 20 + 15 * legend_rows
-    grades = " · ".join(f"{g} {p:.1f} %" for g, p in stacks.shares(weight).items())
+    grades = stacks.describe_grades(weight)
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
         f'width="{WIDTH}" height="{height}" font-family="Verdana,DejaVu Sans,sans-serif" '

@@ -13,6 +13,8 @@ import { type Choice, type Frame, build } from "./tree";
 
 // Rows of the table of functions: more are found by a search.
 const MOST_FUNCTIONS = 300;
+// Kinds of layers (flames/layers.py) that are a device's.
+const DEVICE = new Set(["device", "gpu_source", "kernel", "instruction"]);
 
 /** The first picture at once: d3-flame-graph lets its boxes grow for 250 ms, which paper never sees. */
 function settle(box: HTMLElement): void {
@@ -287,7 +289,13 @@ export class View {
     return `${WEIGHTS[this.state.weight] ?? this.state.weight}: ${amount(this.unit(), this.root.value)}`;
   }
 
+  /** How the CPU's stacks were joined to the device's work, where there is some. */
   private grades(): void {
+    const { layers, frames } = this.page;
+    if (!frames.layer.some((place) => DEVICE.has(layers[place]?.kind ?? ""))) {
+      this.part("grades").textContent = "";
+      return;
+    }
     const sums = new Map<number, number>();
     const values = this.page.stacks.values[this.state.weight] ?? [];
     let total = 0;
