@@ -37,6 +37,8 @@ def test_the_screen_of_a_pipeline(tmp_path: Path) -> None:
     list(write_pipeline(of, tmp_path))
     lines = sightline("ranks", tmp_path).out.splitlines()
     assert max(map(len, lines)) <= 80
+    assert not any("× less" in line for line in lines)
+    assert any("without these waits the job would take" in line for line in lines)
     assert "2  ranks 4, 5: slow stage, persistent (3 of 3 steps)" in lines
     table = lines.index("Pipeline of 4 stages, 1F1B, 4 micro-batches a step")
     assert lines[table + 1] == "  this schedule leaves 42.9 % of a step empty at best"

@@ -115,16 +115,16 @@ def _say_verdict(verdict: Verdict) -> list[str]:
     if verdict.stragglers.is_empty():
         lines.append("no straggler costs 1 % of the job")
     for number, row in enumerate(verdict.stragglers.head(_SHOWN).iter_rows(named=True), 1):
-        less = verdict.length_ns / max(verdict.length_ns - row["gain_ns"], 1)
+        left = format_ns(max(verdict.length_ns - row["gain_ns"], 0))
         lines.append(
             f"{number}  {name_ranks(row['ranks'])}: {row['cause']}{_say_when(row, verdict)}"
         )
         cost = f"   costs {format_ns(row['gain_ns'])} ({format_pct(row['gain_pct'])})"
         if row["cause"] == BUBBLE:
-            lines.append(f"{cost}: without any waiting for other stages, {less:.2f} × less")
+            lines.append(f"{cost}: without these waits the job would take {left}")
             continue
         like = "like other stages" if row["cause"] == SLOW_STAGE else "like its peers"
-        lines.append(f"{cost}: {like}, the job would take {less:.2f} × less")
+        lines.append(f"{cost}: {like}, the job would take {left}")
         if row["detail"]:
             lines.append(f"   {row['detail']}")
         if row["alone_ns"] > 2 * row["gain_ns"]:
