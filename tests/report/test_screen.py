@@ -259,3 +259,12 @@ def test_the_root_that_py_spy_gives_a_process_is_no_function(tmp_path):
     lines = sightline("report", file).out.splitlines()
     top = next(i for i, line in enumerate(lines) if line.startswith("Top functions by CPU time"))
     assert lines[top + 1].startswith("(in no Python function)")
+
+
+def test_a_program_without_ranks_has_none(tmp_path):
+    """Only a rank that the recording or its name states is shown."""
+    kernel = [traces.kernel("k", 0, 5)]
+    plain = traces.write(tmp_path, kernel)
+    assert "rank" not in sightline("report", plain, "--no-html").out.splitlines()[0]
+    named = traces.write(tmp_path, kernel, name="rank3.json")
+    assert sightline("report", named, "--no-html").out.splitlines()[0].endswith(" · rank 3")

@@ -75,8 +75,7 @@ def _head(data: dict[str, Any], width: int) -> Iterator[Text]:
         kinds = sorted({d["name"] or "GPU of unknown name" for d in devices})
         parts.append(f"{len(devices)} × {', '.join(kinds)}")
     if len(recordings) == 1:
-        world = recordings[0]["world_size"]
-        parts.append(f"rank {recordings[0]['rank']}" + (f" of {world}" if world else ""))
+        parts += _name_rank(recordings[0])
     yield from _joined(parts, width, style="bold")
     if data["window"]:
         lengths = [w["window_end_ns"] - w["window_start_ns"] for w in data["window"]]
@@ -107,6 +106,14 @@ def _head(data: dict[str, Any], width: int) -> Iterator[Text]:
         if data["counts"].get("compilations"):
             log = shlex.quote(str(data["recordings"][0]["path"]))
             yield Text(make_printable(f"  sightline stats compilations {log}"))
+
+
+def _name_rank(recording: dict[str, Any]) -> list[str]:
+    """The recording's rank, if it is known to have one; a program of one process has none."""
+    world = recording["world_size"]
+    if recording["rank_source"] == "order":
+        return [format_several(world, "rank")] if world else []
+    return [f"rank {recording['rank']}" + (f" of {world}" if world else "")]
 
 
 def _joined(parts: list[str], width: int, style: str = "", indent: str = "") -> Iterator[Text]:
