@@ -66,3 +66,18 @@ def test_a_collective_that_cannot_be_told_has_no_name(tmp_path: Path, factor: st
 def test_a_log_without_results(tmp_path: Path) -> None:
     with pytest.raises(DamagedError, match="no line of results"):
         opened(tmp_path, NEW.replace("134217728", "x"))
+
+
+@pytest.mark.parametrize("number", ["1e999", "9" * 30, "1e999999999"])
+@pytest.mark.parametrize("cell", ["1250.59", "107.32", "0  1408"])
+def test_numbers_that_no_column_holds(tmp_path: Path, number: str, cell: str) -> None:
+    """What is measured beside them is kept."""
+    given = cell.replace(cell.split()[0], number, 1)
+    table = opened(tmp_path, NEW.replace(cell, given)).table("bandwidth_tests")
+    assert 47.66 in table["bus_bandwidth_gb_per_s"].to_list()
+    assert table["duration_ns"].max() < 2_000_000
+
+
+def test_a_root_that_no_column_holds(tmp_path: Path) -> None:
+    table = opened(tmp_path, NEW.replace("-1 ", "9" * 30)).table("bandwidth_tests")
+    assert table["root"].to_list() == [None, None]

@@ -111,6 +111,19 @@ def test_a_file_alone_says_what_it_lacks(tmp_path: Path) -> None:
     assert run.table("quality").get_column("kind").to_list() == ["no_api_calls"]
 
 
+@pytest.mark.parametrize(
+    ("table", "column"), [("info_kernel_symbol", "arch_vgpr_count"), ("info_thread", "tid")]
+)
+def test_blobs_where_numbers_should_be(tmp_path: Path, table: str, column: str) -> None:
+    """All else of the kernels is read."""
+    whole, path = (write_rocpd(tmp_path / name) for name in ("whole.db", "r.db"))
+    with sqlite3.connect(path) as db:
+        db.execute(f"UPDATE \"rocpd_{table}{GUID}\" SET {column} = x'ff00'")
+    kept = ("name", "start_ns", "end_ns", "device_id")
+    ops = [sightline.open(str(given)).table("device_ops").select(kept) for given in (path, whole)]
+    assert_frame_equal(*ops)
+
+
 def test_the_machine_is_not_named_unless_asked(tmp_path: Path) -> None:
     for path in (write_json(tmp_path / "r.json"), write_rocpd(tmp_path / "r.db")):
         assert sightline.open(str(path)).table("recordings").item(0, "host") is None

@@ -327,15 +327,14 @@ def parse_integer(value: Any) -> int | None:
 
 
 def type_values(values: Sequence[Any]) -> pl.Series:
-    """A series of the values' own type; where they differ, of text."""
+    """A series of the values' own type; where they differ, of text, and so are blobs."""
     types = {type(v) for v in values if v is not None}
     if types <= {int}:
         return pl.Series(values, dtype=pl.Int64)
     if types <= {int, float}:
         return pl.Series([None if v is None else float(v) for v in values], dtype=pl.Float64)
-    if types == {bytes}:
-        return pl.Series(values, dtype=pl.Binary)
-    return pl.Series([None if v is None else str(v) for v in values], dtype=pl.String)
+    texts = (v.decode("utf-8", "replace") if isinstance(v, bytes) else v for v in values)
+    return pl.Series([None if v is None else str(v) for v in texts], dtype=pl.String)
 
 
 def quote_name(name: str) -> str:

@@ -8,8 +8,9 @@ the reduction, the root and the factor between the two bandwidths tell, where th
 
 from __future__ import annotations
 
+import math
 import re
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
 import polars as pl
@@ -94,15 +95,16 @@ def read(source: Source, options: ImportOptions) -> Imported:
 def _read_results(found: re.Match[str], about: dict[str, Any]) -> list[dict[str, Any]]:
     """One row for each placement that the line has."""
     cells = found.groups()
-    size, elements, root = (None if c is None else int(c) for c in (cells[0], cells[1], cells[4]))
-    if size is None or elements is None or max(size, elements) > INT64_MAX:
+    size, elements, root = (_read_whole(c) for c in (cells[0], cells[1], cells[4]))
+    if size is None or elements is None:
         return []
     rows = []
     for placement, (time, algorithm, bus, wrong) in zip(
         _PLACEMENTS, (cells[5:9], cells[9:13]), strict=True
     ):
-        ns = None if time is None else _read_ns(time)
-        if ns is not None:
+        ns = _read_whole(time, 1000)
+        rates = [float(rate) for rate in (algorithm, bus) if rate is not None]
+        if ns is not None and all(map(math.isfinite, rates)):
             rows.append(
                 {
                     **about,
@@ -113,20 +115,22 @@ def _read_results(found: re.Match[str], about: dict[str, Any]) -> list[dict[str,
                     "reduction": cells[3],
                     "root": root,
                     "duration_ns": ns,
-                    "algorithm_bandwidth_gb_per_s": float(algorithm),
-                    "bus_bandwidth_gb_per_s": float(bus),
-                    "wrong": None if wrong == "N/A" else int(float(wrong)),
+                    "algorithm_bandwidth_gb_per_s": rates[0],
+                    "bus_bandwidth_gb_per_s": rates[1],
+                    "wrong": _read_whole(wrong),
                 }
             )
     return rows
 
 
-def _read_ns(micro: str) -> int | None:
+def _read_whole(text: str | None, scale: int = 1) -> int | None:
+    """A number times the scale, cut to an integer; None for none, or one that no column holds."""
     try:
-        ns = int(Decimal(micro) * 1000)
-    except (InvalidOperation, OverflowError):
+        exact = Decimal(text or "") * scale
+    except ArithmeticError:  # of decimal: no number, or one beyond all
         return None
-    return ns if 0 <= ns <= INT64_MAX else None
+    # Compared first: as an integer, 1e999999999 would fill the memory.
+    return int(exact) if abs(exact) <= INT64_MAX else None
 
 
 def _name_ops(table: pl.DataFrame) -> pl.DataFrame:

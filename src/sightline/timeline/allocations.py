@@ -313,11 +313,12 @@ def find_peaks_without(sums: pl.DataFrame, blocks: pl.DataFrame, groups: int) ->
     """The most that is allocated after any event of a memory, a group of its blocks left out.
 
     `sums` has event and allocated_bytes, in order; `blocks` allocated, released, bytes and group,
-    from 0 to below `groups` or null. One answer for each group.
+    from 0 to below `groups` or null; one of unknown bytes stays. One answer for each group.
     """
+    known = blocks.select("allocated", "released", "bytes", "group").drop_nulls(["bytes", "group"])
     answers = peaks_without(
         pack_numbers(sums.select("event", "allocated_bytes")),
-        pack_numbers(blocks.select("allocated", "released", "bytes", "group").drop_nulls("group")),
+        pack_numbers(known),
         groups,
     )
     return unpack_columns(answers).get_column("highest").to_list()

@@ -57,6 +57,12 @@ def test_as_a_walk_over_all_moments(drawn: list[tuple[int, int, int, bool]]) -> 
     assert find_peaks_without(sums, without, 2) == [expected, whole]
 
 
+def test_a_block_of_unknown_size_stays() -> None:
+    sums = pl.DataFrame({"event": [0, 1], "allocated_bytes": [50, 20]})
+    blocks = pl.DataFrame({"allocated": [0, 0], "released": [1, None], "bytes": [30, None]})
+    assert find_peaks_without(sums, blocks.with_columns(group=0), 1) == [20]
+
+
 def test_what_was_there_before_is_part_of_what_expandable_segments_hold(tmp_path: Path) -> None:
     told = {"Device Type": 1, "Device Id": 0, "Total Reserved": 64 << 20}
     events = [
