@@ -20,6 +20,8 @@ from sightline.opening.recognise import (
     match_patterns,
 )
 
+# PyTorch ends the names of its flight recorder's dumps in the rank: nccl_trace_rank_0, _dump_0.
+_NUMBERED = re.compile(r"^[^.]*[_-]\d{1,6}$")
 _TEXTS = (".txt", ".log", ".out")  # endings of some recordings, and of most that is none
 
 
@@ -74,9 +76,9 @@ def expand_paths(paths: Sequence[str]) -> Expanded:
 def _list_folder(folder: Path, given: str) -> tuple[list[str], list[str]]:
     """Recordings in a folder, sorted so that rank 10 follows rank 9, and the names of other files.
 
-    Files with a known ending, or none, whose content some importer is sure of; endings such as
-    .json and .csv are everybody's. Where it is sure of none, all with a known ending but plain
-    texts, so that the error says what is wrong with them.
+    Files with a known ending, or a number for one, whose content some importer is sure of; endings
+    such as .json and .csv are everybody's. Where it is sure of none, all with a known ending but
+    plain texts, so that the error says what is wrong with them.
     """
     suffixes = tuple(s for importer in list_importers() for s in importer.suffixes)
     try:
@@ -94,9 +96,10 @@ def _list_folder(folder: Path, given: str) -> tuple[list[str], list[str]]:
     stores += folders
     outside = [p for p in entries if p.is_file() and p not in inside]
     files = drop_superseded([p for p in outside if p.name.lower().endswith(suffixes)])
-    # PyTorch ends the names of its flight recorder's dumps in the rank: nccl_trace_rank_0.
     known = set(files)
-    sure = [p for p in outside if (p in known or "." not in p.name) and _is_sure(p, p in known)]
+    sure = [
+        p for p in outside if (p in known or _NUMBERED.search(p.name)) and _is_sure(p, p in known)
+    ]
     unsure = [p for p in files if not p.name.lower().endswith(_TEXTS)] if not stores else []
     recordings = [str(p) for p in [*stores, *(sure or unsure)]]
     if not recordings:
@@ -113,7 +116,7 @@ def _list_folder(folder: Path, given: str) -> tuple[list[str], list[str]]:
 
 
 def _is_sure(path: Path, is_known: bool) -> bool:
-    """Whether an importer is sure of the content; a file without an ending may be unreadable."""
+    """Whether an importer is sure of the content; one without an ending may be unreadable."""
     try:
         return bool(match_importers(Source(path, str(path)), "strong"))
     except InputError:
