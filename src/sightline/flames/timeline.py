@@ -10,6 +10,7 @@ from sightline.flames.host_paths import HostPaths, make_host_paths
 from sightline.flames.layers import NOT_RECORDED
 from sightline.flames.stacks import Stacks, merge_stacks
 from sightline.model.run import Run
+from sightline.timeline.system_calls import keep_ranges_of_processes
 
 _NO_PATH = pl.lit([], dtype=pl.List(pl.UInt32))
 
@@ -81,7 +82,7 @@ def stack_idle_time(run: Run) -> Stacks:
     time exactly.
     """
     gaps = run.ask("idle_gaps").with_row_index("gap")
-    host = run.table("host_ops")
+    host = keep_ranges_of_processes(run, run.table("host_ops"))
     calls = host.select(launch_id="host_op_id", pid="pid", tid="tid", call_ns="start_ns")
     gaps = gaps.join(calls, on="launch_id", how="left", maintain_order="left")
     late = gaps.filter(pl.col("launch_late_ns").is_not_null()).with_columns(
@@ -134,7 +135,10 @@ def stack_idle_time(run: Run) -> Stacks:
 def stack_cpu_time(run: Run) -> Stacks:
     """Weight cpu_time_ns: the wall time of every host range that no range below it takes."""
     host = run.table("host_ops")
-    segments = _innermost(host).drop_nulls("host_op_id")
+    mine = keep_ranges_of_processes(run, host)
+    # Of the same threads in a trace of the whole system: those nest by themselves.
+    systems = host.join(mine.select("recording_id").unique(), on="recording_id", how="anti")
+    segments = pl.concat([_innermost(mine), _innermost(systems)]).drop_nulls("host_op_id")
     rows = segments.group_by("rank", "host_op_id").agg(
         cpu_time_ns=(pl.col("end_ns") - pl.col("start_ns")).sum()
     )

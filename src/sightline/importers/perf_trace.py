@@ -28,7 +28,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="lines 'command pid [cpu] time: sched:sched_switch: ...' without frames",
     suffixes=(".perf-trace.txt",),
-    version=1,
+    version=2,
     source="https://man7.org/linux/man-pages/man1/perf-script.1.html",
 )
 
@@ -85,7 +85,8 @@ def read(source: Source, options: ImportOptions) -> Imported:
     if not kept.keys() - {"threads"}:
         why = "none of its events is of the scheduler, an interrupt, a disk or a system call"
         raise DamagedError(f"cannot read {source.given}", why=why)
-    return Imported(kept, Recording(tool="perf", clock_offset_ns=0, layers=("os",)), quality)
+    recording = Recording(tool="perf", clock_offset_ns=0, of_host=True, layers=("os",))
+    return Imported(kept, recording, quality)
 
 
 def _take_times(parsed: pl.DataFrame) -> pl.DataFrame:

@@ -51,6 +51,7 @@ class Recording:
     end_ns: int | None = None
     has_stacks: bool | None = None
     has_shapes: bool | None = None
+    of_host: bool | None = None  # what a whole system did, not one process: no rank of a job
     layers: tuple[str, ...] = ()  # of host_ops, where others of the same process may have more
     own: dict[str, Any] | None = None  # what only this format knows, and `opening` needs
 

@@ -44,6 +44,7 @@ def check_facts(facts: Any) -> None:
     _demand(isinstance(layers, list) and all(isinstance(x, str) for x in layers), "layers")
     _demand(isinstance(facts.get("process"), str | None), "process")
     _demand(isinstance(facts.get("own"), dict | None), "own")
+    _demand(isinstance(facts.get("of_host"), bool | None), "of_host")
 
 
 def _check_row(row: dict[str, Any], table: Table) -> None:

@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from sightline.errors import InputError
 from sightline.model.declare import Quality
 from sightline.model.run import Run
 from sightline.model.store import Part
+from sightline.model.tables import load_table
 
 if TYPE_CHECKING:
     from sightline.timeline.clocks import Fit
@@ -32,7 +35,11 @@ def read_rank_of_path(path: Path, given: str, facts: dict[str, Any]) -> dict[str
     return {"path": given, "rank_source": "order"}
 
 
-def compose_run(members: Sequence[tuple[Path, int, dict[str, Any]]], fit: Fit | None = None) -> Run:
+Members = Sequence[tuple[Path, int, dict[str, Any]]]
+_BY_ORDER = ("order", "host", None)  # a rank from there states nothing
+
+
+def compose_run(members: Members, fit: Fit | None = None) -> Run:
     """One run from (store, number in it, facts) of each recording.
 
     Ranks are settled, ids unique, and clocks that are apart put on one: by `fit` where it is known.
@@ -41,10 +48,12 @@ def compose_run(members: Sequence[tuple[Path, int, dict[str, Any]]], fit: Fit | 
         raise InputError("there is nothing to read")
     # Recordings of one process share its rank.
     groups = [f.get("process") or n for n, (*_, f) in enumerate(members)]
-    first = {group: number for number, group in reversed(list(enumerate(groups)))}
+    # A trace of the whole system is no rank of the job: it has that of a process on its host.
+    of_host = find_processes(members)
+    groups = [groups[of_host.get(n, n)] for n in range(len(members))]
+    first = {groups[n]: n for n in reversed(range(len(members))) if n not in of_host}
     order = sorted(first.values())
-    claims = [members[n][2] for n in order]
-    settled, said = settle_ranks([c["own_rank"] if "own_rank" in c else c["rank"] for c in claims])
+    settled, said = settle_ranks([_read_claim(members[n][2]) for n in order])
     of_group = {
         groups[n]: (rank, notes) for n, rank, notes in zip(order, settled, said, strict=True)
     }
@@ -53,7 +62,9 @@ def compose_run(members: Sequence[tuple[Path, int, dict[str, Any]]], fit: Fit | 
         rank, notes = of_group[groups[number]]
         notes = notes if first[groups[number]] == number else []
         own = {**facts, "quality": [*facts.get("quality", ()), *map(vars, notes)]}
-        if of_group[groups[number]][1]:
+        if number in of_host:
+            own["rank_source"] = "host"
+        elif of_group[groups[number]][1]:
             own["rank_source"] = "order"
         parts.append(Part(store, index, facts["rank"], rank, number, own))
     run = Run(parts)
@@ -63,6 +74,52 @@ def compose_run(members: Sequence[tuple[Path, int, dict[str, Any]]], fit: Fit | 
     from sightline.opening.clocks import align_clocks, move_clocks
 
     return align_clocks(run) if fit is None else move_clocks(run, fit)
+
+
+def find_processes(members: Members) -> dict[int, int]:
+    """For each trace of a whole system: the number of a recording of a process on its host.
+
+    That is the one of the rank which the trace states, else the one that has most of the system's
+    threads, else the next one in order. A trace that states a rank which no other has, or that
+    stands alone, has none.
+    """
+    systems = [n for n, (*_, f) in enumerate(members) if f.get("of_host") and not f.get("process")]
+    others = [n for n, (*_, f) in enumerate(members) if not f.get("of_host")]
+    claims = {}
+    for number in reversed(others):
+        claims[_read_claim(members[number][2])] = number
+    found: dict[int, int] = {}
+    unclear = []
+    for number in systems if others else ():
+        facts = members[number][2]
+        claim = _read_claim(facts)
+        if claim is not None and claim in claims:
+            found[number] = claims[claim]
+        elif claim is None or facts.get("rank_source") in _BY_ORDER:
+            unclear.append(number)
+    several = len(others) > 1 and unclear
+    threads = {n: _list_threads(members[n]) for n in others} if several else {}
+    for number in unclear:
+        known = _list_threads(members[number]) if several else set()
+        free = set(others) - set(found.values())
+        # Where the threads do not tell, systems are of different hosts: no two have one process.
+        found[number] = max(others, key=lambda n: (len(known & threads.get(n, known)), n in free))
+    return found
+
+
+def _list_threads(member: tuple[Path, int, dict[str, Any]]) -> set[int]:
+    """The numbers of a recording's threads, which are unique on a host."""
+    store, index, facts = member
+    part = Part(store, index, facts["rank"], 0, 0, facts)
+    threads = part.scan(load_table("threads"))
+    if threads is None:
+        return set()
+    return set(threads.select(pl.col("tid").drop_nulls().unique()).collect().to_series())
+
+
+def _read_claim(facts: dict[str, Any]) -> int | None:
+    rank: int | None = facts["own_rank"] if "own_rank" in facts else facts["rank"]
+    return rank
 
 
 def settle_ranks(claimed: Sequence[int | None]) -> tuple[list[int], list[list[Quality]]]:

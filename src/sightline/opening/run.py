@@ -76,7 +76,8 @@ def open_jobs(
 
 def _list_stated_ranks(given: Sequence[Given]) -> set[int]:
     """The ranks that recordings or their files' names state; none where one does not."""
-    facts = [facts for one in given for *_, facts in one.members]
+    # A trace of the whole system is no rank.
+    facts = [f for one in given for *_, f in one.members if not f.get("of_host")]
     if any(f.get("rank_source") == "order" for f in facts):
         return set()
     return {f["own_rank"] if f.get("own_rank") is not None else f["rank"] for f in facts}

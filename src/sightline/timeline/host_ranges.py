@@ -12,6 +12,7 @@ from sightline.algebra.lookup import Texts, match_names
 from sightline.model.run import Run
 from sightline.timeline.api_calls import begins_capture, builds_graph, ends_capture
 from sightline.timeline.replay import free_calls, shorten_thinking
+from sightline.timeline.system_calls import keep_ranges_of_processes
 
 _THREAD = ["rank", "pid", "tid"]
 IN_API = pl.col("layer").is_in(["runtime", "driver"])
@@ -200,13 +201,14 @@ def shorten_first_launches(nodes: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFr
 def list_ranges(run: Run) -> tuple[pl.DataFrame, Texts]:
     """Ranges by what they are, and their names.
 
-    A cost that the driver reports of itself goes by its kind.
+    A cost that the driver reports of itself goes by its kind. System calls are none where a trace
+    of the whole system has them: no range of the program's is around them.
     """
     return run.once(_list_ranges)
 
 
 def _list_ranges(run: Run) -> tuple[pl.DataFrame, Texts]:
-    host = run.table("host_ops")
+    host = keep_ranges_of_processes(run, run.table("host_ops"))
     columns = ["host_op_id", "parent_id", *_THREAD, "layer", "start_ns", "end_ns"]
     is_cost = pl.col("layer") == "overhead"
     name = pl.col("name")

@@ -14,6 +14,7 @@ import polars as pl
 from sightline.algebra.lookup import find_rows, keep_rows
 from sightline.algebra.trees import find_open_range
 from sightline.model.run import Run
+from sightline.timeline.system_calls import keep_ranges_of_processes
 
 # How PyTorch names Python functions: file(line): function.
 _PYTHON = r"^(.+)\((\d+)\): (.+)$"
@@ -46,7 +47,7 @@ def _find(run: Run) -> MemoryCalls:
         return recorded
     events = run.table("memory_events").select("rank", "pid", "tid", "time_ns")
     names = ["host_op_id", "rank", "pid", "tid", "layer", "name", "start_ns", "end_ns", "parent_id"]
-    host = run.table("host_ops").select(*names, "depth")
+    host = keep_ranges_of_processes(run, run.table("host_ops")).select(*names, "depth")
     calls = find_open_range(host, events, "time_ns")
     if not calls.count():
         return recorded

@@ -140,29 +140,31 @@ def _find_interrupts(run: Run, sleeps: pl.DataFrame) -> pl.DataFrame:
 
 
 def count_runnable(run: Run) -> pl.DataFrame:
-    """Spans of time (rank, start_ns, end_ns) with `runnable`, and the `cpus` that threads ran on.
+    """Spans of time with `runnable`, and the `cpus` that threads ran on: of each trace by itself.
 
-    Runnable are the threads that run, were preempted, or were woken and do not run yet.
+    Columns: rank, recording_id, start_ns, end_ns, and these. Runnable are the threads that run,
+    were preempted, or were woken and do not run yet.
     """
+    trace = ["rank", "recording_id"]
     states = list_states(run)
     wants = states.filter(pl.col("state").is_in(["running", "preempted", "woken"]))
     steps = pl.concat(
         [
-            wants.select("rank", at="start_ns", step=pl.lit(1, pl.Int64)),
-            wants.select("rank", at="end_ns", step=pl.lit(-1, pl.Int64)),
+            wants.select(*trace, at="start_ns", step=pl.lit(1, pl.Int64)),
+            wants.select(*trace, at="end_ns", step=pl.lit(-1, pl.Int64)),
         ]
     )
-    steps = steps.group_by("rank", "at").agg(pl.col("step").sum()).sort("rank", "at")
+    steps = steps.group_by(*trace, "at").agg(pl.col("step").sum()).sort(*trace, "at")
     spans = steps.select(
-        "rank",
+        *trace,
         start_ns="at",
-        end_ns=pl.col("at").shift(-1).over("rank"),
-        runnable=pl.col("step").cum_sum().over("rank"),
+        end_ns=pl.col("at").shift(-1).over(trace),
+        runnable=pl.col("step").cum_sum().over(trace),
     ).drop_nulls("end_ns")
-    ran = run.table("sched_events").group_by("rank").agg(cpus=pl.col("cpu").n_unique())
-    return spans.join(ran.with_columns(pl.col("cpus").cast(pl.Int64)), on="rank")
+    ran = run.table("sched_events").group_by(trace).agg(cpus=pl.col("cpu").n_unique())
+    return spans.join(ran.with_columns(pl.col("cpus").cast(pl.Int64)), on=trace)
 
 
 def list_crowded_times(run: Run) -> pl.DataFrame:
-    """Spans of time (rank, start_ns, end_ns) in which more threads wanted to run than cores ran."""
+    """Spans of time (of `count_runnable`) in which more threads wanted to run than cores ran."""
     return count_runnable(run).filter(pl.col("runnable") > pl.col("cpus"))

@@ -38,6 +38,16 @@ def _make_system_calls(run: Run) -> pl.DataFrame:
     return frame.sort("start_ns", maintain_order=True)
 
 
+def keep_ranges_of_processes(run: Run, ranges: pl.DataFrame) -> pl.DataFrame:
+    """Ranges without those of a trace of the whole system: these nest with no process's own."""
+    of_host = run.table("recordings").filter(pl.col("rank_source") == "host")
+    if of_host.is_empty():
+        return ranges
+    return ranges.filter(
+        ~pl.col("recording_id").is_in(of_host.get_column("recording_id").implode())
+    )
+
+
 def name_calls(run: Run, spans: pl.DataFrame) -> pl.DataFrame:
     """Spans of threads (rank, tid, start_ns) with `call`, and `call_id` in `host_ops`.
 

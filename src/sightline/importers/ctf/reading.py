@@ -17,6 +17,7 @@ from sightline.importers.ctf.tables import build_tables
 from sightline.model.declare import Imported, ImportOptions, Quality, Recording
 from sightline.model.source import Source
 
+_OF_KERNEL = ("sched_events", "interrupts", "disk_requests")
 _MORE = "Record with more or larger sub-buffers (lttng enable-channel --num-subbuf, --subbuf-size)."
 
 
@@ -89,7 +90,15 @@ def describe_recording(
         version or None,
         rank=rank if isinstance(rank, int) and rank >= 0 else None,
         host=str(host) if options.keep_identity and host is not None else None,
+        of_host=is_of_host(tables) or None,
         layers=layers,
+    )
+
+
+def is_of_host(tables: dict[str, pl.DataFrame]) -> bool:
+    """Whether it is a trace of the kernel, without a device's work: then of no process."""
+    return "device_ops" not in tables and any(
+        name in tables and not tables[name].is_empty() for name in _OF_KERNEL
     )
 
 

@@ -86,7 +86,9 @@ def read_trace(source: Source, options: ImportOptions) -> Imported:
             else "it holds no packet of Perfetto's",
             hint="In Perfetto's UI, it shows what is in it:  https://ui.perfetto.dev",
         )
-    return Imported(tables, Recording("Perfetto"), notes)
+    # Context switches are of all threads of a machine: without a device's work they are no rank's.
+    is_of_host = bool(made["device_ops"].is_empty() and tables["sched_events"].height)
+    return Imported(tables, Recording("Perfetto", of_host=is_of_host or None), notes)
 
 
 def _feed(source: Source, notes: list[Quality]) -> PerfettoTrace:

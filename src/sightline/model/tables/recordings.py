@@ -18,7 +18,11 @@ TABLE = Table(
         text("tool_version", "the profiler's version"),
         text("host", "machine that it was recorded on; only kept when asked for"),
         number("world_size", "ranks in the job, as the recording says"),
-        text("rank_source", "where the rank came from: recording, file name, or order"),
+        text(
+            "rank_source",
+            "where the rank came from: recording, file name, order, or, with a trace of the whole "
+            "system, host: that of a process on it",
+        ),
         duration("clock_offset_ns", "added to the recording's own times to reach the run's clock"),
         duration(
             "clock_uncertainty_ns", "how far that may be wrong at most, where it was measured"

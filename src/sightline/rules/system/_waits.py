@@ -37,7 +37,8 @@ def is_oversubscribed(run: Run, parts: pl.DataFrame) -> bool:
 def measure_crowded(run: Run, parts: pl.DataFrame) -> int:
     """How much of these times had more threads that wanted to run than CPU cores, ns."""
     crowded = list_crowded_times(run)
-    inside = measure_cover_until(parts, "end_ns", crowded, ["rank"]) - measure_cover_until(
-        parts, "start_ns", crowded, ["rank"]
+    trace = ["rank", "recording_id"]
+    inside = measure_cover_until(parts, "end_ns", crowded, trace) - measure_cover_until(
+        parts, "start_ns", crowded, trace
     )
     return int(inside.sum())
