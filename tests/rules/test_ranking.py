@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import polars as pl
+import pytest
 
 from sightline import registry
 from sightline.model.declare import Finding
@@ -50,6 +51,17 @@ def test_a_loss_lowers_confidence_and_is_named():
     (graded,) = ranked([finding("a", 5)], gate)
     assert graded.confidence == "medium"
     assert graded.limits == ("12 records were dropped",)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    ["preempted-launch-thread", "cpu-oversubscribed", "blocked-on-io", "futex-contention"],
+)
+def test_what_the_system_did_on_a_late_rank_is_merged_into_it(rule):
+    late = finding("straggler-rank", 50, where={"late_ranks": [1], "ranks": [1]})
+    (merged,) = ranked([late, finding(rule, 40, where={"ranks": [1]})], QUIET)
+    assert (merged.rule, merged.gain_ns) == ("straggler-rank", 50)
+    assert any(rule in line for line in merged.evidence)
 
 
 def test_what_a_late_rank_is_late_with_is_merged_into_it():

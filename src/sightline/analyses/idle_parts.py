@@ -6,6 +6,8 @@ from there on the operation is launched, and does not start yet.
 Before the launch call, by what the launching thread was in (of two at once the first named):
 
 profiler_overhead   the profiler itself, on any thread of the rank
+preempted           in none: it was ready, and another thread had its CPU core
+cpu_oversubscribed  the same, mostly while more threads wanted to run than there are cores
 compiling           a compiler
 code_loading        a call that loads, links or looks up device code
 data_loading        a DataLoader
@@ -13,12 +15,15 @@ graph_capture       the capture of a graph, or a call that builds one
 checkpoint          writing a checkpoint, by the name of a range
 allocation          a call that allocates or frees memory
 host_sync           a call that waits for the device, until it returns
+blocked_io          it slept until a disk or the network had served it
+lock_wait           it slept in a call that waits for a lock, until another thread woke it
 host_late           none of these: the thread was busy with something else, or not running
 
 After it:
 
 code_loading        inside the launch call, where it is the first of its kernel and unusually long
-slow_launch         inside the launch call, where that is unusually long otherwise
+slow_launch         inside the launch call, where that is unusually long otherwise; preempted,
+                    cpu_oversubscribed, blocked_io and lock_wait there are so named, too
 dependency_wait     its stream had been told to wait for an event
 micro_gap           it was queued, and the wait is shorter than `micro_ns`
 not_started         it was queued, nothing that is recorded runs, and yet it does not start
@@ -28,6 +33,9 @@ Not cut are gaps of one kind:
 in_graph            it and the one before belong to one graph launch
 launch_latency      its launch was under way when the device ran dry
 unknown             no launch call was recorded, or none exists (migrations of managed memory)
+
+What the operating system did is known where its context switches were recorded: with the GPU, or
+in a trace of the system that is opened together with the recording.
 
 What a launch usually takes belongs to the cause before it: it would have been hidden behind other
 work. So does the time in which the thread, back from what held it, prepares the next launch at its

@@ -3,6 +3,9 @@
 The causes of `idle_parts` say what a gap's time went to; some causes are one problem's at one place
 and another's elsewhere. First match wins:
 
+preempted-launch-thread
+                       preempted
+cpu-oversubscribed     cpu_oversubscribed
 recompilation          compiling, in two gaps or more outside of the first step
 jit-or-module-load-in-window
                        compiling otherwise, or code_loading
@@ -15,6 +18,8 @@ allocator-churn        allocation
 pageable-copies        host_sync behind a copy from pageable memory, or slow_launch of one
 d2h-in-step            host_sync behind a copy to the host of more than 64 KiB
 sync-in-step           host_sync otherwise
+blocked-on-io          blocked_io
+futex-contention       lock_wait
 many-small-copies      late launches of a launch-bound device, most of them small copies
 launch-bound           late launches of a launch-bound device, at its pace
 first-iteration-included
@@ -86,6 +91,8 @@ def run(run: Run) -> pl.DataFrame:
         pl.col("duration_ns") <= pl.col("pace_ns")
     )
     rules = {
+        causes.PREEMPTED: pl.col("cause") == "preempted",
+        causes.OVERSUBSCRIBED: pl.col("cause") == "cpu_oversubscribed",
         causes.RECOMPILATION: pl.col("again"),
         causes.CODE_LOADING: pl.col("cause").is_in(["compiling", "code_loading"]),
         causes.DATA_LOADING: pl.col("cause") == "data_loading",
@@ -97,6 +104,8 @@ def run(run: Run) -> pl.DataFrame:
         | ((pl.col("cause") == "slow_launch") & (pl.col("next_copy") == causes.PAGEABLE)),
         causes.DOWNLOAD: waits & (pl.col("way") == "DtoH") & (pl.col("size") > SMALL_BYTES),
         causes.SYNCHRONISATION: waits,
+        causes.INPUT_OUTPUT: pl.col("cause") == "blocked_io",
+        causes.LOCK: pl.col("cause") == "lock_wait",
         causes.SMALL: late & (pl.col("bound") == causes.SMALL),
         causes.LAUNCHES: late & (pl.col("bound") == causes.LAUNCHES),
         causes.FIRST_STEP: (pl.col("cause") == "host_late") & pl.col("first"),

@@ -6,6 +6,9 @@ Each cause belongs to one rule (`Rule.causes`), and most rules have one cause, o
 from __future__ import annotations
 
 # Of gaps (analysis idle_rules), in the order in which they are looked for: the first that holds.
+# The launching thread had no CPU core (timeline/system_waits.py).
+PREEMPTED = "preempted-launch-thread"
+OVERSUBSCRIBED = "cpu-oversubscribed"
 RECOMPILATION = "recompilation"
 CODE_LOADING = "jit-or-module-load-in-window"
 DATA_LOADING = "dataloader-starved"
@@ -18,6 +21,9 @@ ALLOCATION = "allocator-churn"
 SYNCHRONISATION = "sync-in-step"
 # SMALL: launches of such copies come late
 LAUNCHES = "launch-bound"
+# What the launching thread slept for (timeline/system_waits.py).
+INPUT_OUTPUT = "blocked-on-io"
+LOCK = "futex-contention"
 FIRST_STEP = "first-iteration-included"
 HOST = "host-late"
 SHORT_KERNELS = "tiny-kernels"

@@ -38,10 +38,13 @@ def measure_in_ranges(nodes: pl.DataFrame, ranges: pl.DataFrame, by: list[str]) 
 
 def measure_loading(nodes: pl.DataFrame, host: pl.DataFrame) -> pl.Series:
     """How much of the time before each call its thread spent in a data loader, ns."""
-    ranges = host.filter(match_names(host, LOADING)).filter(
+    return measure_in_ranges(nodes, _list_loading_ranges(host), _THREAD)
+
+
+def _list_loading_ranges(host: pl.DataFrame) -> pl.DataFrame:
+    return host.filter(match_names(host, LOADING)).filter(
         ~pl.col("layer").is_in(["runtime", "driver"])
     )
-    return measure_in_ranges(nodes, ranges, _THREAD)
 
 
 def find_usual_interval(nodes: pl.DataFrame) -> int:
@@ -50,23 +53,33 @@ def find_usual_interval(nodes: pl.DataFrame) -> int:
     return min(int(value), PACE_NS) if isinstance(value, int | float) else 0
 
 
-def measure_long_thinking(run: Run, nodes: pl.DataFrame, gaps: pl.DataFrame) -> pl.Series:
+def measure_long_thinking(
+    run: Run, nodes: pl.DataFrame, gaps: pl.DataFrame, waits: pl.DataFrame
+) -> pl.Series:
     """How much longer than usual the time before each call is, beside these gaps, ns.
 
-    What the thread compiled or loaded meanwhile is not counted: that is another problem's.
+    What the thread compiled or loaded meanwhile is not counted, nor `waits` (rank, pid, tid,
+    start_ns, end_ns), in which it could not run: that is another problem's.
     """
     beside = measure_in_ranges(nodes, gaps, ["rank", "device_id"]) > 0
     other = measure_in_ranges(nodes, list_compiler_ranges(run), _THREAD)
     other += measure_loading(nodes, run.table("host_ops"))
+    if not waits.is_empty():
+        columns = [*_THREAD, "start_ns", "end_ns"]
+        deeds = [list_compiler_ranges(run), _list_loading_ranges(run.table("host_ops"))]
+        known = pl.concat([each.select(columns) for each in deeds])
+        every = pl.concat([known, waits.select(columns)])
+        other += measure_in_ranges(nodes, every, _THREAD)
+        other -= measure_in_ranges(nodes, known, _THREAD)
     long = nodes.get_column("prev_lag_ns").fill_null(0) - find_usual_interval(nodes) - other
     return long.clip(lower_bound=0) * beside.cast(pl.Int64)
 
 
-def measure_long_calls(nodes: pl.DataFrame, gaps: pl.DataFrame) -> pl.Series:
+def measure_long_calls(nodes: pl.DataFrame, gaps: pl.DataFrame, waits: pl.DataFrame) -> pl.Series:
     """How much of these gaps each call that launches nothing takes above a usual call, ns.
 
     Creating a stream is such a call: the thread works in it. Where a call waits, that is another
-    node; building a graph is another problem's.
+    node; building a graph is another problem's, and so are `waits` of the thread for the system.
     """
     by = ["rank", "device_id"]
     inside = measure_cover_until(nodes, "end_ns", gaps, by)
@@ -76,8 +89,10 @@ def measure_long_calls(nodes: pl.DataFrame, gaps: pl.DataFrame) -> pl.Series:
         launching.implode()
     )
     length = nodes.get_column("end_ns") - nodes.get_column("start_ns")
+    waited = measure_cover_until(nodes, "end_ns", waits, _THREAD)
+    waited -= measure_cover_until(nodes, "start_ns", waits, _THREAD)
     usual = length.filter(nodes.get_column("kind") == "call").median()
-    long = (length - round(usual if isinstance(usual, float) else 0.0)).clip(lower_bound=0)
+    long = length - waited - round(usual if isinstance(usual, float) else 0.0)
     cut = pl.select(pl.min_horizontal(pl.lit(long), pl.lit(inside))).to_series()
     return cut.clip(lower_bound=0).fill_null(0) * works.cast(pl.Int64)
 

@@ -29,10 +29,17 @@ from sightline.timeline.host_ranges import (
     list_ranges,
     list_saving_ranges,
 )
+from sightline.timeline.system_waits import cut_to_spans, list_waits_in_spans
 
+# What the operating system did with the thread, where it was recorded (timeline/system_waits.py).
+# Without a core it does nothing else, whatever call it is in; what it sleeps for is its call's.
+_NO_CORE = ("preempted", "cpu_oversubscribed")
+_SLEEPS = ("blocked_io", "lock_wait")
+SYSTEM_CAUSES = (*_NO_CORE, *_SLEEPS)
 # In order: of two things at once the first counts.
 HOST_CAUSES = (
     "profiler_overhead",
+    *_NO_CORE,
     "compiling",
     "code_loading",
     "data_loading",
@@ -40,6 +47,7 @@ HOST_CAUSES = (
     "checkpoint",
     "allocation",
     "host_sync",
+    *_SLEEPS,
     "host_late",
 )
 CAUSES = (
@@ -65,6 +73,7 @@ FALLBACK_LATENCY_NS = 10_000
 # something else that the host did once (ours: a start-up of seconds must not count as pace).
 PACE_INTERVALS = 10
 
+_IS_COST = pl.col("layer") == "overhead"
 _BY = ["rank", "device_id"]
 _THREAD = ["rank", "pid", "tid"]
 _KEPT = (
@@ -86,8 +95,14 @@ def list_idle_gaps(run: Run) -> pl.DataFrame:
 
     What lies behind the launch call is in `slow_launch_ns` and `queued_ns`, the latter named by
     `queued`: how short a wait is a micro gap, is for who asks to say. All of them sum to the gap.
+    Until `waited_ns` the device waits for the thread.
     """
-    return run.once(_list_idle_gaps)
+    return run.once(_make_idle_gaps)[0]
+
+
+def list_deeds(run: Run) -> pl.DataFrame:
+    """What threads did that is a cause of its own, where gaps were: rank, pid, tid and times."""
+    return run.once(_make_idle_gaps)[1]
 
 
 def list_idle_parts(run: Run, micro_ns: int) -> pl.DataFrame:
@@ -131,7 +146,7 @@ def measure_launch_latency(ops: pl.DataFrame, host: pl.DataFrame) -> int:
     return min(tenth, FALLBACK_LATENCY_NS)
 
 
-def _list_idle_gaps(run: Run) -> pl.DataFrame:
+def _make_idle_gaps(run: Run) -> tuple[pl.DataFrame, pl.DataFrame]:
     ops = run.table("device_ops")
     ops = ops.select("device_op_id", *_BY, "kind", "name", "start_ns", "end_ns", "launch_id")
     found = _find_neighbours(find_gaps(ops, run.ask("windows"), _BY), ops)
@@ -141,15 +156,27 @@ def _list_idle_gaps(run: Run) -> pl.DataFrame:
     found = found.hstack(take_rows(calls, called))
     found = _cut_at_launch(found, measure_launch_latency(ops, host))
     ranges, names = list_ranges(run)
-    found = _measure_host_causes(
+    loading = ranges.filter(loads_code(names) & (ranges.select(IN_API | _IS_COST).to_series()))
+    found = _find_end_of_wait(found, loading)
+    spans = _list_launch_spans(found)
+    waits = {
+        cause: cut_to_spans(each, spans, _THREAD).with_columns(host_op_id=pl.lit(None, pl.Int64))
+        for cause, each in list_waits_in_spans(run, spans).items()
+    }
+    found, deeds = _measure_host_causes(
         found,
         ranges,
         names,
-        {"graph_capture": list_capture_ranges(run), "checkpoint": list_saving_ranges(run)},
+        {
+            "code_loading": loading,
+            "graph_capture": list_capture_ranges(run),
+            "checkpoint": list_saving_ranges(run),
+        },
+        waits,
     )
-    waits = ranges.filter(orders_streams(names)).filter(IN_API)
-    told = _is_told_to_wait(found, ops, host, waits)
-    return found.with_columns(
+    orders = ranges.filter(orders_streams(names)).filter(IN_API)
+    told = _is_told_to_wait(found, ops, host, orders)
+    found = found.with_columns(
         queued=pl.when(pl.col("launch_id").is_null())
         .then(pl.lit("unknown"))
         .when("in_graph")
@@ -160,6 +187,7 @@ def _list_idle_gaps(run: Run) -> pl.DataFrame:
         .then(pl.lit("dependency_wait"))
         .otherwise(pl.lit("not_started"))
     )
+    return found, deeds
 
 
 def _find_neighbours(found: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
@@ -216,21 +244,54 @@ def _cut_at_launch(found: pl.DataFrame, latency_ns: int) -> pl.DataFrame:
     ).drop("in_call_ns", "after_ns")
 
 
+def list_system_waits(run: Run) -> pl.DataFrame:
+    """When the operating system kept threads that launch from running: all of SYSTEM_CAUSES.
+
+    Columns: rank, pid, tid, start_ns, end_ns. Empty where context switches were not recorded.
+    """
+    return run.once(_list_system_waits)
+
+
+def _list_system_waits(run: Run) -> pl.DataFrame:
+    schema = dict.fromkeys((*_THREAD, "start_ns", "end_ns"), pl.Int64)
+    spans = _list_launch_spans(list_idle_gaps(run))
+    return pl.concat([pl.DataFrame(schema=schema), *list_waits_in_spans(run, spans).values()])
+
+
+def _find_end_of_wait(found: pl.DataFrame, loading: pl.DataFrame) -> pl.DataFrame:
+    """Gaps with `loaded`: their launch loads code; and `waited_ns`: until then a thread is late."""
+    # The first launch of a kernel loads its code, where the driver loads lazily.
+    inside = _measure_between(found, loading, _THREAD, "host_end_ns", "end_ns")
+    found = found.with_columns(loaded=pl.col("is_first") | (pl.lit(inside) > 0))
+    late_until = pl.col("host_end_ns") + pl.col("slow_ns")
+    return found.with_columns(waited_ns=pl.min_horizontal(late_until, "call_end_ns"))
+
+
+def _list_launch_spans(found: pl.DataFrame) -> pl.DataFrame:
+    """From each gap's start until its device no longer waits for the thread that launches."""
+    spans = found.drop_nulls("launch_id").select(*_THREAD, "start_ns", end_ns="waited_ns")
+    return spans.filter(pl.col("start_ns") < pl.col("end_ns"))
+
+
 def _measure_host_causes(
-    found: pl.DataFrame, ranges: pl.DataFrame, names: Texts, deeds: dict[str, pl.DataFrame]
-) -> pl.DataFrame:
+    found: pl.DataFrame,
+    ranges: pl.DataFrame,
+    names: Texts,
+    deeds: dict[str, pl.DataFrame],
+    waits: dict[str, pl.DataFrame],
+) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Gaps with the ns that went to each host cause, and what the thread was in meanwhile.
 
-    `deeds` are the ranges of causes that no single range is named after.
+    `deeds` are the ranges of causes that no single range is named after, `waits` what the operating
+    system did with the thread, within the time in which the device waits for it. The second answer
+    are the ranges of all causes that are the program's.
     """
     is_api = ranges.select(IN_API).to_series()
-    is_cost = ranges.get_column("layer") == "overhead"
-    loads = loads_code(names) & (is_api | is_cost)
+    is_cost = ranges.select(_IS_COST).to_series()
     waiting = may_wait(names) & is_api
     held = _is_open_at_start(found, ranges, waiting)
     kinds = {
         "compiling": ranges.filter(is_compiler(names)),
-        "code_loading": ranges.filter(loads),
         "data_loading": ranges.filter(names.match(LOADING) & ~is_api),
         **deeds,
         "allocation": ranges.filter(allocates(names) & (is_api | is_cost)),
@@ -241,10 +302,12 @@ def _measure_host_causes(
     measured = {"profiler_overhead": _measure_between(found, overhead, ["rank"])}
     inside = {"profiler_overhead": _find_last(found, overhead, ["rank"])}
     spans = [*_THREAD, "host_op_id", "start_ns", "end_ns"]
-    known = ranges.select(spans).clear()
+    known = deeds_of_all = ranges.select(spans).clear()
     covered = pl.repeat(0, found.height, dtype=pl.Int64, eager=True)
-    for cause, every in kinds.items():
-        mine = every.select(spans)
+    for cause in HOST_CAUSES[1:-1]:
+        mine = (waits if cause in SYSTEM_CAUSES else kinds).get(cause, known.clear()).select(spans)
+        if cause in kinds:
+            deeds_of_all = pl.concat([deeds_of_all, mine])
         if mine.height:
             # Ranges of several kinds lie inside each other: only what a kind adds is its own.
             known = mine if known.is_empty() else pl.concat([known, mine])
@@ -252,7 +315,11 @@ def _measure_host_causes(
             measured[cause], covered = now - covered, now
         else:
             measured[cause] = covered * 0
-        inside[cause] = _find_last(found, mine, _THREAD)
+        inside[cause] = (
+            _find_open_in(found, mine, ranges)
+            if cause in SYSTEM_CAUSES
+            else _find_last(found, mine, _THREAD)
+        )
     found = found.with_columns(pl.Series(f"{c}_ns", v) for c, v in measured.items())
     # The profiler's own time may overlap with the thread's: what is left is shared out in order.
     left = pl.col("host_end_ns") - pl.col("start_ns")
@@ -261,16 +328,18 @@ def _measure_host_causes(
         found = found.with_columns(pl.min_horizontal(name, left).alias(name))
         left = left - pl.col(name)
     found = found.with_columns(host_late_ns=left)
-    found = _give_pace_away(found, list(measured))
-    # The first launch of a kernel loads its code, where the driver loads lazily.
-    loading = _measure_between(found, ranges.filter(loads), _THREAD, "host_end_ns", "end_ns")
-    loaded = pl.col("is_first") | (pl.lit(loading) > 0)
-    found = found.with_columns(
-        pl.col("code_loading_ns") + pl.when(loaded).then("slow_ns").otherwise(0),
-        slow_launch_ns=pl.when(loaded).then(0).otherwise("slow_ns"),
+    # The thread works on at its own pace, whatever the system did with it meanwhile.
+    found = _give_pace_away(found, [cause for cause in measured if cause not in SYSTEM_CAUSES])
+    first = found.filter("loaded", pl.col("slow_ns") > 0).select(
+        *_THREAD, start_ns="host_end_ns", end_ns=pl.col("host_end_ns") + pl.col("slow_ns")
     )
-    free = _find_end_before(found, known)
-    return found.with_columns(
+    found = _explain_slow_launches(found, waits)
+    found = found.with_columns(
+        pl.col("code_loading_ns") + pl.when("loaded").then("slow_ns").otherwise(0),
+        slow_launch_ns=pl.when("loaded").then(0).otherwise("slow_ns"),
+    )
+    free = _find_end_before(found, deeds_of_all)
+    found = found.with_columns(
         *(op.alias(f"{cause}_op") for cause, op in inside.items()),
         host_late_op=_find_open(found.with_columns(free_ns=free), ranges, "free_ns", "host_end_ns"),
         queued_op=_find_open(
@@ -280,6 +349,30 @@ def _measure_host_causes(
             "end_ns",
         ),
     )
+    return found, pl.concat([deeds_of_all.drop("host_op_id"), first])
+
+
+def _explain_slow_launches(found: pl.DataFrame, waits: dict[str, pl.DataFrame]) -> pl.DataFrame:
+    """Gaps where what the system did with the thread in a slow launch call is not the call's.
+
+    What it sleeps for in a call that loads code is the call's.
+    """
+    known, covered = [], pl.repeat(0, found.height, dtype=pl.Int64, eager=True)
+    slow = found.with_columns(slow_end_ns=pl.col("host_end_ns") + pl.col("slow_ns"))
+    for cause in SYSTEM_CAUSES:
+        if cause not in waits:
+            continue
+        known.append(waits[cause])
+        now = _measure_between(slow, pl.concat(known), _THREAD, "host_end_ns", "slow_end_ns")
+        taken = pl.lit(now - covered)
+        if cause in _SLEEPS:
+            taken = pl.when("loaded").then(0).otherwise(taken)
+        found = found.with_columns(
+            (pl.col(f"{cause}_ns") + taken).alias(f"{cause}_ns"),
+            slow_ns=pl.col("slow_ns") - taken,
+        )
+        covered = now
+    return found
 
 
 def _is_open_at_start(found: pl.DataFrame, ranges: pl.DataFrame, waiting: pl.Series) -> pl.Series:
@@ -331,6 +424,17 @@ def _find_last(found: pl.DataFrame, ranges: pl.DataFrame, by: list[str]) -> pl.S
     """The range that had begun last when each gap's launch was due."""
     last = find_latest(found, "end_ns", ranges, "start_ns", by)
     return ranges.get_column("host_op_id").gather(last)
+
+
+def _find_open_in(found: pl.DataFrame, waits: pl.DataFrame, ranges: pl.DataFrame) -> pl.Series:
+    """The innermost range that was open when the last of these waits of each gap began."""
+    last = find_latest(found, "waited_ns", waits, "start_ns", _THREAD)
+    at = waits.get_column("start_ns").gather(last)
+    began = found.select(*_THREAD, began=pl.max_horizontal("start_ns", at))
+    known = at.is_not_null().arg_true()
+    return pl.repeat(None, found.height, dtype=pl.Int64, eager=True).scatter(
+        known, find_open_range(ranges, began[known], "began")
+    )
 
 
 def _find_end_before(found: pl.DataFrame, ranges: pl.DataFrame) -> pl.Series:

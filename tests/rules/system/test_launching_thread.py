@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from sightline.model.run import Run
 from sightline.report.finding_text import to_plain_data, write_price
 from support.kernel_traces import BLOCK, RUNNABLE, SLEEPS, UNINTERRUPTIBLE, KernelTrace
 from support.rules import answers, assert_abstains, assert_silent, assert_speaks
-from support.traces import TID, kernel, launched, write
+from support.traces import TID, call, kernel, launched, write
 from synth_nsys import Export
 
 MS, US = 1_000_000, 1000
@@ -25,14 +26,14 @@ RULES = (
 )
 
 
-def both(folder: Path, trace: KernelTrace) -> Run:
+def both(folder: Path, trace: KernelTrace, *calls: Any) -> Run:
     """Kernels of 1 ms each 2 ms from 10 ms on, but none from 20 to 60 ms; times in ns.
 
     Each is launched 10 µs before it starts. The window is 10 to 71 ms.
     """
     starts = [*range(10_000, 20_000, 2_000), *range(60_000, 72_000, 2_000)]
     events = [e for at in starts for e in launched(at - 10, kernel("gemm", at, 1000))]
-    gpu = write(folder, events)
+    gpu = write(folder, [*events, *calls])
     return sightline.open(str(gpu), str(trace.write(folder / "kernel", offset=0)))
 
 
@@ -61,6 +62,51 @@ def test_preempted(tmp_path: Path) -> None:
     assert found.where["time_ranges"][0] == [19 * MS, 59_995 * US]
     for rule in set(RULES) - {"preempted-launch-thread"}:
         assert_silent(both(tmp_path, trace), rule)
+
+
+@pytest.mark.parametrize(("until_ms", "rest"), [(29, "host-late"), (59, "launch-bound")])
+def test_the_host_is_late_only_where_the_system_does_not_say_why(
+    tmp_path: Path, until_ms: int, rest: str
+) -> None:
+    """Of the 41 ms from 19 to 60 it had no core from 21 on: the rest is the program's own."""
+    trace = running(KernelTrace()).switch(1 * MS, 1, 5, SLEEPS, 0)
+    trace.switch(21 * MS, 0, TID, RUNNABLE, 812).switch(until_ms * MS, 0, 812, SLEEPS, TID)
+    run = both(tmp_path, trace)
+    alone = sightline.open(str(tmp_path / "trace.json"))
+    away = (until_ms - 21) * MS
+    gap = run.ask("idle_rules").filter(start_ns=19 * MS)
+    assert dict(gap.select("rule", "duration_ns").rows()) == {
+        "preempted-launch-thread": away,
+        rest: 41 * MS - away,
+    }
+    (found,) = answers(run, "preempted-launch-thread")
+    assert found.cost_ns == away
+    late, whole = ((*answers(r, "host-late"), None)[0] for r in (run, alone))
+    assert whole is not None
+    if late is None:
+        assert rest != "host-late"
+    else:
+        assert late.direct_ns == (whole.direct_ns or 0) - away
+        assert "asleep" in late.cause
+        assert "not scheduled" in whole.cause
+        assert (late.gain_ns or 0) < (whole.gain_ns or 0)
+
+
+def test_a_wait_for_the_gpu_is_not_the_systems(tmp_path: Path) -> None:
+    """The thread sleeps in a futex, inside of a call that waits for the device: sync-in-step."""
+    trace = running(KernelTrace())
+    trace.futex(20 * MS, 0, 59_100 * US, 0, 0xBEEF).switch(21 * MS, 0, TID, SLEEPS, 0)
+    trace.add(59 * MS, 1, "sched_waking", "t", (TID, 32), (0, 32))
+    trace.switch(59_020 * US, 0, 0, RUNNABLE, TID)
+    waits = call("cudaDeviceSynchronize", 19_000, 40_500, 9_000)
+    run = both(tmp_path, trace, waits)
+    found = run.ask("idle_parts").filter(start_ns=19 * MS)
+    assert dict(found.select("cause", "part_ns").rows()) == {
+        "preempted": 20 * US,  # woken, and not yet on its core
+        "host_sync": 40_480 * US,
+        "host_late": 500 * US,
+    }
+    assert_silent(run, "futex-contention")
 
 
 def test_preempted_while_the_gpu_has_work(tmp_path: Path) -> None:

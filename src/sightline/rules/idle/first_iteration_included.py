@@ -39,6 +39,7 @@ from sightline.rules.finding import Advice, Evidence, Loss, make_finding
 from sightline.rules.gaps import claim_gaps
 from sightline.timeline import causes
 from sightline.timeline.host_ranges import measure_long_thinking
+from sightline.timeline.idle import list_system_waits
 from sightline.timeline.replay import shorten_thinking
 from sightline.units import format_pct
 
@@ -53,8 +54,10 @@ def check(run: Run) -> Iterator[Finding]:
     if mine is None:
         return
 
+    waits = list_system_waits(run)
+
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
-        return shorten_thinking(nodes, measure_long_thinking(run, nodes, mine.gaps))
+        return shorten_thinking(nodes, measure_long_thinking(run, nodes, mine.gaps, waits))
 
     yield make_finding(
         run,

@@ -15,7 +15,9 @@ Evidence
 
 Threshold
     Over 5 % of the window (TraceLens agent, 2026-08). Silent where the device is launch-bound
-    (that rule reports it) or where most of it lies in the first step (first-iteration-included).
+    (that rule reports it), where a trace of the system shows that the thread had no CPU core or
+    slept for I/O or a lock (preempted-launch-thread, cpu-oversubscribed, blocked-on-io,
+    futex-contention), or where most of it lies in the first step (first-iteration-included).
 
 Fix
     Move the work to another thread or process or out of the step: logging every n steps, metrics
@@ -41,10 +43,14 @@ from sightline.rules.finding import Advice, Evidence, Loss, keep_notable, make_f
 from sightline.rules.gaps import LOOK_PCT, claim_gaps
 from sightline.timeline import causes
 from sightline.timeline.host_ranges import measure_long_calls, measure_long_thinking
+from sightline.timeline.idle import list_system_waits
 from sightline.timeline.replay import shorten_calls, shorten_thinking
+from sightline.timeline.sleeps import list_states
 from sightline.units import format_pct
 
 RULE = Rule("host-late", "The host launches late", causes=(causes.HOST,), explains_lateness=True)
+
+_MAYBE_AWAY = "computing, or was not scheduled"
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -53,9 +59,11 @@ def check(run: Run) -> Iterator[Finding]:
     if mine is None:
         return
 
+    waits = list_system_waits(run)
+
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
-        shorter = shorten_thinking(nodes, measure_long_thinking(run, nodes, mine.gaps))
-        return shorten_calls(shorter, measure_long_calls(nodes, mine.gaps))
+        shorter = shorten_thinking(nodes, measure_long_thinking(run, nodes, mine.gaps, waits))
+        return shorten_calls(shorter, measure_long_calls(nodes, mine.gaps, waits))
 
     found = make_finding(
         run,
@@ -75,10 +83,16 @@ def check(run: Run) -> Iterator[Finding]:
             "another thread or process, or out of the step",
             verify="sightline stats idle AFTER: total_ns of host_late",
             cause="no wait, data loading or allocation is recorded there: the thread was "
-            "computing, or "
-            "was not scheduled",
+            + ("computing, or asleep" if _is_known_why_away(run) else _MAYBE_AWAY),
             sources=("HolisticTraceAnalysis: host_wait",),
         ),
         confidence="medium",
     )
     yield from keep_notable(run, found)
+
+
+def _is_known_why_away(run: Run) -> bool:
+    """Whether the scheduler was recorded, with the states in which threads left their cores."""
+    if not run.rows("sched_events"):
+        return False
+    return "off_cpu" not in list_states(run).get_column("state")

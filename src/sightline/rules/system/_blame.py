@@ -2,7 +2,8 @@
 
 A device that is idle waits for a thread until that has launched the next operation: from the gap's
 start to the launch call's return. What the operating system did with the thread in that time was
-lost to the device. Where no device was recorded, the thread that ran longest is looked at instead,
+lost to the device; a rule that speaks for a cause of idle time has what no other rule has of it
+(`idle_rules`). Where no device was recorded, the thread that ran longest is looked at instead,
 for all of its time.
 """
 
@@ -16,7 +17,6 @@ from typing import Any
 import polars as pl
 
 from sightline.algebra.intervals import measure_cover_until
-from sightline.algebra.lookup import find_rows, take_rows
 from sightline.algebra.scalars import find_largest, sum_column
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
@@ -30,7 +30,8 @@ from sightline.rules.finding import (
     make_finding,
 )
 from sightline.timeline.gains import sum_windows
-from sightline.timeline.idle import list_idle_gaps
+from sightline.timeline.idle import SYSTEM_CAUSES, list_deeds, list_idle_gaps
+from sightline.timeline.system_waits import ON_HOST, cut_to_spans, put_on_hosts
 from sightline.timeline.thread_states import THREAD
 from sightline.units import format_ns, format_several
 
@@ -85,46 +86,45 @@ class Blame:
 
     @property
     def where(self) -> dict[str, Any]:
-        """Ranks, and the longest spans as time ranges."""
-        lost = self.spans.filter(pl.col("lost_ns") > 0)
+        """Ranks that lose much of what the worst one does, and the longest spans as time ranges."""
+        each = self.spans.group_by("rank").agg(pl.col("lost_ns").sum())
+        much = 100 * pl.col("lost_ns") >= NOTABLE_PCT * pl.col("lost_ns").max()
         return {
-            "ranks": lost.get_column("rank").unique().sort().to_list(),
+            "ranks": each.filter(much).get_column("rank").sort().to_list(),
             "time_ranges": [[row["start_ns"], row["end_ns"]] for row in self.rows],
         }
 
 
-def find_blame(run: Run, intervals: pl.DataFrame, least_pct: float = NOTABLE_PCT) -> Blame | None:
+def find_blame(
+    run: Run, intervals: pl.DataFrame, least_pct: float = NOTABLE_PCT, *, cause: str | None = None
+) -> Blame | None:
     """How much of what waits for threads lies in these intervals of theirs (tid, start_ns, end_ns).
 
-    None where that is less of the window, in percent.
+    None where that is less of the window, in percent. Of a device's time it is what went to `cause`
+    of `idle_parts`, where one is given.
     """
     has_device = bool(run.rows("device_ops"))
     spans = list_spans(run)
     if spans.is_empty() or intervals.is_empty():
         return None
-    by = choose_key(run)
-    known = intervals.select("rank", "tid", "start_ns", "end_ns")
-    lost = measure_cover_until(spans, "end_ns", known, by) - measure_cover_until(
-        spans, "start_ns", known, by
-    )
+    if has_device and cause:
+        lost = spans.get_column(f"{cause}_ns")
+    else:
+        known = intervals.select(*ON_HOST, "start_ns", "end_ns")
+        placed = put_on_hosts(run, spans)
+        lost = measure_cover_until(placed, "end_ns", known, ON_HOST)
+        lost -= measure_cover_until(placed, "start_ns", known, ON_HOST)
     length = pl.col("end_ns") - pl.col("start_ns")
     whole = sum_windows(run) if has_device else int(spans.select(length.sum()).item())
     blame = Blame(spans.with_columns(lost_ns=lost), whole, has_device)
     return blame if blame.cost_ns and blame.pct >= least_pct else None
 
 
-def choose_key(run: Run) -> list[str]:
-    """What ties a thread of one recording to that of another: its number, on one machine.
-
-    Numbers of threads are unique on a machine. With several traces of the system each is one
-    machine's, or one rank's: then the rank must be the same, too.
-    """
-    traces = run.table("sched_events").get_column("recording_id").n_unique()
-    return ["tid"] if traces == 1 else ["rank", "tid"]
-
-
 def list_spans(run: Run) -> pl.DataFrame:
-    """When something waited for a thread: rank, device_id, tid, start_ns, end_ns. Made once."""
+    """When something waited for a thread: rank, device_id, pid, tid, start_ns, end_ns. Made once.
+
+    With a device also CAUSE_ns for what the system did with the thread meanwhile.
+    """
     return run.once(_make_spans)
 
 
@@ -133,41 +133,34 @@ def _make_spans(run: Run) -> pl.DataFrame:
         mine = run.ask("thread_critical_path").filter(pl.col("depth") == 0)
         return mine.group_by("rank", "tid", maintain_order=True).agg(
             pl.lit(None, pl.Int64).alias("device_id"),
+            pl.lit(None, pl.Int64).alias("pid"),
             pl.col("start_ns").min(),
             end_ns=run.ask("thread_critical_path").get_column("end_ns").max(),
         )
     gaps = list_idle_gaps(run).drop_nulls("launch_id")
-    host = run.table("host_ops")
-    row = find_rows(host.get_column("host_op_id"), gaps.get_column("launch_id"))
-    calls = take_rows(host.select("tid", returned="end_ns"), row)
-    spans = gaps.select(*_DEVICE, "start_ns", "end_ns").hstack(calls)
-    spans = spans.with_columns(end_ns=pl.min_horizontal("end_ns", "returned"))
-    return spans.filter(pl.col("start_ns") < pl.col("end_ns")).select(
-        *_DEVICE, "tid", "start_ns", "end_ns"
-    )
+    causes = [f"{cause}_ns" for cause in SYSTEM_CAUSES]
+    spans = gaps.select(*_DEVICE, "pid", "tid", "start_ns", *causes, end_ns="waited_ns")
+    return spans.filter(pl.col("start_ns") < pl.col("end_ns"))
 
 
 def list_parts(run: Run, blame: Blame, intervals: pl.DataFrame) -> pl.DataFrame:
     """The intervals cut to the spans that wait for their threads, with `length` in ns."""
-    by = choose_key(run)
-    spans = blame.spans.filter(pl.col("lost_ns") > 0).select(
-        *by, span_start="start_ns", span_end="end_ns"
-    )
-    # Spans of one thread may be of several devices, at once: a time counts once here.
-    spans = spans.unique(maintain_order=True)
-    tids = spans.get_column("tid").unique()
-    mine = intervals.filter(pl.col("tid").is_in(tids.implode()))
-    near = [spans.get_column(by_).alias(f"{by_}_of_span") for by_ in by]
-    cut = mine.join_where(
-        spans.select("span_start", "span_end").hstack(near),
-        *(pl.col(by_) == pl.col(f"{by_}_of_span") for by_ in by),
-        pl.col("start_ns") < pl.col("span_end"),
-        pl.col("end_ns") > pl.col("span_start"),
-    )
-    return cut.with_columns(
-        start_ns=pl.max_horizontal("start_ns", "span_start"),
-        end_ns=pl.min_horizontal("end_ns", "span_end"),
-    ).with_columns(length=pl.col("end_ns") - pl.col("start_ns"))
+    spans = blame.spans.filter(pl.col("lost_ns") > 0)
+    return cut_to_spans(intervals, put_on_hosts(run, spans), ON_HOST)
+
+
+def list_parts_of_sleeps(run: Run, blame: Blame, sleeps: pl.DataFrame) -> pl.DataFrame:
+    """The same for sleeps, without those in what is a problem of its own: `idle_rules` has them."""
+    parts = list_parts(run, blame, sleeps)
+    if not blame.has_device:
+        return parts
+    threads = blame.spans.select("rank", "pid", "tid").unique(maintain_order=True)
+    deeds = list_deeds(run).join(threads, on=threads.columns, how="semi")
+    deeds = put_on_hosts(run, deeds)
+    inside = measure_cover_until(parts, "end_ns", deeds, ON_HOST)
+    inside -= measure_cover_until(parts, "start_ns", deeds, ON_HOST)
+    # A thread that sleeps in a call leaves it when it has woken up: it is all in it, or nothing.
+    return parts.filter(2 * inside <= parts.get_column("length"))
 
 
 def name_thread(run: Run, tid: int) -> str:

@@ -9,8 +9,9 @@ Why it hurts
 Evidence
     Context switches and wake-ups of the threads that launch: sleeps inside the gaps that an
     interrupt of a disk or of the network ended, and uninterruptible sleeps in calls on files
-    (`sightline stats sleep_causes`, `disk_times`). The gain is a bound from the timeline: that time
-    on the device that lost most.
+    (`sightline stats sleep_causes`, `disk_times`). Those in a DataLoader, a checkpoint, a compiler
+    or another cause of `sightline stats idle_parts` are that one's. The gain is a bound from the
+    timeline: that time on the device that lost most.
 
 Threshold
     Over 5 % of the window (TraceLens agent, 2026-08).
@@ -31,39 +32,37 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import polars as pl
-
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import Advice
 from sightline.rules.system._blame import (
     find_blame,
-    list_parts,
+    list_parts_of_sleeps,
     name_victim,
     report_blame,
     sum_by,
 )
-from sightline.timeline.sleeps import DISK, NETWORK, list_sleeps
-from sightline.timeline.system_calls import FILES, name_calls
+from sightline.timeline import causes
+from sightline.timeline.system_waits import list_waits_for_io
 from sightline.units import format_count, format_ns, format_pct
 
-RULE = Rule("blocked-on-io", "The launching thread waits for I/O")
+RULE = Rule(
+    "blocked-on-io",
+    "The launching thread waits for I/O",
+    causes=(causes.INPUT_OUTPUT,),
+    explains_lateness=True,
+)
 
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
     if not run.rows("sched_events") or not (run.rows("wakeups") or run.rows("host_ops")):
         return
-    sleeps = name_calls(run, list_sleeps(run))
-    in_file = (pl.col("state") == "uninterruptible") & pl.col("call").str.contains(FILES)
-    is_network = pl.col("source") == NETWORK
-    waits = sleeps.filter(
-        is_network | (pl.col("source") == DISK) | in_file.fill_null(value=False)
-    ).with_columns(what=pl.when(is_network).then(pl.lit(NETWORK)).otherwise(pl.lit(DISK)))
-    blame = find_blame(run, waits)
+    waits = list_waits_for_io(run)
+    blame = find_blame(run, waits, cause="blocked_io")
     if blame is None:
         return
-    parts = list_parts(run, blame, waits)
+    parts = list_parts_of_sleeps(run, blame, waits)
     lost, thread = name_victim(run, blame)
     what = sum_by(parts, "what")[0][0]
     calls, ends = sum_by(parts, "call"), sum_by(parts, "source_name")

@@ -40,10 +40,16 @@ from sightline.model.run import Run
 from sightline.rules.finding import Advice
 from sightline.rules.system._blame import describe_others, name_victim, report_blame
 from sightline.rules.system._waits import find_waits_for_cpu
+from sightline.timeline import causes
 from sightline.timeline.sleeps import count_runnable
 from sightline.units import format_count, format_pct
 
-RULE = Rule("cpu-oversubscribed", "More threads than CPU cores")
+RULE = Rule(
+    "cpu-oversubscribed",
+    "More threads than CPU cores",
+    causes=(causes.OVERSUBSCRIBED,),
+    explains_lateness=True,
+)
 
 
 def check(run: Run) -> Iterator[Finding]:

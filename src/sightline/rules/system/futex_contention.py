@@ -10,8 +10,9 @@ Why it hurts
 Evidence
     Context switches, wake-ups and system calls of the threads that launch: sleeps in futex inside
     the gaps that another thread's wake-up ended; that thread had what was waited for
-    (`sightline stats lock_waits`). The gain is a bound from the timeline: that time on the device
-    that lost most.
+    (`sightline stats lock_waits`). Those in a call that waits for the device, a DataLoader or
+    another cause of `sightline stats idle_parts` are that one's. The gain is a bound from the
+    timeline: that time on the device that lost most.
 
 Threshold
     Over 5 % of the window (TraceLens agent, 2026-08).
@@ -33,38 +34,41 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import polars as pl
-
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import Advice
 from sightline.rules.system._blame import (
     describe_others,
     find_blame,
-    list_parts,
+    list_parts_of_sleeps,
     name_thread,
     name_victim,
     report_blame,
     sum_by,
 )
-from sightline.timeline.sleeps import THREAD_, list_sleeps
-from sightline.timeline.system_calls import LOCKS, list_system_calls, name_calls
+from sightline.timeline import causes
+from sightline.timeline.system_calls import list_system_calls
+from sightline.timeline.system_waits import list_waits_for_lock
 from sightline.units import format_pct
 
-RULE = Rule("futex-contention", "The launching thread waits for a lock")
+RULE = Rule(
+    "futex-contention",
+    "The launching thread waits for a lock",
+    causes=(causes.LOCK,),
+    explains_lateness=True,
+)
 
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
     if not run.rows("wakeups") or not run.rows("host_ops"):
         return
-    sleeps = name_calls(run, list_sleeps(run).filter(pl.col("source") == THREAD_))
-    waits = sleeps.filter(pl.col("call").str.contains(LOCKS).fill_null(value=False))
-    blame = find_blame(run, waits)
+    waits = list_waits_for_lock(run)
+    blame = find_blame(run, waits, cause="lock_wait")
     if blame is None:
         return
     addresses = list_system_calls(run).select(call_id="host_op_id", lock="payload")
-    parts = list_parts(run, blame, waits).join(addresses, on="call_id", how="left")
+    parts = list_parts_of_sleeps(run, blame, waits).join(addresses, on="call_id", how="left")
     lost, thread = name_victim(run, blame)
     holder = name_thread(run, int(sum_by(parts, "waker_tid")[0][0]))
     locks = sum_by(parts, "lock")

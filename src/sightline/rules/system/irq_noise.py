@@ -41,7 +41,6 @@ from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import NOTABLE_PCT, Advice, Evidence, Loss, make_finding
 from sightline.rules.system._blame import (
-    choose_key,
     find_blame,
     list_parts,
     list_spans,
@@ -51,6 +50,7 @@ from sightline.rules.system._blame import (
     sum_by,
 )
 from sightline.timeline.sleeps import list_states
+from sightline.timeline.system_waits import ON_HOST
 from sightline.units import format_count, format_ns, format_pct, format_several
 
 RULE = Rule("irq-noise", "Interrupts on the launching core")
@@ -101,17 +101,18 @@ def _remark(
     run: Run, handled: pl.DataFrame, cost_ns: int, lines: list[str], advice: Advice
 ) -> Iterator[Finding]:
     """Interrupts take much of the core, though the device has hardly waited for it."""
-    by = choose_key(run)
     tids = list_spans(run).get_column("tid").unique()
     ran = list_states(run).filter(
         pl.col("tid").is_in(tids.implode()) & (pl.col("state") == "running")
     )
     mine = handled.filter(pl.col("tid").is_in(tids.implode()))
-    taken = measure_cover(mine, by).rename({"covered_ns": "taken"})
+    taken = measure_cover(mine, ON_HOST).rename({"covered_ns": "taken"})
     shares = (
-        merge_intervals(ran, by).group_by(by).agg(ran=(pl.col("end_ns") - pl.col("start_ns")).sum())
+        merge_intervals(ran, ON_HOST)
+        .group_by(ON_HOST)
+        .agg(ran=(pl.col("end_ns") - pl.col("start_ns")).sum())
     )
-    worst = taken.join(shares, on=by).with_columns(pct=100 * pl.col("taken") / pl.col("ran"))
+    worst = taken.join(shares, on=ON_HOST).with_columns(pct=100 * pl.col("taken") / pl.col("ran"))
     worst = worst.filter(pl.col("pct") >= _REMARK_PCT).sort("pct", descending=True)
     if worst.is_empty():
         return

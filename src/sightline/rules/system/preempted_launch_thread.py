@@ -40,10 +40,16 @@ from sightline.model.run import Run
 from sightline.rules.finding import NOTABLE_PCT, Advice, abstain
 from sightline.rules.system._blame import describe_others, find_blame, name_victim, report_blame
 from sightline.rules.system._waits import find_waits_for_cpu
+from sightline.timeline import causes
 from sightline.timeline.sleeps import list_states
 from sightline.units import format_ns, format_pct
 
-RULE = Rule("preempted-launch-thread", "The launching thread has no CPU")
+RULE = Rule(
+    "preempted-launch-thread",
+    "The launching thread has no CPU",
+    causes=(causes.PREEMPTED,),
+    explains_lateness=True,
+)
 
 
 def check(run: Run) -> Iterator[Finding]:
