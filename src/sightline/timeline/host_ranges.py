@@ -41,6 +41,15 @@ def measure_loading(nodes: pl.DataFrame, host: pl.DataFrame) -> pl.Series:
     return measure_in_ranges(nodes, _list_loading_ranges(host), _THREAD)
 
 
+def measure_held(run: Run, nodes: pl.DataFrame, waits: pl.DataFrame) -> pl.Series:
+    """How much of the time before each call its thread loaded data, or could not run (`waits`)."""
+    columns = [*_THREAD, "start_ns", "end_ns"]
+    loading = _list_loading_ranges(run.table("host_ops"))
+    return measure_in_ranges(
+        nodes, pl.concat([loading.select(columns), waits.select(columns)]), _THREAD
+    )
+
+
 def _list_loading_ranges(host: pl.DataFrame) -> pl.DataFrame:
     return host.filter(match_names(host, LOADING)).filter(
         ~pl.col("layer").is_in(["runtime", "driver"])

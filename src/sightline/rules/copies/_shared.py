@@ -23,6 +23,8 @@ from sightline.rules.gaps import LOOK_PCT, Claim, claim_gaps
 from sightline.timeline.classes import COMPUTE, classify_run
 from sightline.timeline.copies import name_copy_causes
 from sightline.timeline.gains import sum_windows
+from sightline.timeline.host_ranges import measure_in_ranges
+from sightline.timeline.idle import list_system_waits
 from sightline.timeline.replay import is_op, remove_ops, shorten_thinking
 from sightline.units import format_bytes, format_count, format_ns, format_pct
 
@@ -80,7 +82,9 @@ def find_exposed_copies(
             behind_ns=0 if gaps.is_needed else gaps.behind_ns,
             change=None
             if gaps.is_needed
-            else lambda nodes: remove_ops(_separate_calls(nodes, ids) if with_host else nodes, ids),
+            else lambda nodes: remove_ops(
+                _separate_calls(run, nodes, ids) if with_host else nodes, ids
+            ),
         ),
         Evidence(
             [
@@ -123,14 +127,17 @@ def _drop_leading(run: Run, copies: pl.DataFrame) -> pl.DataFrame:
     return later if later.height else copies
 
 
-def _separate_calls(nodes: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
-    """The nodes with no time between these copies' calls and the calls before them."""
+def _separate_calls(run: Run, nodes: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
+    """The nodes with no time between these copies' calls and the calls before them.
+
+    What the system kept the thread from is no work for them.
+    """
     mine = is_op(nodes) & nodes.get_column("ref_id").is_in(ids.implode())
     calls = nodes.filter(mine).get_column("launch").drop_nulls()
     whole = nodes.get_column("node").is_in(calls.implode())
-    return shorten_thinking(
-        nodes, nodes.get_column("prev_lag_ns").fill_null(0) * whole.cast(pl.Int64)
-    )
+    held = measure_in_ranges(nodes, list_system_waits(run), ["rank", "pid", "tid"])
+    thought = nodes.get_column("prev_lag_ns").fill_null(0) - held
+    return shorten_thinking(nodes, thought * whole.cast(pl.Int64))
 
 
 def _describe_idle_behind(run: Run, gaps: Claim) -> str:

@@ -9,7 +9,9 @@ Why it hurts
 
 Evidence
     Idle time whose cause is a late launch or launch latency; median time between launch calls
-    against median kernel length; share of launches that met an empty queue.
+    against median kernel length; share of launches that met an empty queue. The gain is a replay in
+    which calls and what lies between them take no time, but for loading data and, where a trace of
+    the system shows it, time in which the thread could not run.
 
 Threshold
     Late idle over 15 % of the window (TraceLens agent, 2026-08: idle flagged above 15 %), most of
@@ -44,7 +46,8 @@ from sightline.rules.advice import choose_fix
 from sightline.rules.finding import Advice, Evidence, Loss, abstain, make_finding
 from sightline.rules.gaps import claim_gaps
 from sightline.timeline import causes
-from sightline.timeline.host_ranges import measure_loading
+from sightline.timeline.host_ranges import measure_held
+from sightline.timeline.idle import list_system_waits
 from sightline.timeline.replay import free_calls, is_finish, shorten_thinking
 from sightline.units import format_count, format_ns, format_pct
 
@@ -69,9 +72,11 @@ def check(run: Run) -> Iterator[Finding]:
     bound = run.ask("launch_pressure").filter("launch_bound").sort("late_idle_ns", descending=True)
     worst = bound.row(0, named=True)
 
+    waits = list_system_waits(run)
+
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
         free = free_calls(nodes, ~is_finish(nodes))
-        kept = measure_loading(nodes, run.table("host_ops"))
+        kept = measure_held(run, nodes, waits)
         return shorten_thinking(free, nodes.get_column("prev_lag_ns").fill_null(0) - kept)
 
     yield make_finding(
