@@ -14,6 +14,7 @@ import sightline
 from sightline.flames.stacks import Stacks
 from sightline.flames.timeline import stack_idle_time
 from sightline.model.run import Run
+from sightline.timeline.system_waits import cut_to_spans
 from support.campaigns import examples
 from support.kernel_traces import BLOCK, RUNNABLE, SLEEPS, UNINTERRUPTIBLE, KernelTrace
 from support.rules import answers
@@ -149,6 +150,33 @@ def test_random_states(folder: Path, steps: Any, wanted: Any) -> None:
             assert got.get(cause, 0) == want[cause]
         # What a deed holds up takes the thread's usual pace behind it, too.
         assert sum(got.get(deed, 0) for deed in DEEDS) >= want["deed"]
+
+
+pieces = st.lists(st.tuples(st.integers(1, 2), st.integers(0, 40), st.integers(1, 15)), max_size=8)
+
+
+@given(pieces, pieces)
+@settings(max_examples=examples(400))
+def test_intervals_cut_to_spans(intervals: Any, spans: Any) -> None:
+    """The same moments as by counting, each interval's own, and each piece inside of it."""
+    names = {"tid": pl.Int64, "start_ns": pl.Int64, "end_ns": pl.Int64}
+    asked, inside = (
+        pl.DataFrame([(tid, at, at + n) for tid, at, n in each], schema=names, orient="row")
+        for each in (intervals, spans)
+    )
+    open_ = {(tid, t) for tid, at, n in spans for t in range(at, at + n)}
+    cut = cut_to_spans(asked.with_row_index("which"), inside, ["tid"])
+    got = sorted(
+        (i, t) for i, a, b in cut.select("which", *list(names)[1:]).rows() for t in range(a, b)
+    )
+    assert got == [
+        (i, t)
+        for i, (tid, at, n) in enumerate(intervals)
+        for t in range(at, at + n)
+        if (tid, t) in open_
+    ]
+    assert cut.get_column("length").sum() == len(got)
+    assert (cut.get_column("length") > 0).all()
 
 
 @given(deeds)

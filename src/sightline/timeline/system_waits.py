@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.intervals import measure_cover_until
+from sightline.algebra.intervals import measure_cover_until, merge_intervals
+from sightline.algebra.latest import find_latest, find_next
 from sightline.algebra.scalars import sum_column
 from sightline.model.run import Run
 from sightline.timeline.sleeps import (
@@ -101,20 +102,26 @@ def cut_to_spans(intervals: pl.DataFrame, spans: pl.DataFrame, by: list[str]) ->
 
     Spans of one thread may be of several devices, at once: a time counts once.
     """
-    spans = spans.select(*by, span_start="start_ns", span_end="end_ns").unique(maintain_order=True)
-    tids = spans.get_column("tid").unique()
-    mine = intervals.filter(pl.col("tid").is_in(tids.implode()))
-    near = [spans.get_column(name).alias(f"{name}_of_span") for name in by]
-    cut = mine.join_where(
-        spans.select("span_start", "span_end").hstack(near),
-        *(pl.col(name) == pl.col(f"{name}_of_span") for name in by),
-        pl.col("start_ns") < pl.col("span_end"),
-        pl.col("end_ns") > pl.col("span_start"),
+    spans = merge_intervals(spans, by).sort(*by, "start_ns")
+    asked = intervals.with_columns(last_ns=pl.col("end_ns") - 1)
+    begun = find_latest(asked, "start_ns", spans, "start_ns", by)
+    is_open = spans.get_column("end_ns").gather(begun) > asked.get_column("start_ns")
+    after = find_next(asked, "start_ns", spans, "start_ns", by)
+    place = pl.DataFrame({"begun": begun, "open": is_open, "after": after}).select(
+        first=pl.when("open").then("begun").otherwise("after"),
+        end=pl.lit(find_latest(asked, "last_ns", spans, "start_ns", by)) + 1,
     )
-    return cut.with_columns(
-        start_ns=pl.max_horizontal("start_ns", "span_start"),
-        end_ns=pl.min_horizontal("end_ns", "span_end"),
-    ).with_columns(length=pl.col("end_ns") - pl.col("start_ns"))
+    met = place.with_row_index("row").filter(pl.col("first") < pl.col("end"))
+    met = met.select("row", span=pl.int_ranges("first", "end")).explode("span")
+    cut = intervals[met.get_column("row")].with_columns(
+        start_ns=pl.max_horizontal(
+            "start_ns", spans.get_column("start_ns").gather(met.get_column("span"))
+        ),
+        end_ns=pl.min_horizontal(
+            "end_ns", spans.get_column("end_ns").gather(met.get_column("span"))
+        ),
+    )
+    return cut.with_columns(length=pl.col("end_ns") - pl.col("start_ns"))
 
 
 def is_oversubscribed(run: Run, parts: pl.DataFrame) -> bool:
