@@ -112,6 +112,14 @@ def test_findings_fixed_and_new(sides: list[list[Sample]], data: dict[str, Any])
         ("b", "still there", 1),
         ("c", "new", -2),
     ]
+    apart = compare_findings(sides[0][0], sides[1][0], (before, after), is_comparable=False)
+    assert [(r["rule"], r["status"], r["realized_ns"]) for r in apart] == [
+        ("a", "only before", None),
+        ("d", "not judged after", None),
+        ("b", "on both sides", None),
+        ("c", "only after", None),
+    ]
+    assert "realized" not in render_comparison({**data, "findings": apart}).plain
     screen = render_comparison({**data, "findings": rows}).plain
     assert "foreseen gain up to 8 ns, realized 9 ns" in screen
     lines = [line.split() for line in screen.splitlines()]

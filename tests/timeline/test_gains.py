@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import polars as pl
 
 from sightline.timeline.gains import replay_gain
 from sightline.timeline.replay import is_op, measure_span, remove_ops, replay_graph
 from support.simulated import simulated
+from support.traces import copy, kernel, opened
 
 
 def test_a_kernel_gone_shortens_by_its_length_where_nothing_else_limits():
@@ -20,3 +23,12 @@ def test_a_kernel_gone_shortens_by_its_length_where_nothing_else_limits():
     # Without it each also saves the gap between it and its neighbour on the stream.
     assert gone <= result.ns <= gone + 2_000 * flash.len()
     assert result.before_ns == measure_span(nodes, replay_graph(nodes), is_op(nodes))
+
+
+def test_idle_time_that_nothing_explains_does_not_end_with_what_follows_it(tmp_path: Path) -> None:
+    """The copy takes 10 of 1,020 µs; why it begins 990 µs behind the kernel is not recorded."""
+    events = [kernel("a", 0, 10), copy("Memcpy DtoH", 1_000, 10, 8), kernel("b", 1_010, 10)]
+    run = opened(tmp_path, events)
+    ops = run.table("device_ops")
+    gone = ops.filter(pl.col("kind") == "memcpy").get_column("device_op_id")
+    assert replay_gain(run, lambda nodes: remove_ops(nodes, gone)).ns <= 11_000

@@ -149,6 +149,7 @@ def _compare(
 ) -> tuple[dict[str, Any], list[list[Sample]]]:
     from sightline.compare.comparison import compare_samples
     from sightline.compare.findings import compare_findings
+    from sightline.compare.verdict import NOT_COMPARABLE
 
     stored = _read_floor(args)
     sides = [_open(args, before), _open(args, after)]
@@ -159,7 +160,12 @@ def _compare(
         from sightline.report.kept import keep_summary
 
         found = [keep_summary(run)["findings"] for run in (one.run, other.run)]
-        data["findings"] = compare_findings(one, other, (found[0], found[1]))
+        data["findings"] = compare_findings(
+            one,
+            other,
+            (found[0], found[1]),
+            is_comparable=data["verdict"]["word"] != NOT_COMPARABLE,
+        )
     return data, sides
 
 

@@ -12,12 +12,15 @@ def compare_findings(
     before: Sample,
     after: Sample,
     found: tuple[Sequence[dict[str, Any]], Sequence[dict[str, Any]]],
+    *,
+    is_comparable: bool = True,
 ) -> list[dict[str, Any]]:
     """One row per rule that found something on either side, the largest cost first.
 
     `found` are both sides' findings as plain data (`dataclasses.asdict`).
     Costs and gains are ns of a step and device. `predicted_ns` is the gain that was foreseen
-    before, `realized_ns` what the cost fell by; both are null where one side was not judged.
+    before, `realized_ns` what the cost fell by; both are null where one side was not judged, or the
+    sides are not comparable: then nothing is fixed, but found on one side.
     """
     sides = [_cost_by_rule(f, s) for f, s in zip(found, (before, after), strict=True)]
     rows = []
@@ -32,11 +35,11 @@ def compare_findings(
             {
                 "rule": rule,
                 "title": known["title"],
-                "status": _name_status(costs),
+                "status": _name_status(costs, is_comparable=is_comparable),
                 "before_ns": costs[0],
                 "after_ns": costs[1],
-                "predicted_ns": one["gain_ns"] if one is not None else None,
-                "realized_ns": None if None in costs else costs[0] - costs[1],
+                "predicted_ns": one["gain_ns"] if one is not None and is_comparable else None,
+                "realized_ns": costs[0] - costs[1] if None not in costs and is_comparable else None,
             }
         )
     return sorted(rows, key=lambda r: (-max(r["before_ns"] or 0, r["after_ns"] or 0), r["rule"]))
@@ -56,11 +59,13 @@ def _cost_by_rule(findings: Sequence[dict[str, Any]], sample: Sample) -> dict[st
     return found
 
 
-def _name_status(costs: Sequence[int | None]) -> str:
+def _name_status(costs: Sequence[int | None], *, is_comparable: bool) -> str:
     if costs[1] is None:
         return "not judged after"
     if costs[0] is None:
         return "not judged before"
     if not costs[0]:
-        return "new"
-    return "fixed" if not costs[1] else "still there"
+        return "new" if is_comparable else "only after"
+    if not costs[1]:
+        return "fixed" if is_comparable else "only before"
+    return "still there" if is_comparable else "on both sides"

@@ -93,7 +93,11 @@ def build_tables(records: Records, recording: Recording, quality: Sequence[Quali
         remedy = "For the timeline, record without counters:  rocprofv3 --sys-trace -- PROGRAM"
         notes.append(Quality("serialized_kernels", "warning", text, None, remedy))
     elif ops.height and calls.is_empty():
-        text = "no API calls were recorded: who launched what, and why the GPU waits, is not known"
+        is_call = pl.col("layer").is_in(["runtime", "driver"])
+        what = "no API calls were recorded"
+        if ranges.select(is_call.any()).item():
+            what = "API calls were recorded without the numbers that tie work to them"
+        text = f"{what}: who launched what, and why the GPU waits, is not known"
         remedy = "Record them, too:  rocprofv3 --sys-trace -- PROGRAM"
         notes.append(Quality("no_api_calls", "warning", text, None, remedy))
     return Imported(tables, recording, notes)

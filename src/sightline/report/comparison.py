@@ -333,9 +333,13 @@ def _findings(data: dict[str, Any], width: int) -> Iterator[Text]:
         yield Text(f"{len(rows) - MAX_FINDINGS} more: --json", style="dim")
 
 
+# The side on which a finding of this status was not found.
+ABSENT = {"new": "before", "only after": "before", "fixed": "after", "only before": "after"}
+
+
 def format_cost(row: dict[str, Any], side: str) -> str:
     """What a finding cost on a side, '-' where it was not judged; what costs 0 was not found."""
-    if row["status"] == ("new" if side == "before" else "fixed"):
+    if ABSENT.get(row["status"]) == side:
         return "not found"
     return format_ns(row[f"{side}_ns"])
 

@@ -160,7 +160,12 @@ def find_stragglers(job: Job, *, least_pct: float = 1.0) -> Verdict:
     parts = {part: whole - n for part, n in zip(EVERY, rest, strict=False) if part in shown}
     rest = rest[len(EVERY) :]
     gains = [whole - n for n in rest[: len(suspects)]]
-    alone = [max(0, n - ideal) for n in rest[len(suspects) :]]
+    # The only one whose excess is left costs no more than that: its host may stand at a moment that
+    # it came to by waiting for the others.
+    alone = [
+        min(max(0, n - ideal), suspect.excess_ns)
+        for n, suspect in zip(rest[len(suspects) :], suspects, strict=True)
+    ]
     lengths = np.diff(ends, axis=0, prepend=0)  # [step, scenario]
     own = lengths[:, 2 + len(EVERY) :][:, : len(suspects)]
     saved = lengths[:, :1] - own

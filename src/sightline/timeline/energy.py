@@ -61,9 +61,15 @@ def list_meters(run: Run) -> list[Meter]:
     """
     found = run.once(_list_meters)
     if not found:
+        why = "no device has several samples of its power, nor an energy counter that moved"
+        spans = run.scan("counters").filter(
+            pl.col("metric") == "energy", pl.col("from_ns").is_not_null()
+        )
+        if spans.head(1).collect().height:
+            why = "it has the energy of whole intervals (sightline report), and of no moment"
         raise MissingDataError(
             "no energy can be told",
-            why="no device has several samples of its power, nor an energy counter that moved",
+            why=why,
             hint="sightline run --for energy -- COMMAND  records both",
         )
     return found

@@ -13,6 +13,7 @@ import polars as pl
 
 from sightline._native import replay as native_replay
 from sightline.algebra.arrow import pack_numbers, unpack_columns
+from sightline.algebra.lookup import find_rows
 
 
 @dataclass(frozen=True)
@@ -78,8 +79,19 @@ def remove_ops(nodes: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
         targets.implode()
     ).fill_null(value=False)
     nothing = gone | own | waits
+    ends = waits | (own & is_finish(nodes))
+    # While its own call runs, as one does that copies to a buffer first, it is not started for the
+    # call's sake. What nothing explains before an operation is not known to end with it.
+    returns = nodes.filter(is_host).group_by("ref_id").agg(pl.col("end_ns").max())
+    launched = nodes.get_column("ref_id").gather(nodes.get_column("launch"))
+    call_end = returns.get_column("end_ns").gather(find_rows(returns["ref_id"], launched))
+    in_call = (nodes.get_column("start_ns") <= call_end).fill_null(value=False)
     empty = _empty_nodes(
-        nodes, nothing, cut_lags=gone | waits | (own & is_finish(nodes)), unwait=waits
+        nodes,
+        nothing,
+        cut_lags=gone | ends,
+        cut_residuals=(gone & in_call) | ends,
+        unwait=waits,
     )
     return _make_room(empty, gone)
 
@@ -132,9 +144,18 @@ def is_finish(nodes: pl.DataFrame) -> pl.Series:
 
 
 def _empty_nodes(
-    nodes: pl.DataFrame, nothing: pl.Series, *, cut_lags: pl.Series, unwait: pl.Series
+    nodes: pl.DataFrame,
+    nothing: pl.Series,
+    *,
+    cut_lags: pl.Series,
+    unwait: pl.Series,
+    cut_residuals: pl.Series | None = None,
 ) -> pl.DataFrame:
-    """Nodes of no length; where asked without lags of their own, and without waits."""
+    """Nodes of no length; where asked without lags of their own, and without waits.
+
+    `cut_residuals` are those without what nothing explains before them: those without lags.
+    """
+    residuals = cut_lags if cut_residuals is None else cut_residuals
     return nodes.with_columns(
         end_ns=pl.when(nothing).then("start_ns").otherwise("end_ns"),
         meeting=pl.when(nothing).then(None).otherwise("meeting"),
@@ -142,7 +163,7 @@ def _empty_nodes(
         .then(0)
         .otherwise("prev_lag_ns"),
         launch_lag_ns=pl.when(cut_lags).then(0).otherwise("launch_lag_ns"),
-        residual_ns=pl.when(cut_lags & pl.any_horizontal(pl.col("prev", "launch").is_not_null()))
+        residual_ns=pl.when(residuals & pl.any_horizontal(pl.col("prev", "launch").is_not_null()))
         .then(0)
         .otherwise("residual_ns"),
         wait=pl.when(unwait).then(None).otherwise("wait"),

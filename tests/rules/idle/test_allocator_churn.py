@@ -23,6 +23,7 @@ def test_an_allocation_between_two_kernels(tmp_path: Path) -> None:
             launched(0, kernel("a", 10, 100)),
             call("cudaMalloc", 120, 800),
             launched(930, kernel("b", 940, 60)),
+            call("cudaMalloc", 2_000, 9_000),  # behind the window: none of it
         ],
     )
     assert_speaks(

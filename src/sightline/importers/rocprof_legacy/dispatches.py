@@ -45,7 +45,7 @@ def list_dispatches(kernels: pl.DataFrame) -> pl.DataFrame:
         *((known.get(column, empty)).alias(column) for column in _rocm.DISPATCH),
         pl.when(plain != "").then(plain).alias("name"),
         pl.lit(None, pl.String).alias("mangled_name"),
-    )
+    ).head(kernels.height)  # of no table at all, literals alone would be a row
 
 
 def list_counts(kernels: pl.DataFrame) -> pl.DataFrame:

@@ -17,6 +17,7 @@ from sightline.flames.build import build_stacks, choose_weight
 from sightline.flames.stacks import scale_stacks
 from sightline.model.columns import Column, duration, real, text
 from sightline.report.comparison import (
+    ABSENT,
     PART_LABELS,
     describe_sides,
     explain_equal_clock,
@@ -223,16 +224,13 @@ def _show_timelines(before: Sample, after: Sample) -> list[Block]:
     return [blocks.make_text(note), {"kind": "image", "svg": light, "dark": dark, "alt": alt}]
 
 
-_ABSENT = {"new": "before_ns", "fixed": "after_ns"}
-
-
 def _show_findings(data: dict[str, Any]) -> list[Block]:
     """Problems fixed and new, and what fixing them was worth; other figures of a step."""
     found: list[Block] = []
     if data.get("findings"):
         # The cost of what was not found on a side is left blank: 0 ns would be a measurement.
         rows = [
-            {**row, absent: None} if (absent := _ABSENT.get(row["status"])) is not None else row
+            {**row, f"{absent}_ns": None} if (absent := ABSENT.get(row["status"])) else row
             for row in data["findings"]
         ]
         columns = (

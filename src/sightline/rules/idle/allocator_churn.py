@@ -35,6 +35,7 @@ import polars as pl
 
 from sightline.algebra.lookup import Texts
 from sightline.algebra.scalars import sum_column
+from sightline.algebra.window import host_in
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.advice import choose_fix
@@ -69,6 +70,7 @@ def check(run: Run) -> Iterator[Finding]:
     if mine is None:
         return
     host = run.table("host_ops")
+    host = host.filter(host_in(host, run.ask("windows"), whole_recording=False))
     calls = (
         host.filter(allocates(Texts(host.get_column("name"))))
         .filter(pl.col("layer").is_in(["runtime", "driver"]))
