@@ -14,6 +14,7 @@ from sightline.units import (
     INT64_MAX,
     format_bytes,
     format_count,
+    format_note,
     format_ns,
     format_pct,
     format_rate,
@@ -184,3 +185,27 @@ def test_format_pct_shows_what_is_not_zero(value: float | None, text: str) -> No
 @pytest.mark.parametrize(("value", "text"), [(None, "-"), (0, "0"), (1_234_567, "1,234,567")])
 def test_format_count(value: int | None, text: str) -> None:
     assert format_count(value) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text", "note"),
+    [
+        (None, "the file is cut off", "the file is cut off"),
+        (1200, "events were skipped", "1,200 events were skipped"),
+        (1, "damaged events were skipped", "1 damaged event was skipped"),
+        (1, "unmatched begin or end events were left out",
+         "1 unmatched begin or end event was left out"),
+        (1, "events that end before they start were left out",
+         "1 event that ends before it starts was left out"),
+        (1, "devices hand out more than their segments hold: events of segments are missing",
+         "1 device hands out more than its segments hold: events of segments are missing"),
+        (1, "entries could not be read", "1 entry could not be read"),
+        (1, "processes without a rank did no recorded work",
+         "1 process without a rank did no recorded work"),
+        (1, "file in runs/tests skipped: a.txts", "1 file in runs/tests skipped: a.txts"),
+        (1, "file in tests skipped: a", "1 file in tests skipped: a"),
+        (1, "lines that are not stack were left out", "1 line that is not stack was left out"),
+    ],
+)  # fmt: skip
+def test_a_note_on_one_thing_is_in_the_singular(count, text, note):
+    assert format_note(count, text) == note

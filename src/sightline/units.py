@@ -101,6 +101,48 @@ def format_several(n: int, noun: str, plural: str | None = None) -> str:
     return f"{format_count(n)} {noun if n == 1 else plural or noun + 's'}"
 
 
+# What a clause about several things says of one.
+_OF_ONE = (
+    (r"\bwere\b", "was"),
+    (r"\bare\b", "is"),
+    (r"\bhave\b", "has"),
+    (r"\bdo not\b", "does not"),
+    (r"\bthat end\b", "that ends"),
+    (r"\bthey start\b", "it starts"),
+    (r"\bcarry\b", "carries"),
+    (r"\bhand out\b", "hands out"),
+    (r"\btheir\b", "its"),
+)
+# The clause's subject: words without a preposition before the first that ends like a plural.
+_SUBJECT = re.compile(
+    r"(?P<before>(?:(?!(?:in|of|on|at|by|to|from|with|that|which)\b)[\w-]+ )*?)"
+    r"(?P<noun>[A-Za-z-]*[a-rt-z]s)(?<!us)(?<!is)(?= )"
+)
+
+
+def format_note(count: int | None, text: str) -> str:
+    """A clause about several things behind their number: '2 events were left out', '1 event was'.
+
+    Of one thing the first noun and the verbs before a colon are in the singular.
+    """
+    if count is None:
+        return text
+    if count != 1:
+        return f"{format_count(count)} {text}"
+    clause, mark, rest = re.fullmatch(r"([^:;]*)([:;]?)(.*)", text, re.DOTALL).groups()  # type: ignore[union-attr]
+    if (subject := _SUBJECT.match(clause)) is not None:
+        clause = f"{subject['before']}{_name_one(subject['noun'])}{clause[subject.end() :]}"
+        for several, one in _OF_ONE:
+            clause = re.sub(several, one, clause)
+    return f"1 {clause}{mark}{rest}"
+
+
+def _name_one(noun: str) -> str:
+    if noun.endswith("ies"):
+        return f"{noun[:-3]}y"
+    return noun[:-2] if noun.endswith(("sses", "ches", "shes", "xes")) else noun[:-1]
+
+
 def _decimal(value: float, unit: str) -> str:
     for prefix, scale in (("", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12)):
         if abs(value) < scale * 999.5:

@@ -15,7 +15,7 @@ from sightline.algebra.window import select_starting_in
 from sightline.model.columns import number, text
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
-from sightline.units import format_count, format_pct
+from sightline.units import format_count, format_note, format_pct
 
 ANALYSIS = Analysis(
     "quality_gate",
@@ -50,8 +50,8 @@ def _recorded(run: Run) -> Iterator[Row]:
     rows = run.table("quality").filter(pl.col("severity").is_in(["warning", "error"]))
     for row in rows.unique("kind", keep="first", maintain_order=True).iter_rows(named=True):
         # An importer's text reads on from its count.
-        count = "" if row["count"] is None else f"{format_count(row['count'])} "
-        yield row["kind"], "lowers", "all", row["count"], count + row["text"]
+        note = format_note(row["count"], row["text"])
+        yield row["kind"], "lowers", "all", row["count"], note
     if rows.is_empty():
         yield "importer", "ok", "all", 0, "the importer reports no loss"
 

@@ -15,7 +15,7 @@ import polars as pl
 
 from sightline.compare.facts import OPTIONS
 from sightline.compare.sample import Sample
-from sightline.units import format_count, format_pct, format_several
+from sightline.units import format_note, format_pct, format_several
 
 # Boost clocks move in steps of 15 MHz, one percent; more than 5 % is another operating point
 # (analyses/slow_clocks.py; ROCm/FlyDSL#924 saw 14 % between bands, and kernels follow).
@@ -227,8 +227,7 @@ def _losses(before: Sequence[Sample], after: Sequence[Sample]) -> Iterator[Check
     for name, side in (("before", before), ("after", after)):
         lost = {kind: (text, count) for s in side for kind, text, count in s.facts.losses}
         for kind, (text, count) in lost.items():
-            told = "" if count is None else f"{format_count(count)} "
-            yield Check(kind, "limits", f"{name}: {told}{text}")
+            yield Check(kind, "limits", f"{name}: {format_note(count, text)}")
 
 
 def _sketches(before: Sequence[Sample], after: Sequence[Sample]) -> Iterator[Check]:

@@ -10,7 +10,7 @@ from sightline.report.finding_text import has_gain, write_price
 from sightline.report.html.headline import describe_run, label_device, write_headline
 from sightline.report.terminal import MAX_RANKS, format_amount, is_measured, list_parts
 from sightline.text import fit_text, make_printable
-from sightline.units import format_count, format_ns, format_pct
+from sightline.units import format_count, format_note, format_ns, format_pct
 
 TOP_FINDINGS = 10
 NAME_WIDTH = 80
@@ -150,9 +150,9 @@ def _limits(data: dict[str, Any]) -> Iterator[str]:
     yield "## What limits the conclusions"
     yield ""
     for limit in data["limits"]:
-        count = "" if limit["count"] is None else f"{format_count(limit['count'])} "
+        note = escape_text(format_note(limit["count"], limit["text"]))
         remedy = f" → {escape_text(limit['remedy'])}" if limit["remedy"] else ""
-        yield f"- {limit['severity']}: {escape_text(count + limit['text'])}{remedy}"
+        yield f"- {limit['severity']}: {note}{remedy}"
     for finding in abstained:
         reason = escape_text(finding["reason"] or "")
         yield f"- not judged: {escape_text(finding['rule'])} ({reason})"

@@ -17,7 +17,14 @@ from sightline.report.kernels_text import print_kernels
 from sightline.report.marks_text import print_marks, print_memory
 from sightline.report.system import print_system
 from sightline.text import fit_text, make_printable
-from sightline.units import format_bytes, format_count, format_ns, format_pct, format_several
+from sightline.units import (
+    format_bytes,
+    format_count,
+    format_note,
+    format_ns,
+    format_pct,
+    format_several,
+)
 
 WIDTH = 80  # of what is no terminal, and the least that the layout fits
 PROSE = 100  # longer lines of sentences are hard to read
@@ -370,12 +377,12 @@ def _limits(data: dict[str, Any], width: int) -> Iterator[Text]:
     abstained = [f for f in data["findings"] if f["abstained"]]
     minor = []
     for limit in data["limits"]:
-        count = "" if limit["count"] is None else f"{format_count(limit['count'])} "
+        note = format_note(limit["count"], limit["text"])
         if limit["severity"] == "info":
-            minor.append(f"{count}{limit['text']}")
+            minor.append(note)
             continue
         style = "bold red" if limit["severity"] == "error" else "yellow"
-        head, *more = wrap_text(f"{count}{limit['text']}", "!  ", "   ", width)
+        head, *more = wrap_text(note, "!  ", "   ", width)
         head.stylize(style, 0, 1)
         yield head
         yield from more

@@ -35,7 +35,7 @@ from sightline.algebra.scalars import sum_column
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.timeline.classes import is_communication
-from sightline.units import format_count, format_ns, format_pct
+from sightline.units import format_ns, format_pct, format_several
 
 RULE = Rule("dominating-kernel", "One kernel dominates the compute time")
 
@@ -65,7 +65,7 @@ def check(run: Run) -> Iterator[Finding]:
         severity="info",
         summary=(
             f"{format_pct(share)} of all kernel time is one kernel: "
-            f"{format_count(top['instances'])} instances, median {format_ns(top['median_ns'])}."
+            f"{format_several(top['instances'], 'instance')}, median {format_ns(top['median_ns'])}."
         ),
         cost_ns=top["total_ns"],
         cost_pct=cost_pct,

@@ -15,6 +15,7 @@ from sightline.report.html.evidence import measure_spark
 from sightline.report.html.headline import label_device, write_headline
 from sightline.report.summary import TOP_KERNELS
 from sightline.text import make_printable
+from sightline.units import format_note
 
 PANEL = Panel("summary", "Summary", 0, needs_findings=True)
 
@@ -63,10 +64,9 @@ def _operators(view: View) -> Block:
 
 
 def _limit(row: dict[str, Any]) -> dict[str, str]:
-    count = "" if row["count"] is None else f"{row['count']:,} "
     return {
         "severity": row["severity"],
-        "text": make_printable(f"{count}{row['text']}"),
+        "text": make_printable(format_note(row["count"], row["text"])),
         "remedy": make_printable(row["remedy"] or ""),
     }
 
