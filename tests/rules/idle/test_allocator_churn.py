@@ -82,3 +82,16 @@ def test_a_cache_that_is_switched_off(tmp_path: Path, every: int) -> None:
     (found,) = answers(opened(tmp_path, events), "allocator-churn")
     assert ("PYTORCH_NO_CUDA_MEMORY_CACHING" in found.fix) == (every == 1)
     assert ("switched off" in (found.cause or "")) == (every == 1)
+
+
+def test_pinned_memory_of_the_host(tmp_path: Path) -> None:
+    """It is no GPU memory, and no cache of PyTorch's is off."""
+    events = [launched(0, kernel("a", 10, 100))]
+    for n in range(1, 9):
+        at = n * 1_000
+        events += [call("cudaHostAlloc", at - 850, 500), call("cudaFreeHost", at - 340, 300)]
+        events += [launched(at - 10, kernel("a", at, 100))]
+    (found,) = answers(opened(tmp_path, events), "allocator-churn")
+    assert "allocates or frees pinned host memory" in found.summary
+    assert "pinned buffers once" in found.fix
+    assert "CACHING" not in found.fix

@@ -1,7 +1,8 @@
-"""Device memory is allocated and freed inside the step.
+"""Device or pinned host memory is allocated and freed inside the step.
 
 Symptom
-    cudaMalloc and cudaFree between kernels, and the device idle meanwhile.
+    cudaMalloc and cudaFree, or cudaHostAlloc and cudaFreeHost, between kernels, and the device idle
+    meanwhile.
 
 Why it hurts
     An allocation takes the driver's lock and often milliseconds; a free waits for the whole
@@ -15,9 +16,9 @@ Threshold
     Over 5 % of the window (TraceLens agent, 2026-08).
 
 Fix
-    Allocate before the step and reuse; keep shapes steady; PYTORCH_CUDA_ALLOC_CONF=
-    expandable_segments:True, a memory limit that leaves the caching allocator room (its retries
-    free everything), cudaMallocAsync or a pool in C++.
+    Allocate before the step and reuse, pinned buffers too; keep shapes steady;
+    PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, a memory limit that leaves the caching
+    allocator room (its retries free everything), cudaMallocAsync or a pool in C++.
 
 False positives
     Warm-up, in which the caching allocator grows: choose --window steady.
@@ -59,6 +60,12 @@ _CACHE_AGAIN = (
     "let PyTorch cache memory again: unset PYTORCH_NO_CUDA_MEMORY_CACHING (and "
     "PYTORCH_NO_HIP_MEMORY_CACHING), which is for debugging"
 )
+# cudaHostAlloc, cudaMallocHost, cudaHostRegister, cuMemHostAlloc; HIP's names are alike.
+_PINNED = r"Host"
+_PIN_ONCE = (
+    "allocate pinned buffers once and reuse them; from PyTorch: pin_memory=True in the DataLoader, "
+    "or tensors that are kept between steps"
+)
 # A cache asks the driver when it grows; one call for four kernels all through a window is none
 # (ours: recordings with the cache have 0 to 0.02, one without it 0.6).
 _UNCACHED = 0.25
@@ -79,7 +86,10 @@ def check(run: Run) -> Iterator[Finding]:
         .sort("ns", "name", descending=[True, False])
     )
 
-    uncached = _is_uncached(run, calls)
+    pinned = pl.col("name").str.contains(_PINNED)
+    is_pinned = 2 * sum_column(calls.filter(pinned), "ns") > sum_column(calls, "ns")
+    memory = "pinned host memory" if is_pinned else "GPU memory"
+    uncached = _is_uncached(run, calls.filter(~pinned))
 
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
         return free_calls(nodes, allocates(Texts(nodes.get_column("name"))))
@@ -88,7 +98,7 @@ def check(run: Run) -> Iterator[Finding]:
         run,
         RULE,
         f"For {format_pct(mine.pct)} of the window the GPU is idle while the host allocates or "
-        "frees GPU memory.",
+        f"frees {memory}.",
         Loss(cost_ns=mine.cost_ns, bound_ns=mine.worst_ns, change=without),
         Evidence(
             [
@@ -103,7 +113,9 @@ def check(run: Run) -> Iterator[Finding]:
             calls=mine.calls,
         ),
         Advice(
-            fix=_CACHE_AGAIN
+            fix=_PIN_ONCE
+            if is_pinned
+            else _CACHE_AGAIN
             if uncached
             else choose_fix(
                 run,
@@ -115,7 +127,9 @@ def check(run: Run) -> Iterator[Finding]:
                 jax="let XLA keep its memory (XLA_PYTHON_CLIENT_PREALLOCATE=true, the default)",
             ),
             verify="sightline stats idle AFTER: total_ns of allocation",
-            cause="nearly every tensor is allocated by the driver: PyTorch's caching allocator is "
+            cause="every page is locked by the system, and CUDA synchronizes for it"
+            if is_pinned
+            else "nearly every tensor is allocated by the driver: PyTorch's caching allocator is "
             "switched off"
             if uncached
             else "the step calls the driver's allocator, and cudaFree synchronizes with the GPU",
