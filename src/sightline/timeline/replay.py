@@ -80,20 +80,28 @@ def remove_ops(nodes: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
     ).fill_null(value=False)
     nothing = gone | own | waits
     ends = waits | (own & is_finish(nodes))
-    # While its own call runs, as one does that copies to a buffer first, it is not started for the
-    # call's sake. What nothing explains before an operation is not known to end with it.
-    returns = nodes.filter(is_host).group_by("ref_id").agg(pl.col("end_ns").max())
-    launched = nodes.get_column("ref_id").gather(nodes.get_column("launch"))
-    call_end = returns.get_column("end_ns").gather(find_rows(returns["ref_id"], launched))
-    in_call = (nodes.get_column("start_ns") <= call_end).fill_null(value=False)
+    # What nothing explains before an operation is not known to end with it; what its own call does
+    # until it begins, such as copying to a buffer, is explained.
     empty = _empty_nodes(
         nodes,
         nothing,
         cut_lags=gone | ends,
-        cut_residuals=(gone & in_call) | ends,
+        cut_residuals=_begin_in_calls(nodes, gone) | ends,
         unwait=waits,
     )
     return _make_room(empty, gone)
+
+
+def _begin_in_calls(nodes: pl.DataFrame, which: pl.Series) -> pl.Series:
+    """Which of these operations (by mask) begin while their own calls run."""
+    mine = nodes.filter(which)
+    calls = nodes.get_column("ref_id").gather(mine.get_column("launch"))
+    is_call = ~is_op(nodes) & nodes.get_column("ref_id").is_in(calls.drop_nulls().implode())
+    returns = nodes.filter(is_call).group_by("ref_id").agg(pl.col("end_ns").max())
+    call_end = returns.get_column("end_ns").gather(find_rows(returns["ref_id"], calls))
+    begins = (mine.get_column("start_ns") <= call_end).fill_null(value=False)
+    nothing = pl.repeat(value=False, n=nodes.height, eager=True)
+    return nothing.scatter(which.arg_true().filter(begins), True)
 
 
 def _make_room(nodes: pl.DataFrame, gone: pl.Series) -> pl.DataFrame:

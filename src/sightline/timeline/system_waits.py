@@ -81,9 +81,9 @@ def list_waits_in_spans(run: Run, spans: pl.DataFrame) -> dict[str, pl.DataFrame
     if spans.is_empty() or not run.rows("sched_events"):
         return {}
     spans = put_on_hosts(run, spans)
-    no_core = cut_to_spans(list_waits_for_cpu(run), spans, ON_HOST)
-    of_cpu = "cpu_oversubscribed" if is_oversubscribed(run, no_core) else "preempted"
-    waits = {of_cpu: list_waits_for_cpu(run)}
+    for_cpu = list_waits_for_cpu(run)
+    no_core = cut_to_spans(for_cpu, spans, ON_HOST)
+    waits = {"cpu_oversubscribed" if is_oversubscribed(run, no_core) else "preempted": for_cpu}
     if run.rows("wakeups") or run.rows("host_ops"):
         waits["blocked_io"] = list_waits_for_io(run)
     if run.rows("wakeups") and run.rows("host_ops"):

@@ -89,7 +89,7 @@ def check(run: Run) -> Iterator[Finding]:
     pinned = pl.col("name").str.contains(_PINNED)
     is_pinned = 2 * sum_column(calls.filter(pinned), "ns") > sum_column(calls, "ns")
     memory = "pinned host memory" if is_pinned else "GPU memory"
-    uncached = _is_uncached(run, calls.filter(~pinned))
+    fix, cause = _advise(run, calls.filter(~pinned), is_pinned=is_pinned)
 
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
         return free_calls(nodes, allocates(Texts(nodes.get_column("name"))))
@@ -113,30 +113,35 @@ def check(run: Run) -> Iterator[Finding]:
             calls=mine.calls,
         ),
         Advice(
-            fix=_PIN_ONCE
-            if is_pinned
-            else _CACHE_AGAIN
-            if uncached
-            else choose_fix(
-                run,
-                "allocate once before the step, warm up before measuring; "
-                "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True against churn",
-                native="allocate once before the loop, or from a pool in order of the stream "
-                "(cudaMallocAsync, cudaFreeAsync)",
-                openmp="map arrays once around the loop (target enter data), not in each region",
-                jax="let XLA keep its memory (XLA_PYTHON_CLIENT_PREALLOCATE=true, the default)",
-            ),
+            fix=fix,
             verify="sightline stats idle AFTER: total_ns of allocation",
-            cause="every page is locked by the system, and CUDA synchronizes for it"
-            if is_pinned
-            else "nearly every tensor is allocated by the driver: PyTorch's caching allocator is "
-            "switched off"
-            if uncached
-            else "the step calls the driver's allocator, and cudaFree synchronizes with the GPU",
+            cause=cause,
             sources=("CUDA C++ Programming Guide: Implicit Synchronization",),
         ),
     )
     yield from keep_notable(run, found)
+
+
+def _advise(run: Run, of_device: pl.DataFrame, *, is_pinned: bool) -> tuple[str, str]:
+    """What to do, and why it costs time; `of_device` are the calls for memory of the device."""
+    if is_pinned:
+        return _PIN_ONCE, "every page is locked by the system, and CUDA synchronizes for it"
+    if _is_uncached(run, of_device):
+        return (
+            _CACHE_AGAIN,
+            "nearly every tensor is allocated by the driver: PyTorch's caching allocator is "
+            "switched off",
+        )
+    fix = choose_fix(
+        run,
+        "allocate once before the step, warm up before measuring; "
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True against churn",
+        native="allocate once before the loop, or from a pool in order of the stream "
+        "(cudaMallocAsync, cudaFreeAsync)",
+        openmp="map arrays once around the loop (target enter data), not in each region",
+        jax="let XLA keep its memory (XLA_PYTHON_CLIENT_PREALLOCATE=true, the default)",
+    )
+    return fix, "the step calls the driver's allocator, and cudaFree synchronizes with the GPU"
 
 
 def _is_uncached(run: Run, calls: pl.DataFrame) -> bool:
