@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from support import fake_nvml
 from support.campaigns import CAMPAIGNS, examples
 
 # Beside the checkout: real recordings, and what other tools say of them.
@@ -54,3 +55,9 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setenv("SIGHTLINE_CACHE", str(folder))
         patch.delenv("SIGHTLINE_CACHE_BYTES", raising=False)
         yield folder
+
+
+@pytest.fixture(scope="session")
+def nvml_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fake NVML; a test that asks for it is skipped where there is no C compiler."""
+    return fake_nvml.build_library(tmp_path_factory.mktemp("nvml"))
