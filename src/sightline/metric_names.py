@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from sightline.watched_metrics import METRICS
+
 _MIB = 1 << 20
 
 # Our name, our unit: the names elsewhere, each with what its numbers have to be multiplied by.
@@ -139,7 +141,38 @@ _NAMES: dict[tuple[str, str], dict[str, float]] = {
     ("NVLink sent", "bytes/s"): {"dcgm_fi_prof_nvlink_tx_bytes": 1, "nvltx": 1},
     ("NVLink received", "bytes/s"): {"dcgm_fi_prof_nvlink_rx_bytes": 1, "nvlrx": 1},
 }  # fmt: skip
+# What DCGM calls what is only watched (`watched_metrics`) since 4.6, and in `dcgmi dmon`. Not pviol
+# and tviol: nvidia-smi dmon has columns of that name, in other units.
+_WATCHED = {
+    "performance state": "dcgm_fi_dev_gpu_pstate pstat", "memory reserved": "fbrsv",
+    "power limit": "dcgm_fi_dev_board_power_limit_requested_watts pmlmt",
+    "encoder utilization": "ecutl", "decoder utilization": "dcutl",
+    "tensor HMMA active": "dcgm_fi_prof_hmma_util_ratio thmma",
+    "tensor IMMA active": "dcgm_fi_prof_imma_util_ratio timma",
+    "tensor DFMA active": "dcgm_fi_prof_dfma_util_ratio tdfma",
+    "integer active": "dcgm_fi_prof_int_util_ratio intac",
+    "NVLink total": "dcgm_fi_dev_nvlink_throughput_total nbwlt",
+    "PCIe replays": "dcgm_fi_dev_pcie_replay_total rpctr",
+    "PCIe generation": "pcilg", "PCIe width": "pcilw",
+    "NVLink replays": "dcgm_fi_dev_nvlink_replay_error_total nrelt",
+    "NVLink CRC errors": "dcgm_fi_dev_nvlink_crc_flit_error_total nfelt",
+    "corrected ECC errors": "esvtl", "uncorrected ECC errors": "edvtl",
+    "rows remapped, corrected": "dcgm_fi_dev_row_remap_correctable_total crmps",
+    "rows remapped, uncorrected": "dcgm_fi_dev_row_remap_uncorrectable_total urmps",
+    "row remap pending": "rrp", "row remap failure": "dcgm_fi_dev_row_remap_failed rrf",
+    "pages retired, corrected": "dcgm_fi_dev_page_retired_sbe_total rpsbe",
+    "pages retired, uncorrected": "dcgm_fi_dev_page_retired_dbe_total rpdbe",
+    "page retirement pending": "dcgm_fi_dev_page_retired_pending rppen",
+    "clocks lowered by sync boost": "sbvio", "clocks lowered by board limit": "blvio",
+    "clocks lowered by low utilization": "luvio", "clocks lowered by reliability": "rviol",
+    "vGPU license": "vlcst",
+}  # fmt: skip
 _KNOWN = {
+    peer: (metric.name, metric.unit, 1 / metric.dcgm_scale)
+    for metric in METRICS.values()
+    if metric.dcgm
+    for peer in (f"dcgm_fi_{metric.dcgm.lower()}", *_WATCHED.get(metric.name, "").split())
+} | {
     peer: (name, unit, scale)
     for (name, unit), peers in _NAMES.items()
     for peer, scale in peers.items()

@@ -9,7 +9,10 @@ from sightline.errors import RequestError
 
 INT64_MAX = 2**63 - 1
 
-_NS_PER = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+_NS_PER = {
+    "ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000,
+    "min": 60 * 1_000_000_000, "h": 3_600 * 1_000_000_000, "d": 86_400 * 1_000_000_000,
+}  # fmt: skip
 
 
 def microseconds_to_ns(value: int | str) -> int | None:
@@ -39,16 +42,29 @@ def microseconds_to_ns(value: int | str) -> int | None:
 
 
 def parse_duration_ns(text: str) -> int:
-    """Nanoseconds from '250', '5us', '1.5ms', '2s'; a bare number is nanoseconds."""
-    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(ns|us|µs|ms|s)?\s*", text)
+    """Nanoseconds from '250', '5us', '1.5ms', '2s', '10min'; a bare number is nanoseconds."""
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(ns|us|µs|ms|s|min|h|d)?\s*", text)
     if match is None:
         raise RequestError(
-            f"'{text}' is not a duration", hint="Write for example 250, 5us, 1.5ms or 2s."
+            f"'{text}' is not a duration", hint="Write for example 250, 5us, 1.5ms, 2s or 10min."
         )
     exact = Decimal(match[1]) * _NS_PER[match[2] or "ns"]
     if exact > INT64_MAX:
         raise RequestError(f"'{text}' is longer than 292 years")
     return int(exact.quantize(Decimal(1), rounding=ROUND_HALF_EVEN))
+
+
+_BYTES_PER = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
+              "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40}  # fmt: skip
+
+
+def parse_size(text: str) -> int:
+    """Bytes from '500', '64KiB', '2GB', '1.5 GB'; a bare number is bytes."""
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", text)
+    unit = match[2].upper() if match else ""
+    if match is None or (unit or "B") not in _BYTES_PER:
+        raise RequestError(f"'{text}' is not a size", hint="Write for example 500MB or 2GiB.")
+    return int(Decimal(match[1]) * _BYTES_PER[unit or "B"])
 
 
 def format_long(ns: int) -> str:

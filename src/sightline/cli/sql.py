@@ -2,7 +2,11 @@
 
 sightline sql trace.json "SELECT name, count(*) FROM device_ops GROUP BY 1"
 sightline sql job.sightline "SELECT * FROM quality" --format json
+sightline sql gpu-history "SELECT device_id, max(power_w) FROM gpus GROUP BY 1"
 sightline tables                     the tables and their columns
+
+A folder of sightline watch has gpus, instances, processes, host, links, events,
+devices and counters: a row a reading, with a column per metric.
 """
 
 from __future__ import annotations
@@ -46,16 +50,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     import sys
+    from pathlib import Path
 
     from sightline.errors import RequestError
     from sightline.model.columns import Column
+    from sightline.model.history_folder import is_history
     from sightline.report.formats import FORMATS, write
+    from sightline.report.history_sql import answer_history
     from sightline.report.sql import answer_query
 
     form = "json" if args.json else args.format
     if form not in FORMATS:
         raise RequestError(f"there is no format '{form}'", why=f"there are {', '.join(FORMATS)}")
-    frame = answer_query(open_recordings(args), args.query, unsafe=args.unsafe)
+    folder = Path(args.recordings[0])
+    if len(args.recordings) == 1 and is_history(folder):
+        frame = answer_history(folder, args.query, unsafe=args.unsafe)
+    else:
+        frame = answer_query(open_recordings(args), args.query, unsafe=args.unsafe)
     # The columns are the query's: no units are known, so numbers stay as they are.
     columns = tuple(Column(n, t, "of the query", is_id=True) for n, t in frame.schema.items())
     print_bytes(write(frame, columns, form, args.limit))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import threading
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +44,29 @@ def answer_query(
     One statement, which sees the run's files and no others, unless `unsafe`. With `bounds`, it is
     the first rows, and what takes longer or more memory is an error.
     """
+    names = registry.list_names("model.tables")
+
+    def define(connection: Any) -> None:
+        for name in names:
+            _define(connection, run, load_table(name))
+
+    files = {str(p.file(n).absolute()) for p in run.parts for n in names if p.file(n).is_file()}
+    return answer_tables(define, files, query, unsafe=unsafe, bounds=bounds)
+
+
+def answer_tables(
+    define: Callable[[Any], None],
+    files: Collection[str],
+    query: str,
+    *,
+    unsafe: bool = False,
+    bounds: Bounds | None = None,
+    hint: str = "The tables and their columns:  sightline tables",
+) -> pl.DataFrame:
+    """The rows of a query over what `define` puts into a connection; `files` are all it may read.
+
+    As `answer_query` otherwise. Nothing is kept open.
+    """
     import duckdb
 
     connection = duckdb.connect(":memory:")
@@ -54,18 +78,17 @@ def answer_query(
     connection.execute("SET autoinstall_known_extensions=false")
     if not unsafe:
         connection.execute("SET autoload_known_extensions=false")
-    for name in registry.list_names("model.tables"):
-        _define(connection, run, load_table(name))
+    define(connection)
     try:
         statements = connection.extract_statements(query)
         if not statements:
-            raise RequestError("there is no query", hint="The tables:  sightline tables")
+            raise RequestError("there is no query", hint=hint)
         if len(statements) > 1 and not unsafe:
             raise RequestError(
                 "the query cannot be answered", why=f"it is {len(statements)} statements, not one"
             )
         if not unsafe:
-            _close(connection, run)
+            _close(connection, files)
         if bounds:
             timer.daemon = True
             timer.start()
@@ -96,7 +119,7 @@ def answer_query(
             "the query cannot be answered",
             why=lines[0].replace("!.", "") if lines else type(error).__name__,
             # Where in the query it is, and the names that DuckDB would have known instead.
-            hint="\n".join([*lines[1:], "The tables and their columns:  sightline tables"]),
+            hint="\n".join([*lines[1:], hint]),
         ) from error
     finally:
         timer.cancel()
@@ -106,12 +129,10 @@ def answer_query(
 _ZONED = ("TIMESTAMP WITH TIME ZONE", "TIME WITH TIME ZONE")
 
 
-def _close(connection: Any, run: Run) -> None:
-    """Nothing but the files of the run: no other file, no address, and no way back."""
-    names = registry.list_names("model.tables")
-    files = {str(p.file(n).absolute()) for p in run.parts for n in names if p.file(n).is_file()}
+def _close(connection: Any, files: Collection[str]) -> None:
+    """Nothing but these files: no other file, no address, and no way back."""
     # DuckDB compares before it expands: both the name and what stands for it in the views.
-    files |= {glob.escape(f) for f in files}
+    files = {*files, *(glob.escape(f) for f in files)}
     quoted = ", ".join("'" + f.replace("'", "''") + "'" for f in sorted(files))
     connection.execute(f"SET allowed_paths=[{quoted}]")
     connection.execute("SET enable_external_access=false")

@@ -389,6 +389,16 @@ Return nvmlDeviceGetViolationStatus(Device *device, unsigned policy, Violation *
   return code;
 }
 
+/* The structure's first two members; with no feature nothing follows (nvml.h, ..._v4_t). */
+Return nvmlDeviceGetGridLicensableFeatures_v4(Device *device, unsigned *features) {
+  double value;
+  Return code = ask(device, features ? &value : NULL, "GridLicensableFeatures");
+  if (code) return code;
+  features[0] = (unsigned)value;
+  features[1] = 0;
+  return OK;
+}
+
 Return nvmlDeviceGetRemappedRows(Device *device, unsigned *corrected, unsigned *uncorrected,
                                  unsigned *pending, unsigned *failure) {
   unsigned *outs[] = {corrected, uncorrected, pending, failure};

@@ -66,7 +66,8 @@ def make_h200(index: int = 0, power_w: Values | None = None) -> Device:
         "RemappedRows.corrected": 0, "RemappedRows.uncorrected": 0, "RemappedRows.pending": 0,
         "RemappedRows.failure": 0,
         "MigMode.current": 0, "MigMode.pending": 0, "MaxMigDeviceCount": 7,
-        "GpmSupport": 1, "SupportedEventTypes": SINGLE_BIT_ECC | DOUBLE_BIT_ECC | XID,
+        "GridLicensableFeatures": 0, "GpmSupport": 1,
+        "SupportedEventTypes": SINGLE_BIT_ECC | DOUBLE_BIT_ECC | XID,
     }  # fmt: skip
     for clock, current, highest in ((0, 1965, 1980), (1, 1965, 1980), (2, 3201, 3201),
                                     (3, 1545, 1545)):  # fmt: skip

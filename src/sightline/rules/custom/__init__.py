@@ -4,7 +4,8 @@
     expression  one safe expression
     forms       the three forms of a rule, and what is wrong with one
     facts       what a run offers to expressions
-    check       a rule and facts to a finding
+    evaluate    a rule and facts: whether it holds
+    check       a rule and a run to a finding
 
 `docs/own-rules.md` is the page for people.
 """

@@ -17,17 +17,19 @@ from pathlib import Path
 from typing import Any
 
 from sightline import registry
-from sightline.errors import InputError
+from sightline.errors import InputError, RequestError
+from sightline.model.history_folder import KINDS
 from sightline.rules.custom import document
 from sightline.rules.custom.document import Value
 from sightline.rules.custom.expression import CONSTANTS, FUNCTIONS, Expression, parse_expression
+from sightline.units import parse_duration_ns
 
 OURS, COCKPIT, PUZZLE = "sightline", "ClusterCockpit", "Puzzle Jobs"
 SEVERITIES = ("critical", "warning", "info")
 _KEYS = {
     OURS: {
         "name", "tag", "parameters", "metrics", "variables", "requirements", "rule", "hint",
-        "cost", "gain", "severity", "fix", "verify", "sources",
+        "cost", "gain", "severity", "fix", "verify", "sources", "watch",
     },
     COCKPIT: {
         "name", "tag", "parameters", "metrics", "variables", "requirements", "rule", "hint",
@@ -40,6 +42,20 @@ BESIDE = ("parameters.json", "config.json")
 _TAG = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 MAX_RULES, MAX_TEXT = 200, 2_000
+
+
+@dataclass(frozen=True)
+class Watched:
+    """How `sightline watch` asks a rule of live values, for each entity of a kind.
+
+    It is violated once it held for `for_ns`, and over once `clear` (default: the rule does not
+    hold) did so for as long. Statistics are of the values of the last `over_ns`.
+    """
+
+    of: str = "gpus"
+    for_ns: int = 0
+    over_ns: int = 0
+    clear: Expression | None = None
 
 
 @dataclass(frozen=True)
@@ -60,14 +76,17 @@ class OwnRule:
     sources: tuple[str, ...] = ()
     cost: Expression | None = None
     gain: Expression | None = None
+    watched: Watched = Watched()
+
+
+def read_rules(paths: list[str]) -> list[OwnRule]:
+    """All rules of files and folders, as they are. Raises InputError with file, line and reason."""
+    return [rule for path in paths for file in _files(Path(path)) for rule in _rules(file)]
 
 
 def load_rules(paths: list[str]) -> list[OwnRule]:
-    """All rules of files and folders. Raises InputError with file, line and reason."""
-    found: list[OwnRule] = []
-    for path in paths:
-        for file in _files(Path(path)):
-            found += _rules(file)
+    """All rules of files and folders, of different tags. Raises InputError, also for ours."""
+    found = read_rules(paths)
     taken = {m.RULE.name: "a rule of sightline" for _, m in registry.load_members("rules")}
     for rule in found:
         if rule.tag in taken:
@@ -161,7 +180,36 @@ def _read(item: Value, form: str, file: Path) -> OwnRule:
         sources=tuple(_text(v) for v in _list(get("sources"))),
         cost=_checked(get("cost"), known) if "cost" in item.data else None,
         gain=_checked(get("gain"), known) if "gain" in item.data else None,
+        watched=_read_watched(get("watch"), known),
     )
+
+
+def _read_watched(value: Value | None, known: dict[str, bool]) -> Watched:
+    if value is None:
+        return Watched()
+    if not isinstance(value.data, dict):
+        raise value.wrong("names and values are expected here: of, for, over, clear")
+    _known(value, {"of", "for", "over", "clear"}, f"the watch of {OURS}")
+    of = value.data.get("of")
+    kind = _text(of) if of is not None else Watched.of
+    if of is not None and kind not in KINDS:
+        raise of.wrong(f"what is watched is one of {', '.join(KINDS)}")
+    clear = value.data.get("clear")
+    return Watched(
+        kind,
+        _read_duration(value.data.get("for")),
+        _read_duration(value.data.get("over")),
+        _checked(clear, known) if clear is not None else None,
+    )
+
+
+def _read_duration(value: Value | None) -> int:
+    if value is None:
+        return 0
+    try:
+        return parse_duration_ns(_text(value))
+    except RequestError as error:
+        raise value.wrong("a duration is expected here, such as 30s or 10min") from error
 
 
 def _text(value: Value, shape: re.Pattern[str] | None = None, like: str = "") -> str:

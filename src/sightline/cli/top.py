@@ -1,0 +1,89 @@
+"""What the GPUs do now: their true use beside nvidia-smi's figure, and why.
+
+sightline top                 q ends, arrows and mouse select, Enter shows all
+sightline top --once          one screen, then the end
+sightline top --json          the same as data
+
+smi is nvidia-smi's utilization: the share of time with any kernel running. SM
+is the share of SMs that had work, which needs a Hopper GPU or a later one, or
+DCGM. A line in words says what limits each GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+HELP = "what the GPUs do now, in truth and in words"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--once", action="store_true", help="print one screen and end")
+    parser.add_argument("--json", action="store_true", help="print one screen as data and end")
+    parser.add_argument(
+        "--period", default="1s", metavar="T", help="time between two rounds (default 1s)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    import sys
+
+    from sightline.errors import RequestError
+    from sightline.monitor.latest import Latest
+    from sightline.monitor.sources import open_sources
+    from sightline.monitor.top.owners import Owners
+    from sightline.monitor.top.screen import DRAWN
+    from sightline.units import parse_duration_ns
+
+    period_s = parse_duration_ns(args.period) / 1e9
+    if period_s < _LEAST_S:
+        raise RequestError(f"--period {args.period} is too short", why="0.1s is the least")
+    found = open_sources()
+    sources = [place.source for place in found if place.source is not None]
+    devices = {d.device_id: d for source in sources for d in source.list_devices()}
+    latest = Latest(devices, frozenset(DRAWN))
+    try:
+        if not devices:
+            for place in found:
+                if place.source is None:
+                    print(f"no GPU by {place.name}: {place.why}", file=sys.stderr)
+        if args.json or args.once or not sys.stdout.isatty():
+            return _print_once(args, sources, latest, period_s)
+        from sightline.monitor.top.app import TopApp
+
+        TopApp(sources, latest, Owners(), period_s).run()
+        return 0
+    finally:
+        for source in sources:
+            source.close()
+
+
+_LEAST_S = 0.1
+
+
+def _print_once(args: argparse.Namespace, sources: list, latest: object, period_s: float) -> int:  # type: ignore[type-arg]
+    import json
+    import sys
+
+    from rich.console import Console
+
+    from sightline.cli._shared import find_width
+    from sightline.monitor.latest import Latest
+    from sightline.monitor.rounds import MachineClock, run_rounds
+    from sightline.monitor.top.data import describe_all
+    from sightline.monitor.top.owners import Owners
+    from sightline.monitor.top.screen import draw_screen
+
+    assert isinstance(latest, Latest)
+    # Rates and true use are of what lies between two readings.
+    for rounds, now in enumerate(run_rounds(sources, min(period_s, 1.0), MachineClock()), 1):
+        latest.put(now)
+        if rounds == 2:
+            break
+    if args.json:
+        print(json.dumps(describe_all(latest, Owners()), indent=1, ensure_ascii=False))
+        return 0
+    width = find_width(sys.stdout)
+    console = Console(width=width, highlight=False, soft_wrap=True)
+    for line in draw_screen(latest, Owners(), width):
+        console.print(line)
+    return 0

@@ -1,0 +1,1 @@
+"""`sightline top`: what is on the screen (`screen`), the terminal around it (`app`), as data."""
