@@ -8,6 +8,9 @@ from pathlib import Path
 from sightline.collect.machine import examine_machine, list_recordable
 from support.command import sightline
 
+NO_NVML = {
+    "gpus": [], "unreachable": [], "driver": None, "version": None, "problem": "no library",
+}  # fmt: skip
 H100 = "NVIDIA H100 80GB HBM3, 81559 MiB, 550.54.15"
 
 
@@ -16,7 +19,7 @@ def machine(tmp_path: Path, files: dict[str, str], programs: dict[str, str]) -> 
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    return examine_machine(lambda command: programs.get(command[0]), tmp_path)
+    return examine_machine(lambda command: programs.get(command[0]), tmp_path, NO_NVML.copy)
 
 
 def ways(facts: dict) -> dict[str, tuple[bool, str]]:

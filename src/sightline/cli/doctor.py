@@ -9,6 +9,7 @@ sightline doctor --check-nsys-rep run.nsys-rep    against nsys' own export of it
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from typing import Any
 
 HELP = "what can be recorded on this machine, and why not"
@@ -48,7 +49,9 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps({"facts": facts, "recordable": [asdict(w) for w in ways]}, indent=1))
         return 0
     for name, value in facts.items():
-        shown = ", ".join(value) if isinstance(value, list) else value
+        if name == "nvml_problem":  # said below, of what it keeps from being recorded
+            continue
+        shown = _join_alike(value) if isinstance(value, list) else value
         head = f"{_NAMES.get(name, name.replace('_', ' ')):<22}"
         print(
             textwrap.fill(_shown(name, shown), 80, initial_indent=head, subsequent_indent=" " * 22)
@@ -110,9 +113,16 @@ def _check_report(args: argparse.Namespace) -> int:
     return 0 if is_same else 1
 
 
-_NAMES = {"py_spy": "py-spy"}
+_NAMES = {"py_spy": "py-spy", "nvml": "NVML", "unreachable_gpus": "unreachable GPUs"}
 # Settings of the system; everything else is found or not.
 _SETTINGS = ("counters_need_admin", "perf_event_paranoid", "ptrace_scope")
+
+
+def _join_alike(texts: list[str]) -> str:
+    """Equal ones once, with their number."""
+    return ", ".join(
+        f"{count} × {text}" if count > 1 else text for text, count in Counter(texts).items()
+    )
 
 
 def _shown(name: str, value: Any) -> str:

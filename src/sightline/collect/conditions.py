@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from sightline.nvml import library
 from sightline.nvml.library import Unavailable, connect_nvml
 
 # Settings that change how a GPU program runs, and whose values name nobody.
@@ -46,27 +47,29 @@ def read_host(root: Path = Path("/")) -> dict[str, Any]:
 def list_gpus() -> list[dict[str, Any]]:
     """What is fixed of each NVIDIA GPU; an empty list where NVML is not there."""
     try:
-        library = connect_nvml()
+        nvml = connect_nvml()
+        gpus = library.find_gpus(nvml)
     except Unavailable:
         return []
     found = []
-    for index in range(library.nvmlDeviceGetCount()):
-        handle = library.nvmlDeviceGetHandleByIndex(index)
+    for gpu in gpus:
 
-        def ask(name: str, *arguments: Any, handle: Any = handle) -> Any:
+        def ask(name: str, *arguments: Any, gpu: library.Gpu = gpu) -> Any:
+            if gpu.problem is not None:
+                return None
             try:
-                return getattr(library, name)(handle, *arguments)
-            except (library.NVMLError, AttributeError):
+                return getattr(nvml, name)(gpu.handle, *arguments)
+            except (nvml.NVMLError, AttributeError):
                 return None
 
-        name = ask("nvmlDeviceGetName")
         cap, default = (
             ask("nvmlDeviceGetEnforcedPowerLimit"),
             ask("nvmlDeviceGetPowerManagementDefaultLimit"),
         )
         found.append(
             {
-                "name": name.decode() if isinstance(name, bytes) else name,
+                "name": gpu.name,
+                "problem": gpu.problem,
                 "persistence": _yes(ask("nvmlDeviceGetPersistenceMode")),
                 "power_cap_w": None if cap is None else cap / 1e3,
                 "power_cap_default_w": None if default is None else default / 1e3,
@@ -84,6 +87,9 @@ def list_notes(
     """What was fixed and what was not, as sentences of the report."""
     said = []
     for number, gpu in enumerate(gpu_facts):
+        if gpu.get("problem"):
+            said.append(f"GPU {number}: NVML cannot reach it ({gpu['problem']})")
+            continue
         parts = [{True: "persistence on", False: "persistence off"}.get(gpu["persistence"], "")]
         if gpu["power_cap_w"] is not None:
             cap, default = gpu["power_cap_w"], gpu["power_cap_default_w"]

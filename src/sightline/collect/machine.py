@@ -46,20 +46,60 @@ def read_output(command: list[str]) -> str | None:
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-def examine_machine(run: Runner = read_output, root: Path = Path("/")) -> dict[str, Any]:
+def ask_nvml() -> dict[str, Any]:
+    """Versions, GPUs that NVML reaches and those it does not, or what is wrong with NVML."""
+    from sightline.nvml.library import Unavailable, connect_nvml, find_gpus
+
+    answer: dict[str, Any] = {
+        "gpus": [], "unreachable": [], "driver": None, "version": None, "problem": None,
+    }  # fmt: skip
+    try:
+        nvml = connect_nvml()
+        found = find_gpus(nvml)
+    except Unavailable as error:
+        return answer | {"problem": str(error)}
+
+    def ask(name: str, *arguments: Any) -> Any:
+        try:
+            return getattr(nvml, name)(*arguments)
+        except (nvml.NVMLError, AttributeError):
+            return None
+
+    driver = ask("nvmlSystemGetDriverVersion")
+    for gpu in found:
+        if gpu.problem is not None:
+            answer["unreachable"].append(f"GPU {gpu.number} ({gpu.problem})")
+            continue
+        memory = ask("nvmlDeviceGetMemoryInfo", gpu.handle)
+        size = "memory not known" if memory is None else f"{memory.total >> 20} MiB"
+        answer["gpus"].append(f"{gpu.name}, {size}, {driver or 'driver not known'}")
+    return answer | {"driver": driver, "version": ask("nvmlSystemGetNVMLVersion")}
+
+
+def examine_machine(
+    run: Runner = read_output,
+    root: Path = Path("/"),
+    ask: Callable[[], dict[str, Any]] = ask_nvml,
+) -> dict[str, Any]:
     """Facts on the machine; null or an empty list for what is not there.
 
-    `run` and `root` let tests put a fake machine in place of this one.
+    `run`, `root` and `ask` let tests put a fake machine in place of this one.
     """
+    nvml = ask()
     smi = run(
         ["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
     )
-    gpus = [line.strip() for line in (smi or "").splitlines() if line.strip()]
+    # nvidia-smi is missing in many containers, and fails as a whole where one GPU is lost.
+    gpus = [line.strip() for line in (smi or "").splitlines() if line.strip()] or nvml["gpus"]
     rocm = run(["rocm-smi", "--showproductname", "--csv"])
     gpus += [line for line in (rocm or "").splitlines() if line.startswith("card")]
+    lost = {"unreachable_gpus": nvml["unreachable"]} if nvml["unreachable"] else {}
     return {
         "gpus": gpus,
-        "nvidia_driver": _driver(root),
+        **lost,
+        "nvidia_driver": _driver(root) or nvml["driver"],
+        "nvml": nvml["version"],
+        "nvml_problem": nvml["problem"],
         "nsys": _version(run(["nsys", "--version"])),
         "ncu": _version(run(["ncu", "--version"])),
         "rocprofv3": _version(run(["rocprofv3", "--version"])),
@@ -84,6 +124,7 @@ def list_recordable(facts: dict[str, Any]) -> list[Way]:
         _ncu(facts, gpu),
         _vendor(facts, "rocprofv3", "ROCm timeline (rocprofv3)", gpu),
         _vendor(facts, "unitrace", "Intel GPU timeline (unitrace)", gpu),
+        _nvml(facts),
         _perf(facts),
         _py_spy(facts),
     ]
@@ -113,6 +154,15 @@ def _ncu(facts: dict[str, Any], gpu: bool) -> Way:
         )
         return Way(way.what, True, remedy)
     return way
+
+
+def _nvml(facts: dict[str, Any]) -> Way:
+    what = "GPU power, clocks, energy (NVML)"
+    if facts["nvml"] is None:
+        return Way(what, False, facts["nvml_problem"] or "NVML does not say its version")
+    lost = facts.get("unreachable_gpus", [])
+    reach = f"; it does not reach {', '.join(lost)}" if lost else ""
+    return Way(what, bool(facts["gpus"]), facts["nvml"] + reach)
 
 
 def _perf(facts: dict[str, Any]) -> Way:

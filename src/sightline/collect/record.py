@@ -22,6 +22,7 @@ from sightline.inline.rank import find_identity, make_host_mark
 from sightline.inline.session import VARIABLE
 from sightline.model import run_folder
 from sightline.nvml.library import Unavailable
+from sightline.nvml.summary import describe_unread
 from sightline.redaction import show_command
 from sightline.units import format_ns
 
@@ -258,6 +259,8 @@ def _stop(recording: Recording, perf: Perf | None, spy: PySpy | None, gpus: Gpus
         cost, devices = gpus.stop()
         recording.costs["nvml_ns"] = cost
         recording.facts["gpu_summary"] = devices
+        for severity, text in describe_unread(devices):
+            recording.note("gpu_not_read", text, severity)
 
 
 def _timed_out(recording: Recording) -> None:

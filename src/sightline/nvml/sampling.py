@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from time import monotonic_ns as now
 from typing import Any, Protocol
 
-from sightline.nvml.library import connect_nvml
+from sightline.nvml.library import connect_nvml, find_gpus
 
 # NVML's own sampling buffers are filled 10 to 60 times a second (nvmlDeviceGetSamples).
 PERIOD_S = 0.05
@@ -31,6 +31,19 @@ REASONS = {
 }
 # Those that make a busy GPU slower than it could be.
 LIMITING = 0x4 | 0x8 | 0x20 | 0x40 | 0x80
+
+# What a device never answers (nvmlReturn_t), so that it is not asked again; others may pass.
+_NEVER = {
+    2,  # NVML_ERROR_INVALID_ARGUMENT
+    3,  # NVML_ERROR_NOT_SUPPORTED
+    4,  # NVML_ERROR_NO_PERMISSION
+    13,  # NVML_ERROR_FUNCTION_NOT_FOUND
+}
+_LOST = 15  # NVML_ERROR_GPU_IS_LOST: nothing of it will be answered before the machine restarts
+# Functions that drivers before 535 have under another name only.
+_FORMER_NAMES = {
+    "nvmlDeviceGetCurrentClocksEventReasons": "nvmlDeviceGetCurrentClocksThrottleReasons"
+}
 
 # Metric as the run names it, and how it is read: function of NVML, then of its answer, scale.
 _READINGS: tuple[tuple[str, str, tuple[Any, ...], Callable[[Any], float]], ...] = (
@@ -58,10 +71,18 @@ class SampleFile(Protocol):
 
 @dataclass
 class Series:
-    """What was read of one device: (time, value) per metric."""
+    """What was read of one device: (time, value) per metric.
+
+    `failures` counts why a metric was not read, by the metric; `problem` says why nothing is read
+    (any more), and `lost_ns` from when on, if it was read before.
+    """
 
     name: str
     readings: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
+    failures: dict[str, dict[str, int]] = field(default_factory=dict)
+    refused: set[str] = field(default_factory=set)
+    problem: str | None = None
+    lost_ns: int | None = None
 
 
 class Sampler:
@@ -75,20 +96,14 @@ class Sampler:
         self, file_of: Callable[[int], SampleFile | None], period_s: float = PERIOD_S
     ) -> None:
         self._nvml = connect_nvml()
-        self._files: list[SampleFile | None] = []
         self._period_s = period_s
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True, name="sightline-nvml")
-        self._handles = []
-        self.devices: list[Series] = []
         self.cost_ns = 0
-        self._refused: set[tuple[int, str]] = set()
-        for index in range(self._nvml.nvmlDeviceGetCount()):
-            handle = self._nvml.nvmlDeviceGetHandleByIndex(index)
-            name = self._nvml.nvmlDeviceGetName(handle)
-            self._handles.append(handle)
-            self.devices.append(Series(name.decode() if isinstance(name, bytes) else name))
-            self._files.append(file_of(index))
+        gpus = find_gpus(self._nvml)
+        self._handles = [gpu.handle for gpu in gpus]
+        self.devices = [Series(gpu.name, problem=gpu.problem) for gpu in gpus]
+        self._files = [None if gpu.problem else file_of(gpu.number) for gpu in gpus]
         self.began = self.ended = now()
 
     def start(self) -> Sampler:
@@ -113,17 +128,18 @@ class Sampler:
     def read(self) -> None:
         """Read every metric of every device once; what a device refuses is not asked again."""
         began = now()
-        for index, handle in enumerate(self._handles):
+        for index, device in enumerate(self.devices):
             for metric, function, arguments, value_of in _READINGS:
-                if (index, metric) in self._refused:
+                if device.problem is not None:
+                    break
+                if metric in device.refused:
                     continue
                 at = now()
-                try:
-                    value = value_of(getattr(self._nvml, function)(handle, *arguments))
-                except (self._nvml.NVMLError, AttributeError):
-                    self._refused.add((index, metric))
+                answer = self._ask(index, metric, function, arguments)
+                if answer is None:
                     continue
-                self.devices[index].readings.setdefault(metric, []).append((at, value))
+                value = value_of(answer)
+                device.readings.setdefault(metric, []).append((at, value))
                 file = self._files[index]
                 if file is not None:
                     file.sample(metric, at, value, index)
@@ -131,3 +147,27 @@ class Sampler:
         for file in self._files:
             if file is not None:
                 file.clock_if_due(began)
+
+    def _ask(self, index: int, metric: str, function: str, arguments: tuple[Any, ...]) -> Any:
+        """NVML's answer, or None where there is none, which is noted."""
+        device = self.devices[index]
+        try:
+            return self._call(function, self._handles[index], *arguments)
+        except self._nvml.NVMLError as error:
+            if error.value == _LOST:
+                device.problem, device.lost_ns = str(error), now()
+                return None
+            if error.value in _NEVER:
+                device.refused.add(metric)
+            counts = device.failures.setdefault(metric, {})
+            counts[str(error)] = counts.get(str(error), 0) + 1
+        return None
+
+    def _call(self, function: str, *arguments: Any) -> Any:
+        try:
+            return getattr(self._nvml, function)(*arguments)
+        except (AttributeError, self._nvml.NVMLError_FunctionNotFound):
+            former = getattr(self._nvml, _FORMER_NAMES.get(function, ""), None)
+            if former is None:
+                raise self._nvml.NVMLError(13) from None  # the binding is older than the function
+            return former(*arguments)
