@@ -2,8 +2,8 @@
 
 Names: NVML and nvidia-smi (`nvidia-smi --help-query-gpu`, elements of `-q -x`, columns of `dmon`),
 DCGM (dcgm_fields.h of 4.6.0 with its older aliases, and the short names of `dcgmi dmon`),
-nvidia_gpu_exporter, rocm-smi and AMD's device-metrics-exporter. What is not listed keeps the name
-and the unit that its tool gives it.
+nvidia_gpu_exporter, rocm-smi, amd-smi (`metric`, `monitor`), AMD's device-metrics-exporter and
+xpu-smi. What is not listed keeps the name and the unit that its tool gives it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ _NAMES: dict[tuple[str, str], dict[str, float]] = {
         "dcgm_fi_dev_power_usage": 1, "dcgm_fi_dev_board_power_watts": 1, "dcgm_power_usage": 1,
         "nvidia_smi_power_draw_watts": 1, "average_graphics_package_power": 1,
         "current_socket_graphics_package_power": 1, "gpu_power_usage": 1, "power": 1,
+        "socket_power": 1, "power_usage": 1, "gpu_power": 1, "average_socket_power": 1,
     },
     ("instantaneous power", "W"): {
         "instant_power_draw": 1, "power_draw_instant": 1, "powinst": 1,
         "nvidia_smi_power_draw_instant_watts": 1, "dcgm_fi_dev_power_usage_instant": 1,
         "dcgm_fi_dev_board_power_raw_watts": 1,
+        "instantaneous_power_draw": 1,
     },
     ("average power", "W"): {
         "power_draw_average": 1, "average_power_draw": 1, "nvidia_smi_power_draw_average_watts": 1,
@@ -35,66 +37,83 @@ _NAMES: dict[tuple[str, str], dict[str, float]] = {
     ("power limit", "W"): {
         "power_limit": 1, "current_power_limit": 1, "dcgm_fi_dev_power_mgmt_limit": 1,
         "nvidia_smi_power_limit_watts": 1, "max_graphics_package_power": 1, "gpu_power_limit": 1,
+        "max_power": 1,
     },
     ("energy", "J"): {
         "dcgm_fi_dev_total_energy_consumption": 1e-3, "totec": 1e-3,
         "dcgm_total_energy_consumption": 1e-3,
+        "total_energy_consumption": 1, "gpu_energy_consumed": 1,
+        "accumulated_energy": 1e-6,  # rocm-smi, in microjoules
     },
     ("SM clock", "MHz"): {
         "clocks_current_sm": 1, "clocks_sm": 1, "sm_clock": 1, "dcgm_fi_dev_sm_clock": 1,
         "smclk": 1, "nvidia_smi_clocks_current_sm_clock_hz": 1e-6, "sclk_clock_speed": 1,
         "pclk": 1, "dcgm_sm_clock": 1,
+        "gfx_clk": 1, "gfx_clock": 1, "gpu_frequency": 1,
     },
     ("graphics clock", "MHz"): {
         "clocks_current_graphics": 1, "clocks_gr": 1, "graphics_clock": 1,
         "nvidia_smi_clocks_current_graphics_clock_hz": 1e-6,
+        "clocks_graphics": 1,
     },
     ("memory clock", "MHz"): {
         "clocks_current_memory": 1, "clocks_mem": 1, "mem_clock": 1, "dcgm_fi_dev_mem_clock": 1,
         "mmclk": 1, "nvidia_smi_clocks_current_memory_clock_hz": 1e-6, "mclk_clock_speed": 1,
         "mclk": 1, "dcgm_memory_clock": 1,
+        "mem_clk": 1, "clocks_memory": 1,
     },
     ("memory used", "bytes"): {
         "memory_used": _MIB, "fb_memory_usage_used": _MIB, "dcgm_fi_dev_fb_used": _MIB,
         "fbusd": _MIB, "fb": _MIB, "nvidia_smi_memory_used_bytes": 1,
         "vram_total_used_memory": 1, "gpu_mem_used": 1,
+        "vram_used": _MIB, "used_vram": _MIB, "gpu_memory_used": _MIB,
     },
     ("memory total", "bytes"): {
         "memory_total": _MIB, "fb_memory_usage_total": _MIB, "dcgm_fi_dev_fb_total": _MIB,
         "fbttl": _MIB, "nvidia_smi_memory_total_bytes": 1, "vram_total_memory": 1,
         "gpu_mem_total": 1,
+        "vram_total": _MIB, "total_vram": _MIB,
     },
     ("memory free", "bytes"): {
         "memory_free": _MIB, "fb_memory_usage_free": _MIB, "dcgm_fi_dev_fb_free": _MIB,
         "fbfre": _MIB, "nvidia_smi_memory_free_bytes": 1,
+        "vram_free": _MIB, "free_vram": _MIB,
     },
     ("GPU utilization", "%"): {
         "utilization_gpu": 1, "utilization_gpu_util": 1, "dcgm_fi_dev_gpu_util": 1,
         "dcgm_fi_dev_gpu_util_ratio": 1, "gputl": 1, "sm": 1, "dcgm_gpu_utilization": 1,
         "nvidia_smi_utilization_gpu_ratio": 100, "gpu_use": 1, "gpu_usage": 1,
+        "gfx_activity": 1, "gfx": 1, "gfx_util": 1, "gpu_utilization": 1,
     },
     ("memory utilization", "%"): {
         "utilization_memory": 1, "utilization_memory_util": 1, "dcgm_fi_dev_mem_copy_util": 1,
         "mcutl": 1, "mem": 1, "nvidia_smi_utilization_memory_ratio": 100,
         "dcgm_mem_copy_utilization": 1,
+        "umc_activity": 1, "mem_util": 1, "gpu_memory_bandwidth_utilization": 1,
+        "gpu_memory_use": 1, "gpu_memory_read_write_activity": 1,
     },
     ("encoder utilization", "%"): {
         "utilization_encoder": 1, "utilization_encoder_util": 1, "dcgm_fi_dev_enc_util": 1,
         "enc": 1, "nvidia_smi_utilization_encoder_ratio": 100,
+        "encoder": 1, "encoder_util": 1,
     },
     ("decoder utilization", "%"): {
         "utilization_decoder": 1, "utilization_decoder_util": 1, "dcgm_fi_dev_dec_util": 1,
         "dec": 1, "nvidia_smi_utilization_decoder_ratio": 100,
+        "decoder": 1, "decoder_util": 1,
     },
     ("temperature", "C"): {
         "temperature_gpu": 1, "temperature_gpu_temp": 1, "dcgm_fi_dev_gpu_temp": 1,
         "dcgm_fi_dev_gpu_temp_celsius": 1, "tmptr": 1, "gtemp": 1, "dcgm_gpu_temp": 1,
         "nvidia_smi_temperature_gpu": 1, "temperature_sensor_edge": 1, "gpu_temperature": 1,
+        "gpu_core_temperature": 1, "temperature_gpu_current_temp": 1,
     },
     ("memory temperature", "C"): {
         "temperature_memory": 1, "temperature_memory_temp": 1, "dcgm_fi_dev_memory_temp": 1,
         "dcgm_fi_dev_memory_temp_celsius": 1, "mmtmp": 1, "mtemp": 1, "dcgm_memory_temp": 1,
         "nvidia_smi_temperature_memory": 1, "temperature_sensor_memory": 1,
+        "memory_temperature": 1, "gpu_memory_temperature": 1,
+        "temperature_memory_current_temp": 1,
     },
     ("fan speed", "%"): {
         "fan_speed": 1, "nvidia_smi_fan_speed_ratio": 100, "dcgm_fi_dev_fan_speed": 1, "fanspe": 1,

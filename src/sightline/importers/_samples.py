@@ -11,17 +11,24 @@ import polars as pl
 
 from sightline.metric_names import name_metric
 from sightline.model.declare import Quality
+from sightline.text import replace_surrogates
 from sightline.units import INT64_MAX
 
 # '70.10 W', '1410 MHz', '16x', '100', '0x0000000000000004', '(500Mhz)'.
 _NUMBER = re.compile(
     r"^\(?\s*(?:(0x[0-9a-fA-F]{1,16})|([-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?))\s*([A-Za-z%/]*)\s*\)?$"
 )
+# DCGM's ways to write that there is no value: of int64 (and more), of int32 and of doubles
+# (dcgm_structs.h, DCGM_INT64_BLANK and the three after each).
+BLANK = 0x7FFFFFFFFFFFFFF0
+BLANKS = [base + n for base in (2147483632.0, 140737488355328.0) for n in range(4)]
 _UNITS = {"Mhz": "MHz", "Celsius": "C", "watt": "W"}
 _SCHEMA = {
     "metric": pl.String, "unit": pl.String, "device_id": pl.Int64, "source": pl.String,
     "from_ns": pl.Int64, "time_ns": pl.Int64, "value": pl.Float64,
 }  # fmt: skip
+_TIME_OF_DAY = re.compile(r"^(\d{1,2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?$")
+_HALF_DAY_NS = 12 * 3600 * 10**9
 _ZONE = "times have no zone: they are taken as UTC"
 
 
@@ -61,7 +68,9 @@ class Samples:
             return False
         value, own = found
         name, ours, scale = name_metric(peer, own or unit)
-        self.rows.append((name, ours, device, source, from_ns, time_ns, value * scale))
+        place = None if source is None else replace_surrogates(source)
+        name, ours = replace_surrogates(name), replace_surrogates(ours)
+        self.rows.append((name, ours, device, place, from_ns, time_ns, value * scale))
         return True
 
     def add_columns(self, cells: pl.DataFrame) -> None:
@@ -99,7 +108,10 @@ class Samples:
         devices = {
             "device_id": numbers,
             "vendor": [vendor] * len(numbers),
-            "name": [self.names.get(number) for number in numbers],
+            "name": [
+                replace_surrogates(self.names[number]) if number in self.names else None
+                for number in numbers
+            ],
         }
         return {
             "counters": counters.sort("time_ns", maintain_order=True),
@@ -143,6 +155,34 @@ def read_time(text: str, *forms: str) -> int | None:
         ns = int(whole.timestamp()) * 10**9 + moment.microsecond * 1000
         return ns if abs(ns) <= INT64_MAX else None
     return None
+
+
+class TimesOfDay:
+    """Times without a date, in order: ns since the midnight before the first."""
+
+    def __init__(self) -> None:
+        self._days, self._last = 0, 0
+
+    def read(self, text: str) -> int | None:
+        """A time such as 23:59:59.250; one before the last is of the next day."""
+        found = _TIME_OF_DAY.match(text.strip())
+        if found is None:
+            return None
+        hours, minutes, seconds, part = found.groups()
+        whole = (int(hours) * 60 + int(minutes)) * 60 + int(seconds)
+        if int(hours) > 23 or int(minutes) > 59 or int(seconds) > 60:
+            return None
+        at = whole * 10**9 + int((part or "").ljust(9, "0"))
+        # Lines of one round may be swapped by a moment; a clock that was set back is no new day.
+        self._days += at < self._last - _HALF_DAY_NS
+        self._last = at
+        return self._days * 2 * _HALF_DAY_NS + at
+
+
+def note_no_date() -> Quality:
+    """That times have no date."""
+    text = "the log says the time of day and no date: its days count from 1970-01-01"
+    return Quality("date_unknown", "info", text)
 
 
 def note_zone() -> Quality:

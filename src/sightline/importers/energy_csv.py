@@ -1,8 +1,9 @@
-"""Energy that others measured: CodeCarbon's emissions.csv, and windows of Zeus.
+"""Energy that others measured: CodeCarbon's emissions.csv, and windows and power logs of Zeus.
 
 CodeCarbon writes a line for each run or task: its end, its length, and energies in kWh. Zeus'
-ZeusMonitor writes a line for each window: start in seconds of the
-monotonic clock, length, and each GPU's energy in joules (zeus/monitor/energy.py).
+ZeusMonitor writes a line for each window: start in seconds of the monotonic clock, length, and each
+GPU's energy in joules (zeus/monitor/energy.py). Its older zeus_monitor writes a line for each
+reading of one GPU: time to the nanosecond, and power in milliwatts (zeus_monitor/sample.csv).
 """
 
 from __future__ import annotations
@@ -13,22 +14,23 @@ import re
 import polars as pl
 
 from sightline.errors import DamagedError
-from sightline.importers._samples import Samples, note_zone, read_time
+from sightline.importers._samples import Samples, note_zone, read_number, read_time
 from sightline.importers._stacks import note_bad_lines, read_text
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.model.source import Source
 
 IMPORTER = Importer(
     name="energy_csv",
-    label="CodeCarbon emissions or Zeus windows (CSV)",
+    label="CodeCarbon emissions, Zeus windows or power (CSV)",
     strong=(
         rb"\Atimestamp,project_name,run_id,[^\n]*\bemissions\b",
+        rb"\ATime,Power\r?\n\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d",
         rb"\Astart_time,window_name,elapsed_time(?:,(?:gpu\d+|cpu\d*|dram\d*)\w*_energy)+\r?\n",
     ),
     weak=(),
-    looks_like="the columns of emissions.csv, or start_time,window_name,elapsed_time,gpu0_energy",
+    looks_like="columns of emissions.csv, or start_time,window_name,elapsed_time, or Time,Power",
     suffixes=(".csv",),
-    version=1,
+    version=2,
     source="https://mlco2.github.io/codecarbon/output.html, https://ml.energy/zeus/measure/",
 )
 
@@ -47,6 +49,8 @@ def read(source: Source, options: ImportOptions) -> Imported:
         rows = list(csv.DictReader(read_text(source, quality).splitlines()))
     except csv.Error as error:
         raise DamagedError(f"cannot read {source.given}", why=f"it is no CSV ({error})") from error
+    if rows and set(rows[0]) == {"Time", "Power"}:
+        return _read_power(source, rows, quality)
     is_zeus = bool(rows) and "window_name" in rows[0]
     for row in rows:
         span = _read_span(row, is_zeus=is_zeus)
@@ -70,6 +74,31 @@ def read(source: Source, options: ImportOptions) -> Imported:
     )
     tables = samples.tables("nvidia" if is_zeus else None) | {"host_ops": host}
     return Imported(tables, Recording("zeus" if is_zeus else "codecarbon"), quality)
+
+
+def _read_power(source: Source, rows: list[dict[str, str]], quality: list[Quality]) -> Imported:
+    """The import of a log of zeus_monitor. Raises DamagedError where no line of it is whole."""
+    samples, bad = Samples(), 0
+    for row in rows:
+        at = _read_moment(row["Time"] or "")
+        power = read_number(row["Power"] or "")
+        if at is None or power is None or None in row:
+            bad += 1
+        else:
+            samples.add("power", power[0] / 1000, at, 0, unit="W")
+    if not samples.rows:
+        raise DamagedError(f"cannot read {source.given}", why="no line of it is whole")
+    notes = [note_zone(), *note_bad_lines(bad, "readings of power")]
+    return Imported(samples.tables("nvidia"), Recording("zeus"), [*quality, *notes])
+
+
+def _read_moment(text: str) -> int | None:
+    """ns of a time that has them; strptime knows microseconds only."""
+    whole, _, part = text.partition(".")
+    second = read_time(whole, "%Y-%m-%d %H:%M:%S")
+    if second is None or not part.isdecimal() or len(part) > 9:
+        return None
+    return second + int(part.ljust(9, "0"))
 
 
 def _read_span(row: dict[str, str], *, is_zeus: bool) -> tuple[int, int] | None:

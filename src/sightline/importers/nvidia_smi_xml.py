@@ -10,6 +10,7 @@ import re
 from xml.etree import ElementTree
 
 from sightline.errors import DamagedError
+from sightline.importers._clock_reasons import combine_reasons
 from sightline.importers._samples import Samples, note_no_times, note_zone, read_time
 from sightline.importers._stacks import note_bad_lines, read_text
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality, Recording
@@ -22,7 +23,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="the element nvidia_smi_log",
     suffixes=(".xml",),
-    version=1,
+    version=2,
     source="https://docs.nvidia.com/deploy/nvidia-smi/",
 )
 
@@ -36,13 +37,7 @@ _NO_SAMPLES = {
 }  # fmt: skip
 # Of which only the last name counts: power_readings until driver 525, gpu_power_readings since.
 _FLAT = {"clocks", "power_readings", "gpu_power_readings"}
-# NVML's bits of why clocks are as they are (nvml.h, nvmlClocksEventReasons).
 _REASON = re.compile(r"clocks_(?:event|throttle)_reason_(\w+)$")
-_BITS = {
-    "gpu_idle": 0x1, "applications_clocks_setting": 0x2, "sw_power_cap": 0x4, "hw_slowdown": 0x8,
-    "sync_boost": 0x10, "sw_thermal_slowdown": 0x20, "hw_thermal_slowdown": 0x40,
-    "hw_power_brake_slowdown": 0x80, "display_clocks_setting": 0x100,
-}  # fmt: skip
 _DEPTH = 64  # elements of nvidia-smi are nested 6 deep
 
 
@@ -92,14 +87,11 @@ def _read_log(log: ElementTree.Element, at: int, samples: Samples) -> None:
 
 def _read_reasons(gpu: ElementTree.Element, at: int, device: int, samples: Samples) -> None:
     """The bits of the reasons that are active; none where it does not say."""
-    told = [
-        (_BITS[found[1]], element.text)
-        for element in gpu.iter()
-        if (found := _REASON.match(element.tag)) and found[1] in _BITS
-    ]
-    if any(text in ("Active", "Not Active") for _, text in told):
-        bits = sum(bit for bit, text in told if text == "Active")
-        samples.add("clocks_event_reasons.active", float(bits), at, device)
+    bits = combine_reasons(
+        (found[1], element.text) for element in gpu.iter() if (found := _REASON.match(element.tag))
+    )
+    if bits is not None:
+        samples.add("clocks_event_reasons.active", bits, at, device)
 
 
 def _read_values(

@@ -13,10 +13,11 @@ import re
 import polars as pl
 
 from sightline.errors import DamagedError
-from sightline.importers._samples import Samples, note_no_times
+from sightline.importers._samples import BLANK, BLANKS, Samples, note_no_times
 from sightline.importers._stacks import note_bad_lines, read_text
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.model.source import Source
+from sightline.text import replace_surrogates
 
 IMPORTER = Importer(
     name="prometheus",
@@ -52,9 +53,6 @@ _IDENTITY = re.compile(
     r"|driver_version|(?:slurm_)?job_(?:id|user|partition|name)|cluster_name|DCGM_FI_\w+"
     r"|serial_number|ip|pod_name|node_name)$"
 )
-# DCGM's and NVML's ways to write that there is no value (dcgm_structs.h).
-_BLANK = 0x7FFFFFFFFFFFFFF0
-_BLANKS = [base + n for base in (2147483632.0, 140737488355328.0) for n in range(4)]
 
 
 def read(source: Source, options: ImportOptions) -> Imported:
@@ -63,7 +61,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     text = read_text(source, quality)
     told, bad = _read_answer(text) if text.lstrip().startswith("{") else _read_lines(text)
     # DCGM's blanks are numbers of their own.
-    blank = pl.col("value").is_in(_BLANKS) | (pl.col("value") >= _BLANK)
+    blank = pl.col("value").is_in(BLANKS) | (pl.col("value") >= BLANK)
     kept = told.filter(~blank.fill_null(False))
     samples = Samples()
     samples.add_columns(_place_samples(kept, samples, keep_identity=options.keep_identity))
@@ -114,12 +112,14 @@ def _read_answer(text: str) -> tuple[pl.DataFrame, int]:
     rows, bad = [], 0
     try:
         for one in json.loads(text)["data"]["result"]:
-            labels = {str(k): str(v) for k, v in one["metric"].items()}
+            metric = one["metric"].items()
+            labels = {replace_surrogates(str(k)): replace_surrogates(str(v)) for k, v in metric}
             name = labels.pop("__name__", "value")
             written = ",".join(f"{k}={_escape(v)}" for k, v in labels.items())
             for at, value in one.get("values") or [one["value"]]:
                 moment = round(float(at) * 1000) * 10**6
-                rows.append((name, written, str(value), float(value), moment))
+                text = replace_surrogates(str(value))
+                rows.append((name, written, text, float(value), moment))
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError):
         bad = 1
     kept = [row for row in rows if abs(row[-1]) < 2**63]

@@ -9,7 +9,17 @@ from __future__ import annotations
 import re
 
 from sightline.errors import DamagedError
-from sightline.importers._samples import Samples, note_no_times, note_zone, read_time
+from sightline.importers._samples import (
+    BLANK,
+    BLANKS,
+    Samples,
+    TimesOfDay,
+    note_no_date,
+    note_no_times,
+    note_zone,
+    read_number,
+    read_time,
+)
 from sightline.importers._stacks import note_bad_lines, read_text
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.model.source import Source
@@ -18,13 +28,14 @@ IMPORTER = Importer(
     name="smi_dmon",
     label="nvidia-smi dmon, pmon and dcgmi dmon",
     strong=(
-        rb"(?:\A|\n)#[ ]?(?:Date +Time +)?gpu +(?:pwr|gtemp|sm|pid|fb|pclk|mclk|rxpci|pviol)\b",
+        rb"(?:\A|\n)#[ ]?(?:(?:Date +)?Time +)?gpu +"
+        rb"(?:pwr|gtemp|sm|pid|fb|pclk|mclk|rxpci|pviol)\b",
         rb"(?:\A|\n)#Entity +[A-Z0-9#]{3,6}[^\n]*\nI[dD]\b",
     ),
     weak=(),
     looks_like="a header such as # gpu pwr gtemp, or #Entity SMACT",
     suffixes=(".txt", ".log", ".out"),
-    version=1,
+    version=2,
     source="https://docs.nvidia.com/deploy/nvidia-smi/ and DCGM's dcgmi dmon",
 )
 
@@ -39,7 +50,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     names: list[str] = []
     units: list[str] = []
     seen: set[str] = set()
-    timed = False
+    timed, dated, days = False, False, TimesOfDay()
     for line in read_text(source, quality).splitlines():
         words = line.lstrip("#").split()
         if not words or words[0] in ("ID", "Id"):
@@ -52,13 +63,17 @@ def read(source: Source, options: ImportOptions) -> Imported:
             continue
         entity = _ENTITY.match(line)
         cells = [entity[0].strip(), *line[entity.end() :].split()] if entity else words
-        if not names or len(cells) < len(names) or bool(entity) != (names[0] == "Entity"):
+        # The command of a process is left empty where there is none.
+        needed = len(names) - (names[-1:] == ["command"])
+        if not names or len(cells) < needed or bool(entity) != (names[0] == "Entity"):
             bad += bool(names)
             continue
         told = dict(zip(names, cells, strict=False))
-        at = read_time(
-            f"{told.get('Date', '')} {told.get('Time', '')}", "%Y%m%d %H:%M:%S", " %H:%M:%S"
-        )
+        clock = told.get("Time", "")
+        if "Date" in told:
+            at, dated = read_time(f"{told['Date']} {clock}", "%Y%m%d %H:%M:%S"), True
+        else:
+            at = days.read(clock)
         timed = timed or at is not None
         who = told.get("Entity") or told["gpu"] + " " + told.get("pid", "")
         if who in seen:
@@ -68,13 +83,21 @@ def read(source: Source, options: ImportOptions) -> Imported:
         device, place = _place(told, entity)
         for number, (name, cell) in enumerate(told.items()):
             if name not in ("Date", "Time", "gpu", "pid", "type", "command", "Entity"):
+                if _is_blank(cell):
+                    continue
                 unit = units[number] if number < len(units) else ""
                 samples.add(name, cell, moment, device, place, _UNITS.get(unit, unit))
     if not samples.rows:
         raise DamagedError(f"cannot read {source.given}", why="no line of it has a value")
-    quality.append(note_zone() if timed else note_no_times(1))
+    quality.append((note_zone() if dated else note_no_date()) if timed else note_no_times(1))
     quality += note_bad_lines(bad, "lines of the monitor")
     return Imported(samples.tables("nvidia"), Recording("dmon"), quality)
+
+
+def _is_blank(cell: str) -> bool:
+    """Whether it is one of DCGM's numbers for no number."""
+    found = read_number(cell) if len(cell) > 9 else None
+    return found is not None and (found[0] >= BLANK or found[0] in BLANKS)
 
 
 def _place(told: dict[str, str], entity: re.Match[str] | None) -> tuple[int | None, str | None]:
