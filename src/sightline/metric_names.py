@@ -154,6 +154,22 @@ _NAMES: dict[tuple[str, str], dict[str, float]] = {
     ("FP16 active", "%"): {
         "dcgm_fi_prof_pipe_fp16_active": 100, "dcgm_fi_prof_fp16_util_ratio": 100, "fp16a": 100,
     },
+    # Parts of the tensor pipes: floating point but FP64, integers, FP64.
+    ("tensor HMMA active", "%"): {
+        "dcgm_fi_prof_pipe_tensor_hmma_active": 100, "dcgm_fi_prof_hmma_util_ratio": 100,
+        "thmma": 100,
+    },
+    ("tensor IMMA active", "%"): {
+        "dcgm_fi_prof_pipe_tensor_imma_active": 100, "dcgm_fi_prof_imma_util_ratio": 100,
+        "timma": 100,
+    },
+    ("tensor DFMA active", "%"): {
+        "dcgm_fi_prof_pipe_tensor_dfma_active": 100, "dcgm_fi_prof_dfma_util_ratio": 100,
+        "tdfma": 100,
+    },
+    ("integer active", "%"): {
+        "dcgm_fi_prof_pipe_int_active": 100, "dcgm_fi_prof_int_util_ratio": 100, "intac": 100,
+    },
     # From the GPU's side (DCGM): sent is from the device to the host.
     ("PCIe sent", "bytes/s"): {"dcgm_fi_prof_pcie_tx_bytes": 1, "pcitx": 1, "txpci": _MIB},
     ("PCIe received", "bytes/s"): {"dcgm_fi_prof_pcie_rx_bytes": 1, "pcirx": 1, "rxpci": _MIB},
