@@ -15,8 +15,6 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int users;
 Scenario *scenario;
 
-int64_t read_wall_ns(double now) { return scenario->epoch_ns + (int64_t)(now * 1e9); }
-
 static int is_device(const Device *device) {
   return device >= scenario->devices && device < scenario->devices + scenario->device_count;
 }
@@ -210,6 +208,8 @@ Return nvmlDeviceGetIndex(Device *device, unsigned *out) {
 SCALAR(MinorNumber, unsigned)
 SCALAR(PersistenceMode, unsigned)
 SCALAR(ComputeMode, unsigned)
+SCALAR(DisplayMode, unsigned)
+SCALAR(DisplayActive, unsigned)
 SCALAR(Brand, unsigned)
 SCALAR(Architecture, unsigned)
 SCALAR(NumGpuCores, unsigned)
@@ -319,6 +319,16 @@ PAIR(nvmlDeviceGetMigMode, "MigMode.current", "MigMode.pending")
 PAIR(nvmlDeviceGetCudaComputeCapability, "CudaComputeCapability.major",
      "CudaComputeCapability.minor")
 
+/* What no GPU of a Linux machine has, or only one with confidential computing. */
+#define LACKING(FUNCTION)                                                   \
+  Return FUNCTION(Device *device) {                                          \
+    return scenario && is_device(device) ? NOT_SUPPORTED : UNINITIALIZED;    \
+  }
+LACKING(nvmlDeviceGetDriverModel)
+LACKING(nvmlDeviceGetDriverModel_v2)
+LACKING(nvmlDeviceGetConfComputeMemSizeInfo)
+LACKING(nvmlDeviceGetRunningProcessDetailList)
+
 typedef struct {
   unsigned gpu, memory;
 } Utilization;
@@ -384,7 +394,7 @@ Return nvmlDeviceGetViolationStatus(Device *device, unsigned policy, Violation *
   double value;
   Return code = ask(device, out ? &value : NULL, "ViolationStatus/%u", policy);
   if (!code)
-    *out = (Violation){(unsigned long long)read_wall_ns(read_fake_time()) / 1000,
+    *out = (Violation){(unsigned long long)read_wall_ns(scenario, read_fake_time()) / 1000,
                        (unsigned long long)value};
   return code;
 }

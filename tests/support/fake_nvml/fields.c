@@ -27,7 +27,7 @@ Return nvmlDeviceGetFieldValues(Device *device, int count, Field *fields) {
   for (Field *field = fields; field < fields + count; field++) {
     double value = 0;
     field->code = ask(device, &value, "FieldValues/%u/%u", field->id, field->scope);
-    field->time_us = read_wall_ns(now) / 1000;
+    field->time_us = read_wall_ns(scenario, now) / 1000;
     field->latency_us = 0;
     field->type = is_int_field(field->id) ? 1 : 3;
     field->value.ull = 0;
@@ -81,6 +81,15 @@ Return nvmlDeviceGetGraphicsRunningProcesses_v2(Device *device, unsigned *count,
   return nvmlDeviceGetGraphicsRunningProcesses_v3(device, count, out);
 }
 
+/* Nobody shares a GPU by MPS here. */
+Return nvmlDeviceGetMPSComputeRunningProcesses_v3(Device *device, unsigned *count,
+                                                  ProcessInfo *out) {
+  (void)out;
+  Return code = check(device, count, "MPSComputeRunningProcesses", read_fake_time());
+  if (!code) *count = 0;
+  return code;
+}
+
 typedef struct {
   unsigned pid;
   unsigned long long time_us;
@@ -93,7 +102,7 @@ Return nvmlDeviceGetProcessUtilization(Device *device, ProcessSample *out, unsig
   double now = read_fake_time();
   Return code = check(device, count, "ProcessUtilization", now);
   if (code) return code;
-  unsigned long long time_us = (unsigned long long)read_wall_ns(now) / 1000;
+  unsigned long long time_us = (unsigned long long)read_wall_ns(scenario, now) / 1000;
   unsigned room = *count, found = 0;
   for (size_t i = 0; i < device->process_count && time_us > since; i++) {
     const Process *one = &device->processes[i];

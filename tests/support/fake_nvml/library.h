@@ -9,8 +9,6 @@ typedef unsigned Return;
 
 extern Scenario *scenario; /* NULL while NVML is not initialized */
 
-int64_t read_wall_ns(double now);
-
 /* What stands before an answer: NVML's state, the handle, where it goes to, a failure. */
 Return check(const Device *device, const void *out, const char *name, double now);
 

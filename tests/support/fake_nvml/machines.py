@@ -39,7 +39,8 @@ def make_h200(index: int = 0, power_w: Values | None = None) -> Device:
         serial=f"16500240000{index:02d}",
     )
     device.values |= {
-        "MinorNumber": index, "PersistenceMode": 1, "ComputeMode": 0, "Brand": 14,
+        "MinorNumber": index, "PersistenceMode": 1, "ComputeMode": 0,
+        "DisplayMode": 0, "DisplayActive": 0, "Brand": 14,
         "Architecture": 9, "NumGpuCores": 16896, "MemoryBusWidth": 6144,
         "CudaComputeCapability.major": 9, "CudaComputeCapability.minor": 0,
         "PciInfo.pciDeviceId": 0x233510DE,
@@ -119,6 +120,7 @@ def make_instance(parent: Device, gpu_instance: int, slices: int, memory_mib: in
         "Attributes.gpuInstanceSliceCount": slices,
         "Attributes.computeInstanceSliceCount": slices, "Attributes.memorySizeMB": memory_mib,
         "MemoryInfo.total": memory_mib * MIB, "MemoryInfo.used": 1024 * MIB, "GpmSupport": 1,
+        "BAR1MemoryInfo.bar1Total": 32_768 * MIB, "BAR1MemoryInfo.bar1Used": MIB,
     }  # fmt: skip
     instance.values |= {f"Gpm/{metric}": value / 2 for metric, value in GPM.items()}
     parent.instances.append(instance)

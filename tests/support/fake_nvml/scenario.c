@@ -188,6 +188,13 @@ double read_fake_time(void) {
   return (double)ns / 1e9;
 }
 
+int64_t read_wall_ns(const Scenario *scenario, double now) {
+  struct timespec wall;
+  if (clock_file) return scenario->epoch_ns + (int64_t)(now * 1e9);
+  clock_gettime(CLOCK_REALTIME, &wall);
+  return wall.tv_sec * 1000000000LL + wall.tv_nsec;
+}
+
 void forget_clock(void) {
   if (clock_file) munmap((void *)clock_file, sizeof *clock_file);
   clock_file = NULL;

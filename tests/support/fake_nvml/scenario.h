@@ -62,7 +62,7 @@ typedef struct {
   const char *driver_version, *nvml_version;
   int cuda_version;
   unsigned init_code; /* what nvmlInit answers */
-  int64_t epoch_ns;   /* the wall clock when the fake time is 0 */
+  int64_t epoch_ns;   /* the wall clock when a time that is given is 0 */
   Device *devices;
   size_t device_count;
 } Scenario;
@@ -75,6 +75,8 @@ void free_scenario(Scenario *scenario);
 /* Seconds of the fake time: what the 8 bytes of the file FAKE_NVML_CLOCK hold in ns, where there is
  * one, else since the monotonic clock's time FAKE_NVML_BEGAN (ns), else since the first call. */
 double read_fake_time(void);
+/* The wall clock at that time: by the scenario's epoch where the time is given, else the real one. */
+int64_t read_wall_ns(const Scenario *scenario, double now);
 void forget_clock(void);
 
 /* What the device answers to a function now: OK, or the code of a failure. */
