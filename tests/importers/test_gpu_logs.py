@@ -22,9 +22,11 @@ from sightline.importers import (
     amd_smi,
     energy_csv,
     nvidia_smi_text,
+    power_gadget,
     prometheus,
     rocm_smi,
     smi_dmon,
+    superbench_monitor,
     xpu_smi,
 )
 from support.damage import survive_damage
@@ -360,6 +362,13 @@ def test_blanks_of_dcgm_are_no_values(tmp_path):
     ]
 
 
+SUPERBENCH = """{"time": "2021-12-06 04:19:35", "cpu_usage": 3.5, "gpu_usage:0": 56}
+{"time": "2021-12-06 04:19:46", "cpu_usage": 6, "gpu_usage:0": null, "eth0_receive_bw": 0.5}
+"""
+GADGET = """,System Time,RDTSC,Elapsed Time (sec),CPU Utilization(%),Processor Power_0(Watt)
+0,14:55:35:726,27292645984428.0,0.102,6.597,1.4280000000000002
+1,14:55:35:836,27292899568558.0,0.212,7.824,1.8869999999999998
+"""
 ANSWER = """{"status": "success", "data": {"resultType": "vector", "result": [
  {"metric": {"__name__": "dcgm_gpu_temp", "gpu_id": "0"}, "value": [1658352303.075, "36"]}]}}"""
 
@@ -378,6 +387,8 @@ ANSWER = """{"status": "success", "data": {"resultType": "vector", "result": [
         (energy_csv, ZEUS),
         (rocm_smi, '{"card0": {"Card Series": "MI", "GPU use (%)": "3"}}'),
         (prometheus, ANSWER),
+        (superbench_monitor, SUPERBENCH),
+        (power_gadget, GADGET),
     ],
     ids=lambda value: value.IMPORTER.name if hasattr(value, "IMPORTER") else "",
 )
@@ -428,3 +439,37 @@ def test_rocm_smi_of_the_corpus_reads_the_same_as_csv(tmp_path, path):
         device = int(card[4:])
         assert told["memory used", device] == float(values["VRAM Total Used Memory (B)"])
         assert told["GPU utilization", device] == float(values["GPU use (%)"])
+
+
+@pytest.mark.corpus
+def test_superbench_of_the_corpus(corpus):
+    (path,) = corpus.glob("smi/microsoft__superbenchmark/**/monitor.jsonl")
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    counters = sightline.open(str(path)).table("counters")
+    assert counters.height == sum(len(line) - 1 for line in lines)
+    told = counters.filter(device_id=3, metric="memory used").get_column("value").to_list()
+    assert told == [line["gpu_mem_used:3"] for line in lines]
+    told = counters.filter(device_id=5, metric="GPU utilization").get_column("value").to_list()
+    assert told == [line["gpu_usage:5"] for line in lines]
+    eth = counters.filter(metric="network received", source="eth0").get_column("value").to_list()
+    assert eth == pytest.approx([line["eth0_receive_bw"] * MIB for line in lines])
+
+
+@pytest.mark.corpus
+def test_power_gadget_of_the_corpus(corpus):
+    (path,) = corpus.glob("energy/**/mock_intel_power_gadget_data.csv")
+    with path.open() as file:
+        lines = [row for row in csv.DictReader(file) if row["System Time"]]
+    counters = sightline.open(str(path)).table("counters")
+    for metric, source, column in (
+        ("power", "package 0", "Processor Power_0(Watt)"),
+        ("energy", "DRAM 0", "Cumulative DRAM Energy_0(Joules)"),
+        ("CPU utilization", "host", "CPU Utilization(%)"),
+    ):
+        told = counters.filter(metric=metric, source=source).get_column("value").to_list()
+        assert told == [float(row[column]) for row in lines], column
+    first, second = counters.filter(metric="power", source="DRAM 0").get_column("time_ns")[:2]
+    assert (first, second - first) == (
+        ((14 * 60 + 55) * 60 + 35) * SECOND + 726_000_000,
+        110_000_000,
+    )

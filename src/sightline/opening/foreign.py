@@ -209,11 +209,6 @@ _FOREIGN = (
         _SMI,
     ),
     Foreign(
-        rb'^\{"time": "[^"]*", "cpu_usage": ',
-        "it is a monitor's log of SuperBench, which is not read",
-        _SMI,
-    ),
-    Foreign(
         rb"^#[^\n]*\n(?:#[^\n]*\n|\s*\n)*\s*dcgm_\w+\s*,\s*(?:gauge|counter|label)",
         "it is dcgm-exporter's list of what to export, and no measurement",
         "Give what it exports:  curl -s http://HOST:9400/metrics > gpus.metrics",
@@ -227,10 +222,6 @@ _FOREIGN = (
     Foreign(
         rb"^Machine model: [^\n]*\n.{0,2000}\*\*\* Sampled system activity",
         "it is a log of macOS' powermetrics, which is not read",
-    ),
-    Foreign(
-        rb"^,?System Time,RDTSC,Elapsed Time",
-        "it is a log of Intel Power Gadget, which is not read",
     ),
     Foreign(rb"^go test fuzz v1\n", "it is an input of a Go fuzz test"),
     Foreign(

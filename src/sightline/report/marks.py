@@ -99,7 +99,8 @@ def _checkpoint(row: dict[str, Any]) -> dict[str, Any]:
 def _counters(run: Run) -> list[dict[str, Any]]:
     """Mean and extremes of each metric and place, well-known ones first.
 
-    Of a counter that only rises, its rise; of values that each cover an interval, their sum.
+    Of a counter that only rises, its rise: one sample has none, nor a counter that was reset. Of
+    values that each cover an interval, their sum.
     """
     if not run.rows("counters"):
         return []
@@ -118,7 +119,7 @@ def _counters(run: Run) -> list[dict[str, Any]]:
             max=value.max(),
             rise=pl.when(pl.col("from_ns").is_not_null().all())
             .then(value.sum())
-            .when((value.diff().drop_nulls() >= 0).all())
+            .when((pl.len() > 1) & (value.diff().drop_nulls() >= 0).all())
             .then(value.last() - value.first()),
         )
         .sort("rank", "device_id", pl.col("source").is_not_null(), order, *by, nulls_last=True)
