@@ -27,7 +27,7 @@ from sightline.monitor.readings import (
     Reading,
 )
 from sightline.monitor.sources import NoSource
-from sightline.nvml.library import Unavailable, connect_nvml
+from sightline.nvml.library import Unavailable, connect_nvml, find_gpus
 
 _SECOND = 1_000_000_000
 # Limits, errors and what is remapped change rarely; a lost device may come back.
@@ -250,9 +250,8 @@ class NvmlSource:
     def _find_devices(self) -> None:
         nvml = self._nvml
         driver = _text(self._try(nvml.nvmlSystemGetDriverVersion))
-        for index in range(nvml.nvmlDeviceGetCount()):
-            handle = self._try(nvml.nvmlDeviceGetHandleByIndex, index)
-            if handle is None:  # lost before anybody looked
+        for index, name, handle, problem in find_gpus(nvml):
+            if problem is not None:  # lost before anybody looked
                 self._devices.append(Device(index, "nvidia", "", driver=driver))
                 continue
             gpu = _Gpu(index, handle)
@@ -262,7 +261,7 @@ class NvmlSource:
                 Device(
                     index,
                     "nvidia",
-                    _text(self._try(nvml.nvmlDeviceGetName, handle)),
+                    name,
                     _text(self._try(nvml.nvmlDeviceGetUUID, handle)),
                     _text(getattr(pci, "busId", "")),
                     driver,
