@@ -37,6 +37,7 @@ def run(args: argparse.Namespace) -> int:
     import textwrap
     from dataclasses import asdict
 
+    from sightline.cli._watchable import list_watchable
     from sightline.collect.machine import examine_machine, list_recordable
 
     if args.check_nsys_rep is not None:
@@ -46,7 +47,9 @@ def run(args: argparse.Namespace) -> int:
         return _remedies(args, facts)
     ways = list_recordable(facts)
     if args.json:
-        print(json.dumps({"facts": facts, "recordable": [asdict(w) for w in ways]}, indent=1))
+        told = {"facts": facts, "recordable": [asdict(w) for w in ways]}
+        told["watchable"] = [asdict(w) for w in list_watchable()]
+        print(json.dumps(told, indent=1))
         return 0
     for name, value in facts.items():
         if name == "nvml_problem":  # said below, of what it keeps from being recorded
@@ -56,11 +59,15 @@ def run(args: argparse.Namespace) -> int:
         print(
             textwrap.fill(_shown(name, shown), 80, initial_indent=head, subsequent_indent=" " * 22)
         )
-    print("\nWhat can be recorded here")
-    for way in ways:
-        mark = "yes" if way.possible else "no "
-        head = f"  {mark}  {way.what:<37}"
-        print(textwrap.fill(way.why, 80, initial_indent=head, subsequent_indent=" " * 44))
+    for heading, listed in (
+        ("What can be recorded here", ways),
+        ("What can be watched here (sightline top, watch)", list_watchable()),
+    ):
+        print(f"\n{heading}")
+        for way in listed:
+            mark = "yes" if way.possible else "no "
+            head = f"  {mark}  {way.what:<37}"
+            print(textwrap.fill(way.why, 80, initial_indent=head, subsequent_indent=" " * 44))
     print("\nWhat is missing for one of them, and the remedy:  sightline doctor --for kernels")
     return 0
 

@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
 
     from sightline.errors import RequestError
     from sightline.monitor.latest import Latest
-    from sightline.monitor.sources import open_sources
+    from sightline.monitor.sources import explain_no_gpu, open_sources
     from sightline.monitor.top.owners import Owners
     from sightline.monitor.top.screen import DRAWN
     from sightline.units import parse_duration_ns
@@ -43,9 +43,8 @@ def run(args: argparse.Namespace) -> int:
     latest = Latest(devices, frozenset(DRAWN))
     try:
         if not devices:
-            for place in found:
-                if place.source is None:
-                    print(f"no GPU by {place.name}: {place.why}", file=sys.stderr)
+            lines = ["No GPU can be read here, only the host:", *explain_no_gpu(found)]
+            print("\n".join(lines), file=sys.stderr)
         if args.json or args.once or not sys.stdout.isatty():
             return _print_once(args, sources, latest, period_s)
         from sightline.monitor.top.app import TopApp

@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from sightline.monitor.latest import Latest
-    from sightline.monitor.sources import open_sources
+    from sightline.monitor.sources import explain_no_gpu, open_sources
 
     _check(args)
     found = open_sources(args.source)
@@ -71,9 +71,8 @@ def run(args: argparse.Namespace) -> int:
         devices = {d.device_id: d for source in sources for d in source.list_devices()}
         if not devices:
             _say("No GPU can be read here, only the host:")
-            for place in found:
-                if place.source is None:
-                    _say(f"  {place.name}: {place.why}")
+            for line in explain_no_gpu(found):
+                _say(line)
         return _watch(args, sources, Latest(devices))
     finally:
         for source in sources:

@@ -26,6 +26,9 @@ class NoSource(Exception):
     """A place cannot be read here; the text says why, and what to do."""
 
 
+_OF_GPUS = ("nvml", "dcgm", "amd", "intel")
+
+
 class Found(NamedTuple):
     """A source by name, or why there is none."""
 
@@ -54,3 +57,9 @@ def open_sources(names: list[str] | None = None) -> list[Found]:
         numbered = max([numbered, *(d.device_id + 1 for d in source.list_devices())])
         found.append(Found(name, source, (module.__doc__ or "").splitlines()[0].rstrip(".")))
     return found
+
+
+def explain_no_gpu(found: list[Found]) -> list[str]:
+    """Why no GPU is read, a line for each place that could have one."""
+    told = {place.name: place.why for place in found if place.source is None}
+    return [f"  {name}: {told[name]}" for name in _OF_GPUS if name in told]

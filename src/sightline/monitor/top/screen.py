@@ -225,7 +225,8 @@ def draw_screen(
     latest: Latest, owners: Callable[[int], Owner], width: int, selected: int | None = None
 ) -> list[Text]:
     """All of it, from top to bottom."""
-    lines = [draw_heading(latest, width), draw_columns(width)]
+    lines = [draw_heading(latest, width)]
+    lines += [draw_columns(width)] if latest.list_entities(GPU) else []
     instances = latest.list_entities(INSTANCE)
     for place, entity in enumerate(latest.list_entities(GPU)):
         lines += draw_gpu(latest, entity, width, is_selected=place == selected)
