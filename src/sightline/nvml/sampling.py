@@ -17,6 +17,10 @@ from sightline.nvml.library import connect_nvml, find_gpus
 # NVML's own sampling buffers are filled 10 to 60 times a second (nvmlDeviceGetSamples).
 PERIOD_S = 0.05
 
+# How long the end waits for a reading that is being made: one of eight GPUs takes some ms, and a
+# driver in trouble holds a call for minutes.
+END_S = 5.0
+
 # Bits of nvmlDeviceGetCurrentClocksEventReasons (nvml.h, nvmlClocksEventReasons).
 REASONS = {
     0x1: "idle",
@@ -104,6 +108,7 @@ class Sampler:
         self._handles = [gpu.handle for gpu in gpus]
         self.devices = [Series(gpu.name, problem=gpu.problem) for gpu in gpus]
         self._files = [None if gpu.problem else file_of(gpu.number) for gpu in gpus]
+        self._at, self._asked_ns = 0, now()  # the device that is being asked, and since when
         self.began = self.ended = now()
 
     def start(self) -> Sampler:
@@ -114,12 +119,28 @@ class Sampler:
         return self
 
     def stop(self) -> None:
-        """Make one last reading, and end."""
+        """Make one last reading, and end; none where NVML does not answer any more."""
         self._ended.set()
+        self.wait(END_S)
         if self._thread.is_alive():
-            self._thread.join(5)
-        self.read()
+            self._give_up()
+        else:
+            self.read()
         self.ended = now()
+
+    def wait(self, seconds: float) -> None:
+        """Wait for the thread to end, if it was started."""
+        if self._thread.is_alive():
+            self._thread.join(seconds)
+
+    def _give_up(self) -> None:
+        """Note whose call is not coming back, and that no device was read since it was made."""
+        for index, device in enumerate(self.devices):
+            if device.problem is None:
+                held = index != self._at
+                of = f"GPU {self._at}: " if held else ""
+                device.problem = f"{of}NVML did not answer for {END_S:g} s"
+                device.lost_ns = self._asked_ns
 
     def _run(self) -> None:
         while not self._ended.wait(self._period_s):
@@ -134,8 +155,10 @@ class Sampler:
                     break
                 if metric in device.refused:
                     continue
-                at = now()
+                self._at, self._asked_ns = index, (at := now())
                 answer = self._ask(index, metric, function, arguments)
+                if self._is_over():
+                    return
                 if answer is None:
                     continue
                 value = value_of(answer)
@@ -147,6 +170,10 @@ class Sampler:
         for file in self._files:
             if file is not None:
                 file.clock_if_due(began)
+
+    def _is_over(self) -> bool:
+        """Whether this is the thread, and its answer came when nobody waited any more."""
+        return self._ended.is_set() and threading.current_thread() is self._thread
 
     def _ask(self, index: int, metric: str, function: str, arguments: tuple[Any, ...]) -> Any:
         """NVML's answer, or None where there is none, which is noted."""

@@ -106,9 +106,8 @@ def describe_unread(summary: list[dict[str, Any]]) -> list[tuple[str, str]]:
             for metric, reason in unread.items():
                 alike.setdefault((metric, reason), []).append(device)
         elif "lost_after_s" in row:
-            after = f"{row['lost_after_s']:.1f} s after the first reading"
-            text = f"GPU {device} stopped answering {after} ({why}): it was not read from then on"
-            said.append(("warning", text))
+            since = f"{row['lost_after_s']:.1f} s after the first reading"
+            said.append(("warning", f"GPU {device} was not read from {since} on: {why}"))
         else:
             said.append(("warning", f"GPU {device} could not be reached ({why}): it was not read"))
     for (metric, reason), devices in alike.items():

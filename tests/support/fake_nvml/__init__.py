@@ -22,6 +22,7 @@ import pytest
 
 from support.fake_nvml.machines import make_eight, make_h200, make_instance
 from support.fake_nvml.scenario import (
+    Delay,
     Device,
     Event,
     Failure,
@@ -34,7 +35,7 @@ from support.fake_nvml.scenario import (
 )
 
 __all__ = [
-    "Clock", "Device", "Event", "Failure", "Process", "Scenario", "Values", "accumulate",
+    "Clock", "Delay", "Device", "Event", "Failure", "Process", "Scenario", "Values", "accumulate",
     "build_library", "list_variables", "make_eight", "make_h200", "make_instance", "ramp",
     "run_with", "steps", "use_scenario",
 ]  # fmt: skip

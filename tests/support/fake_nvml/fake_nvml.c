@@ -22,6 +22,7 @@ static int is_device(const Device *device) {
 Return check(const Device *device, const void *out, const char *name, double now) {
   if (!scenario) return UNINITIALIZED;
   if (!is_device(device) || !out) return INVALID_ARGUMENT;
+  wait_as_told(device, name, now);
   return find_failure(device, name, now);
 }
 

@@ -81,6 +81,10 @@ static int read_item(Scenario *scenario, char **p, int count) {
     device->failures = grow(device->failures, device->failure_count, sizeof(Failure));
     device->failures[device->failure_count++] = (Failure){
         strdup(p[1]), strtoul(p[2], NULL, 10), strtod(p[3], NULL), strtod(p[4], NULL)};
+  } else if (device && !strcmp(p[0], "delay") && count == 5) {
+    device->delays = grow(device->delays, device->delay_count, sizeof(Delay));
+    device->delays[device->delay_count++] = (Delay){
+        strdup(p[1]), strtod(p[2], NULL), strtod(p[3], NULL), strtod(p[4], NULL)};
   } else if (device && !strcmp(p[0], "event") && count == 6) {
     device->events = grow(device->events, device->event_count, sizeof(Event));
     device->events[device->event_count++] = (Event){
@@ -149,7 +153,9 @@ void free_scenario(Scenario *scenario) {
     }
     for (size_t n = 0; n < device->failure_count; n++) free((char *)device->failures[n].name);
     free(device->lines);
+    for (size_t n = 0; n < device->delay_count; n++) free((char *)device->delays[n].name);
     free(device->failures);
+    free(device->delays);
     free(device->events);
     free(device->processes);
     free((char *)device->name);
@@ -213,6 +219,16 @@ unsigned find_failure(const Device *device, const char *name, double now) {
     if (now >= one->from_s && now < one->until_s && is_of(one->name, name)) return one->code;
   }
   return device->parent ? find_failure(device->parent, name, now) : OK;
+}
+
+void wait_as_told(const Device *device, const char *name, double now) {
+  for (size_t i = 0; i < device->delay_count; i++) {
+    const Delay *one = &device->delays[i];
+    if (now < one->from_s || now >= one->until_s || !is_of(one->name, name)) continue;
+    struct timespec rest = {(time_t)one->seconds,
+                            (long)((one->seconds - (double)(time_t)one->seconds) * 1e9)};
+    while (nanosleep(&rest, &rest)) continue;
+  }
 }
 
 static const Line *find_line(const Device *device, const char *name) {

@@ -30,6 +30,12 @@ typedef struct {
   double from_s, until_s;
 } Failure;
 
+/* How long a function takes, in real time: a driver in trouble answers after seconds. */
+typedef struct {
+  const char *name;
+  double seconds, from_s, until_s;
+} Delay;
+
 typedef struct {
   double at_s;
   uint64_t type, data;
@@ -53,9 +59,10 @@ typedef struct Device {
   unsigned gpu_instance, compute_instance;
   Line *lines;
   Failure *failures;
+  Delay *delays;
   Event *events;
   Process *processes;
-  size_t line_count, failure_count, event_count, process_count;
+  size_t line_count, failure_count, delay_count, event_count, process_count;
 } Device;
 
 typedef struct {
@@ -81,6 +88,8 @@ void forget_clock(void);
 
 /* What the device answers to a function now: OK, or the code of a failure. */
 unsigned find_failure(const Device *device, const char *name, double now);
+/* Take the time that the function takes now. */
+void wait_as_told(const Device *device, const char *name, double now);
 /* A value by name: NOT_SUPPORTED where the scenario has none, or the code of a failure. */
 unsigned look_up(const Device *device, const char *name, double now, double *value);
 /* The mean of a value between two moments. */

@@ -75,6 +75,16 @@ class Failure:
 
 
 @dataclass(frozen=True)
+class Delay:
+    """How long a function takes to answer, in real seconds; names as of a failure."""
+
+    name: str
+    seconds: float
+    from_s: float = 0.0
+    until_s: float = inf
+
+
+@dataclass(frozen=True)
 class Event:
     """What nvmlEventSetWait gives out: its type and data (an XID's number)."""
 
@@ -112,6 +122,7 @@ class Device:
     serial: str = "0"
     values: dict[str, Values | float] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
+    delays: list[Delay] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     processes: list[Process] = field(default_factory=list)
     instances: list[Device] = field(default_factory=list)
@@ -170,6 +181,7 @@ def _describe(device: Device, parent: int) -> list[str]:
         points = " ".join(f"{float(t)!r} {float(v)!r}" for t, v in over_time.points)
         lines.append(_item("value", name, "ramp" if over_time.is_ramp else "steps", points))
     lines += [_item("failure", f.name, f.code, f.from_s, f.until_s) for f in device.failures]
+    lines += [_item("delay", d.name, d.seconds, d.from_s, d.until_s) for d in device.delays]
     lines += [
         _item("event", e.at_s, e.type, e.data, e.gpu_instance, e.compute_instance)
         for e in sorted(device.events, key=lambda e: e.at_s)
