@@ -14,7 +14,7 @@ import sightline as sl
 from sightline.collect import commands, conditions, plan
 from sightline.collect.remedies import NEEDS, list_missing
 from sightline.errors import RequestError
-from support import fakes, recording
+from support import fake_nvml, fakes, recording
 from support.command import sightline
 from synth_ncu import Kernel, report
 from synth_nsys import Export
@@ -207,18 +207,22 @@ def test_what_was_fixed_is_said(tmp_path):
 
 
 @pytest.fixture
-def gpu_machine(tmp_path):
+def gpu_machine(tmp_path, nvml_library):
     """A PATH with nvidia-smi, nsys and ncu on it, and an NVML with two GPUs."""
     tools = tmp_path / "tools"
     tools.mkdir()
     fakes.program(tools, "nvidia-smi", fakes.SMI)
     fakes.nsys(tools)
     fakes.ncu(tools)
-    fakes.library(tools, "libnvidia-ml.so.1", fakes.NVML)
+    gpus = [fake_nvml.make_h200(0), fake_nvml.make_h200(1)]
+    gpus[1].values["EnforcedPowerLimit"] = 500_000
+    variables = fake_nvml.list_variables(fake_nvml.Scenario(gpus), nvml_library, tmp_path)
+    libraries = os.pathsep.join((str(tools), variables.pop("LD_LIBRARY_PATH")))
     fakes.library(tools, "libnvToolsExt.so.1", fakes.NVTX)
     return recording.clean(
         PATH=f"{tools}{os.pathsep}{os.environ['PATH']}",
-        LD_LIBRARY_PATH=str(tools),
+        LD_LIBRARY_PATH=libraries,
+        **variables,
         CALLS=str(tmp_path / "calls"),
     )
 

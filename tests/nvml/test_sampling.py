@@ -1,9 +1,9 @@
-"""Samples of NVML, on a library that the test compiles."""
+"""Samples of NVML, on the fake one."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
+import sys
 
 import polars as pl
 import pytest
@@ -12,42 +12,47 @@ import sightline as sl
 from sightline.inline import session
 from sightline.nvml import sampling
 from sightline.nvml.library import Unavailable
-from support import fakes
+from support import fake_nvml as fake
+from support.fake_nvml.machines import MIB
 
-
-@pytest.fixture(scope="module")
-def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return fakes.make_libraries(tmp_path_factory.mktemp("lib"))
-
-
+# The GPUs' time goes on in the middle: power and energy of what was before and after are known.
 MONITOR = """
-import json, time, sightline as sl
+import json, struct, sys, time, sightline as sl
+def go_to(seconds):
+    with open(sys.argv[1], "r+b", buffering=0) as clock:
+        clock.write(struct.pack("<q", seconds * 10**9))
 with sl.gpu_monitor(period_s=0.005) as m:
-    time.sleep(0.1)
+    time.sleep(0.05)
+    go_to(10)
+    time.sleep(0.05)
 print(json.dumps(m.summary()))
 """
 
 
-def test_the_monitor_on_two_scripted_gpus(libraries, tmp_path):
-    folder = tmp_path / "r.sightline"
+def test_the_monitor_on_two_gpus(nvml_library, tmp_path):
+    first, second = fake.make_h200(0, fake.steps((0, 300.0), (5, 400.0))), fake.make_h200(1)
+    second.refuse("TotalEnergyConsumption")
+    second.values["CurrentClocksEventReasons"] = 0x4
+    folder, clock = tmp_path / "r.sightline", fake.Clock(tmp_path / "clock")
     folder.mkdir()
-    plan = json.dumps({"folder": str(folder)})
-    said = json.loads(fakes.run_python(MONITOR, libraries, **{session.VARIABLE: plan}))
+    plan = {session.VARIABLE: json.dumps({"folder": str(folder)})}
+    program = [sys.executable, "-c", MONITOR, str(clock.path)]
+    machine = fake.Scenario([first, second])
+    done = fake.run_with(machine, nvml_library, program, tmp_path, clock, **plan)
+    said = json.loads(done.stdout)
     assert said["available"] is True
-    first, second = said["devices"]
-    power = first["power [W]"]
+    one, two = said["devices"]
+    power = one["power [W]"]
     assert (power["min"], power["max"]) == (300.0, 400.0)
-    assert power["mean"] == pytest.approx(350, abs=51 / power["samples"])  # by turns
-    assert first["SM clock [MHz]"]["mean"] == 1410
-    assert first["memory clock [MHz]"]["mean"] == 2619
-    assert first["memory used [bytes]"]["max"] == 3 << 30
-    # The script adds 5 J at every third reading.
-    steps = (power["samples"] // 3) - (1 // 3)
-    assert first["energy_j"] == pytest.approx(5.0 * steps, abs=5.0)
-    assert first["energy_error_j"] > 0
-    assert "energy_j" not in second  # it refuses the counter
-    assert second["limited_pct"] == {"power cap": 100.0}
-    assert first["limited_pct"] == {}
+    assert one["SM clock [MHz]"]["mean"] == 1965
+    assert one["memory clock [MHz]"]["mean"] == 3201
+    # What the driver keeps for itself counts as used, as in nvmlDeviceGetMemoryInfo.
+    assert one["memory used [bytes]"]["max"] == (61_440 + 615) * MIB
+    assert one["energy_j"] == 300 * 5 + 400 * 5
+    assert one["energy_error_j"] > 0
+    assert "energy_j" not in two  # it refuses the counter
+    assert two["limited_pct"] == {"power cap": 100.0}
+    assert one["limited_pct"] == {}
     # The same samples are in the run.
     counters = sl.open(str(folder)).table("counters")
     own = counters.filter((pl.col("metric") == "power") & (pl.col("device_id") == 0))
@@ -68,11 +73,3 @@ def test_without_nvml_the_monitor_says_why(monkeypatch):
         "reason": "NVML does not start: no driver",
         "devices": [],
     }
-
-
-NVTX = """
-import sightline as sl
-with sl.annotate("outer"), sl.annotate("inner"):
-    with sl.capture():
-        pass
-"""

@@ -1,4 +1,7 @@
-"""What this machine lacks, made by the tests: shared libraries and programs of the same names."""
+"""What this machine lacks, made by the tests: shared libraries and programs of the same names.
+
+NVML is in support/fake_nvml.
+"""
 
 from __future__ import annotations
 
@@ -10,46 +13,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
-# Scripted values: GPU 0 at 300 W then 400 W by turns, its energy counter moving at every third
-# reading; GPU 1 refuses the energy counter and is held by the power cap.
-NVML = r"""
-#include <string.h>
-static int reads[2];
-static unsigned long long energy;
-typedef struct { int index; } dev;
-static dev devices[2] = {{0}, {1}};
-typedef struct { unsigned long long total, free, used; } memory;
-typedef struct { unsigned int gpu, memory; } rates;
-int nvmlInit_v2(void) { return 0; }
-int nvmlInitWithFlags(unsigned int f) { return 0; }
-int nvmlShutdown(void) { return 0; }
-const char *nvmlErrorString(int code) { return "scripted error"; }
-int nvmlDeviceGetCount_v2(unsigned int *n) { *n = 2; return 0; }
-int nvmlDeviceGetHandleByIndex_v2(unsigned int i, dev **out) { *out = &devices[i]; return 0; }
-int nvmlDeviceGetName(dev *d, char *name, unsigned int n) {
-  strncpy(name, "Scripted GPU", n); return 0; }
-int nvmlDeviceGetPowerUsage(dev *d, unsigned int *mw) {
-  *mw = reads[d->index]++ % 2 ? 400000 : 300000; return 0; }
-int nvmlDeviceGetTotalEnergyConsumption(dev *d, unsigned long long *mj) {
-  if (d->index) return 3;
-  *mj = (reads[0] / 3) * 5000ULL; return 0; }
-int nvmlDeviceGetClockInfo(dev *d, int kind, unsigned int *mhz) {
-  *mhz = kind == 1 ? 1410 : 2619; return 0; }
-int nvmlDeviceGetMemoryInfo(dev *d, memory *m) {
-  m->total = 80ULL << 30; m->used = 3ULL << 30; m->free = m->total - m->used; return 0; }
-int nvmlDeviceGetUtilizationRates(dev *d, rates *r) { r->gpu = 90; r->memory = 40; return 0; }
-int nvmlDeviceGetTemperature(dev *d, int sensor, unsigned int *c) { *c = 61; return 0; }
-int nvmlDeviceGetCurrentClocksEventReasons(dev *d, unsigned long long *bits) {
-  *bits = d->index ? 0x4 : 0x0; return 0; }
-int nvmlDeviceGetPersistenceMode(dev *d, int *on) { *on = 1; return 0; }
-int nvmlDeviceGetEnforcedPowerLimit(dev *d, unsigned int *mw) {
-  *mw = d->index ? 500000 : 700000; return 0; }
-int nvmlDeviceGetPowerManagementDefaultLimit(dev *d, unsigned int *mw) { *mw = 700000; return 0; }
-int nvmlDeviceGetApplicationsClock(dev *d, int kind, unsigned int *mhz) { return 3; }
-int nvmlDeviceGetDefaultApplicationsClock(dev *d, int kind, unsigned int *mhz) { return 3; }
-int nvmlDeviceGetMaxClockInfo(dev *d, int kind, unsigned int *mhz) { *mhz = 1980; return 0; }
-"""
 
 # Writes each call as a line into the file that CALLS names.
 TOLD = r"""
@@ -109,8 +72,7 @@ def library(folder: Path, name: str, source: str) -> Path:
 
 
 def make_libraries(folder: Path) -> Path:
-    """NVML, NVTX and the CUDA runtime, scripted; the folder that holds them."""
-    library(folder, "libnvidia-ml.so.1", NVML)
+    """NVTX and the CUDA runtime, scripted; the folder that holds them."""
     library(folder, "libnvToolsExt.so.1", NVTX)
     library(folder, "libcudart.so.13", CUDART)
     return folder
