@@ -2,8 +2,8 @@
 
 Names: NVML and nvidia-smi (`nvidia-smi --help-query-gpu`, elements of `-q -x`, columns of `dmon`),
 DCGM (dcgm_fields.h of 4.6.0 with its older aliases, and the short names of `dcgmi dmon`),
-nvidia_gpu_exporter, rocm-smi, amd-smi (`metric`, `monitor`), AMD's device-metrics-exporter and
-xpu-smi. What is not listed keeps the name and the unit that its tool gives it.
+nvidia_gpu_exporter, rocm-smi, amd-smi (`metric`, `monitor`), AMD's device-metrics-exporter,
+xpu-smi and all-smi. What is not listed keeps the name and the unit that its tool gives it.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ _NAMES: dict[tuple[str, str], dict[str, float]] = {
         "nvidia_smi_power_draw_watts": 1, "average_graphics_package_power": 1,
         "current_socket_graphics_package_power": 1, "gpu_power_usage": 1, "power": 1,
         "socket_power": 1, "power_usage": 1, "gpu_power": 1, "average_socket_power": 1,
+        "all_smi_gpu_power_consumption_watts": 1,
     },
     ("instantaneous power", "W"): {
         "instant_power_draw": 1, "power_draw_instant": 1, "powinst": 1,
@@ -50,6 +51,7 @@ _NAMES: dict[tuple[str, str], dict[str, float]] = {
         "smclk": 1, "nvidia_smi_clocks_current_sm_clock_hz": 1e-6, "sclk_clock_speed": 1,
         "pclk": 1, "dcgm_sm_clock": 1,
         "gfx_clk": 1, "gfx_clock": 1, "gpu_frequency": 1,
+        "all_smi_gpu_frequency_mhz": 1,
     },
     ("graphics clock", "MHz"): {
         "clocks_current_graphics": 1, "clocks_gr": 1, "graphics_clock": 1,
@@ -67,12 +69,14 @@ _NAMES: dict[tuple[str, str], dict[str, float]] = {
         "fbusd": _MIB, "fb": _MIB, "nvidia_smi_memory_used_bytes": 1,
         "vram_total_used_memory": 1, "gpu_mem_used": 1,
         "vram_used": _MIB, "used_vram": _MIB, "gpu_memory_used": _MIB,
+        "all_smi_gpu_memory_used_bytes": 1,
     },
     ("memory total", "bytes"): {
         "memory_total": _MIB, "fb_memory_usage_total": _MIB, "dcgm_fi_dev_fb_total": _MIB,
         "fbttl": _MIB, "nvidia_smi_memory_total_bytes": 1, "vram_total_memory": 1,
         "gpu_mem_total": 1,
         "vram_total": _MIB, "total_vram": _MIB,
+        "all_smi_gpu_memory_total_bytes": 1,
     },
     ("memory free", "bytes"): {
         "memory_free": _MIB, "fb_memory_usage_free": _MIB, "dcgm_fi_dev_fb_free": _MIB,
@@ -84,6 +88,7 @@ _NAMES: dict[tuple[str, str], dict[str, float]] = {
         "dcgm_fi_dev_gpu_util_ratio": 1, "gputl": 1, "sm": 1, "dcgm_gpu_utilization": 1,
         "nvidia_smi_utilization_gpu_ratio": 100, "gpu_use": 1, "gpu_usage": 1,
         "gfx_activity": 1, "gfx": 1, "gfx_util": 1, "gpu_utilization": 1,
+        "all_smi_gpu_utilization": 1,
     },
     ("memory utilization", "%"): {
         "utilization_memory": 1, "utilization_memory_util": 1, "dcgm_fi_dev_mem_copy_util": 1,
@@ -107,6 +112,7 @@ _NAMES: dict[tuple[str, str], dict[str, float]] = {
         "dcgm_fi_dev_gpu_temp_celsius": 1, "tmptr": 1, "gtemp": 1, "dcgm_gpu_temp": 1,
         "nvidia_smi_temperature_gpu": 1, "temperature_sensor_edge": 1, "gpu_temperature": 1,
         "gpu_core_temperature": 1, "temperature_gpu_current_temp": 1,
+        "all_smi_gpu_temperature_celsius": 1,
     },
     ("memory temperature", "C"): {
         "temperature_memory": 1, "temperature_memory_temp": 1, "dcgm_fi_dev_memory_temp": 1,
@@ -137,6 +143,7 @@ _NAMES: dict[tuple[str, str], dict[str, float]] = {
     ("SM occupancy", "%"): {
         "dcgm_fi_prof_sm_occupancy": 100, "dcgm_fi_prof_sm_occupancy_ratio": 100, "smocc": 100,
         "dcgm_sm_occupancy": 100,
+        "all_smi_gpu_sm_occupancy": 100,
     },
     ("tensor active", "%"): {
         "dcgm_fi_prof_pipe_tensor_active": 100, "dcgm_fi_prof_tensor_util_ratio": 100, "tenso": 100,
@@ -144,6 +151,7 @@ _NAMES: dict[tuple[str, str], dict[str, float]] = {
     ("DRAM active", "%"): {
         "dcgm_fi_prof_dram_active": 100, "dcgm_fi_prof_dram_util_ratio": 100, "drama": 100,
         "dcgm_dram_active": 100,
+        "all_smi_gpu_memory_bandwidth_utilization": 100,
     },
     ("FP64 active", "%"): {
         "dcgm_fi_prof_pipe_fp64_active": 100, "dcgm_fi_prof_fp64_util_ratio": 100, "fp64a": 100,

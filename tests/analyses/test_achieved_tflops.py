@@ -76,9 +76,11 @@ def test_parts_of_the_tensor_pipe_count_instead_of_the_whole(tmp_path):
     assert rows["all floating point"]["tflops"] == pytest.approx(
         SMS * (BF16 * 0.3 + FP64_TENSOR * 0.1) / 1e3
     )
-    assert rows["INT"]["tflops"] is None
-    assert rows["INT"]["activity_pct"] == 50
-    assert rows["INT"]["basis"] == "no peak of INT is known for H200-SXM"
+    assert rows["INT"]["tflops"] == pytest.approx(SMS * 64 * 0.5 / 1e3)
+    assert rows["INT"]["basis"] == "132 SMs x 64 operations a cycle (int32) x measured clock"
+    (other,) = ask(write(tmp_path, "#Entity  SMCLK  INTAC\nID\n", [(1000, 0.5)]), "B200").values()
+    assert (other["activity_pct"], other["tflops"]) == (50, None)
+    assert other["basis"].startswith("no peak of INT is known for B200")
 
 
 @pytest.mark.parametrize(

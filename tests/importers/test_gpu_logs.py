@@ -238,6 +238,23 @@ def test_all_smi_record_packed_and_not(tmp_path):
     assert read(tmp_path, "snapshot.json", one) == [row for row in rows if row[4] == at]
 
 
+ALL_SMI = """# TYPE all_smi_gpu_utilization gauge
+all_smi_gpu_utilization{gpu="NVIDIA A100", instance="secret", uuid="GPU-1", index="2"} 30.5
+all_smi_gpu_memory_used_bytes{gpu="NVIDIA A100", instance="secret", uuid="GPU-1", index="2"} 7
+all_smi_gpu_sm_occupancy{gpu="NVIDIA A100", instance="secret", uuid="GPU-1", index="2"} 0.67
+"""
+
+
+def test_all_smi_as_prometheus_metrics(tmp_path):
+    assert read(tmp_path, "a.metrics", ALL_SMI) == [
+        ("GPU utilization", "%", 2, None, 0, 30.5),
+        ("memory used", "bytes", 2, None, 0, 7),
+        ("SM occupancy", "%", 2, None, 0, 67),
+    ]
+    devices = sightline.open(str(tmp_path / "a.metrics")).table("devices")
+    assert devices.select("device_id", "name").rows() == [(2, "NVIDIA A100")]
+
+
 NVSMI = """
 ==============NVSMI LOG==============
 

@@ -22,7 +22,7 @@ from sightline.errors import MissingDataError
 from sightline.model.columns import RANK, number, real, text
 from sightline.model.declare import Analysis, Param
 from sightline.model.run import Run
-from sightline.roofline.hardware import FLOP_PER_CLOCK, Gpu, find_gpu
+from sightline.roofline.hardware import FLOP_PER_CLOCK, INT32_PER_CLOCK, Gpu, find_gpu
 
 _CLOCK, _SM_ACTIVE, _OCCUPANCY = "SM clock", "SM active", "SM occupancy"
 ANY_TENSOR = "tensor active"
@@ -31,7 +31,7 @@ ALL = "all floating point"
 
 @dataclass(frozen=True)
 class Pipe:
-    """A pipe: the precisions that it may run, the usual one first; none where no peak is known."""
+    """A pipe: the precisions that it may run, the usual one first."""
 
     name: str
     precisions: tuple[str, ...]
@@ -50,9 +50,12 @@ PIPES = {
     "tensor HMMA active": Pipe("tensor HMMA", (*_HALF, "tf32_tensor", "fp8_tensor", "fp4_tensor")),
     "tensor IMMA active": Pipe("tensor IMMA", ("int8_tensor",), is_float=False),
     "tensor DFMA active": Pipe("tensor DFMA", ("fp64_tensor",)),
-    "integer active": Pipe("INT", (), is_float=False),
+    # GPM's own name for the same instructions, of which DCGM has one field.
+    "tensor DMMA active": Pipe("tensor DMMA", ("fp64_tensor",)),
+    "integer active": Pipe("INT", ("int32",), is_float=False),
 }
-_PARTS_OF_TENSOR = {"tensor HMMA active", "tensor IMMA active", "tensor DFMA active"}
+_DFMA, _DMMA = "tensor DFMA active", "tensor DMMA active"
+_PARTS_OF_TENSOR = {"tensor HMMA active", "tensor IMMA active", _DFMA, _DMMA}
 # Metrics of one reading may be sampled a moment apart, and those of a clock less often: a clock of
 # up to two usual intervals away is the pipe's, and of at least a second (dcgmi dmon's own).
 _LEAST_TOLERANCE_NS = 1_000_000_000
@@ -80,6 +83,8 @@ ANALYSIS = Analysis(
     params=(Param("gpu", "", "the device's name, where the recording has none"),),
     notes=(
         "Each active cycle counts as full multiply-adds: an upper bound of what was computed.",
+        "FP32's pipe multiplies and adds integers, too (DCGM's FP32 Engine Activity).",
+        "INT and tensor IMMA are TOP/s of integers, and no part of the sum.",
         "product_tflops takes idle SMs off twice; docs/accuracy.md has the difference.",
         "MIG instances are left out: their share of the device's peak is not in the recording.",
     ),
@@ -188,7 +193,10 @@ def _join_nearest(mine: pl.DataFrame, metric: str, others: tuple[str, ...]) -> p
 def _list_rates(pipe: Pipe, gpu: Gpu | None) -> dict[str, float]:
     """Operations a cycle of the whole device by precision, the pipe's usual one first."""
     units = gpu.number("units") if gpu else None
-    known = FLOP_PER_CLOCK.get((gpu.text("architecture") if gpu else None) or "", {})
+    architecture = (gpu.text("architecture") if gpu else None) or ""
+    known = dict(FLOP_PER_CLOCK.get(architecture, {}))
+    if architecture in INT32_PER_CLOCK:
+        known["int32"] = INT32_PER_CLOCK[architecture]
     if units is None:
         return {}
     return {p: units * known[p] for p in pipe.precisions if p in known}
@@ -213,11 +221,14 @@ def _explain(
 
 def _add_up(rows: list[dict[str, object]]) -> list[dict[str, object]]:
     """The sum of a device's floating point; none where a part of it is not known."""
-    split = {row["metric"] for row in rows} & _PARTS_OF_TENSOR
+    known = {row["metric"] for row in rows}
+    twice = {ANY_TENSOR} if known & _PARTS_OF_TENSOR else set[str]()
+    if _DFMA in known:
+        twice.add(_DMMA)
     parts = [
         row
         for row in rows
-        if PIPES[str(row["metric"])].is_float and not (split and row["metric"] == ANY_TENSOR)
+        if PIPES[str(row["metric"])].is_float and str(row["metric"]) not in twice
     ]
     if len(parts) < 2:
         return []

@@ -34,7 +34,7 @@ IMPORTER = Importer(
     ),
     looks_like='lines such as # TYPE NAME gauge and NAME{gpu="0"} 42',
     suffixes=(".metrics", ".prom", ".ini", ".txt", ".json"),
-    version=2,
+    version=3,
     source="https://prometheus.io/docs/instrumenting/exposition_formats/",
 )
 
@@ -167,6 +167,8 @@ def _place(
         own = int(number) if number is not None and len(number) < 5 else None
         device = samples.number_device(known_as, own)
         name = next((labels[key] for key in _NAME if labels.get(key)), None)
+        if name is None and not labels.get("gpu", "0").isdecimal():
+            name = labels["gpu"]  # all-smi
         if name:
             samples.names[device] = name
     rest = {

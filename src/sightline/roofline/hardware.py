@@ -72,6 +72,13 @@ FLOP_PER_CLOCK: dict[str, dict[str, int]] = {
     },
 }  # fmt: skip
 
+# 32-bit integer operations per clock and SM: 64 INT32 lanes from Volta to Hopper (the same white
+# papers; CUDA C++ Programming Guide, "Arithmetic Instructions"). Blackwell's are not known to us.
+INT32_PER_CLOCK = dict.fromkeys(
+    ("volta", "turing", "ampere", "ampere-gaming", "ampere-pro", "ada-gaming", "ada-pro", "hopper"),
+    64,
+)
+
 # Warps, blocks, 32-bit registers and shared bytes of one SM: CUDA C++ Programming Guide 12.9,
 # "Technical Specifications per Compute Capability"; 8.0 and 8.6 also as in real reports.
 SM_LIMITS: dict[str, tuple[int, int, int, int]] = {
