@@ -9,13 +9,28 @@ how to ask the history itself (`sightline sql`).
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import polars as pl
 
 from sightline.errors import DamagedError
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality, Recording
-from sightline.model.history_folder import EVENTS, KINDS, list_live, read_live
+from sightline.model.history_folder import (
+    EVENTS,
+    FACTS,
+    KINDS,
+    is_history,
+    list_live,
+    read_live,
+)
 from sightline.model.source import Source
+
+
+def find_recordings(folder: Path) -> list[Path]:
+    """The histories in a folder; it may be one itself."""
+    places = [folder, *(facts.parent for facts in sorted(folder.rglob(FACTS)))]
+    return sorted({place for place in places if is_history(place)})
+
 
 IMPORTER = Importer(
     name="watch_history",
@@ -26,6 +41,7 @@ IMPORTER = Importer(
     suffixes=(),
     version=1,
     source="docs/watch.md",
+    find_folders=find_recordings,
 )
 
 # An hour of 8 GPUs with 40 metrics, every second, is 1.2 million.
