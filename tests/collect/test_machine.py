@@ -69,4 +69,6 @@ def test_the_command_here():
     assert outcome.code == 0
     assert "What can be recorded here" in outcome.out
     assert max(map(len, outcome.out.splitlines())) <= 80
-    assert set(json.loads(sightline("doctor", "--json").out)) == {"facts", "recordable"}
+    assert set(json.loads(sightline("doctor", "--json").out)) == {
+        "facts", "recordable", "watchable",
+    }  # fmt: skip

@@ -1,14 +1,14 @@
 """What the GPUs and the host do, second by second: kept, exported, judged.
 
-sightline watch -o gpu-history                keep a history; stop with Ctrl-C
-sightline watch --metrics                     for Prometheus, on 127.0.0.1:9400
+sightline watch -o gpu-history           keep a history; stop with Ctrl-C
+sightline watch --metrics                for Prometheus, on 127.0.0.1:9400
 sightline watch -o gpu-history --policy default --webhook http://…
-sightline report gpu-history                  what it shows, as of any recording
+sightline report gpu-history             what it shows, as of any recording
 sightline sql gpu-history "SELECT device_id, avg(power_w) FROM gpus GROUP BY 1"
-sightline watch --list                        the metrics, and what can be read here
+sightline watch --list                   the metrics, and what can be read here
 
 The history is Parquet by day; values get sparser with age, and the folder never
-exceeds its bound. --policy FILE has conditions in the form of docs/own-rules.md;
+exceeds its bound. --policy FILE has conditions as docs/own-rules.md has them;
 'default' are those that ship. Exit code 1: a policy was violated.
 """
 
