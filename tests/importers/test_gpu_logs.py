@@ -419,6 +419,7 @@ def test_damage(tmp_path, importer, text):
         ("a.csv", "gpu,gfx,gfx_clk\nN/A,N/A,N/A\n"),
         ("a.json", '[{"gpu": 0, "usage": "N/A"}]'),
         ("r.csv", "device,GPU use (%)\ncard0,N/A\n"),
+        ("x2.csv", "Timestamp, DeviceId, GPU Power (W),GPU Power (W), GPU Power (W)\n"),
         ("x.csv", "Timestamp, DeviceId, GPU Power (W)\n99:00:00, 0, 1\n"),
         ("s.ndjson", '{"all_smi_version": "1", "header": true}\n{"schema": 1}\n{'),
         ("q.txt", "==============NVSMI LOG==============\nGPU 00000000:06:00.0\n"),

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import polars as pl
 
@@ -28,8 +30,17 @@ _SCHEMA = {
     "from_ns": pl.Int64, "time_ns": pl.Int64, "value": pl.Float64,
 }  # fmt: skip
 _TIME_OF_DAY = re.compile(r"^(\d{1,2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?$")
+_LINES_AT_ONCE = 50_000  # bounds what a day's log needs beside its table
 _HALF_DAY_NS = 12 * 3600 * 10**9
 _ZONE = "times have no zone: they are taken as UTC"
+
+
+class Cell(NamedTuple):
+    """A column of a log: its tool's name and unit, and what of a device it is of, if it says so."""
+
+    peer: str
+    unit: str = ""
+    source: str | None = None
 
 
 @dataclass
@@ -78,22 +89,31 @@ class Samples:
 
         Columns: peer, text, unit, time_ns, device_id, source.
         """
-        key = ["peer", "unit", "text"]
-        different = cells.select(key).unique()
-        value, unit = parse_numbers(different.get_column("text"))
-        named = [
-            name_metric(peer, own or unit)
-            for (peer, unit, _), own in zip(different.iter_rows(), unit, strict=True)
-        ]
-        known = different.with_columns(
-            metric=pl.Series([name for name, _, _ in named], dtype=pl.String),
-            ours=pl.Series([ours for _, ours, _ in named], dtype=pl.String),
-            value=value * pl.Series([scale for _, _, scale in named], dtype=pl.Float64),
-        ).filter(pl.col("value").is_finite())
-        found = cells.join(known, on=key, maintain_order="left").with_columns(
-            unit="ours", from_ns=pl.lit(None, pl.Int64)
-        )
-        self._columns.append(found.select(list(_SCHEMA)))
+        self._columns.append(_name_cells(cells).select(list(_SCHEMA)))
+
+    def add_table(self, rows: pl.DataFrame, columns: Mapping[str, Cell]) -> None:
+        """A table as a tool prints it, line by line; cells that are no number are left out.
+
+        `rows` has time_ns, device_id and source (of the line), and texts in `columns`.
+        """
+        for part in rows.iter_slices(_LINES_AT_ONCE) if columns else ():
+            numbered = part.with_row_index("row")
+            found = [
+                _name_cells(
+                    numbered.select(
+                        "row",
+                        "time_ns",
+                        "device_id",
+                        source=pl.coalesce("source", pl.lit(cell.source, pl.String)),
+                        peer=pl.lit(cell.peer),
+                        unit=pl.lit(cell.unit),
+                        text=pl.col(column).cast(pl.String),
+                    )
+                )
+                for column, cell in columns.items()
+            ]
+            in_order = pl.concat(found).sort("row", maintain_order=True)
+            self._columns.append(in_order.select(list(_SCHEMA)))
 
     def has_values(self) -> bool:
         """Whether any value was a number."""
@@ -103,6 +123,9 @@ class Samples:
         """`counters` in order of time, and `devices`."""
         rows = pl.DataFrame(self.rows, schema=_SCHEMA, orient="row")
         counters = pl.concat([rows, *self._columns])
+        self._columns.clear()
+        if not counters.get_column("time_ns").is_sorted():
+            counters = counters.sort("time_ns", maintain_order=True)
         used = counters.get_column("device_id").drop_nulls().unique().to_list()
         numbers = sorted({*used, *self.names})
         devices = {
@@ -114,11 +137,33 @@ class Samples:
             ],
         }
         return {
-            "counters": counters.sort("time_ns", maintain_order=True),
+            "counters": counters,
             "devices": pl.DataFrame(
                 devices, schema={"device_id": pl.Int64, "vendor": pl.String, "name": pl.String}
             ),
         }
+
+
+def _name_cells(cells: pl.DataFrame) -> pl.DataFrame:
+    """The cells that are numbers, with their metric, unit and value here."""
+    key = ["peer", "unit", "text"]
+    different = cells.select(key).unique()
+    value, unit = parse_numbers(different.get_column("text"))
+    named = [
+        name_metric(peer, own or unit)
+        for (peer, unit, _), own in zip(different.iter_rows(), unit, strict=True)
+    ]
+    known = different.with_columns(
+        metric=pl.Series([name for name, _, _ in named], dtype=pl.String),
+        ours=pl.Series([ours for _, ours, _ in named], dtype=pl.String),
+        value=value * pl.Series([scale for _, _, scale in named], dtype=pl.Float64),
+    ).filter(pl.col("value").is_finite())
+    return (
+        cells.join(known, on=key, maintain_order="left")
+        .drop("text", "peer", "unit")
+        .rename({"ours": "unit"})
+        .with_columns(from_ns=pl.lit(None, pl.Int64))
+    )
 
 
 def read_number(text: str) -> tuple[float, str] | None:
@@ -155,6 +200,33 @@ def read_time(text: str, *forms: str) -> int | None:
         ns = int(whole.timestamp()) * 10**9 + moment.microsecond * 1000
         return ns if abs(ns) <= INT64_MAX else None
     return None
+
+
+def count_rounds(who: pl.Series) -> pl.Series:
+    """Where no time was logged: ns, a second for each round, in which each comes once.
+
+    A line of nobody is a round of its own.
+    """
+    rounds, seen, found = 0, set[str | None](), []
+    for one in who.to_list():
+        if one in seen or not one:
+            rounds, seen = rounds + bool(seen), set()
+        seen.add(one)
+        found.append(rounds * 10**9)
+    return pl.Series(found, dtype=pl.Int64)
+
+
+def read_csv_texts(text: str, *, quote: str | None = '"') -> pl.DataFrame:
+    """A table with a header, all cells as texts; null where a line is too short.
+
+    Raises ValueError where it is no table.
+    """
+    try:
+        return pl.read_csv(
+            text.encode(), infer_schema=False, truncate_ragged_lines=True, quote_char=quote
+        )
+    except pl.exceptions.PolarsError as error:
+        raise ValueError(str(error).splitlines()[0]) from error
 
 
 class TimesOfDay:

@@ -7,18 +7,26 @@ within the groups as columns, joined by _, and no units: MHz, W, C, percent, and
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
+import polars as pl
+
 from sightline.errors import DamagedError
 from sightline.importers._json import parse_json
-from sightline.importers._samples import Samples, note_no_times, read_number
+from sightline.importers._samples import (
+    Cell,
+    Samples,
+    count_rounds,
+    note_no_times,
+    read_csv_texts,
+)
 from sightline.importers._stacks import note_bad_lines, read_text
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.model.source import Source
+from sightline.text import replace_surrogates
 from sightline.units import INT64_MAX
 
 # What `metric` and `monitor` begin with, whichever of their options were given.
@@ -47,7 +55,8 @@ IMPORTER = Importer(
 _DEPTH = 16
 _CLOCK_OF_PART = re.compile(r"^(gfx|mem)_(\d{1,2})_clk$")
 _DOCUMENT = re.compile(r"[^\s,]")
-_TIME = re.compile(r"^\d{1,10}(?:\.\d{1,9})?$")
+_TIME = r"^(\d{1,10})(?:\.(\d{1,9}))?$"
+_NO_SAMPLES = ("timestamp", "gpu", "xcp")
 
 
 def read(source: Source, options: ImportOptions) -> Imported:
@@ -56,51 +65,66 @@ def read(source: Source, options: ImportOptions) -> Imported:
     text = read_text(source, quality)
     while text.startswith("WARNING"):
         text = text.partition("\n")[2]
-    is_json = text.lstrip()[:1] in ("[", "{")
+    samples = Samples()
     try:
-        readings = list(_read_objects(text, quality) if is_json else _read_lines(text))
-    except (ValueError, csv.Error, RecursionError) as error:
+        if text.lstrip()[:1] in ("[", "{"):
+            rows, columns = _read_objects(text, quality)
+        else:
+            rows, columns = _read_lines(text)
+    except (ValueError, RecursionError) as error:
         raise DamagedError(f"cannot read {source.given}", why=f"it breaks off: {error}") from error
-    samples, bad, timed = Samples(), 0, False
-    rounds, seen = 0, set[str]()
-    for told in readings:
-        gpu = str(told.get("gpu", ""))
-        if not gpu.isdecimal() or len(gpu) > 4:
-            bad += 1
-            continue
-        part = str(told.get("xcp", ""))
-        place = f"XCP {part}" if part.isdecimal() and part != "0" else None
-        rounds, seen = (rounds + 1, set()) if f"{gpu} {part}" in seen else (rounds, seen)
-        seen.add(f"{gpu} {part}")
-        at = _read_moment(told.get("timestamp"))
-        timed = timed or at is not None
-        device = samples.number_device(gpu, int(gpu))
-        for name, value in told.items():
-            if name not in ("timestamp", "gpu", "xcp"):
-                _add(samples, name, value, rounds * 10**9 if at is None else at, device, place)
-    if not samples.rows:
+    known = rows.filter(pl.col("gpu").str.contains(r"^\d{1,4}$"))
+    timed, known = _place_rows(known, samples)
+    samples.add_table(known, columns)
+    if not samples.has_values():
         raise DamagedError(f"cannot read {source.given}", why="no GPU in it has a number")
     if not timed:
-        quality.append(note_no_times(1 if rounds else 0))
-    quality += note_bad_lines(bad, "readings of amd-smi")
+        last = known.get_column("time_ns").max()
+        quality.append(note_no_times(1 if last else 0))
+    quality += note_bad_lines(rows.height - known.height, "readings of amd-smi")
     return Imported(samples.tables("amd"), Recording("amd-smi"), quality)
 
 
-def _read_lines(text: str) -> Iterator[dict[str, str]]:
-    """The lines as columns to cells; a header may come again."""
-    rows = csv.reader(text.splitlines())
-    header = next(rows, [])
+def _place_rows(rows: pl.DataFrame, samples: Samples) -> tuple[bool, pl.DataFrame]:
+    """Whether they have times; the rows with time_ns, device_id and source."""
+    devices = {
+        gpu: samples.number_device(gpu, int(gpu))
+        for gpu in rows.get_column("gpu").unique(maintain_order=True).to_list()
+    }
+    part = pl.col("xcp").fill_null("") if "xcp" in rows.columns else pl.lit("")
+    stamp = pl.col("timestamp") if "timestamp" in rows.columns else pl.lit(None, pl.String)
+    whole = stamp.str.extract(_TIME, 1).cast(pl.Int64)
+    rest = stamp.str.extract(_TIME, 2).fill_null("").str.pad_end(9, "0").cast(pl.Int64)
+    placed = rows.with_columns(
+        time_ns=pl.when(whole <= INT64_MAX // 10**9 - 1).then(whole * 10**9 + rest),
+        device_id=pl.col("gpu").replace_strict(devices, default=None, return_dtype=pl.Int64),
+        source=pl.when(part.str.contains(r"^[1-9]\d{0,3}$")).then(pl.lit("XCP ") + part),
+        who=pl.col("gpu") + " " + part,
+    )
+    timed = placed.get_column("time_ns").null_count() < placed.height
+    rounds = count_rounds(placed.get_column("who"))
+    return timed, placed.with_columns(time_ns=pl.col("time_ns").fill_null(rounds))
+
+
+def _read_lines(text: str) -> tuple[pl.DataFrame, dict[str, Cell]]:
+    """The lines, and what their columns are; a header may come again."""
+    rows = read_csv_texts(text)
+    if "gpu" not in rows.columns:
+        raise ValueError("its header has no gpu")
     # `mem` is a temperature beside those of `metric`, and a utilization in `monitor`.
-    if {"edge", "hotspot"} & set(header):
-        header = ["memory_temperature" if name == "mem" else name for name in header]
-    for cells in rows:
-        if cells and cells != header and "gpu" not in cells:
-            yield dict(zip(header, cells, strict=False)) if len(cells) == len(header) else {}
+    is_metric = bool({"edge", "hotspot"} & set(rows.columns))
+    columns = {
+        name: _describe("memory_temperature" if name == "mem" and is_metric else name)
+        for name in rows.columns
+        if name not in _NO_SAMPLES
+    }
+    return rows.filter(pl.col("gpu") != "gpu"), columns
 
 
-def _read_objects(text: str, quality: list[Quality]) -> Iterator[dict[str, Any]]:
-    """The objects of all documents in the text, each as names to values."""
+def _read_objects(text: str, quality: list[Quality]) -> tuple[pl.DataFrame, dict[str, Cell]]:
+    """The objects of all documents in the text as rows, and what their columns are."""
     decoder, at = json.JSONDecoder(), 0
+    rows: list[dict[str, str]] = []
     while found := _DOCUMENT.search(text, at):
         at = found.start()
         try:
@@ -109,49 +133,34 @@ def _read_objects(text: str, quality: list[Quality]) -> Iterator[dict[str, Any]]
             document, at = parse_json(text[at:], quality), len(text)
         listed = document.get("gpu_data", document) if isinstance(document, dict) else document
         for one in listed if isinstance(listed, list) else [listed]:
-            if isinstance(one, dict):
-                yield dict(_flatten(one))
-            else:
-                yield {}
+            rows.append(dict(_flatten(one)) if isinstance(one, dict) else {})
+    names = {"gpu": None, **{name: None for row in rows for name in row}}
+    table = pl.DataFrame(
+        {name: pl.Series([row.get(name) for row in rows], dtype=pl.String) for name in names}
+    )
+    return table, {name: _describe(name) for name in names if name not in _NO_SAMPLES}
 
 
-def _flatten(group: dict[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
-    """Names as CSV has them: without the outermost group."""
+def _flatten(group: dict[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
+    """Names as CSV has them, without the outermost group, and values as texts with their units."""
     for key, value in group.items():
         here = (*path, key)
         if here == ("temperature", "mem"):
             here = ("temperature", "memory_temperature")
+        name = replace_surrogates("_".join(here[1:] or here))
         if isinstance(value, dict) and "value" in value:
             text = f"{value['value']} {value.get('unit') or ''}"
-            yield "_".join(here[1:] or here), text.strip()
+            yield name, replace_surrogates(text.strip())
         elif isinstance(value, dict) and len(here) < _DEPTH:
             yield from _flatten(value, here)
         elif isinstance(value, int | float | str) and not isinstance(value, bool):
-            name = "_".join(here[1:] or here)
-            yield name, value
+            yield name, replace_surrogates(str(value))
 
 
-def _read_moment(value: object) -> int | None:
-    if value is None or not _TIME.match(str(value)):
-        return None
-    whole, _, part = str(value).partition(".")
-    ns = int(whole) * 10**9 + int(part.ljust(9, "0") or 0)
-    return ns if ns <= INT64_MAX else None
-
-
-def _add(
-    samples: Samples, name: str, value: object, at: int, device: int, place: str | None
-) -> None:
-    found = read_number(str(value))
-    if found is None:
-        return
-    number, unit = found
+def _describe(name: str) -> Cell:
     clock = _CLOCK_OF_PART.match(name)
     if clock:
-        name = f"{clock[1]}_clk"
-        place = place or (f"{clock[1]} {clock[2]}" if clock[2] != "0" else None)
-    elif name in ("hotspot", "hotspot_temperature"):
-        name, unit, place = "temperature", "C", place or "junction"
-    elif name == "edge":
-        name, unit = "temperature", "C"
-    samples.add(name, number, at, device, place, unit)
+        return Cell(f"{clock[1]}_clk", "", None if clock[2] == "0" else f"{clock[1]} {clock[2]}")
+    if name in ("hotspot", "hotspot_temperature"):
+        return Cell("temperature", "C", "junction")
+    return Cell("temperature", "C") if name == "edge" else Cell(name)

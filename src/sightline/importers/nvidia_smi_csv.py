@@ -12,7 +12,7 @@ import re
 import polars as pl
 
 from sightline.errors import DamagedError
-from sightline.importers._samples import Samples, note_no_times, note_zone
+from sightline.importers._samples import Cell, Samples, count_rounds, note_no_times, note_zone
 from sightline.importers._stacks import note_bad_lines, read_text
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.model.source import Source
@@ -62,13 +62,18 @@ def read(source: Source, options: ImportOptions) -> Imported:
     told = {name: f"{n}" for n, name in reversed(list(enumerate(names)))}
     who = next((told[name] for name in _WHO if name in told), None)
     cells = cells.with_columns(
-        time_ns=_read_times(told["timestamp"]) if timed else _count_rounds(cells, who),
+        time_ns=_read_times(told["timestamp"])
+        if timed
+        else count_rounds(
+            cells.get_column(who) if who else pl.repeat(None, cells.height, eager=True)
+        ),
         who=pl.col(who) if who else pl.lit(""),
     )
     whole = cells.filter(pl.col("is_whole") & pl.col("time_ns").is_not_null())
     samples = Samples()
     whole = _number_devices(whole, told, samples)
-    samples.add_columns(_list_values(whole, header))
+    measured = {f"{n}": Cell(*one) for n, one in enumerate(header) if one[0] not in _NO_SAMPLES}
+    samples.add_table(whole.with_columns(source=pl.lit(None, pl.String)), measured)
     if not samples.has_values() and not samples.names:
         raise DamagedError(f"cannot read {source.given}", why="no line of it is whole")
     quality.append(note_zone() if timed else note_no_times(1))
@@ -93,17 +98,6 @@ def _read_times(column: str) -> pl.Expr:
     return moment.cast(pl.Int64)
 
 
-def _count_rounds(cells: pl.DataFrame, who: str | None) -> pl.Series:
-    """Where no time was logged: a second for each round, in which a device comes once."""
-    rounds, seen, found = 0, set[str | None](), []
-    for device in cells.get_column(who).to_list() if who else [None] * cells.height:
-        if device in seen or not device:
-            rounds, seen = rounds + bool(seen), set()
-        seen.add(device)
-        found.append(rounds * 10**9)
-    return pl.Series(found, dtype=pl.Int64)
-
-
 def _number_devices(rows: pl.DataFrame, told: dict[str, str], samples: Samples) -> pl.DataFrame:
     """The rows with device_id; what is known of the devices goes to the samples."""
     index = pl.col(told["index"]) if "index" in told else pl.lit("")
@@ -119,32 +113,4 @@ def _number_devices(rows: pl.DataFrame, told: dict[str, str], samples: Samples) 
             samples.names[devices[who]] = name
     return rows.with_columns(
         device_id=pl.col("who").replace_strict(devices, default=None, return_dtype=pl.Int64)
-    )
-
-
-def _list_values(rows: pl.DataFrame, header: list[tuple[str, str]]) -> pl.DataFrame:
-    """A row for each cell that is a measurement, in the log's order."""
-    measured = {f"{n}": one for n, one in enumerate(header) if one[0] not in _NO_SAMPLES}
-    column = pl.col("column")
-    return (
-        rows.with_row_index("row")
-        .unpivot(
-            list(measured),
-            index=["row", "time_ns", "device_id"],
-            variable_name="column",
-            value_name="text",
-        )
-        .sort("row", maintain_order=True)
-        .select(
-            "time_ns",
-            "device_id",
-            pl.col("text").cast(pl.String),
-            peer=column.replace_strict(
-                {n: name for n, (name, _) in measured.items()}, default=None, return_dtype=pl.String
-            ),
-            unit=column.replace_strict(
-                {n: unit for n, (_, unit) in measured.items()}, default=None, return_dtype=pl.String
-            ),
-            source=pl.lit(None, pl.String),
-        )
     )
