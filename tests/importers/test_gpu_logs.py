@@ -491,3 +491,18 @@ def test_power_gadget_of_the_corpus(corpus):
         ((14 * 60 + 55) * 60 + 35) * SECOND + 726_000_000,
         110_000_000,
     )
+
+
+def test_a_long_log_keeps_its_order_and_all_its_values(tmp_path):
+    """More values than are packed at once, by lines and by columns."""
+    many = 60_000
+    lines = "".join(f"GPU {n % 2}     {n}\n" for n in range(many))
+    rows = read(tmp_path, "d.txt", f"#Entity   POWER\nID        W\n{lines}")
+    assert [(d, t, v) for _, _, d, _, t, v in rows] == [
+        (n % 2, n // 2 * SECOND, n) for n in range(many)
+    ]
+    lines = "".join(f"{n // 2},{n % 2},{n},{n + 1}\n" for n in range(many))
+    rows = read(tmp_path, "a.csv", f"timestamp,gpu,gfx_activity,socket_power\n{lines}")
+    assert [(d, t, v) for _, _, d, _, t, v in rows] == [
+        (n % 2, n // 2 * SECOND, n + more) for n in range(many) for more in (0, 1)
+    ]

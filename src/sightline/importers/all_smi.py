@@ -82,7 +82,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
             bad += 1
             continue
         bad += _add_reading(reading, at, samples, hosts, vendors)
-    if not samples.rows:
+    if not samples.has_values():
         raise DamagedError(f"cannot read {source.given}", why="no reading in it has a number")
     quality += note_bad_lines(bad, "readings of all-smi")
     vendor = "nvidia" if vendors == {"nvidia"} else None

@@ -59,7 +59,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
             continue
         ranges.append((row["window_name" if is_zeus else "project_name"] or "run", *span))
         (_add_window if is_zeus else _add_run)(row, span, samples)
-    if not samples.rows:
+    if not samples.has_values():
         raise DamagedError(f"cannot read {source.given}", why="no line of it is whole")
     if not is_zeus:
         quality.append(note_zone())
@@ -86,7 +86,7 @@ def _read_power(source: Source, rows: list[dict[str, str]], quality: list[Qualit
             bad += 1
         else:
             samples.add("power", power[0] / 1000, at, 0, unit="W")
-    if not samples.rows:
+    if not samples.has_values():
         raise DamagedError(f"cannot read {source.given}", why="no line of it is whole")
     notes = [note_zone(), *note_bad_lines(bad, "readings of power")]
     return Imported(samples.tables("nvidia"), Recording("zeus"), [*quality, *notes])

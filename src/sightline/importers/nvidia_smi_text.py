@@ -64,7 +64,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         bad += not gpus
         for place, (bus, lines) in enumerate(gpus):
             _read_gpu(bus, place, lines, number * 10**9 if at is None else at, samples)
-    if not samples.rows:
+    if not samples.has_values():
         raise DamagedError(f"cannot read {source.given}", why="no GPU in it has a number")
     quality.append(note_zone() if times == len(logs) else note_no_times(1))
     quality += note_bad_lines(bad, "logs of nvidia-smi")

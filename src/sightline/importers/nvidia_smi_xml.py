@@ -60,7 +60,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         times += at is not None
         _read_log(log, at if at is not None else logs * 10**9, samples)
         logs += 1
-    if not samples.rows and not samples.names:
+    if not samples.has_values() and not samples.names:
         raise DamagedError(f"cannot read {source.given}", why="no log in it is whole")
     quality.append(note_zone() if times == logs else note_no_times(1))
     quality += note_bad_lines(bad, "logs of nvidia-smi")

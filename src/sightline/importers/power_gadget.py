@@ -58,7 +58,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
             continue
         for column, cell in zip(header, row, strict=True):
             _add(samples, column, cell, at)
-    if not samples.rows:
+    if not samples.has_values():
         raise DamagedError(f"cannot read {source.given}", why="no line of it has a time")
     quality += [note_no_date(), *note_bad_lines(bad, "readings of Power Gadget")]
     return Imported(samples.tables(None), Recording("Intel Power Gadget"), quality)

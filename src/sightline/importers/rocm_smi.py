@@ -59,7 +59,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         rounds = max((number for number, _, _ in readings), default=0) + 1
         for number, card, told in readings:
             _add_card(card, told, number * 10**9, samples)
-    if not samples.rows:
+    if not samples.has_values():
         raise DamagedError(f"cannot read {source.given}", why="no card in it has a number")
     quality.append(note_no_times(1 if rounds > 1 else 0))
     quality += note_bad_lines(bad, "lines of rocm-smi")

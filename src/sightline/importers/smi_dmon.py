@@ -87,7 +87,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
                     continue
                 unit = units[number] if number < len(units) else ""
                 samples.add(name, cell, moment, device, place, _UNITS.get(unit, unit))
-    if not samples.rows:
+    if not samples.has_values():
         raise DamagedError(f"cannot read {source.given}", why="no line of it has a value")
     quality.append((note_zone() if dated else note_no_date()) if timed else note_no_times(1))
     quality += note_bad_lines(bad, "lines of the monitor")

@@ -47,7 +47,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         for key, value in told.items():
             if isinstance(value, int | float) and not isinstance(value, bool):
                 _add(samples, key, float(value), at)
-    if not samples.rows:
+    if not samples.has_values():
         raise DamagedError(f"cannot read {source.given}", why="no line of it is whole")
     quality += [note_zone(), *note_bad_lines(bad, "readings of SuperBench")]
     return Imported(samples.tables(None), Recording("superbench"), quality)
