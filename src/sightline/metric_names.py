@@ -70,6 +70,7 @@ _NAMES: dict[tuple[str, str], dict[str, float]] = {
         "vram_total_used_memory": 1, "gpu_mem_used": 1,
         "vram_used": _MIB, "used_vram": _MIB, "gpu_memory_used": _MIB,
         "all_smi_gpu_memory_used_bytes": 1,
+        "shared_fb_memory_usage_used": _MIB,
     },
     ("memory total", "bytes"): {
         "memory_total": _MIB, "fb_memory_usage_total": _MIB, "dcgm_fi_dev_fb_total": _MIB,
@@ -77,11 +78,13 @@ _NAMES: dict[tuple[str, str], dict[str, float]] = {
         "gpu_mem_total": 1,
         "vram_total": _MIB, "total_vram": _MIB,
         "all_smi_gpu_memory_total_bytes": 1,
+        "shared_fb_memory_usage_total": _MIB,
     },
     ("memory free", "bytes"): {
         "memory_free": _MIB, "fb_memory_usage_free": _MIB, "dcgm_fi_dev_fb_free": _MIB,
         "fbfre": _MIB, "nvidia_smi_memory_free_bytes": 1,
         "vram_free": _MIB, "free_vram": _MIB,
+        "shared_fb_memory_usage_free": _MIB,
     },
     ("GPU utilization", "%"): {
         "utilization_gpu": 1, "utilization_gpu_util": 1, "dcgm_fi_dev_gpu_util": 1,

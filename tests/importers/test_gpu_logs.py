@@ -329,6 +329,53 @@ def test_nvidia_smi_q_as_text(tmp_path):
     ]  # fmt: skip
 
 
+MIG = """
+==============NVSMI LOG==============
+
+GPU 00000001:04:00.0
+    MIG Mode
+        Current                           : Enabled
+        Pending                           : Enabled
+    MIG Device
+        Index                             : 0
+        GPU Instance ID                   : 3
+        FB Memory Usage
+            Total                         : 23680 MiB
+            Used                          : 2029 MiB
+    MIG Device
+        Index                             : 1
+        GPU Instance ID                   : 0
+        Compute Instance ID               : 2
+        Device Attributes
+            Shared
+                Multiprocessor count      : 70
+        Shared FB Memory Usage
+            Used                          : 1 MiB
+    FB Memory Usage
+        Used                              : 2030 MiB
+    Utilization
+        GPU                               : N/A
+    Clocks Event Reasons
+        SW Power Cap                      : Not Active
+    Clocks Event Reasons Counters
+        SW Power Capping                  : 12234991553 us
+        SW Thermal Slowdown               : 0 us
+"""
+
+
+def test_nvidia_smi_q_of_instances_and_counters_of_reasons(tmp_path):
+    assert [(m, u, s, v) for m, u, _, s, _, v in read(tmp_path, "q.txt", MIG)] == [
+        ("clock event reasons", "bits", None, 0),
+        ("memory total", "bytes", "MIG 3", 23_680 * MIB),
+        ("memory used", "bytes", "MIG 3", 2029 * MIB),
+        ("Device Attributes.Shared.Multiprocessor count", "", "MIG 0/2", 70),
+        ("memory used", "bytes", "MIG 0/2", MIB),
+        ("memory used", "bytes", None, 2030 * MIB),
+        ("Clocks Event Reasons Counters.SW Power Capping", "us", None, 12_234_991_553),
+        ("Clocks Event Reasons Counters.SW Thermal Slowdown", "us", None, 0),
+    ]
+
+
 PMON = """#Time        gpu         pid   type     sm    mem    enc    fb   ccpm    command
 #HH:MM:SS    Idx           #    C/G      %      %      %    MB     MB    name
  17:25:40      0       3485     C     98      7      -  1000      0    python train.py

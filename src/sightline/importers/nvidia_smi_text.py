@@ -115,8 +115,11 @@ def _read_gpu(bus: str, place: int, lines: list[str], at: int, samples: Samples)
     ids: dict[str, str] = {}
     for line in told:
         groups = [group for group in line.groups if group not in _FLAT]
-        if line.name.lower() in ("gpu instance id", "compute instance id", "process id"):
-            ids[line.name.lower()] = line.value
+        name = line.name.lower()
+        if name == "gpu instance id":  # of the next instance, or process
+            ids = {}
+        if name in ("gpu instance id", "compute instance id", "process id"):
+            ids[name] = line.value
         if line.name in _NO_SAMPLES or _NO_GROUPS & {*groups}:
             continue
         if "Processes" in groups:
@@ -128,5 +131,8 @@ def _read_gpu(bus: str, place: int, lines: list[str], at: int, samples: Samples)
         if "MIG Device" in groups or "MIG Devices" in groups:
             groups = [group for group in groups if not group.startswith("MIG Device")]
             groups = [group for group in groups if group != "Index"]
-            source = f"MIG {ids.get('gpu instance id')}/{ids.get('compute instance id')}"
+            known = [
+                ids[name] for name in ("gpu instance id", "compute instance id") if name in ids
+            ]
+            source = f"MIG {'/'.join(known)}".rstrip()
         samples.add(".".join([*groups, line.name]), line.value, at, device, source)
