@@ -104,6 +104,7 @@ _LISTED = (
     _busy("tensor HMMA active", "FP16 and BF16 tensor pipe", "PROF_PIPE_TENSOR_HMMA_ACTIVE"),
     _busy("tensor IMMA active", "integer tensor pipe", "PROF_PIPE_TENSOR_IMMA_ACTIVE"),
     _busy("tensor DFMA active", "FP64 tensor pipe", "PROF_PIPE_TENSOR_DFMA_ACTIVE"),
+    _busy("tensor DMMA active", "FP64 tensor pipe, as NVML's GPM tells it apart from DFMA"),
     _busy("DRAM active", "cycles with the memory's bus transferring", "PROF_DRAM_ACTIVE"),
     _busy("FP64 active", "FP64 pipe", "PROF_PIPE_FP64_ACTIVE"),
     _busy("FP32 active", "FP32 pipe", "PROF_PIPE_FP32_ACTIVE"),

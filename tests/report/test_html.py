@@ -141,8 +141,8 @@ def test_every_panel_is_there_or_says_why_not(scenario):
 def test_the_summary_of_a_run_on_the_cpu_says_where_its_time_went():
     run = simulated("cpu_only").run
     found = registry.load("report.html.panels", "summary").data(View(run, summarize_run(run)))
-    assert [block["kind"] for block in found] == ["text", "table", "limits"]
-    names, own = found[1]["columns"][0], found[1]["columns"][-1]
+    assert [block["kind"] for block in found] == ["text", "findings", "table", "limits"]
+    names, own = found[2]["columns"][0], found[2]["columns"][-1]
     assert own["name"] == "host_self_ns"
     largest = run.ask("ops").sort("host_self_ns", descending=True).head(1)
     assert (names["values"][0], own["values"][0]) == largest.select("name", "host_self_ns").row(0)

@@ -14,6 +14,7 @@ from sightline.registry import OF_WINDOW
 from sightline.rules.finding import NOTABLE_PCT
 from sightline.rules.ranking import share_of as share_of_rule
 from sightline.text import make_printable
+from sightline.timeline.host_parts import has_only_host
 from sightline.units import format_bytes, format_ns, format_pct
 
 # TraceLens agent, 2026-08: idle above 15 %, exposed communication and copies above 5 % are flagged.
@@ -35,7 +36,14 @@ def write_verdict(found: Sequence[Finding], run: Run) -> str:
     if not run.rows("device_ops"):
         if run.rows("memory_events") or run.rows("memory_segments"):
             return "No findings: nothing stands out in what fills the memory."
-        return "No findings: the recording has no GPU operations."
+        parts = run.ask("host_breakdown").to_dicts() if has_only_host(run) else []
+        if not parts:
+            return "No findings: the recording has no GPU operations."
+        largest = parts[0]
+        return (
+            f"No single change of the host gains 5 %: the largest part of the main thread's time "
+            f"is {largest['part']} ({format_pct(largest['window_pct'])})."
+        )
     rows = run.ask("breakdown")
     worst = rows.sort("compute_pct").row(0, named=True)
     healthy = (

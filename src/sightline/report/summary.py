@@ -18,6 +18,7 @@ from sightline.report.marks import summarize_marks
 from sightline.report.memory import summarize_memory
 from sightline.report.system import summarize_system
 from sightline.rules.diagnose import diagnose_run
+from sightline.timeline.host_parts import has_only_host
 
 if TYPE_CHECKING:
     from sightline.rules.custom.forms import OwnRule
@@ -38,6 +39,7 @@ def summarize_run(run: Run, own: Sequence[OwnRule] = ()) -> dict[str, Any]:
         "devices": _devices(run),
         "window": run.ask("windows").to_dicts() if has_device else [],
         "breakdown": run.ask("breakdown").to_dicts() if has_device else [],
+        "host_breakdown": run.ask("host_breakdown").to_dicts() if has_only_host(run) else [],
         "counts": {name: run.rows(name) for name in run.present()},
         "window_operations": _count_in_window(run) if has_device else 0,
         "findings": [asdict(f) for f in diagnose_run(run, own)],

@@ -30,9 +30,11 @@ WIDTH = 80  # of what is no terminal, and the least that the layout fits
 PROSE = 100  # longer lines of sentences are hard to read
 MOST = 200
 BAR = 41
+HOST_BAR = 28  # beside longer names
 MAX_RANKS = 16
 MAX_FINDINGS = 4
 MAX_REMARKS = 3
+MAX_PARTS = 5
 MAX_KERNELS = 5
 EVIDENCE_LINES = 4  # of one fact: a sentence is printed whole, a call stack is not
 
@@ -96,7 +98,7 @@ def _head(data: dict[str, Any], width: int) -> Iterator[Text]:
         count = format_several(n, "profiled kernel launch", "profiled kernel launches")
         yield Text(f"{count} · no timeline")
     elif data["counts"].get("host_ops"):
-        yield Text(f"no GPU operations · {format_several(data['counts']['host_ops'], 'CPU range')}")
+        yield from _joined(_describe_host(data), width)
     elif data["counts"].get("stack_weights") or data["counts"].get("cpu_samples"):
         stacks = format_count(data["counts"].get("stacks", 0))
         path = Path(data["recordings"][0]["path"])
@@ -113,6 +115,17 @@ def _head(data: dict[str, Any], width: int) -> Iterator[Text]:
         if data["counts"].get("compilations"):
             log = shlex.quote(str(data["recordings"][0]["path"]))
             yield Text(make_printable(f"  sightline stats compilations {log}"))
+
+
+def _describe_host(data: dict[str, Any]) -> list[str]:
+    """What was recorded of a program without a device, and its window."""
+    parts = ["no GPU operations", format_several(data["counts"]["host_ops"], "CPU range")]
+    rows = data["host_breakdown"]
+    if rows:
+        longest = max(rows, key=lambda row: row["window_ns"])
+        how = format_several(longest["steps"], "step") if longest["steps"] else "all operators"
+        parts.insert(0, f"window {format_ns(longest['window_ns'])}, {how} of the main thread")
+    return parts
 
 
 def _name_rank(recording: dict[str, Any]) -> list[str]:
@@ -142,6 +155,24 @@ def _where_the_time_went(data: dict[str, Any]) -> Iterator[Text]:
         yield from _one_device(rows[0])
     elif rows:
         yield from _many_devices(rows, data)
+    elif data["host_breakdown"]:
+        yield from _main_thread(data["host_breakdown"])
+
+
+def _main_thread(rows: list[dict[str, Any]]) -> Iterator[Text]:
+    """The largest parts of the main thread's time, of the rank that took longest."""
+    slowest = max(rows, key=lambda row: row["window_ns"])["rank"]
+    mine = [row for row in rows if row["rank"] == slowest]
+    for line, row in enumerate(mine[:MAX_PARTS]):
+        text = Text("CPU   " if line == 0 else "      ")
+        text.append(f"{'█' * round(row['window_pct'] * HOST_BAR / 100):<{HOST_BAR}}", style="cyan")
+        pct, ns = format_pct(row["window_pct"]), format_ns(row["own_ns"])
+        text.append(f"  {fit_text(row['part'], 26):<26}{pct:>7}{ns:>11}")
+        yield text
+    if len(mine) > MAX_PARTS:
+        rest = sum(row["own_ns"] for row in mine[MAX_PARTS:])
+        share = format_pct(100 * rest / mine[0]["window_ns"])
+        yield Text(f"{'':<{HOST_BAR + 8}}{'other':<26}{share:>7}{format_ns(rest):>11}", style="dim")
 
 
 def list_parts(rows: Sequence[dict[str, Any]]) -> list[Part]:

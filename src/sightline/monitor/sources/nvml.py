@@ -151,6 +151,7 @@ _GPM = (
     (5, "tensor active", 1.0),
     (6, "tensor DFMA active", 1.0),
     (7, "tensor HMMA active", 1.0),
+    (8, "tensor DMMA active", 1.0),
     (9, "tensor IMMA active", 1.0),
     (10, "DRAM active", 1.0),
     (11, "FP64 active", 1.0),

@@ -21,6 +21,8 @@ def write_headline(data: dict[str, Any]) -> str:
                 f"{format_count(count)} kernel launches were profiled, one by one; there is "
                 "no timeline."
             )
+        if data["host_breakdown"]:
+            return _write_host(data, judged)
         if data["counts"].get("host_ops"):
             return "No GPU operations were recorded; this report covers the CPU only."
         full = [row for row in data["memory"] if row["peak_bytes"]]
@@ -72,3 +74,10 @@ def label_device(row: dict[str, Any], rows: list[dict[str, Any]]) -> str:
     """'rank 3', with the device where a rank has several."""
     several = len({(r["rank"], r["device_id"]) for r in rows}) > len({r["rank"] for r in rows})
     return f"rank {row['rank']}" + (f" · GPU {row['device_id']}" if several else "")
+
+
+def _write_host(data: dict[str, Any], judged: list[dict[str, Any]]) -> str:
+    largest = max(data["host_breakdown"], key=lambda row: row["window_pct"])
+    share = format_pct(largest["window_pct"])
+    first = f"No GPU was used. {share} of the main thread's time is {largest['part']}."
+    return f"{first} {judged[0]['title']}: {judged[0]['summary']}" if judged else first

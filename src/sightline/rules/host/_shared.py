@@ -1,0 +1,102 @@
+"""What the rules about programs without a device share: the main threads' time, and findings.
+
+A main thread does one thing after the other, so that what it no longer does shortens its window by
+as much: the time of the slowest rank's thread bounds the gain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from sightline.algebra.scalars import find_largest, sum_column
+from sightline.model.declare import Finding, Rule
+from sightline.model.run import Run
+from sightline.rules.finding import MAX_ROWS, Advice, grade_severity
+from sightline.timeline.host_parts import list_segments, list_windows
+from sightline.units import format_ns
+
+
+@dataclass(frozen=True)
+class Share:
+    """Segments of main threads (rows of `list_segments`), and how much of the windows they are.
+
+    `pct` is of all windows, `worst_ns` the time of the rank that has most of it.
+    """
+
+    segments: pl.DataFrame
+    cost_ns: int
+    worst_ns: int
+    pct: float
+
+    @property
+    def where(self) -> dict[str, Any]:
+        """The ranks, and the longest spans as time ranges."""
+        spans = self.segments.sort("own_ns", "start_ns", descending=[True, False]).head(MAX_ROWS)
+        return {
+            "ranks": self.segments.get_column("rank").unique().sort().to_list(),
+            "time_ranges": spans.select("start_ns", "end_ns").rows(),
+        }
+
+
+def take_share(run: Run, segments: pl.DataFrame) -> Share:
+    """How much of the windows these segments are."""
+    windows = list_windows(run).select(ns=pl.col("end_ns") - pl.col("start_ns"))
+    each = segments.group_by("rank").agg(pl.col("own_ns").sum())
+    cost = sum_column(segments, "own_ns")
+    whole = max(sum_column(windows, "ns"), 1)
+    return Share(segments, cost, find_largest(each, "own_ns"), 100 * cost / whole)
+
+
+def take_part(run: Run, *parts: str) -> Share:
+    """How much of the windows lies in these parts."""
+    return take_share(run, list_segments(run).filter(pl.col("part").is_in(list(parts))))
+
+
+def count_steps(run: Run) -> int:
+    """Marked steps of all ranks, and 0 where none are marked."""
+    return sum_column(list_windows(run), "steps")
+
+
+def list_names(segments: pl.DataFrame, most: int = 3) -> list[str]:
+    """Lines such as `38.1 ms in collate (data.py:12)`: ranges by their own time, longest first."""
+    # CPython prints where an object lies, which tells nobody anything.
+    plain = pl.col("name").str.replace_all(r"( of type)?( object)? at 0x[0-9a-fA-F]+", "")
+    named = segments.filter(pl.col("name").is_not_null()).with_columns(plain)
+    each = named.group_by("name").agg(ns=pl.col("own_ns").sum(), n=pl.col("host_op_id").n_unique())
+    top = each.sort("ns", "name", descending=[True, False]).head(most)
+    return [f"{format_ns(ns)} in {name}, {n} ×" for name, ns, n in top.rows()]
+
+
+def report_share(
+    rule: Rule,
+    share: Share,
+    summary: str,
+    lines: Sequence[str],
+    advice: Advice,
+    *,
+    gain_ns: int | None = None,
+    confidence: str = "high",
+) -> Finding:
+    """The finding: the gain is at most what the rank that lost most lost."""
+    gain = share.worst_ns if gain_ns is None else min(gain_ns, share.worst_ns)
+    return Finding(
+        rule.name,
+        rule.title,
+        grade_severity(share.pct),
+        summary,
+        cost_ns=share.cost_ns,
+        cost_pct=share.pct,
+        gain_ns=gain,
+        confidence=confidence,
+        evidence=tuple(lines),
+        where=share.where,
+        fix=advice.fix,
+        verify=advice.verify,
+        cause=advice.cause,
+        method="bound from the main thread's own time",
+        sources=tuple(advice.sources),
+    )

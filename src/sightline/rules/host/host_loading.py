@@ -1,0 +1,87 @@
+"""The main thread loads the next batch itself, or waits for it.
+
+Symptom
+    Each step begins with a long stretch inside the DataLoader, and no operator runs meanwhile.
+
+Why it hurts
+    The program runs at the speed of reading, decoding and collating; a faster model changes
+    nothing.
+
+Evidence
+    The main thread's time inside ranges called DataLoader, with the functions that take most of it
+    where Python functions were recorded. PyTorch names the iterator: with no workers it is
+    _SingleProcessDataLoaderIter, and the main thread does the work itself. The gain is a bound:
+    all of that time, which as many free cores as there is work could take over.
+
+Threshold
+    Over 10 % of the window (XProf: a step is input-bound where infeed is at or above 10 %).
+
+Fix
+    DataLoader(num_workers=..., persistent_workers=True, prefetch_factor=...); do less in
+    __getitem__ (decode once, store what is ready).
+
+False positives
+    Where operators use all cores, workers take them away from the model: then the gain is less.
+    A first batch while workers start; choose the window with --window steady.
+
+References
+    XProf overview page (openxla/xprof); PyTorch Performance Tuning Guide, "Enable asynchronous
+    data loading and augmentation".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from sightline.algebra.lookup import match_names
+from sightline.algebra.scalars import find_largest
+from sightline.model.declare import Finding, Rule
+from sightline.model.run import Run
+from sightline.rules.finding import Advice
+from sightline.rules.host._shared import list_names, report_share, take_part
+from sightline.timeline.host_parts import LOAD, has_only_host
+from sightline.timeline.host_ranges import LOADING
+from sightline.units import format_ns, format_pct, format_several
+
+RULE = Rule("host-loading", "Loading data on the main thread")
+
+LOADING_PCT = 10.0
+_ALONE = r"_SingleProcessDataLoaderIter"
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """At most one finding over all ranks."""
+    if not has_only_host(run):
+        return
+    share = take_part(run, LOAD)
+    if share.pct < LOADING_PCT:
+        return
+    host = run.table("host_ops")
+    is_alone = bool(match_names(host, _ALONE).any())
+    # The iterator's own time is what is in no function of it that was recorded.
+    inside = share.segments.filter(~match_names(share.segments, LOADING))
+    loads = host.filter(match_names(host, LOADING) & (host.get_column("layer") != "op"))
+    within = loads.get_column("host_op_id").implode()
+    batches = loads.filter(~pl.col("parent_id").is_in(within).fill_null(value=False))
+    longest = find_largest(batches.select(ns=pl.col("end_ns") - pl.col("start_ns")), "ns")
+    count = format_several(batches.height, "batch", "batches")
+    what = "loads batches itself (the DataLoader has no workers)" if is_alone else "waits for them"
+    yield report_share(
+        RULE,
+        share,
+        f"For {format_pct(share.pct)} of its time the main thread {what}"
+        + ("." if is_alone else " in the DataLoader."),
+        [
+            f"{count}, the longest {format_ns(longest)}",
+            *list_names(inside),
+        ],
+        Advice(
+            fix="DataLoader(num_workers=4, persistent_workers=True), as many as cores are free"
+            if is_alone
+            else "raise num_workers and prefetch_factor, or do less in __getitem__",
+            verify="sightline stats host_breakdown AFTER: window_pct of loading data",
+            sources=("XProf: input-bound from 10 % of a step on",),
+        ),
+    )

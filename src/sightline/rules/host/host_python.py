@@ -1,0 +1,70 @@
+"""For long the main thread is in no operator.
+
+Symptom
+    Long stretches of a step in which no operator runs.
+
+Why it hurts
+    Python works on one core, one object at a time; what it computes there takes a hundred times as
+    long as an operator on a tensor.
+
+Evidence
+    The main thread's time outside of operators, loading and communication, in pieces of over
+    250 µs and while no other thread of it is in an operator. Where Python functions were recorded,
+    those that take most of it are named, and the gain is a bound: all of that time. Where they were
+    not, the thread may as well wait for something, and no gain is claimed.
+
+Threshold
+    Over 10 % of the window (ours: as for loading).
+
+Fix
+    Do it with operators on tensors, once instead of each step, or in a worker process.
+
+False positives
+    Waiting for something that was not recorded (a lock, a file, another process) looks the same:
+    record the system, too (sightline run --for system).
+
+References
+    PyTorch Performance Tuning Guide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sightline.model.declare import Finding, Rule
+from sightline.model.run import Run
+from sightline.rules.finding import Advice
+from sightline.rules.host._shared import list_names, report_share, take_share
+from sightline.timeline.host_parts import has_only_host, list_long_python
+from sightline.units import format_pct
+
+RULE = Rule("host-python", "Long stretches without an operator")
+
+PYTHON_PCT = 10.0
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """At most one finding over all ranks."""
+    if not has_only_host(run):
+        return
+    share = take_share(run, list_long_python(run))
+    if share.pct < PYTHON_PCT:
+        return
+    has_functions = bool((share.segments.get_column("layer") == "python").any())
+    lines = list_names(share.segments)
+    does = "runs Python and no operator."
+    if not has_functions:
+        does = "is in no operator: it runs Python, or waits."
+        lines.append("which of the two, with_stack=True of the profiler records")
+    yield report_share(
+        RULE,
+        share,
+        f"For {format_pct(share.pct)} of its time the main thread {does}",
+        lines,
+        Advice(
+            fix="do it with operators on whole tensors, once before the loop, or in a worker",
+            verify="sightline stats host_breakdown AFTER: window_pct of Python",
+        ),
+        gain_ns=None if has_functions else 0,
+        confidence="medium" if has_functions else "low",
+    )

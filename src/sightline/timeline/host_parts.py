@@ -1,0 +1,257 @@
+"""What the main thread did, where no device was recorded: its time in disjoint parts.
+
+The window of a rank is its marked steps, from the first one's start to the last one's end; without
+marks, from the first to the last operator of the thread that spent most time in operators. Every
+nanosecond of it belongs to the innermost range that is open then (its own time), and that range to
+a part: loading, communication or the optimizer where it lies in such a range; else an operator's
+work by its kind, if it calls no other operator; else dispatch, if it is an operator that does; else
+Python. Their sum is the window.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sightline.algebra.intervals import measure_cover_until
+from sightline.algebra.lookup import find_rows, match_names
+from sightline.algebra.trees import find_nearest_ancestor
+from sightline.model.run import Run
+from sightline.timeline.host_ranges import LOADING, PACE_NS
+from sightline.timeline.iterations import list_marked_steps
+
+LOAD, COMMUNICATE, OPTIMIZE = "loading data", "communication", "optimizer"
+DISPATCH, PYTHON, ELSEWHERE = "dispatch", "Python", "operators of other threads"
+_THREAD = ["rank", "pid", "tid"]
+# torch.optim.Optimizer's own range (torch/optim/optimizer.py, profile_hook_step), and its
+# zero_grad's.
+_OPTIMIZER = r"^Optimizer\.(?:step|zero_grad)#"
+# ProcessGroupGloo's and MPI's ranges ("gloo:all_reduce", torch/csrc/distributed/c10d), the
+# dispatcher's operators (c10d::allreduce_) and the metadata range around both.
+_COMMUNICATION = r"^(?:gloo|nccl|mpi|ucc):|^c10d::|^record_param_comms"
+# Operators by what they work on (native_functions.yaml); the first that fits. What is not listed
+# and is aten's works element by element, or nearly.
+KINDS = (
+    ("convolution", r"(?i)conv"),
+    ("matrix product", r"(?i)::_?(?:addmm|mm|bmm|baddbmm|matmul|linear|mv|addmv|dot|einsum)"
+     r"|mkldnn_linear|attention|_scaled_mm|lstm|gru"),
+    ("normalization", r"(?i)norm"),
+    ("pooling", r"(?i)pool|upsample|interpolate"),
+    ("embedding and indexing", r"(?i)embedding|index|gather|scatter|::take|masked"),
+    ("reduction", r"(?i)::(?:sum|mean|max|min|amax|amin|arg|cumsum|sort|topk|std|var|prod|all|any)"
+     r"|softmax|loss|entropy"),
+    ("copies and allocation", r"(?i)copy|clone|contiguous|::cat|stack|::to\b|empty|zeros|ones|fill"
+     r"|zero_|resize|::set_|local_scalar|::item"),
+    ("elementwise", r"^aten::"),
+)  # fmt: skip
+OTHER = "other operators"
+# What operators that work call beside it: memory for their results, and other views of a tensor.
+_BESIDE = (
+    r"(?i)copy|clone|contiguous|::to$|empty|zeros|ones|fill|zero_|resize|::set_|view|stride|reshape"
+    r"|expand|::t$|transpose|permute|squeeze|slice|select|narrow|detach|alias|unbind|split|chunk"
+    r"|resolve_|lift_fresh|::item|local_scalar|is_"
+)
+
+
+def has_only_host(run: Run) -> bool:
+    """Whether all that was recorded of the program is what its threads did."""
+    return bool(
+        run.rows("host_ops") and not run.rows("device_ops") and not run.rows("profiled_kernels")
+    ) and bool(list_windows(run).height)
+
+
+def list_windows(run: Run) -> pl.DataFrame:
+    """The main thread of each rank that has ranges: rank, pid, tid, start_ns, end_ns, steps."""
+    return run.once(_list_windows)
+
+
+def _list_windows(run: Run) -> pl.DataFrame:
+    host = run.table("host_ops").filter(pl.col("end_ns") >= pl.col("start_ns"))
+    steps = list_marked_steps(run)
+    marked = (
+        host.filter(pl.col("layer") == "step")
+        .join(steps, on=["rank", "pid", "start_ns", "end_ns"], how="semi")
+        .group_by(_THREAD)
+        .agg(pl.col("start_ns").min(), pl.col("end_ns").max(), steps=pl.len().cast(pl.Int64))
+    )
+    others = host.join(marked, on="rank", how="anti").filter(pl.col("layer") == "op")
+    longest = (
+        others.group_by(_THREAD)
+        .agg(
+            pl.col("start_ns").min(),
+            pl.col("end_ns").max(),
+            spent=(pl.col("end_ns") - pl.col("start_ns")).sum(),
+            steps=pl.lit(0, pl.Int64),
+        )
+        .sort("rank", "spent", "tid", descending=[False, True, False])
+        .unique("rank", keep="first", maintain_order=True)
+        .drop("spent")
+    )
+    columns = [*_THREAD, "start_ns", "end_ns", "steps"]
+    # Of processes that share a rank, the one whose steps take longest.
+    every = pl.concat([marked.select(columns), longest.select(columns)])
+    length = pl.col("end_ns") - pl.col("start_ns")
+    return (
+        every.filter(length > 0)
+        .sort("rank", length, "tid", descending=[False, True, False])
+        .unique("rank", keep="first", maintain_order=True)
+    )
+
+
+def list_segments(run: Run) -> pl.DataFrame:
+    """The windows of main threads cut where the innermost open range changes; they tile them.
+
+    rank, start_ns, end_ns, own_ns (the length), host_op_id, name, layer (null where no range is
+    open), part, works (an operator that calls no
+    other but for memory). Of a rank in order of time.
+    """
+    return run.once(_list_segments)
+
+
+def _list_segments(run: Run) -> pl.DataFrame:
+    windows = list_windows(run)
+    host = _cut_to_parents(_take_inside(run, windows))
+    segments = _cut_by_ranges(host, windows)
+    rows = find_rows(host.get_column("host_op_id"), segments.get_column("host_op_id"))
+    told = host.select(pl.col("name", "layer", "part", "works").gather(rows))
+    segments = segments.hstack(told).with_columns(
+        pl.col("part").fill_null(PYTHON), pl.col("works").fill_null(value=False)
+    )
+    return _find_waits(run, windows, segments)
+
+
+def _take_inside(run: Run, windows: pl.DataFrame) -> pl.DataFrame:
+    """The main threads' ranges that reach into their windows, with the part of each."""
+    host = run.table("host_ops")
+    if not host.get_column("host_op_id").is_sorted():
+        host = host.sort("host_op_id")
+    spans = windows.select(*_THREAD, since="start_ns", until="end_ns")
+    inside = host.join(spans, on=_THREAD, how="inner", maintain_order="left").filter(
+        pl.col("end_ns") > pl.col("since"), pl.col("start_ns") < pl.col("until")
+    )
+    parent = find_rows(inside.get_column("host_op_id"), inside.get_column("parent_id"))
+    is_op = inside.get_column("layer") == "op"
+    callers = parent.filter(is_op & ~match_names(inside, _BESIDE)).drop_nulls().unique()
+    rows = pl.int_range(inside.height, eager=True)
+    inside = inside.with_columns(works=is_op & ~rows.is_in(callers.implode()))
+    return inside.with_columns(part=_name_parts(inside))
+
+
+def _cut_to_parents(host: pl.DataFrame) -> pl.DataFrame:
+    """No range ends behind the one that it lies in: some do, by their clock's resolution."""
+    parent = find_rows(host.get_column("host_op_id"), host.get_column("parent_id"))
+    while True:
+        ends = host.get_column("end_ns")
+        cut = pl.select(pl.min_horizontal(pl.lit(ends), pl.lit(ends.gather(parent)))).to_series()
+        if cut.equals(ends):
+            return host
+        host = host.with_columns(end_ns=cut)
+
+
+def _cut_by_ranges(host: pl.DataFrame, windows: pl.DataFrame) -> pl.DataFrame:
+    """Between two boundaries the innermost range is what began, or what held that which ended."""
+    order = pl.col("host_op_id")
+    begun = host.select("rank", at="start_ns", host_op_id="host_op_id", turn=order)
+    # Of ranges that end at once the inner one ends first, and all before another begins.
+    ended = host.select("rank", at="end_ns", host_op_id="parent_id", turn=-order - 1)
+    first = windows.select(
+        "rank", at="start_ns", host_op_id=pl.lit(None, pl.Int64), turn=pl.lit(-(2**62))
+    )
+    spans = windows.select("rank", since="start_ns", until="end_ns")
+    events = (
+        pl.concat([first, begun, ended])
+        .join(spans, on="rank", how="inner", maintain_order="left")
+        .sort("rank", "at", "turn")
+        .with_columns(end_ns=pl.col("at").shift(-1).over("rank").fill_null(pl.col("until")))
+    )
+    return (
+        events.select(
+            "rank",
+            "host_op_id",
+            start_ns=pl.col("at").clip(pl.col("since"), pl.col("until")),
+            end_ns=pl.col("end_ns").clip(pl.col("since"), pl.col("until")),
+        )
+        .with_columns(own_ns=pl.col("end_ns") - pl.col("start_ns"))
+        .filter(pl.col("own_ns") > 0)
+    )
+
+
+def _name_parts(inside: pl.DataFrame) -> pl.Series:
+    ids = inside.get_column("host_op_id")
+    claims = []
+    for part, pattern in (
+        (LOAD, LOADING),
+        (COMMUNICATE, _COMMUNICATION),
+        (OPTIMIZE, _OPTIMIZER),
+    ):
+        claiming = ids.filter(match_names(inside, pattern) & (inside.get_column("layer") != "step"))
+        if claiming.len():
+            is_claimed = find_nearest_ancestor(inside, ids, claiming).is_not_null()
+            claims.append(pl.when(pl.lit(is_claimed)).then(pl.lit(part)))
+    name = pl.col("name")
+    kinds = [
+        pl.when(pl.col("works") & name.str.contains(pattern)).then(pl.lit(kind))
+        for kind, pattern in KINDS
+    ]
+    rest = (
+        pl.when(pl.col("works"))
+        .then(pl.lit(OTHER))
+        .when(pl.col("layer") == "op")
+        .then(pl.lit(DISPATCH))
+        .otherwise(pl.lit(PYTHON))
+    )
+    return inside.select(pl.coalesce(*claims, *kinds, rest)).to_series()
+
+
+def _find_waits(run: Run, windows: pl.DataFrame, segments: pl.DataFrame) -> pl.DataFrame:
+    """Python time while another thread of the rank works is waiting for that, and split off.
+
+    Gloo and MPI communicate on threads of their own, and autograd computes on others; the main one
+    waits for them outside of any range.
+    """
+    other = run.table("host_ops").join(windows, on=_THREAD, how="anti")
+    communicates = match_names(other, _COMMUNICATION)
+    computes = ~communicates & (other.get_column("layer") == "op")
+    for part, spans in (
+        (COMMUNICATE, other.filter(communicates)),
+        (ELSEWHERE, other.filter(computes)),
+    ):
+        segments = _split_off(segments, spans.select("rank", "start_ns", "end_ns"), part)
+    return segments
+
+
+def _split_off(segments: pl.DataFrame, spans: pl.DataFrame, part: str) -> pl.DataFrame:
+    """What of Python lies in the spans becomes segments of their own."""
+    if spans.is_empty():
+        return segments
+    waited = measure_cover_until(segments, "end_ns", spans, ["rank"])
+    waited -= measure_cover_until(segments, "start_ns", spans, ["rank"])
+    segments = segments.with_columns(waited=waited)
+    may_wait = (pl.col("part") == PYTHON) & (pl.col("waited") > 0)
+    waits = segments.filter(may_wait).with_columns(part=pl.lit(part), own_ns=pl.col("waited"))
+    rest = segments.with_columns(
+        own_ns=pl.when(may_wait).then(pl.col("own_ns") - pl.col("waited")).otherwise("own_ns")
+    ).filter(pl.col("own_ns") > 0)
+    return pl.concat([waits, rest]).drop("waited").sort("rank", "start_ns", maintain_order=True)
+
+
+def list_long_python(run: Run) -> pl.DataFrame:
+    """Segments of Python in stretches that are longer than a pace: work, or waiting."""
+    return _split_python(run).filter(pl.col("stretch_ns") > PACE_NS).drop("stretch_ns")
+
+
+def list_short_python(run: Run) -> pl.DataFrame:
+    """Segments of Python in stretches as short as a call of the next operator needs."""
+    return _split_python(run).filter(pl.col("stretch_ns") <= PACE_NS).drop("stretch_ns")
+
+
+def _split_python(run: Run) -> pl.DataFrame:
+    """The segments of Python, with the length of all that follow each other without a break."""
+    segments = list_segments(run)
+    is_python = pl.col("part") == PYTHON
+    stretch = (is_python != is_python.shift(1).over("rank")).fill_null(value=True).cum_sum()
+    return (
+        segments.with_columns(stretch=stretch)
+        .filter(is_python)
+        .with_columns(stretch_ns=pl.col("own_ns").sum().over("stretch"))
+        .drop("stretch")
+    )
