@@ -275,3 +275,44 @@ def test_a_day_of_eight_gpus(tmp_path: Path) -> None:
     told = json.loads(done.stdout.splitlines()[-1])
     assert told["megabytes"] <= 100
     assert told["answer_s"] < 0.5
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_records_that_say_anything_are_read_as_far_as_they_make_sense(
+    tmp_path: Path, seed: int, cache: Path
+) -> None:
+    """Right checksums, wrong content: what a stranger's folder may hold."""
+    import sightline
+    from sightline.errors import SightlineError
+    from sightline.model.history_folder import DEVICES, ENTITY, EVENT, TABLE, pack_json
+
+    chance = random.Random(seed)
+    odd = [None, -1, 2**70, "x", [], {}, True, 1.5, "gpus", ["power_w"], ["power_w", "power_w"],
+           [["a"]], {"device_id": "0"}, "\ud800", [{"device_id": 0, "name": [1]}]]  # fmt: skip
+
+    def spoil(told: dict[str, object]) -> dict[str, object]:
+        return told | {chance.choice(list(told)): chance.choice(odd)}
+
+    folder = tmp_path / "h"
+    writer = open_writer(folder)
+    writer.write(make_round(0, read((GPU0, {"power": 1.0}))))
+    (live,) = list_live(folder)
+    table = {"table": 9, "kind": "gpus", "columns": ["power_w", "time_ns"]}
+    entity = {"entity": 9, "table": 9, "device_id": 3, "source": None}
+    event = {"time_ns": EPOCH, "event": "xid", "kind": "gpus", "device_id": 1, "source": None,
+             "text": "<b>XID</b>"}  # fmt: skip
+    device = {"device_id": 0, "vendor": "nvidia", "name": "N", "uuid": "", "pci_bus_id": "",
+              "driver": ""}  # fmt: skip
+    records = [pack_json(TABLE, spoil(table)), pack_json(ENTITY, spoil(entity)),
+               pack_json(EVENT, spoil(event)), pack_json(DEVICES, [spoil(device)]),
+               pack_json(DEVICES, chance.choice(odd))]  # fmt: skip
+    chance.shuffle(records)
+    live.write_bytes(live.read_bytes() + b"".join(records))
+    try:
+        run = sightline.open(str(folder))
+        assert run.table("counters").get_column("value").to_list() == [1.0]
+        answer_history(folder, "SELECT * FROM counters, devices")
+        answer_history(folder, "SELECT * FROM events")
+        seal.main([str(folder)])
+    except SightlineError:
+        pass

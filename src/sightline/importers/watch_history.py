@@ -8,7 +8,6 @@ how to ask the history itself (`sightline sql`).
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import polars as pl
@@ -21,6 +20,7 @@ from sightline.model.history_folder import (
     KINDS,
     is_history,
     list_live,
+    read_devices,
     read_live,
 )
 from sightline.model.source import Source
@@ -68,6 +68,8 @@ def read(source: Source, options: ImportOptions) -> Imported:
         quality = [q for q in quality if q.kind != "history_thinned"]
         quality.append(Quality("history_thinned", "info", shown))
     counters = pl.concat([_unfold(frame) for frame in frames.values()]).sort("time_ns")
+    if not counters.height:
+        raise DamagedError(f"cannot read {source.given}", why="none of its columns is known")
     tables = {"counters": counters, "devices": _read_devices(source, counters, options)}
     times = counters.get_column("time_ns")
     events = _collect(source, scan_history(source.path, EVENTS))
@@ -121,16 +123,8 @@ def _unfold(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _read_devices(source: Source, counters: pl.DataFrame, options: ImportOptions) -> pl.DataFrame:
     """The GPUs that have values, by name; who they are exactly only where that is asked for."""
-    told: dict[int, dict[str, object]] = {}
-    try:
-        listed = json.loads((source.path / "devices.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        listed = []
-    for path in list_live(source.path):
-        listed = read_live(path).devices or listed
-    for device in listed if isinstance(listed, list) else []:
-        if isinstance(device, dict) and isinstance(device.get("device_id"), int):
-            told[device["device_id"]] = device
+    lives = [read_live(path) for path in list_live(source.path)]
+    told = {device["device_id"]: device for device in read_devices(source.path, lives)}
     seen = counters.get_column("device_id").drop_nulls().unique().to_list()
     numbers = sorted({*seen, *told})
     kept = ("vendor", "name", *(("uuid",) if options.keep_identity else ()))

@@ -14,8 +14,8 @@ are numbers: the wall clock's and a steady clock's time in ns, then for each ent
 a float64 for each column of its table, NaN where there is no reading.
 
 A day's thinned file stands for all others of that day: where both are there, thinning was
-interrupted before it removed the others, and they are not read. Dates are UTC's. Nothing but the
-standard library is imported: what writes is small.
+interrupted before it removed the others, and they are not read. Dates are UTC's. No
+large library is imported: what writes is small.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from sightline.text import replace_surrogates
 
 FORMAT, VERSION = "sightline-watch", 1
 FACTS = "watch.json"
@@ -98,7 +100,7 @@ def read_live(path: Path) -> LiveFile:
     for kind, payload, end in _iterate_records(data):
         try:
             _take(live, kind, payload)
-        except (ValueError, KeyError, TypeError, struct.error):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, struct.error):
             break  # with a right checksum: written by something else
         at = end
     live.lost = len(data) - at
@@ -125,24 +127,58 @@ def _take(live: LiveFile, kind: int, payload: bytes) -> None:
         return
     told = json.loads(payload)
     if kind == TABLE:
-        table = Table(int(told["table"]), str(told["kind"]), tuple(map(str, told["columns"])))
-        if table.kind not in KINDS:
+        columns = tuple(replace_surrogates(str(column)) for column in list(told["columns"]))
+        table = Table(int(told["table"]), str(told["kind"]), columns)
+        is_new = table.number not in live.tables  # what older rows are of does not change
+        if table.kind not in KINDS or len(set(columns)) < len(columns) or not is_new:
             raise ValueError(table.kind)
         live.tables[table.number] = table
     elif kind == ENTITY:
         device = told["device_id"]
         source = told["source"]
-        if int(told["table"]) not in live.tables:
-            raise ValueError("an entity of no table")
+        if int(told["table"]) not in live.tables or int(told["entity"]) in live.entities:
+            raise ValueError("an entity of no table, or a second one of its number")
         live.entities[int(told["entity"])] = (
             int(told["table"]),
-            None if device is None else int(device),
-            None if source is None else str(source),
+            None if device is None else _check_number(device),
+            None if source is None else replace_surrogates(str(source)),
         )
     elif kind == EVENT:
-        live.events.append(dict(told))
+        device = told.get("device_id")
+        times = {"time_ns": _check_number(told["time_ns"])}
+        who = {"device_id": None if device is None else _check_number(device)}
+        names = ("event", "kind", "source", "text")
+        texts = {k: replace_surrogates(str(told.get(k) or "")) or None for k in names}
+        live.events.append(times | who | texts)
     elif kind == DEVICES:
-        live.devices = [dict(device) for device in told]
+        live.devices = [_check_device(device) for device in told]
+
+
+def _check_number(told: Any) -> int:
+    number = int(told)
+    if not -(2**63) <= number < 2**63:
+        raise ValueError(told)
+    return number
+
+
+def _check_device(told: Any) -> dict[str, Any]:
+    texts = ("vendor", "name", "uuid", "pci_bus_id", "driver")
+    return {"device_id": _check_number(told["device_id"])} | {
+        k: replace_surrogates(str(told.get(k) or "")) for k in texts
+    }
+
+
+def read_devices(folder: Path, lives: list[LiveFile]) -> list[dict[str, Any]]:
+    """The devices as they were listed last: device_id, vendor, name, uuid, pci_bus_id, driver."""
+    listed: list[dict[str, Any]] = []
+    try:
+        text = (folder / "devices.json").read_text(encoding="utf-8", errors="replace")
+        listed = [_check_device(told) for told in json.loads(text)]
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        pass  # none was sealed yet, or the file is damaged: the values are there without names
+    for live in lives:
+        listed = live.devices or listed
+    return listed
 
 
 def _read_round(live: LiveFile, payload: bytes) -> LiveRound:

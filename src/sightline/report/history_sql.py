@@ -8,7 +8,6 @@ yet is in them, too.
 from __future__ import annotations
 
 import glob
-import json
 import tempfile
 from functools import partial
 from pathlib import Path
@@ -22,6 +21,7 @@ from sightline.model.history_folder import (
     LiveFile,
     list_live,
     list_sealed,
+    read_devices,
     read_live,
 )
 from sightline.model.history_tables import (
@@ -92,18 +92,13 @@ def _define(connection: Any, kind: str, paths: list[Path]) -> None:
 
 
 def _define_devices(connection: Any, folder: Path, lives: list[LiveFile]) -> None:
-    try:
-        told = json.loads((folder / "devices.json").read_text())
-    except (OSError, ValueError):
-        told = []
-    for live in lives:
-        told = live.devices or told
+    told = read_devices(folder, lives)
     names = ("device_id", "vendor", "name", "uuid", "pci_bus_id", "driver")
     connection.execute(
         "CREATE TABLE devices (device_id BIGINT, vendor VARCHAR, name VARCHAR, uuid VARCHAR, "
         "pci_bus_id VARCHAR, driver VARCHAR)"
     )
-    rows = [[device.get(name) for name in names] for device in told if isinstance(device, dict)]
+    rows = [[device[name] for name in names] for device in told]
     if rows:
         connection.executemany("INSERT INTO devices VALUES (?, ?, ?, ?, ?, ?)", rows)
 

@@ -79,5 +79,7 @@ def label_device(row: dict[str, Any], rows: list[dict[str, Any]]) -> str:
 def _write_host(data: dict[str, Any], judged: list[dict[str, Any]]) -> str:
     largest = max(data["host_breakdown"], key=lambda row: row["window_pct"])
     share = format_pct(largest["window_pct"])
-    first = f"No GPU was used. {share} of the main thread's time is {largest['part']}."
-    return f"{first} {judged[0]['title']}: {judged[0]['summary']}" if judged else first
+    first = (
+        f"No GPU operations were recorded. {share} of the main thread's time is {largest['part']}."
+    )
+    return f"{first} {judged[0]['summary']}" if judged else first
