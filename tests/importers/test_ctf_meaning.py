@@ -17,6 +17,7 @@ from sightline.model.source import Source
 from sightline.report.terminal import render_screen
 from support.ctf_traces import Bits, declare_events, write_trace
 from support.kernel_traces import CONTEXT, EVENTS, switch
+from support.rules import answers, assert_abstains
 
 CALLS = [
     ("lttng_ust_hip:hipMemcpy_entry", "uint64_t size;"),
@@ -224,3 +225,113 @@ def test_the_screen_of_a_kernel_s_trace_and_of_a_program_s(tmp_path: Path) -> No
     assert "read os 1 20 ns 20 ns" in lines
     program = str(render_screen(sightline.open(user_space(tmp_path / "u")).report()))
     assert "hipMemcpy runtime 1 4 ns 4 ns" in " ".join(program.split())
+
+
+MESSAGE = "uint32_t count; uint64_t datatype; int32_t {}; int32_t tag; uint64_t comm;"
+MPI_CALLS = [
+    ("lttng_ust_mpi:MPI_Comm_rank_entry", "uint64_t comm;"),
+    ("lttng_ust_mpi:MPI_Comm_rank_exit", "uint32_t rank_val; uint32_t mpiResult;"),
+    ("lttng_ust_mpi:MPI_Comm_size_entry", "uint64_t comm;"),
+    ("lttng_ust_mpi:MPI_Comm_size_exit", "uint32_t size_val; uint32_t mpiResult;"),
+    ("lttng_ust_mpi:MPI_Comm_dup_entry", "uint64_t comm;"),
+    ("lttng_ust_mpi:MPI_Comm_dup_exit", "uint64_t newcomm_val; uint32_t mpiResult;"),
+    ("lttng_ust_mpi:MPI_Send_entry", MESSAGE.format("dest")),
+    ("lttng_ust_mpi:MPI_Send_exit", "uint32_t mpiResult;"),
+    ("lttng_ust_mpi:MPI_Recv_c_entry", MESSAGE.format("source")),
+    ("lttng_ust_mpi:MPI_Recv_c_exit", "uint32_t mpiResult;"),
+    ("lttng_ust_mpi:MPI_Irecv_entry", MESSAGE.format("source")),
+    ("lttng_ust_mpi:MPI_Irecv_exit", "uint64_t request_val; uint32_t mpiResult;"),
+    ("lttng_ust_mpi:MPI_Wait_entry", "uint64_t request_val;"),
+    ("lttng_ust_mpi:MPI_Wait_exit", "uint32_t mpiResult;"),
+    ("lttng_ust_mpi:MPI_Barrier_entry", "uint64_t comm;"),
+    ("lttng_ust_mpi:MPI_Barrier_exit", "uint32_t mpiResult;"),
+]  # fmt: skip
+WORLD, DOUBLE = 0x44000000, 0x4C00080B  # of MPICH
+
+
+def mpi_calls(
+    folder: Path, calls: list[tuple[int, int, int, str, list[int], list[int]]], env: str = ""
+) -> Path:
+    """Calls of processes as THAPI records them: pid, start, end, name, arguments, results."""
+    numbers = {name.partition(":")[2]: number for number, (name, _) in enumerate(MPI_CALLS)}
+    fields = [[int(size) for size in re.findall(r"int(\d+)_t", text)] for _, text in MPI_CALLS]
+    events = []
+    for pid, start, end, name, given, back in calls:
+        for time, number, values in (
+            (start, numbers[f"{name}_entry"], given),
+            (end, numbers[f"{name}_exit"], [*back, 0]),
+        ):
+            events.append((time, number, pid, list(zip(values, fields[number], strict=True))))
+    bits = Bits()
+    for time, number, pid, values in sorted(events):
+        bits.integer(number, 8).integer(time, 64).integer(pid, 32).integer(pid, 32)
+        for value, size in values:
+            bits.integer(value, size)
+    signed = "typealias integer { size = 32; align = 8; signed = true; } := int32_t;\ntrace {"
+    metadata = declare_events(MPI_CALLS, context=THREAD, env=env).replace("trace {", signed, 1)
+    return write_trace(folder, metadata, bits.bytes())
+
+
+def test_mpi_calls_and_who_waits_for_whom(tmp_path: Path) -> None:
+    """Processes 50 and 60 are ranks 0 and 1; they copy the world, under handles of their own."""
+    calls = []
+    for pid, rank in ((50, 0), (60, 1)):
+        calls += [
+            (pid, 10, 11, "MPI_Comm_rank", [WORLD], [rank]),
+            (pid, 12, 13, "MPI_Comm_size", [WORLD], [2]),
+            (pid, 14, 15, "MPI_Comm_dup", [WORLD], [0x84000000 + rank]),
+        ]
+    calls += [
+        (60, 20, 95, "MPI_Recv_c", [3, DOUBLE, 0, 7, 0x84000001], []),
+        (50, 90, 92, "MPI_Send", [3, DOUBLE, 1, 7, 0x84000000], []),
+        (50, 100, 101, "MPI_Irecv", [1, DOUBLE, 1, 8, WORLD], [77]),
+        (50, 110, 152, "MPI_Wait", [77], []),
+        (60, 150, 151, "MPI_Send", [1, DOUBLE, 0, 8, WORLD], []),
+        (50, 160, 205, "MPI_Barrier", [WORLD], []),
+        (60, 200, 205, "MPI_Barrier", [WORLD], []),
+    ]
+    run = sightline.open(mpi_calls(tmp_path / "mpi", calls))
+    sends = run.table("mpi_events").filter(direction="send").sort("tag")
+    assert rows(sends, "mpi_rank", "peer_rank", "tag", "group", "group_size", "bytes") == [
+        (0, 1, 7, "world, copy 1", 2, 24),
+        (1, 0, 8, "world", 2, 8),
+    ]
+    assert rows(
+        run.ask("mpi_waits"), "pattern", "mpi_rank", "peer_rank", "call_path", "wait_ns"
+    ) == [
+        ("late sender", 1, 0, "MPI_Recv_c", 70),
+        ("late sender", 0, 1, "MPI_Wait", 40),
+        ("wait at barrier", 0, 1, "MPI_Barrier", 40),
+    ]
+
+
+@pytest.mark.parametrize("barriers", [3, 12])
+def test_ranks_of_two_hosts_whose_clocks_differ(tmp_path: Path, barriers: int) -> None:
+    """Host n1 is 5 ms behind: twelve barriers of both show it, three do not."""
+    for rank in (0, 1):
+        calls: list[Any] = [
+            (9, 10, 11, "MPI_Comm_rank", [WORLD], [rank]),
+            (9, 12, 13, "MPI_Comm_size", [WORLD], [2]),
+        ]
+        for n in range(10, 10 + barriers):
+            start = n * 10**6 + rank * 1000
+            calls.append((9, start, n * 10**6 + 40_000, "MPI_Barrier", [WORLD], []))
+        message = [1, DOUBLE, 1 - rank, 7, WORLD]
+        if rank:
+            calls.append((9, 30_000_000, 33_000_000, "MPI_Recv_c", message, []))
+        else:
+            calls.append((9, 32_000_000, 32_001_000, "MPI_Send", message, []))
+        behind = 5_000_000 * rank
+        moved = [(pid, max(a - behind, 1), max(b - behind, 2), *rest) for pid, a, b, *rest in calls]
+        mpi_calls(tmp_path / f"rank{rank}", moved, f'hostname = "n{rank}";')
+    run = sightline.open(tmp_path)
+    late = run.ask("mpi_waits").filter(pattern="late sender")
+    if barriers == 3:
+        assert run.ask("clocks").is_empty()
+        assert rows(late, "mpi_rank", "wait_ns", "uncertainty_ns") == [(1, 3_000_000, None)]
+        assert_abstains(run, "late-sender", "compares the clocks")
+    else:
+        assert run.ask("clocks").get_column("state").to_list() == ["moved", "moved"]
+        assert rows(late, "mpi_rank", "peer_rank", "wait_ns") == [(1, 0, 2_000_000)]
+        (found,) = answers(run, "late-sender")
+        assert (found.cost_ns, found.gain_ns) == (2_000_000, 1_000_000)

@@ -137,6 +137,9 @@ _NEW: dict[str, list[str]] = {
     "MPI_P2P_EVENTS": ints(_MPI),
     "MPI_COLLECTIVES_EVENTS": ints(_MPI),
     "MPI_START_WAIT_EVENTS": ints("start end globalTid textId requestHandle"),
+    "MPI_COMMUNICATORS": ints(
+        "rank timestamp commHandle parentHandle localRank size groupRoot groupRootUid"
+    ),
     "GPU_METRICS": ints("timestamp typeId metricId value"),
     "TARGET_INFO_GPU_METRICS": [
         *ints("typeId sourceId"),

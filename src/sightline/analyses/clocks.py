@@ -1,5 +1,7 @@
 """Whether the ranks' clocks agree, told by the ends of the collectives that they had together.
 
+The collectives are the devices'; where those are too few, MPI's barriers and n x n collectives.
+
 Clocks that are off by more than their uncertainty and the fabric's latency were moved when the
 recordings were opened (`moved_ns`, `moved_ppm`); `offset_ns` and `drift_ppm` are what is left, as
 the ends tell, relative to the lowest rank of the `component`. A difference between ranks that is
@@ -29,7 +31,6 @@ ANALYSIS = Analysis(
         number("anchors", "collectives that it was told by"),
         text("state", "agree, moved, or contradictory: no clocks make sense of the matching"),
     ),
-    needs=("device_ops",),
     notes=(
         "Empty where fewer than eight collectives of several ranks could be matched.",
         "Sends, receives and what has a root are left out: their ends do not come together.",

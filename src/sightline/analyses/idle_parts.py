@@ -8,6 +8,7 @@ Before the launch call, by what the launching thread was in (of two at once the 
 profiler_overhead   the profiler itself, on any thread of the rank
 preempted           in none: it was ready, and another thread had its CPU core
 cpu_oversubscribed  the same, mostly while more threads wanted to run than there are cores
+interrupted         in none: its CPU core handled an interrupt
 compiling           a compiler
 code_loading        a call that loads, links or looks up device code
 data_loading        a DataLoader
@@ -15,6 +16,7 @@ graph_capture       the capture of a graph, or a call that builds one
 checkpoint          writing a checkpoint, by the name of a range
 allocation          a call that allocates or frees memory
 host_sync           a call that waits for the device, until it returns
+late_sender         an MPI receive, while the other rank had not begun to send
 blocked_io          it slept until a disk or the network had served it
 lock_wait           it slept in a call that waits for a lock, until another thread woke it
 host_late           none of these: the thread was busy with something else, or not running
@@ -23,7 +25,7 @@ After it:
 
 code_loading        inside the launch call, where it is the first of its kernel and unusually long
 slow_launch         inside the launch call, where that is unusually long otherwise; preempted,
-                    cpu_oversubscribed, blocked_io and lock_wait there are so named, too
+                    cpu_oversubscribed, interrupted, blocked_io and lock_wait there are so named
 dependency_wait     its stream had been told to wait for an event
 micro_gap           it was queued, and the wait is shorter than `micro_ns`
 not_started         it was queued, nothing that is recorded runs, and yet it does not start

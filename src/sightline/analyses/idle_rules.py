@@ -6,6 +6,7 @@ and another's elsewhere. First match wins:
 preempted-launch-thread
                        preempted
 cpu-oversubscribed     cpu_oversubscribed
+irq-noise              interrupted
 recompilation          compiling, in two gaps or more outside of the first step
 jit-or-module-load-in-window
                        compiling otherwise, or code_loading
@@ -18,6 +19,7 @@ allocator-churn        allocation
 pageable-copies        host_sync behind a copy from pageable memory, or slow_launch of one
 d2h-in-step            host_sync behind a copy to the host of more than 64 KiB
 sync-in-step           host_sync otherwise
+late-sender            late_sender
 blocked-on-io          blocked_io
 futex-contention       lock_wait
 many-small-copies      late launches of a launch-bound device, most of them small copies
@@ -93,6 +95,7 @@ def run(run: Run) -> pl.DataFrame:
     rules = {
         causes.PREEMPTED: pl.col("cause") == "preempted",
         causes.OVERSUBSCRIBED: pl.col("cause") == "cpu_oversubscribed",
+        causes.INTERRUPTED: pl.col("cause") == "interrupted",
         causes.RECOMPILATION: pl.col("again"),
         causes.CODE_LOADING: pl.col("cause").is_in(["compiling", "code_loading"]),
         causes.DATA_LOADING: pl.col("cause") == "data_loading",
@@ -104,6 +107,7 @@ def run(run: Run) -> pl.DataFrame:
         | ((pl.col("cause") == "slow_launch") & (pl.col("next_copy") == causes.PAGEABLE)),
         causes.DOWNLOAD: waits & (pl.col("way") == "DtoH") & (pl.col("size") > SMALL_BYTES),
         causes.SYNCHRONISATION: waits,
+        causes.LATE_SENDER: pl.col("cause") == "late_sender",
         causes.INPUT_OUTPUT: pl.col("cause") == "blocked_io",
         causes.LOCK: pl.col("cause") == "lock_wait",
         causes.SMALL: late & (pl.col("bound") == causes.SMALL),

@@ -13,6 +13,7 @@ from sightline.model.store import Part
 from sightline.timeline.clocks import LATENCY_NS, LEAST_ANCHORS, Fit, fit_clocks, list_anchors
 from sightline.timeline.collectives import describe_collectives
 from sightline.timeline.communication_names import PATTERN
+from sightline.timeline.mpi import list_mpi_anchors
 from sightline.units import format_ns
 
 _FACTS = ("start_ns", "end_ns")
@@ -24,16 +25,9 @@ def align_clocks(run: Run) -> Run:
     Nothing is moved where all clocks agree within their uncertainty and the fabric's latency, or
     where no clocks make sense of how the collectives were matched.
     """
-    if len({part.rank for part in run.parts}) < 2 or not run.rows("device_ops"):
+    if len({part.rank for part in run.parts}) < 2:
         return run
-    collectives = run.table("collectives")
-    ops = (
-        run.scan("device_ops")
-        .filter(pl.col("kind") == "kernel", _may_be_collective(collectives))
-        .select("device_op_id", "rank", "device_id", "kind", "name", "start_ns", "end_ns")
-        .collect()
-    )
-    anchors = list_anchors(ops, describe_collectives(collectives))
+    anchors = _list_anchors(run)
     if _is_together(anchors):
         return run
     fit = fit_clocks(anchors)
@@ -42,6 +36,21 @@ def align_clocks(run: Run) -> Run:
     if fit.is_contradictory:
         return _note(run, Quality("clocks_contradict", "warning", _say_contradiction(fit)))
     return move_clocks(run, fit)
+
+
+def _list_anchors(run: Run) -> pl.DataFrame:
+    """Members of collectives: of the devices, else of MPI where those are too few."""
+    collectives = run.table("collectives")
+    ops = (
+        run.scan("device_ops")
+        .filter(pl.col("kind") == "kernel", _may_be_collective(collectives))
+        .select("device_op_id", "rank", "device_id", "kind", "name", "start_ns", "end_ns")
+        .collect()
+    )
+    anchors = list_anchors(ops, describe_collectives(collectives))
+    if anchors.get_column("meeting").n_unique() >= LEAST_ANCHORS or not run.rows("mpi_events"):
+        return anchors
+    return list_mpi_anchors(run)
 
 
 def move_clocks(run: Run, fit: Fit) -> Run:

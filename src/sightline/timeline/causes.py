@@ -9,6 +9,8 @@ from __future__ import annotations
 # The launching thread had no CPU core (timeline/system_waits.py).
 PREEMPTED = "preempted-launch-thread"
 OVERSUBSCRIBED = "cpu-oversubscribed"
+# Its core handled an interrupt.
+INTERRUPTED = "irq-noise"
 RECOMPILATION = "recompilation"
 CODE_LOADING = "jit-or-module-load-in-window"
 DATA_LOADING = "dataloader-starved"
@@ -21,6 +23,8 @@ ALLOCATION = "allocator-churn"
 SYNCHRONISATION = "sync-in-step"
 # SMALL: launches of such copies come late
 LAUNCHES = "launch-bound"
+# It received from a rank that had not sent yet (timeline/mpi_waits.py).
+LATE_SENDER = "late-sender"
 # What the launching thread slept for (timeline/system_waits.py).
 INPUT_OUTPUT = "blocked-on-io"
 LOCK = "futex-contention"

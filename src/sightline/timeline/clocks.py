@@ -22,6 +22,7 @@ import polars as pl
 from sightline.model.clock import move_moment
 from sightline.model.run import Run
 from sightline.timeline.collectives import describe_collectives, name_kind, pair_members
+from sightline.timeline.mpi import list_mpi_anchors
 
 # Fewer collectives than this say nothing of a clock: of eight, the 95th percentile is the worst.
 LEAST_ANCHORS = 8
@@ -94,14 +95,18 @@ _GROUP_KEYS = ("group", "members")
 
 
 def fit_run_clocks(run: Run) -> Fit | None:
-    """The clocks of a run's ranks, as far as its collectives tell."""
+    """The clocks of a run's ranks, as far as its collectives tell: the devices', else MPI's."""
     return run.once(_fit_run)
 
 
 def _fit_run(run: Run) -> Fit | None:
-    return fit_clocks(
-        list_anchors(run.table("device_ops"), describe_collectives(run.table("collectives")))
-    )
+    if len({part.rank for part in run.parts}) < 2:
+        return None
+    described = describe_collectives(run.table("collectives"))
+    fit = fit_clocks(list_anchors(run.table("device_ops"), described))
+    if fit is None and run.rows("mpi_events"):
+        return fit_clocks(list_mpi_anchors(run))
+    return fit
 
 
 def fit_clocks(anchors: pl.DataFrame) -> Fit | None:

@@ -33,7 +33,7 @@ from sightline.timeline.system_waits import cut_to_spans, list_waits_in_spans
 
 # What the operating system did with the thread, where it was recorded (timeline/system_waits.py).
 # Without a core it does nothing else, whatever call it is in; what it sleeps for is its call's.
-_NO_CORE = ("preempted", "cpu_oversubscribed")
+_NO_CORE = ("preempted", "cpu_oversubscribed", "interrupted")
 _SLEEPS = ("blocked_io", "lock_wait")
 SYSTEM_CAUSES = (*_NO_CORE, *_SLEEPS)
 # In order: of two things at once the first counts.
@@ -47,6 +47,7 @@ HOST_CAUSES = (
     "checkpoint",
     "allocation",
     "host_sync",
+    "late_sender",
     *_SLEEPS,
     "host_late",
 )
@@ -171,6 +172,7 @@ def _make_idle_gaps(run: Run) -> tuple[pl.DataFrame, pl.DataFrame]:
             "code_loading": loading,
             "graph_capture": list_capture_ranges(run),
             "checkpoint": list_saving_ranges(run),
+            "late_sender": _list_waits_for_senders(run),
         },
         waits,
     )
@@ -242,6 +244,17 @@ def _cut_at_launch(found: pl.DataFrame, latency_ns: int) -> pl.DataFrame:
         .then(returned)
         .otherwise(end),
     ).drop("in_call_ns", "after_ns")
+
+
+def _list_waits_for_senders(run: Run) -> pl.DataFrame:
+    """When threads received from ranks that had not sent yet, between clocks that were compared."""
+    from sightline.timeline.mpi_waits import LATE_SENDER, list_mpi_waits
+
+    columns = [*_THREAD, "host_op_id", "start_ns", "end_ns"]
+    if not run.rows("mpi_events"):
+        return pl.DataFrame(schema=dict.fromkeys(columns, pl.Int64))
+    waits = list_mpi_waits(run).filter(pl.col("pattern") == LATE_SENDER, "is_comparable")
+    return waits.select(columns)
 
 
 def list_system_waits(run: Run) -> pl.DataFrame:

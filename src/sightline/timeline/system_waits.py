@@ -73,6 +73,11 @@ def list_waits_for_lock(run: Run) -> pl.DataFrame:
     return sleeps.filter(pl.col("call").str.contains(LOCKS).fill_null(value=False))
 
 
+def list_interruptions(run: Run) -> pl.DataFrame:
+    """Interrupts that a core handled while a thread was on it: `tid` is that thread."""
+    return run.table("interrupts").filter(pl.col("tid") > 0)
+
+
 def list_waits_in_spans(run: Run, spans: pl.DataFrame) -> dict[str, pl.DataFrame]:
     """What kept threads waiting in these spans of theirs, by cause of `idle_parts`.
 
@@ -84,6 +89,9 @@ def list_waits_in_spans(run: Run, spans: pl.DataFrame) -> dict[str, pl.DataFrame
     for_cpu = list_waits_for_cpu(run)
     no_core = cut_to_spans(for_cpu, spans, ON_HOST)
     waits = {"cpu_oversubscribed" if is_oversubscribed(run, no_core) else "preempted": for_cpu}
+    if run.rows("interrupts"):
+        # A core that handles one interrupt inside of another is lost once.
+        waits["interrupted"] = merge_intervals(list_interruptions(run), ON_HOST)
     if run.rows("wakeups") or run.rows("host_ops"):
         waits["blocked_io"] = list_waits_for_io(run)
     if run.rows("wakeups") and run.rows("host_ops"):

@@ -23,6 +23,8 @@ ROW = {
     "key": pl.String,
     "event": pl.UInt64,
 }
+# What is computed with, and is in no table: of MPI calls (mpi.py).
+OF_MPI = {"count": pl.Int64, "datatype": pl.Int64, "new_communicator": pl.Int64}
 _TID, _PID, _NAME = ("vtid", "tid"), ("vpid", "pid"), ("procname",)
 # Columns that tables.py asks for, whether a rule gives them or not. Others that no rule gives would
 # only take memory.
@@ -152,6 +154,7 @@ class _EventReader:
     def build_row(self, row: RowRule) -> pl.DataFrame:
         """The events as rows, with what `ROW` names."""
         types = {c.name: c.dtype for c in load_table(row.table).stored}
+        types |= OF_MPI if row.table == "mpi_events" else {}
         columns = self._take_columns(types) if "*" in row.values else {}
         for name, value in row.values.items():
             dtype = types.get(name, ROW.get(name))

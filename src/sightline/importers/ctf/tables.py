@@ -7,6 +7,7 @@ import polars as pl
 from sightline.algebra.nesting import nest_ranges
 from sightline.errors import InputError
 from sightline.importers._pairs import close_pairs
+from sightline.importers.ctf.mpi import close_calls, describe_calls
 from sightline.importers.ctf.rows import ROW, Rows
 from sightline.model.declare import Quality
 from sightline.model.tables import load_table
@@ -43,12 +44,13 @@ def build_tables(rows: Rows, notes: list[Quality]) -> dict[str, pl.DataFrame]:
             tables[table] = ranges
     if not (sums := rows.take("call_sums", "mark")).is_empty():
         tables["call_sums"] = sums
-    if (calls := rows.take("mpi_events", "mark")).height:
+    if (marks := rows.take("mpi_events", "mark")).height:
         raise InputError(
             "cannot use the mapping sightline-ctf.yaml",
-            why=f"it makes {calls.height} rows of mpi_events that belong to no call",
-            hint="Give them the table host_ops and the layer mpi.",
+            why=f"it makes {marks.height} rows of mpi_events that belong to no call",
+            hint="Give them the side and key of a row of host_ops, of the same event.",
         )
+    calls = close_calls(rows.take("mpi_events", "pair"))
     owners = threads.select("tid", owner="pid").drop_nulls().unique("tid", keep="last")
     for name, frame in tables.items():
         if "pid" in frame.columns and "tid" in frame.columns:
@@ -57,7 +59,10 @@ def build_tables(rows: Rows, notes: list[Quality]) -> dict[str, pl.DataFrame]:
             tables[name] = found.with_columns(pid=pl.coalesce("pid", "owner")).drop("owner")
     if "host_ops" in tables:
         is_mark = pl.col("range_kind") == "mark"
-        tables["host_ops"] = nest_ranges(tables["host_ops"], apart=is_mark.fill_null(value=False))
+        nested = nest_ranges(tables["host_ops"], apart=is_mark.fill_null(value=False))
+        if calls.height:
+            tables["mpi_events"] = describe_calls(calls, nested)
+        tables["host_ops"] = nested.drop("event")
     if "device_ops" in tables:
         tables["device_ops"] = _number_ops(tables["device_ops"], tables.get("host_ops"))
         tables["devices"] = tables["device_ops"].select("device_id").unique().sort("device_id")
@@ -111,7 +116,10 @@ def _close_ranges(
     joined = _find_running(joined, running).with_columns(start_ns="time")
     if table in ("host_ops", "device_ops"):
         joined = joined.with_columns(pl.col("name").fill_null("unnamed"))
-    return joined.drop(*ROW, "lane", "is_begin", strict=False)
+    kept = ("event",) if table == "host_ops" else ()
+    return joined.drop(
+        *(name for name in ROW if name not in kept), "lane", "is_begin", strict=False
+    )
 
 
 def _number_ops(ops: pl.DataFrame, calls: pl.DataFrame | None) -> pl.DataFrame:

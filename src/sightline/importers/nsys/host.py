@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from sightline.algebra.nesting import nest_ranges
-from sightline.importers.nsys import chain_shift, codes, nvtx
+from sightline.importers.nsys import chain_shift, codes, mpi, nvtx
 from sightline.importers.nsys.codes import (
     decode_codes,
     keep_complete,
@@ -52,13 +52,12 @@ def read(
     own call).
     """
     ranges, unended = nvtx.read(db)
-    mpi = _mpi(db)
     calls, shifted = _runtime(db, chains["CUDA_CALLCHAINS"])
     parts = [
         calls,
         ranges,
         _os(db, chains["OSRT_CALLCHAINS"]),
-        mpi,
+        _mpi(db),
         *(_plain(db, name, "library", "nameId") for name in _LIBRARIES),
         *(_plain(db, name, "library", "textId") for name in _UCX),
         *(
@@ -279,6 +278,7 @@ def _mpi(db: Database) -> pl.DataFrame:
                     bytes_received="recvSize",
                     communicator=pl.coalesce("commUid", "commHandle"),
                     request="requestHandle",
+                    _handle="commHandle",
                 ),
             )
         )
@@ -289,14 +289,15 @@ def _mpi_parameters(tree: pl.DataFrame, db: Database) -> pl.DataFrame:
     calls = tree.filter(pl.col("layer") == "mpi") if "_mpi" in tree.columns else tree.clear()
     if calls.is_empty():
         return pl.DataFrame(schema={"host_op_id": pl.Int64, "kind": pl.String})
-    ranks = mpi_ranks(db)
-    return (
-        calls.select("host_op_id", "_gtid", "_mpi")
+    ranks = mpi_ranks(db).rename({"globalTid": "_gtid", "rank": "mpi_rank"})
+    named = (
+        calls.select("host_op_id", "_gtid", "_mpi", pl.col("name").cast(pl.String))
         .unnest("_mpi")
-        .join(ranks.rename({"globalTid": "_gtid", "rank": "mpi_rank"}), on="_gtid", how="left")
-        .drop("_gtid")
-        .sort("host_op_id")
+        .join(ranks, on="_gtid", how="left")
+        .with_columns(**mpi.name_parts(pl.col("name")))
     )
+    communicators = mpi.list_communicators(db.ints("MPI_COMMUNICATORS", mpi.COMMUNICATOR))
+    return mpi.name_ranks(named, communicators).drop("_gtid", "_handle", "name").sort("host_op_id")
 
 
 def mpi_ranks(db: Database) -> pl.DataFrame:

@@ -17,7 +17,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a folder with traces.otf2",
     suffixes=(".otf2",),
-    version=1,
+    version=2,
     source="https://perftools.pages.jsc.fz-juelich.de/cicd/otf2/",
 )
 

@@ -13,20 +13,25 @@ from typing import Any
 import otf2  # type: ignore[import-not-found, import-untyped, unused-ignore]
 import polars as pl
 
+from sightline.importers.otf2.mpi import COLLECTIVE, MESSAGES, RECORD, Ranks
+
 _ACCELERATORS = ("GPU", "ACCELERATOR_STREAM")
 _LAST = 2**62
 
 
 class _Rows:
-    """What was read so far: closed ranges of each location, and values of metrics."""
+    """What was read so far: closed ranges of each location, metrics' values, MPI's records."""
 
-    def __init__(self, resolution: int) -> None:
+    def __init__(self, resolution: int, ranks: Ranks) -> None:
         self._resolution = resolution
+        self._ranks = ranks
         self.ranges: list[tuple[Any, ...]] = []
         self.values: list[tuple[Any, ...]] = []
+        self.records: list[tuple[Any, ...]] = []
         self.unmatched = 0
         self._open: dict[int, list[list[Any]]] = {}
         self._last = 0
+        self._begun = 0
 
     def to_ns(self, ticks: int) -> int:
         """Ticks of the archive's clock as ns, rounded down."""
@@ -37,7 +42,9 @@ class _Rows:
     def enter(self, place: int, when: int, region: Any) -> None:
         """A range begins."""
         role, paradigm = (str(x).rpartition(".")[2] for x in (region.region_role, region.paradigm))
-        self._open.setdefault(place, []).append([when, region.name, role, paradigm, None])
+        opened = [when, region.name, role, paradigm, None, self._begun]
+        self._open.setdefault(place, []).append(opened)
+        self._begun += 1
 
     def leave(self, place: int, when: int) -> None:
         """The innermost open range of a location ends."""
@@ -45,14 +52,20 @@ class _Rows:
         if not stack:
             self.unmatched += 1
             return
-        start, name, role, paradigm, call = stack.pop()
-        self.ranges.append((place, start, max(start, when), name, role, paradigm, call))
+        start, name, role, paradigm, call, number = stack.pop()
+        self.ranges.append((place, start, max(start, when), name, role, paradigm, call, number))
 
     def call(self, place: int, number: int) -> None:
         """What tells which call a range belongs to: of the innermost open one."""
         stack = self._open.get(place)
         if stack and 0 < number < 2**63:
             stack[-1][4] = number
+
+    def record(self, place: int, kind: str, event: Any) -> None:
+        """What MPI's library communicates: of the innermost open range."""
+        stack = self._open.get(place)
+        if stack:
+            self.records.append((stack[-1][5], *self._ranks.describe(place, kind, event)))
 
     def close(self) -> None:
         """Ranges that nothing ended end with the last record."""
@@ -63,11 +76,11 @@ class _Rows:
 
 
 def main(archive: str, folder: str) -> int:
-    """Write ranges.arrow, values.arrow and facts.json into the folder."""
+    """Write ranges.arrow, values.arrow, records.arrow and facts.json into the folder."""
     with otf2.reader.open(archive) as reader:
         definitions = reader.definitions
-        rows = _Rows(int(reader.timer_resolution))
         places = {location: at for at, location in enumerate(definitions.locations)}
+        rows = _Rows(int(reader.timer_resolution), Ranks(definitions, places))
         damage = None
         try:
             for location, event in reader.events:
@@ -83,11 +96,14 @@ def main(archive: str, folder: str) -> int:
     out = Path(folder)
     (out / "facts.json").write_text(json.dumps(facts))
     schema = {"place": pl.Int64, "start_ns": pl.Int64, "end_ns": pl.Int64, "name": pl.String}
-    schema |= {"role": pl.String, "paradigm": pl.String, "call": pl.Int64}
+    schema |= {"role": pl.String, "paradigm": pl.String, "call": pl.Int64, "range": pl.Int64}
     pl.DataFrame(rows.ranges, schema, orient="row").write_ipc(out / "ranges.arrow")
     schema = {"place": pl.Int64, "time_ns": pl.Int64, "metric": pl.String, "value": pl.Float64}
     pl.DataFrame(rows.values, schema | {"unit": pl.String}, orient="row").write_ipc(
         out / "values.arrow"
+    )
+    pl.DataFrame(rows.records, {"range": pl.Int64, **RECORD}, orient="row").write_ipc(
+        out / "records.arrow"
     )
     return 0
 
@@ -100,6 +116,8 @@ def _take(rows: _Rows, place: int, event: Any) -> None:
         rows.leave(place, rows.to_ns(event.time))
     elif kind == "ParameterUnsignedInt" and event.parameter.name == "callsite id":
         rows.call(place, event.value)
+    elif kind in MESSAGES or kind == COLLECTIVE:
+        rows.record(place, kind, event)
     elif kind == "Metric":
         when = rows.to_ns(event.time)
         metric = event.metric

@@ -38,6 +38,7 @@ def read_archive(source: Source, options: ImportOptions) -> Imported:
         facts = _run_library(source, Path(folder))
         ranges = pl.read_ipc(Path(folder) / "ranges.arrow")
         values = pl.read_ipc(Path(folder) / "values.arrow")
+        records = pl.read_ipc(Path(folder) / "records.arrow")
     notes = _check(facts)
     places = pl.DataFrame([_place(*p) for p in _number(facts["locations"])], _PLACES, orient="row")
     placed = ranges.filter(~pl.col("paradigm").is_in(_OWN)).join(places, on="place", how="inner")
@@ -52,7 +53,8 @@ def read_archive(source: Source, options: ImportOptions) -> Imported:
     vendor = vendors.drop_nulls().to_list()[:1]
     return Imported(
         {
-            "host_ops": host,
+            "host_ops": host.drop("range"),
+            "mpi_events": _place_records(records, host),
             "device_ops": _list_device_ops(devices, host),
             "devices": known.with_columns(vendor=pl.lit(*vendor) if vendor else pl.lit(None)),
             "threads": places.filter(~pl.col("is_gpu")).select(
@@ -141,11 +143,18 @@ def _nest(ranges: pl.DataFrame) -> pl.DataFrame:
         "pid",
         "tid",
         "name",
+        "range",
         correlation_id="call",
         layer=layer,
         range_kind=pl.when(layer == "annotation").then(pl.lit("pushpop")),
     )
     return nest_ranges(named, apart=pl.lit(value=False))
+
+
+def _place_records(records: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
+    """MPI's records with the call that each one was written in."""
+    calls = host.select("range", "host_op_id")
+    return records.join(calls, on="range", how="inner").sort("host_op_id").drop("range")
 
 
 def _list_device_ops(ranges: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:

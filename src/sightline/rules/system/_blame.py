@@ -160,7 +160,9 @@ def list_parts_of_sleeps(run: Run, blame: Blame, sleeps: pl.DataFrame) -> pl.Dat
     inside = measure_cover_until(parts, "end_ns", deeds, ON_HOST)
     inside -= measure_cover_until(parts, "start_ns", deeds, ON_HOST)
     # A thread that sleeps in a call leaves it when it has woken up: it is all in it, or nothing.
-    return parts.filter(2 * inside <= parts.get_column("length"))
+    apart = parts.filter(2 * inside <= parts.get_column("length"))
+    # Unless a sleep only begins or ends in one, and all that was lost is the rest of it.
+    return parts if apart.is_empty() else apart
 
 
 def name_thread(run: Run, tid: int) -> str:

@@ -49,11 +49,17 @@ from sightline.rules.system._blame import (
     report_blame,
     sum_by,
 )
+from sightline.timeline import causes
 from sightline.timeline.sleeps import list_states
-from sightline.timeline.system_waits import ON_HOST
+from sightline.timeline.system_waits import ON_HOST, list_interruptions
 from sightline.units import format_count, format_ns, format_pct, format_several
 
-RULE = Rule("irq-noise", "Interrupts on the launching core")
+RULE = Rule(
+    "irq-noise",
+    "Interrupts on the launching core",
+    causes=(causes.INTERRUPTED,),
+    explains_lateness=True,
+)
 _REMARK_PCT = 1.0
 
 
@@ -61,8 +67,8 @@ def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
     if not run.rows("interrupts") or not run.rows("sched_events"):
         return
-    handled = run.table("interrupts").filter(pl.col("tid") > 0)
-    blame = find_blame(run, handled, least_pct=0)
+    handled = list_interruptions(run)
+    blame = find_blame(run, handled, least_pct=0, cause="interrupted")
     if blame is None:
         return
     parts = list_parts(run, blame, handled)
