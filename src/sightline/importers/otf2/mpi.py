@@ -57,9 +57,9 @@ class Ranks:
         for number, comm in enumerate(definitions.comms):
             self._numbers[comm] = number
             group = getattr(comm, "group", None)  # one between two groups has none
-            members: Any = () if group is None else group.members
+            own: Any = () if group is None else group.members
             self._members[comm] = [
-                self._of_place.get(places[m]) if m in places else None for m in members
+                self._of_place.get(places[m]) if m in places else None for m in own
             ]
 
     def describe(self, place: int, kind: str, event: Any) -> tuple[Any, ...]:
