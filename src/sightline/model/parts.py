@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import polars as pl
 from polars.io.plugins import register_io_source
@@ -26,3 +26,20 @@ def make_in_parts(rows: int, take: Callable[[int, int], pl.DataFrame]) -> pl.Laz
             yield part if predicate is None else part.filter(predicate)
 
     return register_io_source(parts, schema=take(0, 1).schema)
+
+
+def make_of_frames(frames: Callable[[], Iterable[pl.DataFrame]]) -> pl.LazyFrame:
+    """A table of the frames, of one schema, that `frames` makes one after the other."""
+    schema = next(iter(frames())).schema
+
+    def parts(
+        with_columns: list[str] | None,
+        predicate: pl.Expr | None,
+        n_rows: int | None,
+        batch_size: int | None,
+    ) -> Iterator[pl.DataFrame]:
+        for part in frames():
+            wanted = part.select(schema.names() if with_columns is None else with_columns)
+            yield wanted if predicate is None else wanted.filter(predicate)
+
+    return register_io_source(parts, schema=schema)

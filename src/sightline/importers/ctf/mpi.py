@@ -10,28 +10,21 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.importers._pairs import close_pairs
 from sightline.importers.ctf.rows import OF_MPI
 from sightline.model.tables import load_table
 
-_GIVEN_BACK = ("mpi_rank", "group_size", "request", "new_communicator")
+LANE = ("pid", "tid", "key")  # of a call's begin and end
+GIVEN_BACK = ("mpi_rank", "group_size", "request", "new_communicator")
 _WORLD, _BUILT_IN = 0x44000000, 0x4C
 _PROCESS = ["pid", "communicator"]
 _MOST_COPIES = 16  # of copies of the world
 _COLUMNS = {c.name: c.dtype for c in load_table("mpi_events").stored}
 
 
-def close_calls(sides: pl.DataFrame) -> pl.DataFrame:
-    """Rows of calls' begins and ends as one of each call: what it is given and what it gives back.
-
-    Columns that no event has are null.
-    """
-    if sides.is_empty():
-        return sides
+def complete_calls(sides: pl.DataFrame) -> pl.DataFrame:
+    """Rows of calls' begins and ends with all columns, those that no event has as nulls."""
     missing = {name: t for name, t in (_COLUMNS | OF_MPI).items() if name not in sides.columns}
-    whole = sides.with_columns(pl.lit(None, dtype).alias(name) for name, dtype in missing.items())
-    # What is still open, or was never begun, is noted with the calls themselves.
-    return close_pairs(whole, ("pid", "tid", "key"), "mpi_events", _GIVEN_BACK)[0]
+    return sides.with_columns(pl.lit(None, dtype).alias(name) for name, dtype in missing.items())
 
 
 def describe_calls(calls: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:

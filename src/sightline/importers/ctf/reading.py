@@ -8,12 +8,12 @@ import polars as pl
 
 from sightline.errors import DamagedError, InputError
 from sightline.importers.ctf.classes import Metadata, MetadataError
-from sightline.importers.ctf.decode import Reading
 from sightline.importers.ctf.folders import METADATA, Trace, count_indexed, find_traces
 from sightline.importers.ctf.mapping import load_rules
 from sightline.importers.ctf.metadata import read_metadata
-from sightline.importers.ctf.rows import Rows, add_rows
-from sightline.importers.ctf.tables import build_tables
+from sightline.importers.ctf.rows import Meaning, find_meaning
+from sightline.importers.ctf.slices import SLICE_BYTES, Slices, TraceReading, open_streams
+from sightline.importers.ctf.tables import Built, TableBuilder
 from sightline.model.declare import Imported, ImportOptions, Quality, Recording
 from sightline.model.source import Source
 
@@ -21,8 +21,13 @@ _OF_KERNEL = ("sched_events", "interrupts", "disk_requests")
 _MORE = "Record with more or larger sub-buffers (lttng enable-channel --num-subbuf, --subbuf-size)."
 
 
-def read_recording(source: Source, options: ImportOptions) -> Imported:
-    """The tables of all traces in a folder. Raises DamagedError where none can be read."""
+def read_recording(
+    source: Source, options: ImportOptions, slice_bytes: int = SLICE_BYTES
+) -> Imported:
+    """The tables of all traces in a folder. Raises DamagedError where none can be read.
+
+    Rows of more than `slice_bytes` wait on disk, and are read again when they are written.
+    """
     if not source.path.is_dir():
         raise InputError(
             f"cannot read {source.given}",
@@ -30,45 +35,46 @@ def read_recording(source: Source, options: ImportOptions) -> Imported:
             hint=f"Give the folder:  sightline {quote(str(source.path.parent))}",
         )
     notes: list[Quality] = []
-    rows = Rows()
     rules = load_rules(source.path)
-    read: list[Metadata] = []
+    opened: list[tuple[TraceReading, Meaning]] = []
     refused: list[str] = []
-    for trace in find_traces(source.path):
-        name = str(trace.folder.relative_to(source.path) / METADATA)
-        try:
-            metadata = read_metadata(trace.folder / METADATA)
-            reading = add_rows(rows, trace, metadata, rules)
-        except MetadataError as error:
-            refused.append(f"{name}: {error}")
-            continue
-        except OSError as error:
-            why = (error.strerror or str(error)).lower()
-            raise InputError(
-                f"cannot read {source.given}", why=f"{trace.folder.name}: {why}"
-            ) from error
-        read.append(metadata)
+    builder = TableBuilder()
+    try:
+        for trace in find_traces(source.path):
+            name = str(trace.folder.relative_to(source.path) / METADATA)
+            try:
+                meaning = find_meaning(read_metadata(trace.folder / METADATA), rules)
+                opened.append((open_streams(trace, meaning), meaning))
+            except MetadataError as error:
+                refused.append(f"{name}: {error}")
+        slices = Slices(opened, slice_bytes)
+        for since, rows in slices.read():
+            builder.add(since, rows)
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise InputError(f"cannot read {source.given}", why=why) from error
+    for reading, _ in opened:
         notes += check_reading(reading)
-    if not read:
+    if not opened:
         raise DamagedError(
             f"cannot read {source.given}",
             why="; ".join(refused) if refused else "no folder in it holds a CTF trace",
             hint="babeltrace2 FOLDER  prints what is in a trace.",
         )
     notes += [Quality("unread_trace", "error", f"a trace was left out: {why}") for why in refused]
-    if rows.timeless:
+    if slices.timeless:
         text = "events are of a stream without a clock: they have no time, and were left out"
-        notes.append(Quality("no_clock", "warning", text, rows.timeless))
-    tables = build_tables(rows, notes)
-    if all(frame.is_empty() for name, frame in tables.items() if name != "threads"):
-        why = "its traces hold no event" if not rows.events else "none of its events has a time"
+        notes.append(Quality("no_clock", "warning", text, slices.timeless))
+    built = builder.finish(notes)
+    if built.is_empty:
+        has_events = any(reading.events for reading, _ in opened)
+        why = "none of its events has a time" if has_events else "its traces hold no event"
         raise DamagedError(f"cannot read {source.given}", why=why)
-    return Imported(tables, describe_recording(read, tables, options), notes)
+    recording = describe_recording([meaning.metadata for _, meaning in opened], built, options)
+    return Imported(built.tables, recording, notes, built.large)
 
 
-def describe_recording(
-    read: list[Metadata], tables: dict[str, pl.DataFrame], options: ImportOptions
-) -> Recording:
+def describe_recording(read: list[Metadata], built: Built, options: ImportOptions) -> Recording:
     """The tracer, its version, and the host where identities are kept."""
     first = read[0].environment
     names = sorted(
@@ -79,9 +85,6 @@ def describe_recording(
     )
     parts = [first.get(f"tracer_{part}") for part in ("major", "minor", "patchlevel")]
     version = ".".join(str(part) for part in parts if part is not None)
-    layers: tuple[str, ...] = ()
-    if "host_ops" in tables:
-        layers = tuple(tables["host_ops"].get_column("layer").unique().sort().to_list())
     host = first.get("hostname")
     ranks = {m.environment.get("rank") for m in read}
     rank = ranks.pop() if len(ranks) == 1 else None
@@ -90,19 +93,21 @@ def describe_recording(
         version or None,
         rank=rank if isinstance(rank, int) and rank >= 0 else None,
         host=str(host) if options.keep_identity and host is not None else None,
-        of_host=is_of_host(tables) or None,
-        layers=layers,
+        of_host=is_of_host(built) or None,
+        layers=built.layers,
     )
 
 
-def is_of_host(tables: dict[str, pl.DataFrame]) -> bool:
+def is_of_host(built: Built) -> bool:
     """Whether it is a trace of the kernel, without a device's work: then of no process."""
+    tables = built.tables
     return "device_ops" not in tables and any(
-        name in tables and not tables[name].is_empty() for name in _OF_KERNEL
+        name in built.large or (name in tables and not tables[name].is_empty())
+        for name in _OF_KERNEL
     )
 
 
-def check_reading(reading: Reading) -> list[Quality]:
+def check_reading(reading: TraceReading) -> list[Quality]:
     """What was lost: in the recording itself, or because it is damaged."""
     notes = []
     if reading.damaged_packets:

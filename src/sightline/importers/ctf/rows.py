@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,6 @@ import polars as pl
 
 from sightline.importers.ctf.classes import EventClass, Metadata
 from sightline.importers.ctf.decode import Reading, build_series, count_ns
-from sightline.importers.ctf.folders import Trace
 from sightline.importers.ctf.mapping import EventRule, RowRule, Rule, find_fields, find_rule
 from sightline.importers.ctf.plan import EventShape, Group, Plan, Shape, compile_plan
 from sightline.model.tables import load_table
@@ -42,8 +41,6 @@ class Rows:
 
     parts: dict[tuple[str, str], list[pl.DataFrame]] = field(default_factory=dict)
     timeless: int = 0
-    events: int = 0
-    names: dict[str, int] = field(default_factory=dict)  # of events that no rule knows: how many
 
     def add(self, table: str, kind: str, frame: pl.DataFrame) -> None:
         """Add rows. Those of many small batches are joined now and then."""
@@ -51,6 +48,10 @@ class Rows:
         parts.append(frame)
         if len(parts) > _MOST_BATCHES:
             self.parts[table, kind] = [pl.concat(parts, how="diagonal_relaxed")]
+
+    def measure_bytes(self) -> int:
+        """How much memory the rows take, roughly."""
+        return sum(int(part.estimated_size()) for parts in self.parts.values() for part in parts)
 
     def take(self, table: str, kind: str) -> pl.DataFrame:
         """All rows, in order of time. They are given up."""
@@ -60,30 +61,53 @@ class Rows:
         empty = pl.DataFrame(
             schema={**needed, **ROW, "cpu": pl.Int64, "pid": pl.Int64, "tid": pl.Int64}
         )
-        return pl.concat([empty, *parts], how="diagonal_relaxed").sort("time", "event")
+        return pl.concat([empty, *parts], how="diagonal_relaxed").sort(
+            "time", "event", maintain_order=True
+        )
 
 
-def add_rows(rows: Rows, trace: Trace, metadata: Metadata, rules: tuple[Rule, ...]) -> Reading:
-    """Read all streams of a trace into rows. Raises MetadataError, OSError."""
+@dataclass(frozen=True)
+class Meaning:
+    """What becomes of a trace's events: the plan that decodes them, and the rule of each."""
+
+    metadata: Metadata
+    plan: Plan
+    rules: dict[tuple[int, int], EventRule]
+
+
+def find_meaning(metadata: Metadata, rules: tuple[Rule, ...]) -> Meaning:
+    """The plan and the rules for a trace's events. Raises MetadataError."""
     found = {key: find_rule(rules, event.name) for key, event in metadata.events.items()}
 
     def is_wanted(event: EventClass, name: str) -> bool:
         fields = found[event.stream_class, event.id].fields
         return name in fields or "*" in fields
 
-    plan = compile_plan(metadata, is_wanted)
-    reading = Reading(trace, plan)
-    packets = _Packets(plan)
-    for batch in reading.read_batches():
+    for stream in metadata.streams.values():
+        if stream.clock in metadata.clocks:
+            count_ns(metadata.clocks[stream.clock])  # refuses clocks whose times do not fit
+    return Meaning(metadata, compile_plan(metadata, is_wanted), found)
+
+
+def read_rows(
+    rows: Rows, reading: Reading, meaning: Meaning, first_event: int, most_events: int
+) -> Iterator[int | None]:
+    """Read a stream into rows, batch by batch; each answer is the time that it has come to, in ns.
+
+    None where no event had a time yet. Raises MetadataError, OSError.
+    """
+    packets = _Packets(meaning.plan)
+    reached: int | None = None
+    for batch in reading.read_batches(most_events):
         packets.add(batch.tables)
-        for shape in plan.events:
+        for shape in meaning.plan.events:
             if shape.table in batch.tables:
                 event = shape.event
-                rule = found[event.stream_class, event.id]
-                reader = _EventReader(metadata, shape, packets, batch.tables, rows.events)
+                rule = meaning.rules[event.stream_class, event.id]
+                reader = _EventReader(meaning.metadata, shape, packets, batch.tables, first_event)
                 _add_event_rows(rows, rule, reader)
-    rows.events += reading.events
-    return reading
+                reached = max(filter(None, (reached, reader.find_last_time())), default=None)
+        yield reached
 
 
 def _add_event_rows(rows: Rows, rule: EventRule, reader: _EventReader) -> None:
@@ -107,6 +131,12 @@ class _Packets:
         self._fields: dict[str, pl.DataFrame] = {}
 
     def add(self, tables: Mapping[int, pl.DataFrame]) -> None:
+        # Events come in the order of their packets: those before this batch's are not asked for.
+        named = [f.get_column("packet").min() for f in tables.values() if "packet" in f.columns]
+        oldest = min((n for n in named if isinstance(n, int)), default=0)
+        self._fields = {
+            name: known.filter(pl.col("packet") >= oldest) for name, known in self._fields.items()
+        }
         for table, group in self._contexts.items():
             frame = tables.get(table)
             if frame is None:
@@ -194,6 +224,11 @@ class _EventReader:
         )
         found = named.unique(maintain_order=True)
         return found.with_columns(time=pl.lit(0, pl.Int64), event=pl.lit(0, pl.UInt64))
+
+    def find_last_time(self) -> int | None:
+        """The latest of the events, in ns; None where their stream has no clock."""
+        last = self._time().max()
+        return last if isinstance(last, int) else None
 
     def _time(self) -> pl.Series:
         if self._clock is None:
