@@ -8,12 +8,11 @@ ranges are in memory until it ends.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 import polars as pl
 
 from sightline.algebra.nesting import nest_ranges
-from sightline.importers.ctf.pieces import Shelf
+from sightline.importers.ctf.pieces import Place, Shelf
 
 BUCKET_ROWS = 1 << 18  # ranges that are put into order at once
 _THREAD = ["pid", "tid"]
@@ -23,11 +22,11 @@ _IDS = ("host_op_id", "parent_id", "subtree_end_id")
 class Nested:
     """The ranges in preorder, threads one after the other; marks, which nest nothing, come last."""
 
-    def __init__(self, shelf: Shelf) -> None:
-        self._shelf = shelf
+    def __init__(self) -> None:
+        self._shelf = Shelf()
         self._whole: pl.DataFrame | None = None
-        self._buckets: list[list[Path]] = []
-        self._marks: list[Path] = []
+        self._buckets: list[list[Place]] = []
+        self._marks: list[Place] = []
         self.rows = 0
         self.layers: tuple[str, ...] = ()
 
@@ -42,11 +41,11 @@ class Nested:
             yield self._whole
             return
         for paths in self._buckets:
-            parts = [self._shelf.take(path, remove=False) for path in paths]
+            parts = [self._shelf.take(path) for path in paths]
             if parts:
                 yield pl.concat(parts).sort("host_op_id")
         for path in self._marks:
-            yield self._shelf.take(path, remove=False)
+            yield self._shelf.take(path)
 
     def find(self, column: str, wanted: pl.Series) -> pl.DataFrame:
         """The ranges with one of these values in a column, by their ids."""
@@ -57,12 +56,12 @@ class Nested:
         return pl.concat(found) if found else keys.clear()
 
 
-def nest_pieces(pieces: Iterable[pl.DataFrame], shelf: Shelf) -> Nested:
+def nest_pieces(pieces: Iterable[pl.DataFrame]) -> Nested:
     """Nest ranges that come in order of their start. Raises OSError."""
-    found = Nested(shelf)
+    found, shelf = Nested(), Shelf()
     waiting: pl.DataFrame | None = None
-    nested: list[tuple[Path, pl.DataFrame]] = []
-    marks: list[Path] = []
+    nested: list[tuple[Place, pl.DataFrame]] = []
+    marks: list[Place] = []
     layers: set[str] = set()
     pieces = iter(pieces)
     piece = next(pieces, None)
@@ -113,9 +112,12 @@ def _count_threads(part: pl.DataFrame) -> pl.DataFrame:
 
 
 def _number(
-    found: Nested, nested: list[tuple[Path, pl.DataFrame]], marks: list[Path], shelf: Shelf
+    found: Nested, nested: list[tuple[Place, pl.DataFrame]], marks: list[Place], shelf: Shelf
 ) -> None:
-    """Give the parts ids that count up through threads, and put them into that order."""
+    """Give the parts ids that count up through threads, and put them into that order.
+
+    `shelf` is where they lie; it is not needed any more.
+    """
     counts = [count.with_columns(part=pl.lit(i)) for i, (_, count) in enumerate(nested)]
     whole = 0
     if counts:
@@ -125,16 +127,18 @@ def _number(
         found._buckets = [[] for _ in range(-(-whole // BUCKET_ROWS))]
         for number, (path, _) in enumerate(nested):
             mine = shifts.filter(part=number).select(*_THREAD, "shift")
-            part = shelf.take(path, remove=True)
+            part = shelf.take(path)
             part = part.join(mine, on=_THREAD, how="left", nulls_equal=True, maintain_order="left")
             part = part.with_columns(pl.col(name) + pl.col("shift") for name in _IDS).drop("shift")
             split = part.with_columns(bucket=pl.col("host_op_id") // BUCKET_ROWS)
             for (bucket,), rows in split.partition_by(
                 "bucket", as_dict=True, include_key=False
             ).items():
-                found._buckets[bucket].append(shelf.put(rows))
+                found._buckets[bucket].append(found._shelf.put(rows))
     for path in marks:
-        lone = shelf.take(path, remove=True)
+        lone = shelf.take(path)
         numbered = nest_ranges(lone, apart=pl.col("start_ns").is_not_null())
-        found._marks.append(shelf.put(numbered.with_columns(pl.col(name) + whole for name in _IDS)))
+        found._marks.append(
+            found._shelf.put(numbered.with_columns(pl.col(name) + whole for name in _IDS))
+        )
         whole += lone.height

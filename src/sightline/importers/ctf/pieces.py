@@ -2,40 +2,54 @@
 
 from __future__ import annotations
 
+import io
+import os
 import tempfile
+import weakref
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from sightline.model.cache_folder import open_cache_folder
 
+Place = tuple[int, int]  # of a frame on a shelf: its first byte, and how many
+
 
 class Shelf:
-    """A folder for frames that wait; it goes with the last who knows it."""
+    """A file without a name for frames that wait: it is gone with whoever knows it."""
 
     def __init__(self) -> None:
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self._count = 0
+        self._file: int | None = None
+        self._end = 0
 
-    def put(self, frame: pl.DataFrame) -> Path:
+    def put(self, frame: pl.DataFrame) -> Place:
         """Write a frame; where it lies. Raises OSError."""
-        if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="ctf-", dir=open_cache_folder())
-        self._count += 1
-        path = Path(self._folder.name) / f"{self._count}.arrow"
-        with path.open("wb") as file:
-            frame.write_ipc(file, compression="lz4")
-        return path
+        if self._file is None:
+            with tempfile.TemporaryFile(dir=open_cache_folder()) as file:
+                self._file = os.dup(file.fileno())
+            weakref.finalize(self, os.close, self._file)
+        data = io.BytesIO()
+        frame.write_ipc(data, compression="lz4")
+        view, start = data.getbuffer(), self._end
+        while view:
+            written = os.pwrite(self._file, view, self._end)
+            view, self._end = view[written:], self._end + written
+        return start, self._end - start
 
-    def take(self, path: Path, *, remove: bool) -> pl.DataFrame:
-        """Read a frame back, and remove it where it is not asked for again."""
-        with path.open("rb") as file:
-            frame = pl.read_ipc(file)
-        if remove:
-            path.unlink()
-        return frame
+    def take(self, place: Place) -> pl.DataFrame:
+        """Read a frame back. Raises OSError."""
+        start, size = place
+        assert self._file is not None
+        data = bytearray()
+        while part := os.pread(self._file, size - len(data), start + len(data)):
+            data += part
+        return pl.read_ipc(io.BytesIO(data))
+
+
+def copy_rows(frame: pl.DataFrame) -> pl.DataFrame:
+    """A few rows, without the texts of all rows that they were taken from: those share memory."""
+    return pl.DataFrame(frame.to_dict(as_series=False), schema=frame.schema)
 
 
 class Pieces:
@@ -45,10 +59,10 @@ class Pieces:
     slice has as many as were open at its begin, wait in memory for their place.
     """
 
-    def __init__(self, shelf: Shelf, moment: str) -> None:
-        self._shelf = shelf
+    def __init__(self, moment: str) -> None:
+        self._shelf = Shelf()
         self._moment = moment
-        self._pieces: list[tuple[int, Path | pl.DataFrame]] = []  # with the time that each is from
+        self._pieces: list[tuple[int, Place | pl.DataFrame]] = []  # with the time that each is from
         self._late: list[pl.DataFrame] = []
         self.schema: dict[str, Any] = {}
         self.rows = 0
@@ -70,7 +84,7 @@ class Pieces:
         if self._pieces:
             late = frame.filter(is_late)
             if late.height:
-                self._late.append(late)
+                self._late.append(copy_rows(late))
                 frame = frame.filter(~is_late)
             if frame.is_empty():
                 return
@@ -79,20 +93,16 @@ class Pieces:
                 self._pieces[-1] = at, self._shelf.put(last)
         self._pieces.append((since, frame))
 
-    def read(self, *, remove: bool) -> Iterator[pl.DataFrame]:
-        """The pieces in order; they are gone afterwards where they are to be removed."""
+    def read(self) -> Iterator[pl.DataFrame]:
+        """The pieces in order. Raises OSError."""
         late = pl.concat(self._late, how="diagonal_relaxed") if self._late else None
         ends = [*(since for since, _ in self._pieces[1:]), None]
-        for number, ((_, piece), end) in enumerate(zip(self._pieces, ends, strict=False)):
-            frame = (
-                piece if isinstance(piece, pl.DataFrame) else self._shelf.take(piece, remove=remove)
-            )
+        for (_, piece), end in zip(self._pieces, ends, strict=False):
+            frame = piece if isinstance(piece, pl.DataFrame) else self._shelf.take(piece)
             if late is not None:
                 is_here = pl.lit(value=True) if end is None else pl.col(self._moment) < end
                 mine, late = late.filter(is_here), late.filter(~is_here)
                 frame = pl.concat([frame, mine], how="diagonal_relaxed")
-            if remove:
-                self._pieces[number] = (0, pl.DataFrame())
             yield self._complete(frame).sort(self._moment, "event", maintain_order=True)
 
     def _complete(self, frame: pl.DataFrame) -> pl.DataFrame:

@@ -12,7 +12,13 @@ from sightline.importers.ctf.folders import METADATA, Trace, count_indexed, find
 from sightline.importers.ctf.mapping import load_rules
 from sightline.importers.ctf.metadata import read_metadata
 from sightline.importers.ctf.rows import Meaning, find_meaning
-from sightline.importers.ctf.slices import SLICE_BYTES, Slices, TraceReading, open_streams
+from sightline.importers.ctf.slices import (
+    BATCH_EVENTS,
+    SLICE_BYTES,
+    Slices,
+    TraceReading,
+    open_streams,
+)
 from sightline.importers.ctf.tables import Built, TableBuilder
 from sightline.model.declare import Imported, ImportOptions, Quality, Recording
 from sightline.model.source import Source
@@ -22,7 +28,10 @@ _MORE = "Record with more or larger sub-buffers (lttng enable-channel --num-subb
 
 
 def read_recording(
-    source: Source, options: ImportOptions, slice_bytes: int = SLICE_BYTES
+    source: Source,
+    options: ImportOptions,
+    slice_bytes: int = SLICE_BYTES,
+    batch_events: int = BATCH_EVENTS,
 ) -> Imported:
     """The tables of all traces in a folder. Raises DamagedError where none can be read.
 
@@ -47,7 +56,7 @@ def read_recording(
                 opened.append((open_streams(trace, meaning), meaning))
             except MetadataError as error:
                 refused.append(f"{name}: {error}")
-        slices = Slices(opened, slice_bytes)
+        slices = Slices(opened, slice_bytes, batch_events)
         for since, rows in slices.read():
             builder.add(since, rows)
     except OSError as error:

@@ -12,14 +12,15 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from sightline.importers.ctf.decode import BATCH_EVENTS, Reading
+from sightline.importers.ctf.decode import Reading
 from sightline.importers.ctf.folders import Trace
 from sightline.importers.ctf.rows import TIMELESS, Meaning, Rows, read_rows
 
 # Rows of so many bytes are one slice; some ten times as much is in memory while it is made tables.
-SLICE_BYTES = 24 << 20
+SLICE_BYTES = 12 << 20
 _LEAST_EVENTS = 1 << 10  # of a batch, however many streams there are
-_MOST_EVENTS = 1 << 19  # of all streams' batches together
+BATCH_EVENTS = 1 << 16  # of a stream that are decoded at once
+_MOST_EVENTS = 1 << 18  # the same of all streams together
 _BEFORE_ALL = -(2**63)
 _FILE_EVENTS = 40  # bits: events are numbered from 0 in each stream, and stay apart
 
@@ -91,10 +92,13 @@ class Slices:
     """Rows of all streams, slice by slice in order of time."""
 
     def __init__(
-        self, opened: Sequence[tuple[TraceReading, Meaning]], slice_bytes: int = SLICE_BYTES
+        self,
+        opened: Sequence[tuple[TraceReading, Meaning]],
+        slice_bytes: int = SLICE_BYTES,
+        batch_events: int = BATCH_EVENTS,
     ) -> None:
         every = [(reading, meaning) for trace, meaning in opened for reading in trace.readings]
-        most = min(max(_MOST_EVENTS // max(len(every), 1), _LEAST_EVENTS), BATCH_EVENTS)
+        most = min(max(_MOST_EVENTS // max(len(every), 1), _LEAST_EVENTS), batch_events)
         self._slice_bytes = slice_bytes
         self._cut_at = _BEFORE_ALL
         self._streams = [_Stream(iter(())) for _ in every]

@@ -13,7 +13,7 @@ from sightline.errors import InputError
 from sightline.importers._pairs import pair_ends
 from sightline.importers.ctf.mpi import GIVEN_BACK, LANE, complete_calls, describe_calls
 from sightline.importers.ctf.nesting import Nested, nest_pieces
-from sightline.importers.ctf.pieces import Pieces, Shelf
+from sightline.importers.ctf.pieces import Pieces, copy_rows
 from sightline.importers.ctf.rows import ROW, Rows
 from sightline.model.declare import Quality
 from sightline.model.parts import make_of_frames
@@ -57,9 +57,8 @@ class TableBuilder:
     """
 
     def __init__(self) -> None:
-        self._shelf = Shelf()
-        moments = {name: Pieces(self._shelf, "time_ns") for name in _MOMENTS}
-        ranges = {name: Pieces(self._shelf, "start_ns") for name in _RANGES}
+        moments = {name: Pieces("time_ns") for name in _MOMENTS}
+        ranges = {name: Pieces("start_ns") for name in _RANGES}
         self._pieces = moments | ranges
         self._open: dict[str, pl.DataFrame] = {}
         self._last: dict[str, int] = {}  # time of any side of a table's pairs
@@ -157,7 +156,7 @@ class TableBuilder:
         is_open = pl.col("end_ns").is_null()
         waiting = begins.filter(is_open).select(sides.columns)
         if waiting.height:
-            self._open[table] = waiting
+            self._open[table] = copy_rows(waiting)
         return begins.filter(~is_open)
 
     def _close(self, table: str, notes: list[Quality]) -> None:
@@ -184,9 +183,9 @@ class TableBuilder:
             built.large[table] = make_of_frames(frames)
 
     def _nest_calls(self, owners: pl.DataFrame, built: Built) -> Nested:
-        pieces = self._pieces["host_ops"]
-        frames = (_fill_owner(frame, owners) for frame in pieces.read(remove=True))
-        host = nest_pieces(frames, self._shelf)
+        pieces = self._pieces.pop("host_ops")
+        frames = (_fill_owner(frame, owners) for frame in pieces.read())
+        host = nest_pieces(frames)
         if host.rows:
             built.layers = host.layers
             if host.is_whole:
@@ -199,7 +198,7 @@ class TableBuilder:
 
     def _list_device_ops(self, owners: pl.DataFrame, host: Nested, built: Built) -> None:
         """Device work is in memory as a whole: its calls are looked up."""
-        found = list(self._pieces["device_ops"].read(remove=True))
+        found = list(self._pieces["device_ops"].read())
         if not found:
             return
         ops = _fill_owner(pl.concat(found), owners)
@@ -229,7 +228,7 @@ def _name_ranges(table: str, ranges: pl.DataFrame) -> pl.DataFrame:
 
 
 def _read_declared(table: str, pieces: Pieces, owners: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    for frame in pieces.read(remove=False):
+    for frame in pieces.read():
         yield _select_declared(table, _fill_owner(frame, owners))
 
 
