@@ -128,6 +128,26 @@ def test_rotation_and_snapshot(program: Path, tmp_path: Path) -> None:
 
 @needs_lttng
 @pytest.mark.xdist_group("lttng")
+@pytest.mark.parametrize("step", [100_000, 10**9])
+def test_a_snapshot_at_an_event(program: Path, tmp_path: Path, step: int) -> None:
+    """What led to step 100,000 is kept, and not the end; without such a step the end is."""
+    event = f'lttng_ust_tracef:event if msg == "step {step}"'
+    kept = Lttng(tmp_path / "kept", "sightline-test-on", snapshot_on=event)
+    core = {min(os.sched_getaffinity(0))}
+    pin = functools.partial(os.sched_setaffinity, 0, core)
+    subprocess.run([program, "900000"], check=False, preexec_fn=pin)
+    kept.stop()
+    names = door.open(str(tmp_path / "kept")).table("host_ops").get_column("name")
+    assert names.n_unique() == names.len()
+    if step < 900_000:
+        assert (f"step {step}" in names, "step 899999" in names, kept.notes) == (True, False, [])
+    else:
+        assert names[-1] == "step 899999"
+        assert "the last ones were kept instead" in kept.notes[0]
+
+
+@needs_lttng
+@pytest.mark.xdist_group("lttng")
 def test_a_program_that_is_ended_leaves_no_session(program: Path, tmp_path: Path) -> None:
     before = list_daemons()
     done = sightline(

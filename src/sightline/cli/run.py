@@ -64,6 +64,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="lttng: keep the last events in memory, written at the end or on demand",
     )
+    what.add_argument(
+        "--snapshot-on",
+        metavar="EVENT",
+        help="lttng: the same, written at the first EVENT of user space: "
+        "'app:step', or 'app:step if ms > 100'",
+    )
     what.add_argument("--rotate", metavar="SIZE", help="lttng: a new chunk after each SIZE (10M)")
     kernels = parser.add_argument_group("kernels and graphs (ncu, nsys)")
     kernels.add_argument("--kernel", metavar="REGEX", help="only kernels whose name matches")
@@ -226,6 +232,7 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
         "lock_clocks": args.lock_clocks,
         "snapshot": args.snapshot,
         "rotate": args.rotate,
+        "snapshot_on": args.snapshot_on,
     }
     if args.steps is not None:
         try:

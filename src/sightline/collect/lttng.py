@@ -46,11 +46,18 @@ class Lttng:
     """A session: made before the program starts, ended and destroyed when it has."""
 
     def __init__(
-        self, folder: Path, name: str, *, snapshot: bool = False, rotate: str | None = None
+        self,
+        folder: Path,
+        name: str,
+        *,
+        snapshot: bool = False,
+        snapshot_on: str | None = None,
+        rotate: str | None = None,
     ) -> None:
         self.folder, self.name = folder, name
         self.notes: list[str] = []
-        self._snapshot = snapshot
+        self._snapshot = snapshot or snapshot_on is not None
+        self._snapshot_on = snapshot_on
         self._daemon: subprocess.Popen[bytes] | None = None
         self._is_made = False
         atexit.register(self.stop)
@@ -83,6 +90,8 @@ class Lttng:
             self._start_kernel(session, [*buffers, *mode])
         if rotate is not None:
             self._tell("enable-rotation", session, f"--size={rotate}")
+        if self._snapshot_on is not None:
+            self._add_trigger(self._snapshot_on)
         self._tell("start", self.name)
 
     def _start_daemon(self, with_kernel: bool) -> None:
@@ -112,13 +121,45 @@ class Lttng:
                 self.notes.append(f"LTTng does not trace the kernel: {problem}")
                 return
 
+    def _add_trigger(self, event: str) -> None:
+        """A snapshot at the first event of user space of this name: `NAME`, or `NAME if FILTER`.
+
+        Once only: two snapshots may hold the same events.
+        """
+        name, _, condition = event.partition(" if ")
+        matches = ["--condition=event-rule-matches", "--type=user:tracepoint", f"--name={name}"]
+        if condition:
+            matches.append(f"--filter={condition}")
+        once = "--rate-policy=once-after:1"
+        self._tell(
+            "add-trigger",
+            f"--name={self.name}",
+            *matches,
+            "--action=snapshot-session",
+            self.name,
+            once,
+        )
+
+    def _has_snapshot(self) -> bool:
+        """Whether one was written while the program ran."""
+        return any(self.folder.rglob("metadata"))
+
     def stop(self, *, keep_identity: bool = False) -> None:
         """Write down what is recorded, and end the session, and the daemon if it is ours."""
         atexit.unregister(self.stop)
         if self._is_made:
             self._is_made = False
             problem = self._ask("stop", self.name)
-            if self._snapshot and problem is None:
+            if self._snapshot_on is not None:
+                self._ask("remove-trigger", self.name)
+                if not self._has_snapshot():
+                    text = f"no event was {self._snapshot_on!r}: the last ones were kept instead"
+                    self.notes.append(f"LTTng: {text}")
+            if (
+                self._snapshot
+                and problem is None
+                and not (self._snapshot_on is not None and self._has_snapshot())
+            ):
                 problem = self._ask("snapshot", "record", f"--session={self.name}", "--name=end")
             problem = self._ask("destroy", self.name) or problem
             if problem is not None:

@@ -215,7 +215,9 @@ def _trace_system(recording: Recording, child: Child) -> tuple[Perf | None, Lttn
     if "sched" in plan.backends:
         perf = _start_perf(recording, child, "sched", None)
     if "lttng" in plan.backends:
-        options = {k: plan.options[k] for k in ("snapshot", "rotate") if plan.options.get(k)}
+        options = {
+            k: plan.options[k] for k in ("snapshot", "snapshot_on", "rotate") if plan.options.get(k)
+        }
         try:
             lttng = Lttng(stem.with_name(f"{stem.name}.lttng"), recording.session, **options)
             if lttng.pid is not None:
