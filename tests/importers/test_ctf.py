@@ -423,3 +423,23 @@ def test_events_that_were_lost_are_counted_as_babeltrace2_does(corpus: Path) -> 
     reading = Reading(trace, compile_plan(read_metadata(trace.folder / "metadata")))
     assert [len(batch.tables) for batch in reading.read_batches()] == [2]
     assert count_losses(reading.list_packets()) == (17, 0)  # "Tracer discarded 17 events"
+
+
+# ctf/src/main/java/org/eclipse/tracecompass/testtraces/ctf/CtfTestTrace.java of the same repository
+COUNTS = {
+    "CTF2-vl-ints": 1, "bandwidth_issue": 1680, "ctf-sequence-empty": 10,
+    "debuginfo-synth-exec": 9, "debuginfo-test-app3": 291, "dpdk_service_cores": 66464,
+    "mpi_allreduce": 891, "mpi_ssend_irecv": 637, "papi_counters": 873,
+}  # fmt: skip
+
+
+@pytest.mark.corpus
+def test_as_many_events_as_trace_compass_publishes(corpus: Path) -> None:
+    found = {}
+    for name in COUNTS:
+        (trace,) = find_traces(corpus / COMPASS / name)
+        reading = Reading(trace, compile_plan(read_metadata(trace.folder / "metadata")))
+        for _ in reading.read_batches():
+            pass
+        found[name] = reading.events
+    assert found == COUNTS

@@ -14,7 +14,7 @@ import polars as pl
 from sightline.algebra.nesting import nest_ranges
 from sightline.importers.ctf.pieces import Place, Shelf
 
-BUCKET_ROWS = 1 << 18  # ranges that are put into order at once
+BUCKET_ROWS = 1 << 17  # ranges that are put into order at once
 _THREAD = ["pid", "tid"]
 _IDS = ("host_op_id", "parent_id", "subtree_end_id")
 

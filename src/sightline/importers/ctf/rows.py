@@ -53,6 +53,10 @@ class Rows:
         """How much memory the rows take, roughly."""
         return sum(int(part.estimated_size()) for parts in self.parts.values() for part in parts)
 
+    def has(self, table: str) -> bool:
+        """Whether there are rows of a table."""
+        return any(name == table for name, _ in self.parts)
+
     def take(self, table: str, kind: str) -> pl.DataFrame:
         """All rows, in order of time. They are given up."""
         parts = self.parts.pop((table, kind), [])

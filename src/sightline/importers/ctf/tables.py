@@ -74,18 +74,21 @@ class TableBuilder:
         switches = rows.take("sched_events", "mark")
         came = switches.filter("switched_in").select("time", "cpu", running="tid")
         running = pl.concat([self._running, came]).sort("time", maintain_order=True)
-        for table in _MOMENTS:
-            marks = switches if table == "sched_events" else rows.take(table, "mark")
-            moments = _find_running(marks, running).with_columns(time_ns="time")
-            if table == "sched_events":
-                moments = moments.filter(pl.col("tid") > 0)
-            self._pieces[table].add(moments.drop(_without("event")), since)
+        for table in filter(rows.has, _MOMENTS[1:]):
+            moments = _find_running(rows.take(table, "mark"), running)
+            self._add_moments(table, moments, since)
+        self._add_moments("sched_events", switches.filter(pl.col("tid") > 0), since)
         for table in _RANGES:
-            self._pieces[table].add(self._take_ranges(table, rows, running), since)
+            if rows.has(table):
+                self._pieces[table].add(self._take_ranges(table, rows, running), since)
         self._take_calls(rows)
         if not (sums := rows.take("call_sums", "mark")).is_empty():
             self._sums.append(sums)
         self._running = running.group_by("cpu", maintain_order=True).last().select(list(_RUNNING))
+
+    def _add_moments(self, table: str, rows: pl.DataFrame, since: int) -> None:
+        moments = rows.with_columns(time_ns="time").drop(_without("event"))
+        self._pieces[table].add(moments, since)
 
     def finish(self, notes: list[Quality]) -> Built:
         """The tables of all slices. What was lost on the way is noted. Raises OSError."""
