@@ -8,6 +8,7 @@ import pytest
 
 from support import traces
 from support.command import stats
+from support.mpi_programs import Program, write_archive
 from synth import SCENARIOS, kineto
 from web.use import READY, until, write
 
@@ -269,3 +270,24 @@ def test_the_strip_of_findings_marks_their_places_and_nothing_else(visit, starve
     assert len(free) > 20
     assert len(set(free)) == 1
     assert not set(marked) & set(free)  # places of two findings are darker
+
+
+def test_a_message_leads_from_its_receive_to_its_send_and_back(visit, tmp_path):
+    pytest.importorskip("otf2")
+    program = Program(2)
+    program.compute(1, 900_000)
+    program.send(1, 0, 5, "synchronous")
+    archive = write_archive(program, tmp_path / "archive")
+    page = visit(write(tmp_path / "mpi.html", archive))
+    select = (
+        "sightline.timeline.select(sightline.timeline.model.link.findIndex((v, i) => v > 0 && "
+        "sightline.timeline.model.fullName(i) === 'MPI_Recv'))"
+    )
+    page.evaluate(select)
+    page.locator(".event button", has_text="receives from MPI_Ssend").wait_for()
+    page.screenshot(path=str(tmp_path / "mpi.png"))
+    assert page.inner_text(".event .chain").startswith("in main")
+    page.locator(".event button", has_text="receives from").click()
+    assert "MPI_Ssend" in page.inner_text(".event .name")
+    page.locator(".event button", has_text="sends to MPI_Recv").click()
+    assert "MPI_Recv" in page.inner_text(".event .name")

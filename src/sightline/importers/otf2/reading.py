@@ -57,9 +57,7 @@ def read_archive(source: Source, options: ImportOptions) -> Imported:
             "mpi_events": _place_records(records, host),
             "device_ops": _list_device_ops(devices, host),
             "devices": known.with_columns(vendor=pl.lit(*vendor) if vendor else pl.lit(None)),
-            "threads": places.filter(~pl.col("is_gpu")).select(
-                "pid", "tid", process_name="group", thread_name="location"
-            ),
+            "threads": _name_threads(places.filter(~pl.col("is_gpu"))),
             "counters": values.join(places, on="place", how="left").select(
                 "metric", "unit", "time_ns", "value", source="location"
             ),
@@ -133,6 +131,13 @@ def _place(at: int, facts: dict[str, Any], group: int, own: int) -> tuple[Any, .
     host, gpu = ((group, own), (None, None)), ((None, None), (group, own))
     (pid, tid), (device, stream) = gpu if facts["is_gpu"] else host
     return at, facts["name"], facts["group"], facts["is_gpu"], pid, tid, device, stream
+
+
+def _name_threads(places: pl.DataFrame) -> pl.DataFrame:
+    """Threads; where there are several processes their names tell whose: each has a master."""
+    several = places.get_column("group").n_unique() > 1
+    name = pl.format("{} · {}", "group", "location") if several else pl.col("location")
+    return places.select("pid", "tid", process_name="group", thread_name=name)
 
 
 def _nest(ranges: pl.DataFrame) -> pl.DataFrame:

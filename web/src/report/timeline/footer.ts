@@ -4,7 +4,7 @@ import { amount, count, moment, percent } from "../../shared/format";
 import type { TimelineBlock } from "../data";
 import { copyButton, h } from "../../shared/dom";
 import type { Breakdown } from "./breakdown";
-import { OTHER } from "./looks";
+import { LAST_OF_DEVICE, OTHER } from "./looks";
 import type { Ev } from "./model";
 import type { Walk } from "./places";
 import type { Facts } from "./source";
@@ -42,18 +42,23 @@ export function details(block: TimelineBlock, event: Ev, found: Facts | null, ju
     button("zoom to it", "F", () => jumps.zoomTo(event.start, event.end)),
   ];
   const call = found?.call ?? null, launched = found?.launched ?? [], around = found?.around ?? [];
-  // States of threads are linked by wake-ups.
-  const isState = event.cls > OTHER, verb = isState ? "wakes" : "launches";
-  if (call) buttons.push(button(`${isState ? "woken by a thread that was" : "launched by"} ${label(call)}`, "go to the call", () => jumps.select(call)));
+  // States of threads are linked by wake-ups, calls of MPI by messages.
+  const isState = event.cls > OTHER, isHost = event.cls > LAST_OF_DEVICE && !isState;
+  if (call) {
+    const what = isState ? "woken by a thread that was" : isHost ? "receives from" : "launched by";
+    buttons.push(button(`${what} ${label(call)}`, "go to the call", () => jumps.select(call)));
+  }
   const first = launched[0];
   if (first) {
+    const isSent = isHost && first.cls > LAST_OF_DEVICE, verb = isState ? "wakes" : isSent ? "sends to" : "launches";
     buttons.push(button(
       launched.length === 1 ? `${verb} ${label(first)}` : `${verb} ${count(launched.length)}, first ${label(first)}`,
-      isState ? "go to the state of the thread that it woke" : "go to the device operation", () => jumps.select(first),
+      isState ? "go to the state of the thread that it woke" : isSent ? "go to the call that receives it" : "go to the device operation",
+      () => jumps.select(first),
     ));
   }
   const chain = around.length
-    ? h("p", { class: "chain" }, call ? "called in " : "in ",
+    ? h("p", { class: "chain" }, call && !isHost ? "called in " : "in ",
       ...around.slice(0, 12).flatMap((e) => [button(label(e), full(e).slice(0, 500), () => jumps.select(e), "link"), " ‹ "]).slice(0, -1))
     : null;
   return h("div", { class: "event" },

@@ -324,17 +324,19 @@ function bands(layout: Layout, model: Model, v: Scene, rank: number): [number, n
   return found;
 }
 
-/** From the launching call to what it launched, or from a thread to the one that it woke. */
+/** From the launching call to what it launched, from a thread to the one that it woke, or from a send to its receive. */
 function arrow(
   c: CanvasRenderingContext2D, layout: Layout, t: Theme, v: Scene, x: (n: number) => number, one: Ev, two: Ev,
 ): void {
   // A thread is woken while its waker runs: the arrow is at that moment.
   const isWakeUp = one.cls > OTHER;
-  const isSecond = isWakeUp ? one.start >= two.start : one.cls <= LAST_OF_DEVICE;
+  // Of a message the receive ends last.
+  const isMessage = !isWakeUp && one.cls > LAST_OF_DEVICE && two.cls > LAST_OF_DEVICE;
+  const isSecond = isWakeUp ? one.start >= two.start : isMessage ? one.end >= two.end : one.cls <= LAST_OF_DEVICE;
   const [call, work] = isSecond ? [two, one] : [one, two];
   const ya = layout.laneY[call.lane]!, yb = layout.laneY[work.lane]!;
   if (ya < 0 || yb < 0) return;
-  const b = x(work.start), a = isWakeUp ? b - 5 : x(call.end);
+  const b = x(isMessage ? work.end : work.start), a = isWakeUp ? b - 5 : x(isMessage ? call.start : call.end);
   const from = TOP + layout.toView(ya, v.scroll) + 7, to = TOP + layout.toView(yb, v.scroll) + 8;
   const bend = isWakeUp ? 0 : Math.max(20, Math.min(120, Math.abs(b - a) / 2));
   c.strokeStyle = c.fillStyle = t.accent;

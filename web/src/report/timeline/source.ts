@@ -3,7 +3,7 @@
 
 import type { TimelineBlock } from "../data";
 import { type Breakdown, breakdown } from "./breakdown";
-import { LAST_OF_DEVICE } from "./looks";
+import { LAST_OF_DEVICE, OTHER } from "./looks";
 import { type Ev, Model } from "./model";
 
 /** `details` is a line a fact; `around` are the ranges around it on its thread, the innermost first. */
@@ -79,7 +79,8 @@ export class Embedded implements Source {
       details: this.block.details[model.detail[event.id]!] ?? "",
       call: call >= 0 ? model.ev(call) : null,
       launched: launched.map((i) => model.ev(i)),
-      around: model.around(call >= 0 ? call : event.id).map((i) => model.ev(i)),
+      // Of a message the ranges around the call that receives it are asked for, not the sender's.
+      around: model.around(call >= 0 && (event.cls <= LAST_OF_DEVICE || event.cls > OTHER) ? call : event.id).map((i) => model.ev(i)),
     });
   }
 

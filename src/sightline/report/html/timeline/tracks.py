@@ -16,6 +16,7 @@ from sightline.report.html.timeline.details import list_device_details, list_hos
 from sightline.report.html.timeline.states import list_state_rows
 from sightline.text import make_printable
 from sightline.timeline.classes import classify_ops
+from sightline.timeline.mpi import list_messages
 
 # A page of so many events stays under 10 MB (tests/web/test_report_size.py measures it); beyond it
 # short neighbors become marks that say how many they are.
@@ -214,7 +215,8 @@ def _host(
     at = len(texts) - 1
     texts += known[1:]
     return (
-        ops.select(
+        ops.with_columns(sender=_find_senders(run, ops))
+        .select(
             track,
             pl.col("depth").fill_null(0).alias("level"),
             "start_ns",
@@ -226,10 +228,25 @@ def _host(
             .alias("class"),
             detail=pl.when(detail > 0).then(detail.cast(pl.Int64) + at).otherwise(0),
             id="host_op_id",
-            link=pl.lit(None, pl.Int64),
-        ).select(_COLUMNS),
+            link="sender",
+        )
+        .select(_COLUMNS),
         make_thread_tracks(keys, run.table("threads")),
     )
+
+
+def _find_senders(run: Run, ops: pl.DataFrame) -> pl.Series:
+    """For each call that received an MPI message the call that sent it: of several the last."""
+    if not run.rows("mpi_events"):
+        return pl.repeat(None, ops.height, dtype=pl.Int64, eager=True)
+    received = (
+        list_messages(run)
+        .sort("send_start_ns")
+        .select("receive_done_host_op_id", "send_host_op_id")
+    )
+    senders = received.drop_nulls().unique("receive_done_host_op_id", keep="last")
+    rows = find_rows(senders.get_column("receive_done_host_op_id"), ops.get_column("host_op_id"))
+    return senders.get_column("send_host_op_id").gather(rows)
 
 
 def make_thread_tracks(keys: pl.DataFrame, threads: pl.DataFrame) -> list[dict[str, Any]]:
@@ -285,7 +302,7 @@ def shorten_labels(names: Iterable[tuple[str, int]]) -> list[str]:
 
 
 def _linked(events: pl.DataFrame) -> pl.DataFrame:
-    """`link`: place of the launching call among the events, plus 1; 0 is none."""
+    """`link`: place of the launching or sending call among the events, plus 1; 0 is none."""
     ids = events.get_column("id")
     calls = ((events.get_column("class") > MAX_DEVICE_CLASS) & ids.is_not_null()).arg_true()
     found = find_rows(ids.gather(calls), events.get_column("link"))
