@@ -12,26 +12,18 @@ ROWS_AT_ONCE = 1 << 16
 
 def make_in_parts(rows: int, take: Callable[[int, int], pl.DataFrame]) -> pl.LazyFrame:
     """A table of `rows` rows, of which `take(start, count)` makes a part."""
-
-    def parts(
-        with_columns: list[str] | None,
-        predicate: pl.Expr | None,
-        n_rows: int | None,
-        batch_size: int | None,
-    ) -> Iterator[pl.DataFrame]:
-        for start in range(0, rows, ROWS_AT_ONCE):
-            part = take(start, ROWS_AT_ONCE)
-            if with_columns is not None:
-                part = part.select(with_columns)
-            yield part if predicate is None else part.filter(predicate)
-
-    return register_io_source(parts, schema=take(0, 1).schema)
+    return _make_lazily(
+        lambda: (take(start, ROWS_AT_ONCE) for start in range(0, rows, ROWS_AT_ONCE)),
+        take(0, 1).schema,
+    )
 
 
 def make_of_frames(frames: Callable[[], Iterable[pl.DataFrame]]) -> pl.LazyFrame:
-    """A table of the frames, of one schema, that `frames` makes one after the other."""
-    schema = next(iter(frames())).schema
+    """A table of the frames, all with the first one's columns, that `frames` makes in order."""
+    return _make_lazily(frames, next(iter(frames())).schema)
 
+
+def _make_lazily(frames: Callable[[], Iterable[pl.DataFrame]], schema: pl.Schema) -> pl.LazyFrame:
     def parts(
         with_columns: list[str] | None,
         predicate: pl.Expr | None,
