@@ -135,14 +135,14 @@ def test_a_snapshot_at_an_event(program: Path, tmp_path: Path, step: int) -> Non
     kept = Lttng(tmp_path / "kept", "sightline-test-on", snapshot_on=event)
     core = {min(os.sched_getaffinity(0))}
     pin = functools.partial(os.sched_setaffinity, 0, core)
-    subprocess.run([program, "900000"], check=False, preexec_fn=pin)
+    subprocess.run([program, "450000"], check=False, preexec_fn=pin)
     kept.stop()
     names = door.open(str(tmp_path / "kept")).table("host_ops").get_column("name")
     assert names.n_unique() == names.len()
-    if step < 900_000:
-        assert (f"step {step}" in names, "step 899999" in names, kept.notes) == (True, False, [])
+    if step < 450_000:
+        assert (f"step {step}" in names, "step 449999" in names, kept.notes) == (True, False, [])
     else:
-        assert names[-1] == "step 899999"
+        assert names[-1] == "step 449999"
         assert "the last ones were kept instead" in kept.notes[0]
 
 
