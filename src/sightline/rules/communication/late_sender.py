@@ -90,7 +90,9 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _report_gaps(run: Run, waits: pl.DataFrame, claim: Claim) -> Finding:
-    pairs = _sum_pairs(waits)
+    # Of all waits those that the launching threads were in when the device was idle.
+    mine = waits.filter(pl.col("host_op_id").is_in(claim.gaps.get_column("host_op_id").implode()))
+    pairs = _sum_pairs(waits if mine.is_empty() else mine)
     evidence = Evidence(
         [*claim.evidence, *_describe_pairs(pairs)],
         rows=claim.rows,
