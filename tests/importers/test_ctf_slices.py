@@ -129,6 +129,22 @@ def test_tables_of_many_slices_are_made_while_they_are_written(tmp_path: Path) -
     assert ops.get_column("host_op_id").to_list() == list(range(ops.height))
 
 
+@pytest.mark.parametrize("at", [200, 399])
+def test_an_event_with_an_impossible_time_moves_no_other(tmp_path: Path, at: int) -> None:
+    """A damaged time, 146 years later than all others: it comes last, and what follows is read."""
+    bits = Bits()
+    for number in range(400):
+        bits.integer(0, 8).integer(2**62 if number == at else 10 * number, 64)
+        bits.integer(number, 32)
+    folder = write_trace(
+        tmp_path / "u", declare_events([("app:mark", "uint32_t n;")]), bits.bytes()
+    )
+    ops = list_tables(assert_same(folder, 1, 7))["host_ops"]
+    payloads = ops.get_column("payload").to_list()
+    assert payloads[-1] == f'{{"n":{at}}}'
+    assert payloads[:-1] == [f'{{"n":{n}}}' for n in range(400) if n != at]
+
+
 def test_of_one_switch_the_thread_that_leaves_comes_first(tmp_path: Path) -> None:
     trace = KernelTrace()
     for at in range(100):

@@ -13,6 +13,7 @@ import polars as pl
 
 from sightline.model.cache_folder import open_cache_folder
 
+MOST_LATE = 10_000  # rows of a slice that may have begun before it: more are open nowhere
 Place = tuple[int, int]  # of a frame on a shelf: its first byte, and how many
 
 
@@ -83,7 +84,10 @@ class Pieces:
         is_late = pl.col(self._moment) < since
         if self._pieces:
             late = frame.filter(is_late)
-            if late.height:
+            if late.height > MOST_LATE:
+                # A stream whose clock went back, as after damage: its rows stand where they came.
+                since = self._pieces[-1][0]
+            elif late.height:
                 self._late.append(copy_rows(late))
                 frame = frame.filter(~is_late)
             if frame.is_empty():

@@ -104,13 +104,17 @@ def read_rows(
     reached: int | None = None
     for batch in reading.read_batches(most_events):
         packets.add(batch.tables)
+        latest = -1
         for shape in meaning.plan.events:
             if shape.table in batch.tables:
                 event = shape.event
                 rule = meaning.rules[event.stream_class, event.id]
                 reader = _EventReader(meaning.metadata, shape, packets, batch.tables, first_event)
                 _add_event_rows(rows, rule, reader)
-                reached = max(filter(None, (reached, reader.find_last_time())), default=None)
+                # Of the last event, not the latest: a damaged one may say any time.
+                event_number, time = reader.find_last()
+                if event_number > latest and time is not None:
+                    latest, reached = event_number, time
         yield reached
 
 
@@ -229,10 +233,12 @@ class _EventReader:
         found = named.unique(maintain_order=True)
         return found.with_columns(time=pl.lit(0, pl.Int64), event=pl.lit(0, pl.UInt64))
 
-    def find_last_time(self) -> int | None:
-        """The latest of the events, in ns; None where their stream has no clock."""
-        last = self._time().max()
-        return last if isinstance(last, int) else None
+    def find_last(self) -> tuple[int, int | None]:
+        """The last event's number and its time in ns; None where their stream has no clock."""
+        last = self._frame.tail(1)
+        if self._clock is None:
+            return last.item(0, "event"), None
+        return last.item(0, "event"), last.select(count_ns(self._clock)).item()
 
     def _time(self) -> pl.Series:
         if self._clock is None:
