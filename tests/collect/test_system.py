@@ -143,7 +143,21 @@ def test_a_snapshot_at_an_event(program: Path, tmp_path: Path, step: int) -> Non
         assert (f"step {step}" in names, "step 449999" in names, kept.notes) == (True, False, [])
     else:
         assert names[-1] == "step 449999"
-        assert "the last ones were kept instead" in kept.notes[0]
+        assert "the last events were kept instead" in kept.notes[0]
+
+
+@needs_lttng
+@pytest.mark.xdist_group("lttng")
+def test_a_snapshot_at_a_signal(program: Path, tmp_path: Path) -> None:
+    """The program's parent is sightline: told so by a signal, it writes what led there, once."""
+    script = f"{program} 50; kill -USR1 $PPID; sleep 1; kill -USR1 $PPID; {program} 70; exit 4"
+    done = sightline(
+        "run", "--backend", "lttng", "--snapshot-on", "SIGUSR1", "-o", str(tmp_path / "out"),
+        "--no-report", "--", "sh", "-c", script,
+    )  # fmt: skip
+    assert done.code == 4, done.err
+    names = door.open(str(tmp_path / "out.sightline")).table("host_ops").get_column("name")
+    assert names.to_list() == [f"step {i}" for i in range(50)]
 
 
 @needs_lttng

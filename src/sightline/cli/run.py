@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--snapshot-on",
         metavar="EVENT",
         help="lttng: the same, written at the first EVENT of user space: "
-        "'app:step', or 'app:step if ms > 100'",
+        "'app:step', 'app:step if ms > 100', or SIGUSR1, sent to sightline",
     )
     what.add_argument("--rotate", metavar="SIZE", help="lttng: a new chunk after each SIZE (10M)")
     kernels = parser.add_argument_group("kernels and graphs (ncu, nsys)")

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 GRACE_S = 10.0  # what torchrun gives its workers is 30, but a job's own limit is often nearer
 _PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
@@ -89,8 +90,16 @@ class Child:
         os.write(self._opener, b"!")
         os.close(self._opener)
 
-    def wait(self, timeout_s: float | None, on_timeout: Callable[[], None]) -> Ended:
-        """Pass signals on until the program ends; after `timeout_s`, end it and all it started."""
+    def wait(
+        self,
+        timeout_s: float | None,
+        on_timeout: Callable[[], None],
+        on_signal: Mapping[int, Callable[[], None]] = MappingProxyType({}),
+    ) -> Ended:
+        """Pass signals on until the program ends; after `timeout_s`, end it and all it started.
+
+        Those of `on_signal` are ours: the program is not told.
+        """
         limit = None if timeout_s is None else self.began_ns + int(timeout_s * 1e9)
         killing, timed_out, ended_one = False, False, True
         try:
@@ -109,7 +118,9 @@ class Child:
                 left = _LOOK_S if limit is None else max((limit - now) / 1e9, 0.0)
                 told = signal.sigtimedwait({*_FORWARDED, signal.SIGCHLD}, min(left, _LOOK_S))
                 ended_one = told is not None and told.si_signo == signal.SIGCHLD
-                if told is not None and told.si_signo != signal.SIGCHLD:
+                if told is not None and (own := on_signal.get(told.si_signo)) is not None:
+                    own()
+                elif told is not None and told.si_signo != signal.SIGCHLD:
                     self._pass_on(told.si_signo, told.si_code)
             wall = time.monotonic_ns() - self.began_ns
             if timed_out:

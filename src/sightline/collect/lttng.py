@@ -14,7 +14,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from sightline.collect.watchers import restore_signals
@@ -27,6 +27,8 @@ KERNEL_EVENTS = (
     "irq_handler_entry,irq_handler_exit,softirq_entry,softirq_exit,timer_hrtimer_expire_entry,"
     "timer_hrtimer_expire_exit,block_rq_issue,block_rq_complete,lttng_statedump_process_state"
 )
+# What may ask for a snapshot without ending a program that does not know it: signals of one's own.
+_SIGNALS = {"SIGUSR1": signal.SIGUSR1, "SIGUSR2": signal.SIGUSR2}
 # Of the machine that records: the metadata names it (lttng-ust and lttng-modules, `env`).
 _IDENTITY = re.compile(rb'\b(?:hostname|product_uuid)\s*=\s*"([^"\n]{0,255})"')
 
@@ -90,7 +92,7 @@ class Lttng:
             self._start_kernel(session, [*buffers, *mode])
         if rotate is not None:
             self._tell("enable-rotation", session, f"--size={rotate}")
-        if self._snapshot_on is not None:
+        if self._snapshot_on is not None and self._snapshot_on not in _SIGNALS:
             self._add_trigger(self._snapshot_on)
         self._tell("start", self.name)
 
@@ -140,6 +142,20 @@ class Lttng:
             once,
         )
 
+    @property
+    def on_signal(self) -> dict[int, Callable[[], None]]:
+        """What a signal that a snapshot is asked for by does."""
+        if self._snapshot_on not in _SIGNALS:
+            return {}
+        return {_SIGNALS[self._snapshot_on]: self._record_once}
+
+    def _record_once(self) -> None:
+        """A snapshot now, unless there is one: two may hold the same events."""
+        if not self._has_snapshot():
+            problem = self._ask("snapshot", "record", f"--session={self.name}", "--name=signal")
+            if problem is not None:
+                self.notes.append(f"LTTng wrote no snapshot: {problem}")
+
     def _has_snapshot(self) -> bool:
         """Whether one was written while the program ran."""
         return any(self.folder.rglob("metadata"))
@@ -151,9 +167,10 @@ class Lttng:
             self._is_made = False
             problem = self._ask("stop", self.name)
             if self._snapshot_on is not None:
-                self._ask("remove-trigger", self.name)
+                if self._snapshot_on not in _SIGNALS:
+                    self._ask("remove-trigger", self.name)
                 if not self._has_snapshot():
-                    text = f"no event was {self._snapshot_on!r}: the last ones were kept instead"
+                    text = f"{self._snapshot_on!r} never came: the last events were kept instead"
                     self.notes.append(f"LTTng: {text}")
             if (
                 self._snapshot

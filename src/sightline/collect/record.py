@@ -121,7 +121,9 @@ def record_program(recording: Recording) -> Ended:
     child.open_gate()
     spy = _after_start(recording, child)
     try:
-        ended = child.wait(recording.timeout_s, lambda: _timed_out(recording))
+        lttng = system[1]
+        on_signal = {} if lttng is None else lttng.on_signal
+        ended = child.wait(recording.timeout_s, lambda: _timed_out(recording), on_signal)
         began = time.monotonic_ns()
     finally:
         _stop_system(recording, *system)
