@@ -40,7 +40,8 @@ def read_table(source: Source, notes: list[Quality]) -> pl.DataFrame:
         rows = _read_damaged(data)
         text = f"{source.path.name} is damaged: lines of another length than its first are left out"
         notes.append(Quality("damaged_lines", "warning", text))
-    return rows.filter(~pl.all_horizontal(pl.all().is_null()))  # blank lines
+    is_blank = rows.select(pl.all_horizontal(pl.all().is_null())).to_series()
+    return rows.filter(~is_blank) if is_blank.any() else rows
 
 
 def _read_damaged(data: bytes) -> pl.DataFrame:
