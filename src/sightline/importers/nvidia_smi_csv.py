@@ -14,7 +14,7 @@ import polars as pl
 
 from sightline.errors import DamagedError
 from sightline.importers._lines import Matched, read_utf8, split_lines
-from sightline.importers._samples import Samples, note_no_times, note_zone
+from sightline.importers._samples import Samples, count_rounds, note_no_times, note_zone
 from sightline.importers._stacks import note_bad_lines
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.model.source import Source
@@ -68,7 +68,8 @@ def read(source: Source, options: ImportOptions) -> Imported:
     rows = cells.rows
     if not timed:
         rows = rows.filter(cells.text("0") != titles[0])
-        rows = rows.with_columns(time_ns=_count_rounds(rows, who))
+        device = cells.texts[who].gather(rows.get_column(who)) if who else [None] * rows.height
+        rows = rows.with_columns(time_ns=count_rounds(device))
     whole = rows.filter(pl.col("time_ns").is_not_null())
     samples = Samples()
     whole = _number_devices(whole, cells.texts, told, who, samples)
@@ -121,17 +122,6 @@ def _read_clock(matched: Matched) -> pl.Series:
             + pl.lit(fraction).gather("fraction")
         )
     ).to_series()
-
-
-def _count_rounds(cells: pl.DataFrame, who: str | None) -> pl.Series:
-    """Where no time was logged: a second for each round, in which a device comes once."""
-    rounds, seen, found = 0, set[str | None](), []
-    for device in cells.get_column(who).to_list() if who else [None] * cells.height:
-        if device in seen or not device:
-            rounds, seen = rounds + bool(seen), set()
-        seen.add(device)
-        found.append(rounds * 10**9)
-    return pl.Series(found, dtype=pl.Int64)
 
 
 def _number_devices(
