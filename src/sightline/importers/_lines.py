@@ -8,7 +8,7 @@ from string import Formatter
 
 import polars as pl
 
-from sightline import _native
+from sightline._native import split_lines as split_natively
 from sightline.importers._stacks import read_whole
 from sightline.model.declare import Quality
 from sightline.model.source import Source
@@ -85,7 +85,7 @@ def read_utf8(source: Source, quality: list[Quality]) -> bytes:
 
 def split_lines(data: bytes, *patterns: str) -> tuple[list[Matched], pl.DataFrame]:
     """The same of bytes; those that are no UTF-8 are replaced."""
-    found, rest = _native.split_lines(data, [_parse(pattern) for pattern in patterns])
+    found, rest = split_natively(data, [_parse(pattern) for pattern in patterns])
     matched = [
         Matched(
             pl.DataFrame(batch),

@@ -110,9 +110,10 @@ def _head(data: dict[str, Any], width: int) -> Iterator[Text]:
             if name not in ("recordings", "quality")
         )
         yield from wrap_text(f"no timeline · {held}", "", "", width)
-        if data["counts"].get("compilations"):
-            log = shlex.quote(str(data["recordings"][0]["path"]))
-            yield Text(make_printable(f"  sightline stats compilations {log}"))
+        for table in ("compilations", "fused_kernels"):
+            if data["counts"].get(table):
+                log = shlex.quote(str(data["recordings"][0]["path"]))
+                yield Text(make_printable(f"  sightline stats {table} {log}"))
 
 
 def _name_rank(recording: dict[str, Any]) -> list[str]:
