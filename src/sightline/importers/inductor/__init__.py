@@ -12,7 +12,6 @@ from __future__ import annotations
 from sightline.model.declare import Imported, Importer, ImportOptions
 from sightline.model.source import Source
 
-
 IMPORTER = Importer(
     name="inductor",
     label="PyTorch Inductor: generated code, TORCH_TRACE log",
