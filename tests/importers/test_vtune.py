@@ -20,7 +20,7 @@ Total\t100.0%\t0s\t[Unknown]\t[Unknown]\t[Unknown]\t[Unknown]
     main\t95.3%\t0.105s\tapp\tmain\tmain.cpp\t0x402e0
       operator new\t1.0%\t61.5ms\tlibstdc++.so.6\toperator new(unsigned long)\tnew_op.cc\t0xa5a9a
     exit\t0.1%\t0.008s\tlibc.so.6\texit\t[Unknown]\t0x1
-"""
+"""  # noqa: E501
 FLAT = """war:Column filter is ON.
 Function,CPU Time,CPU Time:Effective Time,CPU Time:Spin Time,Module,Source File
 compress,12.504,12.100,0.404,app,compress.c

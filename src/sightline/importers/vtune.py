@@ -203,7 +203,7 @@ def _list_shape(whole: str, local: str) -> dict[str, int]:
     if max(max(size) for size in sizes) >= 2**31:
         return {}
     pairs = zip("xyz", (sizes[0] + [1, 1])[:3], (sizes[1] + [1, 1])[:3], strict=True)
-    shape = {}
+    shape: dict[str, int] = {}
     for axis, n, k in pairs:
         shape |= {f"grid_{axis}": n // k, f"block_{axis}": k}
     return shape
