@@ -22,7 +22,7 @@ from sightline.model.source import Source
 
 IMPORTER = Importer(
     name="onetrace",
-    label="Intel onetrace, ze_tracer or cl_tracer (text, Chrome JSON)",
+    label="Intel onetrace, ze_tracer, cl_tracer (text, JSON)",
     strong=(
         rb"(?:\A|\n)(?:<PID:\d+> )?Device Timeline \(queue: \w+\): [^\n]+ \[ns\] = \d+ \(",
         rb"(?:\A|\n)<<<< \[\d+\] (?:<[PT]ID:\d+> ){0,2}(?:ze|cl)\w+ \[\d+ ns\]",
