@@ -51,7 +51,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     """Read all lines that are whole. Raises DamagedError where there is none."""
     quality: list[Quality] = []
     (matched,), others = read_lines(source, quality, _PATTERN)
-    entries, bad = _list_entries(matched, others.get_column("text").to_list())
+    entries, bad = _list_entries(matched, others)
     whole = entries.filter(pl.col("end_ns") >= pl.col("start_ns"))
     bad += entries.height - whole.height
     if whole.is_empty():
@@ -92,21 +92,29 @@ def read(source: Source, options: ImportOptions) -> Imported:
     return Imported(tables, Recording("unitrace"), quality)
 
 
-def _list_entries(matched: Matched, others: list[str]) -> tuple[pl.DataFrame, int]:
-    """The entries, and how many of the other lines have none.
+def _list_entries(matched: Matched, others: pl.DataFrame) -> tuple[pl.DataFrame, int]:
+    """The entries in the lines' order, and how many of the other lines have none.
 
     Where two threads print at once, a line holds two entries, or one without its end.
     """
     whole = matched.rows.with_columns(matched.text("device"), matched.text("entry"))
-    found = [[match.groups() for match in _LINE.finditer(line)] for line in others]
+    found = [
+        (number, [match.groups() for match in _LINE.finditer(line)])
+        for number, line in others.iter_rows()
+    ]
     torn = pl.DataFrame(
-        [entry for entries in found for entry in entries],
-        schema=dict.fromkeys(_FIELDS, pl.String),
+        [(number, *entry) for number, entries in found for entry in entries],
+        schema={"line": pl.Int64, **dict.fromkeys(_FIELDS, pl.String)},
         orient="row",
     )
-    entries = pl.concat([whole.select(list(_FIELDS)), torn.cast(_FIELDS)])  # type: ignore[arg-type]
-    bad = sum(not entries for entries in found)
-    return entries.drop("append_ns").with_columns(pl.col("entry").str.strip_chars('"')), bad
+    entries = pl.concat([whole, torn.cast(_FIELDS)], how="diagonal")  # type: ignore[arg-type]
+    bad = sum(not entries for _, entries in found)
+    return (
+        entries.sort("line", maintain_order=True)
+        .drop("line", "append_ns")
+        .with_columns(pl.col("entry").str.strip_chars('"')),
+        bad,
+    )
 
 
 def _list_submits(ops: pl.DataFrame) -> pl.DataFrame:

@@ -21,7 +21,7 @@ _CALLS = tuple(
 # process stands behind the correlation id.
 _ODD_SPAN = r"^(\d{1,19}):(\d{1,19}) (\d{1,9}):(\d{1,9}) (.+)$"
 _ODD_CALL = r"^(\w+)\(.*\)(?: = [^:]*?)? ?(?::(\d{1,19}))?$"
-_ODD_WORK = r"^(.+[^)]):(\d{1,19}):(\d{1,9})$"
+_ODD_WORK = r"^(.+):(\d{1,19}):(\d{1,9})$"
 _NUMBERS = ("start_ns", "end_ns", "first", "second", "correlation_id", "pid")
 _MOST_PLACE = 10**9  # processes, threads, devices and queues have fewer digits
 COPY = r"Copy|COPY"
