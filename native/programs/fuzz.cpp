@@ -64,6 +64,16 @@ void check(bool holds, const char* what) {
     std::abort();
 }
 
+// Takes a batch over as Polars does, and gives it back.
+void take_over(const sightline::Batch& batch) {
+    ArrowArrayStream* stream = batch.stream();
+    ArrowArray array;
+    stream->get_next(stream, &array);
+    if (array.release != nullptr) array.release(&array);
+    stream->release(stream);
+    delete stream;
+}
+
 // As Python does, with a plain search in place of its scanner and pattern.
 void read_all(Reader& reader) {
     size_t rounds = 0;
@@ -340,12 +350,7 @@ void one_ctf(const std::string& folder, std::mt19937_64& random) {
                 if (table == 3) events += static_cast<uint64_t>(rows);
                 const sightline::Batch batch = streams.take(table);
                 check(batch.rows == rows, "all rows come");
-                ArrowArrayStream* stream = batch.stream();
-                ArrowArray array;
-                stream->get_next(stream, &array);
-                if (array.release != nullptr) array.release(&array);
-                stream->release(stream);
-                delete stream;
+                take_over(batch);
             }
         }
         check(events <= 16 * file.size() + 16, "an event takes a bit");
@@ -374,12 +379,7 @@ void one_log(std::mt19937_64& random) {
         for (size_t k = 0; k < fields.size(); ++k) tables.texts(i, k);
         const sightline::Batch batch = tables.take(i);
         lines += batch.rows;
-        ArrowArrayStream* stream = batch.stream();
-        ArrowArray array;
-        stream->get_next(stream, &array);
-        if (array.release != nullptr) array.release(&array);
-        stream->release(stream);
-        delete stream;
+        take_over(batch);
     }
     check(lines <= static_cast<int64_t>(std::count(file.begin(), file.end(), '\n')) + 1,
           "a line comes once");

@@ -10,6 +10,7 @@ import polars as pl
 
 from sightline.errors import DamagedError
 from sightline.importers._stacks import read_text
+from sightline.importers._torch_compile import name_compilation
 from sightline.importers.inductor.code import Graph, Place, parse_document
 from sightline.model.declare import Imported, Quality, Recording
 from sightline.model.source import Source
@@ -124,12 +125,12 @@ def _read_trace(text: str) -> tuple[list[Graph], int | None]:
         name = artifact.get("name") if isinstance(artifact, dict) else None
         kind = next((key for key in (_GRAPH, _CODE) if key in record), name)
         if kind == _GRAPH or (kind == _CODE and graphs[-1].kernels):
-            graphs.append(Graph(frame=_name_frame(record)))
+            graphs.append(Graph(frame=name_compilation(record)))
         if kind == _GRAPH:
             graphs[-1].add_nodes(payload)
         elif kind == _CODE:
             graphs[-1].add_code(payload)
-            graphs[-1].frame = _name_frame(record)
+            graphs[-1].frame = name_compilation(record)
         elif kind == _MAPPINGS:
             graphs[-1].add_mappings(parse_document(payload))
         elif kind == _PLACES:
@@ -150,14 +151,6 @@ def _split_records(text: str) -> Iterator[tuple[dict[str, Any], str]]:
             record, payload = parse_document(found[1]), []
     if isinstance(record, dict):
         yield record, "\n".join(payload)
-
-
-def _name_frame(record: dict[str, Any]) -> str | None:
-    frame, compiled = record.get("frame_id"), record.get("frame_compile_id")
-    if type(frame) is not int or type(compiled) is not int:
-        return None
-    attempt = record.get("attempt")
-    return f"{frame}/{compiled}" + (f"_{attempt}" if type(attempt) is int and attempt else "")
 
 
 _Row = tuple[Graph, str, tuple[str | None, str | None, str | None], list[tuple[Any, ...]]]
