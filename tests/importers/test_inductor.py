@@ -95,6 +95,8 @@ def test_a_folder_has_each_node_as_its_graph_says() -> None:
 
 def test_kernels_of_a_trace_get_their_times_and_lines() -> None:
     run = sightline.open(str(RECORDED / "trace.json.gz"), str(LOG))
+    # A compiler's log is no second rank.
+    assert run.table("recordings").get_column("rank").to_list() == [0, 0]
     table = run.ask("fused_kernels")
     events = json.loads(read(RECORDED / "trace.json.gz"))["traceEvents"]
     spent = {
@@ -141,3 +143,20 @@ def test_code_without_kernels_is_said_to_have_none(tmp_path: Path) -> None:
 def test_damage(tmp_path: Path) -> None:
     survive_damage(inductor.read, tmp_path / "trace.log", read(LOG))
     survive_damage(inductor.read, tmp_path / "output_code.py", TRITON)
+
+
+@pytest.mark.corpus
+def test_kernels_of_a_real_trace_are_known_by_name(corpus: Path, tmp_path: Path) -> None:
+    """Times of a real GPU's kernels; their code, which was not kept, is written after TRITON."""
+    trace = corpus / "kineto/AMD-AGI__TraceLens/torch_compile_triton/trace.json.gz"
+    events = json.loads(read(trace))["traceEvents"]
+    spent: dict[str, int] = {}
+    for event in events:
+        if event.get("cat") == "kernel" and event["name"].startswith("triton_"):
+            spent[event["name"]] = spent.get(event["name"], 0) + round(event["dur"] * 1000)
+    code = [TRITON.replace("triton_poi_fused_gelu_mul_0", name) for name in spent]
+    (tmp_path / "output_code.py").write_text("\n".join(code))
+    table = sightline.open(str(trace), str(tmp_path / "output_code.py")).ask("fused_kernels")
+    assert len(spent) == 4
+    assert dict(table.select("name", "total_ns").iter_rows()) == spent
+    assert set(table.get_column("aten_ops")) == {"aten.mul, aten.gelu"}

@@ -29,7 +29,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like='lines of JSON with "event_type": "compilation" or "launch"',
     suffixes=(".ndjson", ".ndjson.gz"),
-    version=1,
+    version=2,
     source="https://github.com/meta-pytorch/tritonparse",
 )
 
@@ -98,7 +98,8 @@ def read(source: Source, options: ImportOptions) -> Imported:
             schema={"file": pl.String, "content": pl.String},
         ),
     }
-    return Imported(tables, Recording("tritonparse"), quality)
+    # A log of the compiler is no rank of its own: it has that of the program beside it.
+    return Imported(tables, Recording("tritonparse", of_host=True), quality)
 
 
 def _describe_compilation(event: Row, number: int) -> Row | None:

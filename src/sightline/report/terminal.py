@@ -332,6 +332,8 @@ def _kernels(data: dict[str, Any], width: int) -> Iterator[Text]:
             f"{format_ns(row['total_ns']):>11}{format_ns(row['mean_ns']):>10}"
             f"{format_pct(row['window_pct']):>9}"
         )
+    if data["counts"].get("fused_kernels"):
+        yield Text("Operators and lines of generated kernels: sightline stats fused_kernels", "dim")
 
 
 def _ops(data: dict[str, Any], width: int) -> Iterator[Text]:

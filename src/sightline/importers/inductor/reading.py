@@ -69,7 +69,8 @@ def read_kernels(source: Source) -> Imported:
         "fused_kernels": _make_frame(kernels, _KERNELS),
         "fused_nodes": _make_frame(nodes, _NODES),
     }
-    return Imported(tables, Recording("PyTorch Inductor", rank=rank), quality)
+    # A log of the compiler is no rank of its own: it has that of the program beside it.
+    return Imported(tables, Recording("PyTorch Inductor", rank=rank, of_host=True), quality)
 
 
 def _make_frame(rows: list[tuple[Any, ...]], schema: dict[str, Any]) -> pl.DataFrame:
