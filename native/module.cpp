@@ -34,6 +34,7 @@
 #include "passes/replay.h"
 #include "passes/rows.h"
 #include "passes/trees.h"
+#include "text/lines.h"
 
 namespace nb = nanobind;
 using nb::literals::operator""_a;
@@ -470,6 +471,45 @@ nb::dict counted_packets(const perfetto::PerfettoTrace& trace) {
     return out;
 }
 
+// A literal, the name of the field behind it and its kind; no kind where there is no field.
+using GivenPart = std::tuple<std::string, std::string, std::string>;
+
+std::vector<std::vector<LinePart>> patterns_of(
+    const std::vector<std::vector<GivenPart>>& given) {
+    static const std::unordered_map<std::string, FieldKind> kinds{
+        {"int", FieldKind::integer}, {"word", FieldKind::word}, {"number", FieldKind::number},
+        {"cell", FieldKind::cell},   {"text", FieldKind::text}, {"free", FieldKind::free},
+        {"any", FieldKind::any}};
+    std::vector<std::vector<LinePart>> patterns;
+    for (const auto& parts : given) {
+        patterns.emplace_back();
+        for (const auto& [literal, name, kind] : parts) {
+            patterns.back().push_back(
+                {literal, name, kind.empty() ? FieldKind::any : kinds.at(kind), !kind.empty()});
+        }
+    }
+    return patterns;
+}
+
+// Of each pattern its lines' columns, and the texts of each field that has some; all other lines.
+nb::tuple split_lines(const nb::bytes& data, const std::vector<std::vector<GivenPart>>& given) {
+    LineTables tables(patterns_of(given));
+    {
+        const nb::gil_scoped_release release;
+        tables.read({data.c_str(), data.size()});
+    }
+    nb::list found;
+    for (size_t i = 0; i < tables.patterns(); ++i) {
+        nb::dict texts;
+        const std::vector<std::string> names = tables.text_fields(i);
+        for (size_t k = 0; k < names.size(); ++k) {
+            texts[nb::cast(names[k])] = nb::cast(tables.texts(i, k));
+        }
+        found.append(nb::make_tuple(nb::cast(tables.take(i)), texts));
+    }
+    return nb::make_tuple(found, nb::cast(tables.rest()));
+}
+
 // The block at a place of a file, and where it ends; None where there is no whole one.
 nb::object unpack_block(const Path& path, uint64_t start, uint64_t end) {
     std::vector<uint8_t> bytes;
@@ -528,6 +568,7 @@ NB_MODULE(_native, m) {
     m.def("row_of", &sightline::row_of_ids, "ids"_a, "wanted"_a);
     m.def("first", &sightline::first_of, "known"_a, "wanted"_a);
     m.def("latest", &sightline::latest_of, "events"_a, "queries"_a);
+    m.def("split_lines", &sightline::split_lines, "data"_a, "patterns"_a);
     m.def("integers", &sightline::integers, "path"_a, "root"_a, "columns"_a, "alias"_a,
           "threads"_a);
 

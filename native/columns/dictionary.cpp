@@ -37,13 +37,19 @@ uint32_t hash_of(std::string_view text) {
         at += 8;
         left -= 8;
     }
-    // The last eight bytes: of a longer text they overlap what was read, which costs less than a
-    // copy of a length that only shows at run time.
+    // The last eight bytes: of a longer text they overlap what was read, and of a shorter one two
+    // halves do, which costs less than a copy of a length that only shows at run time.
     uint64_t word = 0;
     if (text.size() >= 8) {
         std::memcpy(&word, at + left - 8, 8);
+    } else if (left >= 4) {
+        uint32_t halves[2];
+        std::memcpy(halves, at, 4);
+        std::memcpy(halves + 1, at + left - 4, 4);
+        word = static_cast<uint64_t>(halves[1]) << 32 | halves[0];
     } else if (left != 0) {
-        std::memcpy(&word, at, left);
+        const auto byte = [at](size_t i) { return static_cast<uint64_t>(static_cast<unsigned char>(at[i])); };
+        word = byte(0) | byte(left / 2) << 8 | byte(left - 1) << 16;
     }
     return static_cast<uint32_t>(mix(state ^ word, 0xD6E8FEB86659FD93u) >> 16);
 }

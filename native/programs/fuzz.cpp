@@ -3,6 +3,7 @@
 #include <lz4.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -23,6 +24,7 @@
 #include "kineto/reader.h"
 #include "nsysrep/events.h"
 #include "perfetto/trace.h"
+#include "text/lines.h"
 
 namespace {
 
@@ -60,6 +62,16 @@ void check(bool holds, const char* what) {
     if (holds) return;
     std::fprintf(stderr, "broken: %s\n", what);
     std::abort();
+}
+
+// Takes a batch over as Polars does, and gives it back.
+void take_over(const sightline::Batch& batch) {
+    ArrowArrayStream* stream = batch.stream();
+    ArrowArray array;
+    stream->get_next(stream, &array);
+    if (array.release != nullptr) array.release(&array);
+    stream->release(stream);
+    delete stream;
 }
 
 // As Python does, with a plain search in place of its scanner and pattern.
@@ -338,17 +350,39 @@ void one_ctf(const std::string& folder, std::mt19937_64& random) {
                 if (table == 3) events += static_cast<uint64_t>(rows);
                 const sightline::Batch batch = streams.take(table);
                 check(batch.rows == rows, "all rows come");
-                ArrowArrayStream* stream = batch.stream();
-                ArrowArray array;
-                stream->get_next(stream, &array);
-                if (array.release != nullptr) array.release(&array);
-                stream->release(stream);
-                delete stream;
+                take_over(batch);
             }
         }
         check(events <= 16 * file.size() + 16, "an event takes a bit");
     } catch (const std::invalid_argument&) {
     }
+}
+
+// Lines that nearly follow patterns, with ends that come often.
+void one_log(std::mt19937_64& random) {
+    using sightline::FieldKind;
+    static const char* const pieces[] = {"12", "1234567890123456789", ":", " ", "{", "}", ", ", ",",
+                                         "name", "1.5e3", "\n", "\r\n", "\t", "\xff", "(x) :7", ":5:6"};
+    static const std::vector<std::vector<sightline::LinePart>> patterns = {
+        {{"", "a", FieldKind::integer}, {":", "b", FieldKind::free}, {":", "c", FieldKind::integer}},
+        {{"", "a", FieldKind::word}, {"{", "", FieldKind::any}, {"} ", "b", FieldKind::number}},
+        {{"", "a", FieldKind::cell}, {", ", "b", FieldKind::cell}, {" ", "c", FieldKind::text}},
+        {{"", "", FieldKind::any}, {":", "", FieldKind::any}, {"} ", "", FieldKind::any, false}}};
+    std::string file;
+    for (size_t i = 0; i < 1 + random() % 400; ++i) file += pieces[random() % std::size(pieces)];
+    alarm(kMostSeconds);
+    sightline::LineTables tables(patterns);
+    tables.read(file);
+    int64_t lines = tables.rest().rows;
+    for (size_t i = 0; i < tables.patterns(); ++i) {
+        const std::vector<std::string> fields = tables.text_fields(i);
+        for (size_t k = 0; k < fields.size(); ++k) tables.texts(i, k);
+        const sightline::Batch batch = tables.take(i);
+        lines += batch.rows;
+        take_over(batch);
+    }
+    check(lines <= static_cast<int64_t>(std::count(file.begin(), file.end(), '\n')) + 1,
+          "a line comes once");
 }
 
 }  // namespace
@@ -382,6 +416,10 @@ int main(int count, char** arguments) {
         }
         if (random() % 4 == 0) {
             one_ctf(folder, random);
+            continue;
+        }
+        if (random() % 4 == 0) {
+            one_log(random);
             continue;
         }
         if (input.compare(0, 15, "SQLite format 3") == 0) {

@@ -6,6 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 import sightline
 from sightline.importers import proton_trace
 from sightline.model.declare import Imported, ImportOptions
@@ -56,3 +59,22 @@ def test_one_odd_event_leaves_the_others_as_they_are(tmp_path: Path) -> None:
 
 def test_damage(tmp_path: Path) -> None:
     survive_damage(proton_trace.read, tmp_path / "x", TRACE)
+
+
+NAMES = st.text(st.sampled_from('ag_1<>,:{}[]"\\ é\x0b'), max_size=6) | st.sampled_from(
+    ["},{", '","ph":"X","tid":3,"ts":4}', "gemm<float, 8>"]
+)
+
+
+@given(st.lists(st.tuples(NAMES, st.floats(0, 1e12), st.floats(0, 1e6), st.integers(-2, 9))))
+def test_events_are_split_as_json_reads_them(events: list[tuple[str, float, float, int]]) -> None:
+    written = [
+        {"args": {"call_stack": ["ROOT", name]}, "cat": "kernel", "dur": dur, "name": name}
+        | {"ph": "X", "tid": tid, "ts": ts}
+        for name, ts, dur, tid in events
+    ]
+    document = {"displayTimeUnit": "us", "traceEvents": written}
+    line = json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()
+    found = proton_trace._split_stream(line) or proton_trace._parse_stream(line.decode())
+    rows = found[0].select("name", "ts", "dur", "tid").rows()
+    assert rows == [(name, ts, dur, tid) for name, ts, dur, tid in events]

@@ -82,6 +82,14 @@ def test_lines_of_roctracer(tmp_path: Path) -> None:
     )
 
 
+def test_names_that_are_no_ascii_are_read_as_others(tmp_path: Path) -> None:
+    imported = read(tmp_path, TRACER.replace("scale(", "größe("))
+    names = imported.tables["device_ops"].sort("start_ns").get_column("name")
+    assert names.to_list() == ["größe(float*, int)", "DEVICE_TO_HOST"]
+    plain = read(tmp_path, TRACER.replace("float*, int", "float*"))
+    assert "scale(float*)" in plain.tables["device_ops"].get_column("name")
+
+
 def test_lines_of_rocprofv2(tmp_path: Path) -> None:
     tables = read(tmp_path, V2).tables
     ops = tables["device_ops"].sort("start_ns")

@@ -138,6 +138,29 @@ GPU 3     0.500        0.000        449138      312.5
     ]
 
 
+@pytest.mark.parametrize(
+    "head",
+    [
+        "#Date       Time        gpu    pwr     sm\n#YYYYMMDD   HH:MM:SS    Idx      W      %\n",
+        "# gpu    pwr     sm\n# Idx      W      %\n",
+        "#Entity     POWER   SMACT\nID       W\n",
+    ],
+)
+def test_dmon_reads_like_lines_together_as_it_reads_each(tmp_path: Path, head: str) -> None:
+    entity = "GPU " if "Entity" in head else ""
+    said = [("0", "70"), ("1", "-"), ("0", "N/A"), ("7", "500.5"), ("0", "72")]
+    lines = [
+        ["20230308", f"17:25:4{n // 2}", entity + gpu, power, f"{n * 0.25:6}"]
+        for n, (gpu, power) in enumerate(said)
+    ]
+    wanted = slice(0 if "Date" in head else 2, None)
+    text = head + "".join("  ".join(cells[wanted]) + "\n" for cells in lines) + head
+    together = read(tmp_path, "together.txt", text)
+    assert len(together) == 8
+    # A line that is cut off, as a log has when its machine fails.
+    assert read(tmp_path, "each.txt", text + "  1\n") == together
+
+
 EXPOSED = r"""# HELP DCGM_FI_DEV_SM_CLOCK SM clock frequency (in MHz).
 # TYPE DCGM_FI_DEV_SM_CLOCK gauge
 DCGM_FI_DEV_SM_CLOCK{gpu="1",UUID="GPU-7",modelName="NVIDIA A100",Hostname="secret"} 1410

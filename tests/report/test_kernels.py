@@ -50,3 +50,12 @@ def test_times_that_were_not_collected_are_no_zeros(tmp_path):
     text = "\n".join(print_kernels(summarize_run(opened(tmp_path / "b", report(kernels[1:])))))
     assert "2 profiled kernels · their times were not collected" in text
     assert "0 ns" not in text
+
+
+def test_columns_have_the_vendors_words(tmp_path):
+    kernel = Kernel(name="scale", metrics={TIME: 1e9, SM: 5.0, MEMORY: 6.0})
+    data = summarize_run(opened(tmp_path, report([kernel])))
+    for vendor, unit in (("nvidia", "SM"), ("amd", "CU"), ("intel", "Xe"), (None, "SM")):
+        text = "\n".join(print_kernels({**data, "devices": [{"vendor": vendor}]}))
+        assert f"   {unit}  memory" in text and f"{unit}, memory" in text
+        assert unit == "SM" or "SM" not in text

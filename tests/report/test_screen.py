@@ -11,7 +11,7 @@ from sightline.report.finding_text import write_price
 from sightline.report.markdown import write_markdown
 from sightline.report.marks_text import print_marks
 from sightline.report.summary import summarize_run
-from sightline.report.terminal import render_screen
+from sightline.report.terminal import _name_rows, render_screen
 from support import traces
 from support.command import sightline
 from support.traces import opened
@@ -268,3 +268,27 @@ def test_a_program_without_ranks_has_none(tmp_path):
     assert "rank" not in sightline("report", plain, "--no-html").out.splitlines()[0]
     named = traces.write(tmp_path, kernel, name="rank3.json")
     assert sightline("report", named, "--no-html").out.splitlines()[0].endswith(" · rank 3")
+
+
+def test_a_profile_of_regions_alone_ranks_them(tmp_path):
+    nodes = [{"label": "main", "column": "path"}]
+    nodes += [{"label": "solve", "column": "path", "parent": 0}]
+    document = {
+        "data": [[1_000, 0], [3_000, 1]],
+        "columns": ["time.duration", "path"],
+        "column_metadata": [{"is_value": True, "attribute.unit": "usec"}, {"is_value": False}],
+        "nodes": nodes,
+    }
+    (tmp_path / "profile.json").write_text(json.dumps(document))
+    lines = sightline("report", tmp_path / "profile.json", "--no-html").out.splitlines()
+    top = next(i for i, line in enumerate(lines) if line.startswith("Top regions by CPU time"))
+    assert lines[top + 1].split() == ["solve", "3.000", "ms", "75.0", "%", "3.000", "ms"]
+    assert lines[top + 2].split() == ["main", "1.000", "ms", "25.0", "%", "4.000", "ms"]
+
+
+@pytest.mark.parametrize(
+    ("table", "one"),
+    [("source_files", "source file"), ("file_accesses", "file access"), ("devices", "device")],
+)
+def test_rows_of_a_table_are_named_as_people_do(table, one):
+    assert _name_rows(table) == (one, table.replace("_", " "))

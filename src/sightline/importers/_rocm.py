@@ -160,9 +160,19 @@ def make_frame(
     """Rows as a frame of these columns; a number that is none, or beyond 64 bits, is null."""
     schema = {**dict.fromkeys(numbers, pl.Int64), **dict.fromkeys(texts, pl.String)}
     return pl.DataFrame(
-        {name: [_fit(row.get(name), dtype) for row in rows] for name, dtype in schema.items()},
-        schema=schema,
+        [_make_series(name, [row.get(name) for row in rows], t) for name, t in schema.items()]
     )
+
+
+def _make_series(name: str, values: list[Any], dtype: type[pl.DataType]) -> pl.Series:
+    try:
+        made = pl.Series(name, values)
+    except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
+        made = None
+    if made is not None and made.dtype == dtype:
+        return made
+    # Nearly always all are of one type, or missing: only then is each looked at.
+    return pl.Series(name, [_fit(value, dtype) for value in values], dtype=dtype)
 
 
 def _fit(value: Any, dtype: Any) -> Any:

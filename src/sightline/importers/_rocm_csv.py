@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable
+from functools import partial
 
 import polars as pl
 
@@ -12,9 +14,12 @@ from sightline.model.source import WHOLE_BYTES, Source, read_intact
 from sightline.units import format_bytes
 
 
-def read_table(source: Source, notes: list[Quality]) -> pl.DataFrame:
+def read_table(
+    source: Source, notes: list[Quality], is_number: Callable[[str], bool] | None = None
+) -> pl.DataFrame:
     """A file's rows as texts; what is left out of it is added to the notes.
 
+    Columns that `is_number` knows by their names are float64 where all their cells are numbers.
     Raises DamagedError where it is larger than what is read whole.
     """
     with source.open() as stream:
@@ -33,14 +38,26 @@ def read_table(source: Source, notes: list[Quality]) -> pl.DataFrame:
         notes.append(Quality("truncated", "warning", f"{source.path.name}: {text}"))
         data = data[: len(data) - len(last)] if is_short else data
     try:
-        rows = pl.read_csv(
-            data, infer_schema=False, truncate_ragged_lines=True, encoding="utf8-lossy"
-        )
+        rows = _read_intact(data, is_number)
     except pl.exceptions.PolarsError:  # a quote that is damaged; Python's reader takes any
         rows = _read_damaged(data)
         text = f"{source.path.name} is damaged: lines of another length than its first are left out"
         notes.append(Quality("damaged_lines", "warning", text))
-    return rows.filter(~pl.all_horizontal(pl.all().is_null()))  # blank lines
+    is_blank = rows.select(pl.all_horizontal(pl.all().is_null())).to_series()
+    return rows.filter(~is_blank) if is_blank.any() else rows
+
+
+def _read_intact(data: bytes, is_number: Callable[[str], bool] | None) -> pl.DataFrame:
+    """The rows. Raises PolarsError where they are damaged."""
+    read = partial(
+        pl.read_csv, data, infer_schema=False, truncate_ragged_lines=True, encoding="utf8-lossy"
+    )
+    columns = read(n_rows=0).columns if is_number else []
+    numbers = {c: pl.Float64() for c in columns if is_number and is_number(c)}
+    try:
+        return read(schema_overrides=numbers)
+    except pl.exceptions.PolarsError:
+        return read()
 
 
 def _read_damaged(data: bytes) -> pl.DataFrame:

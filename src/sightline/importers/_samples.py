@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import accumulate
 from typing import NamedTuple
 
 import polars as pl
@@ -90,13 +91,70 @@ class Samples:
         self._columns.append(pl.DataFrame(self._rows, schema=_SCHEMA, orient="row"))
         self._rows.clear()
 
-    def add_columns(self, cells: pl.DataFrame) -> None:
+    def add_columns(self, cells: pl.DataFrame, said: pl.DataFrame) -> None:
         """Many values as a tool prints them, a row each; those that are no number are left out.
 
-        Columns: peer, text, unit, time_ns, device_id, source.
+        cells: time_ns, device_id, source, and in `said` the row of what is said: peer (the tool's
+        name), text, and the unit where the text has none.
         """
         self._pack_rows()
-        self._columns.append(_name_cells(cells).select(list(_SCHEMA)))
+        number, own = parse_numbers(said.get_column("text"))
+        kinds = said.select("peer", unit=pl.when(own == "").then("unit").otherwise(own))
+        different = kinds.unique(maintain_order=True)
+        named = [name_metric(peer, unit) for peer, unit in different.iter_rows()]
+        places = different.with_columns(
+            place=pl.int_range(pl.len(), dtype=pl.UInt32),
+            scale=pl.Series([scale for _, _, scale in named], dtype=pl.Float64),
+        )
+        told = kinds.join(places, on=["peer", "unit"], maintain_order="left")
+        row = cells.get_column("said")
+        place = told.get_column("place").gather(row)
+        names, units = (pl.Series([one[k] for one in named], dtype=pl.String) for k in (0, 1))
+        found = cells.select(
+            metric=names.gather(place),
+            unit=units.gather(place),
+            device_id="device_id",
+            source="source",
+            from_ns=pl.lit(None, pl.Int64),
+            time_ns="time_ns",
+            value=(number * told.get_column("scale")).gather(row),
+        )
+        is_number = found.get_column("value").is_finite().fill_null(False)
+        self._columns.append(found if is_number.all() else found.filter(is_number))
+
+    def add_grid(
+        self,
+        rows: pl.DataFrame,
+        texts: dict[str, pl.Series],
+        measured: dict[str, tuple[str, str]],
+    ) -> None:
+        """The same of lines that hold several values each, in their order.
+
+        Columns: time_ns, device_id, and those of `measured` (with their name and unit), which hold
+        rows of their `texts`.
+        """
+        if not measured or rows.is_empty():
+            return
+        said = pl.concat(
+            texts[column].to_frame("text").with_columns(peer=pl.lit(peer), unit=pl.lit(unit))
+            for column, (peer, unit) in measured.items()
+        )
+        first = [0, *accumulate(texts[column].len() for column in measured)]
+        codes = pl.concat(
+            rows.get_column(column).cast(pl.UInt32) + begin
+            for column, begin in zip(measured, first, strict=False)
+        )
+        # From one column after the other to one line after the other.
+        cell = pl.int_range(codes.len(), dtype=pl.UInt32, eager=True)
+        line, place = cell // len(measured), cell % len(measured)
+        cells = pl.DataFrame(
+            {
+                "said": codes.gather(place * rows.height + line),
+                "time_ns": rows.get_column("time_ns").gather(line),
+                "device_id": rows.get_column("device_id").gather(line),
+            }
+        ).with_columns(source=pl.lit(None, pl.String))
+        self.add_columns(cells, said)
 
     def add_table(self, rows: pl.DataFrame, columns: Mapping[str, Cell]) -> None:
         """A table as a tool prints it, line by line; cells that are no number are left out.
@@ -185,11 +243,26 @@ def read_number(text: str) -> tuple[float, str] | None:
 
 def parse_numbers(texts: pl.Series) -> tuple[pl.Series, pl.Series]:
     """What read_number says of each: the number, null for none, and its unit, "" for none."""
+    plain = texts.str.strip_chars().str.splitn(" ", 2).struct
+    value = plain.field("field_0").cast(pl.Float64, strict=False)
+    unit = plain.field("field_1").fill_null("")
+    # Nearly all are a number and perhaps its unit: the others need a closer look.
+    units = unit.unique()
+    known = units.filter(units.str.contains(r"^[A-Za-z%/]*$"))
+    odd = ~(value.is_finite().fill_null(False) & unit.is_in(known.implode()))
+    if odd.any():
+        number, own = _parse_odd_numbers(texts.filter(odd))
+        place = odd.arg_true()
+        value, unit = value.scatter(place, number), unit.scatter(place, own)
+    return value, unit.replace(_UNITS)
+
+
+def _parse_odd_numbers(texts: pl.Series) -> tuple[pl.Series, pl.Series]:
     found = texts.str.strip_chars().str.extract_groups(_NUMBER.pattern).struct.unnest()
     bits, number, unit = found.get_columns()
     whole = bits.str.strip_prefix("0x").str.to_integer(base=16, dtype=pl.UInt64, strict=False)
     value = number.cast(pl.Float64, strict=False)
-    return value.fill_null(whole.cast(pl.Float64)), unit.fill_null("").replace(_UNITS)
+    return value.fill_null(whole.cast(pl.Float64)), unit.fill_null("")
 
 
 def read_time(text: str, *forms: str) -> int | None:
@@ -210,16 +283,16 @@ def read_time(text: str, *forms: str) -> int | None:
     return None
 
 
-def count_rounds(who: pl.Series) -> pl.Series:
-    """Where no time was logged: ns, a second for each round, in which each comes once.
+def count_rounds(devices: Iterable[str | None]) -> pl.Series:
+    """Where no time was logged: ns, a second for each round, in which each device comes once.
 
     A line of nobody is a round of its own.
     """
     rounds, seen, found = 0, set[str | None](), []
-    for one in who.to_list():
-        if one in seen or not one:
+    for device in devices:
+        if device in seen or not device:
             rounds, seen = rounds + bool(seen), set()
-        seen.add(one)
+        seen.add(device)
         found.append(rounds * 10**9)
     return pl.Series(found, dtype=pl.Int64)
 

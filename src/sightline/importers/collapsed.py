@@ -5,6 +5,8 @@ Format: brendangregg/FlameGraph, stackcollapse-*.pl; frames with `_[k] _[G] _[g]
 
 from __future__ import annotations
 
+from functools import cache
+
 from sightline.importers._stacks import finish_import, note_bad_lines, read_text
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality
 from sightline.model.folded_text import parse_frames, split_line
@@ -37,6 +39,15 @@ def read(source: Source, options: ImportOptions) -> Imported:
     trie = StackTrie()
     weights: list[tuple[int | None, str, int, str]] = []
     bad = 0
+
+    @cache
+    def number(layer: str, name: str) -> int:
+        return trie.number(Frame(layer, name if options.keep_identity else redact_frame(name)))
+
+    @cache
+    def number_native(text: str) -> int:
+        return number(*parse_frames(text)[0])
+
     for line in read_text(source, quality).split("\n"):
         if not line.strip() or line.startswith(("#", "//")):
             continue
@@ -44,13 +55,16 @@ def read(source: Source, options: ImportOptions) -> Imported:
         if found is None:
             bad += 1
             continue
-        keep = options.keep_identity
-        path = [
-            Frame(layer, name if keep else redact_frame(name))
-            for layer, name in parse_frames(found[0])
-        ]
-        on_device = any(frame.layer == "kernel" for frame in path)
+        stack, count = found
+        if "_[" in stack or stack.endswith(";"):
+            frames = parse_frames(stack)
+            on_device = any(layer == "kernel" for layer, _ in frames)
+            path = [number(layer, name) for layer, name in frames]
+        else:  # nothing but native frames, as most: each different text is looked at once
+            on_device, path = False, [number_native(text) for text in stack.split(";")]
         # iaprof joins the CPU's stack by the kernel's address and the interval.
-        weights.append((trie.add(path), "samples", found[1], "window" if on_device else "exact"))
+        weights.append(
+            (trie.add_numbers(path), "samples", count, "window" if on_device else "exact")
+        )
     quality += note_bad_lines(bad, "stack")
     return finish_import(source, trie, weights, quality, "folded stacks")

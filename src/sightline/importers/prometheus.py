@@ -13,8 +13,9 @@ import re
 import polars as pl
 
 from sightline.errors import DamagedError
+from sightline.importers._lines import Matched, code_texts, read_utf8, split_lines, unite
 from sightline.importers._samples import BLANK, BLANKS, Samples, note_no_times
-from sightline.importers._stacks import note_bad_lines, read_text
+from sightline.importers._stacks import note_bad_lines
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.model.source import Source
 from sightline.text import replace_surrogates
@@ -38,9 +39,14 @@ IMPORTER = Importer(
     source="https://prometheus.io/docs/instrumenting/exposition_formats/",
 )
 
-_LINE = (
-    r"^([A-Za-z_:][\w:]*)\s*(?:\{(.*)\})?\s+"
-    r"([-+]?(?:\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+|Inf|NaN))(?:\s+(-?\d{1,19}))?\s*$"
+_VALUE = r"[-+]?(?:\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+|Inf|NaN)"
+_LINE = rf"^([A-Za-z_:][\w:]*)\s*(?:\{{(.*)\}})?\s+({_VALUE})(?:\s+(-?\d{{1,19}}))?\s*$"
+# As nearly all lines are written.
+_PATTERNS = (
+    "{peer:word}{{{labels:free}}} {text:number} {at:int}",
+    "{peer:word}{{{labels:free}}} {text:number}",
+    "{peer:word} {text:number} {at:int}",
+    "{peer:word} {text:number}",
 )
 _LABEL = re.compile(r'([A-Za-z_]\w*)\s*=\s*"((?:[^"\\\n]|\\.)*)"\s*,?\s*')
 _NUMBERS = ("gpu", "gpu_id", "GPU_ID", "gpu_index", "index", "minor_number")
@@ -58,93 +64,122 @@ _IDENTITY = re.compile(
 def read(source: Source, options: ImportOptions) -> Imported:
     """Read all samples. Raises DamagedError where there is none."""
     quality: list[Quality] = []
-    text = read_text(source, quality)
-    told, bad = _read_answer(text) if text.lstrip().startswith("{") else _read_lines(text)
+    data = read_utf8(source, quality)
+    told, bad = _read_answer(data) if data.lstrip()[:1] == b"{" else _read_lines(data)
     # DCGM's blanks are numbers of their own.
-    blank = pl.col("value").is_in(BLANKS) | (pl.col("value") >= BLANK)
-    kept = told.filter(~blank.fill_null(False))
+    value = told.texts["text"].cast(pl.Float64, strict=False)
+    blank = (value.is_in(BLANKS) | (value >= BLANK)).fill_null(False)
+    kept = told.rows.filter(~blank.gather(told.rows.get_column("text")))
     samples = Samples()
-    samples.add_columns(_place_samples(kept, samples, keep_identity=options.keep_identity))
+    cells = _place_samples(kept, told.texts["labels"], samples, keep_identity=options.keep_identity)
+    samples.add_columns(*_list_said(cells, told.texts))
     if not samples.has_values():
         raise DamagedError(f"cannot read {source.given}", why="it holds no sample with a value")
-    if kept.height < told.height:
+    if kept.height < told.rows.height:
         said = "values stand for none (DCGM's blanks) and are left out"
-        quality.append(Quality("values_blank", "info", said, told.height - kept.height))
+        quality.append(Quality("values_blank", "info", said, told.rows.height - kept.height))
     if kept.get_column("time_ns").null_count():
         quality.append(note_no_times(0))
     quality += note_bad_lines(bad, "samples of Prometheus")
-    vendor = "nvidia" if re.search(r"DCGM|nvidia|NVIDIA", text) else None
+    vendor = "nvidia" if re.search(rb"DCGM|nvidia|NVIDIA", data) else None
     return Imported(samples.tables(vendor), Recording("prometheus"), quality)
 
 
-# Labels as they are written, `a="b",c="d"`; the value as written, and as a number.
+# Labels as they are written, `a="b",c="d"`, and the value as written.
 _TOLD = {
+    "line": pl.Int64,
     "peer": pl.String,
     "labels": pl.String,
     "text": pl.String,
-    "value": pl.Float64,
     "time_ns": pl.Int64,
 }
 
 
-def _read_lines(text: str) -> tuple[pl.DataFrame, int]:
+def _read_lines(data: bytes) -> tuple[Matched, int]:
     """All samples of the text form, and how many lines are none."""
-    lines = pl.Series(text.splitlines(), dtype=pl.String).str.strip_chars()
-    lines = lines.filter((lines != "") & ~lines.str.starts_with("#"))
-    found = lines.str.extract_groups(_LINE).struct.unnest()
-    found.columns = ["peer", "labels", "text", "at"]
-    whole = found.filter(pl.col("peer").is_not_null())
-    told = whole.select(
-        "peer",
-        pl.col("labels").fill_null(""),
-        "text",
-        value=pl.col("text").cast(pl.Float64, strict=False),
-        # Milliseconds; beyond 64 bits of ns there is no time.
-        time_ns=pl.when(pl.col("at").cast(pl.Int64, strict=False).abs() < 2**63 // 10**6).then(
-            pl.col("at").cast(pl.Int64, strict=False) * 10**6
-        ),
+    parts, others = split_lines(data, *_PATTERNS)
+    told = unite(parts)
+    is_whole = told.texts["peer"].str.contains(r"^[A-Za-z_]").gather(
+        told.rows.get_column("peer")
+    ) & told.texts["text"].str.contains(f"^{_VALUE}$").gather(told.rows.get_column("text"))
+    lines = others.with_columns(pl.col("text").str.strip_chars()).filter(
+        (pl.col("text") != "") & ~pl.col("text").str.starts_with("#")
     )
-    return told, found.height - whole.height
+    fields = pl.col("text").str.extract_groups(_LINE).struct
+    found = lines.select("line", fields.rename_fields(["peer", "labels", "text", "at"])).unnest(
+        "text"
+    )
+    rest = found.filter(pl.col("peer").is_not_null()).with_columns(
+        pl.col("labels").fill_null(""), pl.col("at").cast(pl.Int64, strict=False)
+    )
+    whole = Matched(told.rows.filter(is_whole), told.texts).add(rest)
+    # Milliseconds; beyond 64 bits of ns there is no time.
+    time = pl.when(pl.col("at").abs() < 2**63 // 10**6).then(pl.col("at") * 10**6)
+    rows = whole.rows.with_columns(time_ns=time)
+    bad = told.rows.height + found.height - rows.height
+    return Matched(rows, whole.texts), bad
 
 
-def _read_answer(text: str) -> tuple[pl.DataFrame, int]:
+def _read_answer(data: bytes) -> tuple[Matched, int]:
     """The samples of an instant or a range vector of the HTTP API; 1 where they break off."""
-    rows, bad = [], 0
+    rows: list[tuple[int, str, str, str, int]] = []
+    bad = 0
     try:
-        for one in json.loads(text)["data"]["result"]:
+        for one in json.loads(data.decode(errors="replace"))["data"]["result"]:
             metric = one["metric"].items()
             labels = {replace_surrogates(str(k)): replace_surrogates(str(v)) for k, v in metric}
             name = labels.pop("__name__", "value")
             written = ",".join(f"{k}={_escape(v)}" for k, v in labels.items())
             for at, value in one.get("values") or [one["value"]]:
                 moment = round(float(at) * 1000) * 10**6
-                text = replace_surrogates(str(value))
-                rows.append((name, written, text, float(value), moment))
+                float(value)
+                rows.append((len(rows), name, written, replace_surrogates(str(value)), moment))
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError):
         bad = 1
     kept = [row for row in rows if abs(row[-1]) < 2**63]
-    return pl.DataFrame(kept, schema=_TOLD, orient="row"), bad + len(rows) - len(kept)
+    told = pl.DataFrame(kept, schema=_TOLD, orient="row")
+    return code_texts(told), bad + len(rows) - len(kept)
 
 
-def _place_samples(told: pl.DataFrame, samples: Samples, *, keep_identity: bool) -> pl.DataFrame:
+def _list_said(
+    cells: pl.DataFrame, texts: dict[str, pl.Series]
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The samples with the row of what each says, and what is said: peer, text, unit."""
+    count = texts["text"].len()
+    both = pl.col("peer").cast(pl.Int64) * count + pl.col("text")
+    pair = cells.select(both).to_series()
+    pairs = pair.unique().sort()
+    said = pl.DataFrame(
+        {
+            "peer": texts["peer"].gather(pairs // max(count, 1)),
+            "text": texts["text"].gather(pairs % max(count, 1)),
+        }
+    ).with_columns(unit=pl.lit(""))
+    return cells.with_columns(pairs.search_sorted(pair).alias("said")), said
+
+
+def _place_samples(
+    told: pl.DataFrame, labels: pl.Series, samples: Samples, *, keep_identity: bool
+) -> pl.DataFrame:
     """The samples with the GPU that each is of, and what else tells its series from others."""
-    places = told.select("labels").unique(maintain_order=True)
+    used = told.get_column("labels").unique(maintain_order=True)
     found = [
         _place(
-            {key: _unescape(raw) for key, raw in _LABEL.findall(labels)},
+            {key: _unescape(raw) for key, raw in _LABEL.findall(text or "")},
             samples,
             keep_identity=keep_identity,
         )
-        for (labels,) in places.iter_rows()
+        for text in labels.gather(used)
     ]
-    known = places.with_columns(
-        device_id=pl.Series([device for device, _ in found], dtype=pl.Int64),
-        source=pl.Series([place for _, place in found], dtype=pl.String),
+    known = pl.DataFrame(
+        {
+            "labels": used,
+            "device_id": pl.Series([device for device, _ in found], dtype=pl.Int64),
+            "source": pl.Series([place for _, place in found], dtype=pl.String),
+        }
     )
-    return (
-        told.drop("value")
-        .join(known, on="labels", maintain_order="left")
-        .with_columns(unit=pl.lit(""), time_ns=pl.col("time_ns").fill_null(0))
+    return told.join(known, on="labels", maintain_order="left", nulls_equal=True).with_columns(
+        pl.col("time_ns").fill_null(0)
     )
 
 

@@ -13,7 +13,8 @@ from typing import Any
 import polars as pl
 
 from sightline.errors import DamagedError
-from sightline.importers._stacks import note_bad_lines, read_text
+from sightline.importers._lines import read_utf8, split_lines
+from sightline.importers._stacks import note_bad_lines
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.model.source import Source
 from sightline.text import replace_surrogates
@@ -36,6 +37,12 @@ _EVENT = {
     "tid": pl.Int64,
     "name": pl.String,
 }
+# An event with its keys in the order in which Proton's JSON library sorts them.
+_WRITTEN = (
+    '{{"args":{:any},"cat":"{:any}","dur":{dur:number},"name":"{name:text}","ph":"X",'
+    '"tid":{tid:int},"ts":{ts:number}}}'
+)
+_JSON_NUMBER = r"^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?$"
 _DOCUMENT = pl.Struct({"traceEvents": pl.List(pl.Struct(_EVENT))})
 # Proton divides ns by 1,000: below this, times in µs as 64-bit numbers still tell each ns.
 _LONGEST_US = 2**42
@@ -44,11 +51,12 @@ _LONGEST_US = 2**42
 def read(source: Source, options: ImportOptions) -> Imported:
     """Read the kernels of all streams. Raises DamagedError where there is none."""
     quality: list[Quality] = []
-    lines = [line for line in read_text(source, quality).splitlines() if line.strip()]
     streams, bad = [], 0
-    for line in lines:
+    for line in read_utf8(source, quality).splitlines():
+        if not line.strip():
+            continue
         try:
-            events, odd = _parse_stream(line)
+            events, odd = _split_stream(line) or _parse_stream(line.decode(errors="replace"))
         except (ValueError, RecursionError):
             quality.append(
                 Quality("truncated", "error", "the line of a stream is damaged, and left out")
@@ -82,6 +90,23 @@ def read(source: Source, options: ImportOptions) -> Imported:
         "devices": pl.DataFrame({"device_id": [0]}, schema={"device_id": pl.Int64}),
     }
     return Imported(tables, Recording("Triton Proton"), quality)
+
+
+def _split_stream(line: bytes) -> tuple[pl.DataFrame, int] | None:
+    """The same as of _parse_stream, where all events are written as Proton writes them."""
+    start, _, body = line.partition(b"[")
+    if not start.endswith(b'"traceEvents":') or not body.endswith(b"]}"):
+        return None
+    (matched,), others = split_lines(body[:-2].replace(b"},{", b"}\n{"), _WRITTEN)
+    texts = matched.texts
+    is_plain = all(texts[c].str.contains(_JSON_NUMBER).all() for c in ("ts", "dur"))
+    if others.height or not is_plain or texts["name"].str.contains("\\", literal=True).any():
+        return None
+    numbers = {
+        c: texts[c].cast(pl.Float64).gather(matched.rows.get_column(c)) for c in ("ts", "dur")
+    }
+    events = matched.rows.with_columns(matched.text("name"), ph=pl.lit("X"), **numbers)
+    return events.select(list(_EVENT)), 0
 
 
 def _parse_stream(line: str) -> tuple[pl.DataFrame, int]:

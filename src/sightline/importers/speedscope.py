@@ -6,6 +6,7 @@ Format: https://www.speedscope.app/file-format-schema.json.
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 from typing import Any
 
 from sightline.errors import DamagedError
@@ -59,7 +60,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     for number, profile in enumerate(profiles):
         try:
             name = str(profile.get("name", number))
-            root = [Frame("thread", redact_frame(name))] if len(profiles) > 1 else []
+            root = [trie.number(Frame("thread", redact_frame(name)))] if len(profiles) > 1 else []
             weights += _profile(trie, profile, frames, root, cut)
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             text = f"profile {number} is damaged and was left out ({error})"
@@ -84,7 +85,7 @@ def _profile(
     trie: StackTrie,
     profile: dict[str, Any],
     frames: list[Frame],
-    root: list[Frame],
+    root: list[int],
     cut: bool,
 ) -> list[tuple[int | None, str, int, str]]:
     metric, scale = _UNITS.get(str(profile.get("unit", "none")), ("samples", 1.0))
@@ -95,11 +96,9 @@ def _profile(
         own = _evented(profile, len(frames))
     else:
         raise ValueError(f"of type {profile['type']!r}")
-    return [
-        (trie.add([*root, *(frames[f] for f in path)]), metric, round(value * scale), "exact")
-        for path, value in own.items()
-        if value > 0
-    ]
+    number = cache(lambda place: trie.number(frames[place]))
+    paths = (([*root, *map(number, path)], value) for path, value in own.items() if value > 0)
+    return [(trie.add_numbers(p), metric, round(value * scale), "exact") for p, value in paths]
 
 
 def _sampled(profile: dict[str, Any], count: int, cut: bool) -> dict[tuple[int, ...], float]:
@@ -107,13 +106,12 @@ def _sampled(profile: dict[str, Any], count: int, cut: bool) -> dict[tuple[int, 
     samples, each = profile["samples"], profile["weights"]
     if len(samples) != len(each) and not cut:
         raise ValueError("it has different numbers of weights and samples")
-    for sample, weight in zip(
-        samples, each, strict=False
-    ):  # of one that is cut off, as many as are
+    # Of one that is cut off, as many as there are.
+    for sample, weight in zip(samples, each, strict=False):
         path = tuple(sample)
-        if any(not isinstance(f, int) or not 0 <= f < count for f in path):
-            raise ValueError("a frame that does not exist")
         own[path] = own.get(path, 0) + weight
+    if any(not isinstance(f, int) or not 0 <= f < count for path in own for f in path):
+        raise ValueError("a frame that does not exist")
     return own
 
 

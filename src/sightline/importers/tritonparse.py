@@ -16,6 +16,7 @@ import polars as pl
 
 from sightline.errors import DamagedError
 from sightline.importers._stacks import note_bad_lines, read_text
+from sightline.importers._torch_compile import name_compilation
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.model.source import Source
 from sightline.text import replace_surrogates
@@ -28,7 +29,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like='lines of JSON with "event_type": "compilation" or "launch"',
     suffixes=(".ndjson", ".ndjson.gz"),
-    version=1,
+    version=2,
     source="https://github.com/meta-pytorch/tritonparse",
 )
 
@@ -97,7 +98,8 @@ def read(source: Source, options: ImportOptions) -> Imported:
             schema={"file": pl.String, "content": pl.String},
         ),
     }
-    return Imported(tables, Recording("tritonparse"), quality)
+    # A log of the compiler is no rank of its own: it has that of the program beside it.
+    return Imported(tables, Recording("tritonparse", of_host=True), quality)
 
 
 def _describe_compilation(event: Row, number: int) -> Row | None:
@@ -121,7 +123,7 @@ def _describe_compilation(event: Row, number: int) -> Row | None:
         "file": _text(source.get("file_path")),
         "line": _whole(source.get("start_line")),
         **_find_caller(event.get("stack")),
-        "pytorch_frame": _name_frame(_dict(payload.get("pt_info"))),
+        "pytorch_frame": name_compilation(_dict(payload.get("pt_info"))),
     }
 
 
@@ -143,15 +145,6 @@ def _name_constants(constants: Row) -> str | None:
     """The compiled-in values as `4=1024`: their places are written as texts of tuples, (4,)."""
     parts = [f"{key.strip('(),')}={value}" for key, value in constants.items()]
     return _text(", ".join(parts[:_MOST_ARGUMENTS]))
-
-
-def _name_frame(info: Row) -> str | None:
-    """PyTorch's own name of a compilation: frame/compilation, and _attempt where it is not 0."""
-    frame, compiled = info.get("frame_id"), info.get("frame_compile_id")
-    if type(frame) is not int or type(compiled) is not int:
-        return None
-    attempt = info.get("attempt")
-    return f"{frame}/{compiled}" + (f"_{attempt}" if type(attempt) is int and attempt else "")
 
 
 def _list_stages(event: Row, number: int) -> Iterator[Row]:

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 import polars as pl
 
 from sightline.errors import DamagedError
-from sightline.importers._ncu import make_frame
 from sightline.importers._stacks import note_bad_lines, read_text
 from sightline.importers._unitrace import split_shape
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality, Recording
@@ -165,25 +164,30 @@ def _merge_samples(cells: pl.DataFrame) -> pl.DataFrame:
 
 def _describe_kernels(kernels: pl.DataFrame, metrics: pl.DataFrame) -> pl.DataFrame:
     """Table `profiled_kernels`: names, work-groups as grid, work-items as block, durations."""
-    times = dict(metrics.filter(metric=_TIME).select("kernel_id", "value").iter_rows())
-    seen: dict[str, int] = {}
-    rows = []
-    for row in kernels.iter_rows(named=True):
-        name, shape = split_shape(row["kernel"])
-        spent = times.get(row["kernel_id"])
-        occurrence = seen[row["kernel"]] = seen.get(row["kernel"], -1) + 1
-        rows.append(
-            {
-                "kernel_id": row["kernel_id"],
-                "kind": "kernel",
-                "name": name,
-                "occurrence": occurrence,
-                "device_id": row["Device"],
-                **shape,
-                "duration_ns": round(spent) if spent is not None and 0 <= spent < 2**62 else None,
-            }
+    axes = [f"{what}_{axis}" for what in ("grid", "block") for axis in "xyz"]
+    described = [(kernel, *split_shape(kernel)) for kernel in kernels["kernel"].unique()]
+    names = pl.DataFrame(
+        [(kernel, name, *(shape.get(axis) for axis in axes)) for kernel, name, shape in described],
+        schema={"kernel": pl.String, "name": pl.String, **dict.fromkeys(axes, pl.Int64)},
+        orient="row",
+    )
+    times = metrics.filter(metric=_TIME).select("kernel_id", spent="value").unique("kernel_id")
+    spent = pl.col("spent")
+    return (
+        kernels.join(names, on="kernel", maintain_order="left")
+        .join(times, on="kernel_id", how="left", maintain_order="left")
+        .select(
+            pl.col("kernel_id").cast(pl.Int64),
+            "name",
+            *axes,
+            kind=pl.lit("kernel"),
+            occurrence=pl.int_range(pl.len(), dtype=pl.Int64).over("kernel"),
+            device_id="Device",
+            duration_ns=pl.when(spent.is_between(0, 2.0**62, closed="left")).then(
+                spent.round(mode="half_to_even").cast(pl.Int64)
+            ),
         )
-    return make_frame("profiled_kernels", rows)
+    )
 
 
 def _finish_metrics(metrics: pl.DataFrame) -> pl.DataFrame:

@@ -7,6 +7,7 @@ IP[Address], Active[Events] and one per stall. Names are padded with blanks.
 from __future__ import annotations
 
 import csv
+from functools import lru_cache
 
 from sightline.errors import DamagedError
 from sightline.importers._stacks import finish_import, note_bad_lines, read_text
@@ -54,18 +55,20 @@ def read(source: Source, options: ImportOptions) -> Imported:
 def _row(
     trie: StackTrie, device: str, columns: list[str], cells: list[str]
 ) -> list[tuple[int | None, str, int, str]] | None:
-    if not all(c.isascii() and c.isdecimal() and len(c) < 18 for c in cells[2:]):
+    counts = "".join(cells[2:])
+    if not counts.isascii() or not counts.isdecimal() or max(map(len, cells[2:])) >= 18:
         return None
     kernel = Frame("kernel", cells[0].strip('" ') or "[unknown kernel]")
-    above = [Frame("device", device), kernel, Frame("instruction", f"+0x{cells[1]}")]
-    rows = []
-    for column, count in zip(columns[2:], map(int, cells[2:]), strict=True):
-        if count:
-            reason = column.removesuffix("[Events]").removesuffix("Stall").lower()
-            path = [
-                *above,
-                Frame("stall_class", classify_stall(reason)),
-                Frame("stall_reason", reason),
-            ]
-            rows.append((trie.add(path), "samples", count, "exact"))
-    return rows
+    path = trie.number(Frame("device", device)), trie.number(kernel)
+    place = trie.add_numbers((*path, trie.number(Frame("instruction", f"+0x{cells[1]}"))))
+    return [
+        (trie.add_below(place, *_list_reason_frames(column)), "samples", int(count), "exact")
+        for column, count in zip(columns[2:], cells[2:], strict=True)
+        if count.strip("0")
+    ]
+
+
+@lru_cache
+def _list_reason_frames(column: str) -> tuple[Frame, Frame]:
+    reason = column.removesuffix("[Events]").removesuffix("Stall").lower()
+    return Frame("stall_class", classify_stall(reason)), Frame("stall_reason", reason)

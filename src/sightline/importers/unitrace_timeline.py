@@ -11,7 +11,8 @@ import re
 import polars as pl
 
 from sightline.errors import DamagedError
-from sightline.importers._stacks import note_bad_lines, read_text
+from sightline.importers._lines import Matched, read_lines
+from sightline.importers._stacks import note_bad_lines
 from sightline.importers._unitrace import describe_entries, is_wait
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.model.source import Source
@@ -31,14 +32,26 @@ _LINE = re.compile(
     r"Thread (\d{1,9}) Device (\w+) : (.+?) \[ns\] "
     r"(\d{1,18}) \(append\) (\d{1,18}) \(submit\) (\d{1,18}) \(start\) (\d{1,18}) \(end\)"
 )
-_FIELDS = ("tid", "device", "entry", "append_ns", "submit_ns", "start_ns", "end_ns")
+_PATTERN = (
+    "Thread {tid:int} Device {device:word} : {entry:text} [ns] "
+    "{append_ns:int} (append) {submit_ns:int} (submit) {start_ns:int} (start) {end_ns:int} (end)"
+)
+_FIELDS = {
+    "tid": pl.Int64,
+    "device": pl.String,
+    "entry": pl.String,
+    "append_ns": pl.Int64,
+    "submit_ns": pl.Int64,
+    "start_ns": pl.Int64,
+    "end_ns": pl.Int64,
+}
 
 
 def read(source: Source, options: ImportOptions) -> Imported:
     """Read all lines that are whole. Raises DamagedError where there is none."""
     quality: list[Quality] = []
-    lines = pl.Series(read_text(source, quality).splitlines(), dtype=pl.String)
-    entries, bad = _split_entries(lines.filter(lines.str.strip_chars() != ""))
+    (matched,), others = read_lines(source, quality, _PATTERN)
+    entries, bad = _list_entries(matched, others)
     whole = entries.filter(pl.col("end_ns") >= pl.col("start_ns"))
     bad += entries.height - whole.height
     if whole.is_empty():
@@ -79,25 +92,29 @@ def read(source: Source, options: ImportOptions) -> Imported:
     return Imported(tables, Recording("unitrace"), quality)
 
 
-def _split_entries(lines: pl.Series) -> tuple[pl.DataFrame, int]:
-    """The entries, one to a line, and how many lines have none."""
-    # Where two threads print at once, a line holds two entries, or one without its end.
-    single = lines.str.count_matches("(end)", literal=True) <= 1
-    found = lines.filter(single).str.extract_groups(_LINE.pattern).struct.unnest()
-    found.columns = list(_FIELDS)
-    others = lines.filter(~single).to_list()
-    torn = [match.groups() for line in others for match in _LINE.finditer(line)]
-    bad = sum(_LINE.search(line) is None for line in others) + found.get_column("tid").null_count()
-    entries = pl.concat(
-        [
-            found.filter(pl.col("tid").is_not_null()),
-            pl.DataFrame(torn, schema=dict.fromkeys(_FIELDS, pl.String), orient="row"),
-        ]
+def _list_entries(matched: Matched, others: pl.DataFrame) -> tuple[pl.DataFrame, int]:
+    """The entries in the lines' order, and how many of the other lines have none.
+
+    Where two threads print at once, a line holds two entries, or one without its end.
+    """
+    whole = matched.rows.with_columns(matched.text("device"), matched.text("entry"))
+    found = [
+        (number, [match.groups() for match in _LINE.finditer(line)])
+        for number, line in others.iter_rows()
+    ]
+    torn = pl.DataFrame(
+        [(number, *entry) for number, entries in found for entry in entries],
+        schema={"line": pl.Int64, **dict.fromkeys(_FIELDS, pl.String)},
+        orient="row",
     )
-    numbers = ("tid", "submit_ns", "start_ns", "end_ns")
-    return entries.drop("append_ns").with_columns(
-        pl.col(numbers).cast(pl.Int64), entry=pl.col("entry").str.strip_chars('"')
-    ), bad
+    entries = pl.concat([whole, torn.cast(_FIELDS)], how="diagonal")  # type: ignore[arg-type]
+    bad = sum(not entries for _, entries in found)
+    return (
+        entries.sort("line", maintain_order=True)
+        .drop("line", "append_ns")
+        .with_columns(pl.col("entry").str.strip_chars('"')),
+        bad,
+    )
 
 
 def _list_submits(ops: pl.DataFrame) -> pl.DataFrame:

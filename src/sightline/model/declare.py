@@ -51,7 +51,8 @@ class Recording:
     end_ns: int | None = None
     has_stacks: bool | None = None
     has_shapes: bool | None = None
-    of_host: bool | None = None  # what a whole system did, not one process: no rank of a job
+    # What a whole system did, or what a process's compiler logged: no rank of a job by itself.
+    of_host: bool | None = None
     layers: tuple[str, ...] = ()  # of host_ops, where others of the same process may have more
     own: dict[str, Any] | None = None  # what only this format knows, and `opening` needs
 

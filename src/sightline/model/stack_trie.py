@@ -52,6 +52,24 @@ class StackTrie:
             node = self._nodes.setdefault((node, number), len(self._nodes))
         return None if node < 0 else node
 
+    def number(self, frame: Frame) -> int:
+        """A frame's number, for stacks that are given by numbers."""
+        return self._frames.setdefault(frame, len(self._frames))
+
+    def add_numbers(self, path: Sequence[int], parent: int | None = None) -> int | None:
+        """The id of a stack of numbered frames, root first; of one that continues its parent.
+
+        Where the path is deeper than MAX_DEPTH its middle is left out, as `add` does.
+        """
+        if len(path) > MAX_DEPTH:
+            frames = list(self._frames)
+            return self.add(frames[number] for number in path)
+        nodes = self._nodes
+        node = -1 if parent is None else parent
+        for number in path:
+            node = nodes.setdefault((node, number), len(nodes))
+        return None if node < 0 else node
+
     def add_below(self, parent: int | None, *frames: Frame) -> int | None:
         """The id of the stack that continues another one by these frames; of no depth but a few."""
         node = -1 if parent is None else parent

@@ -16,6 +16,7 @@ from sightline.model.run import Run
 TOP = 10
 # What a person calls a function; a thread, an instruction or a reason to wait stands under one.
 _FUNCTIONS = ("python", "op", "native", "os", "kernel")
+_REGIONS = ("phase",)  # what the program itself marked: all that some profilers know of
 
 
 def list_hot_functions(run: Run) -> list[dict[str, Any]]:
@@ -41,8 +42,12 @@ def _show_frame(name: str, kernels: dict[str, str]) -> str:
 
 
 def rank_functions(stacks: Stacks, weight: str) -> list[dict[str, Any]]:
-    """Functions by what ends in them, with what stands below them too."""
-    frames = stacks.frames.filter(pl.col("layer").is_in(_FUNCTIONS))
+    """Functions by what ends in them, with what stands below them too; else marked regions."""
+    return _rank(stacks, weight, _FUNCTIONS) or _rank(stacks, weight, _REGIONS)
+
+
+def _rank(stacks: Stacks, weight: str, layers: tuple[str, ...]) -> list[dict[str, Any]]:
+    frames = stacks.frames.filter(pl.col("layer").is_in(layers))
     long = (
         stacks.rows.lazy()
         .filter(pl.col(weight) > 0)

@@ -16,17 +16,23 @@ WIDTH = 80
 TOP_KERNELS = 10
 TOP_MESSAGES = 3
 MESSAGE_LINES = 4
+# What a vendor calls its cores, and what multiplies matrices there.
+_WORDS: dict[str | None, tuple[str, str]] = {
+    "nvidia": ("SM", "tensor"), "amd": ("CU", "MFMA"), "intel": ("Xe", "XMX"),
+}  # fmt: skip
 ALL_MESSAGES = 'sightline sql REPORT "FROM vendor_rules"'
 
 
 def print_kernels(data: dict[str, Any], width: int = WIDTH) -> Iterator[str]:
     """The lines about profiled kernels of a report's data; none if there are none."""
     if data["profiled_kernels"]:
-        yield from _table(data["profiled_kernels"], width)
+        vendors = {device["vendor"] for device in data.get("devices", [])}
+        words = _WORDS.get(vendors.pop() if len(vendors) == 1 else None, _WORDS["nvidia"])
+        yield from _table(data["profiled_kernels"], width, words)
         yield from _vendor(**data["vendor_messages"])
 
 
-def _table(rows: list[dict[str, Any]], width: int) -> Iterator[str]:
+def _table(rows: list[dict[str, Any]], width: int, words: tuple[str, str]) -> Iterator[str]:
     known = [r["duration_ns"] for r in rows if r["duration_ns"] is not None]
     count = sum(r["n"] for r in rows)
     took = f"{format_ns(sum(known))} under the profiler, not the program's time"
@@ -38,7 +44,8 @@ def _table(rows: list[dict[str, Any]], width: int) -> Iterator[str]:
     # tensor only where some kernel uses it, so that names have room.
     tensor = any(r["tensor_pct"] for r in rows)
     room = (23 if tensor else 31) + width - WIDTH
-    head = f"{'SM':>5}{'memory':>8}" + f"{'tensor':>8}" * tensor
+    unit, matrix = words
+    head = f"{unit:>5}{'memory':>8}" + f"{matrix:>8}" * tensor
     yield f"{'Kernel':<{room}}{'n':>4}{'time':>10}{head}{'occupancy':>10}  bound"
     labels = label_kernels(r["name"] for r in rows[:TOP_KERNELS] if r["name"])
     for r in rows[:TOP_KERNELS]:
@@ -53,7 +60,7 @@ def _table(rows: list[dict[str, Any]], width: int) -> Iterator[str]:
         )
     if len(rows) > TOP_KERNELS:
         yield f"… and {len(rows) - TOP_KERNELS} more: sightline stats speed_of_light"
-    yield "SM, memory, tensor: % of peak · occupancy: achieved / theoretical %"
+    yield f"{unit}, memory, {matrix}: % of peak · occupancy: achieved / theoretical %"
 
 
 def _vendor(messages: list[dict[str, Any]], count: int) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from sightline.report.finding_text import has_gain, write_price
 from sightline.report.html.headline import describe_run, label_device, write_headline
-from sightline.report.terminal import MAX_RANKS, format_amount, is_measured, list_parts
+from sightline.report.terminal import MAX_RANKS, format_amount, list_parts, name_functions
 from sightline.text import fit_text, make_printable
 from sightline.units import format_count, format_note, format_ns, format_pct
 
@@ -133,7 +133,7 @@ def _functions(data: dict[str, Any]) -> Iterator[str]:
     rows = data["functions"]
     if not rows:
         return
-    yield f"## Top functions by {is_measured(rows[0]['weight'])}"
+    yield f"## {name_functions(rows)}"
     yield ""
     yield write_row(["function", "own", "share", "total"])
     yield write_row(["---", "---:", "---:", "---:"])

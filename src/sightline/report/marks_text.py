@@ -29,7 +29,7 @@ def print_marks(marks: dict[str, Any]) -> Iterator[list[Text]]:
         if not c["metric"].endswith("at checkpoints") and c["unit"] != "bits"
     ]
     if counters:
-        yield list(_counters(counters))
+        yield list(print_counters(counters))
 
 
 def _steps(rows: list[dict[str, Any]]) -> Iterator[Text]:
@@ -98,7 +98,11 @@ def print_memory(rows: list[dict[str, Any]]) -> Iterator[Text]:
         yield Text(f"… {len(rows) - MAX_RANKS} more: sightline report --json", "dim")
 
 
-def _counters(rows: list[dict[str, Any]]) -> Iterator[Text]:
+_WIDTH = 12  # of a column of counters
+
+
+def print_counters(rows: list[dict[str, Any]]) -> Iterator[Text]:
+    """What was sampled of each series: mean, least, most, and how far energy rose."""
     yield Text(f"{'Counters':<32}{'mean':>12}{'min':>12}{'max':>12}{'risen by':>12}", "bold")
     for row in rows[:MAX_COUNTERS]:
         place = "" if row["device_id"] is None else f", GPU {row['device_id']}"
@@ -119,4 +123,8 @@ def _number(value: float | None, unit: str | None) -> str:
         return ""
     if unit == "bytes":
         return format_bytes(value)
-    return f"{value:,.1f}" if value == 0 or 10 <= abs(value) < 1e8 else f"{value:.4g}"
+    if value != 0 and not 10 <= abs(value) < 1e8:
+        return f"{value:.4g}"
+    exact = f"{value:,.1f}"
+    # One blank stays between it and the column before.
+    return exact if len(exact) < _WIDTH else f"{value:,.0f}"

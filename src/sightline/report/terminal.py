@@ -107,14 +107,21 @@ def _head(data: dict[str, Any], width: int) -> Iterator[Text]:
         yield Text(make_printable(f"  sightline flame {shlex.quote(str(path))} -o flame.html"))
     else:
         held = ", ".join(
-            f"{format_count(n)} {name}"
+            format_several(n, *_name_rows(name))
             for name, n in data["counts"].items()
             if name not in ("recordings", "quality")
         )
         yield from wrap_text(f"no timeline · {held}", "", "", width)
-        if data["counts"].get("compilations"):
-            log = shlex.quote(str(data["recordings"][0]["path"]))
-            yield Text(make_printable(f"  sightline stats compilations {log}"))
+        for table in ("compilations", "fused_kernels"):
+            if data["counts"].get(table):
+                log = shlex.quote(str(data["recordings"][0]["path"]))
+                yield Text(make_printable(f"  sightline stats {table} {log}"))
+
+
+def _name_rows(table: str) -> tuple[str, str]:
+    """What one row of a table is called, and several: source file, source files."""
+    several = table.replace("_", " ")
+    return re.sub(r"(?<=ss)es$|s$", "", several), several
 
 
 def _describe_host(data: dict[str, Any]) -> list[str]:
@@ -356,6 +363,8 @@ def _kernels(data: dict[str, Any], width: int) -> Iterator[Text]:
             f"{format_ns(row['total_ns']):>11}{format_ns(row['mean_ns']):>10}"
             f"{format_pct(row['window_pct']):>9}"
         )
+    if data["counts"].get("fused_kernels"):
+        yield Text("Operators and lines of generated kernels: sightline stats fused_kernels", "dim")
 
 
 def _ops(data: dict[str, Any], width: int) -> Iterator[Text]:
@@ -380,8 +389,7 @@ def _functions(data: dict[str, Any], width: int) -> Iterator[Text]:
     rows = data["functions"]
     if not rows:
         return
-    weight, unit = rows[0]["weight"], rows[0]["unit"]
-    head = f"Top functions by {is_measured(weight)}"
+    unit, head = rows[0]["unit"], name_functions(rows)
     room = width - 34
     yield Text(f"{head:<{room}}{'own':>12}{'':>10}{'total':>12}", style="bold")
     for row in rows[:MAX_KERNELS]:
@@ -389,6 +397,12 @@ def _functions(data: dict[str, Any], width: int) -> Iterator[Text]:
             f"{fit_text(row['short_name'], room - 1):<{room}}{format_amount(row['own'], unit):>12}"
             f"{format_pct(row['own_pct']):>10}{format_amount(row['total'], unit):>12}"
         )
+
+
+def name_functions(rows: list[dict[str, Any]]) -> str:
+    """What the table of the longest functions is called, which may be regions."""
+    what = "regions" if rows[0]["layer"] == "phase" else "functions"
+    return f"Top {what} by {is_measured(rows[0]['weight'])}"
 
 
 def is_measured(weight: str) -> str:

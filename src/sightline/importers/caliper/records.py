@@ -19,6 +19,7 @@ _AS_VALUE, _SKIP_EVENTS, _HIDDEN, _NESTED, _GLOBAL = 1, 64, 128, 256, 512
 _NAME, _PROPERTIES, _FIRST_FREE = 8, 10, 12
 _UNITS = ("attribute.unit", "time.unit", "cali.attribute.unit")
 MAX_DEPTH = 1_024
+_MOST = 10**30  # beyond all measurements
 _OWN = ("cali.attribute", "cali.caliper", "cali.event", "event.")  # what Caliper says of itself
 
 
@@ -188,22 +189,33 @@ def parse_split(document: Any) -> Profile:
         unit = next((known[key] for key in _UNITS if isinstance(known.get(key), str)), None)
         if unit:
             profile.units[name] = unit
+    places = [place for place, measured in enumerate(is_value[: len(columns)]) if not measured]
+    measured = [place for place in range(len(columns)) if place not in places]
+    # Rows that were taken in the same places are added up before anything is made of them.
+    sums: dict[tuple[int | None, ...], list[int | Decimal | None]] = {}
     for row in document["data"]:
         if not isinstance(row, list) or len(row) != len(columns):
             profile.bad += 1
             continue
-        record = Record()
-        for name, measured, cell in zip(columns, is_value, row, strict=True):
-            if measured:
-                value = read_decimal(cell)
-                if value is not None:
-                    record.values[name] = value
-            elif type(cell) is int and 0 <= cell < len(nodes):
-                labels = _list_labels(nodes, cell)
-                if name in nested:
-                    record.path += [(name, label) for label in labels]
-                else:
-                    record.about[name] = labels[-1]
+        key = tuple([row[place] if type(row[place]) is int else None for place in places])
+        found = sums.setdefault(key, [None] * len(measured))
+        for number, place in enumerate(measured):
+            cell = row[place]
+            value = cell if type(cell) is int and abs(cell) < _MOST else read_decimal(cell)
+            if value is not None:
+                before = found[number]
+                found[number] = value if before is None else before + value
+    for key, found in sums.items():
+        values = zip((columns[place] for place in measured), found, strict=True)
+        record = Record(values={name: Decimal(v) for name, v in values if v is not None})
+        for name, cell in zip((columns[place] for place in places), key, strict=True):
+            if cell is None or not 0 <= cell < len(nodes):
+                continue
+            labels = _list_labels(nodes, cell)
+            if name in nested:
+                record.path += [(name, label) for label in labels]
+            else:
+                record.about[name] = labels[-1]
         profile.records.append(record)
     return profile
 
@@ -229,4 +241,4 @@ def read_decimal(value: Any) -> Decimal | None:
         number = Decimal(value)
     except InvalidOperation:
         return None
-    return number if number.is_finite() and abs(number) < 10**30 else None
+    return number if number.is_finite() and abs(number) < _MOST else None

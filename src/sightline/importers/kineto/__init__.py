@@ -24,7 +24,9 @@ IMPORTER = Importer(
         rb'(?!\{ "traceEvents":\[\{\}\r?\n,\{"args":\{"name":")'
         rb'.*?"traceEvents"\s*:',
         rb'^\s*\{\s*"schemaVersion"\s*:',
-        rb'^\s*\[\s*\{[^{}]{0,400}"ph"\s*:',
+        # onetrace writes the queues of devices as threads of the host: it has a reader of its own.
+        rb'^(?!\[\n\{"ph":"M", "name":"process_name", [^\n]*\n\{"ph":"M", "name":"\w+_start_time")'
+        rb'\s*\[\s*\{[^{}]{0,400}"ph"\s*:',
     ),
     weak=(rb"^(?:\xef\xbb\xbf)?\s*[\[{]",),
     looks_like='JSON with "traceEvents", or a JSON list of events with "ph"',

@@ -34,7 +34,9 @@ def read_workload(source: Source, options: ImportOptions) -> Imported:
     notes: list[Quality] = []
     files = _list_files(source)
     tables = {
-        name: _add_missing(read_table(Source(path, source.given, source.on_read), notes))
+        name: _add_missing(
+            read_table(Source(path, source.given, source.on_read), notes, _is_counter)
+        )
         for name, path in files.items()
         if name != "sysinfo"
     }
@@ -55,18 +57,17 @@ def read_workload(source: Source, options: ImportOptions) -> Imported:
         text = "sysinfo.csv is not there: what the GPU can do is not known, so no share of it is"
         hint = "Give the workload's folder."
         notes.append(Quality("no_machine", "warning", text, None, hint))
-    metrics = pl.concat(
-        [
-            *(_list_counters(t) for t in main.values()),
-            *(_list_levels(n, t) for n, t in tables.items() if _is_level(n)),
-            _list_launch(dispatches),
-            _list_machine(dispatches, machine),
-        ]
-    ).unique(["dispatch", "metric", "instance_id"], keep="first", maintain_order=True)
+    kernels = dispatches.select("dispatch", kernel_id=pl.int_range(pl.len(), dtype=pl.Int64))
+    parts = [
+        *(_list_counters(t, kernels) for t in main.values()),
+        *(_list_levels(n, t, kernels) for n, t in tables.items() if _is_level(n)),
+        _list_launch(dispatches),
+        _list_machine(dispatches, machine),
+    ]
     return Imported(
         {
             "profiled_kernels": make_kernels(_name_kernels(dispatches)),
-            "kernel_metrics": _make_metrics(metrics, dispatches),
+            "kernel_metrics": _make_metrics(parts),
             "devices": make_devices(dispatches.get_column("GPU_ID"), machine),
         },
         Recording(
@@ -180,70 +181,67 @@ def _is_counter(column: str) -> bool:
     return plain not in _FACTS and column.lower() not in _FACTS and column != "duration_ns"
 
 
-_METRICS = {
-    "dispatch": pl.Int64,
-    "metric": pl.String,
-    "instance_id": pl.Int64,
-    "value": pl.Float64,
-}
+# What was counted of a kernel. Names are categories: there are hundreds, and millions of values.
+_COUNTED = {"kernel_id": pl.Int64(), "column": pl.Categorical(), "value": pl.Float64()}
 
 
 def _finish(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows of dispatch, column and value as metrics: TCC_HIT[3] is instance 3 of TCC_HIT."""
-    found = pl.col("column").str.extract(_INSTANCE.pattern, 2)
-    names = (
-        rows.select("column")
-        .unique()
-        .with_columns(
-            metric=pl.coalesce(pl.col("column").str.extract(_INSTANCE.pattern, 1), "column"),
-            instance_id=found.cast(pl.Int64, strict=False),
+    """Rows of kernel_id, column and value without what is no number."""
+    numbers = rows.select(pl.col(name).cast(t, strict=False) for name, t in _COUNTED.items())
+    is_known = pl.col("value").is_finite() & pl.col("kernel_id").is_not_null()
+    kept = numbers.select(is_known.fill_null(False)).to_series()
+    return numbers if kept.all() else numbers.filter(kept)
+
+
+def _unpivot(table: pl.DataFrame, columns: list[str]) -> pl.DataFrame:
+    """All values of some columns, one column after the other, as _COUNTED."""
+    rows = table.height * len(columns)
+    place = pl.int_range(rows, dtype=pl.UInt32, eager=True)
+    names = pl.Series(columns, dtype=pl.Categorical)
+    values = [table.get_column(c).cast(pl.Float64, strict=False) for c in columns]
+    return _finish(
+        pl.DataFrame(
+            {
+                "kernel_id": table.get_column("kernel_id").gather(place % max(table.height, 1)),
+                "column": names.gather(place // max(table.height, 1)),
+                "value": pl.concat(values) if values else pl.Series([], dtype=pl.Float64),
+            }
         )
     )
-    return (
-        rows.with_columns(pl.col("value").cast(pl.Float64, strict=False))
-        .filter(pl.col("value").is_finite() & pl.col("dispatch").is_not_null())
-        .join(names, on="column", how="left", maintain_order="left")
-        .select(pl.col(name).cast(dtype) for name, dtype in _METRICS.items())
-    )
 
 
-def _list_counters(table: pl.DataFrame) -> pl.DataFrame:
+def _list_counters(table: pl.DataFrame, kernels: pl.DataFrame) -> pl.DataFrame:
     """What was counted of each dispatch: a column each, or a row each since ROCm 7."""
-    if {"Counter_Name", "Counter_Value"} <= set(table.columns):
-        rows = table.select(
-            dispatch=_whole("Dispatch_ID"), column="Counter_Name", value="Counter_Value"
-        ).drop_nulls("column")
-        return _finish(rows)
-    counters = [c for c in table.columns if _is_counter(c)]
-    rows = (
-        table.select(
-            _whole("Dispatch_ID").alias("dispatch"),
-            pl.col(counters).cast(pl.Float64, strict=False),
-        )
-        .unpivot(counters, index="dispatch", variable_name="column", value_name="value")
-        .drop_nulls("value")
+    rows = table.with_columns(dispatch=_whole("Dispatch_ID")).join(
+        kernels, on="dispatch", maintain_order="left"
     )
-    return _finish(rows)
+    if {"Counter_Name", "Counter_Value"} <= set(table.columns):
+        told = rows.select("kernel_id", column="Counter_Name", value="Counter_Value")
+        found = _finish(told.drop_nulls("column"))
+    else:
+        found = _unpivot(rows, [c for c in table.columns if _is_counter(c)])
+        if rows.get_column("kernel_id").is_unique().all():
+            return found
+    return found.unique(["kernel_id", "column"], keep="first", maintain_order=True)
 
 
-def _list_levels(name: str, table: pl.DataFrame) -> pl.DataFrame:
+def _list_levels(name: str, table: pl.DataFrame, kernels: pl.DataFrame) -> pl.DataFrame:
     """The counters of a pass that added a level up in each cycle, under the names of ROCm 7.
 
     What was counted beside it is needed from the same pass: passes differ in length.
     """
-    counted = _list_counters(table)
+    counted = _list_counters(table, kernels)
     names = {_ACCUMULATED: f"{name}_ACCUM", **{n: f"{n}@{name}" for n in _OF_THE_PASS}}
-    renamed = counted.filter(pl.col("metric").is_in(list(names))).with_columns(
-        pl.col("metric").replace(names)
+    column = pl.col("column").cast(pl.String)
+    renamed = counted.filter(column.is_in(list(names))).with_columns(
+        column.replace(names).cast(pl.Categorical)
     )
-    return pl.concat([renamed, counted.filter(~pl.col("metric").is_in(list(names)))])
+    return pl.concat([renamed, counted.filter(~column.is_in(list(names)))])
 
 
 def _list_launch(dispatches: pl.DataFrame) -> pl.DataFrame:
-    rows = dispatches.select("dispatch", *(pl.col(c).cast(pl.String) for c in LAUNCH)).unpivot(
-        list(LAUNCH), index="dispatch", variable_name="column", value_name="value"
-    )
-    return _finish(rows.drop_nulls("value"))
+    kernels = dispatches.with_columns(kernel_id=pl.int_range(pl.len(), dtype=pl.Int64))
+    return _unpivot(kernels, list(LAUNCH))
 
 
 def _list_machine(dispatches: pl.DataFrame, machine: dict[str, str]) -> pl.DataFrame:
@@ -252,7 +250,8 @@ def _list_machine(dispatches: pl.DataFrame, machine: dict[str, str]) -> pl.DataF
         {"column": list(known), "value": list(known.values())},
         schema={"column": pl.String, "value": pl.String},
     )
-    return _finish(dispatches.select("dispatch").join(facts, how="cross"))
+    kernels = dispatches.select(kernel_id=pl.int_range(pl.len(), dtype=pl.Int64))
+    return _finish(kernels.join(facts, how="cross"))
 
 
 def _read_machine(path: Path | None, source: Source, notes: list[Quality]) -> dict[str, str]:
@@ -273,15 +272,33 @@ def _name_kernels(dispatches: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _make_metrics(metrics: pl.DataFrame, dispatches: pl.DataFrame) -> pl.DataFrame:
-    ids = dispatches.select("dispatch", kernel_id=pl.int_range(pl.len(), dtype=pl.Int64))
-    value = pl.col("value")
-    is_whole = (value == value.round()) & value.is_between(-(2.0**53), 2.0**53)
-    return metrics.join(ids, on="dispatch", how="inner", maintain_order="left").select(
+def _make_metrics(parts: list[pl.DataFrame]) -> pl.DataFrame:
+    """Table `kernel_metrics`, each metric of a kernel once: TCC_HIT[3] is instance 3 of TCC_HIT."""
+    rows = pl.concat(parts)
+    each = [part.get_column("column").unique() for part in parts]
+    text, name = pl.col("column").cast(pl.String), _INSTANCE.pattern
+    names = (
+        pl.concat(each)
+        .unique()
+        .to_frame()
+        .with_columns(
+            metric=pl.coalesce(text.str.extract(name, 1), text),
+            instance_id=text.str.extract(name, 2).cast(pl.Int64, strict=False),
+        )
+    )
+    whole = pl.col("value").cast(pl.Int64, strict=False)
+    is_whole = (whole.cast(pl.Float64) == pl.col("value")) & whole.is_between(-(2**53), 2**53)
+    metrics = rows.join(names, on="column", how="left", maintain_order="left").select(
         "kernel_id",
         "metric",
         "instance_id",
         "value",
         unit=pl.lit(None, pl.String),
-        value_int=pl.when(is_whole).then(value).cast(pl.Int64, strict=False),
+        value_int=pl.when(is_whole).then(whole),
     )
+    # Of each part a kernel has a column once; parts may have the same, and names mean the same.
+    different = names.select("metric", "instance_id").n_unique()
+    if different == sum(column.len() for column in each):
+        return metrics
+    by = ["kernel_id", "metric", "instance_id"]
+    return metrics.unique(by, keep="first", maintain_order=True)

@@ -32,20 +32,18 @@ _NO_COUNTERS = {
 
 def list_dispatches(kernels: pl.DataFrame) -> pl.DataFrame:
     """The kernels, with _rocm.DISPATCH and their names; numbers that are none are null."""
-    registers = [_number(kernels, names) for names in _VGPRS]
-    name = _first(kernels, _NAMES).cast(pl.String).str.strip_chars('"')
-    plain = name.str.replace(r"(?: \[clone \.kd\]|\.kd)$", "")
+    known = {ours: _number(kernels, theirs) for ours, theirs in _DISPATCH.items()}
+    registers = pl.DataFrame([_number(kernels, names).alias(names[0]) for names in _VGPRS])
+    known["vgprs"] = registers.select(
+        pl.when(~pl.all_horizontal(pl.all().is_null())).then(pl.sum_horizontal(pl.all()))
+    ).to_series()
     flat = {f"{w}_{a}": pl.lit(1, pl.Int64) for w in ("work_items", "workgroup") for a in "yz"}
-    known = {ours: _number(kernels, theirs) for ours, theirs in _DISPATCH.items()} | flat
-    known["vgprs"] = pl.when(pl.any_horizontal(r.is_not_null() for r in registers)).then(
-        pl.sum_horizontal(registers)
-    )
     empty = pl.lit(None, pl.Int64)
-    return kernels.select(
-        *((known.get(column, empty)).alias(column) for column in _rocm.DISPATCH),
-        pl.when(plain != "").then(plain).alias("name"),
-        pl.lit(None, pl.String).alias("mangled_name"),
-    ).head(kernels.height)  # of no table at all, literals alone would be a row
+    return pl.DataFrame({**known, "name": _list_names(kernels)}).select(
+        *(c if c in known else flat.get(c, empty).alias(c) for c in _rocm.DISPATCH),
+        "name",
+        mangled_name=pl.lit(None, pl.String),
+    )
 
 
 def list_counts(kernels: pl.DataFrame) -> pl.DataFrame:
@@ -71,13 +69,26 @@ def list_counts(kernels: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _first(kernels: pl.DataFrame, names: tuple[str, ...]) -> pl.Expr:
-    found = [pl.col(name) for name in names if name in kernels.columns]
-    return pl.coalesce(found) if found else pl.lit(None)
+def _list_names(kernels: pl.DataFrame) -> pl.Series:
+    """The kernels' names, without what the linker adds; each different one is looked at once."""
+    names = _first(kernels, _NAMES).cast(pl.String)
+    different = names.unique()
+    plain = different.str.strip_chars('"').str.replace(r"(?: \[clone \.kd\]|\.kd)$", "")
+    plain = plain.set(plain == "", None)
+    return names.replace_strict(different, plain, return_dtype=pl.String)
 
 
-def _number(kernels: pl.DataFrame, names: tuple[str, ...]) -> pl.Expr:
+def _first(kernels: pl.DataFrame, names: tuple[str, ...]) -> pl.Series:
+    found = [pl.col(name).cast(pl.String) for name in names if name in kernels.columns]
+    none = pl.repeat(None, kernels.height, dtype=pl.String)
+    return kernels.select(pl.coalesce(found) if found else none).to_series()
+
+
+def _number(kernels: pl.DataFrame, names: tuple[str, ...]) -> pl.Series:
     """A whole number of at most 18 digits, whatever its column holds."""
-    text = _first(kernels, names).cast(pl.String).str.strip_chars()
+    text = _first(kernels, names)
     whole = text.cast(pl.Int64, strict=False)
-    return pl.when(whole.is_between(0, 10**18 - 1)).then(whole)
+    if whole.null_count() > text.null_count():  # blanks around it?
+        whole = text.str.strip_chars().cast(pl.Int64, strict=False)
+    beyond = ~whole.is_between(0, 10**18 - 1)
+    return whole.set(beyond, None) if beyond.any() else whole

@@ -6,6 +6,7 @@ import polars as pl
 
 from sightline.errors import DamagedError
 from sightline.importers import _rocm
+from sightline.importers._lines import read_utf8
 from sightline.importers._rocm_csv import read_table
 from sightline.importers._stacks import note_bad_lines, read_text
 from sightline.importers.rocprof_legacy.dispatches import list_counts, list_dispatches
@@ -33,8 +34,7 @@ def read_records(source: Source) -> Imported:
         kernels, others = read_trace(read_text(source, notes))
         parts.append(others)
     else:
-        text = pl.Series(read_text(source, notes).splitlines(), dtype=pl.String)
-        spans, rest = split_spans(text)
+        spans, rest = split_spans(read_utf8(source, notes))
         for line in rest:
             lines.add(line)
         parts.append(spans)

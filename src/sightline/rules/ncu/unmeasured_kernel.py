@@ -37,7 +37,7 @@ from sightline.roofline.facts import load_facts
 from sightline.roofline.placement import MEMORY_PCT, SM_PCT
 from sightline.units import format_ns, format_pct, format_several
 
-RULE = Rule("ncu-unmeasured-kernel", "Metrics missing for the largest kernel")
+RULE = Rule("unmeasured-kernel", "Metrics missing for the largest kernel")
 MOST = 0.5
 
 
