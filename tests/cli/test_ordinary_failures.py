@@ -111,3 +111,34 @@ def test_files_that_may_not_be_read(folder: Path) -> None:
     (folder / "a.json").chmod(0)
     assert sightline("report", folder / "a.json").code == 2
     assert sightline("report", folder).code == 2
+
+
+def test_a_link_to_nothing_is_told_apart_from_no_file(tmp_path: Path) -> None:
+    (tmp_path / "link.json").symlink_to("gone.json")
+    outcome = sightline("report", tmp_path / "link.json")
+    assert (outcome.code, "it links to gone.json, which is not there" in outcome.err) == (2, True)
+
+
+@pytest.mark.parametrize("words", [["stats", "kernels"], ["sql"]])
+def test_fewer_rows_than_none_are_refused(words: list[str]) -> None:
+    outcome = sightline(*words, "x.json", *(["select 1"] if words == ["sql"] else []), "--limit=-5")
+    assert (outcome.code, "it is less than 0" in outcome.err) == (2, True)
+
+
+def test_an_export_is_no_stream() -> None:
+    outcome = sightline("export", "x.json", "--to", "csv", "-o", "-")
+    assert (outcome.code, "not written to standard output" in outcome.err) == (2, True)
+
+
+def test_a_folder_that_vanishes_is_no_bug_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sightline.opening import paths
+
+    def vanish(*_: object) -> None:
+        raise FileNotFoundError(2, "No such file or directory", "/proc/27786")
+
+    monkeypatch.setattr(paths, "_list_folder", vanish)
+    outcome = sightline("report", tmp_path)
+    assert outcome.code == 2
+    assert "no such file or directory (/proc/27786)" in outcome.err

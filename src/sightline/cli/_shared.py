@@ -75,6 +75,14 @@ def load_own_rules(paths: list[str]) -> list[OwnRule]:
     return load_checked_rules(paths)
 
 
+def count_rows(text: str) -> int:
+    """A number of rows, for argparse: 0 or more."""
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError("it is less than 0")
+    return number
+
+
 def add_reading(parser: argparse.ArgumentParser) -> None:
     """--same-job and --keep-identity: how recordings are read."""
     parser.add_argument(

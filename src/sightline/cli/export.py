@@ -56,6 +56,12 @@ def run(args: argparse.Namespace) -> int:
             hint="sightline export RECORDING --to perfetto|chrome|parquet|csv|nsys-sqlite -o FILE",
         )
     module = registry.load("exporters", args.to.replace("-", "_"))
+    if args.output == "-":
+        raise RequestError(
+            "an export is not written to standard output",
+            why="most formats are written in several places, or are folders",
+            hint=f"Name a file or a folder:  -o run{module.EXPORTER.suffix}",
+        )
     opened = open_recordings(args)
     if module.EXPORTER.name in _TIMELINES and not any(map(opened.rows, _TIMED)):
         raise MissingDataError(

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 
-from sightline.cli._shared import add_reading, open_recordings, print_bytes
+from sightline.cli._shared import add_reading, count_rows, open_recordings, print_bytes
 
 HELP = "a question in SQL over the tables (sightline tables)"
 
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="the same as --format json")
     parser.add_argument(
         "--limit",
-        type=int,
+        type=count_rows,
         default=30,
         metavar="N",
         help="rows of --format table and markdown (default 30, 0 for all); data is never cut",

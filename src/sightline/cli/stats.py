@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from sightline.cli._shared import add_recordings, open_recordings, print_bytes
+from sightline.cli._shared import add_recordings, count_rows, open_recordings, print_bytes
 
 if TYPE_CHECKING:
     from sightline.model.run import Run
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="the same as --format json")
     parser.add_argument(
         "--limit",
-        type=int,
+        type=count_rows,
         default=30,
         metavar="N",
         help="rows of --format table and markdown (default 30, 0 for all); data is never cut",

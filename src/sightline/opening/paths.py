@@ -44,10 +44,15 @@ def expand_paths(paths: Sequence[str]) -> Expanded:
         if is_store(path) or path.is_file() or is_recorded(path):
             found.append(given)
         elif path.is_dir():
-            if match_importers(Source(path, given), "strong"):
-                found.append(given)
-                continue
-            recordings, others = _list_folder(path, given)
+            try:
+                if match_importers(Source(path, given), "strong"):
+                    found.append(given)
+                    continue
+                recordings, others = _list_folder(path, given)
+            except OSError as error:  # may not be read, or vanished while it was looked through
+                at = f" ({error.filename})" if error.filename else ""
+                why = (error.strerror or str(error)).lower() + at
+                raise InputError(f"cannot read {given}", why=why) from error
             found += recordings
             in_folders.update(recordings)
             skipped += [(given, others)] if others else []
@@ -64,7 +69,9 @@ def expand_paths(paths: Sequence[str]) -> Expanded:
         else:
             raise InputError(
                 f"cannot read {given}",
-                why="there is no such file",
+                why=f"it links to {path.readlink()}, which is not there"
+                if path.is_symlink()
+                else "there is no such file",
                 hint="Give the path of a recording, a folder of recordings, or a .sightline store.",
             )
     seen: dict[Path, str] = {}
