@@ -139,3 +139,13 @@ def test_real_programs_and_what_their_fix_gains(name: str, tmp_path: Path) -> No
     first = sightline.open(str(tmp_path / "slow.json")).findings()[0]
     assert first.rule == FIRST[name][0]
     assert took["fixed"] < took["slow"]
+
+
+def test_the_rank_that_the_others_wait_for_is_named() -> None:
+    run = sightline.open(*(str(HERE / f"recorded/two_ranks-{n}.json.gz") for n in (0, 1)))
+    first = run.findings()[0]
+    assert (first.rule, first.where["late_ranks"]) == ("host-communication", [1])
+    assert "rank 1 waits least" in first.evidence[0]
+    assert "more in Python" in first.evidence[1] and "sleep" in first.evidence[1]
+    # Rank 0 waits three times for 30 ms that rank 1 sleeps, and for the transfers.
+    assert first.gain_ns > 3 * 30_000_000

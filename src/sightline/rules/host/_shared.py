@@ -80,8 +80,12 @@ def report_share(
     *,
     gain_ns: int | None = None,
     confidence: str = "high",
+    late_rank: int | None = None,
 ) -> Finding:
-    """The finding: the gain is at most what the rank that lost most lost."""
+    """The finding: the gain is at most what the rank that lost most lost.
+
+    `late_rank` is the one that the others wait for, if one is.
+    """
     gain = share.worst_ns if gain_ns is None else min(gain_ns, share.worst_ns)
     return Finding(
         rule.name,
@@ -93,7 +97,7 @@ def report_share(
         gain_ns=gain,
         confidence=confidence,
         evidence=tuple(lines),
-        where=share.where,
+        where=share.where | ({} if late_rank is None else {"late_ranks": [late_rank]}),
         fix=advice.fix,
         verify=advice.verify,
         cause=advice.cause,

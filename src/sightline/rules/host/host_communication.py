@@ -28,6 +28,7 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import polars as pl
 
@@ -35,8 +36,8 @@ from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import NOTABLE_PCT, Advice
 from sightline.rules.host._shared import list_names, report_share, take_part
-from sightline.timeline.host_parts import COMMUNICATE, has_only_host
-from sightline.units import format_pct
+from sightline.timeline.host_parts import COMMUNICATE, has_only_host, list_segments
+from sightline.units import format_ns, format_pct
 
 RULE = Rule("host-communication", "Waiting for other ranks")
 
@@ -49,11 +50,12 @@ def check(run: Run) -> Iterator[Finding]:
     if share.pct < NOTABLE_PCT:
         return
     ranks = share.segments.get_column("rank").n_unique()
+    late = _find_late_rank(run)
     yield report_share(
         RULE,
         share,
         f"For {format_pct(share.pct)} of their time main threads wait in collectives.",
-        list_names(share.segments.filter(pl.col("part") == COMMUNICATE)),
+        [*late.lines, *list_names(share.segments)] if late else list_names(share.segments),
         Advice(
             fix="see who comes late first:  sightline ranks RANK0 RANK1 ...  then overlap the "
             "collectives with the backward pass (DistributedDataParallel's buckets)",
@@ -61,4 +63,33 @@ def check(run: Run) -> Iterator[Finding]:
             sources=("TraceLens: exposed communication above 5 %",),
         ),
         confidence="high" if ranks > 1 else "medium",
+        late_rank=late.rank if late else None,
+    )
+
+
+class _Late(NamedTuple):
+    rank: int
+    lines: list[str]
+
+
+def _find_late_rank(run: Run) -> _Late | None:
+    """The rank that waits much less than the others, and what it does instead; None without one."""
+    parts = list_segments(run).group_by("rank", "part").agg(pl.col("own_ns").sum())
+    waits = parts.filter(pl.col("part") == COMMUNICATE).sort("own_ns", "rank")
+    if waits.height < 2:
+        return None
+    rank, least = waits.row(0)[0], waits.item(0, "own_ns")
+    # Half of what the others wait at least: where all wait alike, it is the transfer.
+    if 2 * least > waits.item(1, "own_ns"):
+        return None
+    others = parts.filter(pl.col("rank") != rank).group_by("part").agg(pl.col("own_ns").median())
+    mine = parts.filter((pl.col("rank") == rank) & (pl.col("part") != COMMUNICATE))
+    more = mine.join(others, on="part", how="left", suffix="_of_others").with_columns(
+        more=pl.col("own_ns") - pl.col("own_ns_of_others").fill_null(0)
+    )
+    part, ns = more.sort("more", "part", descending=[True, False]).select("part", "more").row(0)
+    what = list_segments(run).filter((pl.col("rank") == rank) & (pl.col("part") == part))
+    text = f"rank {rank} waits least ({format_ns(least)}): the others wait for it"
+    return _Late(
+        rank, [text, f"it spends {format_ns(ns)} more in {part}: {list_names(what, 1)[0]}"]
     )
