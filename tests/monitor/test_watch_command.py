@@ -113,6 +113,8 @@ def test_what_cannot_be_done_is_said(tmp_path: Path) -> None:
         (["-o", "x", "--source", "nvlm"], "did you mean nvml?"),
         (["--metrics", "nine"], "'nine' is no port"),
         (["-o", "x", "--max-size", "lots"], "'lots' is not a size"),
+        (["-o", "x", "--thin", "2d"], "'2d' does not say how much is kept"),
+        (["-o", "x", "--thin", "2d:1ms"], "'2d:1ms' does not say how much is kept"),
         (["--policy", str(tmp_path / "none.yaml")], "none.yaml"),
     ):
         done = sightline("watch", *arguments)

@@ -53,6 +53,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-size", default="2GB", metavar="SIZE", help="bound of the history (default 2GB)"
     )
+    parser.add_argument(
+        "--thin",
+        default="2d:10s,14d:1min,90d:10min",
+        metavar="AGE:T,...",
+        help="from which age on one value in how long is kept (default %(default)s)",
+    )
     parser.add_argument("--source", action="append", metavar="NAME", help="read only these")
     parser.add_argument("--list", action="store_true", help="list metrics and sources, and end")
 
@@ -116,7 +122,7 @@ def _watch(args: argparse.Namespace, sources: list[Source], latest: Latest) -> i
     if period_s < _LEAST_S:
         raise RequestError(f"--period {args.period} is too short", why="0.1s is the least")
     policies = Policies(load_policies(args.policy)) if args.policy else None
-    limits = Limits(max_bytes=parse_size(args.max_size))
+    limits = Limits(_parse_thinning(args.thin), parse_size(args.max_size))
     length_s = parse_duration_ns(args.length) / 1e9 if args.length else None
     clock = MachineClock(length_s)
     notifier = Notifier(args.webhook, args.command, _say) if args.webhook or args.command else None
@@ -146,6 +152,25 @@ def _watch(args: argparse.Namespace, sources: list[Source], latest: Latest) -> i
 
 
 _LEAST_S = 0.1
+_DAY_NS = 86_400 * 10**9
+
+
+def _parse_thinning(text: str) -> tuple[tuple[float, int], ...]:
+    """Ages in days with seconds between values, from '2d:10s,14d:1min'; none from ''."""
+    from sightline.errors import RequestError
+    from sightline.units import parse_duration_ns
+
+    found = []
+    for part in filter(None, text.split(",")):
+        age, colon, interval = part.partition(":")
+        seconds = parse_duration_ns(interval) // 10**9 if colon else 0
+        if seconds < 1:
+            raise RequestError(
+                f"'{part}' does not say how much is kept",
+                hint="Write for example --thin 2d:10s,14d:1min: a value in 10 s from two days on.",
+            )
+        found.append((parse_duration_ns(age) / _DAY_NS, seconds))
+    return tuple(found)
 
 
 def _open_exporter(args: argparse.Namespace, latest: Latest) -> Any:
@@ -185,6 +210,8 @@ def _announce(args: argparse.Namespace, latest: Latest, server: Any) -> None:
     if server is not None:
         host, port = server.server_address[:2]
         _say(f"Metrics at http://{host}:{port}/metrics")
+        if not str(host).startswith("127.") and host != "::1" and not args.token_file:
+            _say("Anybody who reaches this address can read them: --token-file asks for a token")
     if args.output:
         _say(f"History in {args.output}")
 
