@@ -26,7 +26,7 @@ from typing import NamedTuple
 from sightline.errors import RequestError
 
 OF_WINDOW, OF_KERNELS, OF_MEMORY = "the window", "profiled kernel time", "the memory"
-OF_THREAD = "the thread's time"
+OF_THREAD, OF_ENERGY = "the thread's time", "the measured energy"
 
 
 class Family(NamedTuple):

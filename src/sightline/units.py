@@ -93,6 +93,11 @@ def format_bytes(size: float | None) -> str:
     return "-" if size is None else _decimal(size, "B")
 
 
+def format_joules(joules: float | None) -> str:
+    """Energy for a person: '2.431 MJ'."""
+    return "-" if joules is None else _decimal(joules, "J")
+
+
 def format_rate(bytes_per_s: float | None) -> str:
     """A decimal rate for a person: '27.7 GB/s'."""
     return "-" if bytes_per_s is None else _decimal(bytes_per_s, "B/s")

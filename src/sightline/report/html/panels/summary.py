@@ -100,6 +100,8 @@ def _card(view: View, finding: dict[str, Any], places: pl.DataFrame) -> dict[str
         "cost_pct": finding["cost_pct"],
         "gain_ns": finding["gain_ns"],
         "gain_bytes": finding.get("gain_bytes"),
+        "cost_j": finding.get("cost_j"),
+        "gain_j": finding.get("gain_j"),
         "gain_pct": finding["gain_pct"],
         "of": _name_whole(view, finding),
         "evidence": [make_printable(e) for e in finding["evidence"]],
