@@ -29,7 +29,7 @@ function one(card: Card, place: number, show: ShowFinding): HTMLElement {
   const where = card.where.count
     ? h("div", { class: "where" },
       sparkline(card.where.spark, "where in the run it happens, first event to last"),
-      button(card, place, show))
+      card.where.drawn ? button(card, place, show) : null)
     : null;
   return h("article", { class: `card ${card.severity}`, id: `finding-${place}` },
     h("header", {},

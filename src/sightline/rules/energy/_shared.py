@@ -10,12 +10,12 @@ from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import MAX_ROWS, Advice, grade_severity
 from sightline.timeline.device_use import DEVICE, IDLE, has_use, measure_all
-from sightline.units import format_bytes, format_joules, format_pct, format_several
+from sightline.units import format_bytes, format_hours, format_joules, format_pct, format_several
 
 # A GPU that is idle for less is between two jobs or steps: Kubernetes' cluster autoscaler takes a
 # node for unneeded after ten minutes (--scale-down-unneeded-time, default 10m).
 LEAST_NS = 600 * 1_000_000_000
-_HOUR_NS, _KWH_J = 3600 * 1_000_000_000, 3.6e6
+_KWH_J = 3.6e6
 _LISTED = 4
 
 
@@ -90,13 +90,6 @@ def write_bounds(stretches: pl.DataFrame) -> str:
     return f"between {format_joules(low)} and {format_joules(high)}, as far as the sensor is right"
 
 
-def write_hours(ns: int) -> str:
-    """A time as hours, or minutes of less than two."""
-    if ns < 2 * _HOUR_NS:
-        return f"{ns * 60 / _HOUR_NS:.0f} minutes"
-    return f"{ns / _HOUR_NS:,.1f} hours"
-
-
 def name_gpus(rows: pl.DataFrame) -> str:
     """'GPU 3', 'GPUs 0 to 7', 'GPUs 1 and 3' or '9 GPUs'."""
     places = rows.select(DEVICE).unique().sort(DEVICE).rows()
@@ -127,7 +120,7 @@ def describe_devices(stretches: pl.DataFrame) -> list[str]:
         watts = row["energy_j"] / (row["measured_ns"] / 1e9) if row["measured_ns"] else None
         at = "" if watts is None else f" at {watts:.0f} W"
         held = "" if row["memory"] is None else f", with {format_bytes(row['memory'])} taken"
-        lines.append(f"GPU {row['device_id']}: {write_hours(row['duration_ns'])}{at}{held}")
+        lines.append(f"GPU {row['device_id']}: {format_hours(row['duration_ns'])}{at}{held}")
     if rows.height > _LISTED:
         lines.append(f"and {format_several(rows.height - _LISTED, 'more GPU')}")
     return lines

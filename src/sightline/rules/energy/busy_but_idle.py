@@ -45,11 +45,11 @@ from sightline.rules.energy._shared import (
     make_energy_finding,
     name_gpus,
     write_bounds,
-    write_hours,
     write_share,
 )
 from sightline.rules.finding import NOTABLE_PCT, Advice
 from sightline.timeline.device_use import SEEMING, measure_all
+from sightline.units import format_hours
 
 RULE = Rule("busy-but-idle", "Busy by nvidia-smi, idle in truth")
 
@@ -69,7 +69,7 @@ def check(run: Run) -> Iterator[Finding]:
         run,
         RULE,
         f"nvidia-smi shows {shown:.0f} % for {name_gpus(found)} over "
-        f"{write_hours(sum_column(found, 'duration_ns'))}, while {true:.1f} % of the SMs had a "
+        f"{format_hours(sum_column(found, 'duration_ns'))}, while {true:.1f} % of the SMs had a "
         f"warp. That time took {write_share(run, cost)}.",
         cost_j=cost,
         gain_j=None

@@ -45,12 +45,11 @@ from sightline.rules.energy._shared import (
     make_energy_finding,
     name_gpus,
     write_bounds,
-    write_hours,
     write_share,
 )
 from sightline.rules.finding import NOTABLE_PCT, Advice
 from sightline.timeline.device_use import IDLE, measure_all
-from sightline.units import format_joules
+from sightline.units import format_hours, format_joules
 
 RULE = Rule("idle-burn", "GPUs draw power while idle")
 
@@ -65,8 +64,8 @@ def check(run: Run) -> Iterator[Finding]:
     yield make_energy_finding(
         run,
         RULE,
-        f"{name_gpus(idle)} did nothing for {write_hours(sum_column(idle, 'duration_ns'))} in all, "
-        f"and used {write_share(run, cost)}.",
+        f"{name_gpus(idle)} did nothing for {format_hours(sum_column(idle, 'duration_ns'))} in "
+        f"all, and used {write_share(run, cost)}.",
         cost_j=cost,
         gain_j=cost,
         stretches=idle,
@@ -95,6 +94,6 @@ def _describe_parking(run: Run, held: pl.DataFrame) -> Iterator[str]:
         return
     saved = max(0.0, used - parked["high_w"] * seconds)
     yield (
-        f"without memory in use it idles at {parked['power_w']:.0f} W: ending the processes alone saves "
-        f"{format_joules(saved)}"
+        f"without memory in use it idles at {parked['power_w']:.0f} W: ending the processes alone "
+        f"saves {format_joules(saved)}"
     )

@@ -38,7 +38,6 @@ from sightline.rules.energy._shared import (
     make_energy_finding,
     name_gpus,
     write_bounds,
-    write_hours,
     write_share,
 )
 from sightline.rules.finding import NOTABLE_PCT, Advice
@@ -52,6 +51,7 @@ from sightline.timeline.device_use import (
     measure_stretches,
     sample_use,
 )
+from sightline.units import format_hours
 
 RULE = Rule("power-bound", "The power limit holds clocks down")
 
@@ -75,7 +75,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield make_energy_finding(
         run,
         RULE,
-        f"The power limit lowered the clocks of {name_gpus(found)} for {write_hours(lost_ns)} in "
+        f"The power limit lowered the clocks of {name_gpus(found)} for {format_hours(lost_ns)} in "
         f"all, {100 * lost_ns / length:.0f} % of their busy time, which took "
         f"{write_share(run, cost)}.",
         cost_j=cost,

@@ -40,10 +40,10 @@ from sightline.algebra.scalars import sum_column
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.energy._regimes import Choice, Regime, choose_regime, list_regimes
-from sightline.rules.energy._shared import make_energy_finding, name_gpus, write_hours, write_share
+from sightline.rules.energy._shared import make_energy_finding, name_gpus, write_share
 from sightline.rules.finding import NOTABLE_PCT, Advice
 from sightline.timeline.device_use import DEVICE, IDLE, measure_all
-from sightline.units import format_joules
+from sightline.units import format_hours, format_joules
 
 RULE = Rule("race-to-idle", "Work at the highest clock, then idle")
 
@@ -89,7 +89,7 @@ def _make_finding(run: Run, choices: list[Choice], gain: float) -> Finding:
         run,
         RULE,
         f"{name_gpus(devices)} worked at up to {max(c.used.setting for c in choices):.0f} MHz, "
-        f"which took {write_share(run, cost)}, and idled for {write_hours(idle)}. At "
+        f"which took {write_share(run, cost)}, and idled for {format_hours(idle)}. At "
         f"{best:.0f} MHz, recorded too, the same work took at least {100 * gain / cost:.0f} % less "
         "and fits into the time.",
         cost_j=cost,

@@ -114,5 +114,9 @@ def _card(view: View, finding: dict[str, Any], places: pl.DataFrame) -> dict[str
         "command": f"sightline explain {finding['rule']}",
         "again": f"sightline report {where} --json",
         "kernel": make_printable(str(finding["where"].get("kernel") or "")),
-        "where": {"count": places.height, "spark": measure_spark(places, view.span)},
+        "where": {
+            "count": places.height,
+            "spark": measure_spark(places, view.span),
+            "drawn": not view.timeline.events.is_empty(),
+        },
     }
