@@ -27,6 +27,7 @@ from sightline.errors import RequestError
 
 OF_WINDOW, OF_KERNELS, OF_MEMORY = "the window", "profiled kernel time", "the memory"
 OF_THREAD, OF_RANK = "the thread's time", "the rank's time"
+OF_ENERGY = "the measured energy"
 
 
 class Family(NamedTuple):

@@ -75,6 +75,12 @@ def format_long(ns: int) -> str:
     return format_ns(ns)
 
 
+def format_hours(ns: int) -> str:
+    """A time of monitoring for a person: '27.0 hours', or minutes of less than two hours."""
+    hours = ns / 3.6e12
+    return f"{hours:,.1f} hours" if hours >= 2 else f"{60 * hours:.0f} minutes"
+
+
 def format_ns(ns: float | None) -> str:
     """A duration for a person, three significant digits or better: '412 ns', '3.908 ms'."""
     if ns is None:
@@ -91,6 +97,11 @@ def format_ns(ns: float | None) -> str:
 def format_bytes(size: float | None) -> str:
     """Decimal bytes for a person: '25.48 GB' is 25.48 × 10⁹ bytes."""
     return "-" if size is None else _decimal(size, "B")
+
+
+def format_joules(joules: float | None) -> str:
+    """Energy for a person: '2.431 MJ'."""
+    return "-" if joules is None else _decimal(joules, "J")
 
 
 def format_rate(bytes_per_s: float | None) -> str:

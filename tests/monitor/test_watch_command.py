@@ -33,7 +33,7 @@ def test_a_run_is_kept_and_reported(nvml_library: Path, tmp_path: Path, cache: P
     assert rows.get_column("device_id").n_unique() == 8 and rows.height >= 8 * 10
     told = sightline("report", str(tmp_path / "h"))
     assert "sightline watch · 8 × NVIDIA H200" in told.out
-    assert "power, GPU 0 (W)" in told.out
+    assert "GPU       smi     SM" in told.out
     table = sightline("stats", "energy", str(tmp_path / "h"), "--format", "json")
     powers = {row["device_id"]: row["power_w"] for row in json.loads(table.out)}
     assert {n: round(p, -1) for n, p in powers.items()} == {n: 600 + 10 * n for n in range(8)}

@@ -39,7 +39,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a folder with a file watch.json",
     suffixes=(),
-    version=1,
+    version=2,
     source="docs/watch.md",
     find_folders=find_recordings,
 )
@@ -74,6 +74,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     times = counters.get_column("time_ns")
     events = _collect(source, scan_history(source.path, EVENTS))
     quality += _note_events(events)
+    tables["device_events"] = events.sort("time_ns").drop("kind")
     recording = Recording(
         "sightline watch",
         start_ns=times[0],
@@ -96,6 +97,7 @@ def _collect(source: Source, rows: pl.LazyFrame) -> pl.DataFrame:
 
 def _unfold(rows: pl.DataFrame) -> pl.DataFrame:
     """A row for each value, under its metric's name and unit."""
+    from sightline.model.history_tables import is_quantity
     from sightline.watched_metrics import METRICS
 
     known = {metric.column: metric for metric in METRICS.values()}
@@ -111,12 +113,19 @@ def _unfold(rows: pl.DataFrame) -> pl.DataFrame:
             "column": metrics,
             "metric": [known[name].name for name in metrics],
             "unit": [known[name].unit for name in metrics],
+            "is_mean": [is_quantity(name) for name in metrics],
         },
-        schema={"column": pl.String, "metric": pl.String, "unit": pl.String},
+        schema={
+            "column": pl.String,
+            "metric": pl.String,
+            "unit": pl.String,
+            "is_mean": pl.Boolean,
+        },
     )
     return (
         long.join(names, on="column", maintain_order="left")
-        .with_columns(from_ns=pl.col("time_ns") - pl.col("interval_ns"))
+        # Of a counter or a state the value at the end is kept, and no mean.
+        .with_columns(from_ns=pl.when("is_mean").then(pl.col("time_ns") - pl.col("interval_ns")))
         .select(_COUNTERS)
     )
 

@@ -152,7 +152,9 @@ class Finding:
     ns); `rows` are evidence by id.
 
     What a problem of memory costs is no time: `cost_bytes` of a device's memory, of which at most
-    `gain_bytes` can be had back; the shares are then of the memory that the rule names.
+    `gain_bytes` can be had back; the shares are then of the memory that the rule names. What a
+    problem of energy costs is `cost_j` of the joules that were measured, of which at most `gain_j`
+    need not be used; the shares are then of all that was measured.
     """
 
     rule: str
@@ -179,8 +181,10 @@ class Finding:
     gain_pct: float | None = None  # set when findings are ranked
     cost_bytes: int | None = None
     gain_bytes: int | None = None
+    cost_j: float | None = None
+    gain_j: float | None = None
 
     @property
     def is_remark(self) -> bool:
         """Whether nothing is gained by fixing it alone."""
-        return not self.gain_ns and not self.gain_bytes
+        return not self.gain_ns and not self.gain_bytes and not self.gain_j

@@ -94,11 +94,11 @@ def thin_rows(rows: pl.DataFrame, interval_ns: int) -> pl.DataFrame:
         pl.col(c).alias(f"{c}_{end}")
         for c in metrics
         for end in ("min", "max")
-        if f"{c}_{end}" not in rows.columns and _is_quantity(c)
+        if f"{c}_{end}" not in rows.columns and is_quantity(c)
     )
     told = []
     for name in metrics:
-        if not _is_quantity(name):
+        if not is_quantity(name):
             told.append(pl.col(name).drop_nulls().last())
             continue
         weight = pl.col("interval_ns").fill_null(_SECOND).filter(pl.col(name).is_not_null())
@@ -122,5 +122,6 @@ def thin_rows(rows: pl.DataFrame, interval_ns: int) -> pl.DataFrame:
     )
 
 
-def _is_quantity(column: str) -> bool:
+def is_quantity(column: str) -> bool:
+    """Whether a column's values have a mean: counters and states do not."""
     return column not in _COUNTED and column not in _STATES

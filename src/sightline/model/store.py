@@ -25,7 +25,7 @@ from collections.abc import Iterable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -50,6 +50,34 @@ _SMALL: dict[str, Any] = {"compression": "zstd", "compression_level": 1}
 _QUICK: dict[str, Any] = {"compression": "snappy"}
 
 
+class Watched(NamedTuple):
+    """What of a monitor's recording belongs to a job that was traced beside it.
+
+    Its values between two moments (ns, on the run's clock), and whose its devices are: the number
+    in the recording, then rank and number in the job. Values of other devices are left out, those
+    of the host stay.
+    """
+
+    span: tuple[int, int]
+    places: tuple[tuple[int, int, int], ...]
+
+    def select(self, table: str, frame: pl.LazyFrame) -> pl.LazyFrame:
+        """The rows of a table that belong to the job, under its ranks and devices."""
+        if table == "devices":  # the job's own recordings name them
+            return frame.clear()
+        if table not in ("counters", "device_events"):
+            return frame
+        inside = frame.filter(pl.col("time_ns").is_between(*self.span))
+        numbers = [number for number, *_ in self.places]
+        known = pl.col("device_id").is_null() | pl.col("device_id").is_in(numbers)
+        ranks, devices = ({p[0]: p[n] for p in self.places} for n in (1, 2))
+        device = pl.col("device_id")
+        return inside.filter(known).with_columns(
+            rank=device.replace_strict(ranks, default=pl.col("rank"), return_dtype=pl.Int64),
+            device_id=device.replace_strict(devices, default=None, return_dtype=pl.Int64),
+        )
+
+
 @dataclass(frozen=True)
 class Part:
     """One recording inside a store, as it takes part in a run."""
@@ -61,6 +89,7 @@ class Part:
     recording_id: int  # its number in the run
     facts: dict[str, Any]
     clock: Clock | None = None
+    watched: Watched | None = None
 
     def file(self, table: str) -> Path:
         """Where the recording's rows of a table lie; absent if it has none."""
@@ -121,6 +150,8 @@ class Part:
         if self.clock is not None:
             moments = table.moments
             frame = frame.with_columns(self.clock.move(pl.col(c)).alias(c) for c in moments)
+        if self.watched is not None:
+            frame = self.watched.select(table.name, frame)
         return frame.select(list(table.schema))
 
 

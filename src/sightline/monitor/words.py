@@ -11,25 +11,19 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from sightline.nvml.sampling import LIMITING, REASONS
+from sightline.timeline.use_thresholds import (
+    EFFECTIVE_PCT,
+    HELD_BYTES,
+    IDLE_PCT,
+    INEFFECTIVE_PCT,
+    PIPES,
+    TINY_PCT,
+)
 from sightline.units import format_bytes
 
 GOOD, POOR, BAD, QUIET = "good", "poor", "bad", "quiet"
-# DCGM's user guide, profiling metrics: SM active of 0.8 or more is necessary for effective use,
-# less than 0.5 is likely ineffective.
-_EFFECTIVE_PCT, _INEFFECTIVE_PCT = 80, 50
 # Nsight Compute's rule on the speed of light: below 60 % neither compute nor memory is the limit.
 _HIGH_PCT = 60
-# An SM active of this little under a full utilization is a few SMs of a hundred at work.
-_TINY_PCT = 10
-_IDLE_PCT = 1  # nvidia-smi's figure is a whole number
-_HELD_BYTES = 1 << 30  # a context alone takes some hundred MB
-PIPES = {
-    "tensor active": "tensor pipe",
-    "FP64 active": "FP64 pipe",
-    "FP32 active": "FP32 pipe",
-    "FP16 active": "FP16 pipe",
-    "integer active": "integer pipe",
-}
 
 
 class Words(NamedTuple):
@@ -57,9 +51,9 @@ def _describe_use(values: Mapping[str, float]) -> Words:
     if active is None:
         return _describe_without_truth(values, shown)
     sm = f"SM active {active:.0f} %"
-    if max(active, shown or 0) <= _IDLE_PCT:
+    if max(active, shown or 0) <= IDLE_PCT:
         return _describe_idle(values)
-    if active < _TINY_PCT and (shown or 0) >= _EFFECTIVE_PCT:
+    if active < TINY_PCT and (shown or 0) >= EFFECTIVE_PCT:
         text = f"Busy by nvidia-smi, idle in truth: {sm}, a few SMs at a time."
         return Words(BAD, text)
     pipe, most = find_busiest_pipe(values)
@@ -70,12 +64,12 @@ def _describe_use(values: Mapping[str, float]) -> Words:
     if memory is not None:
         parts.append(f"DRAM {memory:.0f} %")
     figures = ", ".join(parts)
-    if active < _INEFFECTIVE_PCT:
+    if active < INEFFECTIVE_PCT:
         return Words(POOR, f"Mostly idle: {figures}.")
     if max(memory or 0, most or 0) >= _HIGH_PCT:
         limit = "memory bandwidth" if (memory or 0) >= (most or 0) else f"the {pipe}"
         return Words(GOOD, f"Limited by {limit}: {figures}.")
-    if active < _EFFECTIVE_PCT:
+    if active < EFFECTIVE_PCT:
         return Words(POOR, f"Partly used: {figures}.")
     if most is None and memory is None:
         return Words(GOOD, f"Occupied: {figures}; no pipe is known.")
@@ -85,16 +79,16 @@ def _describe_use(values: Mapping[str, float]) -> Words:
 def _describe_without_truth(values: Mapping[str, float], shown: float | None) -> Words:
     if shown is None:
         return Words(QUIET, "Its use is not known.")
-    if shown <= _IDLE_PCT:
+    if shown <= IDLE_PCT:
         return _describe_idle(values)
     text = f"A kernel runs for {shown:.0f} % of the time; how much of the GPU it uses is not known."
-    return Words(GOOD if shown >= _EFFECTIVE_PCT else POOR, text)
+    return Words(GOOD if shown >= EFFECTIVE_PCT else POOR, text)
 
 
 def _describe_idle(values: Mapping[str, float]) -> Words:
     held, power = values.get("memory used", 0), values.get("power")
     at = f" at {power:.0f} W" if power is not None else ""
-    if held >= _HELD_BYTES:
+    if held >= HELD_BYTES:
         return Words(POOR, f"Idle{at}, with {format_bytes(int(held))} of its memory taken.")
     return Words(QUIET, f"Idle{at}.")
 

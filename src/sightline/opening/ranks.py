@@ -72,8 +72,9 @@ def compose_run(members: Members, fit: Fit | None = None) -> Run:
         return run
     # NumPy, which fits clocks, takes a tenth of a second to load: for several recordings only.
     from sightline.opening.clocks import align_clocks, move_clocks
+    from sightline.opening.histories import join_histories
 
-    return align_clocks(run) if fit is None else move_clocks(run, fit)
+    return join_histories(align_clocks(run) if fit is None else move_clocks(run, fit))
 
 
 def find_processes(members: Members) -> dict[int, int]:

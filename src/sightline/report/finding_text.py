@@ -14,8 +14,9 @@ from sightline.registry import OF_WINDOW
 from sightline.rules.finding import NOTABLE_PCT
 from sightline.rules.ranking import share_of as share_of_rule
 from sightline.text import make_printable
+from sightline.timeline.device_use import has_use
 from sightline.timeline.host_parts import has_only_host
-from sightline.units import format_bytes, format_ns, format_pct
+from sightline.units import format_bytes, format_joules, format_ns, format_pct
 
 # TraceLens agent, 2026-08: idle above 15 %, exposed communication and copies above 5 % are flagged.
 IDLE_PCT = 15.0
@@ -36,14 +37,15 @@ def write_verdict(found: Sequence[Finding], run: Run) -> str:
     if not run.rows("device_ops"):
         if run.rows("memory_events") or run.rows("memory_segments"):
             return "No findings: nothing stands out in what fills the memory."
-        parts = run.ask("host_breakdown").to_dicts() if has_only_host(run) else []
-        if not parts:
-            return "No findings: the recording has no GPU operations."
-        largest = parts[0]
-        return (
-            f"No single change of the host gains 5 %: the largest part of the main thread's time "
-            f"is {largest['part']} ({format_pct(largest['window_pct'])})."
-        )
+        if has_only_host(run):
+            largest = run.ask("host_breakdown").row(0, named=True)
+            return (
+                "No single change of the host gains 5 %: the largest part of the main thread's "
+                f"time is {largest['part']} ({format_pct(largest['window_pct'])})."
+            )
+        if has_use(run):
+            return "No findings: nothing stands out in how the GPUs were used."
+        return "No findings: the recording has no GPU operations."
     rows = run.ask("breakdown")
     worst = rows.sort("compute_pct").row(0, named=True)
     healthy = (
@@ -92,12 +94,18 @@ def write_price(found: Mapping[str, Any], breakdown: Sequence[Mapping[str, Any]]
     if found.get("gain_bytes"):
         share = "" if gain_pct is None else f" ({format_pct(gain_pct)})"
         parts.append(f"fix frees up to {format_bytes(found['gain_bytes'])}{share}")
+    if found.get("cost_j"):
+        share = "" if cost_pct is None else f" ({format_pct(cost_pct)}{of})"
+        parts.append(f"takes {format_joules(found['cost_j'])}{share}")
+    if found.get("gain_j"):
+        share = "" if gain_pct is None else f" ({format_pct(gain_pct)})"
+        parts.append(f"fix saves up to {format_joules(found['gain_j'])}{share}")
     return [*parts, f"{found['confidence']} confidence"]
 
 
 def has_gain(found: Mapping[str, Any]) -> bool:
     """Whether a finding, as plain data, says what its fix gains: else it is a remark."""
-    return bool(found["gain_ns"] or found.get("gain_bytes"))
+    return bool(found["gain_ns"] or found.get("gain_bytes") or found.get("gain_j"))
 
 
 def write_text(found: Sequence[Finding], run: Run, width: int | None = None) -> str:
@@ -213,6 +221,8 @@ def _result(item: Finding, rules: list[str], recordings: Sequence[str]) -> dict[
             "cost_pct": item.cost_pct,
             "gain_ns": item.gain_ns,
             "gain_bytes": item.gain_bytes,
+            "cost_j": item.cost_j,
+            "gain_j": item.gain_j,
             "gain_pct": item.gain_pct,
             "confidence": item.confidence,
         },

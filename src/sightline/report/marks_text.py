@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rich.text import Text
@@ -14,8 +14,12 @@ MAX_RANKS = 8
 MAX_COUNTERS = 16
 
 
-def print_marks(marks: dict[str, Any]) -> Iterator[list[Text]]:
-    """One block each for steps, ranges, checkpoints and counters, where there are some."""
+def print_marks(marks: dict[str, Any], gpus: Sequence[dict[str, Any]] = ()) -> Iterator[list[Text]]:
+    """One block each for steps, ranges, checkpoints and counters, where there are some.
+
+    Counters of `gpus`, which have a table of their own, are left out.
+    """
+    shown = {(gpu["rank"], gpu["device_id"]) for gpu in gpus}
     if marks["steps"]:
         yield list(_steps(marks["steps"]))
     if marks["ranges"]:
@@ -26,7 +30,9 @@ def print_marks(marks: dict[str, Any]) -> Iterator[list[Text]]:
     counters = [
         c
         for c in marks["counters"]
-        if not c["metric"].endswith("at checkpoints") and c["unit"] != "bits"
+        if not c["metric"].endswith("at checkpoints")
+        and c["unit"] != "bits"
+        and (c["source"] is not None or (c["rank"], c["device_id"]) not in shown)
     ]
     if counters:
         yield list(print_counters(counters))

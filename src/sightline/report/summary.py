@@ -17,6 +17,7 @@ from sightline.report.kernels import list_kernel_rows, list_vendor_messages
 from sightline.report.marks import summarize_marks
 from sightline.report.memory import summarize_memory
 from sightline.report.system import summarize_system
+from sightline.report.use import note_warming, summarize_use
 from sightline.rules.diagnose import diagnose_run
 from sightline.timeline.host_parts import has_only_host
 
@@ -33,6 +34,7 @@ def summarize_run(run: Run, own: Sequence[OwnRule] = ()) -> dict[str, Any]:
     has_device = bool(run.rows("device_ops"))
     ops = [] if has_device or not run.rows("host_ops") else _host_ops(run)
     only_stacks = not (has_device or ops or run.rows("profiled_kernels"))
+    use = summarize_use(run)
     return {
         "schema": SCHEMA,
         "recordings": run.table("recordings").to_dicts(),
@@ -49,11 +51,12 @@ def summarize_run(run: Run, own: Sequence[OwnRule] = ()) -> dict[str, Any]:
         "vendor_messages": list_vendor_messages(run),
         "ops": ops,
         "functions": list_hot_functions(run) if only_stacks else [],
+        "use": use,
         "marks": summarize_marks(run),
         "memory": summarize_memory(run),
         "system": summarize_system(run, has_ops=bool(ops)),
         "bandwidth": summarize_bandwidth(run) if run.rows("bandwidth_tests") else [],
-        "limits": list_limits(run),
+        "limits": [*list_limits(run), *note_warming(use["devices"])],
     }
 
 

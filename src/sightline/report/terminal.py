@@ -16,6 +16,7 @@ from sightline.report.finding_text import has_gain, write_price
 from sightline.report.kernels_text import print_kernels
 from sightline.report.marks_text import print_marks, print_memory
 from sightline.report.system import print_system
+from sightline.report.use_text import print_devices, print_events
 from sightline.text import fit_text, make_printable
 from sightline.units import (
     format_bytes,
@@ -53,12 +54,16 @@ def render_screen(data: dict[str, Any], width: int = WIDTH) -> Text:
     """The whole screen; what is wider than 80 columns gives room to names and sentences."""
     width = min(max(width, WIDTH), MOST)
     prose = min(width, PROSE)
+    devices = list(print_devices(data["use"]["devices"]))
     blocks = [
         list(_head(data, prose)),
         list(_where_the_time_went(data)),
+        [] if data["breakdown"] else devices,
         list(_findings(data, prose)),
+        list(print_events(data["use"]["events"])),
         list(_kernels(data, width)),
-        *print_marks(data["marks"]),
+        devices if data["breakdown"] else [],
+        *print_marks(data["marks"], data["use"]["devices"]),
         list(print_memory(data["memory"])),
         [Text(line) for line in print_kernels(data, width)],
         list(_ops(data, width)),

@@ -9,7 +9,7 @@ import polars as pl
 
 from sightline import registry
 from sightline.model.declare import Finding, Rule
-from sightline.registry import OF_KERNELS, OF_MEMORY, OF_WINDOW
+from sightline.registry import OF_ENERGY, OF_KERNELS, OF_MEMORY, OF_WINDOW
 from sightline.units import format_ns
 
 # Nothing gains much below so much of the window: what the run as a whole is bound by comes first.
@@ -54,6 +54,7 @@ def rank_findings(
             share_of(f.rule) != OF_WINDOW,
             -_weigh_gain(f),
             -(f.gain_bytes or 0),
+            -(f.gain_j or 0),
             f.rule,
         ),
     )
@@ -73,6 +74,9 @@ def _bound_gain(found: Finding, window_ns: int) -> Finding:
     if found.gain_bytes is not None and found.cost_bytes and cost_pct is not None:
         kept = min(found.gain_bytes, found.cost_bytes)
         return replace(found, gain_bytes=kept, gain_pct=cost_pct * kept / found.cost_bytes)
+    if found.gain_j is not None and found.cost_j and cost_pct is not None:
+        joules = min(found.gain_j, found.cost_j)
+        return replace(found, gain_j=joules, gain_pct=cost_pct * joules / found.cost_j)
     if gain is None:
         return found
     if cost is not None:
@@ -109,7 +113,7 @@ def share_of(rule: str, *, has_timeline: bool = True) -> str:
     """
     family = registry.family_of("rules", rule.replace("-", "_"))
     whole = OF_WINDOW if family is None else family.share_of
-    if has_timeline or whole == OF_MEMORY:
+    if has_timeline or whole in (OF_MEMORY, OF_ENERGY):
         return whole
     return OF_KERNELS if family is None else family.share_without_device
 

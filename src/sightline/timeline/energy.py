@@ -16,6 +16,7 @@ The sensor's own accuracy, 5 % by NVIDIA's documentation of the older ones, is i
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 import polars as pl
@@ -24,6 +25,11 @@ from sightline.errors import MissingDataError
 from sightline.model.run import Run
 
 COUNTER, POWER = "counter", "power"
+# RAPL's zones that hold no other (docs.kernel.org/power/powercap): of several names for a package
+# those of Linux and of AMD's driver.
+HOST_PARTS = re.compile(
+    r"(?:package|cpu|socket)[- ]?\d+(?: dram)?|dram(?:[- ]?\d+)?", re.IGNORECASE
+)
 # The names that importers and our own recordings give (metric_names.py), the best first.
 _POWERS = ("instantaneous power", "power", "average power")
 _SECOND = 1_000_000_000
@@ -41,16 +47,17 @@ class Meter(NamedTuple):
     `marks`: time_ns, joules since some moment, in order of time; between two the energy was used
     evenly as far as anybody knows. `readings`: time_ns and value as recorded. `span`: from when to
     when energy can be told. `blur_ns`: how much time of either end of an interval may be counted
-    wrongly, of power.
+    wrongly, of power. Of a part of the host `device_id` is null, and `source` names the part.
     """
 
     rank: int
-    device_id: int
+    device_id: int | None
     method: str
     marks: pl.DataFrame
     readings: pl.DataFrame
     span: tuple[int, int]
     blur_ns: int = 0
+    source: str | None = None
 
 
 def list_meters(run: Run) -> list[Meter]:
@@ -75,31 +82,37 @@ def list_meters(run: Run) -> list[Meter]:
     return found
 
 
+def list_host_meters(run: Run) -> list[Meter]:
+    """The meters of the host: CPU packages and their memory, by RAPL's names; none is no error.
+
+    A package's own parts (core, uncore) are in it, and the platform (psys) holds all of them: these
+    are left out, so that the rest may be added (Intel SDM, volume 3B, "RAPL Domains").
+    """
+    return run.once(_list_host_meters)
+
+
+def _list_host_meters(run: Run) -> list[Meter]:
+    rows = _read_samples(run, "source", pl.col("device_id").is_null())
+    found = []
+    for (rank, source), mine in rows.group_by("rank", "source", maintain_order=True):
+        name = str(source)
+        if not HOST_PARTS.fullmatch(name):
+            continue
+        readings = _split_metrics(mine)
+        counted = _make_counters(int(str(rank)), None, readings.get("energy"))
+        if not counted and (power := readings.get("power")) is not None and power.height > 1:
+            # The mean of the time since the reading before.
+            counted = [_make_power(int(str(rank)), None, power, _INSTANT, None)]
+        found += [meter._replace(source=name) for meter in counted]
+    return found
+
+
 def _list_meters(run: Run) -> list[Meter]:
-    # Some importers leave the unit behind the name, too.
-    metric = pl.col("metric").str.replace(r" \[[^\]]*\]$", "").str.to_lowercase()
-    rows = (
-        run.scan("counters")
-        .with_columns(metric)
-        .filter(
-            pl.col("device_id").is_not_null(),
-            pl.col("value").is_finite(),
-            # With a beginning it is the energy of an interval, no counter.
-            ((metric == "energy") & (pl.col("unit") == "J") & pl.col("from_ns").is_null())
-            | (metric.is_in(_POWERS) & (pl.col("unit") == "W")),
-        )
-        .select("rank", "device_id", "metric", "time_ns", "value")
-        .collect()
-        .unique(["rank", "device_id", "metric", "time_ns"], keep="last")
-        .sort("rank", "device_id", "time_ns")
-    )
+    rows = _read_samples(run, "device_id")
     found = []
     capabilities = _read_capabilities(run)
     for (rank, device), mine in rows.group_by("rank", "device_id", maintain_order=True):
-        readings = {
-            str(metric): part.select("time_ns", "value")
-            for (metric,), part in mine.group_by("metric")
-        }
+        readings = _split_metrics(mine)
         key = int(str(rank)), int(str(device))
         counted = _make_counters(*key, readings.get("energy"))
         if counted:
@@ -112,12 +125,40 @@ def _list_meters(run: Run) -> list[Meter]:
     return found
 
 
+def _split_metrics(rows: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    parts = rows.group_by("metric")
+    return {str(metric): part.select("time_ns", "value") for (metric,), part in parts}
+
+
+def _read_samples(run: Run, place: str, *more: pl.Expr) -> pl.DataFrame:
+    """Samples of energy counters and of power: rank, place, metric, time_ns and value, in order."""
+    # Some importers leave the unit behind the name, too.
+    metric = pl.col("metric").str.replace(r" \[[^\]]*\]$", "").str.to_lowercase()
+    key = ["rank", place, "metric", "time_ns"]
+    return (
+        run.scan("counters")
+        .with_columns(metric)
+        .filter(
+            pl.col(place).is_not_null(),
+            *more,
+            pl.col("value").is_finite(),
+            # With a beginning it is the energy of an interval, no counter.
+            ((metric == "energy") & (pl.col("unit") == "J") & pl.col("from_ns").is_null())
+            | (metric.is_in(_POWERS) & (pl.col("unit") == "W")),
+        )
+        .select(*key, "value")
+        .collect()
+        .unique(key, keep="last")
+        .sort("rank", place, "time_ns")
+    )
+
+
 def _read_capabilities(run: Run) -> dict[tuple[int, int], str | None]:
     devices = run.table("devices").select("rank", "device_id", "compute_capability")
     return {(rank, device): text for rank, device, text in devices.iter_rows()}
 
 
-def _make_counters(rank: int, device: int, readings: pl.DataFrame | None) -> list[Meter]:
+def _make_counters(rank: int, device: int | None, readings: pl.DataFrame | None) -> list[Meter]:
     if readings is None:
         return []
     reset = (pl.col("value") < pl.col("value").shift(1)).fill_null(value=False).cum_sum()
@@ -144,7 +185,7 @@ def _list_jumps(readings: pl.DataFrame) -> pl.DataFrame:
 
 
 def _make_power(
-    rank: int, device: int, readings: pl.DataFrame, name: str, capability: str | None
+    rank: int, device: int | None, readings: pl.DataFrame, name: str, capability: str | None
 ) -> Meter:
     window = _find_window(name, capability)
     # A value is the mean of the time before it: its middle is half of that time ago.

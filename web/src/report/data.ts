@@ -58,10 +58,10 @@ export interface LinesBlock {
 
 export interface Card {
   rule: string; title: string; severity: string; confidence: string; summary: string;
-  cost_ns: number | null; cost_bytes: number | null; gain_bytes: number | null; cost_pct: number | null; gain_ns: number | null; gain_pct: number | null; of: string;
+  cost_ns: number | null; cost_bytes: number | null; gain_bytes: number | null; cost_j: number | null; gain_j: number | null; cost_pct: number | null; gain_ns: number | null; gain_pct: number | null; of: string;
   evidence: string[]; cause: string; fix: string; verify: string; method: string;
   sources: string[]; limits: string[]; command: string; again: string; kernel: string;
-  where: { spark: number[]; count: number };
+  where: { spark: number[]; count: number; drawn: boolean };
 }
 
 export interface Track {

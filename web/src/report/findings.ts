@@ -1,6 +1,6 @@
 // The findings as cards: what it costs, what is gained, evidence, fix, how to verify, where.
 
-import { amount, share } from "../shared/format";
+import { amount, cell, share } from "../shared/format";
 import { sparkline } from "./charts";
 import type { Card } from "./data";
 import { type Child, copyButton, h } from "../shared/dom";
@@ -11,7 +11,7 @@ export type ShowFinding = (place: number) => void;
 export function cards(list: Card[], show: ShowFinding): HTMLElement {
   if (!list.length) return h("p", { class: "note" }, "No rule found a problem.");
   const items = list.map((card, place) => ({ card, item: h("li", {}, one(card, place, show)) }));
-  const [gains, remarks] = [true, false].map((wanted) => items.filter(({ card }) => !!(card.gain_ns || card.gain_bytes) === wanted).map(({ item }) => item));
+  const [gains, remarks] = [true, false].map((wanted) => items.filter(({ card }) => !!(card.gain_ns || card.gain_bytes || card.gain_j) === wanted).map(({ item }) => item));
   return h("div", {}, gains!.length ? h("ol", { class: "cards" }, ...gains!) : null,
     remarks!.length ? h("section", { class: "remarks" }, h("h3", {}, gains!.length ? "Remarks" : "Remarks: fixing these gains no time"),
       h("ul", { class: "cards" }, ...remarks!)) : null);
@@ -23,11 +23,13 @@ function one(card: Card, place: number, show: ShowFinding): HTMLElement {
   if (card.gain_ns) figures.push(figure("fix gains up to", timeAndShare(card.gain_ns, card.gain_pct), ""));
   if (card.cost_bytes !== null) figures.push(figure("takes", sizeAndShare(card.cost_bytes, card.cost_pct), card.cost_pct === null ? "" : `of ${card.of}`));
   if (card.gain_bytes) figures.push(figure("fix frees up to", sizeAndShare(card.gain_bytes, card.gain_pct), ""));
+  if (card.cost_j !== null) figures.push(figure("takes", withShare(cell("J", card.cost_j), card.cost_pct), card.cost_pct === null ? "" : `of ${card.of}`));
+  if (card.gain_j) figures.push(figure("fix saves up to", withShare(cell("J", card.gain_j), card.gain_pct), ""));
   figures.push(figure("confidence", card.confidence, ""));
   const where = card.where.count
     ? h("div", { class: "where" },
       sparkline(card.where.spark, "where in the run it happens, first event to last"),
-      button(card, place, show))
+      card.where.drawn ? button(card, place, show) : null)
     : null;
   return h("article", { class: `card ${card.severity}`, id: `finding-${place}` },
     h("header", {},

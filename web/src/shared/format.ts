@@ -46,7 +46,7 @@ export function cell(unit: string, value: number): string {
   if (unit === "moment") return moment(value);
   if (unit === "%") return share(value);
   if (unit === "id") return String(value);
-  if (/^(FLOP|FLOP\/s|bytes\/s|Hz)$/.test(unit) && Math.abs(value) >= 1e3) {
+  if (/^(FLOP|FLOP\/s|bytes\/s|Hz|J)$/.test(unit) && Math.abs(value) >= 1e3) {
     const steps: [string, number][] = [["k", 1e3], ["M", 1e6], ["G", 1e9], ["T", 1e12], ["P", 1e15]];
     const [prefix, scale] = steps.find(([, s]) => Math.abs(value) < s * 999.5) ?? ["P", 1e15];
     return `${digits(value / scale)} ${prefix}${unit.replace("bytes", "B")}`;

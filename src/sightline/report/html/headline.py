@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from sightline.report.finding_text import has_gain, write_price
-from sightline.units import format_bytes, format_count, format_ns, format_pct
+from sightline.units import (
+    format_bytes,
+    format_count,
+    format_hours,
+    format_joules,
+    format_ns,
+    format_pct,
+    format_several,
+)
 
 
 def write_headline(data: dict[str, Any]) -> str:
@@ -30,6 +38,9 @@ def write_headline(data: dict[str, Any]) -> str:
             most = max(full, key=lambda row: row["peak_bytes"])
             where = "the host" if most["device_id"] is None else f"GPU {most['device_id']}"
             first = f"{format_bytes(most['peak_bytes'])} were allocated on {where} at the peak."
+            return f"{first} {judged[0]['summary']}" if judged else first
+        if data["use"]["devices"]:
+            first = _describe_use(data["use"]["devices"])
             return f"{first} {judged[0]['summary']}" if judged else first
         return "The recording has no timeline."
     shares = [row["compute_pct"] for row in rows]
@@ -83,3 +94,11 @@ def _write_host(data: dict[str, Any], judged: list[dict[str, Any]]) -> str:
         f"No GPU operations were recorded. {share} of the main thread's time is {largest['part']}."
     )
     return f"{first} {judged[0]['summary']}" if judged else first
+
+
+def _describe_use(devices: list[dict[str, Any]]) -> str:
+    """How many GPUs a monitor watched, for how long, and how many joules they used."""
+    times = [row[name] or 0 for row in devices for name in ("sampled_ns", "measured_ns")]
+    watched = f"{format_several(len(devices), 'GPU')} watched for {format_hours(max(times))}"
+    joules = [row["energy_j"] for row in devices if row["energy_j"] is not None]
+    return f"{watched}: {format_joules(sum(joules))} in all." if joules else f"{watched}."

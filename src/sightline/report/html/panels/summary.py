@@ -100,6 +100,8 @@ def _card(view: View, finding: dict[str, Any], places: pl.DataFrame) -> dict[str
         "cost_pct": finding["cost_pct"],
         "gain_ns": finding["gain_ns"],
         "gain_bytes": finding.get("gain_bytes"),
+        "cost_j": finding.get("cost_j"),
+        "gain_j": finding.get("gain_j"),
         "gain_pct": finding["gain_pct"],
         "of": _name_whole(view, finding),
         "evidence": [make_printable(e) for e in finding["evidence"]],
@@ -112,5 +114,9 @@ def _card(view: View, finding: dict[str, Any], places: pl.DataFrame) -> dict[str
         "command": f"sightline explain {finding['rule']}",
         "again": f"sightline report {where} --json",
         "kernel": make_printable(str(finding["where"].get("kernel") or "")),
-        "where": {"count": places.height, "spark": measure_spark(places, view.span)},
+        "where": {
+            "count": places.height,
+            "spark": measure_spark(places, view.span),
+            "drawn": not view.timeline.events.is_empty(),
+        },
     }
