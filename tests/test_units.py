@@ -14,6 +14,7 @@ from sightline.units import (
     INT64_MAX,
     format_bytes,
     format_count,
+    format_hours,
     format_note,
     format_ns,
     format_pct,
@@ -209,3 +210,10 @@ def test_format_count(value: int | None, text: str) -> None:
 )  # fmt: skip
 def test_a_note_on_one_thing_is_in_the_singular(count, text, note):
     assert format_note(count, text) == note
+
+
+def test_hours_of_monitoring() -> None:
+    told = [format_hours(round(s * 1e9)) for s in (0.5, 13, 119, 121, 7199, 97_200)]
+    assert told == [
+        "0.5 seconds", "13 seconds", "119 seconds", "2 minutes", "120 minutes", "27.0 hours",
+    ]  # fmt: skip

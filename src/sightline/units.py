@@ -76,9 +76,11 @@ def format_long(ns: int) -> str:
 
 
 def format_hours(ns: int) -> str:
-    """A time of monitoring for a person: '27.0 hours', or minutes of less than two hours."""
+    """A time of monitoring for a person: '27.0 hours', less than two in minutes or seconds."""
     hours = ns / 3.6e12
-    return f"{hours:,.1f} hours" if hours >= 2 else f"{60 * hours:.0f} minutes"
+    if hours >= 2:
+        return f"{hours:,.1f} hours"
+    return f"{60 * hours:.0f} minutes" if 60 * hours >= 2 else f"{3600 * hours:.3g} seconds"
 
 
 def format_ns(ns: float | None) -> str:
