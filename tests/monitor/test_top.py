@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +90,9 @@ def run_app(act: Act, size: tuple[int, int], clock: fake.Clock) -> None:
         for source in sources:
             source.close()
 
-    asyncio.run(run())
+    # On a thread of its own: pages are driven on this one, whose loop runs for all tests.
+    with ThreadPoolExecutor(1) as alone:
+        alone.submit(lambda: asyncio.run(run())).result()
 
 
 def read_screen(app: TopApp) -> str:
