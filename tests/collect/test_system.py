@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -156,6 +157,32 @@ def test_a_snapshot_at_a_signal(program: Path, tmp_path: Path) -> None:
         "--no-report", "--", "sh", "-c", script,
     )  # fmt: skip
     assert done.code == 4, done.err
+    names = door.open(str(tmp_path / "out.sightline")).table("host_ops").get_column("name")
+    assert names.to_list() == [f"step {i}" for i in range(50)]
+
+
+@needs_lttng
+@pytest.mark.xdist_group("lttng")
+def test_a_snapshot_at_a_violation_that_watch_sees(program: Path, tmp_path: Path) -> None:
+    """As docs/record.md has it: what led to the violation is kept, and not what came later."""
+    pytest.importorskip("sightline.monitor.policies")
+    policy = tmp_path / "always.yaml"
+    policy.write_text(
+        "tag: always\nname: Always\nmetrics: [cpu_utilization_pct]\n"
+        "rule: cpu_utilization_pct.avg >= 0\nwatch: {of: host, over: 1s}\nhint: Always\n"
+    )
+    began, goes_on = tmp_path / "began", tmp_path / "goes_on"
+    wait = f"until [ -e {goes_on} ]; do sleep 0.1; done"
+    script = f"{program} 50; touch {began}; {wait}; {program} 70"
+    command = [sys.executable, "-m", "sightline", "run", "--backend", "lttng"]
+    command += ["--snapshot-on", "SIGUSR1", "-o", str(tmp_path / "out"), "--no-report"]
+    with subprocess.Popen([*command, "--", "sh", "-c", script]) as recorded:
+        while not began.exists() and recorded.poll() is None:
+            time.sleep(0.05)
+        tell = f"kill -USR1 {recorded.pid}"
+        seen = sightline("watch", "--policy", str(policy), "--run", tell, "--for", "2s")
+        goes_on.touch()
+    assert seen.code == 1, seen.err
     names = door.open(str(tmp_path / "out.sightline")).table("host_ops").get_column("name")
     assert names.to_list() == [f"step {i}" for i in range(50)]
 
