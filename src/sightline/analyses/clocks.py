@@ -1,6 +1,8 @@
 """Whether the ranks' clocks agree, told by the ends of the collectives that they had together.
 
-The collectives are the devices'; where those are too few, MPI's barriers and n x n collectives.
+The collectives are the devices'; where those are too few, MPI's barriers and n x n collectives; and
+where those are, the TCP packets between the hosts in traces of their kernels (`method`). Packets
+give bounds: `uncertainty_ns` is then how far the clocks can be off at most, with a constant drift.
 
 Clocks that are off by more than their uncertainty and the fabric's latency were moved when the
 recordings were opened (`moved_ns`, `moved_ppm`); `offset_ns` and `drift_ppm` are what is left, as
@@ -27,12 +29,17 @@ ANALYSIS = Analysis(
         Column("moved_ppm", pl.Float64, "its drift that was taken out, parts per million"),
         duration("offset_ns", "what the ends would still add"),
         Column("drift_ppm", pl.Float64, "and the drift, parts per million"),
-        duration("uncertainty_ns", "how far that may be wrong: 95th percentile of what remains"),
-        number("anchors", "collectives that it was told by"),
+        duration(
+            "uncertainty_ns",
+            "how far that may be wrong: 95th percentile of what remains; by packets, at most",
+        ),
+        text("method", "what it was told by: collectives or packets"),
+        number("anchors", "collectives or packets of the rank that it was told by"),
         text("state", "agree, moved, or contradictory: no clocks make sense of the matching"),
     ),
     notes=(
-        "Empty where fewer than eight collectives of several ranks could be matched.",
+        "Empty where fewer than eight collectives of several ranks could be matched, and no "
+        "packets of hosts both ways.",
         "Sends, receives and what has a root are left out: their ends do not come together.",
     ),
 )
@@ -58,6 +65,7 @@ def run(run: Run) -> pl.DataFrame:
             pl.col("moved_ppm").fill_null(0.0),
             drift_ppm=pl.col("drift") * 1e6,
             state=pl.lit(state),
+            method=pl.lit(fit.method),
         )
         .select(c.name for c in ANALYSIS.columns)
         .sort("rank")

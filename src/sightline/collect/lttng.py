@@ -21,11 +21,13 @@ from sightline.collect.watchers import restore_signals
 
 READY_S = 5.0  # a session daemon answers within 0.1 s
 _COMMAND_S = 30.0  # stopping waits until all buffers are written
-# What Trace Compass' analyses of the kernel need (its documentation, "LTTng Kernel Analysis").
+# What Trace Compass' analyses of the kernel need (its documentation, "LTTng Kernel Analysis"), by
+# the names of lttng-modules since 2.7 (irq.h, net.h).
 KERNEL_EVENTS = (
     "sched_switch,sched_waking,sched_wakeup_new,sched_process_fork,sched_process_exit,"
-    "irq_handler_entry,irq_handler_exit,softirq_entry,softirq_exit,timer_hrtimer_expire_entry,"
-    "timer_hrtimer_expire_exit,block_rq_issue,block_rq_complete,lttng_statedump_process_state"
+    "irq_handler_entry,irq_handler_exit,irq_softirq_entry,irq_softirq_exit,"
+    "timer_hrtimer_expire_entry,timer_hrtimer_expire_exit,block_rq_issue,block_rq_complete,"
+    "net_dev_queue,net_if_receive_skb,lttng_statedump_process_state"
 )
 # What may ask for a snapshot without ending a program that does not know it: signals of one's own.
 _SIGNALS = {"SIGUSR1": signal.SIGUSR1, "SIGUSR2": signal.SIGUSR2}

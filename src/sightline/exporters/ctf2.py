@@ -36,6 +36,7 @@ _TABLES = {
     "disk_requests": ("start_ns", "end_ns"),
     "sched_events": ("time_ns", None),
     "wakeups": ("time_ns", None),
+    "packets": ("time_ns", None),
     "counters": ("time_ns", None),
     "page_faults": ("time_ns", None),
     "threads": (None, None),

@@ -1,4 +1,4 @@
-"""Recordings of several hosts on one clock, where the ends of their collectives show it."""
+"""Recordings of several hosts on one clock, where ends of collectives show it, or packets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ from sightline.model.clock import Clock
 from sightline.model.declare import Quality
 from sightline.model.run import Run
 from sightline.model.store import Part
-from sightline.timeline.clocks import LATENCY_NS, LEAST_ANCHORS, Fit, fit_clocks, list_anchors
+from sightline.timeline.clocks import (
+    LATENCY_NS,
+    LEAST_ANCHORS,
+    PACKETS,
+    Fit,
+    fit_by_packets,
+    fit_clocks,
+    list_anchors,
+)
 from sightline.timeline.collectives import describe_collectives
 from sightline.timeline.communication_names import PATTERN
 from sightline.timeline.mpi import list_mpi_anchors
@@ -28,9 +36,12 @@ def align_clocks(run: Run) -> Run:
     if len({part.rank for part in run.parts}) < 2:
         return run
     anchors = _list_anchors(run)
-    if _is_together(anchors):
-        return run
-    fit = fit_clocks(anchors)
+    apart = anchors.group_by("meeting").agg(ns=pl.col("end_ns").max() - pl.col("end_ns").min())
+    if apart.height < LEAST_ANCHORS:
+        fit = fit_by_packets(run)
+    else:
+        is_together = apart.select((pl.col("ns") <= LATENCY_NS).all()).item()
+        fit = None if is_together else fit_clocks(anchors)
     if fit is None or not fit.is_apart():
         return run
     if fit.is_contradictory:
@@ -66,14 +77,6 @@ def _may_be_collective(collectives: pl.DataFrame) -> pl.Expr:
     return pl.col("device_op_id").is_in(collectives.get_column("device_op_id").implode())
 
 
-def _is_together(anchors: pl.DataFrame) -> bool:
-    """Whether there is nothing to fit: too few, or all ends of collectives are as one."""
-    apart = anchors.group_by("meeting").agg(ns=pl.col("end_ns").max() - pl.col("end_ns").min())
-    if apart.height < LEAST_ANCHORS:
-        return True
-    return bool(apart.select((pl.col("ns") <= LATENCY_NS).all()).item())
-
-
 def _move(part: Part, row: dict[str, int]) -> Part:
     """The recording with its clock, and what is known of it as a whole on that clock."""
     clock = Clock(row["shift_ns"], row["drift"], row["at_ns"])
@@ -95,16 +98,26 @@ def _note(run: Run, note: Quality) -> Run:
 def _say_moved(fit: Fit) -> str:
     worst = int(fit.clocks.get_column("uncertainty_ns").max() or 0)  # type: ignore[arg-type]
     apart = fit.clocks.get_column("component").n_unique()
+    by_packets = fit.method == PACKETS
+    by = "TCP packets between hosts" if by_packets else "collectives"
     said = (
-        f"the ranks' clocks are up to {format_ns(fit.find_shift())} apart: moved onto one by the "
-        f"ends of {fit.collectives:,} collectives, ± {format_ns(worst)} (sightline stats clocks)"
+        f"the ranks' clocks are up to {format_ns(fit.find_shift())} apart: moved onto one by "
+        f"{'' if by_packets else 'the ends of '}{fit.anchors:,} {by}, ± {format_ns(worst)} "
+        "(sightline stats clocks)"
     )
     if apart > 1:
-        said += f"; {apart} sets of ranks have no collective in common and cannot be compared"
+        common = "packets between them" if by_packets else "collective in common"
+        said += f"; {apart} sets of ranks have no {common} and cannot be compared"
     return said
 
 
 def _say_contradiction(fit: Fit) -> str:
+    if fit.method == PACKETS:
+        return (
+            "the hosts' clocks could not be compared: no constant drift lets all of "
+            f"{fit.impossible:.0%} of their TCP packets arrive after they were sent; a clock may "
+            "have been set meanwhile"
+        )
     return (
         f"the ranks' clocks could not be compared: whatever they are, in {fit.impossible:.0%} of "
         "the collectives as matched one rank ended before another began, so the recordings may "

@@ -10,6 +10,8 @@ clocks that cannot be compared: they are in components of their own.
 What remains after the fit, taken at its 95th percentile, is the uncertainty: what ranks always end
 apart cannot be told from a clock that is wrong by as much, and is of the size of what they
 sometimes end apart. To the drift's own error it adds up at the ends of the recording.
+
+Where there are too few collectives, the packets between hosts tell (`packet_clocks`).
 """
 
 from __future__ import annotations
@@ -23,6 +25,9 @@ from sightline.model.clock import move_moment
 from sightline.model.run import Run
 from sightline.timeline.collectives import describe_collectives, name_kind, pair_members
 from sightline.timeline.mpi import list_mpi_anchors
+from sightline.timeline.packet_clocks import MOST_DRIFT, fit_packet_clocks
+from sightline.timeline.packets import match_packets
+from sightline.timeline.system_waits import put_on_hosts
 
 # Fewer collectives than this say nothing of a clock: of eight, the 95th percentile is the worst.
 LEAST_ANCHORS = 8
@@ -35,9 +40,9 @@ LATENCY_NS = 10_000
 MOST_IMPOSSIBLE = 0.1
 # Two thirds of 1.5 standard deviations keep full weight (Huber 1981: k = 1.5, 95 % efficiency).
 _HUBER, _ROUNDS = 1.5, 12
-# A drift is taken as real where it is so many times its own error, and no crystal is so far off:
-# RFC 5905, section 7.2 allows 500 parts per million.
-_DRIFT_ERRORS, _MOST_DRIFT = 5.0, 500e-6
+# A drift is taken as real where it is so many times its own error, and no crystal is so far off.
+_DRIFT_ERRORS = 5.0
+COLLECTIVES, PACKETS = "collectives", "packets"  # what clocks are told by
 
 _SCHEMA = {
     "rank": pl.Int64,
@@ -55,12 +60,14 @@ class Fit:
     """The clocks of ranks: `shift_ns` + `drift` × (t − `at_ns`) is what is added to a time t.
 
     `impossible` is the share of collectives in which, on these clocks, one member ended before
-    another began; `collectives` is how many were looked at.
+    another began, or of packets between hosts for which no clocks make all of them arrive after
+    they were sent; `anchors` is how many were looked at.
     """
 
     clocks: pl.DataFrame
-    collectives: int
+    anchors: int
     impossible: float
+    method: str = COLLECTIVES
 
     @property
     def is_contradictory(self) -> bool:
@@ -72,7 +79,14 @@ class Fit:
         return int(self.clocks.get_column("shift_ns").abs().max() or 0)  # type: ignore[arg-type]
 
     def is_apart(self) -> bool:
-        """Whether a clock is off by more than its uncertainty and the fabric's latency."""
+        """Whether a clock is off by more than its uncertainty and the fabric's latency.
+
+        By packets: whether one arrived before it was sent. Clocks that allow all of them stay.
+        """
+        if self.method == PACKETS:
+            return not self.clocks.filter(
+                (pl.col("shift_ns") != 0) | (pl.col("drift") != 0)
+            ).is_empty()
         off = pl.col("shift_ns").abs() > pl.max_horizontal("uncertainty_ns", LATENCY_NS)
         return bool(self.clocks.select(off.any()).item())
 
@@ -95,7 +109,7 @@ _GROUP_KEYS = ("group", "members")
 
 
 def fit_run_clocks(run: Run) -> Fit | None:
-    """The clocks of a run's ranks, as far as its collectives tell: the devices', else MPI's."""
+    """The clocks of a run's ranks, told by collectives (the devices', else MPI's), else packets."""
     return run.once(_fit_run)
 
 
@@ -105,8 +119,23 @@ def _fit_run(run: Run) -> Fit | None:
     described = describe_collectives(run.table("collectives"))
     fit = fit_clocks(list_anchors(run.table("device_ops"), described))
     if fit is None and run.rows("mpi_events"):
-        return fit_clocks(list_mpi_anchors(run))
-    return fit
+        fit = fit_clocks(list_mpi_anchors(run))
+    return fit_by_packets(run) if fit is None else fit
+
+
+def fit_by_packets(run: Run) -> Fit | None:
+    """The clocks of hosts by their packets, for all ranks on them; None where no packets tell."""
+    if not run.rows("packets"):
+        return None
+    ends = {"sender": "sender_rank", "receiver": "rank"}
+    times = {"sent_ns": "sender_time_ns", "received_ns": "time_ns"}
+    found = fit_packet_clocks(match_packets(run).select(**ends, **times))
+    if found is None:
+        return None
+    hosts = put_on_hosts(run, run.table("recordings").select("rank").unique())
+    clocks = hosts.join(found.clocks, on="rank").drop("rank").rename({"own": "rank"})
+    share = found.contradictory / found.packets
+    return Fit(clocks.select(list(_SCHEMA)).sort("rank"), found.packets, share, PACKETS)
 
 
 def fit_clocks(anchors: pl.DataFrame) -> Fit | None:
@@ -138,7 +167,7 @@ def fit_clocks(anchors: pl.DataFrame) -> Fit | None:
         solved = _solve(since, x, who, meeting, component, free)
         error = solved.drift_error
         free &= np.abs(solved.drift) > _DRIFT_ERRORS * error
-        free &= np.abs(solved.drift) / scale <= _MOST_DRIFT
+        free &= np.abs(solved.drift) / scale <= MOST_DRIFT
     spread = _find_spread(solved.left, who, len(ranks))
     first = np.array([np.flatnonzero(component == c)[0] for c in component])
     shift = np.rint(solved.offset).astype(np.int64) - own + own[first]

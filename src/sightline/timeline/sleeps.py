@@ -1,8 +1,9 @@
 """What ended each sleep of a CPU thread: another thread, or an interrupt of a timer, disk, network.
 
 A wake-up that happens while its CPU handles an interrupt is the interrupt's, whatever thread that
-interrupted. The vectors are those of Trace Compass (OsExecutionGraph, `resolveSoftirq`); an
-interrupt in which a disk's request was completed counts as the disk's.
+interrupted; one by a thread that handles interrupts is the network's if a packet came meanwhile.
+The vectors are those of Trace Compass (OsExecutionGraph, `resolveSoftirq`); an interrupt in which a
+disk's request was completed counts as the disk's.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ THREAD_, TIMER, DISK, NETWORK, INTERRUPT, UNKNOWN = (
     "unknown",
 )
 _PLACE = ["rank", "recording_id", "cpu"]
+# Kernel threads that handle interrupts: kernel/irq/manage.c, `setup_irq_thread`, and
+# net/core/dev.c, `napi_kthread_create`.
+_INTERRUPT_THREADS = "^(?:irq|napi)/"
 # include/linux/interrupt.h: the vectors of softirqs.
 _OF_VECTOR = {
     "HRTIMER": TIMER,
@@ -44,7 +48,8 @@ def list_sleeps(run: Run) -> pl.DataFrame:
 
     Columns: rank, recording_id, pid, tid, start_ns, end_ns, state (blocked, uninterruptible or
     off_cpu), source (thread, timer, disk, network, interrupt or unknown), source_name (of the
-    interrupt), waker_tid (of a thread) and is_ended (false: it lasts until the recording's end).
+    interrupt), waker_tid (of a thread), waker_cpu, source_ns (when the interrupt began) and
+    is_ended (false: it lasts until the recording's end).
     Time off the CPU counts where a wake-up ended it: a thread that was preempted needs none.
     """
     return run.once(_make_sleeps)
@@ -78,6 +83,7 @@ def _make_sleeps(run: Run) -> pl.DataFrame:
         .otherwise(pl.lit(INTERRUPT)),
         is_ended=pl.col("after").is_not_null(),
     )
+    sleeps = _find_interrupt_threads(run, sleeps)
     is_thread = pl.col("source") == THREAD_
     is_interrupt = pl.col("source").is_in([TIMER, DISK, NETWORK, INTERRUPT])
     return sleeps.select(
@@ -89,7 +95,40 @@ def _make_sleeps(run: Run) -> pl.DataFrame:
         "source",
         source_name=pl.when(is_interrupt).then("interrupt_name"),
         waker_tid=pl.when(is_thread).then("waker_tid"),
+        waker_cpu="cpu",
+        source_ns=pl.when(is_interrupt).then("interrupt_ns"),
         is_ended="is_ended",
+    )
+
+
+def _find_interrupt_threads(run: Run, sleeps: pl.DataFrame) -> pl.DataFrame:
+    """The sleeps; those are the network's that a handler's thread ended after a packet had come."""
+    packets = run.table("packets").filter(pl.col("direction") == "received")
+    if packets.is_empty():
+        return sleeps
+    names = run.table("threads").select(*THREAD, name=pl.col("thread_name").cast(pl.String))
+    names = names.unique(THREAD, keep="last").rename({"tid": "waker_tid", "name": "handler"})
+    keys = ["rank", "recording_id", "waker_tid"]
+    named = sleeps.join(names, on=keys, how="left", maintain_order="left")
+    ran = list_states(run).filter(pl.col("state") == "running")
+    row = find_latest(named, "end_ns", ran, "start_ns", _PLACE)
+    came = take_rows(ran.select(came_ns="start_ns", on_cpu="tid"), row)
+    row = find_latest(named, "end_ns", packets, "time_ns", _PLACE)
+    got = take_rows(packets.select(packet_ns="time_ns"), row)
+    is_network = (
+        (pl.col("source") == THREAD_)
+        & pl.col("handler").str.contains(_INTERRUPT_THREADS)
+        & (pl.col("on_cpu") == pl.col("waker_tid"))
+        & (pl.col("packet_ns") >= pl.col("came_ns"))
+    ).fill_null(value=False)
+    return (
+        named.hstack(came)
+        .hstack(got)
+        .with_columns(
+            source=pl.when(is_network).then(pl.lit(NETWORK)).otherwise("source"),
+            interrupt_name=pl.when(is_network).then("handler").otherwise("interrupt_name"),
+            interrupt_ns=pl.when(is_network).then("came_ns").otherwise("interrupt_ns"),
+        )
     )
 
 
@@ -136,6 +175,7 @@ def _find_interrupts(run: Run, sleeps: pl.DataFrame) -> pl.DataFrame:
         .then(pl.lit(TIMER))
         .otherwise(pl.lit(INTERRUPT)),
         interrupt_name="name",
+        interrupt_ns="began",
     )
 
 

@@ -18,7 +18,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a folder, or folders in it, with a file 'metadata' of CTF 1.8 or CTF 2",
     suffixes=(),
-    version=5,
+    version=6,
     source="https://diamon.org/ctf/",
     find_folders=find_recordings,
 )

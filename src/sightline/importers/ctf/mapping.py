@@ -29,11 +29,12 @@ _SIDES = {
 # What is not declared in a table: ends of pairs are matched first.
 TABLES = (
     "host_ops", "device_ops", "sched_events", "wakeups", "interrupts", "disk_requests", "counters",
-    "page_faults", "threads", "mpi_events", "call_sums",
+    "page_faults", "packets", "threads", "mpi_events", "call_sums",
 )  # fmt: skip
 _KEYS = {"table", "kind", "side", "key", "time", "duration", "columns"}
 _GROUP = re.compile(r"\{\w+\}")
-_FIELD = re.compile(r"\$(\*|[A-Za-z_]\w*(?:\|[A-Za-z_]\w*)*)")
+# Fields as `name`, or of structures and variants within as `name.inner`.
+_FIELD = re.compile(r"\$(\*|[A-Za-z_][\w.]*(?:\|[A-Za-z_][\w.]*)*)")
 
 
 @dataclass(frozen=True)
@@ -100,12 +101,16 @@ def find_rule(rules: tuple[Rule, ...], event: str) -> EventRule:
 
 
 def find_fields(value: Any) -> set[str]:
-    """The fields that a value names."""
+    """The fields that a value names; of one within others the outermost."""
     if isinstance(value, Mapping):
         return set().union(*map(find_fields, value.values()), set())
-    if isinstance(value, str) and (found := _FIELD.fullmatch(value)) is not None:
-        return set(found[1].split("|"))
-    return set()
+    return {path.partition(".")[0] for path in list_paths(value)}
+
+
+def list_paths(value: Any) -> list[str]:
+    """The fields that a text names, in its order: `name`, or `name.inner` of one within others."""
+    found = _FIELD.fullmatch(value) if isinstance(value, str) else None
+    return [] if found is None else found[1].split("|")
 
 
 def _fill(rows: tuple[RowRule, ...], groups: Mapping[str, str]) -> EventRule:

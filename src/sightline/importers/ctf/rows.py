@@ -10,8 +10,8 @@ import polars as pl
 
 from sightline.importers.ctf.classes import EventClass, Metadata
 from sightline.importers.ctf.decode import Reading, build_series, count_ns
-from sightline.importers.ctf.mapping import EventRule, RowRule, Rule, find_fields, find_rule
-from sightline.importers.ctf.plan import EventShape, Group, Plan, Shape, compile_plan
+from sightline.importers.ctf.mapping import EventRule, RowRule, Rule, find_rule, list_paths
+from sightline.importers.ctf.plan import Choice, EventShape, Group, Plan, Shape, compile_plan
 from sightline.model.tables import load_table
 
 # Of a row that is no column of its table: when, where, and which event of the recording it was.
@@ -251,14 +251,21 @@ class _EventReader:
             return self._convert(self._evaluate(value.get("field")), value)
         if isinstance(value, str) and value == "$*":
             return self._encode_payload()
-        names = find_fields(value)
-        if not names:
+        paths = list_paths(value)
+        if not paths:
             return pl.Series([value]).new_from_index(0, self._frame.height)
-        for name in value[1:].split("|"):
-            found = self._find(self._payload, name)
-            found = self._find_context((name,)) if found is None else found
-            if found is not None:
-                return found
+        values: pl.Series | None = None
+        for path in paths:
+            found = self._find(self._payload, path)
+            found = self._find_context((path,)) if found is None else found
+            if values is None:
+                values = found
+            elif found is not None:  # another option of a variant
+                values = pl.select(pl.coalesce(values, found)).to_series()
+            if values is not None and not values.null_count():
+                return values
+        if values is not None:
+            return values
         return pl.Series([None]).new_from_index(0, self._frame.height)
 
     def _convert(self, values: pl.Series, rule: Mapping[str, Any]) -> pl.Series:
@@ -303,9 +310,21 @@ class _EventReader:
                 return pl.Series([value]).new_from_index(0, self._frame.height)
         return None
 
-    def _find(self, group: Group, name: str) -> pl.Series | None:
-        shapes: dict[str, Shape] = dict(group.members)
-        return build_series(shapes[name], self._frame, self._tables) if name in shapes else None
+    def _find(self, group: Group, path: str) -> pl.Series | None:
+        shape: Shape | None = group
+        for name in path.split("."):
+            shape = _find_member(shape, name)
+        return None if shape is None else build_series(shape, self._frame, self._tables)
+
+
+def _find_member(shape: Shape | None, name: str) -> Shape | None:
+    """A member of a structure or an option of a variant; TSDL may put an underscore before both."""
+    if isinstance(shape, Group):
+        return dict(shape.members).get(name)
+    if isinstance(shape, Choice):
+        options = dict(shape.options)
+        return options.get(name, options.get(f"_{name}"))
+    return None
 
 
 def _name_number(rule: Mapping[str, Any]) -> pl.Expr:

@@ -29,7 +29,7 @@ _LANES = {
 }
 _FROM_END = {"host_ops": ("return_value",), "mpi_events": GIVEN_BACK}
 # What a table's moment is called, where it is no range.
-_MOMENTS = ("sched_events", "wakeups", "counters", "page_faults")
+_MOMENTS = ("sched_events", "wakeups", "counters", "page_faults", "packets")
 _RANGES = ("host_ops", "device_ops", "interrupts", "disk_requests")
 _RUNNING = {"time": pl.Int64, "cpu": pl.Int64, "running": pl.Int64}
 _THREADS = {"pid": pl.Int64, "tid": pl.Int64, "thread_name": pl.String, "time": pl.Int64}

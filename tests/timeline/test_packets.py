@@ -1,0 +1,172 @@
+"""Packets between hosts in kernel traces: their matching, and critical paths through them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sightline
+from sightline.model.run import Run
+from support.kernel_traces import NET_RX, RUNNABLE, SLEEPS, KernelTrace
+
+REQUEST, REPLY = (5000, 80, 4_294_967_290, 17, 0x18), (80, 5000, 17, 4, 0x18)
+# The traces of Trace Compass' DistributedCriticalPathTest (lttng2.kernel.core.tests,
+# testfiles/graph: simple_network_server, simple_network_client, network_exchange_wifi), with TCP
+# packets for its packet_sent and packet_received, and a switch at its last event's time.
+SERVER = (
+    KernelTrace()
+    .switch(5, 1, 100, SLEEPS, 101)
+    .interrupt(20, 25, 1, 15, "eth0")
+    .softirq(30, 38, 1, NET_RX)
+    .packet(33, 1, "received", REQUEST)
+    .wake(35, 1, 100)
+    .switch(40, 1, 101, RUNNABLE, 100)
+    .packet(45, 1, "sent", REPLY)
+    .switch(55, 1, 100, SLEEPS, 101)
+)
+CLIENT = (
+    KernelTrace()
+    .switch(10, 0, 201, RUNNABLE, 200)
+    .packet(13, 0, "sent", REQUEST)
+    .switch(15, 0, 200, SLEEPS, 201)
+    .interrupt(50, 53, 0, 5, "mywifi")
+    .softirq(60, 72, 0, NET_RX)
+    .packet(65, 0, "received", REPLY)
+    .wake(70, 0, 200)
+    .switch(75, 0, 201, RUNNABLE, 200)
+    .switch(80, 0, 200, SLEEPS, 201)
+)
+WIFI = (
+    KernelTrace()
+    .switch(10, 0, 201, RUNNABLE, 200)
+    .packet(13, 0, "sent", REQUEST)
+    .switch(15, 0, 200, SLEEPS, 201)
+    .interrupt(50, 57, 0, 5, "mywifi")
+    .wake(55, 0, 50)
+    .add(60, 0, "sched_switch", "t201", (201, 32), (RUNNABLE, 64), "irq/30-handler", (50, 32))
+    .packet(65, 0, "received", REPLY)
+    .wake(70, 0, 200)
+    .add(75, 0, "sched_switch", "irq/30-handler", (50, 32), (SLEEPS, 64), "t200", (200, 32))
+    .switch(80, 0, 200, SLEEPS, 201)
+)
+# Its expected path. What it calls preempted between a wake-up and the switch is `woken` here, and
+# one state is one row; of an edge between hosts it is the receiver's.
+PATH = [
+    (10, 15, 200, "running", 0),
+    (15, 35, 100, "network", 1),
+    (35, 40, 100, "woken", 1),
+    (40, 45, 100, "running", 1),
+    (45, 70, 200, "network", 0),
+    (70, 75, 200, "woken", 0),
+    (75, 80, 200, "running", 0),
+]
+
+
+def open_hosts(folder: Path, *traces: KernelTrace, offsets: tuple[int, ...] = (0, 0)) -> Run:
+    paths = [
+        trace.write(folder / f"host{n}", offset=offset, host=f"host{n}")
+        for n, (trace, offset) in enumerate(zip(traces, offsets, strict=False))
+    ]
+    return sightline.open(*paths)
+
+
+def find_path(run: Run, tid: int) -> list[tuple[Any, ...]]:
+    columns = ("start_ns", "end_ns", "tid", "state", "depth")
+    return run.ask("thread_critical_path", tid=tid).select(columns).rows()
+
+
+@pytest.mark.parametrize("client", [CLIENT, WIFI], ids=["softirq", "threaded irq"])
+def test_the_path_between_hosts_is_that_of_trace_compass(
+    tmp_path: Path, client: KernelTrace
+) -> None:
+    run = open_hosts(tmp_path, SERVER, client)
+    assert find_path(run, 200) == PATH
+    ranks = run.ask("thread_critical_path", tid=200)["rank"].to_list()
+    assert ranks == [1, 0, 0, 0, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("client", "source"), [(CLIENT, "NET_RX"), (WIFI, "irq/30-handler")], ids=["softirq", "irq"]
+)
+def test_without_the_other_host_the_wait_is_the_networks(
+    tmp_path: Path, client: KernelTrace, source: str
+) -> None:
+    """Also Trace Compass': its qualifier names the thread that handled the interrupt."""
+    run = open_hosts(tmp_path, client)
+    assert find_path(run, 200)[1] == (15, 70, 200, "network", 0)
+    assert run.ask("thread_critical_path", tid=200)["source"].to_list()[1] == source
+
+
+def test_a_packet_over_loopback_leads_to_the_sender_in_the_same_trace(tmp_path: Path) -> None:
+    both = (
+        KernelTrace()
+        .switch(5, 1, 100, SLEEPS, 101)
+        .switch(10, 0, 0, RUNNABLE, 200)
+        .packet(25, 0, "sent", REQUEST, is_v6=True)
+        .softirq(28, 38, 0, NET_RX)
+        .packet(30, 0, "received", REQUEST, is_v6=True)
+        .wake(35, 0, 100)
+        .switch(40, 1, 101, RUNNABLE, 100)
+        .switch(50, 1, 100, SLEEPS, 101)
+    )
+    run = open_hosts(tmp_path, both)
+    assert find_path(run, 100) == [
+        (5, 10, 200, "unknown", 1),
+        (10, 25, 200, "running", 1),
+        (25, 35, 100, "network", 0),
+        (35, 40, 100, "woken", 0),
+        (40, 50, 100, "running", 0),
+    ]
+
+
+@pytest.mark.parametrize("why", ["sent by an interrupt", "sent again", "another came last"])
+def test_a_packet_that_no_thread_is_known_to_have_sent_is_not_followed(
+    tmp_path: Path, why: str
+) -> None:
+    server = (
+        KernelTrace()
+        .switch(5, 1, 100, SLEEPS, 101)
+        .switch(40, 1, 101, RUNNABLE, 100)
+        .packet(45, 1, "sent", REPLY)
+        .switch(55, 1, 100, SLEEPS, 101)
+    )
+    client = (
+        KernelTrace()
+        .switch(10, 0, 201, RUNNABLE, 200)
+        .switch(15, 0, 200, SLEEPS, 201)
+        .softirq(60, 72, 0, NET_RX)
+        .packet(65, 0, "received", REPLY)
+        .wake(70, 0, 200)
+        .switch(75, 0, 201, RUNNABLE, 200)
+        .switch(80, 0, 200, SLEEPS, 201)
+    )
+    if why == "sent by an interrupt":
+        server.softirq(44, 46, 1, NET_RX)
+    elif why == "sent again":
+        server.packet(47, 1, "sent", REPLY)
+    else:
+        client.packet(67, 0, "received", REQUEST)
+    run = open_hosts(tmp_path, server, client)
+    assert find_path(run, 200)[1] == (15, 70, 200, "network", 0)
+
+
+def test_hosts_that_sent_packets_are_put_on_one_clock(tmp_path: Path) -> None:
+    """The client's clock is 1 ms ahead: it has the reply before it was sent."""
+    run = open_hosts(tmp_path, SERVER, CLIENT, offsets=(0, 10**6))
+    rows = run.ask("clocks").select("rank", "moved_ns", "method", "anchors", "state").rows()
+    # Both packets took 20 ns, and 500 parts per million of 52 ns are possible.
+    assert rows == [(0, 0, "packets", 2, "moved"), (1, -1_000_000, "packets", 2, "moved")]
+    assert find_path(run, 200) == PATH
+    note = run.table("quality").filter(kind="clocks_aligned").item(0, "text")
+    assert "by 2 TCP packets between hosts, ± 21 ns" in note
+
+
+def test_the_names_of_interrupts_since_lttng_2_7_are_known(tmp_path: Path) -> None:
+    trace = KernelTrace().switch(0, 0, 0, RUNNABLE, 7)
+    trace.add(5, 0, "irq_softirq_entry", (NET_RX, 32)).add(9, 0, "irq_softirq_exit", (NET_RX, 32))
+    found = open_hosts(tmp_path, trace).table("interrupts")
+    assert found.select("kind", "name", "start_ns", "end_ns").rows() == [
+        ("softirq", "NET_RX", 5, 9)
+    ]
