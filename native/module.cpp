@@ -18,6 +18,7 @@
 
 #include "columns/texts.h"
 #include "ctf/streams.h"
+#include "json/tables.h"
 #include "nsysrep/blocks.h"
 #include "nsysrep/events.h"
 #include "passes/edges.h"
@@ -34,6 +35,8 @@
 #include "passes/replay.h"
 #include "passes/rows.h"
 #include "passes/trees.h"
+#include "stacks/folded.h"
+#include "stacks/nodes.h"
 #include "text/lines.h"
 
 namespace nb = nanobind;
@@ -510,6 +513,72 @@ nb::tuple split_lines(const nb::bytes& data, const std::vector<std::vector<Given
     return nb::make_tuple(found, nb::cast(tables.rest()));
 }
 
+// Lines and their frames as columns, the texts of frames, and all other lines.
+nb::tuple split_folded(const nb::bytes& data) {
+    FoldedText text;
+    {
+        const nb::gil_scoped_release release;
+        text.read({data.c_str(), data.size()});
+    }
+    nb::list rest;
+    for (const std::string_view line : text.rest()) rest.append(nb::bytes(line.data(), line.size()));
+    return nb::make_tuple(nb::cast(text.lines()), nb::cast(text.frames()), nb::cast(text.texts()),
+                          rest);
+}
+
+Batch add_paths(StackNodes& nodes, int64_t from, const nb::object& frames,
+                const nb::object& lengths) {
+    const Given given(frames, 1), sizes(lengths, 1);
+    const Keys steps = given.keys(), paths = sizes.keys();
+    const nb::gil_scoped_release release;
+    return nodes.add_paths(from, steps, paths);
+}
+
+Batch add_rows(StackNodes& nodes, const nb::object& rows) {
+    const Given given(rows);
+    const Keys keys = given.keys();
+    if (keys.columns.empty()) throw nb::value_error("not the columns that are wanted");
+    const nb::gil_scoped_release release;
+    return nodes.add_rows(keys);
+}
+
+// A table's path, and of each cell its name, path and kind.
+using GivenCell = std::tuple<std::string, std::vector<std::string>, std::string>;
+using GivenRows = std::pair<std::vector<std::string>, std::vector<GivenCell>>;
+
+// Of each table its columns, and lengths and items of its lists; the texts. None where the document
+// is left to Python.
+nb::object read_json(const nb::bytes& data, const std::vector<GivenRows>& given) {
+    static const std::unordered_map<std::string, CellKind> kinds{
+        {"int", CellKind::integer}, {"float", CellKind::decimal}, {"text", CellKind::text},
+        {"length", CellKind::length}, {"ints", CellKind::integers}};
+    std::vector<WantedTable> wanted;
+    for (const auto& [path, cells] : given) {
+        wanted.push_back({path, {}});
+        for (const auto& [name, place, kind] : cells) {
+            wanted.back().cells.push_back({name, place, kinds.at(kind)});
+        }
+    }
+    JsonTables tables(wanted);
+    {
+        const nb::gil_scoped_release release;
+        if (!tables.read({data.c_str(), data.size()})) wanted.clear();
+    }
+    if (wanted.size() != given.size()) return nb::none();
+    nb::list found;
+    for (size_t i = 0; i < wanted.size(); ++i) {
+        nb::dict lists;
+        for (size_t k = 0; k < wanted[i].cells.size(); ++k) {
+            const WantedCell& cell = wanted[i].cells[k];
+            if (cell.kind != CellKind::integers) continue;
+            lists[nb::cast(cell.name)] =
+                nb::make_tuple(nb::cast(tables.lengths(i, k)), nb::cast(tables.items(i, k)));
+        }
+        found.append(nb::make_tuple(nb::cast(tables.take(i)), lists));
+    }
+    return nb::make_tuple(found, nb::cast(tables.texts()));
+}
+
 // The block at a place of a file, and where it ends; None where there is no whole one.
 nb::object unpack_block(const Path& path, uint64_t start, uint64_t end) {
     std::vector<uint8_t> bytes;
@@ -569,8 +638,17 @@ NB_MODULE(_native, m) {
     m.def("first", &sightline::first_of, "known"_a, "wanted"_a);
     m.def("latest", &sightline::latest_of, "events"_a, "queries"_a);
     m.def("split_lines", &sightline::split_lines, "data"_a, "patterns"_a);
+    m.def("read_json", &sightline::read_json, "data"_a, "tables"_a);
+    m.def("split_folded", &sightline::split_folded, "data"_a);
     m.def("integers", &sightline::integers, "path"_a, "root"_a, "columns"_a, "alias"_a,
           "threads"_a);
+
+    nb::class_<sightline::StackNodes>(m, "StackNodes")
+        .def(nb::init<>())
+        .def("add", &sightline::StackNodes::add, "node"_a, "frames"_a)
+        .def("add_paths", &sightline::add_paths, "node"_a, "frames"_a, "lengths"_a)
+        .def("add_rows", &sightline::add_rows, "rows"_a)
+        .def("table", &sightline::StackNodes::table, Unlocked());
 
     nb::class_<Batch>(m, "Batch")
         .def_prop_ro("rows", [](const Batch& batch) { return batch.rows; })

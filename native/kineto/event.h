@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kineto/chunk_rows.h"
-#include "kineto/json_walk.h"
+#include "json/walk.h"
 
 namespace sightline {
 

@@ -130,7 +130,7 @@ int64_t StackTrie::add(uint32_t content) {
         stack_of_content_.resize(std::max(objects_.contents(), size_t{content} + 1), kUnknown);
     }
     if (stack_of_content_[content] != kUnknown) return stack_of_content_[content];
-    std::vector<uint32_t> path;
+    std::vector<int64_t> path;
     objects_.each_item(content, [&](Value item) {
         if (tag_of(item) == Tag::dict) path.push_back(frame_of(item));
         return true;
@@ -139,19 +139,9 @@ int64_t StackTrie::add(uint32_t content) {
         path.resize(kMaxDepth);
         ++shortened_;
     }
-    int64_t node = -1;
-    for (auto frame = path.rbegin(); frame != path.rend(); ++frame) {
-        const uint64_t key = static_cast<uint64_t>(node + 1) << 32 | *frame;
-        const auto [next, is_first] =
-            nodes_.try_emplace(key, static_cast<uint32_t>(parents_.size()));
-        if (is_first) {
-            parents_.push_back(node < 0 ? kNull : node);
-            frame_at_.push_back(*frame);
-            depths_.push_back(node < 0 ? 0 : depths_[static_cast<size_t>(node)] + 1);
-        }
-        node = next->second;
-    }
-    return stack_of_content_[content] = node < 0 ? kNull : node;
+    std::reverse(path.begin(), path.end());
+    const int64_t node = nodes_.add(StackNodes::kRoot, path);
+    return stack_of_content_[content] = node == StackNodes::kRoot ? kNull : node;
 }
 
 Batch StackTrie::frames() const {
@@ -166,14 +156,6 @@ Batch StackTrie::frames() const {
     batch.columns = {numbers_column("function", std::move(functions)),
                      numbers_column("file", std::move(files)),
                      numbers_column("line", std::move(lines))};
-    return batch;
-}
-
-Batch StackTrie::stacks() const {
-    Batch batch;
-    batch.rows = static_cast<int64_t>(parents_.size());
-    batch.columns = {numbers_column("parent_id", parents_), numbers_column("frame_id", frame_at_),
-                     numbers_column("depth", depths_)};
     return batch;
 }
 

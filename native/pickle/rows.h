@@ -9,6 +9,7 @@
 #include "columns/arrow.h"
 #include "columns/packed.h"
 #include "pickle/objects.h"
+#include "stacks/nodes.h"
 
 namespace sightline {
 
@@ -32,8 +33,7 @@ public:
 
     // The codes of function and file, and the line, of each frame.
     Batch frames() const;
-    // The parent's number, the frame's number and the depth of each node.
-    Batch stacks() const;
+    Batch stacks() const { return nodes_.table(); }
     uint64_t shortened() const { return shortened_; }
 
 private:
@@ -48,8 +48,7 @@ private:
     std::vector<Frame> frames_;
     std::unordered_map<uint32_t, uint32_t> frame_of_dict_;
     std::unordered_map<std::string, uint32_t> frame_of_key_;
-    std::vector<int64_t> parents_, frame_at_, depths_;
-    std::unordered_map<uint64_t, uint32_t> nodes_;
+    StackNodes nodes_;
     std::vector<int64_t> stack_of_content_;  // kUnknown where it was not asked for yet
     uint64_t shortened_ = 0;
 };

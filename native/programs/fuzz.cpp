@@ -19,11 +19,14 @@
 #include "columns/numbers.h"
 #include "columns/texts.h"
 #include "ctf/streams.h"
+#include "json/tables.h"
 #include "sqlite/integers.h"
 #include "kineto/output.h"
 #include "kineto/reader.h"
 #include "nsysrep/events.h"
 #include "perfetto/trace.h"
+#include "stacks/folded.h"
+#include "stacks/nodes.h"
 #include "text/lines.h"
 
 namespace {
@@ -385,6 +388,70 @@ void one_log(std::mt19937_64& random) {
           "a line comes once");
 }
 
+// Folded stacks with suffixes, blanks and counts of any size; their frames as a trie.
+void one_folded(std::mt19937_64& random) {
+    static const char* const pieces[] = {"main", ";", ";", " 12", " ", "_[k]", "_[G]", "_[g]", "-", "#",
+                                         "//", "\n", "\r\n", "\x1c", "\xc2\xa0", "\xff", "%3B",
+                                         " 1234567890123456789", "; 3\n", "a;b 7\n"};
+    std::string file;
+    for (size_t i = 0; i < 1 + random() % 400; ++i) file += pieces[random() % std::size(pieces)];
+    alarm(kMostSeconds);
+    sightline::FoldedText text;
+    text.read(file);
+    const auto ends = static_cast<size_t>(std::count(file.begin(), file.end(), '\n'));
+    const sightline::Batch lines = text.lines(), frames = text.frames();
+    check(static_cast<size_t>(lines.rows) + text.rest().size() <= ends + 1, "a line comes once");
+    take_over(lines);
+    take_over(text.texts());
+    const auto* codes = static_cast<const uint32_t*>(frames.columns[0]->data);
+    std::vector<int64_t> numbers(codes, codes + frames.rows);
+    std::vector<int64_t> lengths;
+    for (size_t left = numbers.size(); left != 0; left -= static_cast<size_t>(lengths.back())) {
+        lengths.push_back(static_cast<int64_t>(random() % (left + 1)));
+    }
+    sightline::StackNodes nodes;
+    const auto keys = [](const std::vector<int64_t>& column) {
+        return sightline::Keys{static_cast<int64_t>(column.size()), {column.data()}};
+    };
+    take_over(nodes.add_paths(sightline::StackNodes::kRoot, keys(numbers), keys(lengths)));
+    take_over(nodes.add_rows(keys(std::vector<int64_t>(3, sightline::StackNodes::kRoot))));
+    check(nodes.table().rows <= frames.rows, "a frame is one node at most");
+    take_over(nodes.table());
+    if (lengths.empty()) return;
+    lengths[random() % lengths.size()] += random() % 2 == 0 ? 1 + frames.rows : -1 - frames.rows;
+    try {
+        nodes.add_paths(sightline::StackNodes::kRoot, keys(numbers), keys(lengths));
+        check(false, "paths that cannot be are refused");
+    } catch (const std::invalid_argument&) {
+    }
+}
+
+// Documents that nearly are what is asked for, with values of all kinds.
+void one_document(std::mt19937_64& random) {
+    using sightline::CellKind;
+    static const char* const pieces[] = {"[", "]", "{", "}", ",", ",", "\"a\":", "\"b\":", "1", "-0", "1e400",
+                                         "12345678901234567890", "\"text\"", "\"\\ud800\"", "null", "true",
+                                         "[1,2,", "NaN", " ", "{\"a\":[", "{\"b\":3},", "\xff"};
+    std::string file = "{\"a\":[";
+    for (size_t i = 0; i < random() % 200; ++i) file += pieces[random() % std::size(pieces)];
+    if (random() % 2 == 0) file = "{\"a\":[{\"b\":[1,2]},{\"b\":[\"x\",{}]},{\"a\":[[3]]},7.5]}";
+    if (random() % 2 == 0) file = mutated(random, file);
+    alarm(kMostSeconds);
+    sightline::JsonTables tables(
+        {{{"a", "[]"}, {{"text", {"b"}, CellKind::text}, {"list", {"b"}, CellKind::integers}}},
+         {{"a", "[]", "a", "[]"}, {{"first", {"[0]"}, CellKind::integer}, {"own", {}, CellKind::decimal}}},
+         {{}, {{"length", {"a"}, CellKind::length}}}});
+    if (!tables.read(file)) return;
+    check(tables.lengths(0, 1).rows == tables.take(0).rows, "a list has a row");
+    for (size_t i = 1; i < 3; ++i) {
+        const sightline::Batch batch = tables.take(i);
+        check(batch.rows <= static_cast<int64_t>(file.size()) + 1, "a row takes a byte");
+        take_over(batch);
+    }
+    take_over(tables.items(0, 1));
+    take_over(tables.texts());
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -420,6 +487,11 @@ int main(int count, char** arguments) {
         }
         if (random() % 4 == 0) {
             one_log(random);
+            continue;
+        }
+        if (random() % 4 == 0) {
+            one_folded(random);
+            one_document(random);
             continue;
         }
         if (input.compare(0, 15, "SQLite format 3") == 0) {

@@ -291,7 +291,8 @@ def test_a_weight_beyond_64_bits_is_said_to_be_missing(tmp_path):
     path = tmp_path / "beyond.json"
     path.write_text(_set_times([0, 2, 10**20, 10**20 + 1]))
     run = door.open(path)
-    assert run.table("stack_weights").get_column("value").to_list() == [3_000_000]
+    # Beyond 64 bits a time is the nearest float: what lies between two of them is lost.
+    assert run.table("stack_weights").get_column("value").to_list() == [2_000_000]
     assert "damaged_weights" in run.table("quality").get_column("kind").to_list()
 
 

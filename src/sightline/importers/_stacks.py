@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import polars as pl
 
 from sightline.errors import DamagedError
 from sightline.model.declare import Imported, Quality, Recording
 from sightline.model.source import WHOLE_BYTES, Source, read_intact
-from sightline.model.stack_trie import StackTrie, make_weights, note_shortened
+from sightline.model.stack_trie import StackTrie, make_weights, note_shortened, tabulate_weights
 from sightline.units import INT64_MAX, format_bytes
 
 
@@ -45,22 +43,25 @@ def note_bad_lines(count: int, what: str) -> list[Quality]:
 def finish_import(
     source: Source,
     trie: StackTrie,
-    weights: list[tuple[int | None, str, int, str]],
+    weights: pl.DataFrame | list[tuple[int | None, str, int, str]],
     quality: list[Quality],
     tool: str,
 ) -> Imported:
-    """The import of stacks with weights. Raises DamagedError where there is none."""
-    kept = [w for w in weights if w[0] is not None and 0 <= w[2] <= INT64_MAX]
-    if not kept:
+    """The import of stacks with weights: stack_id, metric, value, match.
+
+    Raises DamagedError where there is none.
+    """
+    given = weights if isinstance(weights, pl.DataFrame) else tabulate_weights(weights)
+    is_held = pl.col("value").is_between(0, INT64_MAX)
+    kept = given.filter(is_held, pl.col("stack_id").is_not_null())
+    if kept.is_empty():
         raise DamagedError(f"cannot read {source.given}", why=f"there is no stack in it ({tool})")
-    total = Counter[str]()
-    for _, metric, value, _ in kept:
-        total[metric] += value
-    if max(total.values()) > INT64_MAX:  # a sum of them would be another number
+    totals = kept.group_by("metric").agg(pl.col("value").cast(pl.Int128).sum())
+    if totals.select(pl.col("value").max()).item() > INT64_MAX:  # their sum would be another number
         raise DamagedError(
             f"cannot read {source.given}", why="its weights add up to more than 64 bits"
         )
-    beyond = sum(1 for w in weights if not 0 <= w[2] <= INT64_MAX)
+    beyond = given.height - given.filter(is_held).height
     if beyond:
         text = "weights over 64 bits were left out, with their stacks"
         quality.append(Quality("damaged_weights", "warning", text, beyond))

@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from functools import cache
 
-from sightline.importers._stacks import finish_import, note_bad_lines, read_text
+import polars as pl
+
+from sightline._native import split_folded
+from sightline.importers._lines import read_utf8
+from sightline.importers._stacks import finish_import, note_bad_lines
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality
 from sightline.model.folded_text import parse_frames, split_line
 from sightline.model.source import Source
-from sightline.model.stack_trie import Frame, StackTrie
+from sightline.model.stack_trie import Frame, StackTrie, tabulate_weights
 from sightline.redaction import redact_frame
 
 IMPORTER = Importer(
@@ -28,7 +32,7 @@ IMPORTER = Importer(
     ),
     looks_like="lines of 'frame;frame;frame count'",
     suffixes=(".folded", ".collapsed", ".folded.gz", ".collapsed.gz"),
-    version=2,
+    version=3,
     source="https://github.com/brendangregg/FlameGraph",
 )
 
@@ -37,34 +41,35 @@ def read(source: Source, options: ImportOptions) -> Imported:
     """Read all lines; the weight is `samples`. Raises DamagedError where no line is a stack."""
     quality: list[Quality] = []
     trie = StackTrie()
-    weights: list[tuple[int | None, str, int, str]] = []
-    bad = 0
 
     @cache
     def number(layer: str, name: str) -> int:
         return trie.number(Frame(layer, name if options.keep_identity else redact_frame(name)))
 
-    @cache
-    def number_native(text: str) -> int:
-        return number(*parse_frames(text)[0])
-
-    for line in read_text(source, quality).split("\n"):
-        if not line.strip() or line.startswith(("#", "//")):
-            continue
-        found = split_line(line)
-        if found is None:
+    lines, frames, texts, rest = split_folded(read_utf8(source, quality))
+    names = pl.DataFrame(texts).get_column("text")
+    numbers = [number(*parse_frames(name.decode(errors="replace"))[0]) for name in names]
+    own = pl.Series(numbers, dtype=pl.Int64).gather(pl.DataFrame(frames).get_column("frame"))
+    counted = pl.DataFrame(lines)
+    weights = counted.select(
+        trie.add_paths(own, counted.get_column("length")),
+        metric=pl.lit("samples"),
+        value="count",
+        match=pl.lit("exact"),
+    )
+    bad = 0
+    others: list[tuple[int | None, str, int, str]] = []
+    for line in rest:
+        text = line.decode(errors="replace")
+        if found := split_line(text):
+            path = parse_frames(found[0])
+            # iaprof joins the CPU's stack by the kernel's address and the interval.
+            match = "window" if any(layer == "kernel" for layer, _ in path) else "exact"
+            stack = trie.add_numbers([number(*frame) for frame in path])
+            others.append((stack, "samples", found[1], match))
+        elif text.strip():
             bad += 1
-            continue
-        stack, count = found
-        if "_[" in stack or stack.endswith(";"):
-            frames = parse_frames(stack)
-            on_device = any(layer == "kernel" for layer, _ in frames)
-            path = [number(layer, name) for layer, name in frames]
-        else:  # nothing but native frames, as most: each different text is looked at once
-            on_device, path = False, [number_native(text) for text in stack.split(";")]
-        # iaprof joins the CPU's stack by the kernel's address and the interval.
-        weights.append(
-            (trie.add_numbers(path), "samples", count, "window" if on_device else "exact")
-        )
+    if others:
+        weights = pl.concat([weights, tabulate_weights(others)], how="vertical_relaxed")
     quality += note_bad_lines(bad, "stack")
     return finish_import(source, trie, weights, quality, "folded stacks")

@@ -9,12 +9,13 @@ waited, by reason. A row that begins with `;` names a kernel.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
-from typing import Any
+from typing import NamedTuple
+
+import polars as pl
 
 from sightline.errors import DamagedError
-from sightline.importers._json import parse_json
-from sightline.importers._stacks import finish_import, note_bad_lines, read_text
+from sightline.importers._json_tables import Wanted, read_tables
+from sightline.importers._stacks import finish_import, note_bad_lines
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality
 from sightline.model.source import Source
 from sightline.model.stack_trie import Frame, StackTrie
@@ -27,7 +28,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like='JSON with "code": rows of instructions with their source, hits and stalls',
     suffixes=(".json", ".json.gz"),
-    version=1,
+    version=2,
     source="https://rocm.docs.amd.com/projects/rocprofiler-sdk",
 )
 
@@ -36,11 +37,32 @@ REASONS = (
     "none", "no_instruction_available", "alu_dependency", "waitcnt", "internal_instruction",
     "barrier_wait", "arbiter_not_win", "arbiter_win_ex_stall", "other_wait", "sleep_wait",
 )  # fmt: skip
-_ISA, _SOURCE, _ADDRESS, _HIT, _LATENCY, _STALL, _IDLE, _ISSUED, _STALLED, _REASONS = (
-    0, 3, 5, 6, 7, 8, 9, 10, 11, 12,
+# A row has at least what was measured of time; PC samples stand behind it.
+_ROW = Wanted(
+    "code[]",
+    {
+        "columns": " length", "isa": "[0] text", "source": "[3] text", "address": "[5] int",
+        "hits": "[6] int", "latency": "[7] int", "stall": "[8] int", "idle": "[9] int",
+        "issued": "[10] int", "stalled": "[11] int", "reasons": "[12] ints",
+    },
 )  # fmt: skip
-_LEAST = _IDLE + 1
-Weight = tuple[int | None, str, int, str]
+_LEAST = 10
+_NUMBERS = ("address", "hits", "latency", "stall", "idle", "issued", "stalled")
+# What is no wait: where the time went instead.
+_PLACES = {"issuing": "issuing", "wave_issued": "issuing", "stalled": "other", "idle": "other"}
+
+
+class Count(NamedTuple):
+    """How much waves did something at each instruction, and in which measures."""
+
+    what: str
+    metrics: tuple[str, ...]
+    values: pl.Series
+
+    @property
+    def stall_class(self) -> str:
+        """The class of a wait; of what is none, where the time went instead."""
+        return _PLACES.get(self.what) or classify_stall(self.what)
 
 
 def read(source: Source, options: ImportOptions) -> Imported:
@@ -50,95 +72,111 @@ def read(source: Source, options: ImportOptions) -> Imported:
     """
     quality: list[Quality] = []
     try:
-        document = parse_json(read_text(source, quality), quality)
+        code = read_tables(source, quality, {"code": _ROW})["code"]
     except (ValueError, RecursionError) as error:
         raise DamagedError(
             f"cannot read {source.given}", why=f"its JSON is damaged ({error})"
         ) from error
-    rows = document.get("code") if isinstance(document, dict) else None
+    # A row has no samples, or those that issued and those that waited.
+    is_sampled = pl.col("columns") > _LEAST + 1
+    is_whole = pl.col("isa").is_not_null() & (pl.col("columns") >= _LEAST)
+    rows = code.rows.with_row_index("row").filter(is_whole.fill_null(False))
+    quality += note_bad_lines(code.rows.height - rows.height, "instruction")
     trie = StackTrie()
-    weights: list[Weight] = []
-    kernel, start, bad = trie.add([Frame("kernel", "[unknown kernel]")]), 0, 0
-    places: dict[tuple[int | None, Any], int | None] = {}  # of a kernel and a source line
-    for row in rows if isinstance(rows, list) else []:
-        if not isinstance(row, list) or len(row) < _LEAST or not isinstance(row[_ISA], str):
-            bad += 1
-        elif row[_ISA].startswith(";"):
-            kernel = trie.add([Frame("kernel", _name_kernel(row))])
-            start = _count(row[_ADDRESS])
-        else:
-            place = (kernel, row[_SOURCE] if isinstance(row[_SOURCE], str) else "")
-            if place not in places:
-                places[place] = trie.add_below(kernel, *_locate(place[1]))
-            weights += _weigh(trie, trie.add_below(places[place], _name_offset(row, start)), row)
-    quality += note_bad_lines(bad, "instruction")
-    return finish_import(source, trie, weights, quality, "rocprofv3 thread trace")
-
-
-def _name_kernel(row: list[Any]) -> str:
-    """The name with types, which stands where others have their source line; else the symbol."""
-    named = row[_SOURCE] if isinstance(row[_SOURCE], str) else ""
-    return named or row[_ISA].lstrip("; ") or "[unknown kernel]"
-
-
-def _locate(source: str) -> Iterator[Frame]:
-    file, colon, line = source.rpartition(":")
-    if colon and line.isdecimal() and len(line) < 10:
-        yield Frame("gpu_file", file)
-        yield Frame("gpu_line", f"{file.rsplit('/', 1)[-1]}:{line}")
-
-
-def _name_offset(row: list[Any], start: int) -> Frame:
-    offset = _count(row[_ADDRESS]) - start
-    where = f"+0x{offset:x} " if offset >= 0 else ""
-    return Frame("instruction", where + row[_ISA])
-
-
-@lru_cache
-def _list_reason_frames(reason: str) -> tuple[Frame, Frame]:
-    """The class and the reason of a wait; of what is none, where the time went instead."""
-    place = {"issuing": "issuing", "wave_issued": "issuing", "stalled": "other", "idle": "other"}
-    return (
-        Frame("stall_class", place.get(reason) or classify_stall(reason)),
-        Frame("stall_reason", reason),
+    instructions = _place_instructions(trie, rows.with_columns(map(_count, _NUMBERS)))
+    instructions = instructions.with_columns(
+        pl.when(is_sampled).then(column).otherwise(0).alias(column)
+        for column in ("issued", "stalled")
     )
+    lengths, reasons = code.lists["reasons"]
+    weights = [
+        _add_waits(trie, instructions, count)
+        for count in (*_list_cycles(instructions), *_list_samples(instructions, lengths, reasons))
+    ]
+    weights.append(_weigh(instructions.get_column("stack_id"), "executions", instructions["hits"]))
+    found = pl.concat(weights).filter(pl.col("value") > 0)
+    return finish_import(source, trie, found, quality, "rocprofv3 thread trace")
 
 
-def _weigh(trie: StackTrie, instruction: int | None, row: list[Any]) -> Iterator[Weight]:
-    """What was measured of an instruction, by what its waves did there."""
-    latency, stall = _count(row[_LATENCY]), _count(row[_STALL])
-    cycles = {
-        "issuing": max(0, latency - stall),
-        "stalled": min(stall, latency) if latency else stall,
-        "idle": _count(row[_IDLE]),
+def _count(column: str) -> pl.Expr:
+    """A count; 0 for what is missing or cannot be one."""
+    value = pl.col(column)
+    return pl.when(value.is_between(1, 2**53 - 1)).then(value).otherwise(0).alias(column)
+
+
+def _place_instructions(trie: StackTrie, rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows of instructions, each with the stack that it is: kernel, source line, address.
+
+    A row that begins with `;` is a kernel's, whose name with types stands where others have their
+    source line.
+    """
+    isa, source = pl.col("isa"), pl.col("source").fill_null("")
+    is_kernel = isa.str.starts_with(";")
+    symbol = isa.str.strip_chars_start("; ")
+    name = pl.when(source != "").then(source).when(symbol != "").then(symbol)
+    placed = rows.with_columns(
+        kernel=pl.when(is_kernel).then(name.otherwise(pl.lit("[unknown kernel]"))).forward_fill(),
+        start=pl.when(is_kernel).then("address").forward_fill().fill_null(0),
+    ).filter(~is_kernel)
+    located = placed.select(
+        file=source.str.extract(r"(?s)^(.*):\d{1,9}$"),
+        line=source.str.extract(r"(?s)([^/]*:\d{1,9})$"),
+    )
+    addressed = (
+        f"+0x{offset:x} {text}" if offset >= 0 else text
+        for offset, text in placed.select(pl.col("address") - pl.col("start"), isa).iter_rows()
+    )
+    frames = {
+        "kernel": placed.get_column("kernel").fill_null("[unknown kernel]"),
+        "gpu_file": located.get_column("file"),
+        "gpu_line": located.get_column("line"),
+        "instruction": pl.Series(addressed, dtype=pl.String),
     }
-    for what, count in cycles.items():
-        if count:
-            stack = trie.add_below(instruction, *_list_reason_frames(what))
-            yield stack, "cycles", count, "exact"
-    if hits := _count(row[_HIT]):
-        yield instruction, "executions", hits, "exact"
-    if len(row) <= _STALLED:
-        return
-    if issued := _count(row[_ISSUED]):
-        stack = trie.add_below(instruction, *_list_reason_frames("wave_issued"))
-        yield stack, "samples", issued, "exact"
-    left = _count(row[_STALLED])
-    reasons = row[_REASONS] if len(row) > _REASONS and isinstance(row[_REASONS], list) else []
-    for reason, found in zip(REASONS, reasons, strict=False):
-        count = min(_count(found), left)
-        left -= count
-        if count:
-            yield from _wait(trie, instruction, reason, count)
-    if left:
-        yield from _wait(trie, instruction, "none", left)
+    numbers = [trie.number_texts(layer, texts).alias(layer) for layer, texts in frames.items()]
+    return placed.with_columns(trie.add_rows(None, pl.DataFrame(numbers)))
 
 
-def _wait(trie: StackTrie, instruction: int | None, reason: str, count: int) -> Iterator[Weight]:
-    stack = trie.add_below(instruction, *_list_reason_frames(reason))
-    yield stack, "samples", count, "exact"
-    yield stack, "latency_samples", count, "exact"
+def _list_cycles(rows: pl.DataFrame) -> Iterator[Count]:
+    """What waves did at each instruction, in cycles."""
+    latency, stall = pl.col("latency"), pl.col("stall")
+    counts = rows.select(
+        issuing=(latency - stall).clip(0),
+        stalled=pl.when(latency > 0).then(pl.min_horizontal(stall, latency)).otherwise(stall),
+        idle="idle",
+    )
+    for count in counts:
+        yield Count(count.name, ("cycles",), count)
 
 
-def _count(value: Any) -> int:
-    return value if type(value) is int and 0 < value < 2**53 else 0
+def _list_samples(rows: pl.DataFrame, lengths: pl.Series, reasons: pl.Series) -> Iterator[Count]:
+    """Samples that issued and that waited, by reason: of these no more than waited in all."""
+    yield Count("wave_issued", ("samples",), rows["issued"])
+    starts = lengths.fill_null(0).cum_sum() - lengths.fill_null(0)
+    at = rows.select(
+        first=starts.gather(rows["row"]), length=lengths.gather(rows["row"]).fill_null(0)
+    )
+    left = rows["stalled"]
+    waits = dict.fromkeys(REASONS, left.clip(0, 0))
+    for number, reason in enumerate(REASONS):
+        is_there = pl.col("length") > number
+        places = at.select(pl.when(is_there).then(pl.col("first") + number)).to_series()
+        given = reasons.gather(places).to_frame("given").select(_count("given")).to_series()
+        waits[reason] = pl.select(pl.min_horizontal(given, left)).to_series()
+        left = left - waits[reason]
+    waits["none"] = waits["none"] + left
+    for reason, count in waits.items():
+        yield Count(reason, ("samples", "latency_samples"), count)
+
+
+def _add_waits(trie: StackTrie, rows: pl.DataFrame, count: Count) -> pl.DataFrame:
+    """Weights of what waves did, below each instruction where they did."""
+    kept = rows.select("stack_id", value=count.values).filter(pl.col("value") > 0)
+    below = {"stall_class": count.stall_class, "stall_reason": count.what}
+    numbers = {layer: pl.lit(trie.number(Frame(layer, text))) for layer, text in below.items()}
+    stacks = trie.add_rows(kept["stack_id"], kept.with_columns(**numbers).select(*below))
+    return pl.concat([_weigh(stacks, metric, kept["value"]) for metric in count.metrics])
+
+
+def _weigh(stacks: pl.Series, metric: str, values: pl.Series) -> pl.DataFrame:
+    weights = pl.DataFrame({"stack_id": stacks, "value": values})
+    return weights.with_columns(metric=pl.lit(metric), match=pl.lit("exact"))

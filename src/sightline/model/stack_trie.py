@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from sightline._native import StackNodes
 from sightline.model.declare import Quality
 from sightline.text import replace_surrogates
 from sightline.units import INT64_MAX
@@ -27,87 +28,120 @@ class Frame(NamedTuple):
     module: str | None = None
 
 
+_ROOT = -1  # the compiled trie's, and what it takes for no frame
+
+
 @dataclass
 class StackTrie:
     """Collects stacks; equal prefixes are one node. Ids count from 0."""
 
     _frames: dict[Frame, int] = field(default_factory=dict)
-    _nodes: dict[tuple[int, int], int] = field(default_factory=dict)
+    _nodes: StackNodes = field(default_factory=StackNodes)
     shortened: int = 0  # stacks whose middle was left out
+    _columns: list[pl.DataFrame] = field(default_factory=list)  # of frames that came as columns
+    _count: int = 0
+
+    def number(self, frame: Frame) -> int:
+        """A frame's number, for stacks that are given by numbers."""
+        known = self._frames.get(frame)
+        if known is None:
+            known = self._frames[frame] = self._count
+            self._count += 1
+        return known
+
+    def number_texts(self, layer: str, functions: pl.Series) -> pl.Series:
+        """The numbers of frames that have nothing but a function, null for null.
+
+        To be called once for a layer, of which no other frame is.
+        """
+        texts = functions.unique(maintain_order=True).drop_nulls().alias("function")
+        numbers = pl.int_range(self._count, self._count + len(texts), eager=True).alias("frame_id")
+        self._count += len(texts)
+        self._columns.append(
+            pl.DataFrame([numbers, texts]).with_columns(
+                layer=pl.lit(layer), file=None, line=None, module=None
+            )
+        )
+        if len(texts) == len(functions):
+            return numbers
+        return functions.replace_strict(texts, numbers, default=None, return_dtype=pl.Int64)
 
     def add(self, path: Iterable[Frame]) -> int | None:
         """The id of a stack, given root first; None for an empty one.
 
         Of one deeper than MAX_DEPTH the middle is left out, and one frame says so.
         """
-        node = -1
-        frames = list(path)
-        if len(frames) > MAX_DEPTH:
-            half = MAX_DEPTH // 2
-            left_out = Frame(frames[half].layer, "[frames left out]")
-            frames = [*frames[:half], left_out, *frames[1 - half :]]
-            self.shortened += 1
-        for frame in frames:
-            number = self._frames.setdefault(frame, len(self._frames))
-            node = self._nodes.setdefault((node, number), len(self._nodes))
-        return None if node < 0 else node
+        return self.add_numbers([self.number(frame) for frame in path])
 
-    def number(self, frame: Frame) -> int:
-        """A frame's number, for stacks that are given by numbers."""
-        return self._frames.setdefault(frame, len(self._frames))
-
-    def add_numbers(self, path: Sequence[int], parent: int | None = None) -> int | None:
-        """The id of a stack of numbered frames, root first; of one that continues its parent.
-
-        Where the path is deeper than MAX_DEPTH its middle is left out, as `add` does.
-        """
+    def add_numbers(self, path: Sequence[int]) -> int | None:
+        """The same of numbered frames."""
         if len(path) > MAX_DEPTH:
-            frames = list(self._frames)
-            return self.add(frames[number] for number in path)
-        nodes = self._nodes
-        node = -1 if parent is None else parent
-        for number in path:
-            node = nodes.setdefault((node, number), len(nodes))
-        return None if node < 0 else node
+            half = MAX_DEPTH // 2
+            frames = self.tables()["frames"]
+            layer = frames.get_column("layer")[path[half]]
+            left_out = self.number(Frame(layer, "[frames left out]"))
+            path = [*path[:half], left_out, *path[1 - half :]]
+            self.shortened += 1
+        return self._nodes.add(_ROOT, path) if path else None
 
     def add_below(self, parent: int | None, *frames: Frame) -> int | None:
         """The id of the stack that continues another one by these frames; of no depth but a few."""
-        node = -1 if parent is None else parent
-        for frame in frames:
-            number = self._frames.setdefault(frame, len(self._frames))
-            node = self._nodes.setdefault((node, number), len(self._nodes))
-        return None if node < 0 else node
+        numbers = [self.number(frame) for frame in frames]
+        node = self._nodes.add(_ROOT if parent is None else parent, numbers)
+        return None if node == _ROOT else node
+
+    def add_paths(
+        self, numbers: pl.Series, lengths: pl.Series, parent: int | None = None
+    ) -> pl.Series:
+        """The ids of stacks of numbered frames, one after the other, and of how many each has.
+
+        Null for an empty one. Where there is a parent, all continue it.
+        """
+        if (lengths > MAX_DEPTH).any():
+            above = [] if parent is None else self._list_numbers(parent)
+            ends = lengths.cum_sum()
+            paths = (
+                [*above, *numbers.slice(end - length, length)]
+                for end, length in zip(ends, lengths, strict=True)
+            )
+            return pl.Series("stack_id", map(self.add_numbers, paths), dtype=pl.Int64)
+        node = _ROOT if parent is None else parent
+        columns = (column.cast(pl.Int64).rechunk().to_frame() for column in (numbers, lengths))
+        return pl.DataFrame(self._nodes.add_paths(node, *columns)).get_column("stack_id")
+
+    def _list_numbers(self, stack: int) -> list[int]:
+        """The frames of a stack, root first."""
+        parents, frames, _ = pl.DataFrame(self._nodes.table())
+        node: int | None = stack
+        path = []
+        while node is not None:
+            path.append(frames[node])
+            node = parents[node]
+        return path[::-1]
+
+    def add_rows(self, parents: pl.Series | None, frames: pl.DataFrame) -> pl.Series:
+        """The ids of stacks that continue others by a few frames each: a column for each depth.
+
+        frames: numbers of frames; null where a row has none at that depth. parents: ids of stacks,
+        null for a stack without frames; None where all begin with these.
+        """
+        first = pl.lit(_ROOT).alias("") if parents is None else parents.alias("")
+        rows = frames.select(first, pl.all()).select(pl.all().cast(pl.Int64).fill_null(_ROOT))
+        return pl.DataFrame(self._nodes.add_rows(rows.rechunk())).get_column("stack_id")
 
     def tables(self) -> dict[str, pl.DataFrame]:
         """The tables `frames` and `stacks`."""
-        frames = pl.DataFrame(
+        types = {"frame_id": pl.Int64, "layer": pl.String, "function": pl.String}
+        types |= {"file": pl.String, "line": pl.Int64, "module": pl.String}
+        single = pl.DataFrame(
             [(i, *_make_storable(frame)) for frame, i in self._frames.items()],
-            schema={
-                "frame_id": pl.Int64,
-                "layer": pl.String,
-                "function": pl.String,
-                "file": pl.String,
-                "line": pl.Int64,
-                "module": pl.String,
-            },
+            schema=types,
             orient="row",
         )
-        depth: list[int] = []
-        for parent, _ in self._nodes:
-            depth.append(0 if parent < 0 else depth[parent] + 1)
-        stacks = pl.DataFrame(
-            {
-                "stack_id": range(len(self._nodes)),
-                "parent_id": [None if parent < 0 else parent for parent, _ in self._nodes],
-                "frame_id": [frame for _, frame in self._nodes],
-                "depth": depth,
-            },
-            schema={
-                "stack_id": pl.Int64,
-                "parent_id": pl.Int64,
-                "frame_id": pl.Int64,
-                "depth": pl.Int64,
-            },
+        parts = [single, *(part.select(*types).cast(types) for part in self._columns)]
+        frames = pl.concat(parts).sort("frame_id")
+        stacks = pl.DataFrame(self._nodes.table()).select(
+            pl.int_range(pl.len(), dtype=pl.Int64).alias("stack_id"), pl.all()
         )
         return {"frames": frames, "stacks": stacks}
 
@@ -130,14 +164,17 @@ def note_shortened(trie: StackTrie) -> list[Quality]:
     return [Quality("stacks_shortened", "warning", text, trie.shortened)]
 
 
-def make_weights(rows: Sequence[tuple[int | None, str, int, str]]) -> pl.DataFrame:
-    """The table `stack_weights` from (stack_id, metric, value, match), equal keys added up."""
-    table = pl.DataFrame(
-        rows,
-        schema={"stack_id": pl.Int64, "metric": pl.String, "value": pl.Int64, "match": pl.String},
-        orient="row",
-    )
+def tabulate_weights(rows: Iterable[tuple[int | None, str, int, str]]) -> pl.DataFrame:
+    """(stack_id, metric, value, match) as columns; values of any size as 128 bits."""
+    held = ((i, metric, min(max(-1, v), INT64_MAX + 1), match) for i, metric, v, match in rows)
+    types = {"stack_id": pl.Int64, "metric": pl.String, "value": pl.Int128, "match": pl.String}
+    return pl.DataFrame(list(held), schema=types, orient="row")
+
+
+def make_weights(rows: pl.DataFrame) -> pl.DataFrame:
+    """The table `stack_weights`: stack_id, metric, value, match, equal keys added up."""
     key = ["stack_id", "metric", "match"]
+    columns = rows.select("stack_id", "metric", "match", pl.col("value").cast(pl.Int64))
     return (
-        table.drop_nulls("stack_id").group_by(key, maintain_order=True).agg(pl.col("value").sum())
+        columns.drop_nulls("stack_id").group_by(key, maintain_order=True).agg(pl.col("value").sum())
     )

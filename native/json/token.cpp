@@ -1,4 +1,4 @@
-#include "kineto/token.h"
+#include "json/token.h"
 
 #include <zlib.h>
 

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "kineto/token.h"
+#include "json/token.h"
 
 namespace sightline {
 

@@ -1,4 +1,4 @@
-#include "kineto/json_walk.h"
+#include "json/walk.h"
 
 #include <cstring>
 #include <vector>
