@@ -204,11 +204,6 @@ _FOREIGN = (
         _SMI,
     ),
     Foreign(
-        rb"^GPU \d+: [^\n]*\(UUID: [^\n]*\n.{0,60000}proc'd: ",
-        "it is the output of gpu_burn, a stress test, which is not read",
-        _SMI,
-    ),
-    Foreign(
         rb"^#[^\n]*\n(?:#[^\n]*\n|\s*\n)*\s*dcgm_\w+\s*,\s*(?:gauge|counter|label)",
         "it is dcgm-exporter's list of what to export, and no measurement",
         "Give what it exports:  curl -s http://HOST:9400/metrics > gpus.metrics",
@@ -219,10 +214,6 @@ _FOREIGN = (
         "Windows that ZeusMonitor logged are read (log_file=…).",
     ),
     Foreign(rb'^\s*\{\s*"items"\s*:\s*\[\s*\{\s*"label"', "it is a list of electricity prices"),
-    Foreign(
-        rb"^Machine model: [^\n]*\n.{0,2000}\*\*\* Sampled system activity",
-        "it is a log of macOS' powermetrics, which is not read",
-    ),
     Foreign(rb"^go test fuzz v1\n", "it is an input of a Go fuzz test"),
     Foreign(
         rb"^\w+\{[^}\n]* \.\.\. [^}\n]*\}",
