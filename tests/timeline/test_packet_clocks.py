@@ -152,3 +152,21 @@ def test_a_clock_that_was_set_meanwhile_is_contradictory() -> None:
     fit = fit_packet_clocks(pl.concat([before, after]))
     assert fit is not None
     assert (fit.contradictory, fit.clocks.height) == (120, 0)
+
+
+TIMES = st.integers(0, 2**63 - 1) | st.integers(0, 40)
+PACKETS = st.tuples(st.integers(0, 2), st.integers(0, 2), TIMES, TIMES)
+
+
+@given(st.lists(PACKETS, max_size=12))
+@settings(max_examples=examples(200), deadline=None)
+def test_damaged_times_give_clocks_that_contradict_nothing_or_none(
+    rows: list[tuple[int, int, int, int]],
+) -> None:
+    schema = ["sender", "receiver", "sent_ns", "received_ns"]
+    types = dict.fromkeys(schema, pl.Int64)
+    fit = fit_packet_clocks(pl.DataFrame(rows, schema=types, orient="row"))
+    if fit is not None:
+        assert 0 <= fit.contradictory <= fit.packets
+        assert fit.clocks["drift"].is_finite().all()
+        assert (fit.clocks["uncertainty_ns"] >= 1).all()

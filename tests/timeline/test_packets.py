@@ -152,6 +152,16 @@ def test_a_packet_that_no_thread_is_known_to_have_sent_is_not_followed(
     assert find_path(run, 200)[1] == (15, 70, 200, "network", 0)
 
 
+def test_of_two_hosts_that_have_a_thread_of_one_number_the_asked_one_is_taken(
+    tmp_path: Path,
+) -> None:
+    run = open_hosts(tmp_path, CLIENT, CLIENT)
+    for rank in (0, 1):
+        path = run.ask("thread_critical_path", tid=200, rank=rank)
+        assert path["rank"].unique().to_list() == [rank]
+        assert path.select("start_ns", "state").rows()[1] == (15, "network")
+
+
 def test_hosts_that_sent_packets_are_put_on_one_clock(tmp_path: Path) -> None:
     """The client's clock is 1 ms ahead: it has the reply before it was sent."""
     run = open_hosts(tmp_path, SERVER, CLIENT, offsets=(0, 10**6))

@@ -22,6 +22,7 @@ import polars as pl
 
 # RFC 5905, section 7.2 allows a clock a drift of 500 parts per million.
 MOST_DRIFT = 500e-6
+_MOST_NS = 1 << 62  # 146 years: what is further off, or less sure, is of a damaged recording
 Point = tuple[int, int]
 
 
@@ -154,8 +155,8 @@ def _list_clocks(links: dict[int, dict[int, Line]], count: dict[int, int]) -> pl
                 continue
             found[rank] = number, line
             for other in links[rank]:
-                if other not in found:
-                    way = links[other][rank].follow(line)
+                way = links[other][rank].follow(line)
+                if other not in found and max(abs(way.shift), way.uncertainty) < _MOST_NS:
                     heapq.heappush(waiting, (way.uncertainty, other, way))
     rows = [
         (rank, component, line.shift, line.drift, line.at, count[rank], max(line.uncertainty, 1))

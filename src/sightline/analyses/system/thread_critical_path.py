@@ -47,6 +47,7 @@ ANALYSIS = Analysis(
     needs=("sched_events",),
     params=(
         Param("tid", 0, "the thread; 0: the one that launches most, else the one that ran longest"),
+        Param("rank", -1, "rank of its host, where several have such a thread; -1: the first one"),
     ),
     notes=(
         "The pieces sum to the time from the thread's first switch to its end, or the recording's.",
@@ -58,10 +59,11 @@ ANALYSIS = Analysis(
 )
 
 
-def run(run: Run, *, tid: int) -> pl.DataFrame:
+def run(run: Run, *, tid: int, rank: int) -> pl.DataFrame:
     """One row per piece, in order of time."""
     states = list_states(run)
-    chosen = _choose_thread(run, states, tid)
+    asked = states if rank < 0 else states.filter(pl.col("rank") == rank)
+    chosen = _choose_thread(run, asked, tid)
     columns = [column.name for column in ANALYSIS.columns]
     if chosen is None:
         return pl.DataFrame(schema={c.name: c.dtype for c in ANALYSIS.columns})
