@@ -10,6 +10,7 @@ import pytest
 import sightline
 from sightline.model.run import Run
 from support.kernel_traces import NET_RX, RUNNABLE, SLEEPS, KernelTrace
+from support.traces import op, write
 
 REQUEST, REPLY = (5000, 80, 4_294_967_290, 17, 0x18), (80, 5000, 17, 4, 0x18)
 # The traces of Trace Compass' DistributedCriticalPathTest (lttng2.kernel.core.tests,
@@ -171,6 +172,23 @@ def test_hosts_that_sent_packets_are_put_on_one_clock(tmp_path: Path) -> None:
     assert find_path(run, 200) == PATH
     note = run.table("quality").filter(kind="clocks_aligned").item(0, "text")
     assert "by 2 TCP packets between hosts, ± 21 ns" in note
+
+
+def test_all_ranks_on_a_host_are_moved_by_its_packets(tmp_path: Path) -> None:
+    """Rank 0 is thread 100 on the server; 1 and 2 are 200 and 201 on the client, 1 ms ahead."""
+    traces = [
+        write(tmp_path, [op("work", at, 5, tid=tid)], f"rank{rank}.json")
+        for rank, (tid, at) in enumerate([(100, 10), (200, 1010), (201, 1010)])
+    ]
+    server = SERVER.write(tmp_path / "server", offset=0)
+    client = CLIENT.write(tmp_path / "client", offset=10**6)
+    run = sightline.open(*traces, server, client)
+    work = run.table("host_ops").filter(name="work").sort("rank")
+    assert work.select("rank", "start_ns").rows() == [(0, 10_000), (1, 10_000), (2, 10_000)]
+    assert run.ask("clocks").select("rank", "moved_ns").rows() == [
+        (0, 0), (1, -1_000_000), (2, -1_000_000),
+    ]  # fmt: skip
+    assert find_path(run, 200) == PATH
 
 
 def test_the_names_of_interrupts_since_lttng_2_7_are_known(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from sightline.model.clock import move_moment
 from sightline.model.run import Run
 from sightline.timeline.collectives import describe_collectives, name_kind, pair_members
 from sightline.timeline.mpi import list_mpi_anchors
-from sightline.timeline.packet_clocks import MOST_DRIFT, fit_packet_clocks
+from sightline.timeline.packet_clocks import CLOCKS, MOST_DRIFT, fit_packet_clocks
 from sightline.timeline.packets import match_packets
 from sightline.timeline.system_waits import put_on_hosts
 
@@ -43,16 +43,6 @@ _HUBER, _ROUNDS = 1.5, 12
 # A drift is taken as real where it is so many times its own error, and no crystal is so far off.
 _DRIFT_ERRORS = 5.0
 COLLECTIVES, PACKETS = "collectives", "packets"  # what clocks are told by
-
-_SCHEMA = {
-    "rank": pl.Int64,
-    "component": pl.Int64,
-    "shift_ns": pl.Int64,
-    "drift": pl.Float64,
-    "at_ns": pl.Int64,
-    "anchors": pl.Int64,
-    "uncertainty_ns": pl.Int64,
-}
 
 
 @dataclass(frozen=True)
@@ -135,7 +125,7 @@ def fit_by_packets(run: Run) -> Fit | None:
     hosts = put_on_hosts(run, run.table("recordings").select("rank").unique())
     clocks = hosts.join(found.clocks, on="rank").drop("rank").rename({"own": "rank"})
     share = found.contradictory / found.packets
-    return Fit(clocks.select(list(_SCHEMA)).sort("rank"), found.packets, share, PACKETS)
+    return Fit(clocks.select(list(CLOCKS)).sort("rank"), found.packets, share, PACKETS)
 
 
 def fit_clocks(anchors: pl.DataFrame) -> Fit | None:
@@ -184,7 +174,7 @@ def fit_clocks(anchors: pl.DataFrame) -> Fit | None:
                 np.maximum(spread, spread[first]) + 2 * np.where(free, solved.drift_error, 0.0)
             ).astype(np.int64),
         },
-        schema=_SCHEMA,
+        schema=CLOCKS,
     )
     moved = move_times(rows, clocks, ("start_ns", "end_ns"))
     impossible = moved.group_by("meeting").agg(

@@ -24,6 +24,16 @@ import polars as pl
 MOST_DRIFT = 500e-6
 _MOST_NS = 1 << 62  # 146 years: what is further off, or less sure, is of a damaged recording
 Point = tuple[int, int]
+# A rank's clock: `shift_ns` + `drift` × (t − `at_ns`) is what is added to a time t.
+CLOCKS = {
+    "rank": pl.Int64,
+    "component": pl.Int64,
+    "shift_ns": pl.Int64,
+    "drift": pl.Float64,
+    "at_ns": pl.Int64,
+    "anchors": pl.Int64,
+    "uncertainty_ns": pl.Int64,
+}
 
 
 @dataclass(frozen=True, order=True)
@@ -50,7 +60,7 @@ class Line:
 
 @dataclass(frozen=True)
 class PacketFit:
-    """Clocks as `sightline.timeline.clocks` has them, and how many packets told, or contradict."""
+    """Clocks (columns `CLOCKS`), and how many packets told of clocks, or contradict each other."""
 
     clocks: pl.DataFrame
     packets: int
@@ -162,13 +172,4 @@ def _list_clocks(links: dict[int, dict[int, Line]], count: dict[int, int]) -> pl
         (rank, component, line.shift, line.drift, line.at, count[rank], max(line.uncertainty, 1))
         for rank, (component, line) in sorted(found.items())
     ]
-    schema = {
-        "rank": pl.Int64,
-        "component": pl.Int64,
-        "shift_ns": pl.Int64,
-        "drift": pl.Float64,
-        "at_ns": pl.Int64,
-        "anchors": pl.Int64,
-        "uncertainty_ns": pl.Int64,
-    }
-    return pl.DataFrame(rows, schema=schema, orient="row")
+    return pl.DataFrame(rows, schema=CLOCKS, orient="row")
