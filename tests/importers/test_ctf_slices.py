@@ -51,7 +51,10 @@ events = st.lists(
         st.integers(0, 2),  # core
         st.integers(0, 3),  # ns since the event before
         st.sampled_from(
-            ["switch", "wake", "softirq_entry", "softirq_exit", "read", "read_exit", "futex"]
+            [
+                *("switch", "wake", "softirq_entry", "softirq_exit", "read", "read_exit"),
+                *("futex", "sent", "received"),
+            ]
         ),
         st.integers(1, 4),  # thread
     ),
@@ -72,6 +75,8 @@ def test_kernel_traces_of_any_events(tmp_path_factory: Any, steps: Any, batch: i
             trace.wake(now, core, tid)
         elif what.startswith("softirq"):
             trace.add(now, core, what, (tid, 32))
+        elif what in ("sent", "received"):
+            trace.packet(now, core, what, (tid, 80, now, 1, 0x10), is_v6=tid % 2 == 0)
         elif what == "read":
             trace.add(now, core, "syscall_entry_read", (5, 32))
         elif what == "read_exit":

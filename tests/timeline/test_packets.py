@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +193,49 @@ def test_all_ranks_on_a_host_are_moved_by_its_packets(tmp_path: Path) -> None:
         (0, 0), (1, -1_000_000), (2, -1_000_000),
     ]  # fmt: skip
     assert find_path(run, 200) == PATH
+
+
+@pytest.mark.skipif(shutil.which("babeltrace2") is None, reason="babeltrace2 is not installed")
+def test_headers_are_those_that_babeltrace2_prints(tmp_path: Path) -> None:
+    trace = KernelTrace().switch(0, 0, 0, RUNNABLE, 7)
+    for n, (header, is_v6) in enumerate(
+        itertools.product([REQUEST, REPLY, (65535, 1, 0, 2**32 - 1, 0x1FF)], [False, True])
+    ):
+        trace.packet(10 + n, 0, "sent" if n % 3 else "received", header, is_v6=is_v6)
+    folder = trace.write(tmp_path / "kernel", offset=0)
+    printed = subprocess.run(["babeltrace2", folder], capture_output=True, check=True, text=True)
+    lines = [line for line in printed.stdout.splitlines() if " net_" in line]
+    fields = ("source_port", "dest_port", "seq", "ack_seq", "flags")
+    expected = [
+        tuple(int(re.search(rf"\b{name} = (\w+)", line)[1], 0) for name in fields) for line in lines
+    ]
+    packets = sightline.open(folder).table("packets")
+    columns = ("source_port", "destination_port", "sequence", "acknowledged", "tcp_flags")
+    assert packets.select(columns).rows() == expected
+    assert len(expected) == 6
+    assert packets["direction"].to_list() == [
+        {"net_dev_queue": "sent"}.get(line.split()[3].rstrip(":"), "received") for line in lines
+    ]
+
+
+def test_packets_of_other_protocols_have_what_their_headers_have(tmp_path: Path) -> None:
+    """ARP has no header that LTTng knows; UDP has ports."""
+    ip = bytes([0x45, 0, 0, 40, 0, 7, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2])
+    udp = (53).to_bytes(2) + (999).to_bytes(2) + bytes(4)
+    trace = (
+        KernelTrace()
+        .switch(0, 0, 0, RUNNABLE, 7)
+        .add(5, 0, "net_dev_queue", (1, 64), (28, 32), "eth0", (0, 8))
+        .add(6, 0, "net_dev_queue", (1, 64), (36, 32), "eth0", (1, 8), ip, (2, 8), udp)
+        .packet(7, 0, "sent", REQUEST)
+    )
+    packets = open_hosts(tmp_path, trace).table("packets")
+    columns = ("bytes", "source_port", "destination_port", "sequence", "tcp_flags")
+    assert packets.select(columns).rows() == [
+        (28, None, None, None, None),
+        (36, 53, 999, None, None),
+        (40, *(REQUEST[n] for n in (0, 1, 2, 4))),
+    ]
 
 
 def test_the_names_of_interrupts_since_lttng_2_7_are_known(tmp_path: Path) -> None:
