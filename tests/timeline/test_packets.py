@@ -174,6 +174,9 @@ def test_hosts_that_sent_packets_are_put_on_one_clock(tmp_path: Path) -> None:
     # Both packets took 20 ns, and 500 parts per million of 52 ns are possible.
     assert rows == [(0, 0, "packets", 2, "moved"), (1, -1_000_000, "packets", 2, "moved")]
     assert find_path(run, 200) == PATH
+    ranks = run.table("quality").filter(kind="rank_by_order")
+    assert ranks["severity"].to_list() == ["info", "info"]
+    assert ranks["text"][1].endswith("shown as rank 1")
     note = run.table("quality").filter(kind="clocks_aligned").item(0, "text")
     assert "by 2 TCP packets between hosts, ± 21 ns" in note
 

@@ -61,6 +61,8 @@ def compose_run(members: Members, fit: Fit | None = None) -> Run:
     for number, (store, index, facts) in enumerate(members):
         rank, notes = of_group[groups[number]]
         notes = notes if first[groups[number]] == number else []
+        if notes and facts.get("of_host"):
+            notes = [_say_host(rank)]
         own = {**facts, "quality": [*facts.get("quality", ()), *map(vars, notes)]}
         if number in of_host:
             own["rank_source"] = "host"
@@ -75,6 +77,14 @@ def compose_run(members: Members, fit: Fit | None = None) -> Run:
     from sightline.opening.histories import join_histories
 
     return join_histories(align_clocks(run) if fit is None else move_clocks(run, fit))
+
+
+def _say_host(rank: int) -> Quality:
+    text = (
+        f"the trace of a host's kernel belongs to no recording of a process: shown as rank {rank}"
+    )
+    remedy = "Open it together with its host's, or put rank<N> in the folder's name."
+    return Quality("rank_by_order", "info", text, None, remedy)
 
 
 def find_processes(members: Members) -> dict[int, int]:
