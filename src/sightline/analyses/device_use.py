@@ -62,7 +62,11 @@ ANALYSIS = Analysis(
         pct("heat_limited_pct", "share in which heat, or the hardware's slowdown, did"),
         real("temperature_start_c", "temperature at the beginning", "C"),
         real("temperature_end_c", "temperature at the end", "C"),
-        real("warming_c_per_min", "slope of the last third", "C/min"),
+        real(
+            "warming_c_per_min",
+            "slope of the last third; null where whole degrees do not tell",
+            "C/min",
+        ),
     ),
     needs=("counters",),
     notes=("No reading is never zero: what was not sampled is null.",),
@@ -141,10 +145,13 @@ def _measure_temperature(mine: pl.DataFrame) -> dict[str, float | None]:
     last = rows.tail(max(rows.height // 3, _LEAST_SAMPLES))
     variance = pl.col("minutes").var()
     slope = pl.cov("minutes", TEMPERATURE) / pl.when(variance > 0).then(variance)
+    # Sensors tell whole degrees: a smaller change within less than a minute may be none.
+    minutes = pl.col("minutes").max() - pl.col("minutes").min()
+    is_known = (minutes >= 1) | ((slope * minutes).abs() >= 1)
     return {
         "temperature_start_c": rows.head(ends).select(pl.col(TEMPERATURE).mean()).item(),
         "temperature_end_c": rows.tail(ends).select(pl.col(TEMPERATURE).mean()).item(),
-        "warming_c_per_min": last.select(slope).item(),
+        "warming_c_per_min": last.select(pl.when(is_known).then(slope)).item(),
     }
 
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.cover import measure_cover_before, measure_run_before
 from sightline.model.columns import RANK, duration, number, pct, real, text
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
-from sightline.timeline.energy import Meter, interpolate, list_meters
+from sightline.timeline.energy import Meter, list_meters
+from sightline.timeline.energy_shares import share_energy
 
 NOTHING = "[nothing ran]"
 ANALYSIS = Analysis(
@@ -41,7 +41,7 @@ def run(run: Run) -> pl.DataFrame:
     """One row per device and name, the most energy first."""
     ops = run.table("device_ops").select("rank", "device_id", "name", "start_ns", "end_ns")
     parts = [
-        _share_energy(meter, ops.filter(rank=meter.rank, device_id=meter.device_id))
+        _add_up(meter, ops.filter(rank=meter.rank, device_id=meter.device_id))
         for meter in list_meters(run)
     ]
     columns = [c.name for c in ANALYSIS.columns]
@@ -64,52 +64,26 @@ def run(run: Run) -> pl.DataFrame:
     )
 
 
-def _share_energy(meter: Meter, ops: pl.DataFrame) -> pl.DataFrame:
+def _add_up(meter: Meter, ops: pl.DataFrame) -> pl.DataFrame:
     """name, instances, total_ns and energy_j of what ran on a device between the meter's marks."""
-    marks = meter.marks.filter(pl.col("time_ns").is_between(*meter.span))
-    first, last = marks.item(0, "time_ns"), marks.item(-1, "time_ns")
-    inside = ops.with_columns(pl.col("start_ns", "end_ns").clip(first, last)).filter(
-        pl.col("end_ns") > pl.col("start_ns")
+    shares = share_energy(meter, ops)
+    kernels = shares.ops.group_by("name", maintain_order=True).agg(
+        instances=pl.len().cast(pl.Int64),
+        total_ns=(pl.col("end_ns") - pl.col("start_ns")).sum(),
+        energy_j=pl.col("energy_j").sum(),
     )
-    times = marks.get_column("time_ns")
-    cells = marks.with_columns(
-        covered=measure_cover_before(inside.select("start_ns", "end_ns"), times),
-        ran=measure_run_before(inside, times),
-    ).select(pl.all().diff(null_behavior="drop"))
-    length, joules = pl.col("time_ns"), pl.col("joules")
-    idle_w = cells.filter(pl.col("covered") == 0).select((joules / length).median()).item() or 0.0
-    idle = pl.min_horizontal(joules, idle_w * (length - pl.col("covered")))
-    # Joules for each ns that any kernel ran: as many for all of them in one cell.
-    each = pl.when(pl.col("ran") > 0).then((joules - idle) / pl.col("ran")).otherwise(0.0)
-    rate = cells.select(each.alias("each")).to_series()
-    used = marks.select("time_ns").with_columns(
-        used=pl.concat([pl.Series([0.0]), (rate * cells.get_column("time_ns")).cum_sum()])
-    )
-    energy = interpolate(used, "used", inside.get_column("end_ns")) - interpolate(
-        used, "used", inside.get_column("start_ns")
-    )
-    kernels = (
-        inside.with_columns(energy.alias("energy_j"))
-        .group_by("name", maintain_order=True)
-        .agg(
-            instances=pl.len().cast(pl.Int64),
-            total_ns=(pl.col("end_ns") - pl.col("start_ns")).sum(),
-            energy_j=pl.col("energy_j").sum(),
-        )
-    )
-    whole = float(marks.item(-1, "joules") - marks.item(0, "joules"))
     rest = pl.DataFrame(
         {
             "name": [NOTHING],
             "instances": [None],
-            "total_ns": [last - first - int(cells.get_column("covered").sum())],
-            "energy_j": [whole - float(kernels.get_column("energy_j").sum())],
+            "total_ns": [shares.idle_ns],
+            "energy_j": [shares.idle_j],
         },
         schema=kernels.schema,
     )
     return pl.concat([kernels, rest]).with_columns(
         rank=pl.lit(meter.rank, pl.Int64),
         device_id=pl.lit(meter.device_id, pl.Int64),
-        mark_ns=pl.lit(int(times.diff().median() or 0), pl.Int64),  # type: ignore[arg-type]
+        mark_ns=pl.lit(shares.mark_ns, pl.Int64),
         method=pl.lit(meter.method),
     )

@@ -32,7 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--weight",
         metavar="W",
-        help="gpu_time_ns, exposed_ns, gpu_idle_ns, cpu_time_ns, samples, latency_samples, bytes",
+        help="gpu_time_ns, exposed_ns, gpu_idle_ns, cpu_time_ns, samples, latency_samples, bytes, "
+        "energy_j",
     )
     parser.add_argument(
         "--order",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sightline.errors import MissingDataError, RequestError
-from sightline.flames import device_samples, recorded, scaled, timeline
+from sightline.flames import device_samples, energy, recorded, scaled, timeline
 from sightline.flames.stacks import UNITS, Stacks, order_stacks, unite_stacks
 from sightline.model.run import Run
 
@@ -15,6 +15,8 @@ def build_stacks(run: Run) -> Stacks:
         on_device = timeline.stack_device_time(run)
         parts.append(scaled.open_kernels(run, on_device) if run.rows("pc_samples") else on_device)
         parts.append(timeline.stack_idle_time(run))
+        if run.rows("counters"):
+            parts += energy.stack_energy(run)
     if run.rows("cpu_samples"):
         parts.append(recorded.stack_samples(run))
     elif run.rows("host_ops"):
@@ -33,6 +35,10 @@ def build_stacks(run: Run) -> Stacks:
     return order_stacks(unite_stacks(parts))
 
 
+# What a person may call a weight: joules are counted as whole microjoules.
+_ALIASES = {"energy_j": "energy_uj"}
+
+
 def choose_weight(stacks: Stacks, wanted: str | None) -> str:
     """The weight to draw: the wanted one, else the first of UNITS that is not zero."""
     have = [w for w in [*UNITS, *stacks.weights] if w in stacks.weights and stacks.total(w)]
@@ -40,6 +46,7 @@ def choose_weight(stacks: Stacks, wanted: str | None) -> str:
         if not have:
             raise MissingDataError("all weights of the recording's stacks are zero")
         return have[0]
+    wanted = _ALIASES.get(wanted, wanted)
     if wanted not in stacks.weights:
         raise RequestError(
             f"the recording gives no weight '{wanted}'",

@@ -22,7 +22,7 @@ UNITS = {
     "executions": "executions",
     "bytes": "bytes",
     "peak_bytes": "bytes",
-    "energy_j": "J",
+    "energy_uj": "µJ",  # weights are whole numbers
 }
 
 

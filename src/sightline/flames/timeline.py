@@ -32,19 +32,25 @@ def stack_device_time(run: Run) -> Stacks:
         pl.col("name").cast(pl.Categorical),
     )
     ops = select_starting_in(ops, run.ask("windows"))
+    length = pl.col("end_ns") - pl.col("start_ns")
+    return stack_ops(
+        run,
+        ops.with_columns(gpu_time_ns=length, exposed_ns=measure_alone(ops, ["rank", "device_id"])),
+        ["gpu_time_ns", "exposed_ns", "bytes"],
+    )
+
+
+def stack_ops(run: Run, ops: pl.DataFrame, weights: list[str]) -> Stacks:
+    """Device operations below the host's ranges that launched them, with int64 weights.
+
+    `ops` has rank, device_id, stream_id, launch_id, name, and the weights.
+    """
     paths = make_host_paths(run, ops.get_column("launch_id"))
     # Added up by name before any list is made: few names, many operations.
     ops = (
-        ops.with_columns(
-            exposed_ns=measure_alone(ops, ["rank", "device_id"]),
-            node=paths.node(ops.get_column("launch_id")),
-        )
+        ops.with_columns(node=paths.node(ops.get_column("launch_id")))
         .group_by("rank", "device_id", "stream_id", "name", "node")
-        .agg(
-            gpu_time_ns=(pl.col("end_ns") - pl.col("start_ns")).sum(),
-            exposed_ns=pl.col("exposed_ns").sum(),
-            bytes=pl.col("bytes").sum(),
-        )
+        .agg(pl.col(weights).sum())
         .with_columns(
             pl.col("name").cast(pl.String),
             device=pl.when(pl.col("stream_id").is_not_null())
@@ -63,11 +69,9 @@ def stack_device_time(run: Run) -> Stacks:
         ops.select(
             "rank",
             "node",
+            *weights,
             layers=pl.lit(["device", "kernel"]),
             names=pl.concat_list("device", "name"),
-            gpu_time_ns="gpu_time_ns",
-            exposed_ns="exposed_ns",
-            bytes="bytes",
         ),
         ends,
     )

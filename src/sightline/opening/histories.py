@@ -1,7 +1,8 @@
 """A history of `sightline watch` beside traces of the same host: joined on time and device.
 
 Both carry the wall clock. Of a history that goes on for weeks the part counts in which the traces'
-GPUs worked, with two readings on either side, so that a meter covers the first and the last step.
+GPUs worked, with some readings on either side: a meter covers the first and the last step, and
+shows what an idle GPU draws.
 Where the two do not overlap, or it is not clear whose devices are whose, nothing is joined, and the
 run says why.
 """
@@ -24,7 +25,7 @@ from sightline.timeline.use_thresholds import IDLE_PCT
 HISTORY = "watch_history"
 # Times below this are no dates but counted from some start: 1 January 2001.
 _EPOCH_NS = 978_307_200_000_000_000
-_READINGS = 2
+_READINGS = 5  # two for the meter's ends, the others for idle power
 _USES = ("SM active", "GPU utilization")
 _NOTHING = Watched((0, -1), ())
 

@@ -21,6 +21,7 @@ from sightline.text import fit_text, make_printable
 from sightline.units import (
     format_bytes,
     format_count,
+    format_joules,
     format_note,
     format_ns,
     format_pct,
@@ -419,6 +420,8 @@ def format_amount(value: int, unit: str) -> str:
     """A weight of stacks with its unit."""
     if unit == "ns":
         return format_ns(value)
+    if unit == "µJ":
+        return format_joules(value / 1e6)
     return format_bytes(value) if unit == "bytes" else format_count(value)
 
 

@@ -28,6 +28,8 @@ export function amount(unit: string, value: number): string {
     const [name, scale] = steps.find(([, s]) => size < s * 999.5) ?? ["PB", 1e15];
     return scale === 1 ? `${fixed(value, 0)} B` : `${digits(value / scale)} ${name}`;
   }
+  // Stacks count whole microjoules.
+  if (unit === "µJ") return cell("J", value / 1e6);
   return `${value.toLocaleString("en-US")} ${singular(unit, value)}`.trim();
 }
 
