@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import sightline
+from sightline.model.history_folder import list_sealed
+from sightline.model.history_tables import thin_rows
 from sightline.monitor.readings import GPU, HOST, Entity, Event
 from sightline.report.summary import summarize_run
 from sightline.report.terminal import render_screen
@@ -87,3 +90,20 @@ def test_a_gpu_that_is_still_warming_is_noted(tmp_path: Path, slope: float, note
     assert len(said) == noted
     if noted:
         assert ("warming by 3.0 C" if slope > 0 else "cooling by 3.0 C") in said[0]
+
+
+def test_a_thinned_history_keeps_its_counter_of_joules(tmp_path: Path) -> None:
+    """Means of power over a minute, and the counter as it was at the end of each."""
+    folder = write_history(tmp_path / "h", [Phase(3600, {0: train(600.0)})])
+    for file in list_sealed(folder, "gpus"):
+        thinned = thin_rows(pl.read_parquet(file), 60 * SECOND)
+        thinned.write_parquet(file.with_name(f"60s-{file.parent.name[5:]}.parquet"))
+        file.unlink()
+    run = sightline.open(str(folder))
+    counters = run.table("counters")
+    energy = counters.filter(metric="energy")
+    assert energy.get_column("from_ns").null_count() == energy.height > 50
+    assert counters.filter(metric="power").get_column("from_ns").null_count() == 0
+    (row,) = run.ask("energy").to_dicts()
+    assert row["method"] == "counter"
+    assert row["power_w"] == pytest.approx(600, rel=0.01)

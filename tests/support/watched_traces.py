@@ -17,11 +17,12 @@ def write_trace(
     rank: int = 0,
     world: int = 1,
     device: int = 0,
-    uuid: str | None = None,
+    matmul: int | None = None,
 ) -> Path:
     """A Kineto trace of steps one behind the other: in each, 'forward' for half of the step.
 
-    `begin_ns` is since 1970; one kernel fills each step.
+    `begin_ns` is since 1970; one kernel fills each step, of a product of square matrices of
+    `matmul` rows in BF16 where that is given.
     """
     events: list[dict[str, object]] = []
 
@@ -35,14 +36,15 @@ def write_trace(
         key = {"correlation": n + 1, "device": device, "stream": 7}
         add("user_annotation", f"ProfilerStep#{n}", at, step_s)
         add("user_annotation", "forward", at, step_s / 2)
+        if matmul is not None:
+            shapes = [[matmul, matmul]] * 2
+            args = {"Input Dims": shapes, "Input type": ["c10::BFloat16"] * 2}
+            add("cpu_op", "aten::mm", at, 2e-5, args=args)
         add("cuda_runtime", "cudaLaunchKernel", at, 1e-5, args=key)
         add("kernel", "gemm", at + 1e-3, step_s - 2e-3, pid=device, tid=7, args=key)
-    about: dict[str, object] = {"id": device, "name": "NVIDIA H200"}
-    if uuid is not None:
-        about["uuid"] = uuid
     head = {
         "schemaVersion": 1,
-        "deviceProperties": [about],
+        "deviceProperties": [{"id": device, "name": "NVIDIA H200"}],
         "distributedInfo": {"backend": "nccl", "rank": rank, "world_size": world},
         "baseTimeNanoseconds": begin_ns // SECOND * SECOND,
     }

@@ -26,6 +26,9 @@ POWER_BITS, HEAT_BITS = 0x4 | 0x80, 0x8 | 0x20 | 0x40
 # Where samples come so many times further apart than usual, some are missing (ours: a monitor that
 # is late by more than one turn has lost one).
 _GAP = 3
+# ... but for less than a second: utilization is of the second before, or a sixth of one (NVML API
+# reference, nvmlUtilization_t).
+_LEAST_GAP_NS = 1_000_000_000
 
 IDLE, SEEMING, BUSY = "idle", "busy but idle", "busy"
 DEVICE = ["rank", "device_id"]
@@ -85,7 +88,7 @@ def _sample_device(rows: pl.DataFrame) -> pl.DataFrame:
         return pl.DataFrame(schema=_SCHEMA)
     time = pl.col("time_ns")
     usual = base.select(time.diff().median()).item()
-    tolerance = max(int(usual * _GAP), 1)
+    tolerance = max(int(usual * _GAP), _LEAST_GAP_NS)
     before = pl.when(time.diff() <= tolerance).then(time.shift(1))
     # Means overlap where a log was thinned while it was written: no time counts twice.
     start = pl.max_horizontal(pl.col("from_ns").fill_null(before), time.shift(1))
