@@ -74,7 +74,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     times = counters.get_column("time_ns")
     events = _collect(source, scan_history(source.path, EVENTS))
     quality += _note_events(events)
-    tables["device_events"] = events.sort("time_ns").drop("kind")
+    tables["device_events"] = events.drop_nulls(["time_ns", "event"]).sort("time_ns").drop("kind")
     recording = Recording(
         "sightline watch",
         start_ns=times[0],

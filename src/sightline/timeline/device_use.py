@@ -10,7 +10,7 @@ from __future__ import annotations
 import polars as pl
 
 from sightline.model.run import Run
-from sightline.timeline.energy import Meter, list_meters, measure_energy
+from sightline.timeline.energy import Meter, list_meters, measure_energy, scan_metrics
 from sightline.timeline.use_thresholds import EFFECTIVE_PCT, IDLE_PCT, PIPES, TINY_PCT
 
 SHOWN, TRUE = "GPU utilization", "SM active"
@@ -60,19 +60,15 @@ def _sample_use(run: Run) -> pl.DataFrame:
     if not run.rows("counters"):
         return pl.DataFrame(schema=_SCHEMA)
     rows = (
-        run.scan("counters")
+        scan_metrics(run, _SAMPLED)
         .filter(
             pl.col("device_id").is_not_null(),
             pl.col("source").is_null(),
             pl.col("value").is_finite(),
         )
-        # Some importers leave the unit behind the name, too.
-        .with_columns(pl.col("metric").str.replace(r" \[[^\]]*\]$", ""))
-        .filter(pl.col("metric").is_in(list(_SAMPLED)))
         .select(*DEVICE, "metric", "from_ns", "time_ns", "value")
         .collect()
-        .unique([*DEVICE, "metric", "time_ns"], keep="last")
-        .sort(*DEVICE, "time_ns")
+        .sort(*DEVICE, "time_ns", maintain_order=True)
     )
     parts = [_sample_device(mine) for _, mine in rows.group_by(DEVICE, maintain_order=True)]
     found = [part for part in parts if part.height]
@@ -81,7 +77,12 @@ def _sample_use(run: Run) -> pl.DataFrame:
 
 def _sample_device(rows: pl.DataFrame) -> pl.DataFrame:
     """The samples of one device: those of its true use, or of nvidia-smi's where that has more."""
-    of = {str(metric): part for (metric,), part in rows.group_by("metric", maintain_order=True)}
+    # Of several values at one time the last one counts.
+    is_last = (pl.col("time_ns") != pl.col("time_ns").shift(-1)).fill_null(value=True)
+    of = {
+        str(metric): part.filter(is_last)
+        for (metric,), part in rows.group_by("metric", maintain_order=True)
+    }
     none = pl.DataFrame(schema=rows.schema)
     base = max((of.get(TRUE, none), of.get(SHOWN, none)), key=lambda part: part.height)
     if base.height < 2:

@@ -17,6 +17,7 @@ The sensor's own accuracy, 5 % by NVIDIA's documentation of the older ones, is i
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import polars as pl
@@ -132,24 +133,41 @@ def _split_metrics(rows: pl.DataFrame) -> dict[str, pl.DataFrame]:
 
 def _read_samples(run: Run, place: str, *more: pl.Expr) -> pl.DataFrame:
     """Samples of energy counters and of power: rank, place, metric, time_ns and value, in order."""
-    # Some importers leave the unit behind the name, too.
-    metric = pl.col("metric").str.replace(r" \[[^\]]*\]$", "").str.to_lowercase()
     key = ["rank", place, "metric", "time_ns"]
     return (
-        run.scan("counters")
-        .with_columns(metric)
+        scan_metrics(run, ("energy", *_POWERS))
         .filter(
             pl.col(place).is_not_null(),
             *more,
             pl.col("value").is_finite(),
             # With a beginning it is the energy of an interval, no counter.
-            ((metric == "energy") & (pl.col("unit") == "J") & pl.col("from_ns").is_null())
-            | (metric.is_in(_POWERS) & (pl.col("unit") == "W")),
+            ((pl.col("metric") == "energy") & (pl.col("unit") == "J") & pl.col("from_ns").is_null())
+            | ((pl.col("metric") != "energy") & (pl.col("unit") == "W")),
         )
         .select(*key, "value")
         .collect()
         .unique(key, keep="last")
         .sort("rank", place, "time_ns")
+    )
+
+
+def scan_metrics(run: Run, wanted: Sequence[str]) -> pl.LazyFrame:
+    """The rows of `counters` of some metrics, under the names that are asked for.
+
+    Some importers leave the unit behind the name, and some write it in another case.
+    """
+    names = run.scan("counters").select(pl.col("metric").unique()).collect().to_series()
+    known = {name.lower(): name for name in wanted}
+    ours = {
+        name: known[plain]
+        for name in names
+        if (plain := re.sub(r" \[[^\]]*\]$", "", name).lower()) in known
+    }
+    kind = pl.Enum(list(wanted))  # of millions of rows, numbers are compared faster than texts
+    return (
+        run.scan("counters")
+        .filter(pl.col("metric").is_in(list(ours)))
+        .with_columns(pl.col("metric").replace_strict(ours, default=None, return_dtype=kind))
     )
 
 

@@ -14,12 +14,14 @@ import polars as pl
 from sightline.errors import MissingDataError
 from sightline.model.run import Run
 from sightline.timeline.device_use import DEVICE
+from sightline.units import format_joules, format_several
 
 # Less than this is mostly the sensor's ends: of power averaged over a second, two of sixty.
 _LEAST_NS = 60 * 1_000_000_000
 # The same kind of work moves as much memory for each instruction, within a tenth (ours: what a
 # busy GPU of one job shows from sample to sample).
 _SAME_WORK = 0.1
+_LISTED = 4
 
 
 class Regime(NamedTuple):
@@ -119,3 +121,25 @@ def _is_same_work(one: Regime, other: Regime) -> bool | None:
     if a is None or b is None:
         return None
     return abs(a - b) <= _SAME_WORK * max(a, b)
+
+
+def list_evidence(choices: list[Choice], unit: str) -> list[str]:
+    """What the same work took at both settings of each device, and whether it was the same."""
+    lines = []
+    for choice in choices[:_LISTED]:
+        used, best = (format_joules(r.energy_j / r.work) for r in (choice.used, choice.best))
+        lines.append(
+            f"GPU {choice.device['device_id']}: {used} for 10¹² active cycles at "
+            f"{choice.used.setting:.0f} {unit}, {best} at {choice.best.setting:.0f} {unit}; "
+            f"{max(0.0, choice.extra_s):,.0f} s longer"
+        )
+    if len(choices) > _LISTED:
+        lines.append(f"and {format_several(len(choices) - _LISTED, 'more such pair')}")
+    if all(choice.is_same_work for choice in choices):
+        return [*lines, "memory traffic for each cycle of the pipe is the same at both"]
+    return [*lines, "whether it was the same work is not known: DRAM activity was not sampled"]
+
+
+def rate_confidence(choices: list[Choice]) -> str:
+    """Medium where it is known that the work was the same, else low."""
+    return "medium" if all(choice.is_same_work for choice in choices) else "low"

@@ -39,13 +39,18 @@ import polars as pl
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.energy._regimes import Choice, choose_regime, list_regimes
+from sightline.rules.energy._regimes import (
+    Choice,
+    choose_regime,
+    list_evidence,
+    list_regimes,
+    rate_confidence,
+)
 from sightline.rules.energy._shared import make_energy_finding, name_gpus, write_share
 from sightline.rules.finding import NOTABLE_PCT, Advice
 from sightline.timeline.device_use import DEVICE, measure_all
-from sightline.units import format_joules
 
-RULE = Rule("cap-advice", "A lower power limit took less energy for the same work")
+RULE = Rule("cap-advice", "A lower limit took less for the same work")
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -69,7 +74,6 @@ def _make_finding(run: Run, choices: list[Choice], gain: float) -> Finding:
     best = max(choices, key=lambda c: c.saved_j).best.setting
     rows = run.ask("energy_of_states").join(devices.unique(), on=DEVICE, how="semi")
     longer = sum(c.extra_s for c in choices) / sum(c.used.seconds for c in choices)
-    sure = all(c.is_same_work for c in choices)
     return make_energy_finding(
         run,
         RULE,
@@ -79,12 +83,7 @@ def _make_finding(run: Run, choices: list[Choice], gain: float) -> Finding:
         cost_j=cost,
         gain_j=gain,
         stretches=rows,
-        evidence=[
-            *(_describe(choice) for choice in choices[:4]),
-            "memory traffic for each cycle of the pipe is the same at both"
-            if sure
-            else "whether it was the same work is not known: DRAM activity was not sampled",
-        ],
+        evidence=list_evidence(choices, "W"),
         advice=Advice(
             fix=f"nvidia-smi -pl {best:.0f}, where it matters less how long the work takes",
             verify="sightline stats energy_of_work AFTER: j_per_tcycle",
@@ -93,17 +92,9 @@ def _make_finding(run: Run, choices: list[Choice], gain: float) -> Finding:
         ),
         method="the recorded work at the recorded limit that took least, by the meter's bounds "
         "that favour it least",
-        confidence="medium" if sure else "low",
+        confidence=rate_confidence(choices),
     )
 
 
 def _write_slowdown(longer: float) -> str:
     return "no longer" if longer < 0.005 else f"{100 * longer:.0f} % longer"
-
-
-def _describe(choice: Choice) -> str:
-    per = [r.energy_j / r.work for r in (choice.used, choice.best)]
-    return (
-        f"GPU {choice.device['device_id']}: {format_joules(per[0])} for 10¹² active cycles at "
-        f"{choice.used.setting:.0f} W, {format_joules(per[1])} at {choice.best.setting:.0f} W"
-    )

@@ -39,11 +39,18 @@ import polars as pl
 from sightline.algebra.scalars import sum_column
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.energy._regimes import Choice, Regime, choose_regime, list_regimes
+from sightline.rules.energy._regimes import (
+    Choice,
+    Regime,
+    choose_regime,
+    list_evidence,
+    list_regimes,
+    rate_confidence,
+)
 from sightline.rules.energy._shared import make_energy_finding, name_gpus, write_share
 from sightline.rules.finding import NOTABLE_PCT, Advice
 from sightline.timeline.device_use import DEVICE, IDLE, measure_all
-from sightline.units import format_hours, format_joules
+from sightline.units import format_hours
 
 RULE = Rule("race-to-idle", "Work at the highest clock, then idle")
 
@@ -84,7 +91,6 @@ def _make_finding(run: Run, choices: list[Choice], gain: float) -> Finding:
     rows = run.ask("energy_of_states").join(devices.unique(), on=DEVICE, how="semi")
     idle = sum_column(rows.filter(pl.col("state") == IDLE), "duration_ns")
     best = min(c.best.setting for c in choices)
-    sure = all(c.is_same_work for c in choices)
     return make_energy_finding(
         run,
         RULE,
@@ -95,12 +101,7 @@ def _make_finding(run: Run, choices: list[Choice], gain: float) -> Finding:
         cost_j=cost,
         gain_j=gain,
         stretches=rows,
-        evidence=[
-            *(_describe(choice) for choice in choices[:4]),
-            "memory traffic for each cycle of the pipe is the same at both"
-            if sure
-            else "whether it was the same work is not known: DRAM activity was not sampled",
-        ],
+        evidence=list_evidence(choices, "MHz"),
         advice=Advice(
             fix=f"nvidia-smi -lgc {best:.0f}, if nobody waits for the end of each burst",
             verify="sightline stats energy_of_work AFTER: j_per_tcycle",
@@ -109,14 +110,5 @@ def _make_finding(run: Run, choices: list[Choice], gain: float) -> Finding:
         ),
         method="the recorded work at the recorded clock that took least, by the meter's bounds "
         "that favour it least; idle power is left out",
-        confidence="medium" if sure else "low",
-    )
-
-
-def _describe(choice: Choice) -> str:
-    per = [r.energy_j / r.work for r in (choice.used, choice.best)]
-    return (
-        f"GPU {choice.device['device_id']}: {format_joules(per[0])} for 10¹² active cycles at "
-        f"{choice.used.setting:.0f} MHz, {format_joules(per[1])} at {choice.best.setting:.0f} MHz; "
-        f"{max(0.0, choice.extra_s):.0f} s longer"
+        confidence=rate_confidence(choices),
     )
