@@ -13,6 +13,7 @@ from sightline.model.run import Run
 from support.command import sightline as command
 from support.histories import EPOCH, SECOND, Phase, rest, train, write_history
 from support.watched_traces import write_trace
+from synth_nsys import Export
 
 # An hour of idling, three minutes of work, an hour of idling.
 BEGIN = EPOCH + 3600 * SECOND
@@ -112,3 +113,21 @@ def test_a_gpu_that_idled_is_not_taken_for_the_one_that_worked(tmp_path: Path) -
 def test_a_gpu_that_the_history_does_not_have_is_not_joined(tmp_path: Path) -> None:
     trace = write_trace(tmp_path / "trace.json", BEGIN, device=5)
     assert "is not clear" in refuse(sightline.open(str(trace), str(make_history(tmp_path))))
+
+
+def test_uuids_tell_whose_gpu_is_whose_where_both_keep_them(tmp_path: Path) -> None:
+    """An export of Nsight Systems, of a program whose GPU 0 is the machine's GPU 1."""
+    export = Export("3.25.0", utc_ns=BEGIN)
+    export.add("TARGET_INFO_GPU", id=0, name="NVIDIA H200", smCount=132, uuid="GPU-1")
+    export.api("cudaLaunchKernel", 0, 1000, 1)
+    export.kernel("gemm", SECOND, 179 * SECOND, 1)
+    trace = export.write(tmp_path / "trace.sqlite")
+    paths = str(trace), str(make_history(tmp_path, busy=1))
+    run = sightline.open(*paths, keep_identity=True)
+    assert list_notes(run, "history_joined") == [
+        "joined with the history on time; by UUID: GPU 0 of rank 0 = GPU 1"
+    ]
+    kernels = run.ask("energy_of_kernels").filter(name="gemm")
+    assert kernels.item(0, "energy_j") == pytest.approx(178 * 500, rel=0.1)
+    # Without them the numbers would tell, and they contradict the use.
+    assert "CUDA_VISIBLE_DEVICES" in refuse(sightline.open(*paths))
