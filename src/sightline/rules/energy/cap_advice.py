@@ -48,7 +48,7 @@ from sightline.rules.energy._regimes import (
 )
 from sightline.rules.energy._shared import make_energy_finding, name_gpus, write_share
 from sightline.rules.finding import NOTABLE_PCT, Advice
-from sightline.timeline.device_use import DEVICE, measure_all
+from sightline.timeline.device_use import BUSY, DEVICE, measure_all
 
 RULE = Rule("cap-advice", "A lower limit took less for the same work")
 
@@ -82,7 +82,7 @@ def _make_finding(run: Run, choices: list[Choice], gain: float) -> Finding:
         f"{100 * gain / cost:.0f} % less, and {_write_slowdown(longer)}.",
         cost_j=cost,
         gain_j=gain,
-        stretches=rows,
+        stretches=rows.filter(pl.col("state") == BUSY),
         evidence=list_evidence(choices, "W"),
         advice=Advice(
             fix=f"nvidia-smi -pl {best:.0f}, where it matters less how long the work takes",

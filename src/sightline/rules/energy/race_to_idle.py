@@ -49,7 +49,7 @@ from sightline.rules.energy._regimes import (
 )
 from sightline.rules.energy._shared import make_energy_finding, name_gpus, write_share
 from sightline.rules.finding import NOTABLE_PCT, Advice
-from sightline.timeline.device_use import DEVICE, IDLE, measure_all
+from sightline.timeline.device_use import BUSY, DEVICE, IDLE, measure_all
 from sightline.units import format_hours
 
 RULE = Rule("race-to-idle", "Work at the highest clock, then idle")
@@ -100,7 +100,7 @@ def _make_finding(run: Run, choices: list[Choice], gain: float) -> Finding:
         "and fits into the time.",
         cost_j=cost,
         gain_j=gain,
-        stretches=rows,
+        stretches=rows.filter(pl.col("state") == BUSY),
         evidence=list_evidence(choices, "MHz"),
         advice=Advice(
             fix=f"nvidia-smi -lgc {best:.0f}, if nobody waits for the end of each burst",
