@@ -97,7 +97,7 @@ def test_a_long_interval_is_known_well(tmp_path: Path) -> None:
 def test_a_short_window_is_nearer_to_the_truth_than_the_difference_of_two_readings(
     tmp_path: Path,
 ) -> None:
-    """What Zeus and vLLM do: read the counter when a window begins and ends, and subtract."""
+    """What Zeus does: read the counter when a window begins and ends, and subtract."""
     update = 100 * MS
     ours, theirs = [], []
     for seed in range(6):
