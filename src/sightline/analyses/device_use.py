@@ -56,7 +56,7 @@ ANALYSIS = Analysis(
         real("low_j", "at least", "J"),
         real("high_j", "at most", "J"),
         real("power_w", "energy over the time that was measured", "W"),
-        real("idle_power_w", "the same of idle stretches of a second or more", "W"),
+        real("idle_power_w", "the same of idle stretches, two readings away from any work", "W"),
         pct("idle_pct", "share of the sampled time in which it was idle"),
         pct("power_limited_pct", "share in which the power limit lowered clocks"),
         pct("heat_limited_pct", "share in which heat, or the hardware's slowdown, did"),
@@ -176,8 +176,16 @@ def _sum_energy(run: Run) -> dict[tuple[int, int | None], dict[str, float]]:
 
 
 def _measure_idle_power(run: Run, samples: pl.DataFrame) -> dict[tuple[int, int], float]:
-    idle = list_stretches(samples.filter(pl.col("state") == IDLE))
-    told = measure_stretches(run, idle.filter(pl.col("duration_ns") >= _SECOND))
+    """W of each device while it idled, two readings away from any work.
+
+    A meter's mark lies between two readings, so what begins there is counted before it, too.
+    """
+    reading = samples.select((pl.col("end_ns") - pl.col("start_ns")).median()).item()
+    edge = 2 * int(reading or 0)
+    idle = list_stretches(samples.filter(pl.col("state") == IDLE)).with_columns(
+        pl.col("start_ns") + edge, pl.col("end_ns") - edge
+    )
+    told = measure_stretches(run, idle.filter(pl.col("end_ns") - pl.col("start_ns") >= _SECOND))
     seconds = pl.col("measured_ns").sum() / _SECOND
     rows = (
         told.filter(pl.col("measured_ns") > 0)

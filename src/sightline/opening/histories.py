@@ -25,7 +25,7 @@ from sightline.timeline.use_thresholds import IDLE_PCT
 HISTORY = "watch_history"
 # Times below this are no dates but counted from some start: 1 January 2001.
 _EPOCH_NS = 978_307_200_000_000_000
-_READINGS = 5  # two for the meter's ends, the others for idle power
+_READINGS = 8  # two for the ends of the meter, two away from the work, the others for idle power
 _USES = ("SM active", "GPU utilization")
 _NOTHING = Watched((0, -1), ())
 
