@@ -37,7 +37,8 @@ def read(source: Source, options: ImportOptions) -> Imported:
     """Read all samples. Raises DamagedError where none has a value."""
     quality: list[Quality] = []
     samples = Samples()
-    begin = end = None
+    begin: int | None = None
+    end: int | None = None
     for line in read_text(source, quality).splitlines():
         head = _HEAD.match(line)
         if head is not None:
