@@ -117,7 +117,7 @@ def _split_profiles(found: dict[str, JsonTable]) -> Iterator[_Profile]:
     for told in found["profiles"].rows.iter_rows(named=True):
         count, weighed, happened = (told[k] or 0 for k in ("samples", "weights", "events"))
         own = lengths.slice(samples, count)
-        inside = own.sum() or 0
+        inside = int(own.sum())
         yield _Profile(
             told,
             own,
@@ -175,7 +175,7 @@ def _read_samples(profile: _Profile, cut: bool) -> tuple[pl.Series, pl.Series, p
     lengths = lengths.head(kept)
     if lengths.null_count():
         raise ValueError("a sample that is no list")
-    frames = profile.frames.head(lengths.sum())
+    frames = profile.frames.head(int(lengths.sum()))
     return lengths, frames, _choose_exact(profile.weights.head(kept), "a weight")
 
 

@@ -7,13 +7,15 @@ IP[Address], Active[Events] and one per stall. Names are padded with blanks.
 from __future__ import annotations
 
 import csv
-from functools import lru_cache
+from itertools import chain
+
+import polars as pl
 
 from sightline.errors import DamagedError
 from sightline.importers._stacks import finish_import, note_bad_lines, read_text
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality
 from sightline.model.source import Source
-from sightline.model.stack_trie import Frame, StackTrie
+from sightline.model.stack_trie import Frame, StackTrie, tabulate_weights
 from sightline.model.stall_classes import classify_stall
 
 IMPORTER = Importer(
@@ -23,7 +25,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="CSV with the columns Kernel, IP[Address] and ...[Events]",
     suffixes=(".csv",),
-    version=1,
+    version=2,
     source="https://github.com/intel/pti-gpu/blob/master/tools/unitrace/README.md",
 )
 
@@ -32,43 +34,73 @@ def read(source: Source, options: ImportOptions) -> Imported:
     """Read all rows; the weight is `samples`. Raises DamagedError where there is none."""
     quality: list[Quality] = []
     trie = StackTrie()
-    weights: list[tuple[int | None, str, int, str]] = []
-    device, columns, bad = "GPU", [""], 0
-    lines = read_text(source, quality).splitlines()
+    device, columns = "GPU", [""]
+    rows: list[list[str]] = []
+    parts = [tabulate_weights([])]
+    bad = 0
+    reader = csv.reader(read_text(source, quality).splitlines(), skipinitialspace=True)
     try:
-        for row in csv.reader(lines, skipinitialspace=True):
-            cells = [cell.strip() for cell in row]
-            if len(cells) == 1 and "Device" in cells[0]:
-                device = cells[0].strip("= ").removesuffix(" Metrics")
-            elif cells[:2] == ["Kernel", "IP[Address]"]:
-                columns = cells
-            elif len(cells) == len(columns) > 2:
-                found = _row(trie, device, columns, cells)
-                bad += found is None
-                weights += found or []
+        for row in chain(reader, [["Device"]]):  # one more heading ends the last table
+            cells = [cell.strip() for cell in row] if len(row) < 3 or "Kernel" in row[0] else row
+            is_device = len(cells) == 1 and "Device" in cells[0]
+            if is_device or cells[:2] == ["Kernel", "IP[Address]"]:
+                weights, damaged = _weigh(trie, device, columns, rows)
+                parts.append(weights)
+                bad += damaged
+                rows = []
+                if is_device:
+                    device = cells[0].strip("= ").removesuffix(" Metrics")
+                else:
+                    columns = cells
+            elif len(row) == len(columns) > 2:
+                rows.append(row)
     except csv.Error as error:
         raise DamagedError(f"cannot read {source.given}", why=str(error)) from error
     quality += note_bad_lines(bad, "row of samples")
-    return finish_import(source, trie, weights, quality, "unitrace")
+    return finish_import(source, trie, pl.concat(parts), quality, "unitrace")
 
 
-def _row(
-    trie: StackTrie, device: str, columns: list[str], cells: list[str]
-) -> list[tuple[int | None, str, int, str]] | None:
-    counts = "".join(cells[2:])
-    if not counts.isascii() or not counts.isdecimal() or max(map(len, cells[2:])) >= 18:
-        return None
-    kernel = Frame("kernel", cells[0].strip('" ') or "[unknown kernel]")
-    path = trie.number(Frame("device", device)), trie.number(kernel)
-    place = trie.add_numbers((*path, trie.number(Frame("instruction", f"+0x{cells[1]}"))))
-    return [
-        (trie.add_below(place, *_list_reason_frames(column)), "samples", int(count), "exact")
-        for column, count in zip(columns[2:], cells[2:], strict=True)
-        if count.strip("0")
-    ]
+def _weigh(
+    trie: StackTrie, device: str, columns: list[str], rows: list[list[str]]
+) -> tuple[pl.DataFrame, int]:
+    """The weights of one table's rows, and how many rows are damaged."""
+    weights = [tabulate_weights([])]
+    if not rows:
+        return weights[0], 0
+    names = [str(number) for number in range(len(columns))]
+    cells = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
+    cells = cells.select(pl.all().str.strip_chars())
+    kernel, address, *counts = names
+    numbers = cells.filter(pl.all_horizontal(pl.col(counts).str.contains(r"^[0-9]{0,17}$")))
+    is_whole = pl.any_horizontal(pl.col(counts) != "")
+    numbers = numbers.filter(is_whole).with_columns(
+        pl.col(counts).cast(pl.Int64, strict=False).fill_null(0)
+    )
+    plain = pl.col(kernel).str.strip_chars('" ')
+    shown = numbers.select(
+        pl.lit(trie.number(Frame("device", device))).alias("device"),
+        pl.when(plain == "").then(pl.lit("[unknown kernel]")).otherwise(plain).alias("kernel"),
+        pl.format("+0x{}", address).alias("instruction"),
+    )
+    for layer in ("kernel", "instruction"):
+        texts = shown.get_column(layer).unique(maintain_order=True)
+        known = [trie.number(Frame(layer, text)) for text in texts]
+        coded = pl.col(layer).replace_strict(texts, known, return_dtype=pl.Int64)
+        shown = shown.with_columns(coded) if len(texts) else shown.cast({layer: pl.Int64})
+    placed = numbers.with_columns(trie.add_rows(None, shown))
+    for name, column in zip(counts, columns[2:], strict=True):
+        kept = placed.filter(pl.col(name) > 0)
+        below = [pl.lit(trie.number(frame)).alias(frame.layer) for frame in _list_reasons(column)]
+        stacks = trie.add_rows(
+            kept["stack_id"], kept.with_columns(below).select("stall_class", "stall_reason")
+        )
+        found = pl.DataFrame({"stack_id": stacks, "value": kept[name].cast(pl.Int128)})
+        weights.append(
+            found.select("stack_id", metric=pl.lit("samples"), value="value", match=pl.lit("exact"))
+        )
+    return pl.concat(weights), cells.height - numbers.height
 
 
-@lru_cache
-def _list_reason_frames(column: str) -> tuple[Frame, Frame]:
+def _list_reasons(column: str) -> tuple[Frame, Frame]:
     reason = column.removesuffix("[Events]").removesuffix("Stall").lower()
     return Frame("stall_class", classify_stall(reason)), Frame("stall_reason", reason)
