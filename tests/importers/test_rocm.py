@@ -270,3 +270,31 @@ def test_a_real_csv_holds_its_rows(path: Path) -> None:
     assert_frame_equal(ours, theirs.sort(pl.all()))
     left_out = run.table("quality").filter(pl.col("kind") == "damaged_times")
     assert left_out.get_column("count").sum() == len(times) - ours.height
+
+
+@pytest.mark.corpus
+def test_scratch_memory_of_a_real_recording_takes_its_time(corpus: Path) -> None:
+    path = corpus / "rocprofv3/ROCm__rocm-systems/scratch_memory_trace.csv"
+    with path.open() as stream:
+        rows = list(csv.DictReader(stream))
+    expected = [
+        (row["Operation"], "driver", int(row["Start_Timestamp"]), int(row["End_Timestamp"]))
+        for row in rows
+    ]
+    found = sightline.open(str(path)).table("host_ops")
+    assert found.select("name", "layer", "start_ns", "end_ns").rows() == expected
+
+
+def test_scratch_memory_of_json(tmp_path: Path) -> None:
+    path = write_json(tmp_path / "r.json")
+    document = json.loads(path.read_text())
+    process = document["rocprofiler-sdk-tool"][0]
+    kinds = process["strings"]["buffer_records"]
+    operations = ["SCRATCH_MEMORY_NONE", "SCRATCH_MEMORY_ALLOC"]
+    kinds.append({"kind": "SCRATCH_MEMORY", "operations": operations})
+    times = {"start_timestamp": 500, "end_timestamp": 900, "thread_id": TID}
+    record = {"kind": len(kinds) - 1, "operation": 1, "flags": 0, **times}
+    process["buffer_records"]["scratch_memory"] = [record]
+    path.write_text(json.dumps(document))
+    calls = sightline.open(str(path)).table("host_ops").filter(name="SCRATCH_MEMORY_ALLOC")
+    assert calls.select("layer", "start_ns", "end_ns").rows() == [("driver", 500, 900)]

@@ -120,6 +120,7 @@ def name_layer(category: str | None) -> str:
     for start, layer in (
         ("HIP", "runtime"),
         ("HSA", "driver"),
+        ("SCRATCH_MEMORY", "driver"),  # which HSA allocates before a dispatch
         ("MARKER", "annotation"),
         ("ROCTX", "annotation"),
         ("MPI", "mpi"),

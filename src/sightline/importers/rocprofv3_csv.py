@@ -31,7 +31,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="CSV with Kind, Agent_Id or Domain, Function, or a folder of such files",
     suffixes=(".csv",),
-    version=3,
+    version=4,
     source=_rocm.SOURCE,
 )
 
@@ -43,6 +43,7 @@ _KINDS = (
     ("allocations", "Allocation_Size"),
     ("agents", "Agent_Type"),
     ("regions", "Function"),
+    ("scratch", "Alloc_Flags"),
 )
 # What else each kind of file has; damage may take one.
 _TEXTS = {
@@ -52,6 +53,7 @@ _TEXTS = {
     "allocations": ("Agent_Id", "Operation", "Address"),
     "agents": (),
     "regions": ("Domain",),
+    "scratch": ("Kind", "Operation"),
 }
 _TIMED = {"start_ns": "Start_Timestamp", "end_ns": "End_Timestamp"}
 _PLACED = _TIMED | {
@@ -123,7 +125,11 @@ def read(source: Source, options: ImportOptions) -> Imported:
     records = _rocm.Records(
         dispatches=_unite([_list_dispatches(f) for f in files["dispatches"]], _DISPATCHES),
         copies=_unite([_list_copies(f) for f in files["copies"]], _COPIES),
-        regions=_unite([_list_regions(f) for f in files["regions"]], _REGIONS),
+        regions=_unite(
+            [_list_regions(f, "Domain", "Function") for f in files["regions"]]
+            + [_list_regions(f, "Kind", "Operation") for f in files["scratch"]],
+            _REGIONS,
+        ),
         allocations=_unite([_list_allocations(f) for f in files["allocations"]], _ALLOCATED),
         counts=_unite([_list_counts(f) for f in files["counts"]], _COUNTS),
         gpus=_list_gpus(files["agents"], by_type=by_type),
@@ -201,11 +207,13 @@ def _list_copies(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _list_regions(frame: pl.DataFrame) -> pl.DataFrame:
+def _list_regions(frame: pl.DataFrame, category: str, name: str) -> pl.DataFrame:
+    # Of a marker the name is what the program wrote. Scratch allocations have no size, only the
+    # time that the runtime spends on them.
     return frame.select(
         *_numbers(frame, *_rocm.REGION),
-        pl.col("Domain").alias("category"),
-        pl.col("Function").alias("name"),  # of a marker, what the program wrote
+        pl.col(category).alias("category"),
+        pl.col(name).alias("name"),
     )
 
 

@@ -28,12 +28,15 @@ IMPORTER = Importer(
     weak=(),
     looks_like="JSON that begins with rocprofiler-sdk-tool",
     suffixes=(".json",),
-    version=2,
+    version=3,
     source=_rocm.SOURCE,
 )
 
 _GPU = 2  # rocprofiler_agent_type_t
-_CALLS = ("hip_api", "hsa_api", "marker_api", "rccl_api", "rocdecode_api", "rocjpeg_api", "ompt")
+_CALLS = (
+    "hip_api", "hsa_api", "marker_api", "rccl_api", "rocdecode_api", "rocjpeg_api", "ompt",
+    "scratch_memory",
+)  # fmt: skip
 _ALLOCATIONS = {"ALLOCATE": ("ALLOC", "REAL"), "FREE": ("FREE", "REAL")}
 _ALLOCATIONS |= {"VMEM_ALLOCATE": ("ALLOC", "VIRTUAL"), "VMEM_FREE": ("FREE", "VIRTUAL")}
 
@@ -186,7 +189,7 @@ class _Process:
             }
 
     def list_regions(self) -> Iterator[Row]:
-        """API calls and markers."""
+        """API calls, markers, and what the runtime did about scratch memory."""
         messages = {
             key: entry.get("value")
             for entry in _dicts(self._strings.get("marker_api"))
