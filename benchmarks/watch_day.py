@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from math import sin
 from pathlib import Path
 
@@ -82,8 +83,8 @@ def main() -> None:
     args = parser.parse_args()
     folder = args.folder or Path(tempfile.mkdtemp()) / "day"
 
-    def seal(folder: Path, active: Path | None) -> None:
-        done = start_sealing(folder, active)
+    def seal(folder: Path, ended: Sequence[Path]) -> None:
+        done = start_sealing(folder, ended)
         assert done is not None
         done.wait()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
@@ -35,8 +36,8 @@ def make_round(second: int, readings: list[Reading], events: tuple[Event, ...] =
 def open_writer(folder: Path, limits: Limits | None = None) -> HistoryWriter:
     """A writer that seals within this process."""
 
-    def seal_here(folder: Path, active: Path | None) -> None:
-        seal.main([str(folder), *([active.name] if active else [])])
+    def seal_here(folder: Path, ended: Sequence[Path]) -> None:
+        seal.main([str(folder), *(path.name for path in ended)])
 
     # Thinning goes by the real date, and these readings are of no date.
     writer = HistoryWriter(folder, limits or Limits(thinning=()), 1.0, seal=seal_here)
@@ -122,6 +123,27 @@ def test_a_watch_that_was_killed_leaves_its_file_to_the_next(tmp_path: Path) -> 
     assert rows.get_column("power_w").to_list() == [1.0, 2.0]
 
 
+def test_what_is_sealed_at_the_start_is_not_what_is_written_now(tmp_path: Path) -> None:
+    """The process that seals is slow to start: meanwhile the new file is written to."""
+    first = open_writer(tmp_path / "h")
+    first.write(make_round(0, read((GPU0, {"power": 1.0}))))
+    os.close(first._lock)
+    waiting: list[Sequence[Path]] = []
+
+    def seal_later(folder: Path, ended: Sequence[Path]) -> None:
+        waiting.append(ended)
+
+    second = HistoryWriter(tmp_path / "h", Limits(thinning=()), 1.0, seal=seal_later)
+    for second_of in (9, 10):
+        second.write(make_round(second_of, read((GPU0, {"power": 2.0}))))
+    history.start_sealing(tmp_path / "h", waiting[0]).wait()  # type: ignore[union-attr]
+    second.write(make_round(11, read((GPU0, {"power": 2.0}))))
+    second.close()
+    history.start_sealing(tmp_path / "h", waiting[-1]).wait()  # type: ignore[union-attr]
+    rows = scan_history(tmp_path / "h", "gpus").collect().sort("time_ns")
+    assert rows.get_column("power_w").to_list() == [1.0, 2.0, 2.0, 2.0]
+
+
 def test_sealing_again_what_was_sealed_doubles_nothing(tmp_path: Path) -> None:
     writer = open_writer(tmp_path / "h")
     writer.write(make_round(0, read((GPU0, {"power": 1.0}))))
@@ -129,7 +151,7 @@ def test_sealing_again_what_was_sealed_doubles_nothing(tmp_path: Path) -> None:
     saved = live.read_bytes()
     writer.close()
     live.write_bytes(saved)  # killed between the Parquet file and the removal
-    seal.main([str(tmp_path / "h")])
+    seal.main([str(tmp_path / "h"), live.name])
     assert scan_history(tmp_path / "h", "gpus").collect().height == 1
 
 
@@ -313,6 +335,6 @@ def test_records_that_say_anything_are_read_as_far_as_they_make_sense(
         assert run.table("counters").get_column("value").to_list() == [1.0]
         answer_history(folder, "SELECT * FROM counters, devices")
         answer_history(folder, "SELECT * FROM events")
-        seal.main([str(folder)])
+        seal.main([str(folder), live.name])
     except SightlineError:
         pass

@@ -50,8 +50,8 @@ def test_values_are_what_the_gpu_says(watch: Watch) -> None:
     # True use is of what lies between two rounds: the first one has none, and no zero.
     assert "SM active" not in values(rounds[0])
     # What changes rarely is read each half minute.
-    assert values(rounds[0])["power limit"] == 700
-    assert "power limit" not in values(rounds[1])
+    assert values(rounds[0])["PCIe width"] == 16
+    assert "PCIe width" not in values(rounds[1])
 
 
 def test_what_is_refused_has_no_value_and_a_reason(watch: Watch) -> None:

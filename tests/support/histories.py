@@ -60,8 +60,8 @@ def write_history(
     A round shows what was true in the time before it. `without` leaves metrics out.
     """
 
-    def seal_here(place: Path, active: Path | None) -> None:
-        seal.main([str(place), *([active.name] if active else [])])
+    def seal_here(place: Path, ended: Sequence[Path]) -> None:
+        seal.main([str(place), *(path.name for path in ended)])
 
     writer = HistoryWriter(folder, Limits(thinning=()), float(period_s), seal=seal_here)
     numbers = sorted({n for phase in phases for n in phase.shown})

@@ -56,11 +56,10 @@ class Limits:
     max_bytes: int = 2_000_000_000
 
 
-def start_sealing(folder: Path, active: Path | None) -> subprocess.Popen[bytes] | None:
-    """Seal all live files but the active one, thin and keep the bound, in a process of its own."""
-    command = [sys.executable, "-m", "sightline.monitor.seal", str(folder)]
-    if active is not None:
-        command.append(active.name)
+def start_sealing(folder: Path, ended: Sequence[Path]) -> subprocess.Popen[bytes] | None:
+    """Seal live files that nobody writes any more, thin and keep the bound, in an own process."""
+    names = [path.name for path in ended]
+    command = [sys.executable, "-m", "sightline.monitor.seal", str(folder), *names]
     try:
         return subprocess.Popen(command, stdin=subprocess.DEVNULL)  # noqa: S603  # our own module
     except OSError:
@@ -76,7 +75,7 @@ class HistoryWriter:
         limits: Limits,
         period_s: float,
         *,
-        seal: Callable[[Path, Path | None], subprocess.Popen[bytes] | None] = start_sealing,
+        seal: Callable[[Path, Sequence[Path]], subprocess.Popen[bytes] | None] = start_sealing,
     ) -> None:
         self.folder = folder
         self._seal = seal
@@ -92,8 +91,9 @@ class HistoryWriter:
         self._tables_made = 0
         self.lost_rounds = 0
         self.why_lost = ""
-        if list_live(folder):  # a watch was killed before it sealed them
-            self._sealing = self._seal(folder, None)
+        # What a watch left that was killed; not what this one begins meanwhile.
+        if left := list_live(folder):
+            self._sealing = self._seal(folder, left)
 
     def _make_folder(self, limits: Limits, period_s: float) -> None:
         folder = self.folder
@@ -215,8 +215,9 @@ class HistoryWriter:
         self._tables, self._entities = {}, {}
         self._tables_made = self._entities_made = 0
         self._pending = self._pack_devices()
-        if len(list_live(self.folder)) > 1 and not self._is_sealing():
-            self._sealing = self._seal(self.folder, path)
+        ended = [other for other in list_live(self.folder) if other != path]
+        if ended and not self._is_sealing():
+            self._sealing = self._seal(self.folder, ended)
 
     _pending = b""
     _entities_made = 0
@@ -238,7 +239,7 @@ class HistoryWriter:
         if self._is_sealing():
             assert self._sealing is not None
             self._sealing.wait()
-        last = self._seal(self.folder, None)
+        last = self._seal(self.folder, list_live(self.folder))
         if last is not None:
             last.wait()
         os.close(self._lock)

@@ -31,11 +31,11 @@ _SECOND = 1_000_000_000
 
 
 def main(arguments: list[str]) -> int:
-    """Folder, then the names of live files that are still written."""
-    folder, active = Path(arguments[0]), set(arguments[1:])
+    """Folder, then the names of the live files that nobody writes any more."""
+    folder, ended = Path(arguments[0]), set(arguments[1:])
     facts = json.loads((folder / FACTS).read_text())
     for path in list_live(folder):
-        if path.name not in active:
+        if path.name in ended:
             seal_file(folder, path)
     today = datetime.now(UTC)
     for days, seconds in sorted(facts["thinning"]):

@@ -83,9 +83,9 @@ _EACH_ROUND = (
         ),
     ),
     _one("power", "nvmlDeviceGetPowerUsage", scale=1e-3),  # mW
+    _one("power limit", "nvmlDeviceGetEnforcedPowerLimit", scale=1e-3),
 )
 _SLOWLY = (
-    _one("power limit", "nvmlDeviceGetEnforcedPowerLimit", scale=1e-3),
     _one("fan speed", "nvmlDeviceGetFanSpeed"),
     _Call(("nvmlDeviceGetEncoderUtilization",), (), (("encoder utilization", lambda v: v[0]),)),
     _Call(("nvmlDeviceGetDecoderUtilization",), (), (("decoder utilization", lambda v: v[0]),)),
