@@ -250,11 +250,50 @@ def test_an_interrupted_thinning_leaves_nothing_twice(tmp_path: Path) -> None:
     writer.close()
     (raw,) = list_sealed(folder, "gpus")
     saved = raw.read_bytes()
-    seal.thin_days(folder, "9999-01-01", 60)
+    seal.thin_day(raw.parent, 60)
     raw.write_bytes(saved)  # killed before it was removed
     assert scan_history(folder, "gpus").collect().height == 3
-    seal.thin_days(folder, "9999-01-01", 60)
+    seal.thin_day(raw.parent, 60)
     assert not raw.exists()
+
+
+def test_readings_of_a_day_that_is_thinned_already_are_kept(tmp_path: Path) -> None:
+    """A machine without a clock of its own begins each time on the same day."""
+    folder = tmp_path / "h"
+    for boot in range(3):
+        writer = open_writer(folder, Limits(thinning=((0.5, 60),)))
+        for second in range(boot * 600, boot * 600 + 600):
+            writer.write(make_round(second, read((GPU0, {"power": float(boot)}))))
+        writer.close()
+        rows = scan_history(folder, "gpus").collect()
+        found = set(rows.get_column("power_w_max").to_list())
+        assert found == {float(number) for number in range(boot + 1)}
+        assert rows.height in range(10 * (boot + 1), 10 * (boot + 1) + 2)
+
+
+def test_a_damaged_file_stops_neither_thinning_nor_the_bound(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "h"
+    writer = open_writer(folder)
+    writer.write(make_round(0, read((GPU0, {"power": 1.0}))))
+    damaged = folder / "gpus/date=2020-01-01/raw-2-2.parquet"
+    damaged.parent.mkdir(parents=True)
+    damaged.write_bytes(b"PAR1PAR1")
+    writer.close()
+    facts = json.loads((folder / "watch.json").read_text())
+    (folder / "watch.json").write_text(json.dumps(facts | {"thinning": [[1, 60]], "max_bytes": 0}))
+    assert seal.main([str(folder)]) == 1
+    assert "date=2020-01-01" in capsys.readouterr().err
+    assert not list_sealed(folder, "gpus")  # the bound was kept
+
+
+def test_a_watch_that_is_refused_changes_nothing_of_the_other(tmp_path: Path) -> None:
+    first = open_writer(tmp_path / "h")
+    with pytest.raises(RequestError, match="another sightline watch keeps"):
+        open_writer(tmp_path / "h", Limits(max_bytes=1))
+    assert json.loads((tmp_path / "h/watch.json").read_text())["max_bytes"] == 2_000_000_000
+    first.close()
 
 
 def test_one_folder_is_kept_by_one_watch(tmp_path: Path) -> None:

@@ -99,16 +99,17 @@ def test_a_violation_is_printed_kept_posted_and_the_exit_code(
         done = fake.run_with(machine, nvml_library, command, tmp_path)
     assert done.returncode == 1
     assert "GPU 3: xid: XID 79" in done.stderr
-    (posted,) = Hook.got
-    assert (posted["event"], posted["device_id"]) == ("policy-violated", 3)
-    assert json.loads(seen.read_text()) == posted
+    # An XID and a lost GPU are told, too: the policy tells of the first XID only.
+    told = [(posted["event"], posted["device_id"]) for posted in Hook.got]
+    assert told == [("xid", 3), ("device-lost", 3), ("policy-violated", 3)]
+    assert json.loads(seen.read_text()) == Hook.got[-1]
     events = scan_history(tmp_path / "h", "events").collect()
     assert events.get_column("event").to_list() == ["xid", "device-lost", "policy-violated"]
 
 
 def test_what_cannot_be_done_is_said(tmp_path: Path) -> None:
     for arguments, said in (
-        ([], "it is not said what to do with the readings"),
+        ([], "there is nothing to do with the readings"),
         (["-o", str(tmp_path), "--period", "1ms"], "0.1s is the least"),
         (["-o", "x", "--source", "nvlm"], "did you mean nvml?"),
         (["--metrics", "nine"], "'nine' is no port"),

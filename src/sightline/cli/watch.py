@@ -45,10 +45,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="names of --metrics: dcgm-exporter's, or OpenTelemetry's",
     )
     parser.add_argument("--token-file", metavar="FILE", help="ask for the token in this file")
-    parser.add_argument("--policy", action="append", metavar="FILE", help="conditions to judge")
-    parser.add_argument("--webhook", metavar="URL", help="post each violation there, as JSON")
     parser.add_argument(
-        "--run", dest="command", metavar="COMMAND", help="call it at each violation, JSON on stdin"
+        "--policy", action="append", metavar="FILE", help="conditions to judge; 'default' ships"
+    )
+    parser.add_argument("--webhook", metavar="URL", help="post violations, XIDs there, as JSON")
+    parser.add_argument(
+        "--run",
+        dest="command",
+        metavar="COMMAND",
+        help="call it then, without a shell, JSON on stdin",
     )
     parser.add_argument(
         "--max-size", default="2GB", metavar="SIZE", help="bound of the history (default 2GB)"
@@ -99,7 +104,7 @@ def _check(args: argparse.Namespace) -> None:
             )
     if not (args.output or args.metrics or args.policy or args.list):
         raise RequestError(
-            "it is not said what to do with the readings",
+            "there is nothing to do with the readings",
             hint="Keep them:  sightline watch -o gpu-history\n"
             "Export them:  sightline watch --metrics\nLook at them:  sightline top",
         )

@@ -91,8 +91,19 @@ def _collect(source: Source, rows: pl.LazyFrame) -> pl.DataFrame:
         raise DamagedError(
             f"cannot read {source.given}",
             why=f"a file of it is damaged: {str(error).splitlines()[0][:200]}",
-            hint="Move the file out of the folder; the others are read without it.",
+            hint=f"Move {_find_damaged(source)} out of the folder; the rest is read without it.",
         ) from error
+
+
+def _find_damaged(source: Source) -> str:
+    """The first sealed file that cannot be read, from the folder on."""
+    for path in source.files():
+        if path.suffix == ".parquet":
+            try:
+                pl.scan_parquet(path).collect()
+            except (pl.exceptions.PolarsError, OSError):
+                return str(path.relative_to(source.path))
+    return "the damaged file"
 
 
 def _unfold(rows: pl.DataFrame) -> pl.DataFrame:

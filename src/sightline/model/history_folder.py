@@ -13,9 +13,9 @@ a writer that is killed, or whose disk is full, loses the record it was at. Text
 are numbers: the wall clock's and a steady clock's time in ns, then for each entity its number and
 a float64 for each column of its table, NaN where there is no reading.
 
-A day's thinned file stands for all others of that day: where both are there, thinning was
-interrupted before it removed the others, and they are not read. Dates are UTC's. No
-large library is imported: what writes is small.
+A day's thinned file stands for those that it was made of (their names are beside it): where they
+are there, thinning was interrupted before it removed them, and they are not read. Dates are UTC's.
+No large library is imported: what writes is small.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ LIVE, LIVE_ENDING = "live", ".samples"
 KINDS = ("gpus", "instances", "processes", "host", "links")
 EVENTS = "events"
 RAW = "raw"
+MADE_OF = ".of"  # behind a thinned file's name: the names of the files that it was made of
 
 HEAD = struct.Struct("<IIB")  # payload's length, its CRC-32, kind
 TABLE, ENTITY, ROUND, EVENT, DEVICES = range(1, 6)
@@ -196,18 +197,26 @@ def _read_round(live: LiveFile, payload: bytes) -> LiveRound:
 
 
 def list_sealed(folder: Path, kind: str) -> list[Path]:
-    """The Parquet files of a kind, by date; of a thinned day only the thinned file."""
-    found: list[Path] = []
-    for day in sorted((folder / kind).glob("date=*")):
-        files = sorted(day.glob("*.parquet"))
-        # The widest intervals stand for all that is finer.
-        thinned = [f for f in files if not f.name.startswith(f"{RAW}-")]
-        widest = max(thinned, key=lambda f: _read_seconds(f.name), default=None)
-        found += files if widest is None else [widest]
-    return found
+    """The Parquet files of a kind, by date; of a thinned day not those that it was made of."""
+    days = sorted((folder / kind).glob("date=*"))
+    return [file for day in days for file in list_sealed_of_day(day)]
 
 
-def _read_seconds(name: str) -> int:
+def list_sealed_of_day(day: Path) -> list[Path]:
+    """The Parquet files of a kind and day: the thinned one, and what came after it was made."""
+    files = sorted(day.glob("*.parquet"))
+    widest = max(files, key=lambda file: read_seconds(file.name), default=None)
+    if widest is None or not read_seconds(widest.name):
+        return files
+    try:
+        made_of = set((day / (widest.name + MADE_OF)).read_text().split("\n"))
+    except OSError:
+        made_of = set()
+    return [file for file in files if file == widest or file.name not in made_of]
+
+
+def read_seconds(name: str) -> int:
+    """The interval that a file's name says, 0 of one that is not thinned."""
     digits = name.partition("s-")[0]
     return int(digits) if digits.isdecimal() else 0
 

@@ -127,6 +127,9 @@ class Collector:
 class _Server(ThreadingMixIn, WSGIServer):
     daemon_threads = True
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that says nothing, or leaves in the middle, is no news either."""
+
 
 class _Handler(WSGIRequestHandler):
     timeout = 10  # s: a client that connects and says nothing holds no thread for ever

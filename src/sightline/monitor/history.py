@@ -80,8 +80,9 @@ class HistoryWriter:
         self.folder = folder
         self._seal = seal
         self._sealing: subprocess.Popen[bytes] | None = None
-        self._make_folder(limits, period_s)
+        self._make_folder()
         self._lock = self._take_lock()
+        self._write_facts(limits, period_s)
         self._devices: list[Device] = []
         self._file: int | None = None
         self._path: Path | None = None
@@ -95,15 +96,23 @@ class HistoryWriter:
         if left := list_live(folder):
             self._sealing = self._seal(folder, left)
 
-    def _make_folder(self, limits: Limits, period_s: float) -> None:
+    def _make_folder(self) -> None:
         folder = self.folder
         try:
-            if folder.exists() and not is_history(folder) and any(folder.iterdir()):
+            is_begun = is_history(folder) or (folder / LIVE).is_dir()
+            if folder.exists() and not is_begun and any(folder.iterdir()):
                 raise RequestError(
                     f"{folder} is no history of sightline watch, and not empty",
                     hint="Name a folder that does not exist yet:  sightline watch -o gpu-history",
                 )
             (folder / LIVE).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RequestError(f"cannot keep a history in {folder}", why=str(error)) from error
+
+    def _write_facts(self, limits: Limits, period_s: float) -> None:
+        """Once the folder is ours: another watch's limits are none of this one's business."""
+        folder = self.folder
+        try:
             facts = {
                 "format": FORMAT,
                 "version": VERSION,

@@ -43,6 +43,8 @@ class Latest:
                 known = self._values.setdefault(reading.entity, {})
                 if "*" in reading.missing:
                     known.clear()
+                for metric in reading.missing:
+                    known.pop(metric, None)
                 known.update({m: (now.steady_ns, v) for m, v in reading.values.items()})
                 self._missing[reading.entity] = dict(reading.missing)
                 for metric in self.history_of:

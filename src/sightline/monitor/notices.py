@@ -13,6 +13,8 @@ import subprocess
 import threading
 import urllib.request
 from collections.abc import Callable
+from contextlib import suppress
+from http.client import HTTPException
 
 from sightline.errors import RequestError
 from sightline.monitor.readings import Event
@@ -63,7 +65,8 @@ class Notifier:
 
     def close(self) -> None:
         """Send what waits, for ten seconds at most."""
-        self._waiting.put(None)
+        with suppress(queue.Full):
+            self._waiting.put(None, timeout=_TIMEOUT_S)
         self._thread.join(_TIMEOUT_S)
 
     def _run(self) -> None:
@@ -79,7 +82,7 @@ class Notifier:
         request = urllib.request.Request(url, body, headers)  # noqa: S310  # checked: http
         try:
             urllib.request.urlopen(request, timeout=_TIMEOUT_S).close()  # noqa: S310
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, HTTPException) as error:
             self._failed(f"the webhook was not reached: {error}")
 
     def _call(self, command: list[str], body: bytes) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sightline.errors import InputError
-from sightline.monitor.readings import Entity, Event, Reading
+from sightline.monitor.readings import PROCESS, Entity, Event, Reading
 from sightline.monitor.rounds import Round
 from sightline.rules.custom.evaluate import evaluate, fill_text
 from sightline.rules.custom.expression import Expression, Missing, Unfit
@@ -27,8 +27,11 @@ DEFAULT = "default"  # the policies that ship: conditions as DCGM's
 _DEFAULT_FILE = Path(__file__).with_name("default-policies.yaml")
 VIOLATED, OVER = "policy-violated", "policy-over"
 _COLUMNS = {metric.column: name for name, metric in METRICS.items()}
-# Values of a window that are kept: an hour of a second each.
+# Values of a window that are kept: an hour of a second each. No policy looks further back.
 _MOST = 3_600
+_LONGEST_NS = _MOST * 10**9
+# What is read each half minute is known for twice that, as what is shown; longer is a gap.
+_STALE_NS = 65 * 10**9
 
 
 def load_policies(paths: Sequence[str]) -> list[OwnRule]:
@@ -48,6 +51,8 @@ def load_policies(paths: Sequence[str]) -> list[OwnRule]:
                 f"{rule.at.file}, line {rule.at.line}: '{unknown[0]}' is not watched",
                 hint=f"What is watched:  sightline watch --list   (in {OURS}'s form: power_w)",
             )
+        if rule.watched.over_ns > _LONGEST_NS:
+            raise rule.at.wrong("'over' is an hour at most: so much is kept in memory")
     return rules
 
 
@@ -58,6 +63,7 @@ class _State:
     since: int | None = None  # when it began to hold
     violated: int | None = None  # when that was
     clear_since: int | None = None
+    judged: int | None = None  # when it could be judged last
 
 
 @dataclass
@@ -83,7 +89,19 @@ class Policies:
 
     def _remember(self, now: Round, readings: Iterable[Reading]) -> None:
         used = {_COLUMNS[name] for rule in self.rules for name in rule.metrics}
+        seen = {reading.entity for reading in now.readings}
+        # Processes come and go without end, and none comes back.
+        for entity, metric in [k for k in self._windows if _is_gone(k[0], seen)]:
+            del self._windows[entity, metric]
+        for tag, entity in [k for k in self._states if _is_gone(k[1], seen)]:
+            del self._states[tag, entity]
         for reading in readings:
+            # What is lost or refused is not known any more.
+            for metric in used & reading.missing.keys():
+                self._windows.pop((reading.entity, metric), None)
+            if "*" in reading.missing:
+                for metric in used - reading.values.keys():
+                    self._windows.pop((reading.entity, metric), None)
             for metric in used & reading.values.keys():
                 window = self._windows.setdefault((reading.entity, metric), deque(maxlen=_MOST))
                 window.append((now.steady_ns, reading.values[metric]))
@@ -94,6 +112,11 @@ class Policies:
         outcome = evaluate(rule, facts)
         if outcome.holds is None:  # no reading, or not one that fits: nothing is known, and kept
             return None
+        # Over a gap nobody saw it hold.
+        if state.judged is not None and now.steady_ns - state.judged > _STALE_NS:
+            state.since = None if state.violated is None else state.since
+            state.clear_since = None
+        state.judged = now.steady_ns
         if state.violated is None:
             if not outcome.holds:
                 state.since = None
@@ -119,13 +142,18 @@ class Policies:
         facts = {}
         for name in rule.metrics:
             window = self._windows.get((entity, _COLUMNS[name]))
-            if window is None:
+            if window is None or steady_ns - window[-1][0] > _STALE_NS:
                 continue
             oldest = steady_ns - max(rule.watched.over_ns, 0)
             pairs = [pair for pair in window if pair[0] >= oldest]
             # Slow metrics come each half minute: the last one holds until the next.
             facts[name] = _summarize(pairs or [window[-1]])
         return facts
+
+
+def _is_gone(entity: Entity, seen: set[Entity]) -> bool:
+    """Whether it is a process that was not read."""
+    return entity.kind == PROCESS and entity not in seen
 
 
 def _is_clear(clear: Expression | None, holds: bool, names: Mapping[str, Any]) -> bool:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -19,11 +21,13 @@ from sightline.model.history_folder import (
     FACTS,
     KINDS,
     LIVE_ENDING,
+    MADE_OF,
     RAW,
     LiveFile,
     list_live,
-    list_sealed,
+    list_sealed_of_day,
     read_live,
+    read_seconds,
 )
 from sightline.model.history_tables import KEYS, read_live_events, read_live_rows, thin_rows
 
@@ -34,14 +38,28 @@ def main(arguments: list[str]) -> int:
     """Folder, then the names of the live files that nobody writes any more."""
     folder, ended = Path(arguments[0]), set(arguments[1:])
     facts = json.loads((folder / FACTS).read_text())
+    today = datetime.now(UTC)
+    failed: list[str] = []
     for path in list_live(folder):
         if path.name in ended:
-            seal_file(folder, path)
-    today = datetime.now(UTC)
+            _try(failed, seal_file, folder, path)
     for days, seconds in sorted(facts["thinning"]):
-        thin_days(folder, (today - timedelta(days=days)).strftime("%Y-%m-%d"), int(seconds))
-    keep_bound(folder, int(facts["max_bytes"]))
-    return 0
+        before = (today - timedelta(days=days)).strftime("%Y-%m-%d")
+        for day in list_days(folder, before):
+            _try(failed, thin_day, day, int(seconds))
+    _try(failed, keep_bound, folder, int(facts["max_bytes"]))
+    for text in dict.fromkeys(failed):
+        print(f"sightline watch: {text}", file=sys.stderr)  # noqa: T201  # a process of its own
+    return 1 if failed else 0
+
+
+def _try(failed: list[str], work: Callable[..., None], *arguments: Any) -> None:
+    """What fails of one file or day is told, and leaves the others to be done."""
+    try:
+        work(*arguments)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        why = str(error).splitlines()[0][:200]
+        failed.append(f"{arguments[0]}: {why}")
 
 
 def seal_file(folder: Path, path: Path) -> None:
@@ -64,8 +82,11 @@ def _split_days(rows: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
     return [(str(date), part) for (date,), part in parts.items()]
 
 
-def _write(rows: pl.DataFrame, path: Path) -> None:
-    """Whole or not at all. One device after the other: their values then repeat, and pack well."""
+def _write(rows: pl.DataFrame, path: Path, first: Callable[[], object] = lambda: None) -> None:
+    """Whole or not at all, right after `first`.
+
+    One device stands after the other: their values then repeat, and pack well.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_suffix(".part")
     order = [name for name in ("device_id", "source", "time_ns") if name in rows.columns]
@@ -73,6 +94,7 @@ def _write(rows: pl.DataFrame, path: Path) -> None:
     rows.select(kept).sort(order).write_parquet(
         unfinished, compression="zstd", compression_level=9, row_group_size=1 << 20
     )
+    first()
     unfinished.replace(path)
 
 
@@ -83,28 +105,35 @@ def _keep_devices(folder: Path, live: LiveFile) -> None:
         unfinished.replace(folder / "devices.json")
 
 
-def thin_days(folder: Path, before: str, seconds: int) -> None:
-    """Each day before that date, at one row in `seconds`; its finer files are removed."""
-    for kind in KINDS:
-        for day in sorted((folder / kind).glob("date=*")):
-            date = day.name.removeprefix("date=")
-            target = day / f"{seconds}s-{date}.parquet"
-            if date >= before:
-                continue
-            files = list_sealed(day.parent.parent, kind)
-            mine = [f for f in files if f.parent == day]
-            if target not in mine and not any(_is_wider(f, seconds) for f in mine):
-                rows = pl.concat([pl.read_parquet(f) for f in mine], how="diagonal")
-                _write(thin_rows(rows, seconds * _SECOND), target)
-                mine = [target]
-            for file in day.glob("*.parquet"):
-                if file not in mine:
-                    file.unlink()
+def list_days(folder: Path, before: str) -> list[Path]:
+    """The folders of days before a date, of all kinds that are thinned."""
+    days = (day for kind in KINDS for day in sorted((folder / kind).glob("date=*")))
+    return [day for day in days if day.name.removeprefix("date=") < before]
 
 
-def _is_wider(file: Path, seconds: int) -> bool:
-    digits = file.name.partition("s-")[0]
-    return digits.isdecimal() and int(digits) > seconds
+def thin_day(day: Path, seconds: int) -> None:
+    """A day at one row in `seconds`, or what it is at if that is more; finer files are removed.
+
+    What the thinned file was made of stands beside it: readings that come later, of a clock that
+    was set back, are not taken for those.
+    """
+    mine = list_sealed_of_day(day)
+    interval = max([seconds, *(read_seconds(file.name) for file in mine)])
+    target = day / f"{interval}s-{day.name.removeprefix('date=')}.parquet"
+    if mine and mine != [target]:
+        rows = pl.concat([pl.read_parquet(file) for file in mine], how="diagonal")
+        thinned = thin_rows(rows, interval * _SECOND)
+        made_of = {*mine, *day.glob("*.parquet")} - {target}
+        parts = day / (target.name + MADE_OF)
+        unfinished = parts.with_suffix(".part")
+        unfinished.write_text("\n".join(sorted(file.name for file in made_of)) + "\n")
+        _write(thinned, target, lambda: unfinished.replace(parts))
+    for file in day.glob("*.parquet"):
+        if file != target and file not in list_sealed_of_day(day):
+            file.unlink()
+    for parts in day.glob(f"*{MADE_OF}"):
+        if parts.name != target.name + MADE_OF:
+            parts.unlink()
 
 
 def keep_bound(folder: Path, max_bytes: int) -> None:

@@ -13,6 +13,8 @@ from sightline.monitor.readings import GPU, HOST, Event, Source
 from sightline.monitor.rounds import Clock, run_rounds
 
 Say = Callable[[str], None]
+# What others are told: an XID is not the less news for the one before it.
+_TOLD = (VIOLATED, "xid", "device-lost")
 
 
 @dataclass
@@ -45,7 +47,7 @@ class Watch:
             self.latest.put(now)
             for event in now.events:
                 self.say(describe(event))
-                if self.notifier is not None and event.kind == VIOLATED:
+                if self.notifier is not None and event.kind in _TOLD:
                     self.notifier.send(event)
             if self.history is not None:
                 self.history.set_devices(list(self.latest.devices.values()))
@@ -58,6 +60,8 @@ class Watch:
                         f"The history is written again; {self.history.lost_rounds} rounds lost"
                     )
                 full = not written
+        if self.history is not None and self.history.lost_rounds:
+            self.say(f"{self.history.lost_rounds} rounds were lost: {self.history.why_lost}")
 
 
 def describe(event: Event) -> str:

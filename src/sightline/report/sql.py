@@ -78,8 +78,8 @@ def answer_tables(
     connection.execute("SET autoinstall_known_extensions=false")
     if not unsafe:
         connection.execute("SET autoload_known_extensions=false")
-    define(connection)
     try:
+        define(connection)
         statements = connection.extract_statements(query)
         if not statements:
             raise RequestError("there is no query", hint=hint)

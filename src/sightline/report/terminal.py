@@ -32,7 +32,7 @@ WIDTH = 80  # of what is no terminal, and the least that the layout fits
 PROSE = 100  # longer lines of sentences are hard to read
 MOST = 200
 BAR = 41
-HOST_BAR = 28  # beside longer names
+HOST_BAR = 26  # beside longer names
 MAX_RANKS = 16
 MAX_FINDINGS = 4
 MAX_REMARKS = 3
@@ -176,8 +176,10 @@ def _main_thread(rows: list[dict[str, Any]]) -> Iterator[Text]:
     """The largest parts of the main thread's time, of the rank that took longest."""
     slowest = max(rows, key=lambda row: row["window_ns"])["rank"]
     mine = [row for row in rows if row["rank"] == slowest]
+    ranks = {row["rank"] for row in rows}
     for line, row in enumerate(mine[:MAX_PARTS]):
-        text = Text("CPU   " if line == 0 else "      ")
+        label = "CPU" if len(ranks) == 1 else f"rank {slowest}"
+        text = Text(f"{label:<8.8}" if line == 0 else "        ")
         text.append(f"{'█' * round(row['window_pct'] * HOST_BAR / 100):<{HOST_BAR}}", style="cyan")
         pct, ns = format_pct(row["window_pct"]), format_ns(row["own_ns"])
         text.append(f"  {fit_text(row['part'], 26):<26}{pct:>7}{ns:>11}")
@@ -185,7 +187,9 @@ def _main_thread(rows: list[dict[str, Any]]) -> Iterator[Text]:
     if len(mine) > MAX_PARTS:
         rest = sum(row["own_ns"] for row in mine[MAX_PARTS:])
         share = format_pct(100 * rest / mine[0]["window_ns"])
-        yield Text(f"{'':<{HOST_BAR + 8}}{'other':<26}{share:>7}{format_ns(rest):>11}", style="dim")
+        yield Text(
+            f"{'':<{HOST_BAR + 10}}{'other':<26}{share:>7}{format_ns(rest):>11}", style="dim"
+        )
 
 
 def list_parts(rows: Sequence[dict[str, Any]]) -> list[Part]:

@@ -71,7 +71,8 @@ def check(run: Run) -> Iterator[Finding]:
     if 100 * cost < NOTABLE_PCT * measure_all(run):
         return
     lost_ns = int(found.get_column("duration_ns").sum())
-    length = int(busy.select((pl.col("end_ns") - pl.col("start_ns")).sum()).item())
+    theirs = busy.join(found.select(DEVICE).unique(), on=DEVICE, how="semi")
+    length = int(theirs.select((pl.col("end_ns") - pl.col("start_ns")).sum()).item())
     yield make_energy_finding(
         run,
         RULE,

@@ -32,6 +32,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from sightline.algebra.scalars import find_largest
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import NOTABLE_PCT, Advice
@@ -57,8 +58,8 @@ def check(run: Run) -> Iterator[Finding]:
         f"For {format_pct(share.pct)} of their time main threads wait in collectives.",
         [*late.lines, *list_names(share.segments)] if late else list_names(share.segments),
         Advice(
-            fix="see who comes late first:  sightline ranks RANK0 RANK1 ...  then overlap the "
-            "collectives with the backward pass (DistributedDataParallel's buckets)",
+            fix="see who comes late, and why, in the recordings of all ranks; then overlap the "
+            "collectives with the backward pass, as DistributedDataParallel does",
             verify="sightline stats host_breakdown AFTER: window_pct of communication",
             sources=("TraceLens: exposed communication above 5 %",),
         ),
@@ -90,6 +91,10 @@ def _find_late_rank(run: Run) -> _Late | None:
     part, ns = more.sort("more", "part", descending=[True, False]).select("part", "more").row(0)
     what = list_segments(run).filter((pl.col("rank") == rank) & (pl.col("part") == part))
     text = f"rank {rank} waits least ({format_ns(least)}): the others wait for it"
-    return _Late(
-        rank, [text, f"it spends {format_ns(ns)} more in {part}: {list_names(what, 1)[0]}"]
-    )
+    line = f"it spends {format_ns(ns)} more in {part}"
+    named = what.filter(pl.col("name").is_not_null())
+    largest = find_largest(named.group_by("name").agg(pl.col("own_ns").sum()), "own_ns")
+    # Half of it or more, or it explains nothing.
+    if 2 * largest >= ns:
+        line += f": {list_names(what, 1)[0]}"
+    return _Late(rank, [text, line])

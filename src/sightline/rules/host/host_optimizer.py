@@ -32,10 +32,11 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from sightline.algebra.lookup import match_names
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import Advice
-from sightline.rules.host._shared import count_steps, list_names, report_share, take_part
+from sightline.rules.host._shared import Share, list_names, report_share, take_part
 from sightline.timeline.host_parts import OPTIMIZE, has_only_host
 from sightline.units import format_count, format_pct
 
@@ -43,6 +44,13 @@ RULE = Rule("host-optimizer", "An optimizer step of many small operators")
 
 OPTIMIZER_PCT = 10.0
 LEAST_OPERATORS = 50
+# ATen's fused steps (native_functions.yaml: _fused_adamw_, ...): what is advised is done.
+_FUSED = r"^aten::_fused_"
+
+
+def _count_steps(share: Share) -> int:
+    steps = share.segments.filter(pl.col("name").str.starts_with("Optimizer.step#"))
+    return steps.get_column("host_op_id").n_unique()
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -51,8 +59,9 @@ def check(run: Run) -> Iterator[Finding]:
         return
     share = take_part(run, OPTIMIZE)
     operators = share.segments.filter(pl.col("layer") == "op")
-    calls = operators.get_column("host_op_id").n_unique() // max(count_steps(run), 1)
-    if share.pct < OPTIMIZER_PCT or calls < LEAST_OPERATORS:
+    calls = operators.get_column("host_op_id").n_unique() // max(_count_steps(share), 1)
+    is_fused = bool(match_names(operators, _FUSED).any())
+    if share.pct < OPTIMIZER_PCT or calls < LEAST_OPERATORS or is_fused:
         return
     yield report_share(
         RULE,
