@@ -9,7 +9,7 @@ from typing import Any
 from rich.text import Text
 
 from sightline.text import fit_text
-from sightline.units import format_joules
+from sightline.units import format_hours, format_joules
 
 _MOST_GPUS, _MOST_EVENTS = 16, 10
 
@@ -38,6 +38,17 @@ def print_devices(rows: list[dict[str, Any]]) -> Iterator[Text]:
     facts += [f"{begin} at the beginning, {end} at the end"] if end else []
     if facts:
         yield Text(f"{'':<7}{' · '.join(facts)}", "dim")
+    yield from _write_spans(rows)
+
+
+def _write_spans(rows: list[dict[str, Any]]) -> Iterator[Text]:
+    """For how long the GPUs were watched, and of how much of that there are joules."""
+    watched = max(row["sampled_ns"] or 0 for row in rows)
+    measured = max(row["measured_ns"] or 0 for row in rows)
+    parts = [f"watched for {format_hours(watched)}"] if watched else []
+    parts += [f"energy of {format_hours(measured)}"] if measured else []
+    if parts:
+        yield Text(f"{'':<7}{', '.join(parts)}", "dim")
 
 
 def _share(pct: float | None) -> str:

@@ -227,8 +227,12 @@ class TopApp(App[None]):
     def action_pause(self) -> None:
         """Let the screen stand still; reading goes on."""
         self._is_paused = not self._is_paused
+        self.clear_notifications()
+        if self._is_paused:
+            self.notify("The screen stands still; space goes on.", title="Paused", timeout=3600)
         self.draw()
 
     def action_legend(self) -> None:
         """What the columns are."""
+        self.clear_notifications()
         self.notify(LEGEND, title="Columns")
