@@ -98,7 +98,7 @@ _COLUMNS = (
 )
 LEGEND = (
     "smi: time with any kernel, as nvidia-smi has it   SM: SMs with a warp, the true use   "
-    "pipe: the busiest pipe   DRAM: cycles with the memory's bus busy   at the right: SM, each round"
+    "pipe: the busiest pipe   DRAM: cycles with the memory's bus busy   right: SM, each round"
 )
 
 
