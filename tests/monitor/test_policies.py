@@ -127,3 +127,65 @@ def test_durations_have_minutes_hours_and_days() -> None:
     assert [parse_duration_ns(t) // SECOND for t in ("10min", "2h", "1d", "90s")] == [
         600, 7200, 86_400, 90,
     ]  # fmt: skip
+
+
+HOT = "tag: hot\nmetrics: [temperature_c]\nrule: temperature_c.last > 90\nwatch: {for: 15s}"
+
+
+def test_a_gpu_that_is_lost_or_refuses_is_not_judged_by_what_it_said_last(tmp_path: Path) -> None:
+    for missing in ({"*": "GPU is lost"}, {"temperature": "Not Supported"}):
+        policies = write(tmp_path, HOT)
+        told = []
+        for second in range(40):
+            values = {"temperature": 95.0} if second < 8 else {}
+            reading = Reading(GPU0, EPOCH, values, {} if values else missing)
+            told += policies.judge(Round(EPOCH, second * SECOND, [reading]))
+        assert told == []
+
+
+def test_nobody_saw_it_hold_over_a_gap(tmp_path: Path) -> None:
+    policies = write(tmp_path, HOT)
+    told = []
+    for second in (0, 1, 3600, 3601, 3614, 3615):
+        reading = Reading(GPU0, EPOCH, {"temperature": 95.0})
+        told += [second for _ in policies.judge(Round(EPOCH, second * SECOND, [reading]))]
+    assert told == [3615]
+
+
+def test_processes_that_are_gone_are_forgotten(tmp_path: Path) -> None:
+    policies = write(tmp_path, """
+        tag: greedy
+        metrics: [memory_used_bytes]
+        rule: memory_used_bytes.last > 1
+        watch: {of: processes}
+        """)  # fmt: skip
+    for number in range(50):
+        process = Entity("processes", 0, f"process {number}")
+        policies.judge(Round(EPOCH, number * SECOND, [Reading(process, EPOCH, {"memory used": 9})]))
+    assert len(policies._windows) == len(policies._states) == 1
+
+
+def test_a_webhook_that_speaks_no_http_ends_and_is_told() -> None:
+    import socket
+    import threading
+
+    from sightline.monitor.notices import Notifier
+    from sightline.monitor.readings import Event
+
+    server = socket.create_server(("127.0.0.1", 0))
+
+    def answer() -> None:
+        for _ in range(3):
+            client, _ = server.accept()
+            client.recv(4096)
+            client.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")
+            client.close()
+
+    threading.Thread(target=answer, daemon=True).start()
+    failed: list[str] = []
+    notifier = Notifier(f"http://127.0.0.1:{server.getsockname()[1]}/", None, failed.append)
+    for _ in range(3):
+        notifier.send(Event(EPOCH, "xid", GPU0, "XID 79"))
+    notifier.close()
+    server.close()
+    assert len(failed) == 3 and all("the webhook was not reached" in text for text in failed)
