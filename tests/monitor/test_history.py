@@ -14,7 +14,7 @@ from polars.testing import assert_frame_equal
 
 from monitor.machine import EPOCH, SECOND
 from sightline.errors import RequestError
-from sightline.model.history_folder import list_live, list_sealed, read_live
+from sightline.model.history_folder import MADE_OF, list_live, list_sealed, read_live
 from sightline.model.history_tables import scan_history, thin_rows
 from sightline.monitor import history, seal
 from sightline.monitor.history import HistoryWriter, Limits
@@ -240,6 +240,8 @@ def test_old_days_are_thinned_and_the_bound_is_kept(tmp_path: Path) -> None:
     seal.keep_bound(folder, 2 * one + one // 2)
     kept = [f.parent.name for f in list_sealed(folder, "gpus")]
     assert len(kept) == 2 and kept == sorted(kept)[-2:]  # the oldest day went
+    beside = {f.parent.name for f in (folder / "gpus").glob(f"date=*/*{MADE_OF}")}
+    assert beside == {*kept}  # and what it was made of, with it
 
 
 def test_an_interrupted_thinning_leaves_nothing_twice(tmp_path: Path) -> None:

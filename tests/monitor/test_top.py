@@ -8,12 +8,13 @@ import os
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from monitor.machine import FakeClock, play
 from sightline.monitor.latest import Latest
+from sightline.monitor.readings import Device, Source
 from sightline.monitor.sources import host
 from sightline.monitor.sources.nvml import open_source
 from sightline.monitor.top.app import Details, TopApp
@@ -64,6 +65,18 @@ def test_the_screen_at_80_columns(latest: Latest) -> None:
     mine = next(line.split() for line in lines if f" {os.getpid()} " in line)
     assert mine[2:6] == ["64.42", "GB", "93", "%"] and mine[6] != "—" != mine[7]
     assert any(line.endswith("GPU 2: XID 79") for line in lines)
+
+
+def test_a_device_that_comes_while_the_screen_is_drawn(latest: Latest) -> None:
+    class Comes:
+        def list_devices(self) -> list[Device]:
+            return [Device(9, "intel", "Intel GPU")]
+
+    seen = iter(latest.devices.values())  # as the heading reads them, on another thread
+    first = next(seen)
+    latest.note_devices([cast("Source", Comes())])
+    assert [first, *seen] == [latest.devices[n] for n in range(4)]
+    assert list(latest.devices) == [0, 1, 2, 3, 9]
 
 
 def test_a_wide_screen_has_links_and_longer_histories(latest: Latest) -> None:

@@ -34,7 +34,7 @@ from sightline.timeline.device_use import (
     sample_use,
 )
 from sightline.timeline.energy import list_meters, measure_energy
-from sightline.timeline.use_thresholds import PIPES
+from sightline.timeline.use_thresholds import PIPES, find_busiest_pipe
 
 ANALYSIS = Analysis(
     "device_use",
@@ -117,13 +117,8 @@ def _average(mine: pl.DataFrame) -> dict[str, Any]:
         power_limited_pct=100 * (pl.col("limited") * length).sum() / _known(pl.col("limited")),
     ).row(0, named=True)
     pipes = mine.select(average_over_time(pipe) for pipe in PIPES).row(0, named=True)
-    share, pipe = (
-        max((s, p) for p, s in ((p, pipes[p]) for p in PIPES) if s is not None)
-        if any(s is not None for s in pipes.values())
-        else (None, None)
-    )
-    known = {"pipe": PIPES[pipe] if pipe else None, "pipe_pct": share}
-    return {**told, **known, **_measure_temperature(mine)}
+    pipe, share = find_busiest_pipe(pipes)
+    return {**told, "pipe": pipe or None, "pipe_pct": share, **_measure_temperature(mine)}
 
 
 def _known(value: pl.Expr) -> pl.Expr:

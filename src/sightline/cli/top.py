@@ -12,6 +12,13 @@ DCGM. A line in words says what limits each GPU.
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
+
+from sightline.cli._sources import open_places, read_period_s, say_no_gpu
+
+if TYPE_CHECKING:
+    from sightline.monitor.latest import Latest
+    from sightline.monitor.readings import Source
 
 HELP = "what the GPUs do now, in truth and in words"
 
@@ -27,52 +34,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     import sys
 
-    from sightline.errors import RequestError
     from sightline.monitor.latest import Latest
-    from sightline.monitor.sources import explain_no_gpu, open_sources
     from sightline.monitor.top.owners import Owners
     from sightline.monitor.top.screen import DRAWN
-    from sightline.units import parse_duration_ns
 
-    period_s = parse_duration_ns(args.period) / 1e9
-    if period_s < _LEAST_S:
-        raise RequestError(f"--period {args.period} is too short", why="0.1s is the least")
-    found = open_sources()
-    sources = [place.source for place in found if place.source is not None]
-    devices = {d.device_id: d for source in sources for d in source.list_devices()}
-    latest = Latest(devices, frozenset(DRAWN))
-    try:
-        if not devices:
-            lines = ["No GPU can be read here, only the host:", *explain_no_gpu(found)]
-            print("\n".join(lines), file=sys.stderr)
+    period_s = read_period_s(args.period)
+    with open_places() as found:
+        sources = [place.source for place in found if place.source is not None]
+        latest = Latest(history_of=frozenset(DRAWN))
+        latest.note_devices(sources)
+        if not latest.devices:
+            say_no_gpu(found)
         if args.json or args.once or not sys.stdout.isatty():
             return _print_once(args, sources, latest, period_s)
         from sightline.monitor.top.app import TopApp
 
         TopApp(sources, latest, Owners(), period_s).run()
         return 0
-    finally:
-        for source in sources:
-            source.close()
 
 
-_LEAST_S = 0.1
-
-
-def _print_once(args: argparse.Namespace, sources: list, latest: object, period_s: float) -> int:  # type: ignore[type-arg]
+def _print_once(
+    args: argparse.Namespace, sources: list[Source], latest: Latest, period_s: float
+) -> int:
     import json
     import sys
 
     from rich.console import Console
 
     from sightline.cli._shared import find_width
-    from sightline.monitor.latest import Latest
     from sightline.monitor.rounds import MachineClock, run_rounds
     from sightline.monitor.top.data import describe_all
     from sightline.monitor.top.owners import Owners
     from sightline.monitor.top.screen import draw_screen
 
-    assert isinstance(latest, Latest)
     # Rates and true use are of what lies between two readings.
     for rounds, now in enumerate(run_rounds(sources, min(period_s, 1.0), MachineClock()), 1):
         latest.put(now)

@@ -17,12 +17,14 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from sightline.cli._shared import GATE_FAILED
+from sightline.cli._sources import open_places, read_period_s, say_no_gpu
+
 if TYPE_CHECKING:
     from sightline.monitor.latest import Latest
     from sightline.monitor.readings import Source
 
 HELP = "what the GPUs do, second by second: keep it, export it, judge it"
-GATE_FAILED = 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,24 +72,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from sightline.monitor.latest import Latest
-    from sightline.monitor.sources import explain_no_gpu, open_sources
 
     _check(args)
-    found = open_sources(args.source)
-    sources = [place.source for place in found if place.source is not None]
-    try:
+    with open_places(args.source) as found:
         if args.list:
             _list(found)
             return 0
-        devices = {d.device_id: d for source in sources for d in source.list_devices()}
-        if not devices:
-            _say("No GPU can be read here, only the host:")
-            for line in explain_no_gpu(found):
-                _say(line)
-        return _watch(args, sources, Latest(devices))
-    finally:
-        for source in sources:
-            source.close()
+        sources = [place.source for place in found if place.source is not None]
+        latest = Latest()
+        latest.note_devices(sources)
+        if not latest.devices:
+            say_no_gpu(found)
+        return _watch(args, sources, latest)
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -115,7 +111,6 @@ def _watch(args: argparse.Namespace, sources: list[Source], latest: Latest) -> i
     import threading
     from pathlib import Path
 
-    from sightline.errors import RequestError
     from sightline.monitor.history import HistoryWriter, Limits
     from sightline.monitor.notices import Notifier
     from sightline.monitor.policies import Policies, load_policies
@@ -123,9 +118,7 @@ def _watch(args: argparse.Namespace, sources: list[Source], latest: Latest) -> i
     from sightline.monitor.watching import Watch
     from sightline.units import parse_duration_ns, parse_size
 
-    period_s = parse_duration_ns(args.period) / 1e9
-    if period_s < _LEAST_S:
-        raise RequestError(f"--period {args.period} is too short", why="0.1s is the least")
+    period_s = read_period_s(args.period)
     policies = Policies(load_policies(args.policy)) if args.policy else None
     limits = Limits(_parse_thinning(args.thin), parse_size(args.max_size))
     length_s = parse_duration_ns(args.length) / 1e9 if args.length else None
@@ -156,7 +149,6 @@ def _watch(args: argparse.Namespace, sources: list[Source], latest: Latest) -> i
     return GATE_FAILED if policies is not None and policies.violations else 0
 
 
-_LEAST_S = 0.1
 _DAY_NS = 86_400 * 10**9
 
 

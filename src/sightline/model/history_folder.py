@@ -54,6 +54,13 @@ def is_history(path: Path) -> bool:
         return False
 
 
+def write_document(path: Path, document: Any) -> None:
+    """Write a JSON file of a history, whole or not at all. Raises OSError."""
+    unfinished = path.with_name(path.name + ".part")
+    unfinished.write_text(json.dumps(document, indent=1) + "\n")
+    unfinished.replace(path)
+
+
 def pack_record(kind: int, payload: bytes) -> bytes:
     """A record of a live file."""
     return HEAD.pack(len(payload), zlib.crc32(payload), kind) + payload

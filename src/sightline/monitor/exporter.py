@@ -26,7 +26,6 @@ from sightline.monitor.readings import GPU, HOST, INSTANCE, LINK, Device, Entity
 from sightline.watched_metrics import COUNTER, METRICS, Metric
 
 DCGM, OTEL = "dcgm", "otel"
-PORT = 9400  # dcgm-exporter's
 # Our unit: Prometheus' (https://prometheus.io/docs/practices/naming/#base-units), its factor.
 _UNITS = {
     "W": ("_watts", 1.0), "J": ("_joules", 1.0), "MHz": ("_hertz", 1e6), "bytes": ("_bytes", 1.0),

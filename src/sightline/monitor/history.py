@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import json
 import os
 import struct
 import subprocess
@@ -37,6 +36,7 @@ from sightline.model.history_folder import (
     list_live,
     pack_json,
     pack_record,
+    write_document,
 )
 from sightline.monitor.notices import describe_event
 from sightline.monitor.readings import Device, Entity, Reading
@@ -85,11 +85,11 @@ class HistoryWriter:
         self._write_facts(limits, period_s)
         self._devices: list[Device] = []
         self._file: int | None = None
-        self._path: Path | None = None
         self._began_ns = self._size = 0
         self._tables: dict[str, tuple[int, dict[str, int]]] = {}
         self._entities: dict[Entity, tuple[int, struct.Struct]] = {}
-        self._tables_made = 0
+        self._tables_made = self._entities_made = 0
+        self._pending = b""  # what the next round needs to be understood
         self.lost_rounds = 0
         self.why_lost = ""
         # What a watch left that was killed; not what this one begins meanwhile.
@@ -120,9 +120,7 @@ class HistoryWriter:
                 "thinning": limits.thinning,
                 "max_bytes": limits.max_bytes,
             }
-            unfinished = folder / (FACTS + ".part")
-            unfinished.write_text(json.dumps(facts, indent=1) + "\n")
-            unfinished.replace(folder / FACTS)
+            write_document(folder / FACTS, facts)
         except OSError as error:
             raise RequestError(f"cannot keep a history in {folder}", why=str(error)) from error
 
@@ -219,7 +217,7 @@ class HistoryWriter:
         except OSError as error:
             self.why_lost = error.strerror or str(error)
             return
-        self._path, self._size, self._began_ns = path, 0, now.steady_ns
+        self._size, self._began_ns = 0, now.steady_ns
         # A file is understood by itself.
         self._tables, self._entities = {}, {}
         self._tables_made = self._entities_made = 0
@@ -227,9 +225,6 @@ class HistoryWriter:
         ended = [other for other in list_live(self.folder) if other != path]
         if ended and not self._is_sealing():
             self._sealing = self._seal(self.folder, ended)
-
-    _pending = b""
-    _entities_made = 0
 
     def _is_sealing(self) -> bool:
         return self._sealing is not None and self._sealing.poll() is None

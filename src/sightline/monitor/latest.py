@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from sightline.monitor.readings import PROCESS, Device, Entity, Event
+from sightline.monitor.readings import CURRENT_NS, PROCESS, Device, Entity, Event, Source
 from sightline.monitor.rounds import Round
 
-# Values that are read each half minute are current for twice that; no older one is shown.
-_STALE_NS = 65 * 1_000_000_000
 _EVENTS = 256
 _HISTORY = 240  # values of a metric for its sparkline: more than a screen is wide
 
@@ -53,6 +52,11 @@ class Latest:
                         line = self._history.setdefault(key, deque(maxlen=_HISTORY))
                         line.append(reading.values.get(metric))
 
+    def note_devices(self, sources: Iterable[Source]) -> None:
+        """Take in what devices there are; one that is lost stays. Readers see all or none."""
+        found = {device.device_id: device for s in sources for device in s.list_devices()}
+        self.devices = {**self.devices, **found}
+
     def list_entities(self, kind: str) -> list[Entity]:
         """The entities of a kind, in order."""
         with self._lock:
@@ -63,7 +67,7 @@ class Latest:
         """The current values by metric; none that is older than a minute."""
         with self._lock:
             known = self._values.get(entity, {})
-            oldest = self.steady_ns - _STALE_NS
+            oldest = self.steady_ns - CURRENT_NS
             return {m: value for m, (at, value) in known.items() if at >= oldest}
 
     def missing(self, entity: Entity) -> dict[str, str]:

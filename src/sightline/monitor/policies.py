@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sightline.errors import InputError
-from sightline.monitor.readings import PROCESS, Entity, Event, Reading
+from sightline.monitor.readings import CURRENT_NS, PROCESS, Entity, Event, Reading
 from sightline.monitor.rounds import Round
 from sightline.rules.custom.evaluate import evaluate, fill_text
 from sightline.rules.custom.expression import Expression, Missing, Unfit
@@ -30,8 +30,6 @@ _COLUMNS = {metric.column: name for name, metric in METRICS.items()}
 # Values of a window that are kept: an hour of a second each. No policy looks further back.
 _MOST = 3_600
 _LONGEST_NS = _MOST * 10**9
-# What is read each half minute is known for twice that, as what is shown; longer is a gap.
-_STALE_NS = 65 * 10**9
 
 
 def load_policies(paths: Sequence[str]) -> list[OwnRule]:
@@ -113,7 +111,7 @@ class Policies:
         if outcome.holds is None:  # no reading, or not one that fits: nothing is known, and kept
             return None
         # Over a gap nobody saw it hold.
-        if state.judged is not None and now.steady_ns - state.judged > _STALE_NS:
+        if state.judged is not None and now.steady_ns - state.judged > CURRENT_NS:
             state.since = None if state.violated is None else state.since
             state.clear_since = None
         state.judged = now.steady_ns
@@ -142,7 +140,7 @@ class Policies:
         facts = {}
         for name in rule.metrics:
             window = self._windows.get((entity, _COLUMNS[name]))
-            if window is None or steady_ns - window[-1][0] > _STALE_NS:
+            if window is None or steady_ns - window[-1][0] > CURRENT_NS:
                 continue
             oldest = steady_ns - max(rule.watched.over_ns, 0)
             pairs = [pair for pair in window if pair[0] >= oldest]

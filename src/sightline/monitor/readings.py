@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+# Values that are read each half minute are current for twice that; what is older is not known.
+CURRENT_NS = 65 * 1_000_000_000
 # Kinds of entities: the tables of a history.
 GPU, INSTANCE, PROCESS, HOST, LINK = "gpus", "instances", "processes", "host", "links"
 
@@ -20,6 +22,11 @@ class Entity(NamedTuple):
     kind: str
     device_id: int | None = None
     source: str | None = None
+
+
+def read_pid(entity: Entity) -> int:
+    """The number of a process, whose source is such as `process 4711`."""
+    return int((entity.source or "process 0").split()[-1])
 
 
 class Device(NamedTuple):

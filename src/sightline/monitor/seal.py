@@ -28,6 +28,7 @@ from sightline.model.history_folder import (
     list_sealed_of_day,
     read_live,
     read_seconds,
+    write_document,
 )
 from sightline.model.history_tables import KEYS, read_live_events, read_live_rows, thin_rows
 
@@ -100,9 +101,7 @@ def _write(rows: pl.DataFrame, path: Path, first: Callable[[], object] = lambda:
 
 def _keep_devices(folder: Path, live: LiveFile) -> None:
     if live.devices:
-        unfinished = folder / "devices.part"
-        unfinished.write_text(json.dumps(live.devices, indent=1) + "\n")
-        unfinished.replace(folder / "devices.json")
+        write_document(folder / "devices.json", live.devices)
 
 
 def list_days(folder: Path, before: str) -> list[Path]:
@@ -137,24 +136,19 @@ def thin_day(day: Path, seconds: int) -> None:
 
 
 def keep_bound(folder: Path, max_bytes: int) -> None:
-    """Remove the oldest days, then the oldest files of the last one, until all fits."""
+    """Remove the oldest files until all fits."""
     files = sorted(
         (f for kind in (*KINDS, EVENTS) for f in (folder / kind).glob("date=*/*.parquet")),
         key=lambda f: (f.parent.name, f.name),
     )
     sizes = {f: f.stat().st_size for f in files}
     total = sum(sizes.values()) + sum(f.stat().st_size for f in list_live(folder))
-    dates = sorted({f.parent.name for f in files})
-    for date in dates:
-        mine = [f for f in files if f.parent.name == date]
-        is_last = date == dates[-1]
-        for file in mine:
-            if total <= max_bytes:
-                break
-            file.unlink()
-            total -= sizes.pop(file)
-        if total <= max_bytes and not is_last:
+    for file in files:
+        if total <= max_bytes:
             break
+        file.unlink()
+        file.with_name(file.name + MADE_OF).unlink(missing_ok=True)
+        total -= sizes[file]
 
 
 if __name__ == "__main__":

@@ -39,9 +39,7 @@ class Watch:
 
         full = False
         for now in run_rounds(self.sources, period_s, clock, note_failure):
-            for source in self.sources:
-                for device in source.list_devices():
-                    self.latest.devices[device.device_id] = device
+            self.latest.note_devices(self.sources)
             if self.policies is not None:
                 now.events += self.policies.judge(now)
             self.latest.put(now)

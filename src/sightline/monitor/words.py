@@ -16,8 +16,8 @@ from sightline.timeline.use_thresholds import (
     HELD_BYTES,
     IDLE_PCT,
     INEFFECTIVE_PCT,
-    PIPES,
     TINY_PCT,
+    find_busiest_pipe,
 )
 from sightline.units import format_bytes
 
@@ -91,13 +91,6 @@ def _describe_idle(values: Mapping[str, float]) -> Words:
     if held >= HELD_BYTES:
         return Words(POOR, f"Idle{at}, with {format_bytes(int(held))} of its memory taken.")
     return Words(QUIET, f"Idle{at}.")
-
-
-def find_busiest_pipe(values: Mapping[str, float]) -> tuple[str, float | None]:
-    """The pipe with the largest share of cycles; none is known where none was read."""
-    known = [(values[metric], name) for metric, name in PIPES.items() if metric in values]
-    share, name = max(known, default=(None, ""))
-    return name, share
 
 
 def describe_clocks(values: Mapping[str, float]) -> str:

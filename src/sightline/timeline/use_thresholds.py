@@ -3,6 +3,8 @@
 `sightline top`, which must stay small, and the rules about energy judge by the same numbers.
 """
 
+from collections.abc import Mapping
+
 # The pipes of an SM, and what a person calls them; of the tensor pipe's parts their whole is shown.
 PIPES = {
     "tensor active": "tensor pipe",
@@ -18,3 +20,11 @@ EFFECTIVE_PCT, INEFFECTIVE_PCT = 80, 50
 TINY_PCT = 10
 IDLE_PCT = 1  # nvidia-smi's figure is a whole number
 HELD_BYTES = 1 << 30  # a context alone takes some hundred MB
+
+
+def find_busiest_pipe(values: Mapping[str, float | None]) -> tuple[str, float | None]:
+    """The pipe with the largest share of cycles, of values by metric; "" where none was read."""
+    shares = ((values.get(metric), name) for metric, name in PIPES.items())
+    known = [(share, name) for share, name in shares if share is not None]
+    share, name = max(known, default=(None, ""))
+    return name, share

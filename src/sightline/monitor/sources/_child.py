@@ -34,6 +34,7 @@ class LineReader:
         self._file = self._child.stdout
         os.set_blocking(self._file.fileno(), False)
         self._rest = b""
+        self._told_end = False
 
     def take_lines(self) -> list[str]:
         """What came since; the beginning of a line waits for its end."""
@@ -48,9 +49,11 @@ class LineReader:
         *lines, self._rest = self._rest.split(b"\n")
         return [line.decode("utf-8", "replace").rstrip() for line in lines]
 
-    def has_ended(self) -> int | None:
-        """The program's exit status; None while it runs."""
-        return self._child.poll()
+    def note_end(self) -> bool:
+        """Whether the program has ended; it is said once."""
+        is_news = self._child.poll() is not None and not self._told_end
+        self._told_end = self._told_end or is_news
+        return is_news
 
     def close(self) -> None:
         """End the program, gently first."""

@@ -58,10 +58,7 @@ class AmdSource:
 
     def __init__(self, folders: list[Path], first_device: int) -> None:
         self._folders = list(enumerate(folders, first_device))
-
-    def list_devices(self) -> list[Device]:
-        """The GPUs by their cards; the name where the board has one."""
-        return [
+        self._devices = [
             Device(
                 number,
                 "amd",
@@ -71,6 +68,10 @@ class AmdSource:
             )
             for number, folder in self._folders
         ]
+
+    def list_devices(self) -> list[Device]:
+        """The GPUs by their cards; the name where the board has one."""
+        return self._devices
 
     def close(self) -> None:
         """Nothing is open."""

@@ -32,7 +32,6 @@ class DcgmSource:
         self._lines = lines
         self._columns: list[tuple[str, str]] = []
         self._last_line = ""
-        self._told_end = False
 
     def list_devices(self) -> list[Device]:
         """None: NVML lists them."""
@@ -63,8 +62,7 @@ class DcgmSource:
             if len(cells) == len(self._columns):
                 values = read_cells(self._columns, cells)
                 answer.readings.append(Reading(entity, wall_ns, values))
-        if self._lines.has_ended() is not None and not self._told_end:
-            self._told_end = True
+        if self._lines.note_end():
             text = f"dcgmi has ended: {self._last_line or 'it said nothing'}"
             answer.events.append(Event(wall_ns, "source-ended", Entity(GPU), text))
         return answer

@@ -33,7 +33,6 @@ class IntelSource:
         self._first = first_device
         self._columns: list[tuple[str, str]] = []
         self._known: dict[int, Device] = {}
-        self._told_end = False
 
     def list_devices(self) -> list[Device]:
         """Those that were printed so far."""
@@ -57,8 +56,7 @@ class IntelSource:
                 self._known.setdefault(number, Device(number, "intel", "Intel GPU"))
                 values = read_cells(self._columns[2:], cells[2:])
                 answer.readings.append(Reading(Entity(GPU, number), wall_ns, values))
-        if self._lines.has_ended() is not None and not self._told_end:
-            self._told_end = True
+        if self._lines.note_end():
             text = "xpu-smi has ended"
             answer.events.append(Event(wall_ns, "source-ended", Entity(GPU), text))
         return answer

@@ -17,17 +17,16 @@ from textual.screen import ModalScreen
 from textual.widgets import Footer, Static
 
 from sightline.monitor.latest import Latest
-from sightline.monitor.readings import GPU, INSTANCE, Entity, Source
+from sightline.monitor.readings import GPU, Entity, Source
 from sightline.monitor.rounds import MachineClock, run_rounds
 from sightline.monitor.top.owners import Owner
 from sightline.monitor.top.screen import (
     LEGEND,
     draw_columns,
     draw_events,
-    draw_gpu,
+    draw_gpus,
     draw_heading,
     draw_host,
-    draw_instance,
     draw_processes,
 )
 from sightline.text import clean_text
@@ -155,8 +154,7 @@ class TopApp(App[None]):
 
     def _read(self) -> None:
         for now in run_rounds(self._sources, self._period_s, self._clock):
-            for source in self._sources:
-                self._latest.devices.update({d.device_id: d for d in source.list_devices()})
+            self._latest.note_devices(self._sources)
             self._latest.put(now)
 
     def draw(self) -> None:
@@ -179,14 +177,7 @@ class TopApp(App[None]):
     def _list_gpus(self, width: int) -> tuple[list[Text], list[int]]:
         lines: list[Text] = []
         rows: list[int] = []
-        instances = self._latest.list_entities(INSTANCE)
-        for place, entity in enumerate(self._latest.list_entities(GPU)):
-            mine = draw_gpu(self._latest, entity, width, is_selected=place == self._selected)
-            mine += [
-                draw_instance(self._latest, i, width)
-                for i in instances
-                if i.device_id == entity.device_id
-            ]
+        for place, mine in enumerate(draw_gpus(self._latest, width, self._selected)):
             lines += mine
             rows += [place] * len(mine)
         return lines, rows

@@ -7,7 +7,7 @@ from typing import Any
 
 from sightline.monitor.latest import Latest
 from sightline.monitor.notices import describe_event
-from sightline.monitor.readings import GPU, HOST, INSTANCE, LINK, PROCESS, Entity
+from sightline.monitor.readings import GPU, HOST, INSTANCE, LINK, PROCESS, Entity, read_pid
 from sightline.monitor.top.owners import Owner
 from sightline.monitor.words import describe_gpu
 from sightline.watched_metrics import METRICS
@@ -52,7 +52,7 @@ def describe_all(latest: Latest, owners: Callable[[int], Owner]) -> dict[str, An
 def _describe_process(
     latest: Latest, entity: Entity, owners: Callable[[int], Owner]
 ) -> dict[str, Any]:
-    pid = int((entity.source or "process 0").split()[-1])
+    pid = read_pid(entity)
     return {"pid": pid, **owners(pid)._asdict(), "values": _name_values(latest, entity)}
 
 

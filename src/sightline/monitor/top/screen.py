@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import textwrap
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rich.text import Text
 
 from sightline.monitor.latest import Latest
-from sightline.monitor.readings import GPU, HOST, INSTANCE, PROCESS, Entity
+from sightline.monitor.readings import GPU, HOST, INSTANCE, PROCESS, Entity, read_pid
 from sightline.monitor.top.owners import Owner
 from sightline.monitor.watching import describe
 from sightline.monitor.words import (
@@ -23,9 +23,9 @@ from sightline.monitor.words import (
     POOR,
     QUIET,
     describe_gpu,
-    find_busiest_pipe,
 )
 from sightline.text import clean_text, fit_text
+from sightline.timeline.use_thresholds import find_busiest_pipe
 from sightline.units import format_bytes, format_rate
 
 STYLES = {GOOD: "green", POOR: "yellow", BAD: "bold red", QUIET: "dim"}
@@ -128,6 +128,17 @@ def draw_columns(width: int) -> Text:
     return Text(line[:width], style="dim")
 
 
+def draw_gpus(latest: Latest, width: int, selected: int | None = None) -> Iterator[list[Text]]:
+    """The lines of each GPU in turn, those of its MIG instances below its own."""
+    instances = latest.list_entities(INSTANCE)
+    for place, entity in enumerate(latest.list_entities(GPU)):
+        mine = [i for i in instances if i.device_id == entity.device_id]
+        yield [
+            *draw_gpu(latest, entity, width, is_selected=place == selected),
+            *(draw_instance(latest, i, width) for i in mine),
+        ]
+
+
 def draw_gpu(
     latest: Latest, entity: Entity, width: int, *, is_selected: bool = False
 ) -> list[Text]:
@@ -203,7 +214,7 @@ def draw_processes(
     lines = [Text(f"{'GPU':>3} {'PID':>8} {'memory':>10} {'SM':>6}  user      command", "dim")]
     for entity in found:
         values = latest.values(entity)
-        pid = int((entity.source or "process 0").split()[-1])
+        pid = read_pid(entity)
         owner = owners(pid)
         memory = format_bytes(int(values["memory used"])) if "memory used" in values else _NONE
         share = _pct("GPU utilization")(values)
@@ -227,12 +238,8 @@ def draw_screen(
     """All of it, from top to bottom."""
     lines = [draw_heading(latest, width)]
     lines += [draw_columns(width)] if latest.list_entities(GPU) else []
-    instances = latest.list_entities(INSTANCE)
-    for place, entity in enumerate(latest.list_entities(GPU)):
-        lines += draw_gpu(latest, entity, width, is_selected=place == selected)
-        lines += [
-            draw_instance(latest, i, width) for i in instances if i.device_id == entity.device_id
-        ]
+    for mine in draw_gpus(latest, width, selected):
+        lines += mine
     lines.append(draw_host(latest, width))
     processes = draw_processes(latest, owners, width)
     if len(processes) > 1:
