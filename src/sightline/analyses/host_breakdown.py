@@ -16,8 +16,9 @@ ANALYSIS = Analysis(
         RANK,
         text(
             "part",
-            "loading data, communication, optimizer, an operator's kind, dispatch (operators that "
-            "call others), operators of other threads, or Python (no operator anywhere)",
+            "loading data, communication, optimizer, compiling, an operator's kind, dispatch "
+            "(operators that call others), operators of other threads, or Python (no operator "
+            "anywhere)",
             required=True,
         ),
         duration("own_ns", "time whose innermost range is of that part"),

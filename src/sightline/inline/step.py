@@ -12,6 +12,7 @@ from typing import Any
 from sightline.inline import session
 from sightline.inline.recorder import Recorder, end, now
 from sightline.inline.session import state
+from sightline.inline.usage import Usage
 from sightline.model import event_file as f
 
 PREFIX = "ProfilerStep#"  # as torch names its steps, so that every tool knows them
@@ -30,6 +31,7 @@ class Steps:
         self._chunk: Any = None
         self._at = 0
         self._file: Recorder | None = None
+        self._usage: Usage | None = None
 
     def open(self, began: int) -> None:
         """Begin the next step."""
@@ -46,6 +48,9 @@ class Steps:
             self._chunk = None
             end(chunk, self._at, ended, f.STEP)
             file.clock_if_due(ended)
+            if self._usage is None:
+                self._usage = Usage()
+            self._usage.read_if_due(file, ended)
         self.count += 1
 
     def boundary(self) -> None:

@@ -9,6 +9,7 @@ import polars as pl
 
 from sightline.metric_names import list_metric_names
 from sightline.model.run import Run
+from sightline.model.usage_metrics import AT_STEPS
 
 TOP = 8
 _CHECKPOINT = "checkpoint: "
@@ -99,7 +100,8 @@ def _checkpoint(row: dict[str, Any]) -> dict[str, Any]:
 def _counters(run: Run) -> list[dict[str, Any]]:
     """Mean and extremes of each metric and place, well-known ones first.
 
-    Of a counter that only rises, its rise: one sample has none, nor a counter that was reset. Of
+    What is counted at the ends of steps is the analysis `step_usage`'s. Of a counter that only
+    rises, its rise: one sample has none, nor a counter that was reset. Of
     values that each cover an interval, their sum.
     """
     if not run.rows("counters"):
@@ -110,6 +112,7 @@ def _counters(run: Run) -> list[dict[str, Any]]:
     order = pl.col("metric").replace_strict(places, default=len(places), return_dtype=pl.Int64)
     return (
         run.table("counters")
+        .filter(~pl.col("metric").is_in(AT_STEPS))
         .sort("time_ns")
         .group_by(by)
         .agg(

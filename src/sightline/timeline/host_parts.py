@@ -1,11 +1,11 @@
 """What the main thread did, where no device was recorded: its time in disjoint parts.
 
-The window of a rank is its marked steps, from the first one's start to the last one's end; without
-marks, from the first to the last operator of the thread that spent most time in operators. Every
-nanosecond of it belongs to the innermost range that is open then (its own time), and that range to
-a part: loading, communication or the optimizer where it lies in such a range; else an operator's
-work by its kind, if it calls no other operator; else dispatch, if it is an operator that does; else
-Python. Their sum is the window.
+The window of a rank is those of its marked steps in which operators were recorded, from the first
+one's start to the last one's end; without marks, from the first to the last operator of the thread
+that spent most time in operators. Every nanosecond of it belongs to the innermost range that is
+open then (its own time), and that range to a part: loading, communication, the optimizer or
+compiling where it lies in such a range; else an operator's work by its kind, if it calls no other
+operator; else dispatch, if it is an operator that does; else Python. Their sum is the window.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from sightline.algebra.intervals import measure_cover_until
 from sightline.algebra.lookup import find_rows, match_names
 from sightline.algebra.trees import find_nearest_ancestor
 from sightline.model.run import Run
-from sightline.timeline.host_ranges import LOADING, PACE_NS
+from sightline.timeline.host_ranges import COMPILING, LOADING, PACE_NS
 from sightline.timeline.iterations import list_marked_steps
+from sightline.timeline.step_usage import find_recorded_spans, measure_recording_cost
 
 LOAD, COMMUNICATE, OPTIMIZE = "loading data", "communication", "optimizer"
+COMPILE, COPY = "compiling", "copies and allocation"
 DISPATCH, PYTHON, ELSEWHERE = "dispatch", "Python", "operators of other threads"
 _THREAD = ["rank", "pid", "tid"]
 # torch.optim.Optimizer's own range (torch/optim/optimizer.py, profile_hook_step), and its
@@ -39,11 +41,14 @@ KINDS = (
     ("embedding and indexing", r"(?i)embedding|index|gather|scatter|::take|masked"),
     ("reduction", r"(?i)::(?:sum|mean|max|min|amax|amin|arg|cumsum|sort|topk|std|var|prod|all|any)"
      r"|softmax|loss|entropy"),
-    ("copies and allocation", r"(?i)copy|clone|contiguous|::cat|stack|::to\b|empty|zeros|ones|fill"
+    (COPY, r"(?i)copy|clone|contiguous|::cat|stack|::to\b|empty|zeros|ones|fill"
      r"|zero_|resize|::set_|local_scalar|::item"),
     ("elementwise", r"^aten::"),
 )  # fmt: skip
 OTHER = "other operators"
+# What recording one range may cost at most. PyTorch 2.13's profiler took 0.9 to 1.9 µs of a core at
+# 2.5 GHz (tests/rules/host/programs.py, steps with and without it); what is more is something else.
+_MOST_RANGE_COST_NS = 3_000.0
 # What operators that work call beside it: memory for their results, and other views of a tensor.
 _BESIDE = (
     r"(?i)copy|clone|contiguous|::to$|empty|zeros|ones|fill|zero_|resize|::set_|view|stride|reshape"
@@ -66,7 +71,8 @@ def list_windows(run: Run) -> pl.DataFrame:
 
 def _list_windows(run: Run) -> pl.DataFrame:
     host = run.table("host_ops").filter(pl.col("end_ns") >= pl.col("start_ns"))
-    steps = list_marked_steps(run)
+    # A profiler covers some steps of a loop; in the others nothing says what the thread did.
+    steps = _keep_recorded(list_marked_steps(run), find_recorded_spans(run))
     marked = (
         host.filter(pl.col("layer") == "step")
         .join(steps, on=["rank", "pid", "start_ns", "end_ns"], how="semi")
@@ -97,12 +103,25 @@ def _list_windows(run: Run) -> pl.DataFrame:
     )
 
 
+def _keep_recorded(steps: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
+    """Steps in which operators were recorded; all of a rank that has no operators anywhere."""
+    return (
+        steps.join(spans, on="rank", how="left", maintain_order="left")
+        .filter(
+            pl.col("since").is_null()
+            | ((pl.col("end_ns") > pl.col("since")) & (pl.col("start_ns") < pl.col("until")))
+        )
+        .drop("since", "until")
+    )
+
+
 def list_segments(run: Run) -> pl.DataFrame:
     """The windows of main threads cut where the innermost open range changes; they tile them.
 
-    rank, start_ns, end_ns, own_ns (the length), host_op_id, name, layer (null where no range is
-    open), part, works (an operator that calls no
-    other but for memory). Of a rank in order of time.
+    rank, start_ns, end_ns, own_ns (the length), undisturbed_ns (without what recording the ranges
+    beside it took, as far as steps without recording tell), host_op_id, name, layer (null where no
+    range is open), part, works (an operator that calls no other but for memory). Of a rank in order
+    of time.
     """
     return run.once(_list_segments)
 
@@ -116,7 +135,34 @@ def _list_segments(run: Run) -> pl.DataFrame:
     segments = segments.hstack(told).with_columns(
         pl.col("part").fill_null(PYTHON), pl.col("works").fill_null(value=False)
     )
-    return _find_waits(run, windows, segments)
+    segments = _find_waits(run, windows, segments)
+    return _take_off_recording(run, windows, host, segments)
+
+
+def _take_off_recording(
+    run: Run, windows: pl.DataFrame, host: pl.DataFrame, segments: pl.DataFrame
+) -> pl.DataFrame:
+    """`undisturbed_ns`: what a range's recording takes lies around it, half on each side.
+
+    PyTorch reads the clock last when a range begins and first when it ends
+    (torch/csrc/profiler/collection.cpp), so its work is the enclosing range's time.
+    """
+    ranges = host.group_by("rank").agg(ranges=pl.len())
+    costs = (
+        windows.join(measure_recording_cost(run), on="rank", how="inner")
+        .join(ranges, on="rank", how="inner")
+        .select(
+            "rank",
+            cost=((pl.col("recorded_step_ns") - pl.col("undisturbed_step_ns")) * pl.col("steps")
+                  / pl.col("ranges")).clip(0, _MOST_RANGE_COST_NS),
+        )
+    )  # fmt: skip
+    taken = pl.col("edges") * pl.col("cost").fill_null(0) / 2
+    return (
+        segments.join(costs, on="rank", how="left", maintain_order="left")
+        .with_columns(undisturbed_ns=(pl.col("own_ns") - taken.round().cast(pl.Int64)).clip(0))
+        .drop("edges", "cost")
+    )
 
 
 def _take_inside(run: Run, windows: pl.DataFrame) -> pl.DataFrame:
@@ -150,23 +196,34 @@ def _cut_to_parents(host: pl.DataFrame) -> pl.DataFrame:
 def _cut_by_ranges(host: pl.DataFrame, windows: pl.DataFrame) -> pl.DataFrame:
     """Between two boundaries the innermost range is what began, or what held that which ended."""
     order = pl.col("host_op_id")
-    begun = host.select("rank", at="start_ns", host_op_id="host_op_id", turn=order)
+    begun = host.select("rank", at="start_ns", host_op_id="host_op_id", turn=order, ends=pl.lit(0))
     # Of ranges that end at once the inner one ends first, and all before another begins.
-    ended = host.select("rank", at="end_ns", host_op_id="parent_id", turn=-order - 1)
+    ended = host.select(
+        "rank", at="end_ns", host_op_id="parent_id", turn=-order - 1, ends=pl.lit(1)
+    )
     first = windows.select(
-        "rank", at="start_ns", host_op_id=pl.lit(None, pl.Int64), turn=pl.lit(-(2**62))
+        "rank",
+        at="start_ns",
+        host_op_id=pl.lit(None, pl.Int64),
+        turn=pl.lit(-(2**62)),
+        ends=pl.lit(0),
     )
     spans = windows.select("rank", since="start_ns", until="end_ns")
     events = (
         pl.concat([first, begun, ended])
         .join(spans, on="rank", how="inner", maintain_order="left")
         .sort("rank", "at", "turn")
-        .with_columns(end_ns=pl.col("at").shift(-1).over("rank").fill_null(pl.col("until")))
+        .with_columns(
+            end_ns=pl.col("at").shift(-1).over("rank").fill_null(pl.col("until")),
+            # Beside how many edges of a range that lies in the same one it is.
+            edges=pl.col("ends") + 1 - pl.col("ends").shift(-1).over("rank").fill_null(1),
+        )
     )
     return (
         events.select(
             "rank",
             "host_op_id",
+            "edges",
             start_ns=pl.col("at").clip(pl.col("since"), pl.col("until")),
             end_ns=pl.col("end_ns").clip(pl.col("since"), pl.col("until")),
         )
@@ -182,6 +239,7 @@ def _name_parts(inside: pl.DataFrame) -> pl.Series:
         (LOAD, LOADING),
         (COMMUNICATE, _COMMUNICATION),
         (OPTIMIZE, _OPTIMIZER),
+        (COMPILE, COMPILING),
     ):
         claiming = ids.filter(match_names(inside, pattern) & (inside.get_column("layer") != "step"))
         if claiming.len():
@@ -255,3 +313,27 @@ def _split_python(run: Run) -> pl.DataFrame:
         .with_columns(stretch_ns=pl.col("own_ns").sum().over("stretch"))
         .drop("stretch")
     )
+
+
+def count_step_operators(run: Run) -> pl.DataFrame:
+    """The recorded steps of main threads in order: rank, start_ns, ns, operators on all threads."""
+    steps = _keep_recorded(list_marked_steps(run), find_recorded_spans(run)).join(
+        list_windows(run).select("rank", "pid"), on=["rank", "pid"], how="semi"
+    ).sort("start_ns")  # fmt: skip
+    began = run.scan("host_ops").filter(pl.col("layer") == "op").select("rank", at="start_ns")
+    counted = (
+        began.collect()
+        .sort("at")
+        .join_asof(steps, left_on="at", right_on="start_ns", by="rank", check_sortedness=False)
+        .filter(pl.col("at") < pl.col("end_ns"))
+        .group_by("rank", "start_ns")
+        .agg(operators=pl.len().cast(pl.Int64))
+    )
+    return (
+        steps.join(counted, on=["rank", "start_ns"], how="left", maintain_order="left")
+        .select(
+            "rank", "start_ns", pl.col("operators").fill_null(0),
+            ns=pl.col("end_ns") - pl.col("start_ns"),
+        )
+        .sort("rank", "start_ns")
+    )  # fmt: skip

@@ -111,7 +111,7 @@ def measure_long_calls(nodes: pl.DataFrame, gaps: pl.DataFrame, waits: pl.DataFr
 # range around one compilation; NVRTC's call; Triton's compile as a Python function; nvFuser's NVTX
 # ranges; and CUPTI's records of the driver's JIT, as Nsight Systems and Kineto name them. Of
 # Inductor only functions that compile count: compiled code runs below a frame of the same file.
-_COMPILING = (
+COMPILING = (
     r"\(dynamo_timed\)|^CompileId|torch/_dynamo/convert_frame\.py"
     r"|torch/_inductor/compile_fx\.py\(\d+\): \w*(?:compile|codegen)"
     r"|^nvrtcCompileProgram|(?i:nvrtc::compile)|^FusionKernelRuntime::compileFusion"
@@ -122,7 +122,7 @@ _COMPILING = (
 
 def is_compiler(names: Texts) -> pl.Series:
     """Which ranges are a compiler at work."""
-    return names.match(_COMPILING)
+    return names.match(COMPILING)
 
 
 def list_compiler_ranges(run: Run) -> pl.DataFrame:

@@ -19,12 +19,16 @@ from sightline.rules.finding import MAX_ROWS, Advice, grade_severity
 from sightline.timeline.host_parts import list_segments, list_windows
 from sightline.units import format_ns
 
+# TraceLens agent, 2026-08: kernels under 10 µs are short; so much a call from Python takes itself.
+SHORT_NS = 10_000
+
 
 @dataclass(frozen=True)
 class Share:
     """Segments of main threads (rows of `list_segments`), and how much of the windows they are.
 
-    `pct` is of all windows, `worst_ns` the time of the rank that has most of it.
+    `pct` is of all windows, `worst_ns` the time of the rank that has most of it: of its window that
+    share which these segments have of an undisturbed one, without the recording's own work.
     """
 
     segments: pl.DataFrame
@@ -45,10 +49,23 @@ class Share:
 def take_share(run: Run, segments: pl.DataFrame) -> Share:
     """How much of the windows these segments are."""
     windows = list_windows(run).select(ns=pl.col("end_ns") - pl.col("start_ns"))
-    each = segments.group_by("rank").agg(pl.col("own_ns").sum())
     cost = sum_column(segments, "own_ns")
     whole = max(sum_column(windows, "ns"), 1)
-    return Share(segments, cost, find_largest(each, "own_ns"), 100 * cost / whole)
+    return Share(segments, cost, _find_worst(run, segments), 100 * cost / whole)
+
+
+def _find_worst(run: Run, segments: pl.DataFrame) -> int:
+    all_of = (
+        list_segments(run)
+        .group_by("rank")
+        .agg(window=pl.col("own_ns").sum(), bare=pl.col("undisturbed_ns").sum())
+    )
+    each = segments.group_by("rank").agg(pl.col("own_ns").sum(), pl.col("undisturbed_ns").sum())
+    part = pl.col("undisturbed_ns") / pl.col("bare") * pl.col("window")
+    gains = each.join(all_of, on="rank").select(
+        ns=pl.min_horizontal(part.fill_nan(0).floor().cast(pl.Int64), "own_ns")
+    )
+    return find_largest(gains, "ns")
 
 
 def take_part(run: Run, *parts: str) -> Share:

@@ -36,9 +36,16 @@ import polars as pl
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import Advice
-from sightline.rules.host._shared import count_steps, list_names, report_share, take_share
+from sightline.rules.host._shared import (
+    SHORT_NS,
+    count_steps,
+    list_names,
+    report_share,
+    take_share,
+)
 from sightline.timeline.host_parts import (
     COMMUNICATE,
+    COMPILE,
     DISPATCH,
     LOAD,
     OPTIMIZE,
@@ -51,19 +58,17 @@ from sightline.units import format_count, format_ns, format_pct
 RULE = Rule("host-dispatch", "Many small operators")
 
 DISPATCH_PCT = 20.0
-# TraceLens agent, 2026-08: kernels under 10 µs are short; so much a call from Python takes itself.
-SMALL_NS = 10_000
 
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all ranks."""
     if not has_only_host(run):
         return
-    other_rules = [LOAD, COMMUNICATE, OPTIMIZE]
+    other_rules = [LOAD, COMMUNICATE, OPTIMIZE, COMPILE]
     segments = list_segments(run).filter(~pl.col("part").is_in(other_rules))
     working = segments.filter("works")
     each = working.group_by("host_op_id").agg(pl.col("own_ns").sum())
-    small = each.filter(pl.col("own_ns") < SMALL_NS).get_column("host_op_id")
+    small = each.filter(pl.col("own_ns") < SHORT_NS).get_column("host_op_id")
     is_small = pl.col("works") & pl.col("host_op_id").is_in(small.implode())
     is_calling = (pl.col("layer") == "op") & ~pl.col("works")
     lost = pl.concat(
@@ -81,7 +86,7 @@ def check(run: Run) -> Iterator[Finding]:
         share,
         f"For {format_pct(share.pct)} of its time the main thread calls operators instead of "
         f"computing: {format_count(small.len())} of {format_count(each.height)} operators are "
-        f"under {format_ns(SMALL_NS)}{per}.",
+        f"under {format_ns(SHORT_NS)}{per}.",
         [
             f"the median operator takes {format_ns(float(median or 0))}",  # type: ignore[arg-type]
             *list_names(working.filter(pl.col("host_op_id").is_in(small.implode()))),

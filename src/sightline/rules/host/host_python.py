@@ -10,8 +10,9 @@ Why it hurts
 Evidence
     The main thread's time outside of operators, loading and communication, in pieces of over
     250 µs and while no other thread of it is in an operator. Where Python functions were recorded,
-    those that take most of it are named, and the gain is a bound: all of that time. Where they were
-    not, the thread may as well wait for something, and no gain is claimed.
+    those that take most of it are named. The gain is a bound: all of that time, less what the
+    thread slept or had no CPU where steps were counted (`sightline stats step_usage`). Where
+    neither was recorded, the thread may as well wait for something, and no gain is claimed.
 
 Threshold
     Over 10 % of the window (ours: as for loading).
@@ -30,10 +31,12 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import Advice
+from sightline.rules.host._asleep import measure_queued, measure_unexplained_sleep
 from sightline.rules.host._shared import list_names, report_share, take_share
 from sightline.timeline.host_parts import has_only_host, list_long_python
 from sightline.units import format_pct
@@ -48,12 +51,21 @@ def check(run: Run) -> Iterator[Finding]:
     if not has_only_host(run):
         return
     share = take_share(run, list_long_python(run))
+    slept = measure_unexplained_sleep(run)
+    for other in (slept, measure_queued(run)):  # host-waiting and host-preempted speak for these
+        if other is not None:
+            share = replace(
+                share,
+                cost_ns=max(share.cost_ns - other.cost_ns, 0),
+                worst_ns=max(share.worst_ns - other.worst_ns, 0),
+                pct=max(share.pct - other.pct, 0.0),
+            )
     if share.pct < PYTHON_PCT:
         return
-    has_functions = bool((share.segments.get_column("layer") == "python").any())
+    runs = slept is not None or bool((share.segments.get_column("layer") == "python").any())
     lines = list_names(share.segments)
     does = "runs Python and no operator."
-    if not has_functions:
+    if not runs:
         does = "is in no operator: it runs Python, or waits."
         lines.append("which of the two, with_stack=True of the profiler records")
     yield report_share(
@@ -65,6 +77,6 @@ def check(run: Run) -> Iterator[Finding]:
             fix="do it with operators on whole tensors, once before the loop, or in a worker",
             verify="sightline stats host_breakdown AFTER: window_pct of Python",
         ),
-        gain_ns=None if has_functions else 0,
-        confidence="medium" if has_functions else "low",
+        gain_ns=None if runs else 0,
+        confidence="medium" if runs else "low",
     )

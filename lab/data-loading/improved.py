@@ -1,0 +1,48 @@
+"""The same, with a worker that decodes the next images while the model computes."""
+
+import zlib
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+import sightline as sl
+
+STEPS = 120
+BATCH = 16
+
+
+class Images(Dataset):
+    """Packed images of 3 x 160 x 160 bytes, unpacked and scaled when they are asked for."""
+
+    def __init__(self) -> None:
+        generator = torch.Generator().manual_seed(0)
+        noise = torch.randint(0, 64, (8, 3 * 160 * 160), generator=generator, dtype=torch.uint8)
+        self.packed = [zlib.compress(image.numpy().tobytes(), 6) for image in noise]
+
+    def __len__(self) -> int:
+        return STEPS * BATCH
+
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
+        pixels = bytearray(zlib.decompress(self.packed[index % 8]))
+        image = torch.frombuffer(pixels, dtype=torch.uint8).view(3, 32, 5, 32, 5)
+        return image.float().mean(dim=(2, 4)).flatten() / 255, index % 10
+
+
+def main() -> None:
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    loader = DataLoader(
+        Images(), batch_size=BATCH, num_workers=1, persistent_workers=True, prefetch_factor=4
+    )
+    model = nn.Sequential(nn.Linear(3072, 1024), nn.ReLU(), nn.Linear(1024, 10))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for images, labels in loader:
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(images), labels).backward()
+        optimizer.step()
+        sl.step()
+
+
+if __name__ == "__main__":
+    main()

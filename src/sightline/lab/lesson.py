@@ -1,0 +1,91 @@
+"""What a person reads of an exercise: its lesson, and predicted beside realised gain."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rich.console import Group
+from rich.markdown import Markdown
+
+from sightline.errors import RequestError
+from sightline.lab.exercises import Exercise, Measured
+from sightline.lab.gains import Estimate, compare_gains, estimate
+from sightline.lab.trial import Trial
+from sightline.units import format_ns, format_pct
+
+_WIDTH = 79
+
+
+def render_lesson(exercise: Exercise, width: int) -> Any:
+    """The exercise's page. Raises RequestError where it has none."""
+    page = exercise.folder / "README.md"
+    if not page.is_file():
+        raise RequestError(f"'{exercise.name}' has no lesson", why=f"there is no {page}")
+    del width  # rich takes the console's
+    return Group(Markdown(page.read_text(encoding="utf-8")))
+
+
+def describe_trial(
+    exercise: Exercise, trials: Sequence[Trial], measured: Measured
+) -> dict[str, Any]:
+    """What `render_trial` says, as data: times in ns, gains in % of a step."""
+    return {
+        "exercise": exercise.name,
+        "where": measured.where,
+        "planted": exercise.finding,
+        "first_findings": [
+            t.prediction.finding.rule if t.prediction.finding else None for t in trials
+        ],
+        "planted_first": measured.first,
+        "baseline_step_ns": [t.prediction.step_ns for t in trials],
+        "improved_step_ns": [t.improved_ns for t in trials],
+        "predicted_gain_pct": list(measured.predicted_pct),
+        "realised_gain_pct": list(measured.realised_pct),
+        "error_pct": compare_gains(measured.predicted_pct, measured.realised_pct),
+    }
+
+
+def render_trial(exercise: Exercise, trials: Sequence[Trial], measured: Measured) -> str:
+    """The outcome on one screen."""
+    return "\n".join(_list_lines(exercise, trials, measured)) + "\n"
+
+
+def _list_lines(exercise: Exercise, trials: Sequence[Trial], measured: Measured) -> Iterator[str]:
+    times = len(trials)
+    yield f"{exercise.name} · {measured.where} · {times} repetition{'s' * (times != 1)}"
+    yield ""
+    first = trials[0].prediction.finding
+    if first is None:
+        yield "The report of the baseline has no finding."
+    else:
+        yield f"First finding  {first.title}  ({first.rule})"
+        yield from _wrap(first.summary)
+        yield from _wrap(f"Fix: {first.fix}")
+    if exercise.finding is not None:
+        yield f"  The planted cause, {exercise.finding}, came first in {measured.first} of {times}."
+    yield ""
+    before = estimate([t.prediction.step_ns for t in trials])
+    after = estimate([t.improved_ns for t in trials])
+    yield f"A step     {format_ns(before.mean)} before, {format_ns(after.mean)} after the fix"
+    yield f"Predicted  {_say_gain(estimate(measured.predicted_pct))}"
+    yield f"Realised   {_say_gain(estimate(measured.realised_pct))}"
+    error = compare_gains(measured.predicted_pct, measured.realised_pct)
+    if error is None:
+        yield "Error      none can be given: the fix gained nothing here"
+    else:
+        yield f"Error      the prediction is {abs(error):.0f} % {'above' if error > 0 else 'below'}"
+    if exercise.why_not_predicted:
+        yield from _wrap(exercise.why_not_predicted)
+
+
+def _say_gain(gain: Estimate) -> str:
+    text = f"{format_pct(gain.mean)} of a step"
+    if gain.high > gain.low:
+        text += f"  (95 % interval {gain.low:.1f} to {gain.high:.1f})"
+    return text
+
+
+def _wrap(text: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, initial_indent="  ", subsequent_indent="  ")

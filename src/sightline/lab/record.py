@@ -1,0 +1,54 @@
+"""Run one side of an exercise and record it, as a person would: with `sightline run`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from sightline.errors import RequestError
+from sightline.lab.exercises import Exercise
+
+
+def record_side(exercise: Exercise, side: str, folder: Path) -> Path:
+    """Record into folder/SIDE.sightline; its path.
+
+    Raises RequestError where the exercise has no program, or where that fails.
+    """
+    program = exercise.find_program(side)
+    if program is None:
+        raise RequestError(
+            f"'{exercise.name}' has nothing to run",
+            why="it teaches how to read recordings",
+            hint=f"sightline lab show {exercise.name}",
+        )
+    target = folder / f"{side}.sightline"
+    words = [
+        *(sys.executable, "-m", "sightline", "run", "--no-report", *exercise.record),
+        *("-o", str(target), "--", *_list_words(exercise, program)),
+    ]
+    done = subprocess.run(  # noqa: S603  # a program of the lab's own
+        words, cwd=exercise.folder, capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        last = [line for line in done.stderr.splitlines() if line.strip()][-3:]
+        raise RequestError(
+            f"{side} of '{exercise.name}' failed with exit code {done.returncode}",
+            why="; ".join(last) or None,
+        )
+    return target
+
+
+def _list_words(exercise: Exercise, program: Path) -> list[str]:
+    """The command, from within the exercise's folder: no path of this machine is recorded."""
+    if program.suffix == ".cu":
+        built = program.with_suffix("")
+        subprocess.run(  # noqa: S603
+            ["nvcc", "-O3", "-lineinfo", "-o", str(built), str(program)],  # noqa: S607
+            check=True,
+        )
+        return [f"./{built.name}"]
+    if exercise.ranks > 1:
+        count = str(exercise.ranks)
+        return ["torchrun", "--standalone", "--nproc-per-node", count, program.name]
+    return ["python", program.name]

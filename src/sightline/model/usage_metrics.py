@@ -1,0 +1,27 @@
+"""What is counted at the ends of steps: names of the counters, most of which only grow.
+
+`inline/usage.py` writes them into the event file, `timeline/step_usage.py` reads them. Nothing but
+the standard library is imported: the writer lives in other people's programs.
+"""
+
+# Of the thread that marks the steps.
+THREAD_CPU = "main thread on a CPU"
+THREAD_QUEUED = "main thread waiting for a CPU"
+# Of its whole process.
+PROCESS_CPU = "process on CPUs"
+KERNEL_CPU = "process in the kernel"
+PAGE_FAULTS = "page faults of the process"
+BLOCK_IO = "disk operations of the process"
+# Read once, at the end of the first step.
+USABLE_CPUS = "CPUs that the process may use"
+COMPUTE_THREADS = "threads that PyTorch computes with"
+
+UNITS = {
+    THREAD_CPU: "ns",
+    THREAD_QUEUED: "ns",
+    PROCESS_CPU: "ns",
+    KERNEL_CPU: "ns",
+    PAGE_FAULTS: "",
+    BLOCK_IO: "",
+}
+AT_STEPS = (*UNITS, USABLE_CPUS, COMPUTE_THREADS)

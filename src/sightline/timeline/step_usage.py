@@ -1,0 +1,178 @@
+"""What the operating system counted for each step's thread, and what recording added to steps.
+
+The counters stand at the ends of steps (inline/usage.py); between two of them lies an interval of
+one or more steps. A thread runs, waits for a CPU, or sleeps: the three are the interval.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sightline.model import usage_metrics as m
+from sightline.model.run import Run
+from sightline.timeline.iterations import list_marked_steps
+
+_COLUMNS = {
+    m.THREAD_CPU: "running_ns",
+    m.THREAD_QUEUED: "queued_ns",
+    m.PROCESS_CPU: "process_ns",
+    m.KERNEL_CPU: "kernel_ns",
+    m.PAGE_FAULTS: "faults",
+    m.BLOCK_IO: "disk_operations",
+}
+# A median of fewer says little (ours).
+LEAST_STEPS = 3
+
+
+def list_usage(run: Run) -> pl.DataFrame:
+    """Intervals between readings: rank, start_ns, end_ns, recorded, and what was counted in each.
+
+    running_ns, queued_ns and asleep_ns are the main thread's and sum to the interval; process_ns
+    and kernel_ns are all threads' of the process, so they may be more than the interval; faults,
+    disk_operations. `recorded` says whether operators were being recorded meanwhile. The time up
+    to the first reading, in which programs import and set up, is in no row.
+    """
+    return run.once(_list_usage)
+
+
+def _list_usage(run: Run) -> pl.DataFrame:
+    wide = (
+        run.scan("counters")
+        .filter(pl.col("metric").is_in(list(_COLUMNS)))
+        .select("rank", "time_ns", "metric", "value")
+        .collect()
+        .with_columns(pl.col("metric").replace_strict(_COLUMNS, return_dtype=pl.String))
+        .pivot("metric", index=["rank", "time_ns"], values="value", aggregate_function="first")
+        .sort("rank", "time_ns")
+    )
+    have = [c for c in _COLUMNS.values() if c in wide.columns]
+    lacking = [pl.lit(None, pl.Int64).alias(c) for c in _COLUMNS.values() if c not in have]
+    before = pl.col("time_ns").shift(1).over("rank")
+    rows = wide.select(
+        "rank",
+        before.alias("start_ns"),
+        pl.col("time_ns").alias("end_ns"),
+        *(pl.col(c).diff().over("rank").round().cast(pl.Int64) for c in have),
+        *lacking,
+    ).filter(pl.col("start_ns").is_not_null(), pl.col("end_ns") > pl.col("start_ns"))
+    length = pl.col("end_ns") - pl.col("start_ns")
+    # The two clocks are read a µs apart: what a thread ran may be that much more than the interval.
+    rows = rows.with_columns(pl.col("running_ns").clip(0, length))
+    rows = rows.with_columns(
+        pl.col("queued_ns").clip(0, pl.max_horizontal(length - pl.col("running_ns"), 0))
+    ).with_columns(asleep_ns=length - pl.col("running_ns") - pl.col("queued_ns").fill_null(0))
+    return _mark_recorded(rows, find_recorded_spans(run))
+
+
+def find_recorded_spans(run: Run) -> pl.DataFrame:
+    """From the first to the last operator of each rank's recording: rank, since, until."""
+    return (
+        run.scan("host_ops")
+        .filter(pl.col("layer") == "op")
+        .group_by("rank")
+        .agg(since=pl.col("start_ns").min(), until=pl.col("end_ns").max())
+        .collect()
+    )
+
+
+def _mark_recorded(rows: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
+    touches = (pl.col("start_ns") < pl.col("until")) & (pl.col("end_ns") > pl.col("since"))
+    return (
+        rows.join(spans, on="rank", how="left", maintain_order="left")
+        .with_columns(recorded=touches.fill_null(value=False))
+        .drop("since", "until")
+    )
+
+
+def measure_recording_cost(run: Run) -> pl.DataFrame:
+    """How long a step takes with and without the recording of operators, by rank.
+
+    rank, recorded_step_ns and undisturbed_step_ns (medians), recorded_steps, undisturbed_steps. A
+    rank has a row if it marked LEAST_STEPS of either kind, the first step, that of the setup, and
+    those beside the recording, in which a profiler starts and writes, left out.
+    """
+    steps = _mark_recorded(list_marked_steps(run), find_recorded_spans(run)).sort(
+        "rank", "start_ns"
+    )
+    is_recorded = pl.col("recorded")
+    nearby = is_recorded.shift(1).fill_null(value=False) | is_recorded.shift(-1).fill_null(
+        value=False
+    )
+    is_first = pl.int_range(pl.len()).over("rank") == 0
+    counted = steps.with_columns(
+        undisturbed=~is_recorded & ~nearby.over("rank") & ~is_first,
+        ns=pl.col("end_ns") - pl.col("start_ns"),
+    )
+    each = counted.group_by("rank", maintain_order=True).agg(
+        recorded_step_ns=pl.col("ns").filter("recorded").median(),
+        undisturbed_step_ns=pl.col("ns").filter("undisturbed").median(),
+        recorded_steps=pl.col("recorded").sum().cast(pl.Int64),
+        undisturbed_steps=pl.col("undisturbed").sum().cast(pl.Int64),
+    )
+    return each.filter(
+        pl.col("recorded_steps") >= LEAST_STEPS, pl.col("undisturbed_steps") >= LEAST_STEPS
+    )
+
+
+def sum_usage(run: Run) -> pl.DataFrame:
+    """One row per rank over its steady steps: what list_usage counts, added up, with the shares.
+
+    Besides: length_ns, steps, running_pct, queued_pct and asleep_pct of it, kernel_pct (may pass
+    100: all threads'), cpus, the CPUs that the process kept busy, usable_cpus, and torch_threads,
+    with which PyTorch computes. Steps beside which operators
+    were recorded count where there are too few others; a rank with less than LEAST_STEPS intervals
+    has no row.
+    """
+    return run.once(_sum_usage)
+
+
+def _sum_usage(run: Run) -> pl.DataFrame:
+    rows = list_usage(run).with_columns(bare=(~pl.col("recorded")).sum().over("rank"))
+    kept = rows.filter((pl.col("bare") < LEAST_STEPS) | ~pl.col("recorded"))
+    length = (pl.col("end_ns") - pl.col("start_ns")).sum()
+    starts = list_marked_steps(run).select("rank", "start_ns", "end_ns")
+    steps = (
+        kept.select("rank", since="start_ns", until="end_ns")
+        .join(starts, on="rank")
+        .filter(pl.col("end_ns") > pl.col("since"), pl.col("end_ns") <= pl.col("until"))
+        .group_by("rank")
+        .agg(steps=pl.len().cast(pl.Int64))
+    )
+    return (
+        kept.group_by("rank", maintain_order=True)
+        .agg(
+            length_ns=length,
+            intervals=pl.len(),
+            recorded=pl.col("recorded").all(),
+            **{
+                name: pl.when(pl.col(name).is_not_null().any()).then(pl.col(name).sum())
+                for name in (*_COLUMNS.values(), "asleep_ns")
+            },
+        )
+        .filter(pl.col("intervals") >= LEAST_STEPS)
+        .join(steps, on="rank", how="left", maintain_order="left")
+        .with_columns(
+            *(
+                (100 * pl.col(f"{name}_ns") / pl.col("length_ns")).alias(f"{name}_pct")
+                for name in ("running", "queued", "asleep", "kernel")
+            ),
+            cpus=pl.col("process_ns") / pl.col("length_ns"),
+        )
+        .drop("intervals")
+        .join(_read_threads(run), on="rank", how="left", maintain_order="left")
+        .sort("rank")
+    )
+
+
+def _read_threads(run: Run) -> pl.DataFrame:
+    """How many CPUs each rank's process may use, and how many threads PyTorch computes with."""
+    rows = run.scan("counters").filter(pl.col("metric").is_in([m.USABLE_CPUS, m.COMPUTE_THREADS]))
+
+    def take(metric: str) -> pl.Expr:
+        return pl.col("value").filter(pl.col("metric") == metric).last().cast(pl.Int64)
+
+    return (
+        rows.group_by("rank")
+        .agg(usable_cpus=take(m.USABLE_CPUS), torch_threads=take(m.COMPUTE_THREADS))
+        .collect()
+    )
