@@ -30,11 +30,17 @@ def steps():
 def marks():
     for _ in range(N):
         sl.mark("moment")
+from sightline.inline import usage
+def usages():
+    # Every step is counted: what sl.step() takes once each EVERY_NS.
+    usage.EVERY_NS = 0
+    for _ in range(N):
+        sl.step()
 def empty():
     for _ in range(N):
         pass
 said = {}
-for work in (empty, ranges, steps, marks):
+for work in (empty, ranges, steps, marks, usages):
     rounds = []
     for _ in range(9):
         began = time.perf_counter_ns()
@@ -57,7 +63,7 @@ def main() -> None:
         off = measured({})
         on = measured({"SIGHTLINE_RUN": json.dumps({"folder": folder})})
     print(f"{'':<8}{'not recorded':>20}{'recorded':>20}{'ratio':>8}")
-    for name in ("ranges", "steps", "marks"):
+    for name in ("ranges", "steps", "marks", "usages"):
         least, usual = (on[name][i] - on["empty"][i] for i in (0, 1))
         free, free_usual = (off[name][i] - off["empty"][i] for i in (0, 1))
         print(

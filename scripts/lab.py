@@ -24,7 +24,7 @@ from pathlib import Path
 
 from sightline.lab.exercises import SIDES, Exercise, Measured, list_exercises
 from sightline.lab.gains import compare_gains
-from sightline.lab.trial import run_trials, sum_up, try_kept
+from sightline.lab.trial import run_jobs, run_trials, sum_up, try_kept
 from sightline.model.run_folder import ENDING
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -82,25 +82,36 @@ def renew_lesson(exercise: Exercise) -> tuple[str, str]:
     return text, PAIR.sub(renew, text)
 
 
+def keep_recording(made: Path, kept: Path) -> None:
+    """A copy without logs, its traces compressed."""
+    shutil.copytree(made, kept)
+    for log in kept.glob("*.log"):
+        log.unlink()
+    for trace in kept.glob("*.json"):
+        if trace.name.endswith(ENDING):
+            continue
+        packed = gzip.compress(trace.read_bytes(), 9, mtime=0)
+        trace.with_name(f"{trace.name}.gz").write_bytes(packed)
+        trace.unlink()
+
+
 def keep_runs(exercise: Exercise) -> None:
     """Run it TIMES times here; keep the recordings of the middle run, and the gains of all."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
+        if exercise.jobs:
+            shutil.rmtree(exercise.folder / "recorded", ignore_errors=True)
+            for paths in run_jobs(exercise, folder, lambda text: print(text, flush=True)).values():
+                for path in paths:
+                    keep_recording(path, exercise.folder / "recorded" / path.name)
+            return
         trials = list(run_trials(exercise, folder, TIMES, lambda text: print(text, flush=True)))
         gains = [t.realised_pct for t in trials]
         middle = gains.index(statistics.median_low(gains))
         shutil.rmtree(exercise.folder / "recorded", ignore_errors=True)
         for side in SIDES:
-            kept = exercise.folder / "recorded" / f"{side}.sightline"
-            shutil.copytree(folder / str(middle + 1) / f"{side}.sightline", kept)
-            for log in kept.glob("*.log"):
-                log.unlink()
-            for trace in kept.glob("*.json"):
-                if trace.name.endswith(ENDING):
-                    continue
-                packed = gzip.compress(trace.read_bytes(), 9, mtime=0)
-                trace.with_name(f"{trace.name}.gz").write_bytes(packed)
-                trace.unlink()
+            made = folder / str(middle + 1) / f"{side}.sightline"
+            keep_recording(made, exercise.folder / "recorded" / made.name)
     where = f"{os.cpu_count()} CPUs, PyTorch {_find_torch()}"
     _write_measured(exercise, sum_up(exercise, trials, where))
 

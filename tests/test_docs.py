@@ -28,6 +28,7 @@ NOT_RUN = {
     "sightline report '/shared/": "needs more machines: tests/scale/test_cluster.py",
     "ncclras ": "asks a job of NCCL that runs: tests/importers/test_nccl_ras.py",
     "sightline serve ": SERVES,
+    "sightline lab run": "runs programs for a minute: tests/lab",
     "sightline top": "runs until it is ended: tests/monitor/test_top.py",
     "sightline watch": "runs until it is ended: tests/monitor/test_watch_command.py",
     "sightline doctor --for kernels": "its exit code says whether this machine has a GPU",

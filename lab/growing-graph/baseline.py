@@ -5,7 +5,7 @@ from torch import nn
 
 import sightline as sl
 
-STEPS = 60
+STEPS = 18
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ from torch import nn
 
 import sightline as sl
 
-STEPS = 40
+STEPS = 16
 
 
 def main() -> None:

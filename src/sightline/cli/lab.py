@@ -16,6 +16,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from sightline.lab.exercises import Exercise, Measured
 
 HELP = "exercises: find the cause, fix it, compare predicted and real gain"
@@ -78,13 +80,11 @@ def _describe(exercise: Exercise) -> dict[str, Any]:
 
 
 def _show(name: str) -> int:
-    from sightline.cli._edge import print_screen
     from sightline.cli._shared import find_width
     from sightline.lab.exercises import find_exercise
     from sightline.lab.lesson import render_lesson
 
-    width = find_width(sys.stdout)
-    print_screen(render_lesson(find_exercise(name), width), sys.stdout, width)
+    print(render_lesson(find_exercise(name), find_width(sys.stdout)), end="")
     return 0
 
 
@@ -117,6 +117,8 @@ def _run(args: argparse.Namespace) -> int:
     else:
         with tempfile.TemporaryDirectory() as scratch:
             folder = Path(args.output).absolute() if args.output else Path(scratch)
+            if exercise.jobs:
+                return _scale(exercise, folder)
             trials = list(run_trials(exercise, folder, args.times, _say))
         where = "this machine"
     measured = sum_up(exercise, trials, where)
@@ -125,6 +127,16 @@ def _run(args: argparse.Namespace) -> int:
     else:
         print(render_trial(exercise, trials, measured), end="")
     return _judge(exercise, measured, GATE_FAILED)
+
+
+def _scale(exercise: Exercise, folder: Path) -> int:
+    from sightline.cli.scaling import print_scaling
+    from sightline.lab.trial import run_jobs
+
+    for side, paths in run_jobs(exercise, folder, _say).items():
+        print(f"\n{side}\n")
+        print_scaling([str(path) for path in paths])
+    return 0
 
 
 def _judge(exercise: Exercise, measured: Measured, failed: int) -> int:

@@ -11,9 +11,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from sightline.cli._progress import Progress
+    from sightline.scale.efficiency import Efficiency
     from sightline.scale.scaling import Forecast, Point
 
 _UNKNOWN = 1000  # %: an interval beyond ten times the ideal says nothing
@@ -32,18 +35,12 @@ def run(args: argparse.Namespace) -> int:
 
     from sightline.cli._progress import Progress
     from sightline.errors import RequestError
-    from sightline.scale.efficiency import measure_efficiency
-    from sightline.scale.job import compose_job
-    from sightline.scale.read import reduce_recordings
     from sightline.scale.scaling import compare_jobs, forecast
 
     if args.at is not None and args.at < 1:
         raise RequestError(f"{args.at} is no number of ranks")
     with Progress(sys.stderr, unit="recordings") as progress:
-        found = [
-            measure_efficiency(compose_job(reduce_recordings([job], progress=progress).ranks))
-            for job in args.jobs
-        ]
+        found = [_measure(job, progress) for job in args.jobs]
     points = compare_jobs(found, weak=args.weak)
     ahead = None if args.at is None else forecast(points, args.at, weak=args.weak)
     if args.json:
@@ -64,23 +61,53 @@ def run(args: argparse.Namespace) -> int:
         }
         print(json.dumps(data, indent=1, ensure_ascii=False))
         return 0
-    print(f"{'weak' if args.weak else 'strong'} scaling, relative to the fewest ranks\n")
+    _print_tables(found, points, weak=args.weak)
+    if args.at is not None:
+        print("\n" + _say_forecast(ahead, args.at, points[-1]))
+    return 0
+
+
+def print_scaling(jobs: Sequence[str]) -> None:
+    """Both tables of jobs with the same work."""
+    from sightline.cli._progress import Progress
+    from sightline.scale.scaling import compare_jobs
+
+    with Progress(sys.stderr, unit="recordings") as progress:
+        found = [_measure(job, progress) for job in jobs]
+    _print_tables(found, compare_jobs(found, weak=False), weak=False)
+
+
+def _print_tables(found: Sequence[Efficiency], points: Sequence[Point], *, weak: bool) -> None:
+    print(f"{'weak' if weak else 'strong'} scaling, relative to the fewest ranks\n")
     print(
         f"{'ranks':>6}{'length':>11}{'efficiency':>12} = {'computation':>11} × {'balance':>8}"
         f" × {'serial.':>8} × {'transfer':>8}"
     )
     for point in points:
         print(_say_point(point))
-    print("\nTALP's hierarchy of the devices, each job by itself\n")
+    print("\nTALP's hierarchy, each job by itself\n")
     print(f"{'ranks':>6}{'parallel':>23} = {'balance':>11} × {'communic.':>9} × {'orchestr.':>9}")
     for job in sorted(found, key=lambda job: job.ranks):
         print(
             f"{job.ranks:>6}{job.talp_parallel:>23.3f} = {job.talp_load_balance:>11.3f} × "
             f"{job.talp_communication:>9.3f} × {job.talp_orchestration:>9.3f}"
         )
-    if args.at is not None:
-        print("\n" + _say_forecast(ahead, args.at, points[-1]))
-    return 0
+
+
+def _measure(job: str, progress: Progress) -> Efficiency:
+    """The factors of a job: of its devices, or of its processes where it has none."""
+    from sightline.opening.paths import expand_paths
+    from sightline.opening.run import open_run
+    from sightline.scale.efficiency import measure_efficiency
+    from sightline.scale.host_efficiency import measure_host_efficiency
+    from sightline.scale.job import compose_job
+    from sightline.scale.read import reduce_recordings
+    from sightline.timeline.host_parts import has_only_host
+
+    names = expand_paths([job]).names
+    if names and has_only_host(open_run([names[0]])):
+        return measure_host_efficiency(open_run([job]))
+    return measure_efficiency(compose_job(reduce_recordings([job], progress=progress).ranks))
 
 
 def _say_point(point: Point) -> str:

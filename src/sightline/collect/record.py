@@ -15,7 +15,8 @@ from typing import Any
 from sightline.collect import commands, conditions, finishing
 from sightline.collect.child import Child, Ended
 from sightline.collect.lttng import Lttng
-from sightline.collect.plan import Plan
+from sightline.collect.plan import Plan, is_python
+from sightline.collect.sleeps import SleepSampler
 from sightline.collect.watchers import Gpus, Perf, PySpy
 from sightline.inline import clock
 from sightline.inline.rank import find_identity, make_host_mark
@@ -120,6 +121,7 @@ def record_program(recording: Recording) -> Ended:
     recording.costs["before_ns"] = time.monotonic_ns() - began
     child.open_gate()
     spy = _after_start(recording, child)
+    sleeps = SleepSampler(folder, recording.mark) if is_python(plan.command) else None
     try:
         lttng = system[1]
         on_signal = {} if lttng is None else lttng.on_signal
@@ -127,6 +129,8 @@ def record_program(recording: Recording) -> Ended:
         began = time.monotonic_ns()
     finally:
         _stop_system(recording, *system)
+        if sleeps is not None:
+            sleeps.stop()
     _stop(recording, perf, spy, gpus)
     if server is not None:
         server.close()

@@ -17,8 +17,10 @@ import time
 from sightline.inline.recorder import Recorder
 from sightline.model import usage_metrics as m
 
-# A reading takes 8 µs on a slow machine (benchmarks/inline.py): of 2 ms that is 0.4 %.
-EVERY_NS = 2_000_000
+# A reading takes 7 µs (benchmarks/inline.py), twice that with cold caches: 0.3 % of 5 ms at most.
+EVERY_NS = 5_000_000
+# With the unit behind the name, as Recorder.sample wants it.
+_NAMES = {name: f"{name} [{unit}]" if unit else name for name, unit in m.UNITS.items()}
 
 
 class Usage:
@@ -48,8 +50,7 @@ class Usage:
         if (queued := self._read_queued()) is not None:
             values[m.THREAD_QUEUED] = queued
         for name, value in values.items():
-            unit = m.UNITS[name]
-            file.sample(f"{name} [{unit}]" if unit else name, at_ns, value)
+            file.sample(_NAMES[name], at_ns, value)
         if not self._has_threads:
             self._has_threads = True
             for name, value in _count_threads().items():

@@ -44,7 +44,10 @@ class Measured:
 
 @dataclass(frozen=True)
 class Exercise:
-    """One exercise. `needs` are modules, programs, or `gpu`; `status`: who made its recordings."""
+    """One exercise. `needs` are modules, programs, or `gpu`; `status`: who made its recordings.
+
+    It runs on `ranks` processes; with `jobs` on each of these numbers of them, for `scaling`.
+    """
 
     name: str
     folder: Path
@@ -54,6 +57,7 @@ class Exercise:
     status: str
     needs: tuple[str, ...] = ()
     ranks: int = 1
+    jobs: tuple[int, ...] = ()
     record: tuple[str, ...] = ()
     steps: str = "undisturbed"
     why_not_predicted: str | None = None

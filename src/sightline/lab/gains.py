@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import polars as pl
-from scipy import stats
+from scipy.special import stdtrit
 
 from sightline.algebra.scalars import find_largest
 from sightline.model.declare import Finding
@@ -81,7 +81,7 @@ def estimate(values: Sequence[float]) -> Estimate:
     if len(values) < 2:
         return Estimate(mean, mean, mean)
     spread = statistics.stdev(values) / math.sqrt(len(values))
-    reach = float(stats.t.ppf(0.975, len(values) - 1)) * spread
+    reach = float(stdtrit(len(values) - 1, 0.975)) * spread
     return Estimate(mean, mean - reach, mean + reach)
 
 

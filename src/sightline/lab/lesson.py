@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
-
-from rich.console import Group
-from rich.markdown import Markdown
 
 from sightline.errors import RequestError
 from sightline.lab.exercises import Exercise, Measured
@@ -18,13 +16,21 @@ from sightline.units import format_ns, format_pct
 _WIDTH = 79
 
 
-def render_lesson(exercise: Exercise, width: int) -> Any:
-    """The exercise's page. Raises RequestError where it has none."""
+def render_lesson(exercise: Exercise, width: int) -> str:
+    """The exercise's page, its prose wrapped. Raises RequestError where it has none."""
     page = exercise.folder / "README.md"
     if not page.is_file():
         raise RequestError(f"'{exercise.name}' has no lesson", why=f"there is no {page}")
-    del width  # rich takes the console's
-    return Group(Markdown(page.read_text(encoding="utf-8")))
+    # Blocks between fences stay as they are: they are commands, code and tables.
+    pieces = re.split(r"^(```.*?^```)$", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    return "".join(
+        piece if number % 2 else _wrap_prose(piece, width) for number, piece in enumerate(pieces)
+    )
+
+
+def _wrap_prose(text: str, width: int) -> str:
+    paragraphs = (textwrap.fill(p, width) if p.strip() else p for p in text.split("\n\n"))
+    return "\n\n".join(paragraphs)
 
 
 def describe_trial(

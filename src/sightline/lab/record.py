@@ -10,7 +10,7 @@ from sightline.errors import RequestError
 from sightline.lab.exercises import Exercise
 
 
-def record_side(exercise: Exercise, side: str, folder: Path) -> Path:
+def record_side(exercise: Exercise, side: str, folder: Path, ranks: int | None = None) -> Path:
     """Record into folder/SIDE.sightline; its path.
 
     Raises RequestError where the exercise has no program, or where that fails.
@@ -22,10 +22,11 @@ def record_side(exercise: Exercise, side: str, folder: Path) -> Path:
             why="it teaches how to read recordings",
             hint=f"sightline lab show {exercise.name}",
         )
-    target = folder / f"{side}.sightline"
+    count = ranks or exercise.ranks
+    target = folder / f"{side if ranks is None else f'{side}-{ranks}'}.sightline"
     words = [
         *(sys.executable, "-m", "sightline", "run", "--no-report", *exercise.record),
-        *("-o", str(target), "--", *_list_words(exercise, program)),
+        *("-o", str(target), "--", *_list_words(program, count, launched=ranks is not None)),
     ]
     done = subprocess.run(  # noqa: S603  # a program of the lab's own
         words, cwd=exercise.folder, capture_output=True, text=True, check=False
@@ -39,7 +40,7 @@ def record_side(exercise: Exercise, side: str, folder: Path) -> Path:
     return target
 
 
-def _list_words(exercise: Exercise, program: Path) -> list[str]:
+def _list_words(program: Path, ranks: int, *, launched: bool) -> list[str]:
     """The command, from within the exercise's folder: no path of this machine is recorded."""
     if program.suffix == ".cu":
         built = program.with_suffix("")
@@ -48,7 +49,6 @@ def _list_words(exercise: Exercise, program: Path) -> list[str]:
             check=True,
         )
         return [f"./{built.name}"]
-    if exercise.ranks > 1:
-        count = str(exercise.ranks)
-        return ["torchrun", "--standalone", "--nproc-per-node", count, program.name]
+    if launched or ranks > 1:
+        return ["torchrun", "--standalone", "--nproc-per-node", str(ranks), program.name]
     return ["python", program.name]

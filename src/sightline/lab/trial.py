@@ -51,6 +51,17 @@ def run_trials(
         yield try_recordings(exercise, paths)
 
 
+def run_jobs(exercise: Exercise, folder: Path, say: Callable[[str], None]) -> dict[str, list[Path]]:
+    """Each side recorded on each number of ranks: the recordings by side, fewest ranks first."""
+    found: dict[str, list[Path]] = {side: [] for side in SIDES}
+    folder.mkdir(parents=True, exist_ok=True)
+    for side in SIDES:
+        for ranks in exercise.jobs:
+            say(f"{exercise.name}: {side} on {ranks}")
+            found[side].append(record_side(exercise, side, folder, ranks))
+    return found
+
+
 def sum_up(exercise: Exercise, trials: Sequence[Trial], where: str) -> Measured:
     """The repetitions as they are kept in expected.toml."""
     return Measured(

@@ -25,3 +25,10 @@ UNITS = {
     BLOCK_IO: "",
 }
 AT_STEPS = (*UNITS, USABLE_CPUS, COMPUTE_THREADS)
+
+# What a main thread slept for when it was looked at (collect/sleeps.py); the value is the time
+# since the look before. The names begin with ASLEEP.
+ASLEEP = "main thread asleep: "
+LOCK, FILE, NETWORK = "a lock or another thread", "a file", "the network"
+PROCESS, POLL, TIMER, UNKNOWN = "another process", "several of these (poll)", "a timer", "unknown"
+CAUSES = (LOCK, FILE, NETWORK, PROCESS, POLL, TIMER, UNKNOWN)

@@ -9,7 +9,7 @@ import polars as pl
 
 from sightline.metric_names import list_metric_names
 from sightline.model.run import Run
-from sightline.model.usage_metrics import AT_STEPS
+from sightline.model.usage_metrics import ASLEEP, AT_STEPS
 
 TOP = 8
 _CHECKPOINT = "checkpoint: "
@@ -112,7 +112,7 @@ def _counters(run: Run) -> list[dict[str, Any]]:
     order = pl.col("metric").replace_strict(places, default=len(places), return_dtype=pl.Int64)
     return (
         run.table("counters")
-        .filter(~pl.col("metric").is_in(AT_STEPS))
+        .filter(~pl.col("metric").is_in(AT_STEPS), ~pl.col("metric").str.starts_with(ASLEEP))
         .sort("time_ns")
         .group_by(by)
         .agg(

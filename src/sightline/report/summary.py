@@ -42,6 +42,7 @@ def summarize_run(run: Run, own: Sequence[OwnRule] = ()) -> dict[str, Any]:
         "window": run.ask("windows").to_dicts() if has_device else [],
         "breakdown": run.ask("breakdown").to_dicts() if has_device else [],
         "host_breakdown": run.ask("host_breakdown").to_dicts() if has_only_host(run) else [],
+        "step_usage": run.ask("step_usage").to_dicts() if run.rows("counters") else [],
         "counts": {name: run.rows(name) for name in run.present()},
         "window_operations": _count_in_window(run) if has_device else 0,
         "findings": [asdict(f) for f in diagnose_run(run, own)],

@@ -170,6 +170,19 @@ def _where_the_time_went(data: dict[str, Any]) -> Iterator[Text]:
         yield from _many_devices(rows, data)
     elif data["host_breakdown"]:
         yield from _main_thread(data["host_breakdown"])
+        yield from _usage(data["step_usage"], data["host_breakdown"])
+
+
+def _usage(usage: list[dict[str, Any]], rows: list[dict[str, Any]]) -> Iterator[Text]:
+    """What the operating system counted for the thread whose parts are shown."""
+    slowest = max(rows, key=lambda row: row["window_ns"])["rank"]
+    for row in usage:
+        if row["rank"] == slowest:
+            parts = [f"it runs for {format_pct(row['running_pct'])} of a step"]
+            if row["queued_pct"] is not None:
+                parts.append(f"has no CPU for {format_pct(row['queued_pct'])}")
+            parts.append(f"sleeps for {format_pct(row['asleep_pct'])}")
+            yield Text(f"        {', '.join(parts)}", style="dim")
 
 
 def _main_thread(rows: list[dict[str, Any]]) -> Iterator[Text]:

@@ -57,14 +57,15 @@ def measure_efficiency(job: Job) -> Efficiency:
         n,
         length,
         sum(useful),
-        _divide(sum(useful), n * most),
-        _divide(most, ideal),
-        _divide(ideal, length),
-        _divide(sum(kernels), n * max(kernels)),
-        _divide(max(kernels), max(active)),
-        _divide(max(active), length),
+        divide(sum(useful), n * most),
+        divide(most, ideal),
+        divide(ideal, length),
+        divide(sum(kernels), n * max(kernels)),
+        divide(max(kernels), max(active)),
+        divide(max(active), length),
     )
 
 
-def _divide(part: int, whole: int) -> float:
+def divide(part: int, whole: int) -> float:
+    """A share, 0 of nothing."""
     return part / whole if whole else 0.0

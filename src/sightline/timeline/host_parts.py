@@ -17,8 +17,8 @@ from sightline.algebra.lookup import find_rows, match_names
 from sightline.algebra.trees import find_nearest_ancestor
 from sightline.model.run import Run
 from sightline.timeline.host_ranges import COMPILING, LOADING, PACE_NS
-from sightline.timeline.iterations import list_marked_steps
-from sightline.timeline.step_usage import find_recorded_spans, measure_recording_cost
+from sightline.timeline.iterations import list_recorded_steps
+from sightline.timeline.step_usage import measure_recording_cost
 
 LOAD, COMMUNICATE, OPTIMIZE = "loading data", "communication", "optimizer"
 COMPILE, COPY = "compiling", "copies and allocation"
@@ -72,7 +72,7 @@ def list_windows(run: Run) -> pl.DataFrame:
 def _list_windows(run: Run) -> pl.DataFrame:
     host = run.table("host_ops").filter(pl.col("end_ns") >= pl.col("start_ns"))
     # A profiler covers some steps of a loop; in the others nothing says what the thread did.
-    steps = _keep_recorded(list_marked_steps(run), find_recorded_spans(run))
+    steps = list_recorded_steps(run)
     marked = (
         host.filter(pl.col("layer") == "step")
         .join(steps, on=["rank", "pid", "start_ns", "end_ns"], how="semi")
@@ -100,18 +100,6 @@ def _list_windows(run: Run) -> pl.DataFrame:
         every.filter(length > 0)
         .sort("rank", length, "tid", descending=[False, True, False])
         .unique("rank", keep="first", maintain_order=True)
-    )
-
-
-def _keep_recorded(steps: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
-    """Steps in which operators were recorded; all of a rank that has no operators anywhere."""
-    return (
-        steps.join(spans, on="rank", how="left", maintain_order="left")
-        .filter(
-            pl.col("since").is_null()
-            | ((pl.col("end_ns") > pl.col("since")) & (pl.col("start_ns") < pl.col("until")))
-        )
-        .drop("since", "until")
     )
 
 
@@ -196,6 +184,8 @@ def _cut_to_parents(host: pl.DataFrame) -> pl.DataFrame:
 def _cut_by_ranges(host: pl.DataFrame, windows: pl.DataFrame) -> pl.DataFrame:
     """Between two boundaries the innermost range is what began, or what held that which ended."""
     order = pl.col("host_op_id")
+    # A range without length has no time of its own; its end would come before its begin here.
+    host = host.filter(pl.col("end_ns") > pl.col("start_ns"))
     begun = host.select("rank", at="start_ns", host_op_id="host_op_id", turn=order, ends=pl.lit(0))
     # Of ranges that end at once the inner one ends first, and all before another begins.
     ended = host.select(
@@ -317,9 +307,8 @@ def _split_python(run: Run) -> pl.DataFrame:
 
 def count_step_operators(run: Run) -> pl.DataFrame:
     """The recorded steps of main threads in order: rank, start_ns, ns, operators on all threads."""
-    steps = _keep_recorded(list_marked_steps(run), find_recorded_spans(run)).join(
-        list_windows(run).select("rank", "pid"), on=["rank", "pid"], how="semi"
-    ).sort("start_ns")  # fmt: skip
+    main = list_windows(run).select("rank", "pid")
+    steps = list_recorded_steps(run).join(main, on=["rank", "pid"], how="semi").sort("start_ns")
     began = run.scan("host_ops").filter(pl.col("layer") == "op").select("rank", at="start_ns")
     counted = (
         began.collect()

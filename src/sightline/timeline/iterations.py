@@ -34,6 +34,8 @@ _PRIME = 1_099_511_628_211  # of the FNV hash: 2^40 + 2^8 + 0xb3
 # an optimizer's kernels run (PyTorch's multi_tensor_apply, Apex' and DeepSpeed's adam).
 _ONCE = r"(?i)memcpy (?:HtoD|DtoH|Host-to-Device|Device-to-Host)|multi_tensor_apply|adam|sgd"
 
+_SPAN = ("start_ns", "end_ns")
+
 SCHEMA = {
     "rank": pl.Int64,
     "step": pl.String,
@@ -48,6 +50,7 @@ SCHEMA = {
 def list_iterations(run: Run) -> pl.DataFrame:
     """One row per rank and iteration, in order of time, with how it was found.
 
+    Marked steps in which nothing else was recorded are left out: a profiler covers some of a loop.
     `source` is 'marks', 'ranges' or 'kernel order'; `match_pct` says of the last how many of a
     period's operations are those of the period before. A rank without any has no rows.
     """
@@ -57,9 +60,42 @@ def list_iterations(run: Run) -> pl.DataFrame:
 def list_marked_steps(run: Run) -> pl.DataFrame:
     """The marked steps of each process' main thread, the one that marks most.
 
-    Columns rank, pid, step, start_ns and end_ns; of a rank in order of time.
+    Columns rank, recording_id, pid, step, start_ns and end_ns; of a rank in order of time.
     """
     return _choose_thread(_list_marks(run), ("rank", "pid"))
+
+
+def list_recorded_steps(run: Run) -> pl.DataFrame:
+    """Those of list_marked_steps in which operators or device operations were recorded, too.
+
+    `sightline run --steps` marks all steps of a loop, and a profiler covers some. A recording that
+    holds both marks and operators covers all of its marks; of a rank of which nothing but marks
+    was recorded, all are given.
+    """
+    return _keep_recorded(run, _choose_thread(_list_marks(run), ("rank", "pid")))
+
+
+def find_recorded_spans(run: Run) -> pl.DataFrame:
+    """From the first to the last operator or device operation of each rank: rank, since, until."""
+    spans = _list_detail(run).group_by("rank")
+    return spans.agg(since=pl.col("start_ns").min(), until=pl.col("end_ns").max()).collect()
+
+
+def _list_detail(run: Run) -> pl.LazyFrame:
+    operators = run.scan("host_ops").filter(pl.col("layer") == "op")
+    columns = ("rank", "recording_id", *_SPAN)
+    return pl.concat([each.select(columns) for each in (operators, run.scan("device_ops"))])
+
+
+def _keep_recorded(run: Run, steps: pl.DataFrame) -> pl.DataFrame:
+    detailed = _list_detail(run).select("recording_id").unique().collect()
+    reaches = (pl.col("end_ns") > pl.col("since")) & (pl.col("start_ns") < pl.col("until"))
+    covers = pl.col("recording_id").is_in(detailed.get_column("recording_id").implode())
+    return (
+        steps.join(find_recorded_spans(run), on="rank", how="left", maintain_order="left")
+        .filter(pl.col("since").is_null() | covers | reaches)
+        .drop("since", "until")
+    )
 
 
 def _list_marks(run: Run) -> pl.DataFrame:
@@ -76,13 +112,14 @@ def _choose_thread(marks: pl.DataFrame, of_each: tuple[str, ...] = ("rank",)) ->
     return (
         marks.join(main, on=["rank", "pid", "tid"], how="semi", nulls_equal=True)
         .filter(pl.col("end_ns") > pl.col("start_ns"))
-        .select("rank", "pid", pl.col("name").alias("step"), "start_ns", "end_ns")
+        .select("rank", "recording_id", "pid", pl.col("name").alias("step"), "start_ns", "end_ns")
         .sort("rank", "start_ns")
     )
 
 
 def _list_iterations(run: Run) -> pl.DataFrame:
-    known = [_grade(_choose_thread(_list_marks(run)), "marks", "high")]
+    marks = _keep_recorded(run, _choose_thread(_list_marks(run)))
+    known = [_grade(marks, "marks", "high")]
     ranges = run.scan("host_ops").filter(pl.col("layer") == "annotation").collect()
     named = _choose_thread(ranges.filter(match_names(ranges, STEP_RANGES)))
     known.append(_grade(_follow_one_another(named), "ranges", "high"))
@@ -93,9 +130,6 @@ def _list_iterations(run: Run) -> pl.DataFrame:
     todo = ops.join(done, on="rank", how="anti")
     found = [_find_by_order(mine) for mine in todo.partition_by("rank", maintain_order=True)]
     return pl.concat([done, *found]).sort("rank", "start_ns")
-
-
-_SPAN = ("start_ns", "end_ns")
 
 
 def _grade(steps: pl.DataFrame, source: str, confidence: str) -> pl.DataFrame:

@@ -10,7 +10,7 @@ import polars as pl
 
 from sightline.model import usage_metrics as m
 from sightline.model.run import Run
-from sightline.timeline.iterations import list_marked_steps
+from sightline.timeline.iterations import find_recorded_spans, list_marked_steps
 
 _COLUMNS = {
     m.THREAD_CPU: "running_ns",
@@ -62,17 +62,6 @@ def _list_usage(run: Run) -> pl.DataFrame:
         pl.col("queued_ns").clip(0, pl.max_horizontal(length - pl.col("running_ns"), 0))
     ).with_columns(asleep_ns=length - pl.col("running_ns") - pl.col("queued_ns").fill_null(0))
     return _mark_recorded(rows, find_recorded_spans(run))
-
-
-def find_recorded_spans(run: Run) -> pl.DataFrame:
-    """From the first to the last operator of each rank's recording: rank, since, until."""
-    return (
-        run.scan("host_ops")
-        .filter(pl.col("layer") == "op")
-        .group_by("rank")
-        .agg(since=pl.col("start_ns").min(), until=pl.col("end_ns").max())
-        .collect()
-    )
 
 
 def _mark_recorded(rows: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
@@ -161,6 +150,27 @@ def _sum_usage(run: Run) -> pl.DataFrame:
         .drop("intervals")
         .join(_read_threads(run), on="rank", how="left", maintain_order="left")
         .sort("rank")
+    )
+
+
+def sum_sleeps(run: Run) -> pl.DataFrame:
+    """What main threads slept for after their first step: rank, waits_for, slept_ns, samples.
+
+    Of samples a hundred times a second from outside (collect/sleeps.py), the most frequent first.
+    """
+    first = list_marked_steps(run).group_by("rank").agg(since=pl.col("end_ns").min())
+    last = list_marked_steps(run).group_by("rank").agg(until=pl.col("end_ns").max())
+    return (
+        run.scan("counters")
+        .filter(pl.col("metric").str.starts_with(m.ASLEEP))
+        .select("rank", "time_ns", "value", waits_for=pl.col("metric").str.strip_prefix(m.ASLEEP))
+        .collect()
+        .join(first, on="rank")
+        .join(last, on="rank")
+        .filter(pl.col("time_ns") >= pl.col("since"), pl.col("time_ns") <= pl.col("until"))
+        .group_by("rank", "waits_for")
+        .agg(slept_ns=pl.col("value").sum().cast(pl.Int64), samples=pl.len().cast(pl.Int64))
+        .sort("rank", "slept_ns", "waits_for", descending=[False, True, False])
     )
 
 

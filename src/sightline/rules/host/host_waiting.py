@@ -10,10 +10,9 @@ Why it hurts
 Evidence
     What the operating system counted at the ends of steps: CPU time and waiting for a CPU of the
     thread; what is neither is sleep. Sleep that loading, collectives or operators of other threads
-    explain is taken off, and so is all that does not fit into long stretches without an
-    operator: operators sleep while other threads compute their part.
-    Disk operations of the process show whether files are behind it. The gain is a bound: all of
-    that time.
+    explain is taken off, and so is all that does not fit into long stretches without an operator:
+    operators sleep while other threads compute their part. What it sleeps for, samples of the call
+    that it is in tell (`sightline stats step_sleeps`). The gain is a bound: all of that time.
 
 Threshold
     Over 10 % of the window (ours: as for loading).
@@ -35,15 +34,22 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from sightline.algebra.scalars import sum_column
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import Advice
-from sightline.rules.host._asleep import WAITING_PCT, measure_unexplained_sleep, report_blocked
+from sightline.rules.host._asleep import (
+    WAITING_PCT,
+    Blocked,
+    measure_unexplained_sleep,
+    report_blocked,
+)
 from sightline.rules.host._shared import list_names
 from sightline.timeline.host_parts import has_only_host, list_long_python
-from sightline.timeline.step_usage import sum_usage
+from sightline.timeline.step_usage import sum_sleeps, sum_usage
 from sightline.units import format_count, format_pct
 
+LEAST_SAMPLES = 10  # a share of fewer says little (ours)
 RULE = Rule("host-waiting", "The main thread sleeps")
 
 
@@ -55,13 +61,11 @@ def check(run: Run) -> Iterator[Finding]:
     if slept is None or slept.pct < WAITING_PCT:
         return
     usage = sum_usage(run).filter(pl.col("rank").is_in(slept.ranks))
-    lines = []
+    lines = _name_causes(run, slept)
     steps, blocks = usage.select(pl.col("steps").sum(), pl.col("disk_operations").sum()).row(0)
     if blocks and steps:
-        lines.append(
-            f"the process read or wrote {format_count(blocks // steps)} disk blocks a step"
-        )
-    lines += list_names(list_long_python(run))
+        lines.append(f"{format_count(blocks // steps)} disk blocks read or written a step")
+    lines += list_names(list_long_python(run).filter(pl.col("layer") == "python"))
     yield report_blocked(
         RULE,
         slept,
@@ -74,3 +78,20 @@ def check(run: Run) -> Iterator[Finding]:
             verify="sightline stats step_usage AFTER: asleep_pct",
         ),
     )
+
+
+def _name_causes(run: Run, slept: Blocked) -> list[str]:
+    """Shares of the samples in which main threads slept, the largest two."""
+    found = sum_sleeps(run).filter(pl.col("rank").is_in(slept.ranks))
+    each = found.group_by("waits_for").agg(pl.col("slept_ns").sum(), pl.col("samples").sum())
+    samples = sum_column(each, "samples")
+    if samples < LEAST_SAMPLES:
+        return []
+    whole = sum_column(each, "slept_ns")
+    top = each.sort("slept_ns", "waits_for", descending=[True, False]).head(2)
+    shares = (
+        f"{format_pct(100 * ns / whole)} for {name}"
+        for name, ns in top.select("waits_for", "slept_ns").rows()
+        if 20 * ns >= whole
+    )
+    return [f"when looked at, it slept {', '.join(shares)} ({format_count(samples)} samples)"]

@@ -1,0 +1,99 @@
+"""What the operating system counted at the ends of steps, and what recording cost them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from sightline.model import usage_metrics as m
+from sightline.timeline.host_parts import list_segments, list_windows
+from sightline.timeline.step_usage import list_usage, measure_recording_cost, sum_usage
+from support.stepped import MS, write_program
+
+ALL = {
+    m.THREAD_CPU: 6 * MS,
+    m.THREAD_QUEUED: 1 * MS,
+    m.PROCESS_CPU: 9 * MS,
+    m.KERNEL_CPU: 2 * MS,
+    m.PAGE_FAULTS: 500,
+    m.BLOCK_IO: 3,
+}
+WORK = [("aten::mm", 1 * MS, 4 * MS), ("aten::add", 5 * MS, 6 * MS)]
+
+
+def test_running_queued_and_asleep_are_the_interval(tmp_path: Path) -> None:
+    run = write_program(tmp_path / "run", step_ns=10 * MS, rises=ALL, operators=WORK)
+    rows = list_usage(run)
+    assert rows.height == 19  # the first reading begins the first interval
+    (row,) = (
+        rows.filter(~pl.col("recorded"))
+        .drop("start_ns", "end_ns", "recorded")
+        .unique()
+        .rows(named=True)
+    )
+    assert row == {
+        "rank": 0, "running_ns": 6 * MS, "queued_ns": MS, "process_ns": 9 * MS,
+        "kernel_ns": 2 * MS, "faults": 500, "disk_operations": 3, "asleep_ns": 3 * MS,
+    }  # fmt: skip
+
+
+def test_sums_leave_the_recorded_steps_out(tmp_path: Path) -> None:
+    run = write_program(
+        tmp_path / "run", step_ns=10 * MS, slower_ns=30 * MS, rises=ALL, operators=WORK
+    )
+    row = sum_usage(run).row(0, named=True)
+    assert (row["steps"], row["length_ns"]) == (13, 130 * MS)
+    assert (row["running_pct"], row["queued_pct"], row["asleep_pct"]) == (60, 10, 30)
+    assert (row["cpus"], row["usable_cpus"], row["torch_threads"]) == (0.9, 2, 1)
+
+
+def test_a_kernel_without_schedstat_leaves_queued_unknown(tmp_path: Path) -> None:
+    rises = {k: v for k, v in ALL.items() if k != m.THREAD_QUEUED}
+    run = write_program(tmp_path / "run", step_ns=10 * MS, rises=rises)
+    row = sum_usage(run).row(0, named=True)
+    assert (row["queued_ns"], row["asleep_ns"]) == (None, 19 * 4 * MS)
+
+
+def test_recording_cost_is_that_of_recorded_against_other_steps(tmp_path: Path) -> None:
+    run = write_program(tmp_path / "run", step_ns=10 * MS, slower_ns=2 * MS, operators=WORK)
+    # Of 20 steps 6 were recorded; the first, and those beside the recording, are not counted.
+    assert measure_recording_cost(run).rows() == [(0, 12 * MS, 10 * MS, 6, 11)]
+
+
+def test_without_other_steps_no_cost_is_known(tmp_path: Path) -> None:
+    run = write_program(tmp_path / "run", step_ns=10 * MS, operators=WORK, recorded=range(20))
+    assert measure_recording_cost(run).is_empty()
+    segments = list_segments(run)
+    assert segments.get_column("own_ns").equals(segments.get_column("undisturbed_ns"))
+
+
+def test_the_window_is_the_steps_in_which_operators_were_recorded(tmp_path: Path) -> None:
+    run = write_program(tmp_path / "run", step_ns=10 * MS, operators=WORK)
+    window = list_windows(run).row(0, named=True)
+    assert (window["start_ns"], window["end_ns"], window["steps"]) == (100 * MS, 160 * MS, 6)
+
+
+def test_a_range_without_length_takes_no_time(tmp_path: Path) -> None:
+    work = [("aten::empty", 5 * MS, 5 * MS), ("aten::mm", 5 * MS, 9 * MS)]
+    run = write_program(tmp_path / "run", step_ns=10 * MS, operators=work)
+    own = list_segments(run).group_by("part").agg(pl.col("own_ns").sum())
+    assert dict(own.rows()) == {"matrix product": 6 * 4 * MS, "Python": 6 * 6 * MS}
+
+
+def test_what_recording_took_is_taken_off_around_the_ranges(tmp_path: Path) -> None:
+    # 100 operators of 10 µs in each step, 10 µs apart; recording each made the step 1 µs longer.
+    small = [("aten::add", 20_000 * n, 20_000 * n + 10_000) for n in range(100)]
+    run = write_program(
+        tmp_path / "run", step_ns=3 * MS - 100_000, slower_ns=100_000, operators=small
+    )
+    segments = list_segments(run)
+    own, bare = segments.select(pl.col("own_ns", "undisturbed_ns").sum()).row(0)
+    ranges = run.table("host_ops").filter(pl.col("layer").is_in(["op", "step"])).height
+    steps = list_windows(run).item(0, "steps")
+    assert own == steps * 3 * MS
+    # 1 µs for each range, but for the steps' own marks, which lie inside no other range.
+    assert own - bare <= steps * 100_000
+    assert own - bare >= 0.97 * steps * 100_000, ranges
+    inside = segments.filter(pl.col("layer") == "op")
+    assert inside.get_column("own_ns").equals(inside.get_column("undisturbed_ns"))
