@@ -1,0 +1,119 @@
+"""What limits the conclusions that a recording allows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from sightline.importers.cupti.file import CuptiFile
+from sightline.model.declare import Quality
+from sightline.text import clean_text
+
+_SMALLER = "Record fewer kinds:  sightline run --no-calls -- PROGRAM"
+_REMEDIES = {
+    "cupti_taken": "Stop the other profiler, or take its recording: sightline reads both.",
+    "no_cupti": "pip install nvidia-cuda-cupti-cu12   # or nvidia-cuda-cupti for CUDA 13",
+    "cupti_refused": "sightline doctor --for stalls",
+}
+
+
+def list_limits(file: CuptiFile, counts: Mapping[str, int]) -> list[Quality]:
+    """All that a reader of the tables must know; `counts` are what the tables left out."""
+    return [*_of_file(file), *_of_refusal(file.facts), *_of_loss(file), *_of_records(counts)]
+
+
+def _of_file(file: CuptiFile) -> list[Quality]:
+    found = []
+    if file.stopped:
+        text = f"reading stopped early: {file.stopped}"
+        found.append(Quality("truncated", "error", text))
+    if file.damaged_chunks:
+        text = "chunks are damaged and were left out: of what they held nothing is known"
+        found.append(Quality("damaged_chunks", "error", text, file.damaged_chunks))
+    if file.missing_chunks:
+        text = "chunks are missing between others"
+        found.append(Quality("missing_chunks", "error", text, file.missing_chunks))
+    if not file.facts.get("ended") and not file.facts.get("refusal"):
+        text = (
+            "the program ended without its end being recorded (it was killed, or left by _exit): "
+            "what the GPU did in its last second may be missing"
+        )
+        found.append(Quality("unfinished", "warning", text))
+        return found
+    missing = _count_missing(file)
+    if missing and not file.stopped and not file.damaged_chunks:
+        text = "rows are missing that the recording's end says were written"
+        found.append(Quality("missing_rows", "error", text, missing))
+    return found
+
+
+def _count_missing(file: CuptiFile) -> int:
+    told = file.facts.get("rows")
+    if not isinstance(told, dict):
+        return 0
+    missing = 0
+    for name, count in told.items():
+        if isinstance(count, int) and not isinstance(count, bool):
+            known = file.tables.get(name)
+            missing += max(count - (known.rows if known else 0), 0)
+    return missing
+
+
+def _of_refusal(facts: Mapping[str, Any]) -> list[Quality]:
+    found = []
+    refusal, why = facts.get("refusal"), facts.get("why")
+    if isinstance(refusal, str) and isinstance(why, str):
+        text = f"the GPU was not recorded: {clean_text(why)}"
+        kind = refusal if refusal in _REMEDIES else "cupti_refused"
+        found.append(Quality(kind, "error", text, None, _REMEDIES[kind]))
+    refused = facts.get("refused")
+    if isinstance(refused, list) and refused:
+        kinds = "; ".join(clean_text(str(r)) for r in refused[:20])
+        text = f"CUPTI did not record all kinds of activity: {kinds}"
+        found.append(Quality("kinds_refused", "warning", text, len(refused)))
+    other = facts.get("other_subscriber")
+    if isinstance(other, str) and other and not refusal:
+        text = f"{clean_text(other)} used CUPTI at the same time: both cost time"
+        found.append(Quality("other_profiler", "info", text))
+    return found
+
+
+def _of_loss(file: CuptiFile) -> list[Quality]:
+    drops = file.frame("drops")
+    if drops.is_empty():
+        return []
+    records, unread = drops.select(pl.sum("records"), pl.sum("unread_bytes")).row(0)
+    found = []
+    if records:
+        text = "records were dropped by CUPTI, because all of its buffers were full"
+        found.append(Quality("dropped_records", "error", text, records, _SMALLER))
+    if unread:
+        text = f"{unread} bytes of CUPTI's buffers hold no record that can be read"
+        count = drops.filter(pl.col("unread_bytes") > 0).height
+        found.append(Quality("unread_records", "error", text, count))
+    return found
+
+
+def _of_records(counts: Mapping[str, int]) -> list[Quality]:
+    texts = {
+        "untimed": (
+            "GPU operations have no times, because the device had no memory for them, and were "
+            "left out"
+        ),
+        "unfinished": "GPU operations still ran when the recording ended, and were left out",
+        "unended": "API calls have no end, and were left out",
+        "unlaunched": "GPU operations have no call that launched them in the recording",
+    }
+    kinds = {
+        "untimed": "missing_times",
+        "unfinished": "unfinished_operations",
+        "unended": "unfinished_calls",
+        "unlaunched": "unmatched_launches",
+    }
+    return [
+        Quality(kinds[what], "info" if what == "unended" else "warning", text, counts[what])
+        for what, text in texts.items()
+        if counts[what]
+    ]
