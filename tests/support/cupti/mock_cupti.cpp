@@ -415,6 +415,148 @@ EXPORT void mock_resource(CUpti_CallbackId id, uintptr_t context, const void* cu
     if (s->callbacks.count({CUPTI_CB_DOMAIN_RESOURCE, id})) s->callback(s->data, CUPTI_CB_DOMAIN_RESOURCE, id, &data);
 }
 
+// ---- PC sampling: what a file says, line by line ----------------------------------------------------
+//   pc CONTEXT CRC OFFSET FUNCTION CORRELATION REASON:SAMPLES ...      one place
+//   totals CONTEXT TOTAL DROPPED NON_USER FULL                         with the next fetch
+//   leave CONTEXT                                                      what follows is left in the
+//                                                                      configured buffer
+namespace {
+
+struct Place {
+  uint64_t crc, offset;
+  std::string function;
+  uint32_t correlation;
+  std::vector<std::pair<uint32_t, uint32_t>> samples;
+};
+struct Sampled {
+  bool is_enabled = false;
+  std::vector<Place> places;
+  uint64_t total = 0, dropped = 0, non_user = 0;
+  bool is_full = false;
+  CUpti_PCSamplingData* configured = nullptr;
+  uint32_t period = 0, mode = 0;
+};
+std::map<CUcontext, Sampled> sampled;
+// Numbers with gaps: an index is no place in a list.
+const std::vector<std::pair<uint32_t, const char*>> kReasons = {
+    {3, "smsp__pcsamp_warps_issue_stalled_long_scoreboard"},
+    {4, "smsp__pcsamp_warps_issue_stalled_long_scoreboard_not_issued"},
+    {7, "smsp__pcsamp_warps_issue_stalled_wait"},
+    {8, "smsp__pcsamp_warps_issue_stalled_wait_not_issued"},
+    {12, "smsp__pcsamp_warps_issue_stalled_no_instructions"},
+    {20, "smsp__pcsamp_warps_issue_stalled_selected"}};
+
+void give(CUpti_PCSamplingData& to, std::vector<Place>& from) {
+  size_t n = 0;
+  for (; n < from.size() && n < to.collectNumPcs; n++) {
+    CUpti_PCSamplingPCData& place = to.pPcData[n];
+    place.cubinCrc = from[n].crc;
+    place.pcOffset = from[n].offset;
+    place.functionIndex = 1;
+    place.functionName = strdup(from[n].function.c_str());
+    place.correlationId = from[n].correlation;
+    place.stallReasonCount = from[n].samples.size();
+    for (size_t k = 0; k < from[n].samples.size(); k++)
+      place.stallReason[k] = {from[n].samples[k].first, from[n].samples[k].second};
+  }
+  from.erase(from.begin(), from.begin() + static_cast<long>(n));
+  to.totalNumPcs = n;
+  to.remainingNumPcs = from.size();
+}
+
+}  // namespace
+
+EXPORT void mock_samples(const char* path) {
+  std::FILE* file = std::fopen(path, "r");
+  char line[4096];
+  while (file && std::fgets(line, sizeof line, file)) {
+    char* rest = nullptr;
+    const std::string verb = strtok_r(line, " \n", &rest);
+    const auto word = [&rest] { char* w = strtok_r(nullptr, " \n", &rest); return std::string(w ? w : ""); };
+    Sampled& s = sampled[reinterpret_cast<CUcontext>(0x1000 + std::stoull(word()))];
+    if (verb == "pc") {
+      Place place{std::stoull(word(), nullptr, 0), std::stoull(word(), nullptr, 0), word(), 0, {}};
+      place.correlation = static_cast<uint32_t>(std::stoul(word()));
+      for (std::string w = word(); !w.empty(); w = word())
+        place.samples.emplace_back(std::stoul(w), std::stoul(w.substr(w.find(':') + 1)));
+      s.places.push_back(place);
+    } else if (verb == "totals") {
+      s.total = std::stoull(word());
+      s.dropped = std::stoull(word());
+      s.non_user = std::stoull(word());
+      s.is_full = word() == "1";
+    } else if (verb == "leave" && s.configured) {
+      give(*s.configured, s.places);
+    }
+  }
+  if (file) std::fclose(file);
+}
+EXPORT CUptiResult CUPTIAPI cuptiGetCubinCrc(CUpti_GetCubinCrcParams* params) {
+  uint64_t hash = 14695981039346656037ull;  // not CUPTI's; only that it is one number for one content
+  for (size_t i = 0; i < params->cubinSize; i++) hash = (hash ^ static_cast<const uint8_t*>(params->cubin)[i]) * 1099511628211ull;
+  params->cubinCrc = hash;
+  OK;
+}
+EXPORT CUptiResult CUPTIAPI cuptiPCSamplingEnable(CUpti_PCSamplingEnableParams* params) {
+  if (const long code = number_of("MOCK_NO_SAMPLING", 0)) return static_cast<CUptiResult>(code);
+  sampled[params->ctx].is_enabled = true;
+  OK;
+}
+EXPORT CUptiResult CUPTIAPI cuptiPCSamplingDisable(CUpti_PCSamplingDisableParams* params) {
+  Sampled& s = sampled[params->ctx];
+  if (s.configured) give(*s.configured, s.places);
+  s.is_enabled = false;
+  OK;
+}
+EXPORT CUptiResult CUPTIAPI cuptiPCSamplingGetNumStallReasons(CUpti_PCSamplingGetNumStallReasonsParams* params) {
+  *params->numStallReasons = kReasons.size();
+  OK;
+}
+EXPORT CUptiResult CUPTIAPI cuptiPCSamplingGetStallReasons(CUpti_PCSamplingGetStallReasonsParams* params) {
+  for (size_t i = 0; i < params->numStallReasons; i++) {
+    params->stallReasonIndex[i] = kReasons[i].first;
+    std::strcpy(params->stallReasons[i], kReasons[i].second);
+  }
+  OK;
+}
+EXPORT CUptiResult CUPTIAPI cuptiPCSamplingSetConfigurationAttribute(CUpti_PCSamplingConfigurationInfoParams* params) {
+  Sampled& s = sampled[params->ctx];
+  if (!s.is_enabled) return CUPTI_ERROR_INVALID_OPERATION;
+  s.period = 14;  // ours unless another one is asked for
+  for (size_t i = 0; i < params->numAttributes; i++) {
+    const CUpti_PCSamplingConfigurationInfo& one = params->pPCSamplingConfigurationInfo[i];
+    if (one.attributeType == CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_SAMPLING_DATA_BUFFER)
+      s.configured = static_cast<CUpti_PCSamplingData*>(one.attributeData.samplingDataBufferData.samplingDataBuffer);
+    if (one.attributeType == CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_SAMPLING_PERIOD)
+      s.period = one.attributeData.samplingPeriodData.samplingPeriod;
+    if (one.attributeType == CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_COLLECTION_MODE)
+      s.mode = one.attributeData.collectionModeData.collectionMode;
+  }
+  if (number_of("MOCK_PERIOD", 0)) s.period = static_cast<uint32_t>(number_of("MOCK_PERIOD", 0));
+  OK;
+}
+EXPORT CUptiResult CUPTIAPI cuptiPCSamplingGetConfigurationAttribute(CUpti_PCSamplingConfigurationInfoParams* params) {
+  params->pPCSamplingConfigurationInfo[0].attributeData.samplingPeriodData.samplingPeriod = sampled[params->ctx].period;
+  OK;
+}
+EXPORT CUptiResult CUPTIAPI cuptiPCSamplingGetData(CUpti_PCSamplingGetDataParams* params) {
+  Sampled& s = sampled[params->ctx];
+  if (!s.is_enabled) return CUPTI_ERROR_INVALID_OPERATION;
+  auto& data = *static_cast<CUpti_PCSamplingData*>(params->pcSamplingData);
+  data.totalSamples = s.total;
+  data.droppedSamples = s.dropped;
+  data.nonUsrKernelsTotalSamples = s.non_user;
+  data.hardwareBufferFull = s.is_full;
+  s.total = s.dropped = s.non_user = 0;
+  if (s.is_full) {
+    s.is_full = false;
+    data.totalNumPcs = data.remainingNumPcs = 0;
+    return CUPTI_ERROR_OUT_OF_MEMORY;
+  }
+  give(data, s.places);
+  OK;
+}
+
 // ---- CUPTI ----------------------------------------------------------------------------------------
 
 EXPORT CUptiResult CUPTIAPI cuptiGetVersion(uint32_t* version) {

@@ -21,7 +21,13 @@ _REMEDIES = {
 
 def list_limits(file: CuptiFile, counts: Mapping[str, int]) -> list[Quality]:
     """All that a reader of the tables must know; `counts` are what the tables left out."""
-    return [*_of_file(file), *_of_refusal(file.facts), *_of_loss(file), *_of_records(counts)]
+    return [
+        *_of_file(file),
+        *_of_refusal(file.facts),
+        *_of_loss(file),
+        *_of_sampling(file),
+        *_of_records(counts),
+    ]
 
 
 def _of_file(file: CuptiFile) -> list[Quality]:
@@ -96,6 +102,43 @@ def _of_loss(file: CuptiFile) -> list[Quality]:
     return found
 
 
+def _of_sampling(file: CuptiFile) -> list[Quality]:
+    found = []
+    problems = file.facts.get("sampling_problems")
+    if isinstance(problems, list) and problems:
+        said = "; ".join(clean_text(str(p)) for p in problems[:20])
+        remedy = "sightline doctor --for stalls"
+        found.append(Quality("sampling_failed", "error", f"no samples: {said}", None, remedy))
+    left_out = file.facts.get("cubins_left_out")
+    if isinstance(left_out, int) and left_out > 0:
+        text = "modules of GPU code found no room in the recording: their samples have no lines"
+        remedy = "Give them more:  SIGHTLINE_CUPTI_CUBIN_MIB=1024"
+        found.append(Quality("cubins_left_out", "warning", text, left_out, remedy))
+    totals = file.frame("sample_totals")
+    if totals.is_empty():
+        return found
+    dropped, non_user, full, total = totals.select(
+        pl.sum("dropped"), pl.sum("non_user"), pl.sum("hardware_full"), pl.sum("total")
+    ).row(0)
+    longer = "Sample less often:  sightline run --for stalls --period N   # 2^N cycles"
+    if dropped:
+        text = f"PC samples were dropped by the hardware, of {total} in all"
+        found.append(Quality("dropped_samples", "warning", text, dropped, longer))
+    if full:
+        text = "times the hardware's buffer of PC samples was full, and what it held was lost"
+        found.append(Quality("sample_buffer_full", "error", text, full, longer))
+    if non_user:
+        text = f"PC samples fell into kernels that are not the program's, of {total} in all"
+        found.append(Quality("non_user_samples", "info", text, non_user))
+    if totals.select((pl.col("mode") == 2).any()).item():
+        text = (
+            "kernels ran one at a time while their instructions were sampled: gaps between them "
+            "are the recording's"
+        )
+        found.append(Quality("serialized_kernels", "warning", text))
+    return found
+
+
 def _of_records(counts: Mapping[str, int]) -> list[Quality]:
     texts = {
         "untimed": (
@@ -105,15 +148,21 @@ def _of_records(counts: Mapping[str, int]) -> list[Quality]:
         "unfinished": "GPU operations still ran when the recording ended, and were left out",
         "unended": "API calls have no end, and were left out",
         "unlaunched": "GPU operations have no call that launched them in the recording",
+        "unnamed_reasons": "PC samples have a reason without a name, and were left out",
+        "without_code": "PC samples fell into code that the recording lacks: they have no lines",
+        "unmatched": "sampled launches have no record of their kernel: their shape is not known",
     }
     kinds = {
         "untimed": "missing_times",
         "unfinished": "unfinished_operations",
         "unended": "unfinished_calls",
         "unlaunched": "unmatched_launches",
+        "unnamed_reasons": "unnamed_reasons",
+        "without_code": "samples_without_code",
+        "unmatched": "unmatched_samples",
     }
     return [
         Quality(kinds[what], "info" if what == "unended" else "warning", text, counts[what])
         for what, text in texts.items()
-        if counts[what]
+        if counts.get(what)
     ]

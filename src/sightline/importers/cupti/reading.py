@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 
+from sightline.importers._pc_samples import build_samples
 from sightline.importers.cupti.device import (
     list_device_ops,
     list_devices,
@@ -16,6 +17,7 @@ from sightline.importers.cupti.device import (
 from sightline.importers.cupti.file import CuptiFile, read_file
 from sightline.importers.cupti.host import add_call, list_host_ops
 from sightline.importers.cupti.quality import list_limits
+from sightline.importers.cupti.samples import list_samples
 from sightline.model.declare import Imported, ImportOptions, Recording
 from sightline.model.source import Source
 
@@ -31,7 +33,9 @@ def read_recording(source: Source, options: ImportOptions) -> Imported:
     ops = add_call(ops, host, "launch_id").with_columns(
         device_op_id=pl.int_range(pl.len(), dtype=pl.Int64), pid=pl.lit(file.pid, pl.Int64)
     )
+    kernels, samples, sampling = build_samples(list_samples(file), file.cubins, ops, host)
     counts = {
+        **sampling,
         "untimed": untimed,
         "unfinished": unfinished,
         "unended": unended,
@@ -44,6 +48,8 @@ def read_recording(source: Source, options: ImportOptions) -> Imported:
         "cuda_events": add_call(list_events(file), host, "host_op_id"),
         "memory_pools": list_pools(file),
         "devices": list_devices(file),
+        "profiled_kernels": kernels,
+        "pc_samples": samples,
         "threads": _threads(host, file.pid),
     }
     tables = {name: _shift(frame, offset) for name, frame in tables.items() if frame.height}
