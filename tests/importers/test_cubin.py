@@ -1,4 +1,4 @@
-"""GPU binaries of ours against NVIDIA's disassembler: every instruction's line, and its operation."""
+"""GPU binaries of ours against NVIDIA's disassembler: every instruction's line and operation."""
 
 from __future__ import annotations
 

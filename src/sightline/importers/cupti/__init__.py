@@ -6,7 +6,6 @@ A file is readable at any moment, and says itself which tables and columns it ho
 
 from __future__ import annotations
 
-from sightline.importers.cupti.reading import read_recording
 from sightline.model.declare import Imported, Importer, ImportOptions
 from sightline.model.source import Source
 
@@ -24,4 +23,6 @@ IMPORTER = Importer(
 
 def read(source: Source, options: ImportOptions) -> Imported:
     """Read all whole chunks. Raises DamagedError where not even the header is whole."""
+    from sightline.importers.cupti.reading import read_recording  # loads NumPy
+
     return read_recording(source, options)
