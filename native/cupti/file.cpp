@@ -53,6 +53,13 @@ void Facts::add(std::string_view key, int64_t number) {
   body_ += std::to_string(number);
 }
 
+void Facts::add(std::string_view key, double number) {
+  begin(key);
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", number);
+  body_ += text;
+}
+
 void Facts::add(std::string_view key, bool yes) {
   begin(key);
   body_ += yes ? "true" : "false";

@@ -16,6 +16,7 @@ class Facts {
  public:
   void add(std::string_view key, std::string_view text);
   void add(std::string_view key, int64_t number);
+  void add(std::string_view key, double number);
   void add(std::string_view key, bool yes);
   void add(std::string_view key, const std::vector<std::string>& texts);
   void add_object(std::string_view key, const Facts& object);

@@ -68,6 +68,11 @@ Options read_options() {
   options.flush_ms = static_cast<uint32_t>(number_of("SIGHTLINE_CUPTI_FLUSH_MS", 10, 3600000, 1000));
   options.calls = number_of("SIGHTLINE_CUPTI_CALLS", 0, 1, 1) != 0;
   options.measure = number_of("SIGHTLINE_CUPTI_MEASURE", 0, 1, 0) != 0;
+  if (const char* graph = text_of("SIGHTLINE_CUPTI_GRAPH")) options.whole_graphs = std::strcmp(graph, "graph") == 0;
+  // Where recording is measured, windows and pauses are as long, so that either is met as often.
+  options.on_ms = static_cast<uint32_t>(number_of("SIGHTLINE_CUPTI_ON_MS", 1, 60000, 200));
+  options.off_ms = static_cast<uint32_t>(number_of("SIGHTLINE_CUPTI_OFF_MS", 1, 600000, options.measure ? 200 : 1800));
+  options.decide_ms = static_cast<uint32_t>(number_of("SIGHTLINE_CUPTI_DECIDE_MS", 10, 60000, 1000));
   if (const char* budget = text_of("SIGHTLINE_CUPTI_BUDGET_PCT")) {
     const double value = std::strtod(budget, nullptr);
     if (value > 0 && value <= 100) options.budget_pct = value;

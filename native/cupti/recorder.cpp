@@ -57,7 +57,7 @@ void CUPTIAPI on_event(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, 
 
 }  // namespace
 
-Recorder::Recorder(const Options& options) : options_(options), writer_(library_, options) {}
+Recorder::Recorder(const Options& options) : options_(options), writer_(library_, options), throttle_(options.budget_pct) {}
 
 void Recorder::start() {
   running = this;
@@ -77,6 +77,8 @@ void Recorder::start() {
   note_clocks();
   enable_kinds();
   Facts facts;
+  if (options_.budget_pct > 0) facts.add("budget_pct", options_.budget_pct);
+  facts.add("measured", options_.measure);
   facts.add("interface", static_cast<int64_t>(has_layouts_ ? 2 : 1));
   facts.add("enabled", enabled_);
   facts.add("refused", refused_);
@@ -220,10 +222,45 @@ CUptiResult Recorder::enable(size_t kind) {
   return library_.cuptiActivityEnable(one.kinds[0]);
 }
 
-void Recorder::enable_kinds() {
+void Recorder::disable(size_t kind) {
+  const Kind& one = list_kinds()[kind];
+#if CUPTI_API_VERSION >= 130300
+  if (has_layouts_) {
+    library_.cuptiActivityDisable_v2(subscriber_, one.kinds[0], nullptr);
+    return;
+  }
+#endif
+  library_.cuptiActivityDisable(one.kinds[0]);
+}
+
+// Where graphs are recorded whole, CUPTI leaves out their nodes.
+bool Recorder::is_wanted(size_t kind) const {
+  const Kind& one = list_kinds()[kind];
+  if (one.kinds[0] == CUPTI_ACTIVITY_KIND_DEVICE || one.kinds[0] == CUPTI_ACTIVITY_KIND_CONTEXT) return true;
+  if (!is_on_) return false;
+  if (one.is_call) return options_.calls && level_ < kNoCalls;
+  if (one.kinds[0] == CUPTI_ACTIVITY_KIND_GRAPH_TRACE) return options_.whole_graphs || level_ >= kWholeGraphs;
+  return true;
+}
+
+void Recorder::apply() {
   for (size_t i = 0; i < list_kinds().size(); i++) {
-    if (list_kinds()[i].is_call && !options_.calls) continue;
+    if (!can_[i] || is_enabled_[i] == is_wanted(i)) continue;
+    is_enabled_[i] = !is_enabled_[i];
+    if (is_enabled_[i])
+      enable(i);
+    else
+      disable(i);
+  }
+}
+
+void Recorder::enable_kinds() {
+  can_.assign(list_kinds().size(), true);
+  is_enabled_.assign(list_kinds().size(), false);
+  for (size_t i = 0; i < list_kinds().size(); i++) {
+    if (!is_wanted(i)) continue;
     const CUptiResult result = enable(i);
+    can_[i] = is_enabled_[i] = result == CUPTI_SUCCESS;
     if (result == CUPTI_SUCCESS)
       enabled_.push_back(list_kinds()[i].table);
     else
@@ -268,7 +305,15 @@ void Recorder::note_drops() {
 }
 
 void Recorder::on_callback(CUpti_CallbackDomain domain, CUpti_CallbackId id, const void* data) {
-  if (!is_recording() || domain != CUPTI_CB_DOMAIN_RESOURCE) return;
+  if (!is_recording()) return;
+  if (domain == CUPTI_CB_DOMAIN_DRIVER_API) {
+    // In windows and pauses alike: what it costs is in both.
+    if (static_cast<const CUpti_CallbackData*>(data)->callbackSite == CUPTI_API_ENTER)
+      launches_.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  if (domain != CUPTI_CB_DOMAIN_RESOURCE) return;
+  Stopwatch watch(own_ns_);
   const auto* resource = static_cast<const CUpti_ResourceData*>(data);
   switch (id) {
     case CUPTI_CBID_RESOURCE_CONTEXT_CREATED:
@@ -296,16 +341,94 @@ void Recorder::note_clocks() {
   writer_.add_rows(kClocks, std::move(row.data), 1);
 }
 
+Recorder::Counts Recorder::count_now() {
+  Counts now;
+  library_.cuptiGetTimestamp(&now.cupti);
+  now.wall = now_ns(CLOCK_MONOTONIC);
+  now.launches = launches_.load(std::memory_order_relaxed);
+  now.records = writer_.records();
+  now.own = own_ns_.load(std::memory_order_relaxed);
+  now.cpu = writer_.cpu_ns() + thread_ns(pthread_self());
+  return now;
+}
+
+// How fast the program goes, in windows and pauses: launches, counted as they are asked for.
+void Recorder::count_launches() {
+  const CUpti_CallbackId launches[] = {
+      CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,      CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz,
+      CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx,    CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz,
+      CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel, CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz,
+      CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch,       CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz};
+  for (CUpti_CallbackId id : launches) library_.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API, id);
+  is_counting_ = true;
+}
+
+void Recorder::start_windows() {
+  if (!is_counting_) count_launches();
+  windows_ = std::make_unique<Windows>(options_.on_ms * 1000000ull, options_.off_ms * 1000000ull,
+                                       now_ns(CLOCK_REALTIME) ^ static_cast<uint64_t>(getpid()) << 32);
+  window_ends_ = 0;
+}
+
+// A row for the stretch that ends now; the next one begins.
+void Recorder::close_window() {
+  const Counts now = count_now();
+  Rows row;
+  row.put(opened_.cupti).put(now.cupti).put(static_cast<uint8_t>(level_)).put(static_cast<uint8_t>(is_on_));
+  row.put(now.launches - opened_.launches).put(now.records - opened_.records);
+  row.put(now.own - opened_.own).put(now.cpu - opened_.cpu).put(static_cast<uint8_t>(windows_ != nullptr));
+  writer_.add_rows(kWindows, std::move(row.data), 1);
+  opened_ = now;
+}
+
+void Recorder::pace_windows(uint64_t now) {
+  if (!windows_ || now < window_ends_) return;
+  if (window_ends_) close_window();
+  const Windows::Next next = windows_->next();
+  is_on_ = next.is_on;
+  window_ends_ = now + next.length_ns;
+  apply();
+  opened_ = count_now();  // what switching costs is in neither
+}
+
+void Recorder::pace_budget(uint64_t now) {
+  if (options_.budget_pct <= 0 || now - decided_.wall < options_.decide_ms * 1000000ull) return;
+  const Counts counted = count_now();
+  const Cost cost{counted.wall - decided_.wall, counted.own - decided_.own, counted.cpu - decided_.cpu};
+  decided_ = counted;
+  const int level = throttle_.decide(cost);
+  if (level == level_) return;
+  close_window();
+  level_ = level;
+  if (level_ == kOnlyWindows && !windows_) start_windows();
+  if (level_ < kOnlyWindows && windows_ && !options_.measure) {
+    windows_.reset();
+    is_on_ = true;
+  }
+  apply();
+}
+
 // Fetches what CUPTI holds, so that a program that is killed loses no more than the last moment.
 void Recorder::pace() {
-  const auto step = std::chrono::milliseconds(
-      sampler_ && options_.drain_ms < options_.flush_ms ? options_.drain_ms : options_.flush_ms);
-  uint64_t flushed = now_ns(CLOCK_MONOTONIC);
+  uint32_t step_ms = options_.flush_ms;
+  if (sampler_ && options_.drain_ms < step_ms) step_ms = options_.drain_ms;
+  if (options_.budget_pct > 0 && options_.decide_ms < step_ms) step_ms = options_.decide_ms;
+  // Windows are switched this much late at most; their rows say when they were.
+  if ((options_.budget_pct > 0 || options_.measure) && step_ms > 10) step_ms = 10;
+  const auto step = std::chrono::milliseconds(step_ms);
+  uint64_t flushed = now_ns(CLOCK_MONOTONIC), fetched = flushed;
+  opened_ = decided_ = count_now();
+  if (options_.measure) start_windows();
   std::unique_lock<std::mutex> guard(pace_lock_);
   while (!is_over_.wait_for(guard, step, [this] { return over_; })) {
     guard.unlock();
-    if (sampler_) sampler_->fetch();
     const uint64_t now = now_ns(CLOCK_MONOTONIC);
+    pace_windows(now);
+    pace_budget(now);
+    if (sampler_ && now - fetched >= options_.drain_ms * 1000000ull * 9 / 10) {
+      fetched = now;
+      sampler_->fetch();
+    }
     if (now - flushed >= options_.flush_ms * 1000000ull * 9 / 10) {
       flushed = now;
       library_.cuptiActivityFlushAll(0);
@@ -313,6 +436,7 @@ void Recorder::pace() {
     }
     guard.lock();
   }
+  close_window();
 }
 
 void Recorder::stop() {

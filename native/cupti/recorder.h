@@ -12,6 +12,7 @@
 #include "cupti/library.h"
 #include "cupti/options.h"
 #include "cupti/sampler.h"
+#include "cupti/throttle.h"
 #include "cupti/writer.h"
 
 namespace sightline::cupti {
@@ -43,6 +44,14 @@ class Recorder {
   void set_up_callbacks();
   void enable_kinds();
   CUptiResult enable(size_t kind);
+  void disable(size_t kind);
+  bool is_wanted(size_t kind) const;
+  void apply();  // enables and disables kinds as the level and the window ask
+  void count_launches();
+  void start_windows();
+  void close_window();
+  void pace_windows(uint64_t now);
+  void pace_budget(uint64_t now);
   void pace();
   void note_clocks();
   void note_drops();
@@ -57,8 +66,21 @@ class Recorder {
   bool has_layouts_ = false;  // the v2 interface: several subscribers, user-defined records
   std::string other_;         // who else is subscribed
   std::vector<std::string> enabled_, refused_;
+  std::vector<bool> can_, is_enabled_;  // of each kind
   std::atomic<State> state_{State::idle};
-  std::atomic<uint64_t> dropped_{0}, refused_buffers_{0}, own_ns_{0};
+  std::atomic<uint64_t> dropped_{0}, refused_buffers_{0}, own_ns_{0}, launches_{0};
+
+  // Of the pacing thread alone.
+  struct Counts {
+    uint64_t cupti = 0, wall = 0, launches = 0, records = 0, own = 0, cpu = 0;
+  };
+  Counts count_now();
+  Throttle throttle_;
+  std::unique_ptr<Windows> windows_;
+  int level_ = kEverything;
+  bool is_on_ = true, is_counting_ = false;
+  Counts opened_, decided_;  // at the start of the window, and of the last second
+  uint64_t window_ends_ = 0;
 
   std::mutex pace_lock_;
   std::condition_variable is_over_;

@@ -3,7 +3,7 @@
 namespace sightline::cupti {
 
 const std::vector<TableOf>& list_own_tables() {
-  constexpr Type u8 = Type::u8, u16 = Type::u16, u32 = Type::u32, u64 = Type::u64, text = Type::text, f64 = Type::f64;
+  constexpr Type u8 = Type::u8, u16 = Type::u16, u32 = Type::u32, u64 = Type::u64, text = Type::text;
   static const std::vector<TableOf> tables = {
       // The names of API calls: domain is that of CUpti_CallbackDomain, 1 driver and 2 runtime.
       {kCallNames, "call_names", {{"domain", u8}, {"cbid", u32}, {"name", text}}},
@@ -11,10 +11,12 @@ const std::vector<TableOf>& list_own_tables() {
       {kClocks, "clocks", {{"cupti", u64}, {"realtime", u64}, {"monotonic", u64}}},
       // Records that CUPTI dropped since the row before, and bytes of a buffer that it could not read.
       {kDrops, "drops", {{"time", u64}, {"records", u64}, {"unread_bytes", u64}}},
-      // A stretch of time: what was recorded in it, and what that cost. tables.h of throttle says more.
+      // A stretch of time: whether and how much was recorded (throttle.h), and what that cost:
+      // the program's threads in our callbacks, and our own threads. Launches are counted where
+      // windows alternate with pauses (is_measured).
       {kWindows, "windows",
        {{"start", u64}, {"end", u64}, {"level", u8}, {"is_on", u8}, {"launches", u64}, {"records", u64},
-        {"own_ns", u64}, {"record_ns", f64}, {"is_measured", u8}}},
+        {"own_ns", u64}, {"cpu_ns", u64}, {"is_measured", u8}}},
       {kStallReasons, "stall_reasons", {{"context", u32}, {"reason", u32}, {"name", text}}},
       // Samples of one instruction for one reason since the samples were last fetched.
       {kSamples, "samples",

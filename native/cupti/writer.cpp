@@ -118,6 +118,13 @@ void Writer::push(Item item) {
   is_filled_.notify_one();
 }
 
+uint64_t thread_ns(pthread_t thread) {
+  clockid_t clock;
+  return pthread_getcpuclockid(thread, &clock) == 0 ? now_ns(clock) : 0;
+}
+
+uint64_t Writer::cpu_ns() { return thread_.joinable() ? thread_ns(thread_.native_handle()) : 0; }
+
 uint64_t Writer::queued_bytes() {
   std::lock_guard<std::mutex> guard(queue_lock_);
   return queued_;

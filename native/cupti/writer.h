@@ -2,6 +2,8 @@
 // Buffers are bounded; where all are in use, CUPTI is given none and counts what it drops.
 #pragma once
 
+#include <pthread.h>
+
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -23,6 +25,7 @@ namespace sightline::cupti {
 // How the records of one buffer become rows: a plan for each kind, by its number in list_kinds.
 using Plans = std::vector<Plan>;
 
+uint64_t thread_ns(pthread_t thread);  // of the CPU that a thread used
 uint64_t now_ns(int clock);  // CLOCK_MONOTONIC, CLOCK_REALTIME, ...
 
 class Writer {
@@ -49,6 +52,7 @@ class Writer {
 
   uint64_t records() const { return records_.load(std::memory_order_relaxed); }
   uint64_t queued_bytes();
+  uint64_t cpu_ns();  // of the writer's thread so far
 
  private:
   enum class What { buffer, rows, blob, facts, end };

@@ -175,6 +175,12 @@ def test_what_the_environment_is_told() -> None:
     assert told["SIGHTLINE_CUPTI_PC"] == "continuous"
     assert told["SIGHTLINE_CUPTI_PC_PERIOD"] == "12"
     assert told["SIGHTLINE_CUPTI_CALLS"] == "0"
+    assert told["SIGHTLINE_CUPTI_BUDGET_PCT"] == "1"
+    chosen = {"budget": 2.5, "measure_cost": True, "graph": "graph"}
+    told = make_variables(FOLDER, chosen, {})
+    assert told["SIGHTLINE_CUPTI_BUDGET_PCT"] == "2.5"
+    assert told["SIGHTLINE_CUPTI_MEASURE"] == "1"
+    assert told["SIGHTLINE_CUPTI_GRAPH"] == "graph"
     exact = make_variables(FOLDER, {"question": "stalls", "sampling": "serialized"}, {})
     assert exact["SIGHTLINE_CUPTI_PC"] == "serialized"
     assert "SIGHTLINE_CUPTI_PC" not in make_variables(FOLDER, {"question": "timeline"}, {})
@@ -227,7 +233,12 @@ def test_doctor_knows_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "why"), [(("--period", "4"), "2^5"), (("--sampling", "often"), "continuous")]
+    ("words", "why"),
+    [
+        (("--period", "4"), "2^5"),
+        (("--sampling", "often"), "continuous"),
+        (("--budget", "0"), "share"),
+    ],
 )
 def test_what_cannot_be_asked(words: tuple[str, str], why: str) -> None:
     outcome = sightline("run", *words, "--", "true")

@@ -128,7 +128,7 @@ def test_full_buffers_lose_what_cupti_says(both: Built, tmp_path: Path) -> None:
 def test_all_kinds(first: Built, tmp_path: Path) -> None:
     verbs = ["device=0", "device=1", "launch=4", "copy=2", "peer_copy=1", "fill=1", "sync=4",
              "graph=1", "overhead=1", "pool=1", "event=1", "nodes=2", "driver=4"]  # fmt: skip
-    outcome = play(first, tmp_path, *verbs)
+    outcome = play(first, tmp_path, *verbs, SIGHTLINE_CUPTI_GRAPH="graph")
     imported = outcome.imported
     # Copies and the fill have numbers that no call has.
     assert outcome.limits == {"unmatched_launches": 4}
@@ -318,7 +318,14 @@ def test_a_cupti_that_supports_nothing(both: Built, tmp_path: Path) -> None:
 
 def test_a_kind_that_is_not_supported(first: Built, tmp_path: Path) -> None:
     graph_trace = "51"
-    outcome = play(first, tmp_path, "launch=5", "graph=1", MOCK_NO_KIND=graph_trace)
+    outcome = play(
+        first,
+        tmp_path,
+        "launch=5",
+        "graph=1",
+        MOCK_NO_KIND=graph_trace,
+        SIGHTLINE_CUPTI_GRAPH="graph",
+    )
     assert outcome.limits == {"kinds_refused": 1}
     check_kernels(outcome.imported.tables["device_ops"], 5)
 

@@ -95,6 +95,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     cupti.add_argument(
         "--no-calls", action="store_true", help="no API calls: records less, and costs less"
     )
+    cupti.add_argument(
+        "--budget",
+        type=float,
+        metavar="PCT",
+        help="record less where recording takes more of a core than this (1)",
+    )
+    cupti.add_argument(
+        "--measure-cost",
+        action="store_true",
+        help="pause now and then, and say how much recording slows the program down",
+    )
     where = parser.add_argument_group("where and how long")
     where.add_argument("-o", "--output", metavar="NAME", help="the run's folder: NAME.sightline")
     where.add_argument(
@@ -202,6 +213,8 @@ def _check(args: argparse.Namespace, command: list[str]) -> None:
         raise RequestError(
             f"--period {args.period} is not possible", why="CUPTI samples every 2^5 to 2^31 cycles"
         )
+    if args.budget is not None and not 0 < args.budget <= 100:
+        raise RequestError(f"--budget {args.budget:g} is not possible", why="it is a share in %")
     if args.sampling not in (None, "continuous", "serialized"):
         raise RequestError(
             f"--sampling {args.sampling} is not possible", why="there are continuous, serialized"
@@ -253,6 +266,8 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
         "sampling": args.sampling,
         "period": args.period,
         "no_calls": args.no_calls,
+        "budget": args.budget,
+        "measure_cost": args.measure_cost,
         "snapshot": args.snapshot,
         "rotate": args.rotate,
         "snapshot_on": args.snapshot_on,

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+# Ours: below what two runs of one program differ by.
+BUDGET_PCT = 1.0
 INJECTION = "CUDA_INJECTION64_PATH"
 _LIBRARY = "libsightline-cupti.so"
 # The wheels that have CUPTI, and where in them; the newest CUDA first.
@@ -59,7 +61,8 @@ def make_variables(
     """What the program's environment needs to be recorded.
 
     `recording` has folder, mark, ranks and every; `options` the choices of a person: sampling
-    (continuous or serialized), period, no_calls, question. Empty where the library is missing,
+    (continuous or serialized), period, no_calls, graph, budget (in %),
+    measure_cost, question. Empty where the library is missing,
     or where another profiler's is to be loaded: the driver loads one.
     """
     library = find_injection()
@@ -82,6 +85,11 @@ def make_variables(
         variables["SIGHTLINE_CUPTI_PC"] = str(sampling)
     if options.get("period") is not None:
         variables["SIGHTLINE_CUPTI_PC_PERIOD"] = str(options["period"])
+    variables["SIGHTLINE_CUPTI_BUDGET_PCT"] = f"{options.get('budget') or BUDGET_PCT:g}"
+    if options.get("measure_cost"):
+        variables["SIGHTLINE_CUPTI_MEASURE"] = "1"
+    if options.get("graph") == "graph":
+        variables["SIGHTLINE_CUPTI_GRAPH"] = "graph"
     if options.get("no_calls"):
         variables["SIGHTLINE_CUPTI_CALLS"] = "0"
     return variables

@@ -280,7 +280,7 @@ _JUDGES = {
 
 
 def _only_one_tracer(plan: Plan) -> None:
-    """CUPTI has one subscriber: profilers shut each other out (from 13.3 on, those that allow no other).
+    """CUPTI has one subscriber before 13.3, and some tools let no other in later.
 
     CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED (CUPTI documentation, result codes).
     """

@@ -238,6 +238,29 @@ void kernel(uint64_t n, uint64_t start, uint64_t end, uint32_t correlation, uint
 
 // ---- what the test program calls -----------------------------------------------------------------
 
+namespace {
+void burn(long ns) {
+  if (ns <= 0) return;
+  timespec start{}, now{};
+  clock_gettime(CLOCK_MONOTONIC, &start);
+  do clock_gettime(CLOCK_MONOTONIC, &now);
+  while ((now.tv_sec - start.tv_sec) * 1000000000l + now.tv_nsec - start.tv_nsec < ns);
+}
+}  // namespace
+
+// A launch takes the program some time, and more where it is recorded.
+EXPORT void mock_work(uint64_t) {
+  static const long work = number_of("MOCK_WORK_NS", 0), cost = number_of("MOCK_COST_NS", 0);
+  CUpti_CallbackData data{};
+  data.callbackSite = CUPTI_API_ENTER;
+  bool is_recorded = false;
+  for (Subscriber* s : subscribers) {
+    if (s->callbacks.count({CUPTI_CB_DOMAIN_DRIVER_API, 307})) s->callback(s->data, CUPTI_CB_DOMAIN_DRIVER_API, 307, &data);
+    std::lock_guard<std::mutex> guard(s->lock);
+    is_recorded |= s->enabled.count(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) > 0;
+  }
+  burn(work + (is_recorded ? cost : 0));
+}
 // One launch: an external id, the runtime's call with the driver's inside, the kernel.
 EXPORT void mock_launch(uint64_t n, uint32_t tid) {
   const auto correlation = static_cast<uint32_t>(n + 1);
@@ -637,10 +660,15 @@ EXPORT CUptiResult CUPTIAPI cuptiActivityRegisterCallbacks(CUpti_BuffersCallback
 EXPORT CUptiResult CUPTIAPI cuptiActivityEnable(CUpti_ActivityKind kind) {
   const char* refused = text_of("MOCK_NO_KIND");
   if (refused && std::atoi(refused) == kind) return CUPTI_ERROR_NOT_SUPPORTED;
+  std::lock_guard<std::mutex> guard(subscribers[0]->lock);
   subscribers[0]->enabled.insert(kind);
   OK;
 }
-EXPORT CUptiResult CUPTIAPI cuptiActivityDisable(CUpti_ActivityKind kind) { subscribers[0]->enabled.erase(kind); OK; }
+EXPORT CUptiResult CUPTIAPI cuptiActivityDisable(CUpti_ActivityKind kind) {
+  std::lock_guard<std::mutex> guard(subscribers[0]->lock);
+  subscribers[0]->enabled.erase(kind);
+  OK;
+}
 EXPORT CUptiResult CUPTIAPI cuptiActivityFlushAll(uint32_t flag) {
   for (Subscriber* s : subscribers) {
     std::lock_guard<std::mutex> guard(s->lock);
@@ -680,6 +708,7 @@ static size_t width_of(int kind, int field);
 EXPORT CUptiResult CUPTIAPI cuptiActivityEnable_v2(CUpti_SubscriberHandle handle, CUpti_ActivityKind kind, CUpti_ActivityConfig* config) {
   Subscriber& s = *reinterpret_cast<Subscriber*>(handle);
   if (!config || config->fieldSelection.numFields == 0 || config->fieldSelection.pFieldIds[0] != 0) return CUPTI_ERROR_INVALID_PARAMETER;
+  std::lock_guard<std::mutex> guard(s.lock);
   auto& layout = s.layouts[kind];
   layout.entries.clear();
   // The kind comes first; the others in reverse order, each on a multiple of its size: not as asked for.
@@ -698,7 +727,9 @@ EXPORT CUptiResult CUPTIAPI cuptiActivityEnable_v2(CUpti_SubscriberHandle handle
   OK;
 }
 EXPORT CUptiResult CUPTIAPI cuptiActivityDisable_v2(CUpti_SubscriberHandle handle, CUpti_ActivityKind kind, CUpti_ActivityConfig*) {
-  reinterpret_cast<Subscriber*>(handle)->enabled.erase(kind);
+  Subscriber& s = *reinterpret_cast<Subscriber*>(handle);
+  std::lock_guard<std::mutex> guard(s.lock);
+  s.enabled.erase(kind);
   OK;
 }
 EXPORT CUptiResult CUPTIAPI cuptiActivityGetNumDroppedRecords_v2(CUpti_SubscriberHandle handle, CUcontext, uint32_t, size_t* dropped) {

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -40,6 +41,16 @@ void launch(uint64_t count) {
 
 void run(const std::string& verb, uint64_t n, const std::string& text) {
   if (verb == "launch") return launch(n);
+  if (verb == "work") {  // launches for n ms, as fast as it goes
+    auto* one = control<void (*)(uint64_t, uint32_t)>("mock_launch");
+    auto* work = control<void (*)(uint64_t)>("mock_work");
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(n);
+    for (; std::chrono::steady_clock::now() < end; next++) {
+      work(next);
+      one(next, 100);
+    }
+    return;
+  }
   if (verb == "threads") {  // n launches on each of four threads, at once
     std::vector<std::thread> all;
     auto* one = control<void (*)(uint64_t, uint32_t)>("mock_launch");

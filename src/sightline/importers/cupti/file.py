@@ -58,7 +58,7 @@ EXPECTED = {
     "clocks": "cupti realtime monotonic",
     "drops": "time records unread_bytes",
     "external": "correlation external kind",
-    "windows": "start end level is_on launches records own_ns record_ns is_measured",
+    "windows": "start end level is_on launches records own_ns cpu_ns is_measured",
     "stall_reasons": "context reason name:",
     "samples": "time context cubin offset function_index function: correlation reason samples",
     "sample_totals": "time context device total dropped non_user hardware_full mode period_log2",
@@ -96,14 +96,14 @@ class CuptiFile:
     stopped: str | None = None  # why what follows could not be read
 
     def frame(self, name: str) -> pl.DataFrame:
-        """A table's rows with the columns of EXPECTED: numbers as int64 (record_ns as float)."""
+        """A table's rows with the columns of EXPECTED, numbers as int64."""
         table = self.tables.get(name)
         parts = table.parts if table is not None else []
         rows = parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else None
         columns = {}
         for word in EXPECTED[name].split():
             column, is_text = word.removesuffix(":"), word.endswith(":")
-            kind = pl.String if is_text else pl.Float64 if column == "record_ns" else pl.Int64
+            kind = pl.String if is_text else pl.Int64
             if rows is None or table is None:
                 columns[column] = pl.Series([], dtype=kind)
             elif column not in (table.dtype.names or ()) or is_text != (column in table.texts):
@@ -113,7 +113,7 @@ class CuptiFile:
             elif is_text:
                 columns[column] = self._name(rows[column])
             else:
-                columns[column] = _widen(rows[column], kind)
+                columns[column] = _widen(rows[column])
         return pl.DataFrame(columns)
 
     def _name(self, numbers: np.ndarray[Any, Any]) -> pl.Series:
@@ -123,9 +123,7 @@ class CuptiFile:
         return known.gather(places.astype(np.int64))
 
 
-def _widen(values: np.ndarray[Any, Any], kind: pl.DataType | type[pl.DataType]) -> pl.Series:
-    if kind == pl.Float64:
-        return pl.Series(np.nan_to_num(values.astype(np.float64)))
+def _widen(values: np.ndarray[Any, Any]) -> pl.Series:
     if values.dtype.kind == "f":
         return pl.repeat(0, len(values), dtype=pl.Int64, eager=True)
     return pl.Series(values.astype(np.int64))  # above the largest int64 they wrap

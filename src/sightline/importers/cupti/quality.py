@@ -7,11 +7,12 @@ from typing import Any
 
 import polars as pl
 
+from sightline.importers.cupti.cost import list_costs
 from sightline.importers.cupti.file import CuptiFile
 from sightline.model.declare import Quality
 from sightline.text import clean_text
 
-_SMALLER = "Record fewer kinds:  sightline run --no-calls -- PROGRAM"
+_SMALLER = "Record without API calls:  sightline run --no-calls -- PROGRAM"
 _REMEDIES = {
     "cupti_taken": "Stop the other profiler, or take its recording: sightline reads both.",
     "no_cupti": "pip install nvidia-cuda-cupti-cu12   # or nvidia-cuda-cupti for CUDA 13",
@@ -27,6 +28,7 @@ def list_limits(file: CuptiFile, counts: Mapping[str, int]) -> list[Quality]:
         *_of_loss(file),
         *_of_sampling(file),
         *_of_records(counts),
+        *_of_cost(file),
     ]
 
 
@@ -137,6 +139,14 @@ def _of_sampling(file: CuptiFile) -> list[Quality]:
         )
         found.append(Quality("serialized_kernels", "warning", text))
     return found
+
+
+def _of_cost(file: CuptiFile) -> list[Quality]:
+    """What recording cost, where a budget was set or it was measured."""
+    is_throttled = isinstance(file.facts.get("budget_pct"), int | float)
+    if not is_throttled and file.facts.get("measured") is not True:
+        return []
+    return list_costs(file.frame("windows"), is_throttled=is_throttled)
 
 
 def _of_records(counts: Mapping[str, int]) -> list[Quality]:
