@@ -31,6 +31,8 @@ MACHINE = {
     "lttng": None,
     "lttng_kernel": False,
     "torch": "2.13.0",
+    "cupti": None,
+    "cupti_injection": False,
     "counters_need_admin": None,
     "perf_event_paranoid": 2,
     "ptrace_scope": 1,
@@ -57,6 +59,15 @@ WITH_GPU = {
         (WITH_GPU, ["python", "t.py"], "memory", ["torch", "nvml"]),
         (WITH_GPU, ["./a.out"], "memory", ["nsys", "nvml"]),
         (WITH_GPU, ["./a.out"], "energy", ["nvml"]),
+        (WITH_GPU, ["python", "t.py"], "stalls", ["ncu", "nvml"]),
+        ({**WITH_GPU, "cupti_injection": True}, ["python", "t.py"], "stalls", ["cupti", "nvml"]),
+        ({**WITH_GPU, "cupti_injection": True}, ["./a.out"], None, ["nsys", "nvml"]),
+        (
+            {**WITH_GPU, "cupti_injection": True, "nsys": None},
+            ["./a.out"],
+            None,
+            ["cupti", "cpu", "nvml"],
+        ),
     ],
 )
 def test_what_is_recorded_with(machine, command, question, expected):

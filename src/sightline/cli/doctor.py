@@ -20,7 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--for",
         dest="question",
         metavar="X",
-        help="timeline, kernels, memory, energy, or a backend: torch, nsys, ncu, cpu, nvml",
+        help="timeline, kernels, stalls, memory, energy, or a backend: torch, nsys, ncu, cupti, "
+        "cpu, nvml",
     )
     parser.add_argument("--json", action="store_true", help="print as data")
     parser.add_argument(

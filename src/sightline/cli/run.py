@@ -34,14 +34,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--for",
         dest="question",
         metavar="QUESTION",
-        help="timeline (the default), kernels, memory, energy or system",
+        help="timeline (the default), kernels, stalls, memory, energy or system",
     )
     what.add_argument(
         "--backend",
         action="append",
         default=[],
         metavar="B",
-        help="torch, nsys, ncu, cpu, nvml, lttng or sched instead of what --for picks",
+        help="torch, nsys, ncu, cupti, cpu, nvml, lttng or sched instead of what --for picks",
     )
     what.add_argument("--steps", metavar="W:U:A", help="PyTorch: wait W steps, warm up U, record A")
     what.add_argument("--after", type=float, metavar="S", help="begin to record after S seconds")
@@ -82,6 +82,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--lock-clocks",
         action="store_true",
         help="let ncu lock the GPU's clocks; nothing is changed otherwise",
+    )
+    cupti = parser.add_argument_group("stalls and timelines through CUPTI (cupti)")
+    cupti.add_argument(
+        "--sampling",
+        metavar="MODE",
+        help="where warps stall: continuous, or serialized (of each launch, one kernel at a time)",
+    )
+    cupti.add_argument(
+        "--period", type=int, metavar="N", help="a sample every 2^N cycles of an SM, 5 to 31"
+    )
+    cupti.add_argument(
+        "--no-calls", action="store_true", help="no API calls: records less, and costs less"
+    )
+    cupti.add_argument(
+        "--budget",
+        type=float,
+        metavar="PCT",
+        help="record less where recording takes more of a core than this (1)",
+    )
+    cupti.add_argument(
+        "--measure-cost",
+        action="store_true",
+        help="pause now and then, and say how much recording slows the program down",
     )
     where = parser.add_argument_group("where and how long")
     where.add_argument("-o", "--output", metavar="NAME", help="the run's folder: NAME.sightline")
@@ -186,6 +209,16 @@ def _check(args: argparse.Namespace, command: list[str]) -> None:
     if args.every < 1:
         raise RequestError(f"--every {args.every} is not possible", why="it must be 1 or more")
     _ranks(args.ranks)
+    if args.period is not None and not 5 <= args.period <= 31:
+        raise RequestError(
+            f"--period {args.period} is not possible", why="CUPTI samples every 2^5 to 2^31 cycles"
+        )
+    if args.budget is not None and not 0 < args.budget <= 100:
+        raise RequestError(f"--budget {args.budget:g} is not possible", why="it is a share in %")
+    if args.sampling not in (None, "continuous", "serialized"):
+        raise RequestError(
+            f"--sampling {args.sampling} is not possible", why="there are continuous, serialized"
+        )
     for name in ("after", "seconds", "timeout"):
         value = getattr(args, name)
         if value is not None and not 0 < value < 1e9:
@@ -230,6 +263,11 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
         "replay": args.replay,
         "graph": args.graph,
         "lock_clocks": args.lock_clocks,
+        "sampling": args.sampling,
+        "period": args.period,
+        "no_calls": args.no_calls,
+        "budget": args.budget,
+        "measure_cost": args.measure_cost,
         "snapshot": args.snapshot,
         "rotate": args.rotate,
         "snapshot_on": args.snapshot_on,

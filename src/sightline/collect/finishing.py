@@ -29,7 +29,11 @@ def finish_files(folder: Path, mark: str, child: int) -> None:
             elif name.startswith(".part-") and f"-{mark}-" in name:
                 if not _alive(name.split("-")[1]):
                     path.unlink()
-            elif name.endswith(".json") and of_program and path.stat().st_size > COMPRESS_ABOVE:
+            elif (
+                name.endswith((".json", ".cupti"))
+                and of_program
+                and path.stat().st_size > COMPRESS_ABOVE
+            ):
                 compress_trace(path)
             elif name.endswith(".log") and not path.stat().st_size:
                 path.unlink()

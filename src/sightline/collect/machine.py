@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sightline.collect.cupti import find_injection, list_cuptis
+
 TIMEOUT_S = 10  # nvidia-smi of a machine in trouble can hang for minutes
 
 Runner = Callable[[list[str]], str | None]
@@ -109,6 +111,8 @@ def examine_machine(
         "lttng_kernel": run(["modinfo", "lttng_tracer"]) is not None,
         "py_spy": _version(run(["py-spy", "--version"])),
         "torch": _installed("torch"),
+        "cupti": next(iter(list_cuptis(root)), None),
+        "cupti_injection": find_injection() is not None,
         "counters_need_admin": _admin_only(root),
         "perf_event_paranoid": _number(root / "proc/sys/kernel/perf_event_paranoid"),
         "ptrace_scope": _number(root / "proc/sys/kernel/yama/ptrace_scope"),
@@ -122,6 +126,7 @@ def list_recordable(facts: dict[str, Any]) -> list[Way]:
         _torch(facts, gpu),
         _vendor(facts, "nsys", "CUDA timeline (Nsight Systems)", gpu),
         _ncu(facts, gpu),
+        _cupti(facts, gpu),
         _vendor(facts, "rocprofv3", "ROCm timeline (rocprofv3)", gpu),
         _vendor(facts, "unitrace", "Intel GPU timeline (unitrace)", gpu),
         _nvml(facts),
@@ -154,6 +159,18 @@ def _ncu(facts: dict[str, Any], gpu: bool) -> Way:
         )
         return Way(way.what, True, remedy)
     return way
+
+
+def _cupti(facts: dict[str, Any], gpu: bool) -> Way:
+    what = "Timeline and stalls (CUPTI)"
+    if not facts["cupti_injection"]:
+        return Way(what, False, "sightline was built without CUPTI's headers")
+    if not gpu:
+        return Way(what, False, "sightline's library is installed, but no GPU was found")
+    where = facts["cupti"] or "the program's own CUPTI, if it has one"
+    if facts["counters_need_admin"]:
+        where += "; stalls only for root (ERR_NVGPUCTRPERM)"
+    return Way(what, True, where)
 
 
 def _nvml(facts: dict[str, Any]) -> Way:

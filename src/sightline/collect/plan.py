@@ -9,13 +9,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sightline.collect.cupti import INJECTION, names_other
 from sightline.errors import RequestError
 from sightline.inline.hook import LAUNCHERS
 
-BACKENDS = ("torch", "nsys", "ncu", "cpu", "nvml", "lttng", "sched")
+BACKENDS = ("torch", "nsys", "ncu", "cupti", "cpu", "nvml", "lttng", "sched")
 QUESTIONS = {
     "timeline": "what ran when, and what waited",
     "kernels": "why single kernels are slow",
+    "stalls": "where in the code warps wait, while the program runs",
     "memory": "what is allocated, and when",
     "energy": "power, energy and clocks",
     "system": "what the operating system did with the threads",
@@ -110,6 +112,12 @@ def make_plan(
             why=ncu.why,
             hint="What is missing, and the remedy:  sightline doctor --for kernels",
         )
+    if plan.question == "stalls" and not {"cupti", "ncu"} & set(plan.backends) and not backends:
+        raise RequestError(
+            "stalls cannot be recorded here",
+            why="; ".join(c.why for c in plan.choices if c.backend in ("cupti", "ncu")),
+            hint="What is missing, and the remedy:  sightline doctor --for stalls",
+        )
     if plan.question == "energy" and "nvml" not in plan.backends:
         raise RequestError(
             "energy cannot be measured here",
@@ -143,6 +151,9 @@ def _for(question: str, facts: dict[str, Any], command: Sequence[str]) -> tuple[
     python, gpu = is_python(command), bool(facts["gpus"])
     if question == "kernels":
         return ("ncu", "nvml")
+    if question == "stalls":
+        # While the program runs, without a second run of any kernel; else ncu, which needs both.
+        return ("cupti", "nvml") if _may_sample(facts) else ("ncu", "nvml")
     if question == "energy":
         return ("nvml",)
     if question == "system":
@@ -153,7 +164,16 @@ def _for(question: str, facts: dict[str, Any], command: Sequence[str]) -> tuple[
     if python:
         # Where there is a GPU, its timeline is the answer; ranks have too many processes to sample.
         return ("torch", "nvml") if gpu or is_launched(command) else ("torch", "cpu")
-    return ("nsys", "nvml") if gpu and facts["nsys"] is not None else ("cpu", "nvml")
+    if gpu and facts["nsys"] is not None:
+        return ("nsys", "nvml")
+    return ("cupti", "cpu", "nvml") if gpu and facts["cupti_injection"] else ("cpu", "nvml")
+
+
+def _may_sample(facts: dict[str, Any]) -> bool:
+    """Whether PC samples can be taken through CUPTI."""
+    return bool(facts["cupti_injection"]) and not (
+        facts["counters_need_admin"] and os.geteuid() != 0
+    )
 
 
 def _judged(backend: str, wanted: bool, plan: Plan, facts: dict[str, Any], asked: bool) -> Choice:
@@ -191,6 +211,21 @@ def _ncu(plan: Plan, facts: dict[str, Any], asked: bool) -> tuple[bool, str]:
     if facts["counters_need_admin"] and os.geteuid() != 0:
         return False, "the driver gives its counters to root only (ERR_NVGPUCTRPERM)"
     return True, f"Nsight Compute {facts['ncu']}: every kernel is run several times"
+
+
+def _cupti(plan: Plan, facts: dict[str, Any], asked: bool) -> tuple[bool, str]:
+    if not facts["cupti_injection"]:
+        return False, "sightline was built without CUPTI's headers"
+    other = names_other(os.environ)
+    if other is not None:
+        return False, f"{INJECTION} is {other}: the driver loads one profiler"
+    if not facts["gpus"] and not asked:
+        return False, "no GPU was found"
+    samples = plan.options.get("sampling") or plan.question == "stalls"
+    if samples and not _may_sample(facts):
+        return False, "the driver gives PC samples to root only (ERR_NVGPUCTRPERM)"
+    what = "kernels, copies, API calls, waits" + (", where warps stall" if samples else "")
+    return True, f"CUPTI, through sightline's own library: {what}"
 
 
 def _cpu(plan: Plan, facts: dict[str, Any], asked: bool) -> tuple[bool, str]:
@@ -236,6 +271,7 @@ _JUDGES = {
     "torch": _torch,
     "nsys": _nsys,
     "ncu": _ncu,
+    "cupti": _cupti,
     "cpu": _cpu,
     "nvml": _nvml,
     "lttng": _lttng,
@@ -244,14 +280,13 @@ _JUDGES = {
 
 
 def _only_one_tracer(plan: Plan) -> None:
-    """CUPTI has one subscriber: PyTorch's profiler and a tool of NVIDIA's shut each other out.
+    """CUPTI has one subscriber before 13.3, and some tools let no other in later.
 
     CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED (CUPTI documentation, result codes).
     """
-    if "torch" not in plan.backends or not {"nsys", "ncu"} & set(plan.backends):
-        return
-    tool = "nsys" if "nsys" in plan.backends else "ncu"
-    plan.leave_out("torch", f"{tool} records, and only one tool can trace a GPU at a time")
+    tools = [t for t in ("nsys", "ncu", "cupti") if t in plan.backends]
+    for left in [*tools[1:], *(["torch"] if tools and "torch" in plan.backends else [])]:
+        plan.leave_out(left, f"{tools[0]} records, and only one tool can trace a GPU at a time")
 
 
 def _torch_options(plan: Plan) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sightline.collect import commands, conditions, finishing
+from sightline.collect import commands, conditions, cupti, finishing
 from sightline.collect.child import Child, Ended
 from sightline.collect.lttng import Lttng
 from sightline.collect.plan import Plan, is_python
@@ -83,10 +83,17 @@ def environment(recording: Recording, base: Mapping[str, str], address: Any) -> 
         told["oom_snapshot"] = True
     if address is not None:
         told["clock"] = address
+    own: dict[str, str] = {}
+    if "cupti" in recording.plan.backends:
+        who = {"folder": recording.folder, "mark": recording.mark}
+        who |= {"ranks": recording.ranks, "every": recording.every}
+        chosen = {**recording.plan.options, "question": recording.plan.question}
+        own = cupti.make_variables(who, chosen, base)
     path = os.pathsep.join([str(SITE), *filter(None, [base.get("PYTHONPATH")])])
     return {
         **base,
         **recording.variables,
+        **own,
         VARIABLE: json.dumps(told, separators=(",", ":")),
         "PYTHONPATH": path,
     }
@@ -138,6 +145,9 @@ def record_program(recording: Recording) -> Ended:
     finishing.finish_files(folder, recording.mark, child.pid)
     if plan.torch is not None and not any(folder.glob("*.torch-0.*")):
         recording.note("torch_absent", _torch_absent(recording), "info")
+    if "cupti" in plan.backends and not any(folder.glob("*.cupti*")):
+        text = "CUPTI recorded nothing: no recorded process used CUDA"
+        recording.note("cupti_absent", text, "info")
     recording.costs["after_ns"] = time.monotonic_ns() - began
     recording.facts.update(state="ended", exit_code=ended.code, wall_ns=ended.wall_ns)
     if ended.signal is not None and not ended.timed_out:

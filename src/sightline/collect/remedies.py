@@ -14,6 +14,7 @@ from sightline.errors import RequestError
 NEEDS = {
     "timeline": ("gpu", "torch|nsys"),
     "kernels": ("gpu", "ncu", "counters"),
+    "stalls": ("gpu", "cupti|ncu", "counters"),
     "memory": ("gpu", "torch|nsys"),
     "energy": ("gpu", "nvml"),
     "system": ("lttng|sched",),
@@ -22,6 +23,7 @@ NEEDS = {
     "torch": ("torch",),
     "nsys": ("gpu", "nsys"),
     "ncu": ("gpu", "ncu", "counters"),
+    "cupti": ("gpu", "cupti"),
     "cpu": ("py-spy|perf", "ptrace", "perf_event"),
     "nvml": ("gpu", "nvml"),
 }
@@ -105,6 +107,30 @@ def _ncu(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
                 'export PATH="/usr/local/cuda/bin:$PATH"   # where a CUDA toolkit has it',
             ),
             "https://docs.nvidia.com/nsight-compute/",
+        )
+
+
+def _cupti(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
+    if not facts["cupti_injection"]:
+        yield Missing(
+            "sightline was built without the library that records through CUPTI: NVIDIA's headers "
+            "were not there",
+            (
+                "scripts/setup                                # in a checkout: fetches them",
+                "sudo apt-get install cuda-cupti-dev-13-0     # NVIDIA's CUDA repository; then",
+                "pip install --force-reinstall --no-deps .    # in a checkout",
+            ),
+            "https://docs.nvidia.com/cupti/",
+        )
+    elif facts["cupti"] is None:
+        yield Missing(
+            "no CUPTI was found in this Python or in a CUDA toolkit (it is enough if the program "
+            "has its own, as PyTorch does)",
+            (
+                "pip install nvidia-cuda-cupti                # CUDA 13",
+                "pip install nvidia-cuda-cupti-cu12           # CUDA 12",
+            ),
+            "https://docs.nvidia.com/cupti/",
         )
 
 
@@ -216,6 +242,7 @@ _CHECKS = {
     "torch": _torch,
     "nsys": _nsys,
     "ncu": _ncu,
+    "cupti": _cupti,
     "counters": _counters,
     "py-spy": _py_spy,
     "perf": _perf,

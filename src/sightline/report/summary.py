@@ -16,6 +16,7 @@ from sightline.report.functions import list_hot_functions
 from sightline.report.kernels import list_kernel_rows, list_vendor_messages
 from sightline.report.marks import summarize_marks
 from sightline.report.memory import summarize_memory
+from sightline.report.sampled import is_only_sampled, list_sampled_kernels
 from sightline.report.system import summarize_system
 from sightline.report.use import note_warming, summarize_use
 from sightline.rules.diagnose import diagnose_run
@@ -48,7 +49,8 @@ def summarize_run(run: Run, own: Sequence[OwnRule] = ()) -> dict[str, Any]:
         "findings": [asdict(f) for f in diagnose_run(run, own)],
         "kernels": _kernels(run) if has_device else [],
         "idle": run.ask("idle").to_dicts() if has_device else [],
-        "profiled_kernels": list_kernel_rows(run) if run.rows("profiled_kernels") else [],
+        "profiled_kernels": list_kernel_rows(run) if _is_profiled(run) else [],
+        "sampled_kernels": list_sampled_kernels(run) if is_only_sampled(run) else [],
         "vendor_messages": list_vendor_messages(run),
         "ops": ops,
         "functions": list_hot_functions(run) if only_stacks else [],
@@ -59,6 +61,10 @@ def summarize_run(run: Run, own: Sequence[OwnRule] = ()) -> dict[str, Any]:
         "bandwidth": summarize_bandwidth(run) if run.rows("bandwidth_tests") else [],
         "limits": [*list_limits(run), *note_warming(use["devices"])],
     }
+
+
+def _is_profiled(run: Run) -> bool:
+    return bool(run.rows("profiled_kernels")) and not is_only_sampled(run)
 
 
 def _count_in_window(run: Run) -> int:

@@ -15,6 +15,7 @@ from sightline.report.bandwidth import print_bandwidth
 from sightline.report.finding_text import has_gain, write_price
 from sightline.report.kernels_text import print_kernels
 from sightline.report.marks_text import print_marks, print_memory
+from sightline.report.sampled import print_sampled
 from sightline.report.system import print_system
 from sightline.report.use_text import print_devices, print_events
 from sightline.text import fit_text, make_printable
@@ -67,6 +68,7 @@ def render_screen(data: dict[str, Any], width: int = WIDTH) -> Text:
         *print_marks(data["marks"], data["use"]["devices"]),
         list(print_memory(data["memory"])),
         [Text(line) for line in print_kernels(data, width)],
+        [Text(line) for line in print_sampled(data["sampled_kernels"], width)],
         list(_ops(data, width)),
         list(_functions(data, width)),
         *print_system(data["system"], width),
@@ -103,6 +105,8 @@ def _head(data: dict[str, Any], width: int) -> Iterator[Text]:
         n = data["counts"]["profiled_kernels"]
         count = format_several(n, "profiled kernel launch", "profiled kernel launches")
         yield Text(f"{count} · no timeline")
+    elif data["sampled_kernels"]:
+        yield Text("no timeline")
     elif data["counts"].get("host_ops"):
         yield from _joined(_describe_host(data), width)
     elif data["counts"].get("stack_weights") or data["counts"].get("cpu_samples"):

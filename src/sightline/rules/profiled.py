@@ -87,6 +87,8 @@ def load_cases(run: Run, metrics: Iterable[str], record: str) -> list[Case]:
     """
     if not run.rows("profiled_kernels"):
         return []
+    if run.rows("pc_samples") and not run.rows("kernel_metrics"):
+        return []  # sampled while the program ran: nobody wanted counters
     asked = list(metrics)
     every = [f for f in load_facts(run, [*asked, SM_PCT, MEMORY_PCT]) if not f.is_amd]
     if not every:

@@ -7,8 +7,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from sightline.importers._cubin import INSTRUCTION_BYTES, Cubin, read_cubin, read_opcode
 from sightline.importers.ncu_rep.blocks import Report, read_fields
-from sightline.importers.ncu_rep.cubin import INSTRUCTION_BYTES, Cubin, read_cubin, read_opcode
 from sightline.protobuf import DamagedMessageError
 
 # The file holds the low halves only of what it needs; an SM revision is major << 16 | minor.

@@ -27,7 +27,7 @@ def data(view: View) -> list[Block]:
                 more="sightline stats kernels",
             )
         )
-    if view.run.rows("profiled_kernels"):
+    if view.run.rows("kernel_metrics"):
         analysis = registry.load("analyses", "speed_of_light").ANALYSIS
         found.append(
             blocks.make_table(

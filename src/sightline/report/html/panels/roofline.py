@@ -16,7 +16,7 @@ PANEL = Panel("roofline", "Roofline", 60)
 
 def data(view: View) -> list[Block]:
     """The picture of `sightline roofline -o`, and its rows."""
-    if not view.run.rows("profiled_kernels"):
+    if not view.run.rows("kernel_metrics"):
         raise MissingDataError(
             "no roofline", why="no hardware counters of kernels: record with  ncu --set full"
         )

@@ -1,12 +1,14 @@
-"""What a report's GPU binary says of each instruction: its opcode, and its source line.
+"""What a GPU binary says of each instruction: its opcode, and its source line.
 
 A cubin is a 64-bit ELF file. Code lies in `.text.<mangled kernel name>`, 16 bytes an instruction
-since Volta; lines lie in `.debug_line` (DWARF 2 to 4) where the program was built with -lineinfo.
+since Volta; lines lie in `.debug_line` (DWARF 2 to 4; nvcc 13.0 writes 2) where the program was
+built with -lineinfo.
 Everything is optional: what cannot be read gives no opcode or no line, never an error.
 """
 
 from __future__ import annotations
 
+import bisect
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -57,6 +59,7 @@ class Cubin:
     """A GPU binary: where its functions' code lies, and the source lines of their offsets."""
 
     data: bytes
+    capability: int = 0  # 10 × major + minor that it was compiled for; 0 where that is not known
     code: dict[str, tuple[int, int]] = field(default_factory=dict)
     lines: dict[str, list[tuple[int, str, int]]] = field(default_factory=dict)
     note: str | None = None  # why it could not be read in full
@@ -67,6 +70,12 @@ class Cubin:
         count = (end - start) // INSTRUCTION_BYTES
         return [w for w, _ in struct.iter_unpack("<QQ", self.data[start : start + 16 * count])]
 
+    def find_line(self, function: str, offset: int) -> tuple[str | None, int | None]:
+        """The source file and line of an instruction; null where the line table has none."""
+        rows = self.lines.get(function, [])
+        at = bisect.bisect_right(rows, offset, key=lambda row: row[0]) - 1
+        return (rows[at][1], rows[at][2]) if at >= 0 and offset >= 0 else (None, None)
+
 
 def read_cubin(data: bytes) -> Cubin:
     """A cubin's functions and line tables, as far as they can be read."""
@@ -74,6 +83,7 @@ def read_cubin(data: bytes) -> Cubin:
     try:
         names = _Names(data)
         sections = _sections(data, names)
+        cubin.capability = _read_capability(data)
         for s in sections:
             if s.name.startswith(".text."):
                 cubin.code[s.name.removeprefix(".text.")] = (s.start, s.end)
@@ -83,6 +93,16 @@ def read_cubin(data: bytes) -> Cubin:
     except (struct.error, IndexError, ValueError, OverflowError) as error:
         cubin.note = str(error) or type(error).__name__
     return cubin
+
+
+def _read_capability(data: bytes) -> int:
+    """What a cubin was compiled for, from its flags.
+
+    The low byte until CUDA 12 (version 7 of the ABI), the next one since CUDA 13: LLVM's ELF.h,
+    EF_CUDA_SM and EF_CUDA_SM_MASK.
+    """
+    (flags,) = struct.unpack_from("<I", data, 0x30)
+    return int(flags >> 8 & 0xFF if data[8] >= 8 else flags & 0xFF)
 
 
 def _sections(data: bytes, names: _Names) -> list[Section]:
