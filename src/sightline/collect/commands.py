@@ -2,7 +2,8 @@
 
 Flags: Nsight Systems User Guide, "CLI Profile Command Switch Options"; Nsight Compute CLI,
 "Command Line Options" (docs.nvidia.com/nsight-systems, /nsight-compute); perf-record(1);
-py-spy's README.
+py-spy's README; ROCprofiler-SDK, "Using rocprofv3" and "Using PC sampling" (rocm.docs.amd.com);
+intel/pti-gpu, tools/unitrace/README.md.
 """
 
 from __future__ import annotations
@@ -66,6 +67,54 @@ def ncu(command: Sequence[str], output: Path, options: dict[str, Any]) -> list[s
     words += ["--launch-count", str(options.get("launch_count") or 50)]
     if options.get("capture"):
         words += ["--profile-from-start", "off"]
+    return [*words, *command]
+
+
+# Where AMD advises to begin (ROCm Compute Profiler, "Using PC sampling"): 2^20 cycles; the method
+# that older GPUs have counts µs instead, and takes 1 µs at the least.
+_AMD_PERIOD, _AMD_PERIOD_US = 20, 10
+
+
+def rocprofv3(command: Sequence[str], folder: Path, name: str, options: dict[str, Any]) -> list[str]:
+    """`rocprofv3` around a command: a timeline, or (`samples`) where waves stall.
+
+    Each process writes a file of its own, named by its number. PC samples are only in JSON and CSV.
+    """
+    words = ["rocprofv3", "--output-directory", str(folder), "--output-file", f"{name}.%pid%"]
+    if options.get("samples"):
+        is_hardware = options.get("amd_sampling") != "host_trap"
+        interval = 1 << (options.get("period") or _AMD_PERIOD) if is_hardware else _AMD_PERIOD_US
+        words += ["--kernel-trace", "--pc-sampling-beta-enabled",
+                  "--pc-sampling-method", "stochastic" if is_hardware else "host_trap",
+                  "--pc-sampling-unit", "cycles" if is_hardware else "time",
+                  "--pc-sampling-interval", str(interval), "--output-format", "json"]  # fmt: skip
+    else:
+        words += ["--runtime-trace", "--output-format", "rocpd"]
+    if options.get("after_s") or options.get("seconds"):
+        # START:LENGTH:REPEAT, in s unless told otherwise; whole ms are exact.
+        delay = round(1000 * (options.get("after_s") or 0))
+        length = round(1000 * (options.get("seconds") or _LONG_S))
+        words += ["--collection-period", f"{delay}:{length}:1", "--collection-period-unit", "msec"]
+    return [*words, "--", *command]
+
+
+_LONG_S = 1_000_000  # as long as the program runs
+
+
+def unitrace(command: Sequence[str], folder: Path, name: str, options: dict[str, Any]) -> list[str]:
+    """`unitrace` around a command: a timeline, or (`samples`) where EUs stall.
+
+    Its timeline is named after the program and its process, and samples after `name`.
+    """
+    words = ["unitrace", "--output-dir-path", str(folder)]
+    if options.get("samples"):
+        words += ["--stall-sampling", "--output", f"{name}.csv"]
+    else:
+        words += ["--chrome-kernel-logging"]
+        if not options.get("no_calls"):
+            words += ["--chrome-call-logging"]
+        if options.get("mpi"):
+            words += ["--chrome-mpi-logging"]
     return [*words, *command]
 
 
@@ -154,4 +203,8 @@ def wrap_command(
     if "nsys" in backends:
         own = {**options, "cpu": "cpu" in backends}
         return nsys(command, folder / f"{stem}.nsys", own)
+    if "rocprofv3" in backends:
+        return rocprofv3(command, folder, f"{stem}.rocprofv3", options)
+    if "unitrace" in backends:
+        return unitrace(command, folder, f"{stem}.unitrace", options)
     return list(command)

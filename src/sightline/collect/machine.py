@@ -94,7 +94,9 @@ def examine_machine(
     # nvidia-smi is missing in many containers, and fails as a whole where one GPU is lost.
     gpus = [line.strip() for line in (smi or "").splitlines() if line.strip()] or nvml["gpus"]
     rocm = run(["rocm-smi", "--showproductname", "--csv"])
-    gpus += [line for line in (rocm or "").splitlines() if line.startswith("card")]
+    amd = [line for line in (rocm or "").splitlines() if line.startswith("card")]
+    gpus += amd
+    rocprofv3 = _version(run(["rocprofv3", "--version"]))
     lost = {"unreachable_gpus": nvml["unreachable"]} if nvml["unreachable"] else {}
     return {
         "gpus": gpus,
@@ -104,7 +106,10 @@ def examine_machine(
         "nvml_problem": nvml["problem"],
         "nsys": _version(run(["nsys", "--version"])),
         "ncu": _version(run(["ncu", "--version"])),
-        "rocprofv3": _version(run(["rocprofv3", "--version"])),
+        "amd_gpus": amd,
+        "intel_gpus": _list_intel(root),
+        "rocprofv3": rocprofv3,
+        "amd_sampling": _find_sampling(run) if amd and rocprofv3 is not None else None,
         "unitrace": _version(run(["unitrace", "--version"])),
         "perf": _version(run(["perf", "--version"])),
         "lttng": _version(run(["lttng", "--version"])),
@@ -127,8 +132,8 @@ def list_recordable(facts: dict[str, Any]) -> list[Way]:
         _vendor(facts, "nsys", "CUDA timeline (Nsight Systems)", gpu),
         _ncu(facts, gpu),
         _cupti(facts, gpu),
-        _vendor(facts, "rocprofv3", "ROCm timeline (rocprofv3)", gpu),
-        _vendor(facts, "unitrace", "Intel GPU timeline (unitrace)", gpu),
+        _vendor(facts, "rocprofv3", "ROCm timeline (rocprofv3)", bool(facts["amd_gpus"])),
+        _vendor(facts, "unitrace", "Intel GPU timeline (unitrace)", bool(facts["intel_gpus"])),
         _nvml(facts),
         _perf(facts),
         _py_spy(facts),
@@ -201,6 +206,25 @@ def _py_spy(facts: dict[str, Any]) -> Way:
     if (facts["ptrace_scope"] or 0) >= 1:
         return Way(what, True, "programs it starts itself; others need root (ptrace_scope)")
     return Way(what, True, facts["py_spy"])
+
+
+def _list_intel(root: Path) -> list[str]:
+    """Intel's GPUs that compute: those of the drivers xe and i915 (Linux, drivers/gpu/drm)."""
+    found = []
+    for device in sorted((root / "sys/class/drm").glob("card*/device")):
+        driver = (device / "driver").resolve().name
+        if (_read(device / "vendor") or "").strip() == "0x8086" and driver in ("xe", "i915"):
+            found.append(f"{device.parent.name} (driver {driver})")
+    return found
+
+
+def _find_sampling(run: Runner) -> str | None:
+    """How AMD's GPUs can be sampled: stochastic, which tells stalls, before host_trap."""
+    told = run(["rocprofv3", "--list-avail"]) or ""
+    for method in ("stochastic", "host_trap"):
+        if f"ROCPROFILER_PC_SAMPLING_METHOD_{method.upper()}" in told:
+            return method
+    return None
 
 
 def _driver(root: Path) -> str | None:

@@ -13,7 +13,9 @@ from sightline.collect.cupti import INJECTION, names_other
 from sightline.errors import RequestError
 from sightline.inline.hook import LAUNCHERS
 
-BACKENDS = ("torch", "nsys", "ncu", "cupti", "cpu", "nvml", "lttng", "sched")
+BACKENDS = ("torch", "nsys", "ncu", "cupti", "rocprofv3", "unitrace", "cpu", "nvml", "lttng", "sched")
+# What tells where in a kernel its threads wait.
+SAMPLERS = ("cupti", "ncu", "rocprofv3", "unitrace")
 QUESTIONS = {
     "timeline": "what ran when, and what waited",
     "kernels": "why single kernels are slow",
@@ -112,10 +114,10 @@ def make_plan(
             why=ncu.why,
             hint="What is missing, and the remedy:  sightline doctor --for kernels",
         )
-    if plan.question == "stalls" and not {"cupti", "ncu"} & set(plan.backends) and not backends:
+    if plan.question == "stalls" and not set(SAMPLERS) & set(plan.backends) and not backends:
         raise RequestError(
             "stalls cannot be recorded here",
-            why="; ".join(c.why for c in plan.choices if c.backend in ("cupti", "ncu")),
+            why="; ".join(c.why for c in plan.choices if c.backend in wanted and c.backend != "nvml"),
             hint="What is missing, and the remedy:  sightline doctor --for stalls",
         )
     if plan.question == "energy" and "nvml" not in plan.backends:
@@ -152,6 +154,10 @@ def _for(question: str, facts: dict[str, Any], command: Sequence[str]) -> tuple[
     if question == "kernels":
         return ("ncu", "nvml")
     if question == "stalls":
+        if _has_only(facts, "amd_gpus"):
+            return ("rocprofv3",)
+        if _has_only(facts, "intel_gpus"):
+            return ("unitrace",)
         # While the program runs, without a second run of any kernel; else ncu, which needs both.
         return ("cupti", "nvml") if _may_sample(facts) else ("ncu", "nvml")
     if question == "energy":
@@ -164,9 +170,21 @@ def _for(question: str, facts: dict[str, Any], command: Sequence[str]) -> tuple[
     if python:
         # Where there is a GPU, its timeline is the answer; ranks have too many processes to sample.
         return ("torch", "nvml") if gpu or is_launched(command) else ("torch", "cpu")
-    if gpu and facts["nsys"] is not None:
+    if gpu and facts["nsys"] is not None and not _has_only(facts, "amd_gpus"):
         return ("nsys", "nvml")
+    if _has_only(facts, "amd_gpus") and facts["rocprofv3"] is not None:
+        return ("rocprofv3", "cpu")
+    if _has_only(facts, "intel_gpus") and facts["unitrace"] is not None:
+        return ("unitrace", "cpu")
     return ("cupti", "cpu", "nvml") if gpu and facts["cupti_injection"] else ("cpu", "nvml")
+
+
+def _has_only(facts: dict[str, Any], vendor: str) -> bool:
+    """Whether the machine has GPUs of this vendor (amd_gpus, intel_gpus), and none of another."""
+    others = len(facts["gpus"]) - len(facts["amd_gpus"])  # NVIDIA's
+    if vendor == "intel_gpus":
+        return bool(facts[vendor]) and not facts["gpus"]
+    return bool(facts[vendor]) and not others
 
 
 def _may_sample(facts: dict[str, Any]) -> bool:
@@ -228,6 +246,38 @@ def _cupti(plan: Plan, facts: dict[str, Any], asked: bool) -> tuple[bool, str]:
     return True, f"CUPTI, through sightline's own library: {what}"
 
 
+_IN_CYCLES = "--period counts cycles, and this GPU is sampled by time"
+
+
+def _rocprofv3(plan: Plan, facts: dict[str, Any], asked: bool) -> tuple[bool, str]:
+    if facts["rocprofv3"] is None:
+        return False, "rocprofv3 is not on the PATH"
+    if not facts["amd_gpus"] and not asked:
+        return False, "no AMD GPU was found"
+    if plan.question != "stalls":
+        return True, f"rocprofv3 {facts['rocprofv3']}: kernels, copies, HIP calls, RCCL, ROCTx"
+    if facts["amd_gpus"] and facts["amd_sampling"] is None:
+        return False, "rocprofv3 --list-avail names no way to sample these GPUs (MI200 and later)"
+    if facts["amd_sampling"] == "host_trap" and plan.options.get("period"):
+        return False, _IN_CYCLES
+    plan.options |= {"samples": True, "amd_sampling": facts["amd_sampling"]}
+    what = "where waves stall" if facts["amd_sampling"] != "host_trap" else "where waves are"
+    return True, f"rocprofv3 {facts['rocprofv3']}: {what}, by PC sampling, which AMD calls beta"
+
+
+def _unitrace(plan: Plan, facts: dict[str, Any], asked: bool) -> tuple[bool, str]:
+    if facts["unitrace"] is None:
+        return False, "unitrace is not on the PATH"
+    if not facts["intel_gpus"] and not asked:
+        return False, "no Intel GPU was found"
+    if plan.question != "stalls":
+        return True, f"unitrace {facts['unitrace']}: kernels, copies, Level Zero calls"
+    if plan.options.get("period"):
+        return False, _IN_CYCLES
+    plan.options["samples"] = True
+    return True, f"unitrace {facts['unitrace']}: where EUs stall (Data Center GPU Max and later)"
+
+
 def _cpu(plan: Plan, facts: dict[str, Any], asked: bool) -> tuple[bool, str]:
     level = facts["perf_event_paranoid"]
     may_perf = facts["perf"] is not None and (level is None or level <= 2 or os.geteuid() == 0)
@@ -272,6 +322,8 @@ _JUDGES = {
     "nsys": _nsys,
     "ncu": _ncu,
     "cupti": _cupti,
+    "rocprofv3": _rocprofv3,
+    "unitrace": _unitrace,
     "cpu": _cpu,
     "nvml": _nvml,
     "lttng": _lttng,
@@ -284,7 +336,7 @@ def _only_one_tracer(plan: Plan) -> None:
 
     CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED (CUPTI documentation, result codes).
     """
-    tools = [t for t in ("nsys", "ncu", "cupti") if t in plan.backends]
+    tools = [t for t in ("nsys", "ncu", "cupti", "rocprofv3", "unitrace") if t in plan.backends]
     for left in [*tools[1:], *(["torch"] if tools and "torch" in plan.backends else [])]:
         plan.leave_out(left, f"{tools[0]} records, and only one tool can trace a GPU at a time")
 

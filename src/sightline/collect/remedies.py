@@ -14,7 +14,7 @@ from sightline.errors import RequestError
 NEEDS = {
     "timeline": ("gpu", "torch|nsys"),
     "kernels": ("gpu", "ncu", "counters"),
-    "stalls": ("gpu", "cupti|ncu", "counters"),
+    "stalls": ("gpu", "cupti|ncu|rocprofv3|unitrace", "counters"),
     "memory": ("gpu", "torch|nsys"),
     "energy": ("gpu", "nvml"),
     "system": ("lttng|sched",),
@@ -24,6 +24,8 @@ NEEDS = {
     "nsys": ("gpu", "nsys"),
     "ncu": ("gpu", "ncu", "counters"),
     "cupti": ("gpu", "cupti"),
+    "rocprofv3": ("rocprofv3",),
+    "unitrace": ("unitrace",),
     "cpu": ("py-spy|perf", "ptrace", "perf_event"),
     "nvml": ("gpu", "nvml"),
 }
@@ -131,6 +133,25 @@ def _cupti(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
                 "pip install nvidia-cuda-cupti-cu12           # CUDA 12",
             ),
             "https://docs.nvidia.com/cupti/",
+        )
+
+
+def _rocprofv3(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
+    if facts["rocprofv3"] is None:
+        yield Missing(
+            "rocprofv3 is not on the PATH",
+            ("sudo apt-get install rocprofiler-sdk     # AMD's ROCm repository",
+             "export PATH=$PATH:/opt/rocm/bin"),
+            "https://rocm.docs.amd.com/projects/rocprofiler-sdk/",
+        )  # fmt: skip
+
+
+def _unitrace(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
+    if facts["unitrace"] is None:
+        yield Missing(
+            "unitrace is not on the PATH",
+            ("git clone https://github.com/intel/pti-gpu     # then build tools/unitrace",),
+            "https://github.com/intel/pti-gpu/tree/master/tools/unitrace",
         )
 
 
@@ -243,6 +264,8 @@ _CHECKS = {
     "nsys": _nsys,
     "ncu": _ncu,
     "cupti": _cupti,
+    "rocprofv3": _rocprofv3,
+    "unitrace": _unitrace,
     "counters": _counters,
     "py-spy": _py_spy,
     "perf": _perf,
