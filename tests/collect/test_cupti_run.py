@@ -1,4 +1,4 @@
-"""`sightline run` with the library of our own: from the command line to the answer, without a GPU."""
+"""`sightline run` with the library of our own around programs of CUDA, against the mocked CUPTI."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ MACHINE = {
     "gpus": ["H100"], "nvidia_driver": "580.1", "nsys": None, "ncu": None, "rocprofv3": None,
     "unitrace": None, "perf": None, "py_spy": None, "lttng": None, "lttng_kernel": False,
     "torch": None, "counters_need_admin": False, "perf_event_paranoid": 2, "ptrace_scope": 1,
+    "amd_gpus": [], "intel_gpus": [], "amd_sampling": None,
     "cupti": None, "cupti_injection": True, "nvml": None, "nvml_problem": "no NVML",
 }  # fmt: skip
 FOLDER = {"folder": "here", "mark": "0123abcd", "ranks": (0, 7), "every": 2}
@@ -191,7 +192,7 @@ def test_what_the_environment_is_told() -> None:
 def test_stalls_take_the_best_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(INJECTION, raising=False)
     command = ["python", "t.py"]
-    assert plan.make_plan(command, MACHINE, question="stalls").backends == ["cupti"] + ["nvml"]
+    assert plan.make_plan(command, MACHINE, question="stalls").backends == ["cupti", "nvml"]
     only_ncu = {**MACHINE, "cupti_injection": False, "ncu": "2026.1"}
     assert plan.make_plan(command, only_ncu, question="stalls").backends == ["ncu", "nvml"]
     with pytest.raises(RequestError, match="stalls cannot be recorded here") as caught:

@@ -23,8 +23,7 @@ from sightline.errors import RequestError
 from support import fakes, recording
 from support.pages import ROOT
 
-NONE = {**MACHINE, "amd_gpus": [], "intel_gpus": [], "amd_sampling": None,
-        "cupti": None, "cupti_injection": False}  # fmt: skip
+NONE = {**MACHINE, "cupti": None, "cupti_injection": False}
 AMD = {**NONE, "gpus": ["card0,MI300X"], "amd_gpus": ["card0,MI300X"], "rocprofv3": "1.0.0",
        "amd_sampling": "stochastic"}  # fmt: skip
 INTEL = {**NONE, "intel_gpus": ["card1 (driver xe)"], "unitrace": "2.3.0"}
@@ -51,13 +50,24 @@ def words_of(machine, question="stalls", **options):
     return commands.wrap_command(["./a.out"], made.backends, FOLDER, "host-1", made.options)
 
 
+AMD_STALLS = (
+    "rocprofv3 --output-directory /runs/r.sightline --output-file host-1.rocprofv3.%pid% "
+    "--kernel-trace --pc-sampling-beta-enabled --pc-sampling-method stochastic "
+    "--pc-sampling-unit cycles --pc-sampling-interval 1048576 --output-format json -- ./a.out"
+)
+AMD_TIMELINE = (
+    "--runtime-trace --output-format rocpd --collection-period 1500:2000:1 "
+    "--collection-period-unit msec -- ./a.out"
+)
+INTEL_STALLS = (
+    "unitrace --output-dir-path /runs/r.sightline --stall-sampling --output host-1.unitrace.csv "
+    "./a.out"
+)
+
+
 def test_stalls_of_amd_as_its_documentation_has_them():
     # ROCprofiler-SDK, "Using PC sampling".
-    assert words_of(AMD) == (
-        "rocprofv3 --output-directory /runs/r.sightline --output-file host-1.rocprofv3.%pid% "
-        "--kernel-trace --pc-sampling-beta-enabled --pc-sampling-method stochastic "
-        "--pc-sampling-unit cycles --pc-sampling-interval 1048576 --output-format json -- ./a.out"
-    ).split()
+    assert words_of(AMD) == AMD_STALLS.split()
     assert "65536" in words_of(AMD, period=16)
     older = words_of({**AMD, "amd_sampling": "host_trap"})
     method, unit = (older[older.index(f"--pc-sampling-{w}") + 1] for w in ("method", "unit"))
@@ -66,20 +76,14 @@ def test_stalls_of_amd_as_its_documentation_has_them():
 
 def test_a_timeline_of_amd_in_its_own_format_and_time():
     words = words_of(AMD, None, after_s=1.5, seconds=2.0)
-    assert words[5:] == (
-        "--runtime-trace --output-format rocpd --collection-period 1500:2000:1 "
-        "--collection-period-unit msec -- ./a.out"
-    ).split()
+    assert words[5:] == AMD_TIMELINE.split()
 
 
 def test_intel_as_its_readme_has_it():
-    assert words_of(INTEL) == (
-        "unitrace --output-dir-path /runs/r.sightline --stall-sampling "
-        "--output host-1.unitrace.csv ./a.out"
-    ).split()
-    assert words_of(INTEL, None)[3:] == ["--chrome-kernel-logging", "--chrome-call-logging",
-                                         "./a.out"]  # fmt: skip
-    assert "--chrome-call-logging" not in words_of(INTEL, None, no_calls=True)
+    assert words_of(INTEL) == INTEL_STALLS.split()
+    logging = ["--chrome-kernel-logging", "--chrome-call-logging"]
+    assert words_of(INTEL, None)[3:] == [*logging, "./a.out"]
+    assert words_of(INTEL, None, no_calls=True)[3:] == [*logging[:1], "./a.out"]
 
 
 @pytest.mark.parametrize("machine", [{**AMD, "amd_sampling": "host_trap"}, INTEL])

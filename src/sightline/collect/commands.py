@@ -75,7 +75,9 @@ def ncu(command: Sequence[str], output: Path, options: dict[str, Any]) -> list[s
 _AMD_PERIOD, _AMD_PERIOD_US = 20, 10
 
 
-def rocprofv3(command: Sequence[str], folder: Path, name: str, options: dict[str, Any]) -> list[str]:
+def rocprofv3(
+    command: Sequence[str], folder: Path, name: str, options: dict[str, Any]
+) -> list[str]:
     """`rocprofv3` around a command: a timeline, or (`samples`) where waves stall.
 
     Each process writes a file of its own, named by its number. PC samples are only in JSON and CSV.

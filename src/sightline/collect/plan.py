@@ -13,7 +13,18 @@ from sightline.collect.cupti import INJECTION, names_other
 from sightline.errors import RequestError
 from sightline.inline.hook import LAUNCHERS
 
-BACKENDS = ("torch", "nsys", "ncu", "cupti", "rocprofv3", "unitrace", "cpu", "nvml", "lttng", "sched")
+BACKENDS = (
+    "torch",
+    "nsys",
+    "ncu",
+    "cupti",
+    "rocprofv3",
+    "unitrace",
+    "cpu",
+    "nvml",
+    "lttng",
+    "sched",
+)
 # What tells where in a kernel its threads wait.
 SAMPLERS = ("cupti", "ncu", "rocprofv3", "unitrace")
 QUESTIONS = {
@@ -117,7 +128,9 @@ def make_plan(
     if plan.question == "stalls" and not set(SAMPLERS) & set(plan.backends) and not backends:
         raise RequestError(
             "stalls cannot be recorded here",
-            why="; ".join(c.why for c in plan.choices if c.backend in wanted and c.backend != "nvml"),
+            why="; ".join(
+                c.why for c in plan.choices if c.backend in wanted and c.backend != "nvml"
+            ),
             hint="What is missing, and the remedy:  sightline doctor --for stalls",
         )
     if plan.question == "energy" and "nvml" not in plan.backends:
