@@ -1,12 +1,13 @@
-"""Exercises that are slow for one reason: find it, fix it, and see what the fix really gains.
+"""Exercises that are slow for one reason: find it, fix it, see what that gains.
 
-sightline lab                         all exercises, and which run here
-sightline lab show data-loading       its lesson
-sightline lab run data-loading        record it before and after the fix, three times
+sightline lab                     all exercises, and which run here
+sightline lab show data-loading   its lesson
+sightline lab run data-loading    record it before and after the fix, thrice
 
-`run` prints the gain that the report of the slow side promises beside the gain that the fix
-brings. Where a machine cannot run an exercise, the recordings that come with it are judged.
-It exits with 1 if the planted cause is not the first finding.
+`run` prints the gain that the report of the slow side promises beside the gain
+that the fix brings. Where a machine cannot run an exercise, the recordings that
+come with it are judged. It exits with 1 if the planted cause is not the first
+finding.
 """
 
 from __future__ import annotations

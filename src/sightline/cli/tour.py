@@ -15,7 +15,10 @@ import shlex
 import sys
 import textwrap
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 HELP = "five minutes with sightline, on recordings that come with it"
 
