@@ -17,8 +17,8 @@ Where there are too few collectives, the packets between hosts tell (`packet_clo
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import numpy as np
 import polars as pl
 
 from sightline.model.clock import move_moment
@@ -28,6 +28,9 @@ from sightline.timeline.mpi import list_mpi_anchors
 from sightline.timeline.packet_clocks import CLOCKS, MOST_DRIFT, fit_packet_clocks
 from sightline.timeline.packets import match_packets
 from sightline.timeline.system_waits import put_on_hosts
+
+if TYPE_CHECKING:
+    import numpy as np
 
 # Fewer collectives than this say nothing of a clock: of eight, the 95th percentile is the worst.
 LEAST_ANCHORS = 8
@@ -133,6 +136,8 @@ def fit_clocks(anchors: pl.DataFrame) -> Fit | None:
 
     Relative to the lowest rank of each component. Raises nothing: judge the answer.
     """
+    import numpy as np
+
     rows = _choose_anchors(anchors)
     if rows.is_empty():
         return None
@@ -209,6 +214,7 @@ def find_components(who: np.ndarray, meeting: np.ndarray, ranks: int) -> np.ndar
 
     `who` came to `meeting`, one row each, both numbered from 0; sets are numbered in their order.
     """
+    import numpy as np
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -238,6 +244,7 @@ def _solve(
 
     The first rank of each component keeps its clock.
     """
+    import numpy as np
     from scipy.sparse import csr_array, diags_array, hstack
 
     ranks, meetings = len(component), int(meeting.max()) + 1
@@ -270,11 +277,15 @@ def _solve(
 
 
 def _average(values: np.ndarray, who: np.ndarray, ranks: int) -> np.ndarray:
+    import numpy as np
+
     return np.bincount(who, values, ranks) / np.maximum(np.bincount(who, minlength=ranks), 1)
 
 
 def _find_spread(left: np.ndarray, who: np.ndarray, ranks: int) -> np.ndarray:
     """The 95th percentile of what remains, per rank, at least 1 ns."""
+    import numpy as np
+
     order = np.argsort(who, kind="stable")
     parts = np.split(np.abs(left)[order], np.cumsum(np.bincount(who, minlength=ranks))[:-1])
     return np.array([max(1.0, float(np.quantile(p, 0.95, method="higher"))) for p in parts])

@@ -16,9 +16,12 @@ import heapq
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import numpy as np
 import polars as pl
+
+if TYPE_CHECKING:
+    import numpy as np
 
 # RFC 5905, section 7.2 allows a clock a drift of 500 parts per million.
 MOST_DRIFT = 500e-6
@@ -103,6 +106,8 @@ def find_line(
     Points are times on a clock and on the reference's. A line is what to add to the first to have
     the second; of clocks that the points do not contradict as they are, nothing.
     """
+    import numpy as np
+
     base = min(x for x, _ in (*above, *below))
     level = above[0][1] - above[0][0]
     upper = _find_hull([(x - base, y - x - level) for x, y in above], np.less)
@@ -139,6 +144,8 @@ def _find_heights(upper: np.ndarray, lower: np.ndarray, drift: float) -> tuple[f
 
 def _find_hull(points: list[Point], is_beyond: Callable[[int, int], bool]) -> np.ndarray:
     """The hull of points on one side, in order of x (A. M. Andrew's monotone chain, 1979)."""
+    import numpy as np
+
     hull: list[Point] = []
     sign = 1 if is_beyond is np.less else -1
     for x, y in sorted(points, key=lambda point: (point[0], sign * point[1])):
