@@ -1,4 +1,4 @@
-"""`sightline run` with the library of our own: from the command line to the answer, without a GPU."""
+"""`sightline run` with the library of our own: from the command line to the answer, no GPU."""
 
 from __future__ import annotations
 
@@ -184,6 +184,9 @@ def test_what_the_environment_is_told() -> None:
     exact = make_variables(FOLDER, {"question": "stalls", "sampling": "serialized"}, {})
     assert exact["SIGHTLINE_CUPTI_PC"] == "serialized"
     assert "SIGHTLINE_CUPTI_PC" not in make_variables(FOLDER, {"question": "timeline"}, {})
+    assert told["NVTX_INJECTION64_PATH"] == told[INJECTION]
+    kept = make_variables(FOLDER, {}, {"NVTX_INJECTION64_PATH": "/opt/other.so"})
+    assert "NVTX_INJECTION64_PATH" not in kept
     # Another tool's library is not pushed out.
     assert make_variables(FOLDER, {}, {INJECTION: "/opt/other/libtool.so"}) == {}
 
@@ -191,7 +194,7 @@ def test_what_the_environment_is_told() -> None:
 def test_stalls_take_the_best_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(INJECTION, raising=False)
     command = ["python", "t.py"]
-    assert plan.make_plan(command, MACHINE, question="stalls").backends == ["cupti"] + ["nvml"]
+    assert plan.make_plan(command, MACHINE, question="stalls").backends == ["cupti", "nvml"]
     only_ncu = {**MACHINE, "cupti_injection": False, "ncu": "2026.1"}
     assert plan.make_plan(command, only_ncu, question="stalls").backends == ["ncu", "nvml"]
     with pytest.raises(RequestError, match="stalls cannot be recorded here") as caught:
