@@ -1,5 +1,7 @@
 #include "cupti/recorder.h"
 
+#include "cupti/ranges.h"
+
 #include <pthread.h>
 #include <signal.h>
 #include <time.h>
@@ -432,6 +434,7 @@ void Recorder::pace() {
     if (now - flushed >= options_.flush_ms * 1000000ull * 9 / 10) {
       flushed = now;
       library_.cuptiActivityFlushAll(0);
+      take_ranges(writer_, false);
       note_clocks();
     }
     guard.lock();
@@ -450,12 +453,14 @@ void Recorder::stop() {
   if (pacer_.joinable()) pacer_.join();
   if (sampler_) sampler_->finish();
   library_.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+  take_ranges(writer_, true);
   note_drops();
   note_clocks();
   Facts facts;
   facts.add("ended", true);
   facts.add("dropped", static_cast<int64_t>(dropped_.load()));
   facts.add("refused_buffers", static_cast<int64_t>(refused_buffers_.load()));
+  facts.add("lost_ranges", static_cast<int64_t>(count_lost_ranges()));
   facts.add("own_ns", static_cast<int64_t>(own_ns_.load()));
   state_.store(State::stopped, std::memory_order_release);
   writer_.finish(std::move(facts));
@@ -463,6 +468,7 @@ void Recorder::stop() {
 
 void Recorder::abandon() {
   state_.store(State::forked, std::memory_order_release);
+  abandon_ranges();
   writer_.abandon();
 }
 

@@ -269,7 +269,7 @@ void Sampler::keep_cubin(const void* cubin, size_t size) {
   params.cubin = cubin;
   params.cubinSize = size;
   if (library_.cuptiGetCubinCrc(&params) != CUPTI_SUCCESS) return;
-  std::lock_guard<std::mutex> guard(lock_);
+  std::lock_guard<std::mutex> guard(cubins_lock_);
   if (!kept_.insert(params.cubinCrc).second) return;
   if (cubin_bytes_ + size > options_.most_cubin_bytes) {
     Facts facts;

@@ -51,6 +51,8 @@ class Sampler {
   Writer& writer_;
   std::mutex lock_;
   std::map<CUcontext, std::unique_ptr<Context>> contexts_;
+  // Of its own: a module is loaded with the driver's lock held, for which a fetch may wait.
+  std::mutex cubins_lock_;
   std::set<uint64_t> kept_;
   std::set<std::string> problems_;
   uint64_t cubin_bytes_ = 0, cubins_left_out_ = 0;

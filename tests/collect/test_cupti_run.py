@@ -1,4 +1,4 @@
-"""`sightline run` with the library of our own around programs of CUDA, against the mocked CUPTI."""
+"""`sightline run` with the library of our own: from the command line to the answer, no GPU."""
 
 from __future__ import annotations
 
@@ -185,6 +185,9 @@ def test_what_the_environment_is_told() -> None:
     exact = make_variables(FOLDER, {"question": "stalls", "sampling": "serialized"}, {})
     assert exact["SIGHTLINE_CUPTI_PC"] == "serialized"
     assert "SIGHTLINE_CUPTI_PC" not in make_variables(FOLDER, {"question": "timeline"}, {})
+    assert told["NVTX_INJECTION64_PATH"] == told[INJECTION]
+    kept = make_variables(FOLDER, {}, {"NVTX_INJECTION64_PATH": "/opt/other.so"})
+    assert "NVTX_INJECTION64_PATH" not in kept
     # Another tool's library is not pushed out.
     assert make_variables(FOLDER, {}, {INJECTION: "/opt/other/libtool.so"}) == {}
 

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,13 @@ OWN = Path(__file__).with_name("cupti")
 FETCHED = Path(sys.prefix) / "cuda" / "include"
 TOOLKIT = Path("/usr/local/cuda/include")
 # NVIDIA's headers refer to others: all of these must be there.
-NEEDED = ("cupti.h", "cupti_pcsampling.h", "cuda_runtime_api.h", "crt/host_defines.h")
+NEEDED = (
+    "cupti.h",
+    "cupti_pcsampling.h",
+    "cuda_runtime_api.h",
+    "crt/host_defines.h",
+    "nvtx3/nvToolsExt.h",
+)
 FIRST_NS = 1_700_000_000_000_000_000
 KERNELS = ("_Z5saxpyifPKfPf", "_ZN2at6native18elementwise_kernelEi", "gemm_kernel", "reduce")
 
@@ -71,6 +77,7 @@ class Built:
     injection: Path
     mock: Path
     program: Path
+    variables: tuple[tuple[str, str], ...] = ()  # of the programs that run with it
 
     @property
     def version(self) -> int:
@@ -79,11 +86,17 @@ class Built:
 
 
 def build(layouts: bool = False) -> Built:
-    """Build for one interface; skips where its headers are not there."""
+    """Build for one interface; skips where there are no headers.
+
+    Newer headers have the older interface, too: it is taken where CUPTI says that it is 13.1.
+    """
     headers = find_headers(layouts)
-    if isinstance(headers, str):
-        pytest.skip(headers)
-    return build_with(headers)
+    if not isinstance(headers, str):
+        return build_with(headers)
+    newer = headers if layouts else find_headers(layouts=True)
+    if isinstance(newer, str):
+        pytest.skip(newer)
+    return replace(build_with(newer), variables=(("MOCK_VERSION", "130100"),))
 
 
 def build_with(headers: Path) -> Built:
@@ -159,8 +172,10 @@ def play(built: Built, folder: Path, *verbs: str, **variables: str) -> Outcome:
     environment = {
         **{k: v for k, v in os.environ.items() if not k.startswith(("SIGHTLINE_", "MOCK_"))},
         "CUDA_INJECTION64_PATH": str(built.injection),
+        "NVTX_INJECTION64_PATH": str(built.injection),
         "SIGHTLINE_CUPTI_LIBRARY": str(built.mock),
         "SIGHTLINE_CUPTI_FOLDER": str(folder),
+        **dict(built.variables),
         **variables,
     }
     done = subprocess.run(

@@ -14,6 +14,7 @@ from typing import Any
 # Ours: below what two runs of one program differ by.
 BUDGET_PCT = 1.0
 INJECTION = "CUDA_INJECTION64_PATH"
+NVTX = "NVTX_INJECTION64_PATH"  # nvtxInit.h: the library that a program's ranges go to
 _LIBRARY = "libsightline-cupti.so"
 # The wheels that have CUPTI, and where in them; the newest CUDA first.
 _WHEELS = (
@@ -86,6 +87,8 @@ def make_variables(
     if options.get("period") is not None:
         variables["SIGHTLINE_CUPTI_PC_PERIOD"] = str(options["period"])
     variables["SIGHTLINE_CUPTI_BUDGET_PCT"] = f"{options.get('budget') or BUDGET_PCT:g}"
+    if not base.get(NVTX):
+        variables[NVTX] = str(library)
     if options.get("measure_cost"):
         variables["SIGHTLINE_CUPTI_MEASURE"] = "1"
     if options.get("graph") == "graph":

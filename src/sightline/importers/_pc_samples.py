@@ -156,8 +156,10 @@ def _describe(
             .select("correlation_id", "launch_id", *(c for c in _LAUNCH if c in ops.columns))
         )
         calls = host.select(launch_id="host_op_id", tid="tid")
+        launches = launches.join(calls, on="launch_id", how="left", maintain_order="left")
+        launches = launches.with_columns(_name_ranges(host, launches.get_column("launch_id")))
         described = described.join(
-            launches.join(calls, on="launch_id", how="left"),
+            launches,
             left_on="correlation",
             right_on="correlation_id",
             how="left",
@@ -165,7 +167,7 @@ def _describe(
         )
         asked = described.filter(pl.col("correlation") > 0)
         unmatched = int(asked.get_column("launch_id").null_count())
-    present = [c for c in (*_LAUNCH, "tid") if c in described.columns]
+    present = [c for c in (*_LAUNCH, "tid", "nvtx") if c in described.columns]
     return described.select(
         "kernel_id",
         "name",
@@ -177,3 +179,24 @@ def _describe(
         api_call_id=pl.when(pl.col("correlation") > 0).then("correlation"),
         occurrence=pl.int_range(pl.len(), dtype=pl.Int64).over("name", *present),
     ).sort("kernel_id"), unmatched
+
+
+def _name_ranges(host: pl.DataFrame, launches: pl.Series) -> pl.Series:
+    """The annotations around each launch, outermost first, ' / ' between; null where none is.
+
+    `host` has the rows of `host_ops` in the order of their ids, which count from 0.
+    """
+    found: list[pl.Series] = []
+    at = launches
+    while at.null_count() < at.len():
+        at = host.get_column("parent_id").gather(at)
+        around = host.select("name", "layer").select(pl.all().gather(at))
+        is_range = pl.col("layer").is_in(["annotation", "step"])
+        found.append(
+            around.select(pl.when(is_range).then("name")).to_series().alias(str(len(found)))
+        )
+    if not found:
+        return pl.repeat(None, launches.len(), dtype=pl.String, eager=True).alias("nvtx")
+    joined = pl.concat_str([s.name for s in reversed(found)], separator=" / ", ignore_nulls=True)
+    text = pl.DataFrame(found).select(nvtx=pl.when(joined != "").then(joined))
+    return text.to_series()

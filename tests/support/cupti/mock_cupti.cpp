@@ -51,6 +51,11 @@ struct Subscriber {
 };
 
 std::vector<Subscriber*> subscribers;
+
+bool has_callback(Subscriber& s, int domain, uint32_t id) {
+  std::lock_guard<std::mutex> guard(s.lock);
+  return s.callbacks.count({domain, id}) > 0;
+}
 bool has_foreign = false;
 std::map<CUcontext, uint32_t> contexts;
 
@@ -255,7 +260,7 @@ EXPORT void mock_work(uint64_t) {
   data.callbackSite = CUPTI_API_ENTER;
   bool is_recorded = false;
   for (Subscriber* s : subscribers) {
-    if (s->callbacks.count({CUPTI_CB_DOMAIN_DRIVER_API, 307})) s->callback(s->data, CUPTI_CB_DOMAIN_DRIVER_API, 307, &data);
+    if (has_callback(*s, CUPTI_CB_DOMAIN_DRIVER_API, 307)) s->callback(s->data, CUPTI_CB_DOMAIN_DRIVER_API, 307, &data);
     std::lock_guard<std::mutex> guard(s->lock);
     is_recorded |= s->enabled.count(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) > 0;
   }
@@ -435,7 +440,7 @@ EXPORT void mock_resource(CUpti_CallbackId id, uintptr_t context, const void* cu
   data.context = handle;
   data.resourceDescriptor = cubin ? &module : nullptr;
   for (Subscriber* s : subscribers)
-    if (s->callbacks.count({CUPTI_CB_DOMAIN_RESOURCE, id})) s->callback(s->data, CUPTI_CB_DOMAIN_RESOURCE, id, &data);
+    if (has_callback(*s, CUPTI_CB_DOMAIN_RESOURCE, id)) s->callback(s->data, CUPTI_CB_DOMAIN_RESOURCE, id, &data);
 }
 
 // ---- PC sampling: what a file says, line by line ----------------------------------------------------
@@ -460,6 +465,7 @@ struct Sampled {
   uint32_t period = 0, mode = 0;
 };
 std::map<CUcontext, Sampled> sampled;
+std::mutex sampling_lock;
 // Numbers with gaps: an index is no place in a list.
 const std::vector<std::pair<uint32_t, const char*>> kReasons = {
     {3, "smsp__pcsamp_warps_issue_stalled_long_scoreboard"},
@@ -490,6 +496,7 @@ void give(CUpti_PCSamplingData& to, std::vector<Place>& from) {
 }  // namespace
 
 EXPORT void mock_samples(const char* path) {
+  std::lock_guard<std::mutex> guard(sampling_lock);
   std::FILE* file = std::fopen(path, "r");
   char line[4096];
   while (file && std::fgets(line, sizeof line, file)) {
@@ -521,11 +528,13 @@ EXPORT CUptiResult CUPTIAPI cuptiGetCubinCrc(CUpti_GetCubinCrcParams* params) {
   OK;
 }
 EXPORT CUptiResult CUPTIAPI cuptiPCSamplingEnable(CUpti_PCSamplingEnableParams* params) {
+  std::lock_guard<std::mutex> guard(sampling_lock);
   if (const long code = number_of("MOCK_NO_SAMPLING", 0)) return static_cast<CUptiResult>(code);
   sampled[params->ctx].is_enabled = true;
   OK;
 }
 EXPORT CUptiResult CUPTIAPI cuptiPCSamplingDisable(CUpti_PCSamplingDisableParams* params) {
+  std::lock_guard<std::mutex> guard(sampling_lock);
   Sampled& s = sampled[params->ctx];
   if (s.configured) give(*s.configured, s.places);
   s.is_enabled = false;
@@ -543,6 +552,7 @@ EXPORT CUptiResult CUPTIAPI cuptiPCSamplingGetStallReasons(CUpti_PCSamplingGetSt
   OK;
 }
 EXPORT CUptiResult CUPTIAPI cuptiPCSamplingSetConfigurationAttribute(CUpti_PCSamplingConfigurationInfoParams* params) {
+  std::lock_guard<std::mutex> guard(sampling_lock);
   Sampled& s = sampled[params->ctx];
   if (!s.is_enabled) return CUPTI_ERROR_INVALID_OPERATION;
   s.period = 14;  // ours unless another one is asked for
@@ -559,10 +569,12 @@ EXPORT CUptiResult CUPTIAPI cuptiPCSamplingSetConfigurationAttribute(CUpti_PCSam
   OK;
 }
 EXPORT CUptiResult CUPTIAPI cuptiPCSamplingGetConfigurationAttribute(CUpti_PCSamplingConfigurationInfoParams* params) {
+  std::lock_guard<std::mutex> guard(sampling_lock);
   params->pPCSamplingConfigurationInfo[0].attributeData.samplingPeriodData.samplingPeriod = sampled[params->ctx].period;
   OK;
 }
 EXPORT CUptiResult CUPTIAPI cuptiPCSamplingGetData(CUpti_PCSamplingGetDataParams* params) {
+  std::lock_guard<std::mutex> guard(sampling_lock);
   Sampled& s = sampled[params->ctx];
   if (!s.is_enabled) return CUPTI_ERROR_INVALID_OPERATION;
   auto& data = *static_cast<CUpti_PCSamplingData*>(params->pcSamplingData);
@@ -648,6 +660,7 @@ EXPORT CUptiResult CUPTIAPI cuptiSubscribe_v2(CUpti_SubscriberHandle* handle, CU
 EXPORT CUptiResult CUPTIAPI cuptiUnsubscribe(CUpti_SubscriberHandle) { OK; }
 EXPORT CUptiResult CUPTIAPI cuptiEnableCallback(uint32_t on, CUpti_SubscriberHandle handle, CUpti_CallbackDomain domain, CUpti_CallbackId id) {
   auto& all = reinterpret_cast<Subscriber*>(handle)->callbacks;
+  std::lock_guard<std::mutex> guard(reinterpret_cast<Subscriber*>(handle)->lock);
   if (on) all.insert({domain, id});
   else all.erase({domain, id});
   OK;

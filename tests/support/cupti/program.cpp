@@ -1,6 +1,7 @@
 // A program that uses CUDA, as far as the injection library can tell: it loads that library as the
 // driver does, and then does what its arguments say, each `verb` or `verb=number`.
 #include <dlfcn.h>
+#include <nvtx3/nvToolsExt.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -39,8 +40,53 @@ void launch(uint64_t count) {
   for (uint64_t i = 0; i < count; i++, next++) one(next, 100 + static_cast<uint32_t>(next % 4));
 }
 
+// Every way to say a range or mark that NVTX has, by NVIDIA's own header.
+void annotate() {
+  nvtxDomainHandle_t domain = nvtxDomainCreateA("library");
+  nvtxStringHandle_t registered = nvtxDomainRegisterStringA(domain, "registered name");
+  nvtxDomainNameCategoryA(domain, 3, "io");
+  nvtxNameCategoryA(9, "math");
+  nvtxEventAttributes_t a{};
+  a.version = NVTX_VERSION;
+  a.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
+  nvtxRangePushA("outer");
+  a.messageType = NVTX_MESSAGE_TYPE_ASCII;
+  a.message.ascii = "with payload";
+  a.payloadType = NVTX_PAYLOAD_TYPE_INT64;
+  a.payload.llValue = -42;
+  a.category = 9;
+  nvtxRangePushEx(&a);
+  nvtxRangePushW(L"gr\u00fc\u00dfe");
+  nvtxMarkA("a mark");
+  nvtxRangePop();
+  nvtxRangePop();
+  a.messageType = NVTX_MESSAGE_TYPE_REGISTERED;
+  a.message.registered = registered;
+  a.payloadType = NVTX_PAYLOAD_TYPE_DOUBLE;
+  a.payload.dValue = 2.5;
+  a.category = 3;
+  nvtxDomainRangePushEx(domain, &a);
+  nvtxDomainRangePop(domain);
+  const nvtxRangeId_t id = nvtxRangeStartA("across threads");
+  std::thread([id] { nvtxRangeEnd(id); }).join();
+  a.payloadType = NVTX_PAYLOAD_TYPE_FLOAT;
+  a.payload.fValue = 0.5f;
+  a.category = 4;  // without a name
+  nvtxDomainMarkEx(domain, &a);
+  nvtxRangePop();
+}
+
 void run(const std::string& verb, uint64_t n, const std::string& text) {
   if (verb == "launch") return launch(n);
+  if (verb == "ranges") return annotate();
+  if (verb == "pushes") {  // n ranges, one after the other
+    for (uint64_t i = 0; i < n; i++) {
+      nvtxRangePushA(i % 2 ? "odd" : "even");
+      nvtxRangePop();
+    }
+    return;
+  }
+  if (verb == "open") return static_cast<void>(nvtxRangePushA("open"));
   if (verb == "work") {  // launches for n ms, as fast as it goes
     auto* one = control<void (*)(uint64_t, uint32_t)>("mock_launch");
     auto* work = control<void (*)(uint64_t)>("mock_work");

@@ -99,9 +99,9 @@ def list_costs(windows: pl.DataFrame, *, is_throttled: bool) -> list[Quality]:
     slower = estimate_perturbation(windows)
     if slower is not None:
         text = (
-            f"while it is recorded, the program launches work {slower.pct:.1f} % more slowly (95 % "
-            f"interval {slower.low_pct:.1f} to {slower.high_pct:.1f} %, from {slower.pairs} pairs of "
-            "windows and pauses)"
+            f"while it is recorded, the program launches work {slower.pct:.1f} % more slowly "
+            f"(95 % interval {slower.low_pct:.1f} to {slower.high_pct:.1f} %, from {slower.pairs} "
+            "pairs of windows and pauses)"
         )
         severity = "warning" if slower.low_pct > 1 else "info"
         found.append(Quality("perturbation", severity, text))

@@ -1,6 +1,10 @@
-"""What the host did: API calls, and what CUDA and CUPTI cost on its threads."""
+"""What the host did: API calls, NVTX ranges, and what CUDA and CUPTI cost on its threads."""
 
 from __future__ import annotations
+
+import json
+import math
+import struct
 
 import polars as pl
 
@@ -11,9 +15,13 @@ from sightline.importers.cupti.codes import decode_codes, keep_known
 from sightline.importers.cupti.device import TIME_LIMIT
 from sightline.importers.cupti.file import CuptiFile
 
+# nvToolsExt.h, nvtxPayloadType_t: unsigned and signed 64 bits, double, the same of 32 bits.
+_PAYLOADS = {1: "<Q", 2: "<q", 3: "<d", 4: "<I", 5: "<i", 6: "<f"}
+_RANGE_KINDS = {1: "pushpop", 2: "startend", 3: "mark"}  # tables.cpp
+_TORCH_STEP = "ProfilerStep#"  # torch.profiler's own name of a step, as emit_nvtx passes it on
 _EMPTY = {
     "start_ns": pl.Int64, "end_ns": pl.Int64, "pid": pl.Int64, "tid": pl.Int64,
-    "layer": pl.String, "name": pl.String, "correlation_id": pl.Int64,
+    "layer": pl.String, "name": pl.String, "correlation_id": pl.Int64, "range_kind": pl.String,
 }  # fmt: skip
 
 
@@ -23,13 +31,16 @@ def list_host_ops(file: CuptiFile) -> tuple[pl.DataFrame, int]:
         _calls(file, "runtime_calls", "runtime", codes.RUNTIME),
         _calls(file, "driver_calls", "driver", codes.DRIVER),
         _overhead(file),
+        _ranges(file),
     ]
     ops = pl.concat([pl.DataFrame(schema=_EMPTY), *parts], how="diagonal_relaxed")
     is_timed = pl.col("start_ns").is_between(1, TIME_LIMIT) & pl.col("end_ns").is_between(
         pl.col("start_ns"), TIME_LIMIT
     )
     kept = ops.filter(is_timed).with_columns(pid=pl.lit(file.pid, pl.Int64))
-    return nest_ranges(kept), ops.height - kept.height
+    # Ranges of a process end on whatever thread, and overlap.
+    nested = nest_ranges(kept, apart=pl.col("range_kind") == "startend")
+    return nested, ops.height - kept.height
 
 
 def _calls(file: CuptiFile, table: str, layer: str, domain: int) -> pl.DataFrame:
@@ -67,6 +78,55 @@ def _overhead(file: CuptiFile) -> pl.DataFrame:
         category=kind,
         correlation_id=keep_known("correlation"),
     )
+
+
+def _ranges(file: CuptiFile) -> pl.DataFrame:
+    """NVTX ranges and marks; one that never ended ends with the recording."""
+    frame = file.frame("ranges")
+    if frame.is_empty():
+        return pl.DataFrame()
+    ends = [file.frame(t).select(pl.max("end")).item() for t in ("ranges", "kernels", "windows")]
+    last = max(end for end in (*ends, 0) if end is not None)
+    name = pl.col("name").fill_null("")
+    kind = pl.col("kind")
+    payload = _read_payload()
+    return frame.select(
+        start_ns="start",
+        end_ns=pl.when(pl.col("end") > 0)
+        .then("end")
+        .otherwise(pl.max_horizontal("start", pl.lit(last, pl.Int64))),
+        tid="tid",
+        end_tid=pl.when(kind == 2).then("end_tid"),
+        layer=pl.when(name.str.starts_with(_TORCH_STEP))
+        .then(pl.lit("step"))
+        .otherwise(pl.lit("annotation")),
+        name=name,
+        range_kind=kind.replace_strict(_RANGE_KINDS, default=None, return_dtype=pl.String),
+        domain="domain",
+        category="category",
+        payload=payload,
+    )
+
+
+def _read_payload() -> pl.Expr:
+    """The number that a range carries, as JSON; its type says how its 64 bits are meant."""
+    value, kind = pl.col("payload"), pl.col("payload_type")
+
+    def decode(row: dict[str, int]) -> str | None:
+        layout = _PAYLOADS.get(row["payload_type"])
+        if layout is None:
+            return None
+        data = (row["payload"] & (1 << 64) - 1).to_bytes(8, "little")
+        (number,) = struct.unpack_from(layout, data)
+        return json.dumps(number) if math.isfinite(number) else None
+
+    is_set = pl.when(kind > 0).then(pl.struct(payload=value, payload_type=kind))
+    return is_set.map_elements(decode, return_dtype=pl.String, skip_nulls=True)
+
+
+def count_open_ranges(file: CuptiFile) -> int:
+    """Ranges that the program had not ended."""
+    return file.frame("ranges").filter((pl.col("end") == 0) & (pl.col("start") > 0)).height
 
 
 def add_call(frame: pl.DataFrame, host: pl.DataFrame, column: str) -> pl.DataFrame:

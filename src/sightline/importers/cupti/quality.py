@@ -90,13 +90,15 @@ def _of_refusal(facts: Mapping[str, Any]) -> list[Quality]:
 
 def _of_loss(file: CuptiFile) -> list[Quality]:
     drops = file.frame("drops")
-    if drops.is_empty():
-        return []
     records, unread = drops.select(pl.sum("records"), pl.sum("unread_bytes")).row(0)
     found = []
     if records:
         text = "records were dropped by CUPTI, because all of its buffers were full"
         found.append(Quality("dropped_records", "error", text, records, _SMALLER))
+    lost = file.facts.get("lost_ranges")
+    if isinstance(lost, int) and lost > 0:
+        text = "NVTX ranges found no room before they could be written"
+        found.append(Quality("dropped_ranges", "warning", text, lost))
     if unread:
         text = f"{unread} bytes of CUPTI's buffers hold no record that can be read"
         count = drops.filter(pl.col("unread_bytes") > 0).height
@@ -158,6 +160,7 @@ def _of_records(counts: Mapping[str, int]) -> list[Quality]:
         "unfinished": "GPU operations still ran when the recording ended, and were left out",
         "unended": "API calls have no end, and were left out",
         "unlaunched": "GPU operations have no call that launched them in the recording",
+        "open_ranges": "NVTX ranges never ended: they end with the recording here",
         "unnamed_reasons": "PC samples have a reason without a name, and were left out",
         "without_code": "PC samples fell into code that the recording lacks: they have no lines",
         "unmatched": "sampled launches have no record of their kernel: their shape is not known",
@@ -167,12 +170,18 @@ def _of_records(counts: Mapping[str, int]) -> list[Quality]:
         "unfinished": "unfinished_operations",
         "unended": "unfinished_calls",
         "unlaunched": "unmatched_launches",
+        "open_ranges": "unclosed_ranges",
         "unnamed_reasons": "unnamed_reasons",
         "without_code": "samples_without_code",
         "unmatched": "unmatched_samples",
     }
     return [
-        Quality(kinds[what], "info" if what == "unended" else "warning", text, counts[what])
+        Quality(
+            kinds[what],
+            "info" if what in ("unended", "open_ranges") else "warning",
+            text,
+            counts[what],
+        )
         for what, text in texts.items()
         if counts.get(what)
     ]

@@ -15,7 +15,7 @@ from sightline.importers.cupti.device import (
     list_syncs,
 )
 from sightline.importers.cupti.file import CuptiFile, read_file
-from sightline.importers.cupti.host import add_call, list_host_ops
+from sightline.importers.cupti.host import add_call, count_open_ranges, list_host_ops
 from sightline.importers.cupti.quality import list_limits
 from sightline.importers.cupti.samples import list_samples
 from sightline.model.declare import Imported, ImportOptions, Recording
@@ -39,6 +39,7 @@ def read_recording(source: Source, options: ImportOptions) -> Imported:
         "untimed": untimed,
         "unfinished": unfinished,
         "unended": unended,
+        "open_ranges": count_open_ranges(file),
         "unlaunched": _count_unlaunched(ops, host),
     }
     tables = {
@@ -80,7 +81,7 @@ def _shift(frame: pl.DataFrame, offset: int) -> pl.DataFrame:
 
 def _count_unlaunched(ops: pl.DataFrame, host: pl.DataFrame) -> int:
     """Work whose call is not in the recording, although calls are."""
-    if ops.is_empty() or host.is_empty():
+    if ops.is_empty() or not host.select(pl.col("layer").is_in(["runtime", "driver"]).any()).item():
         return 0
     return int(ops.select(pl.col("launch_id").null_count()).item())
 
