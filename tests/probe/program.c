@@ -47,7 +47,7 @@ static void *copies(void *count) {
 }
 
 /* Everything once. */
-static void once(void) {
+__attribute__((noinline)) static void once(void) {
   void *p = NULL, *f = NULL;
   dim3 grid = {7, 5, 3}, block = {128, 2, 1};
   cudaMalloc(&p, 4096);

@@ -36,6 +36,9 @@ class Size(NamedTuple):
     amount: int
 
 
+Sites = list[tuple[Site, int]]  # a function in a file, and its number
+
+
 class Backend(Protocol):
     """Probes that are placed, read and taken away."""
 
@@ -44,8 +47,8 @@ class Backend(Protocol):
     def tell_function(self, number: int, function: Function) -> None:
         """Say what a function is before it is probed."""
 
-    def attach(self, path: str, site: Site, number: int, pid: int) -> None:
-        """Probe a function's entry and return in a process. Raises OSError."""
+    def attach(self, path: str, sites: Sites, pid: int) -> list[tuple[Site, OSError]]:
+        """Probe functions of a file in a process, by their numbers; those that were refused."""
 
     def read_calls(self) -> np.ndarray[Any, Any]:
         """The calls that returned since the last time, as RECORD of model/probe_file.py."""

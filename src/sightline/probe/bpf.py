@@ -11,9 +11,9 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+import platform
 import struct
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -22,13 +22,12 @@ import numpy as np
 
 from sightline.errors import RequestError
 from sightline.model.probe_file import RECORD
-from sightline.probe.backend import TOTALS, Name, Size
+from sightline.probe.backend import TOTALS, Name, Sites, Size
 from sightline.probe.functions import Function
-from sightline.probe.targets import Site
+from sightline.probe.targets import Site, parse_release
 
 OBJECT = "calls.bpf.o"
 _PAGE = mmap.PAGESIZE
-_DETACHERS = 64
 _BUSY, _DISCARDED = 1 << 31, 1 << 30  # bits of a record's length in the ring
 _RING_HEAD = 8
 _NAME = struct.Struct("<QQQQIHH")
@@ -38,6 +37,22 @@ _KERNEL_KEY, _SIZE_KEY = struct.Struct("<QII"), struct.Struct("<IHH")
 _COUNT = struct.Struct("<Q")
 MISSES = ("functions", "kernels", "stacks", "nested calls", "names", "threads", "sizes")
 STACK_FRAMES = 64
+
+
+# bpf(2), include/uapi/linux/bpf.h: BPF_LINK_CREATE, BPF_TRACE_UPROBE_MULTI; x86-64's number of bpf.
+_BPF, _LINK_CREATE, _UPROBE_MULTI = 321, 28, 48
+_MULTI_SINCE = (6, 6)
+
+
+class _MultiLink(ctypes.Structure):
+    """bpf_attr's link_create with uprobe_multi. libbpf has it since 1.3, Debian 12 has 1.1."""
+
+    _fields_ = [
+        ("program", ctypes.c_uint32), ("target", ctypes.c_uint32), ("type", ctypes.c_uint32),
+        ("flags", ctypes.c_uint32), ("path", ctypes.c_uint64), ("offsets", ctypes.c_uint64),
+        ("ref_ctr_offsets", ctypes.c_uint64), ("cookies", ctypes.c_uint64),
+        ("count", ctypes.c_uint32), ("multi_flags", ctypes.c_uint32), ("pid", ctypes.c_uint32),
+    ]  # fmt: skip
 
 
 class _UprobeOptions(ctypes.Structure):
@@ -82,8 +97,19 @@ class Programs:
 
     name = "eBPF"
 
-    def __init__(self, *, calls: bool = True, stacks: bool = False, sizes: bool = False) -> None:
-        """Load them. Raises RequestError with the reason where that is not possible."""
+    def __init__(
+        self,
+        *,
+        calls: bool = True,
+        stacks: bool = False,
+        sizes: bool = False,
+        together: bool | None = None,
+    ) -> None:
+        """Load them. Raises RequestError with the reason where that is not possible.
+
+        calls: send a record of each call; sizes: histograms, too; together: one link for all
+        functions of a file, where the kernel has that (None).
+        """
         self._library = load_libbpf()
         path = find_object()
         if path is None:
@@ -97,15 +123,24 @@ class Programs:
         self._print = _Print(self._hear)  # held: libbpf keeps the pointer
         self._library.libbpf_set_print(self._print)
         self._object = self._library.bpf_object__open_file(os.fsencode(path), None)
-        self._links: list[int] = []
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        has_multi = parse_release(platform.release()) >= _MULTI_SINCE
+        self._are_together = has_multi if together is None else together
+        self._links: list[int] = []  # libbpf's
+        self._descriptors: list[int] = []  # the kernel's
+        self._placed = 0
         if not self._object:
             raise self._refuse("its programs cannot be read", -ctypes.get_errno())
         try:
             self._set_constants(calls, stacks, sizes)
+            self._programs = [self._find("program", n) for n in (b"enter_call", b"leave_call")]
+            for program in self._programs if self._are_together else ():
+                self._library.bpf_program__set_expected_attach_type(
+                    ctypes.c_void_p(program), _UPROBE_MULTI
+                )
             code = self._library.bpf_object__load(self._object)
             if code:
                 raise self._refuse("the kernel does not take its programs", code)
-            self._programs = [self._find("program", n) for n in (b"enter_call", b"leave_call")]
             self._cpus = int(self._library.libbpf_num_possible_cpus())
             self._calls = _Ring(self._map_fd("calls"), 1 << 26)
             self._names = _Ring(self._map_fd("names"), 1 << 20)
@@ -153,11 +188,54 @@ class Programs:
         code = self._library.bpf_map_update_elem(self._map_fd("functions"), key, value, 0)
         assert code == 0, f"function {number} is too much"
 
-    def attach(self, path: str, site: Site, number: int, pid: int) -> None:
-        """Probe a function's entry and return in a process, or (`pid` −1) in all. Raises OSError.
+    def attach(self, path: str, sites: Sites, pid: int) -> list[tuple[Site, OSError]]:
+        """Probe the entries and returns of functions in a process; those that were refused.
 
-        The return goes first: a call that is entered then is seen from its beginning on, or not.
+        The returns go first: a call is seen from its entry to its return, or not at all.
         """
+        if self._are_together:
+            try:
+                self._attach_together(path, sites, pid)
+                return []
+            except OSError as error:
+                if len(sites) == 1:
+                    return [(sites[0][0], error)]
+            # One of them is refused: each alone tells which.
+            return [bad for site in sites for bad in self.attach(path, [site], pid)]
+        refused = []
+        for site, number in sites:
+            try:
+                self._attach_alone(path, site, number, pid)
+            except OSError as error:
+                refused.append((site, error))
+        return refused
+
+    def _attach_together(self, path: str, sites: Sites, pid: int) -> None:
+        """One link for all functions of a file (Linux 6.6): taken away at once, not one by one."""
+        offsets = (ctypes.c_uint64 * len(sites))(*(site.offset for site, _ in sites))
+        cookies = (ctypes.c_uint64 * len(sites))(*(number for _, number in sites))
+        name = ctypes.create_string_buffer(os.fsencode(path))
+        links: list[int] = []
+        for program, is_return in zip(reversed(self._programs), (1, 0), strict=True):
+            create = _MultiLink(
+                self._library.bpf_program__fd(ctypes.c_void_p(program)), 0, _UPROBE_MULTI, 0,
+                ctypes.addressof(name), ctypes.addressof(offsets), 0, ctypes.addressof(cookies),
+                len(sites), is_return, pid,
+            )  # fmt: skip
+            link = self._libc.syscall(
+                _BPF, _LINK_CREATE, ctypes.byref(create), ctypes.sizeof(create)
+            )
+            if link < 0:
+                code = ctypes.get_errno()
+                for placed in links:
+                    os.close(placed)
+                raise OSError(code, os.strerror(code), path)
+            links.append(link)
+        self._descriptors += links
+        self._placed += 2 * len(sites)
+
+    def _attach_alone(self, path: str, site: Site, number: int, pid: int) -> None:
+        links: list[int] = []
         for program, is_return in zip(reversed(self._programs), (True, False), strict=True):
             options = _UprobeOptions(ctypes.sizeof(_UprobeOptions), 0, number, is_return, None)
             link = self._library.bpf_program__attach_uprobe_opts(
@@ -166,8 +244,12 @@ class Programs:
             )  # fmt: skip
             if not link:
                 code = ctypes.get_errno()
+                for placed in links:
+                    self._library.bpf_link__destroy(placed)
                 raise OSError(code, os.strerror(code), path)
-            self._links.append(link)
+            links.append(link)
+        self._links += links
+        self._placed += 2
 
     def read_calls(self) -> np.ndarray[Any, Any]:
         """The calls that returned since the last time, as RECORD; room is made for new ones."""
@@ -202,10 +284,11 @@ class Programs:
 
     def read_sizes(self) -> list[Size]:
         """Histograms of grids, blocks and copies."""
-        return [
-            Size(*_SIZE_KEY.unpack(key), amount=_COUNT.unpack(value)[0])
-            for key, value in self._entries("sizes", _SIZE_KEY.size, _COUNT.size)
-        ]
+        found = []
+        for key, value in self._entries("sizes", _SIZE_KEY.size, _COUNT.size):
+            pid, what, bucket = _SIZE_KEY.unpack(key)
+            found.append(Size(pid, what, bucket, _COUNT.unpack(value)[0]))
+        return found
 
     def read_misses(self) -> dict[str, int]:
         """What found no room in a map of bounded size."""
@@ -234,16 +317,18 @@ class Programs:
     @property
     def attached(self) -> int:
         """How many probes are in place."""
-        return len(self._links)
+        return self._placed
 
     def detach(self) -> None:
         """Take all probes away; what was counted can still be read.
 
-        Each waits until no processor can be in it any more, 0.13 s here: they wait together.
+        Each link waits until no processor can be in its probes any more (0.13 s here).
         """
-        with ThreadPoolExecutor(_DETACHERS) as together:
-            list(together.map(self._library.bpf_link__destroy, self._links))
-        self._links.clear()
+        while self._descriptors:
+            os.close(self._descriptors.pop())
+        while self._links:
+            self._library.bpf_link__destroy(self._links.pop())
+        self._placed = 0
 
     def close(self) -> None:
         """Unload everything."""

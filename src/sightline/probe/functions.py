@@ -2,8 +2,8 @@
 
 Signatures: CUDA Runtime API and CUDA Driver API 13.0 (cuda_runtime_api.h, cuda.h and
 crt/host_runtime.h), HIP 7.0 (hip_runtime_api.h), NCCL 2.29 (nccl.h), whose names RCCL has, too.
-Functions that a program calls while it waits (cudaEventQuery, cudaStreamQuery) or before each launch
-(cudaSetDevice, cudaGetLastError) are not probed: they cost the program more than they tell.
+What a program calls while it waits (cudaEventQuery, cudaStreamQuery) or before each launch
+(cudaSetDevice, cudaGetLastError) is not probed: it would cost more than it tells.
 
 A function's words stand in the order of model/probe_file.py, each as the number of an argument
 (from 0; from 6 on they are on the stack), as '=3' for a number that the function's name says, or as

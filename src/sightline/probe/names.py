@@ -14,7 +14,7 @@ import re
 from pathlib import Path
 
 from sightline.probe.elf import Elf, SymbolIndex, open_elf
-from sightline.probe.processes import Mapping, Memory, find_file, read_mappings
+from sightline.probe.processes import Mapping, Memory, Root, find_file, read_mappings
 
 # _ZZ28__device_stub__Z5saxpyifPfS_ifPfS_E8__handle: a variable in the stub of _Z5saxpyifPfS_.
 _HANDLE = re.compile(r"^_ZZL?(\d+)(__device_stub_\w+)E8__handle$")
@@ -47,11 +47,11 @@ class SymbolFiles:
     def __init__(self) -> None:
         self._images: dict[tuple[str, int], _Image | None] = {}
 
-    def load(self, pid: int, mapping: Mapping) -> _Image | None:
+    def load(self, pid: int, mapping: Mapping, root: Root | None) -> _Image | None:
         """The symbols of a mapped file; None where it has none or cannot be read."""
         if mapping.file not in self._images:
             image = None
-            path = find_file(pid, mapping)
+            path = find_file(pid, mapping, root)
             if path is not None:
                 with contextlib.suppress(OSError, ValueError), open_elf(path) as elf:
                     image = _Image(elf)
@@ -64,6 +64,9 @@ class ProcessNames:
 
     def __init__(self, pid: int, files: SymbolFiles) -> None:
         self._pid, self._files = pid, files
+        self._root: Root | None = None
+        with contextlib.suppress(OSError):
+            self._root = Root(pid)
         self._memory = Memory(pid)
         self._mappings: list[Mapping] = []
         self._told: dict[int, str] = {}  # by handle or host function, as the program asked for it
@@ -99,7 +102,7 @@ class ProcessNames:
         mapping = self._find_mapping(handle)
         if mapping is None:
             return self._find_stub_handle(handle)
-        image = self._files.load(self._pid, mapping)
+        image = self._files.load(self._pid, mapping, self._root)
         if image is None:
             return None
         address = image.find_address(handle - mapping.start + mapping.offset)
@@ -109,7 +112,7 @@ class ProcessNames:
     def _find_stub_handle(self, handle: int) -> str | None:
         """Look for the handle in the variables where stubs keep theirs."""
         for mapping in self._mappings:
-            if mapping.offset or not (image := self._files.load(self._pid, mapping)):
+            if mapping.offset or not (image := self._files.load(self._pid, mapping, self._root)):
                 continue
             if not image.handles:
                 continue
@@ -129,7 +132,7 @@ class ProcessNames:
         if mapping is None:
             return "", self._find_compiled(address)
         module = mapping.path.rsplit("/", 1)[-1]
-        image = self._files.load(self._pid, mapping)
+        image = self._files.load(self._pid, mapping, self._root)
         # The call is before the address where it returns to, which may belong to the next function.
         if image is None:
             return module, None

@@ -25,7 +25,7 @@ import numpy as np
 
 from sightline.errors import RequestError
 from sightline.model.probe_file import KINDS, NESTED, RECORD
-from sightline.probe.backend import BLOCK_SIZE, COPY_SIZE, GRID_SIZE, SUM, TOTALS, Name, Size
+from sightline.probe.backend import BLOCK_SIZE, COPY_SIZE, GRID_SIZE, SUM, TOTALS, Name, Sites, Size
 from sightline.probe.functions import (
     CONFIG_DRIVER,
     CONFIG_RUNTIME,
@@ -123,6 +123,9 @@ class Samples:
         self._sizes: dict[tuple[int, int, int], int] = {}
         self._names: list[Name] = []
         self._unpaired = 0
+        self._counted: set[int] = set()
+        self._sampled = 0  # samples that were read, of whatever process
+        self._hits = 0  # what the events that are gone had counted
         # An event for each function, its return, and each processor.
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -133,8 +136,17 @@ class Samples:
         """Note what a function is."""
         self._functions[number] = function
 
-    def attach(self, path: str, site: Site, number: int, pid: int) -> None:
-        """Sample a function's entry and return, of this process and whoever else calls it."""
+    def attach(self, path: str, sites: Sites, pid: int) -> list[tuple[Site, OSError]]:
+        """Sample entries and returns, of this process and whoever else calls the functions."""
+        refused = []
+        for site, number in sites:
+            try:
+                self._attach(path, site, number, pid)
+            except OSError as error:
+                refused.append((site, error))
+        return refused
+
+    def _attach(self, path: str, site: Site, number: int, pid: int) -> None:
         if site.function.kind == "name" and not site.function.flags & RETURNS_NOTHING:
             return  # what it returns lies behind a pointer
         self._pids.add(pid)
@@ -203,6 +215,7 @@ class Samples:
 
     def _decode(self, ring: _Ring, samples: Array) -> Array:
         """Samples of the probed processes as _SEEN."""
+        self._sampled += len(samples)
         samples = samples[np.isin(samples["head"]["pid"], list(self._pids))]
         found = np.zeros(len(samples), _SEEN)
         head = samples["head"]
@@ -365,7 +378,11 @@ class Samples:
 
     def read_misses(self) -> dict[str, int]:
         """Samples that found no room in a ring, and those that lack their other half."""
+        # The kernel tells of a loss when there is room again, so never of the last one. An event
+        # counts its hits without a ring, and when it is gone its count is compared.
         lost = sum(ring.lost for ring in self._rings.values())
+        if not self._placed:
+            lost = self._hits - self._sampled
         found = {"samples": lost, "halves": self._unpaired}
         return {what: count for what, count in found.items() if count}
 
@@ -382,10 +399,14 @@ class Samples:
         """Take all probes away; what is in the rings can still be read."""
         for event in self._events:
             fcntl.ioctl(event, _DISABLE, 0)
+            if event not in self._counted:
+                self._hits += int.from_bytes(os.read(event, 8), "little")
+                self._counted.add(event)
         kept = {ring.event for ring in self._rings.values()}
         for event in self._events:
             if event not in kept:
                 os.close(event)
+                self._counted.discard(event)  # another one may get its number
         self._events = [event for event in self._events if event in kept]
         self._placed.clear()
 

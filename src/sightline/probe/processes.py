@@ -59,13 +59,31 @@ def read_mappings(pid: int) -> list[Mapping]:
     return found
 
 
-def find_file(pid: int, mapping: Mapping) -> str | None:
-    """A path by which the mapped file can be opened from here; None where the process has ended.
+class Root:
+    """The root folder of a process, held so that its files are found when it has ended."""
+
+    def __init__(self, pid: int) -> None:
+        """Raise OSError where the process has ended."""
+        self._folder = os.open(f"/proc/{pid}/root", os.O_PATH | os.O_CLOEXEC)
+
+    @property
+    def path(self) -> str:
+        """The folder, as long as this object is there."""
+        return f"/proc/self/fd/{self._folder}"
+
+    def __del__(self) -> None:
+        with contextlib.suppress(OSError, AttributeError):
+            os.close(self._folder)
+
+
+def find_file(pid: int, mapping: Mapping, root: Root | None = None) -> str | None:
+    """A path by which the mapped file can be opened from here; None where it cannot any more.
 
     Its own path from its root, if that is still the same file: it may have been replaced, and a
     container may have mounted something over it.
     """
-    path = f"/proc/{pid}/root{mapping.path.removesuffix(_DELETED)}"
+    folder = f"/proc/{pid}/root" if root is None else root.path
+    path = folder + mapping.path.removesuffix(_DELETED)
     with contextlib.suppress(OSError):
         if os.stat(path).st_ino == mapping.inode:  # noqa: PTH116  # a text that the kernel resolves
             return path
@@ -74,11 +92,12 @@ def find_file(pid: int, mapping: Mapping) -> str | None:
 
 
 def list_descendants(pid: int) -> list[int]:
-    """The process and all that it started and that still run."""
+    """The process and all that it started, of these the ones that still run."""
     try:
-        return [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]
+        found = [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]
     except psutil.Error:
         return []
+    return [process for process in found if is_running(process)]
 
 
 def list_container(name: str) -> list[int]:

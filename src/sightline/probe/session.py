@@ -22,7 +22,7 @@ from sightline.probe.cost import Cost
 from sightline.probe.functions import RETURNS_NOTHING, Function
 from sightline.probe.names import ProcessNames, SymbolFiles
 from sightline.probe.processes import is_running, read_environment
-from sightline.probe.targets import Site, Targets
+from sightline.probe.targets import Library, Targets
 from sightline.version import __version__
 
 POLL_S = 0.02  # the ring of 380,000 calls is full after 0.4 s of the fastest program
@@ -78,8 +78,9 @@ class Session:
         self.functions: list[Function] = []
         self.processes: dict[int, Process] = {}
         self.refused: dict[tuple[str, str], str] = {}
-        self._attached: set[tuple[int, tuple[str, int], int]] = set()
+        self._attached: set[tuple[int, tuple[str, int]]] = set()
         self._launches = np.zeros(0, bool)  # by number of the function
+        self._selected: list[int] = []
         self.seen = 0
         self.started_ns = time.monotonic_ns()
         self._clock = (time.monotonic_ns(), time.time_ns())
@@ -89,33 +90,34 @@ class Session:
     def look(self) -> int:
         """Probe what is new: processes, and libraries that they loaded. How many probes are new."""
         before = self._backend.attached
-        for pid in self._select():
+        self._selected = self._select()
+        for pid in self._selected:
             try:
                 libraries = self._targets.find(pid)
             except PermissionError:
                 continue  # a kernel's thread, or one that hides
             for library in libraries:
-                for site in library.sites:
-                    self._attach(library.opened, site, pid)
+                self._attach(library, pid)
         for process in self.processes.values():
             if not process.ended:
                 process.names.refresh()
                 process.ended = not is_running(process.pid)
         return self._backend.attached - before
 
-    def _attach(self, path: str, site: Site, pid: int) -> None:
-        key = (pid, site.file, site.offset)
+    def _attach(self, library: Library, pid: int) -> None:
+        key = (pid, library.sites[0].file)
         if key in self._attached:
             return
         self._attached.add(key)
         process = self._open_process(pid)
-        process.modules.add(site.module)
-        if site.refused is not None:
-            self.refused[site.module, site.function.name] = site.refused
-            return
-        try:
-            self._backend.attach(path, site, self._number(site.function), pid)
-        except OSError as error:
+        process.modules.add(library.sites[0].module)
+        wanted = []
+        for site in library.sites:
+            if site.refused is None:
+                wanted.append((site, self._number(site.function)))
+            else:
+                self.refused[site.module, site.function.name] = site.refused
+        for site, error in self._backend.attach(library.opened, wanted, pid) if wanted else ():
             self.refused[site.module, site.function.name] = error.strerror or str(error)
 
     def _number(self, function: Function) -> int:
@@ -157,6 +159,10 @@ class Session:
                 }
             )
         return process
+
+    def has_ended(self) -> bool:
+        """Whether all that was to be probed has ended."""
+        return not self._selected and all(process.ended for process in self.processes.values())
 
     # -- what ------------------------------------------------------------------------------------
 
@@ -281,7 +287,7 @@ def run_session(session: Session, length_s: float | None, stop: Callable[[], boo
             looked = now
             session.look()
             session.save_facts()
-            if session.processes and all(p.ended for p in session.processes.values()):
+            if session.has_ended():
                 return "the program ended"
         if stop():
             return "stopped"
