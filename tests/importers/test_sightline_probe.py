@@ -13,6 +13,7 @@ import pytest
 import sightline
 from sightline.errors import DamagedError
 from sightline.importers import sightline_probe
+from sightline.importers.sightline_probe import tables
 from sightline.model.declare import Imported, ImportOptions
 from sightline.model.probe_file import CALLS, NESTED, RECORD, ProbeWriter, read_blocks
 from sightline.model.source import Source
@@ -152,7 +153,7 @@ def test_a_file_that_was_not_finished(tmp_path: Path) -> None:
 
 
 def test_calls_beyond_the_most_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sightline_probe, "_MOST_CALLS", 4)
+    monkeypatch.setattr(tables, "_MOST_CALLS", 4)
     found = read(write(tmp_path / "x.probe"))
     assert found.tables["host_ops"].height == 4
     (note,) = [note for note in found.quality if note.kind == "calls_left_out"]

@@ -164,7 +164,7 @@ def test_perf_says_how_much_it_lost(target: Target) -> None:
 
 def read_facts(folder: Path) -> dict[str, object]:
     """What the last blocks of the only file say."""
-    from sightline.importers.sightline_probe import _read_blocks
+    from sightline.importers.sightline_probe.tables import _read_blocks
     from sightline.model.source import Source
 
     (path,) = folder.glob("*.probe")

@@ -2,7 +2,7 @@
 
 sightline probe --pid 4242 --for 30s     one process and all that it started
 sightline probe --container 3f2a9c41d7e0 --for 30s
-sightline probe --for 10s                all programs that have loaded a GPU library
+sightline probe --for 10s                all that have loaded a GPU library
 sightline probe --pid 4242 --stacks      and from where
 sightline probe --prometheus             metrics on 127.0.0.1:9401, nothing kept
 sightline probe --pid 4242 --list        what would be probed

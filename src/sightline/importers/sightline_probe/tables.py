@@ -1,6 +1,6 @@
-"""What `sightline probe` saw of one process: its calls of GPU libraries, from outside.
+"""The blocks of a probe file as tables, and what limits conclusions.
 
-model/probe_file.py describes the format. Calls are known from their entry to their return, with
+Calls are known from their entry to their return, with
 their arguments. When the GPU did what they asked for is not: no row of `device_ops` is made up.
 """
 
@@ -17,21 +17,10 @@ from sightline.algebra.nesting import nest_ranges
 from sightline.cxx_names import demangle
 from sightline.errors import DamagedError
 from sightline.model import probe_file as f
-from sightline.model.declare import Imported, Importer, ImportOptions, Quality, Recording
+from sightline.model.declare import Imported, Quality, Recording
 from sightline.model.source import Source
 from sightline.model.stack_trie import Frame, StackTrie
 from sightline.units import format_count, format_ns, format_pct
-
-IMPORTER = Importer(
-    name="sightline_probe",
-    label="calls seen by sightline probe",
-    strong=(rb"^SIGHTLINE-PROBE\n",),
-    weak=(),
-    looks_like="a file that starts with SIGHTLINE-PROBE",
-    suffixes=(f.SUFFIX,),
-    version=1,
-    source="src/sightline/model/probe_file.py",
-)
 
 # 80 bytes each in the file; nested and with their columns they take some 5 GB.
 _MOST_CALLS = 20_000_000
@@ -60,7 +49,7 @@ class _Read:
     left_out: int = 0  # calls beyond those that are read
 
 
-def read(source: Source, options: ImportOptions) -> Imported:
+def read_probe(source: Source) -> Imported:
     """Read all calls. Raises DamagedError where not even the header is whole."""
     found = _read_blocks(source)
     functions = _list_functions(found.facts)
