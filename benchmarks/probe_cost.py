@@ -1,9 +1,9 @@
 """What a probed call costs a program: python benchmarks/probe_cost.py [--rounds 20]. Needs root.
 
-A program calls a function of a library (tests/probe/fake_gpu.c), which takes 1 ns, many times:
-bare, probed by each backend of `sightline probe`, and by bpftrace with a map, with which it is compared.
-All ways in turn, of each the fastest of the rounds: others use the processors, too. Then what a
-probe costs on other first instructions, by bpftrace: those that the kernel has to step over.
+A program calls a function of a library (tests/probe/fake_gpu.c), which takes 1 ns, many times: as
+it is, probed by each backend of `sightline probe`, and by bpftrace with a map, with which it is
+compared. All ways in turn, of each the fastest of the rounds: others use the processors, too. Then
+what a probe costs on other first instructions, by bpftrace: the kernel has to step over some.
 """
 
 from __future__ import annotations
