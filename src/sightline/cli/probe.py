@@ -201,10 +201,11 @@ def _watch(
     stopped = threading.Event()
     handlers: dict[signal.Signals, Any] = {}
     server: Any = None
+    collector = ProbeCollector(session, backend, call_cost_ns)
     why = "failed"
     try:
         if args.prometheus:
-            server = _serve(args.prometheus, ProbeCollector(session, backend, call_cost_ns))
+            server = _serve(args.prometheus, collector)
         for number in (signal.SIGINT, signal.SIGTERM):
             handlers[number] = signal.signal(number, lambda *_: stopped.set())
         why = run_session(session, length_s, stopped.is_set)
@@ -216,6 +217,7 @@ def _watch(
         if server is not None:
             server.shutdown()
             server.server_close()
+        collector.close()
         session.finish(why)
         for number, handler in handlers.items():
             signal.signal(number, handler)

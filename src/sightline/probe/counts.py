@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from threading import Lock
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -46,6 +47,13 @@ class ProbeCollector:
 
     def __init__(self, session: Session, backend: Backend, call_cost_ns: float) -> None:
         self._session, self._backend, self._cost_ns = session, backend, call_cost_ns
+        self._reading = Lock()
+        self._closed = False
+
+    def close(self) -> None:
+        """Wait for a scrape that reads now; none reads afterwards, when the backend is closed."""
+        with self._reading:
+            self._closed = True
 
     def describe(self) -> Iterable[Metric]:
         """Nothing is known before it is read."""
@@ -53,6 +61,10 @@ class ProbeCollector:
 
     def collect(self) -> Iterator[Metric]:
         """The families that have a value."""
+        with self._reading:
+            return iter([] if self._closed else list(self._list_families()))
+
+    def _list_families(self) -> Iterator[Metric]:
         launches = Counter[_Who]()
         kernels = Counter[tuple[_Who, str]]()
         for (pid, name), count in self._session.count_kernels().items():
