@@ -100,7 +100,7 @@ def test_arguments(backend: str, target: Target, tmp_path: Path) -> None:
     assert (sent["op"], sent["dtype"], sent["peer"], sent["bytes"]) == ("send", "bfloat16", 3, 198)
 
     (wait,) = run.table("syncs").to_dicts()
-    assert wait["kind"] == "stream" and 20e6 <= wait["end_ns"] - wait["start_ns"] < 200e6
+    assert wait["kind"] == "stream" and 20e6 <= wait["end_ns"] - wait["start_ns"] < 2e9
     # The driver's launch lies in the runtime's, and is no second one.
     inner = run.table("host_ops").filter(pl.col("name") == "cuLaunchKernel").row(0, named=True)
     outer = run.table("host_ops").filter(pl.col("host_op_id") == inner["parent_id"])
@@ -228,14 +228,16 @@ def test_probes_are_gone_afterwards(backend: str, target: Target, tmp_path: Path
         # A second's facts may lack when it was killed, the calls' functions among them.
         if end == signal.SIGINT:
             assert found.rows("requests") == 1000
-    assert 0 < target.do("c1000") < 500
+    assert 0 < min(target.do("c1000") for _ in range(10)) < 300  # 1 ns where nobody disturbs it
 
 
 def test_a_killed_probe_leaves_a_run(target: Target, tmp_path: Path) -> None:
     needs("bpf")
     probe = record(tmp_path / "x", target, "--no-report")
     target.do("c1000")
-    time.sleep(1.6)  # facts are written each second
+    (path,) = (tmp_path / "x.sightline").glob("*.probe")
+    # Facts are written each second.
+    wait_until(lambda: b'"functions"' in path.read_bytes() and path.stat().st_size > 1000 * 80)
     probe.process.kill()
     probe.process.communicate()
     run = open_recorded(tmp_path / "x.sightline")
@@ -399,7 +401,10 @@ def test_libraries_that_come_later_are_probed(program: Path, tmp_path: Path) -> 
     target = Target(sys.executable, "-c", script)
     probe = record(tmp_path / "x", target, "--no-report")
     target.do("load")
-    time.sleep(1.5)  # it is looked once a second
+    sites = [site for library in Targets().find(target.pid) for site in library.sites]
+    offset = next(site.offset for site in sites if site.function.name == "cudaFree")
+    # It is looked once a second.
+    wait_until(lambda: read_code(target.pid, "libcudart.so.13", offset)[0] == 0xCC)
     target.do("call")
     target.end()
     assert probe.wait()[0] == 0

@@ -154,3 +154,13 @@ def test_costs_are_what_a_probe_costs() -> None:
         assert programs.attached == 0 and not len(programs.read_calls())
     finally:
         programs.close()
+
+
+def test_the_built_programs_name_no_place_of_the_machine_that_built_them() -> None:
+    path = bpf.find_object()
+    if path is None:
+        pytest.skip("sightline was built without clang")
+    content = path.read_bytes()
+    root = Path(__file__).resolve().parents[2]
+    assert str(root).encode() not in content and b"calls.bpf.c" in content
+    assert b"Dual MIT/GPL" in content
