@@ -284,11 +284,14 @@ int enter_call(struct pt_regs *ctx) {
   }
   __u32 depth = thread->depth;
   __u64 sp = PT_REGS_SP(ctx);
-  // Calls that were left by a jump: they began further down on the stack than where it is now.
+  // Calls that were left by a jump (longjmp, an exception) never return: they began further down on
+  // the stack than where it is now, or at the same place.
 #pragma unroll
   for (int i = 0; i < MAX_DEPTH; i++) {
-    if (depth && depth <= MAX_DEPTH && frame_at(thread, depth - 1)->sp < sp)
-      depth--;
+    if (depth && depth <= MAX_DEPTH) {
+      struct frame *top = frame_at(thread, depth - 1);
+      if (top->sp < sp || (top->sp == sp && top->function == id)) depth--;
+    }
   }
   if (depth >= MAX_DEPTH) {
     note_miss(3);

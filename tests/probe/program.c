@@ -1,5 +1,6 @@
 /* A program that calls the libraries of fake_gpu.c: waits for a line, does N rounds, says so. */
 #include <pthread.h>
+#include <setjmp.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -27,6 +28,11 @@ extern int cuLaunchKernelEx(const Config *, void *, void **, void **);
 extern int cuModuleGetFunction(void **, void *, const char *);
 extern int ncclAllReduce(const void *, void *, size_t, int, int, void *, void *);
 extern int ncclSend(const void *, size_t, int, int, void *, void *);
+
+extern int cudaDeviceSynchronize(void);
+extern void (*on_synchronize)(void);
+static jmp_buf place;
+static void jump(void) { longjmp(place, 1); }
 
 /* What nvcc makes of a __global__ function: its host stub has the kernel's own name. */
 __attribute__((noinline)) void _Z5saxpyifPfS_(void) { __asm__ volatile(""); }
@@ -84,6 +90,12 @@ int main(int count, char **words) {
       pthread_t threads[8];
       for (int i = 0; i < 8; i++) pthread_create(&threads[i], NULL, copies, (void *)(n / 8));
       for (int i = 0; i < 8; i++) pthread_join(threads[i], NULL);
+    }
+    if (line[0] == 'j') {
+      for (volatile long i = 0; i < n; i++) {
+        on_synchronize = i % 2 ? jump : NULL; /* each second call never returns */
+        if (!setjmp(place)) cudaDeviceSynchronize();
+      }
     }
     if (line[0] == 'k') *(volatile int *)NULL = 1;
     printf("%.1f\n", n ? (now() - start) / n : 0);

@@ -264,6 +264,23 @@ def test_the_programs_death_is_survived(how: str, target: Target, tmp_path: Path
     assert facts["finished"] == "the program ended" and facts["process_ended"]
 
 
+def test_calls_that_are_left_by_a_jump_do_not_pile_up(target: Target, tmp_path: Path) -> None:
+    """100 calls, of which 50 never return; what comes after them is seen, and is in none of them."""
+    needs("bpf")
+    probe = record(tmp_path / "x", target, "--no-report")
+    target.do("j100")
+    target.do("c20")
+    target.end()
+    assert probe.wait()[0] == 0
+    run = open_recorded(tmp_path / "x.sightline")
+    counts = dict(run.table("host_ops").get_column("name").value_counts().iter_rows())
+    assert counts == {"cudaDeviceSynchronize": 50, "cudaMemcpyAsync": 20}
+    assert run.table("host_ops").get_column("depth").max() == 0
+    facts = read_facts(tmp_path / "x.sightline")
+    assert facts["misses"] == {}
+    assert facts["totals"]["cudaDeviceSynchronize"]["entered"] == 100
+
+
 def test_stacks(target: Target, tmp_path: Path) -> None:
     needs("bpf")
     probe = record(tmp_path / "x", target, "--stacks", "--no-report")
