@@ -265,7 +265,7 @@ def test_the_programs_death_is_survived(how: str, target: Target, tmp_path: Path
 
 
 def test_calls_that_are_left_by_a_jump_do_not_pile_up(target: Target, tmp_path: Path) -> None:
-    """100 calls, of which 50 never return; what comes after them is seen, and is in none of them."""
+    """100 calls, of which 50 never return: what comes after them is seen, and in none of them."""
     needs("bpf")
     probe = record(tmp_path / "x", target, "--no-report")
     target.do("j100")
