@@ -29,6 +29,7 @@
 #include "passes/partition.h"
 #include "pickle/machine.h"
 #include "pickle/rows.h"
+#include "probe/target.h"
 #include "kineto/reader.h"
 #include "passes/path.h"
 #include "passes/peaks.h"
@@ -657,6 +658,8 @@ NB_MODULE(_native, m) {
             [](const Batch& batch, const nb::object&) { return sightline::stream_of(batch); },
             "requested_schema"_a = nb::none());
 
+    m.def("find_probe_target", &sightline::find_probe_target);
+    m.def("time_probe_target", &sightline::time_probe_target, "calls"_a);
     m.def("unpack_block", &sightline::unpack_block, "path"_a, "start"_a, "end"_a);
 
     nb::class_<Events>(m, "ReportEvents")

@@ -70,5 +70,5 @@ def test_the_command_here():
     assert "What can be recorded here" in outcome.out
     assert max(map(len, outcome.out.splitlines())) <= 80
     assert set(json.loads(sightline("doctor", "--json").out)) == {
-        "facts", "recordable", "watchable",
+        "facts", "recordable", "watchable", "probeable",
     }  # fmt: skip

@@ -38,6 +38,7 @@ def run(args: argparse.Namespace) -> int:
     import textwrap
     from dataclasses import asdict
 
+    from sightline.cli._probeable import list_probeable
     from sightline.cli._watchable import list_watchable
     from sightline.collect.machine import examine_machine, list_recordable
 
@@ -50,6 +51,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         told = {"facts": facts, "recordable": [asdict(w) for w in ways]}
         told["watchable"] = [asdict(w) for w in list_watchable()]
+        told["probeable"] = [asdict(w) for w in list_probeable()]
         print(json.dumps(told, indent=1))
         return 0
     for name, value in facts.items():
@@ -63,6 +65,7 @@ def run(args: argparse.Namespace) -> int:
     for heading, listed in (
         ("What can be recorded here", ways),
         ("What can be watched here (sightline top, watch)", list_watchable()),
+        ("What can be probed here (sightline probe)", list_probeable()),
     ):
         print(f"\n{heading}")
         for way in listed:

@@ -16,6 +16,7 @@ from sightline.report.functions import list_hot_functions
 from sightline.report.kernels import list_kernel_rows, list_vendor_messages
 from sightline.report.marks import summarize_marks
 from sightline.report.memory import summarize_memory
+from sightline.report.requests import summarize_requests
 from sightline.report.sampled import is_only_sampled, list_sampled_kernels
 from sightline.report.system import summarize_system
 from sightline.report.use import note_warming, summarize_use
@@ -57,6 +58,7 @@ def summarize_run(run: Run, own: Sequence[OwnRule] = ()) -> dict[str, Any]:
         "use": use,
         "marks": summarize_marks(run),
         "memory": summarize_memory(run),
+        "requests": summarize_requests(run),
         "system": summarize_system(run, has_ops=bool(ops)),
         "bandwidth": summarize_bandwidth(run) if run.rows("bandwidth_tests") else [],
         "limits": [*list_limits(run), *note_warming(use["devices"])],

@@ -15,6 +15,7 @@ from sightline.report.bandwidth import print_bandwidth
 from sightline.report.finding_text import has_gain, write_price
 from sightline.report.kernels_text import print_kernels
 from sightline.report.marks_text import print_marks, print_memory
+from sightline.report.requests import print_requests
 from sightline.report.sampled import print_sampled
 from sightline.report.system import print_system
 from sightline.report.use_text import print_devices, print_events
@@ -71,6 +72,7 @@ def render_screen(data: dict[str, Any], width: int = WIDTH) -> Text:
         [Text(line) for line in print_sampled(data["sampled_kernels"], width)],
         list(_ops(data, width)),
         list(_functions(data, width)),
+        *print_requests(data["requests"], width),
         *print_system(data["system"], width),
         *print_bandwidth(data["bandwidth"]),
         list(_limits(data, prose)),
