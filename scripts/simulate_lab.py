@@ -1,0 +1,132 @@
+"""Write the simulated recordings of the lab's exercises for GPUs, or compare them.
+
+    python scripts/simulate_lab.py [NAME...]           write them anew
+    python scripts/simulate_lab.py --check [NAME...]   exit 1 where what is kept differs
+
+No GPU took part. Timelines are played by tests/worlds, the counters of kernels by the model in
+tests/synth_lab/kernels.py: the slow side with its cause, the other without it, and the same luck.
+Nothing in either is tuned to what sightline says of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import gzip
+import re
+import shutil
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+LAB = ROOT / "lab"
+sys.path.insert(0, str(ROOT / "tests"))
+
+from synth_lab import timelines  # noqa: E402
+
+Writer = Callable[[Path], None]  # writes all files of an exercise into its folder `recorded`
+FUNCTION = re.compile(r"program\.py\(1\): (\w+)")  # as timelines names functions of a program
+
+
+def write_pair(
+    name: str,
+    build: timelines.Build,
+    cause: str,
+    *,
+    instead: dict[str, float] | None = None,
+    change: Callable[[dict[str, Any], str], None] | None = None,
+) -> Writer:
+    """Both sides of an exercise, as torch.profiler records them."""
+
+    def write(folder: Path) -> None:
+        planted = timelines.plant(build, cause, instead or {})
+        for side, causes in (("baseline", planted), ("improved", instead or {})):
+            run = timelines.play(build, causes)
+            ending = "ranks" if len(run.ranks) > 1 else "json.gz"
+
+            def tell(event: dict[str, Any], side: str = side) -> None:
+                if named := FUNCTION.fullmatch(event["name"]):
+                    event["name"] = find_function(name, side, named[1])
+                elif change:
+                    change(event, side)
+
+            timelines.write_trace(run, folder / f"{side}.{ending}", tell)
+
+    return write
+
+
+@functools.cache
+def find_function(name: str, side: str, function: str) -> str:
+    """A function of a side's program, as torch.profiler names it."""
+    lines = (LAB / name / f"{side}.py").read_text(encoding="utf-8").splitlines()
+    (line,) = (n for n, text in enumerate(lines, 1) if text.startswith(f"def {function}("))
+    return f"{side}.py({line}): {function}"
+
+
+def list_writers() -> dict[str, Writer]:
+    """What writes the recordings of each exercise."""
+    pairs = (
+        ("timeline-basics", timelines.train_transformer, "host-launch", {}),
+        ("kernel-overlap", timelines.run_ensemble, "false-serialisation", {}),
+        ("memory-timeline", timelines.train_images, "pageable-copy", {}),
+        ("multi-gpu-timeline", timelines.train_ranks, "exposed-communication", {}),
+        ("item-each-step", timelines.train_transformer, "logging-item", {"logging": 1.0}),
+        ("gpu-data-loading", timelines.train_packed_images, "data-loading", {}),
+    )
+    return {name: write_pair(name, build, cause, instead=i) for name, build, cause, i in pairs}
+
+
+def read_contents(path: Path) -> bytes:
+    """What a file holds, apart from how a library packed it."""
+    if path.suffix == ".gz":
+        return gzip.decompress(path.read_bytes())
+    if path.suffix == ".sqlite":
+        with sqlite3.connect(path) as database:
+            return "\n".join(database.iterdump()).encode()
+    return path.read_bytes()
+
+
+def compare_folders(kept: Path, written: Path) -> list[str]:
+    """Files that differ, or that only one of the folders has."""
+    names = {p.relative_to(f) for f in (kept, written) for p in f.rglob("*") if p.is_file()}
+    return sorted(
+        str(name)
+        for name in names
+        if not ((kept / name).is_file() and (written / name).is_file())
+        or read_contents(kept / name) != read_contents(written / name)
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--check", action="store_true")
+    args = parser.parse_args()
+    writers = list_writers()
+    unknown = set(args.names) - set(writers)
+    if unknown:
+        parser.error(f"no recordings are simulated for {', '.join(sorted(unknown))}")
+    wrong = False
+    for name in args.names or writers:
+        kept = LAB / name / "recorded"
+        with tempfile.TemporaryDirectory() as scratch:
+            written = Path(scratch)
+            writers[name](written)
+            different = compare_folders(kept, written)
+            wrong |= bool(different)
+            for path in different:
+                print(f"{name}/recorded/{path} {'differs' if args.check else 'written'}")
+            if different and not args.check:
+                shutil.rmtree(kept, ignore_errors=True)
+                shutil.copytree(written, kept)
+    return 1 if args.check and wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
