@@ -24,9 +24,12 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 LAB = ROOT / "lab"
+SIDES = ("baseline", "improved")
 sys.path.insert(0, str(ROOT / "tests"))
 
 from synth_lab import timelines  # noqa: E402
+from synth_lab.cuda_programs import KERNELS  # noqa: E402
+from synth_lab.profiles import write_report, write_timeline  # noqa: E402
 
 Writer = Callable[[Path], None]  # writes all files of an exercise into its folder `recorded`
 FUNCTION = re.compile(r"program\.py\(1\): (\w+)")  # as timelines names functions of a program
@@ -44,7 +47,7 @@ def write_pair(
 
     def write(folder: Path) -> None:
         planted = timelines.plant(build, cause, instead or {})
-        for side, causes in (("baseline", planted), ("improved", instead or {})):
+        for side, causes in zip(SIDES, (planted, instead or {}), strict=True):
             run = timelines.play(build, causes)
             ending = "ranks" if len(run.ranks) > 1 else "json.gz"
 
@@ -55,6 +58,19 @@ def write_pair(
                     change(event, side)
 
             timelines.write_trace(run, folder / f"{side}.{ending}", tell)
+
+    return write
+
+
+def write_profiles(name: str) -> Writer:
+    """Both sides of a CUDA program: a timeline, and its kernel under a profiler."""
+
+    def write(folder: Path) -> None:
+        *programs, times = KERNELS[name]
+        for side, program in zip(SIDES, programs, strict=True):
+            place = folder / f"{side}.profiled"
+            outcome = write_report(program, place / "kernels.ncu-rep")
+            write_timeline(outcome, times, place / "timeline.sqlite")
 
     return write
 
@@ -77,7 +93,10 @@ def list_writers() -> dict[str, Writer]:
         ("item-each-step", timelines.train_transformer, "logging-item", {"logging": 1.0}),
         ("gpu-data-loading", timelines.train_packed_images, "data-loading", {}),
     )
-    return {name: write_pair(name, build, cause, instead=i) for name, build, cause, i in pairs}
+    return {
+        **{name: write_pair(name, build, cause, instead=i) for name, build, cause, i in pairs},
+        **{name: write_profiles(name) for name in KERNELS},
+    }
 
 
 def read_contents(path: Path) -> bytes:
