@@ -27,7 +27,7 @@ LAB = ROOT / "lab"
 SIDES = ("baseline", "improved")
 sys.path.insert(0, str(ROOT / "tests"))
 
-from synth_lab import timelines  # noqa: E402
+from synth_lab import shapes, timelines  # noqa: E402
 from synth_lab.cuda_programs import KERNELS  # noqa: E402
 from synth_lab.profiles import write_report, write_timeline  # noqa: E402
 
@@ -92,9 +92,18 @@ def list_writers() -> dict[str, Writer]:
         ("multi-gpu-timeline", timelines.train_ranks, "exposed-communication", {}),
         ("item-each-step", timelines.train_transformer, "logging-item", {"logging": 1.0}),
         ("gpu-data-loading", timelines.train_packed_images, "data-loading", {}),
+        ("no-tensor-cores", timelines.train_transformer, "no-tensor-cores", {}),
+        ("graph-miss", timelines.decode, "graph-miss", {}),
+        ("gpu-allocator-churn", timelines.train_deeper, "allocation", {}),
+        ("gpu-recompilation", timelines.train_transformer, "recompile", {}),
+        ("distributed-pytorch", timelines.train_ranks, "late-rank-data", {}),
+        ("communication-overhead", timelines.train_ranks, "small-messages", {}),
     )
     return {
         **{name: write_pair(name, build, cause, instead=i) for name, build, cause, i in pairs},
+        "misaligned-shapes": write_pair(
+            "misaligned-shapes", shapes.train_decoder, "misaligned", change=shapes.tell_shapes
+        ),
         **{name: write_profiles(name) for name in KERNELS},
     }
 

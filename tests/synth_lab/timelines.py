@@ -152,6 +152,11 @@ def train_packed_images(world: World) -> None:
     train_images(world, 25_000_000)
 
 
+def train_deeper(world: World) -> None:
+    """The decoder with six layers, so that allocations lie between them."""
+    train(world, plans.transformer(layers=6, steps=8))
+
+
 def train_ranks(world: World) -> None:
     """The decoder on four GPUs."""
     train(world, plans.transformer(layers=3, steps=6), "ddp", 4)
