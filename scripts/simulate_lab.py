@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import functools
 import gzip
+import pickle
 import re
 import shutil
 import sqlite3
@@ -22,14 +23,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import polars
+
 ROOT = Path(__file__).resolve().parent.parent
 LAB = ROOT / "lab"
 SIDES = ("baseline", "improved")
 sys.path.insert(0, str(ROOT / "tests"))
 
-from synth_lab import shapes, timelines  # noqa: E402
+from synth_lab import jax, memory, shapes, timelines, watched  # noqa: E402
 from synth_lab.cuda_programs import KERNELS  # noqa: E402
-from synth_lab.profiles import write_report, write_timeline  # noqa: E402
+from synth_lab.profiles import write_report, write_sqlite, write_timeline  # noqa: E402
 
 Writer = Callable[[Path], None]  # writes all files of an exercise into its folder `recorded`
 FUNCTION = re.compile(r"program\.py\(1\): (\w+)")  # as timelines names functions of a program
@@ -75,12 +78,61 @@ def write_profiles(name: str) -> Writer:
     return write
 
 
-@functools.cache
+def write_repetitions(folder: Path) -> None:
+    """Three runs of one program, and three of the same with its loss read in each step."""
+    for seed in range(1, 4):
+        for name, planted in (("equal", {}), ("slower", {"logging-item": 1.0})):
+            run = timelines.play(timelines.train_shallow, planted, seed)
+            timelines.write_trace(run, folder / f"{name}{seed}.json.gz")
+    for seed in range(4, 7):
+        run = timelines.play(timelines.train_shallow, {}, seed)
+        timelines.write_trace(run, folder / f"equal{seed}.json.gz")
+
+
+def write_jobs(folder: Path) -> None:
+    """The same work on one, two and four GPUs."""
+    for ranks, name in ((1, "one"), (2, "two"), (4, "four")):
+        run = timelines.play(timelines.scale_ranks(ranks), {})
+        target = folder / name
+        timelines.write_trace(run, target / "rank0.json.gz" if ranks == 1 else target)
+
+
+def write_export(folder: Path) -> None:
+    """Training with batches from pageable memory, as Nsight Systems exports it."""
+    run = timelines.play(timelines.train_images, {"pageable-copy": 1.0})
+    write_sqlite(run, folder / "training.sqlite", annotated=True)
+
+
+def write_snapshots(folder: Path) -> None:
+    """Snapshots of PyTorch's memory, of either side."""
+    for side, keeps in zip(SIDES, (True, False), strict=True):
+        lines = {
+            f: find_line("memory-profiling", side, f) for f in ("make_model", "run_step", "main")
+        }
+        snapshot = memory.train(f"{side}.py", lines, keeps=keeps)
+        folder.mkdir(parents=True, exist_ok=True)
+        # Not baseline.pickle: a snapshot has no time that could be compared.
+        (folder / f"snapshot-{side}.pickle").write_bytes(pickle.dumps(snapshot, protocol=4))
+
+
+def write_xplanes(folder: Path) -> None:
+    """XLA's profiles of either side."""
+    for side, jitted in zip(SIDES, (False, True), strict=True):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{side}.xplane.pb").write_bytes(jax.record(jitted))
+
+
 def find_function(name: str, side: str, function: str) -> str:
     """A function of a side's program, as torch.profiler names it."""
+    return f"{side}.py({find_line(name, side, function)}): {function}"
+
+
+@functools.cache
+def find_line(name: str, side: str, function: str) -> int:
+    """The line of a function in a side's program."""
     lines = (LAB / name / f"{side}.py").read_text(encoding="utf-8").splitlines()
     (line,) = (n for n, text in enumerate(lines, 1) if text.startswith(f"def {function}("))
-    return f"{side}.py({line}): {function}"
+    return line
 
 
 def list_writers() -> dict[str, Writer]:
@@ -105,6 +157,13 @@ def list_writers() -> dict[str, Writer]:
             "misaligned-shapes", shapes.train_decoder, "misaligned", change=shapes.tell_shapes
         ),
         **{name: write_profiles(name) for name in KERNELS},
+        "memory-profiling": write_snapshots,
+        "comparison-reports": write_repetitions,
+        "strong-scaling": write_jobs,
+        "power-measurement": lambda folder: watched.write_log(folder / "nvidia-smi.csv"),
+        "energy-efficiency": lambda folder: watched.write_two_limits(folder / "gpu-history"),
+        "stats-cli": write_export,
+        "jax-dispatch": write_xplanes,
     }
 
 
@@ -112,6 +171,8 @@ def read_contents(path: Path) -> bytes:
     """What a file holds, apart from how a library packed it."""
     if path.suffix == ".gz":
         return gzip.decompress(path.read_bytes())
+    if path.suffix == ".parquet":
+        return repr(polars.read_parquet(path).rows()).encode()
     if path.suffix == ".sqlite":
         with sqlite3.connect(path) as database:
             return "\n".join(database.iterdump()).encode()

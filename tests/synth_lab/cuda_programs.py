@@ -1,7 +1,7 @@
 """The kernels of the lab's CUDA programs, as one of their warps sees them.
 
 Counts are those of the loops in lab/NAME/*.cu; registers, shared memory and spilled accesses are
-what ptxas 12 says of them for sm_90 (`nvcc -arch=sm_90 -Xptxas -v`, and the loop's instructions).
+what ptxas 13.0 says of them for sm_90 (`nvcc -arch=sm_90 -Xptxas -v`, and the loop's instructions).
 How much the caches hold is reckoned from what a block or the whole grid reads more than once.
 """
 

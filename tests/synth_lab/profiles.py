@@ -11,6 +11,7 @@ from synth_lab.kernels import SECTOR, WARP, Access, Math, Outcome, Program, run_
 from synth_ncu import Kernel, report
 from worlds import nsight
 from worlds.calls import Work
+from worlds.recorded import RunRecord
 from worlds.world import COMPUTE, World
 
 SEED = 2
@@ -96,8 +97,13 @@ def write_timeline(outcome: Outcome, times: int, target: Path) -> None:
             COMPUTE,
         )
     main.sync_device()
+    write_sqlite(world.play(), target, annotated=False)
+
+
+def write_sqlite(run: RunRecord, target: Path, *, annotated: bool) -> None:
+    """What `nsys export --type sqlite` writes of a run."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    nsight.Writer(target, SEED, annotated=False).write(world.play().ranks)
+    nsight.Writer(target, SEED, annotated=annotated).write(run.ranks)
     with sqlite3.connect(target) as database:
         # Small pages: the names of tables come early, where formats are recognized.
         database.execute("PRAGMA page_size = 1024")

@@ -28,9 +28,9 @@ STEP_FUNCTION, MAIN_FUNCTION = "program.py(1): run_step", "program.py(1): main"
 Build = Callable[[World], None]
 
 
-def play(build: Build, planted: Mapping[str, float]) -> RunRecord:
+def play(build: Build, planted: Mapping[str, float], seed: int = SEED) -> RunRecord:
     """What happens in a program with these causes."""
-    world = World(SEED, dict(planted))
+    world = World(seed, dict(planted))
     build(world)
     return world.play()
 
@@ -61,12 +61,18 @@ def write_trace(
     for rank in run.ranks:
         trace = kineto.make_trace(rank, ranks, "new", SEED, python=True, bare=False)
         events: list[dict[str, Any]] = trace["traceEvents"]  # type: ignore[assignment]
-        events.sort(key=lambda e: (str(e["pid"]), str(e["tid"]), e["ts"], -e.get("dur", 0)))
+        events.sort(key=_order_event)
         for event in events:
             if change and event.get("cat") in ("cpu_op", "python_function"):
                 change(event)
         path = target / f"rank{rank.rank}.json.gz" if ranks > 1 else target
         pack(path, json.dumps(trace, separators=(",", ":")).encode())
+
+
+def _order_event(event: dict[str, Any]) -> tuple[str, str, float, float, int]:
+    """By thread and time; of ranges with the same ends the outer one first."""
+    outer = event.get("args", {}).get("External id", 0)
+    return str(event["pid"]), str(event["tid"]), event["ts"], -event.get("dur", 0), outer
 
 
 def pack(path: Path, data: bytes) -> None:
@@ -137,6 +143,11 @@ def log_loss(main: Script, model: Model, step: int) -> None:
 def train_transformer(world: World) -> None:
     """A decoder in bf16 on one GPU."""
     train(world, plans.transformer(layers=4, steps=10))
+
+
+def train_shallow(world: World) -> None:
+    """The decoder with two layers, for recordings of which there are many."""
+    train(world, plans.transformer(layers=2, steps=8))
 
 
 def train_images(world: World, batch_bytes: int = 100_000_000) -> None:
