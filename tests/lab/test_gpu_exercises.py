@@ -141,7 +141,8 @@ def test_the_lesson_has_its_sections_and_outputs(name: str) -> None:
     text = (LAB / name / "README.md").read_text(encoding="utf-8")
     assert text.startswith(f"# {SIMULATED[name].title}\n\n**Symptom.** ")
     assert "simulated: no GPU took part" in text
-    assert re.findall(r"^## (.*)$", text, re.MULTILINE) == SECTIONS
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
+    assert re.findall(r"^## (.*)$", prose, re.MULTILINE) == SECTIONS
     outputs = re.findall(r"```sh\n(.*?)```\n\n```text\n(.*?)```", text, re.DOTALL)
     assert len(outputs) == text.count("```sh\n") >= 2
     for commands, output in outputs:
