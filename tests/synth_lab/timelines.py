@@ -25,6 +25,7 @@ SEED = 2  # of all luck: the same in both sides of an exercise
 WARM_UP = 2
 # What stands for the program's functions until it is known in which lines they are.
 STEP_FUNCTION, MAIN_FUNCTION = "program.py(1): run_step", "program.py(1): main"
+LOG_FUNCTION = "program.py(1): write_log"
 Build = Callable[[World], None]
 
 
@@ -136,7 +137,7 @@ def log_loss(main: Script, model: Model, step: int) -> None:
             main.item()
     scale = max(world.severity("logging-item"), world.severity("logging"))
     if scale:
-        with main.luck("write log", step), main.range("annotation", "log_metrics"):
+        with main.luck("write log", step), main.range("python", LOG_FUNCTION):
             main.spend(0.12 * model.step_ns() * scale)
 
 
