@@ -20,9 +20,9 @@ PEAK_FLOPS = 989.4e12  # H100 SXM, bf16, dense (datasheet)
 BYTES_PER_S = 3.35e12
 # Ours: what large products and elementwise kernels reach of these.
 SHARE_OF_PEAK, SHARE_OF_BANDWIDTH = 0.65, 0.8
-# Padding GPT-2's vocabulary made nanoGPT 25 % faster (its author, February 2023; from memory). The head is 31 %
-# of the model's products (124 M parameters, 38.6 M of them in the head), so it took 1.8 times as
-# long before: (1 - 0.8 * 0.69) / (0.8 * 0.31).
+# Padding GPT-2's vocabulary made nanoGPT 25 % faster (its author, February 2023; from memory). The
+# head is 31 % of the model's products (124 M parameters, 38.6 M of them in the head), so it took
+# 1.8 times as long before: (1 - 0.8 * 0.69) / (0.8 * 0.31).
 SLOWDOWN = 1.8
 _NAME = re.compile(r"(aten::\w+) (\d+)x(\d+)x(\d+)")
 
