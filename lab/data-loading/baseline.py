@@ -33,7 +33,7 @@ def main() -> None:
     torch.manual_seed(0)
     torch.set_num_threads(1)
     loader = DataLoader(Images(), batch_size=BATCH)
-    model = nn.Sequential(nn.Linear(3072, 1024), nn.ReLU(), nn.Linear(1024, 10))
+    model = nn.Sequential(nn.Linear(3072, 2048), nn.ReLU(), nn.Linear(2048, 10))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for images, labels in loader:
         optimizer.zero_grad()

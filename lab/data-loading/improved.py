@@ -35,7 +35,7 @@ def main() -> None:
     loader = DataLoader(
         Images(), batch_size=BATCH, num_workers=1, persistent_workers=True, prefetch_factor=4
     )
-    model = nn.Sequential(nn.Linear(3072, 1024), nn.ReLU(), nn.Linear(1024, 10))
+    model = nn.Sequential(nn.Linear(3072, 2048), nn.ReLU(), nn.Linear(2048, 10))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for images, labels in loader:
         optimizer.zero_grad()

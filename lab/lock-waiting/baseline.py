@@ -9,7 +9,7 @@ from torch import nn
 import sightline as sl
 
 STEPS = 120
-SEND_S = 0.008  # a round trip to a tracking server
+SEND_S = 0.02  # a round trip to a tracking server
 
 
 class Log:

@@ -24,7 +24,7 @@ from synth_lab.profiles import count_metrics
 ROOT = Path(__file__).resolve().parents[2]
 LAB = find_lab()
 SIMULATED = {e.name: e for e in list_exercises() if e.status == "simulated"}
-# The exercises of the seed and of practice that need a GPU; an exercise that vanishes fails.
+# The exercises of courses and of practice that need a GPU; one that vanishes fails.
 NAMES = [
     "bank-conflicts",
     "communication-overhead",

@@ -18,6 +18,8 @@ ALL = {
     m.KERNEL_CPU: 2 * MS,
     m.PAGE_FAULTS: 500,
     m.BLOCK_IO: 3,
+    m.THREAD_SLEEPS: 3,
+    m.THREAD_PREEMPTIONS: 1,
 }
 WORK = [("aten::mm", 1 * MS, 4 * MS), ("aten::add", 5 * MS, 6 * MS)]
 
@@ -35,6 +37,7 @@ def test_running_queued_and_asleep_are_the_interval(tmp_path: Path) -> None:
     assert row == {
         "rank": 0, "running_ns": 6 * MS, "queued_ns": MS, "process_ns": 9 * MS,
         "kernel_ns": 2 * MS, "faults": 500, "disk_operations": 3, "asleep_ns": 3 * MS,
+        "sleeps": 3, "preemptions": 1,
     }  # fmt: skip
 
 
@@ -46,6 +49,7 @@ def test_sums_leave_the_recorded_steps_out(tmp_path: Path) -> None:
     assert (row["steps"], row["length_ns"]) == (13, 130 * MS)
     assert (row["running_pct"], row["queued_pct"], row["asleep_pct"]) == (60, 10, 30)
     assert (row["cpus"], row["usable_cpus"], row["torch_threads"]) == (0.9, 2, 1)
+    assert row["preempted_ratio"] == 0.25
 
 
 def test_a_kernel_without_schedstat_leaves_queued_unknown(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ ANALYSIS = Analysis(
     ),
     needs=("counters",),
     notes=(
-        "Samples from outside, a hundred a second, from the end of the first step to that of the "
+        "Samples from outside, ten a second, from the end of the first step to that of the "
         "last: `sightline run` takes them of Python programs that mark steps.",
         "A wait for other threads of an operator is a lock here, too.",
     ),

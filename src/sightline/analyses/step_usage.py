@@ -19,6 +19,8 @@ ANALYSIS = Analysis(
         duration("running_ns", "the main thread ran on a CPU"),
         duration("queued_ns", "it could have run, and had no CPU; null where the kernel tells not"),
         duration("asleep_ns", "it slept: for data, a lock, a disk, another process or thread"),
+        number("sleeps", "how often the main thread went to sleep"),
+        number("preemptions", "how often it had to give its CPU to others"),
         pct("running_pct", "% of the length that it ran"),
         pct("queued_pct", "% of the length that it had no CPU"),
         pct("asleep_pct", "% of the length that it slept"),

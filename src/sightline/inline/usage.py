@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 
-from sightline.inline.recorder import Recorder
+from sightline.inline.recorder import Recorder, now
 from sightline.model import usage_metrics as m
 
 # A reading takes 7 µs (benchmarks/inline.py), twice that with cold caches: 0.3 % of 5 ms at most.
@@ -39,15 +39,20 @@ class Usage:
         if at_ns < self._next or threading.get_ident() != self._thread:
             return
         self._next = at_ns + EVERY_NS
+        at_ns = now()  # beside the counters: the thread may have been interrupted since
+        on_cpu, queued = time.thread_time_ns(), self._read_queued()
         spent = resource.getrusage(resource.RUSAGE_SELF)
+        own = resource.getrusage(resource.RUSAGE_THREAD)
         values = {
-            m.THREAD_CPU: time.thread_time_ns(),
+            m.THREAD_CPU: on_cpu,
+            m.THREAD_SLEEPS: own.ru_nvcsw,
+            m.THREAD_PREEMPTIONS: own.ru_nivcsw,
             m.PROCESS_CPU: time.process_time_ns(),
             m.KERNEL_CPU: spent.ru_stime * 1e9,
             m.PAGE_FAULTS: spent.ru_minflt + spent.ru_majflt,
             m.BLOCK_IO: spent.ru_inblock + spent.ru_oublock,
         }
-        if (queued := self._read_queued()) is not None:
+        if queued is not None:
             values[m.THREAD_QUEUED] = queued
         for name, value in values.items():
             file.sample(_NAMES[name], at_ns, value)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import polars as pl
 from scipy.special import stdtrit
 
-from sightline.algebra.scalars import find_largest
+from sightline.algebra.scalars import find_largest, sum_column
 from sightline.model.declare import Finding
 from sightline.model.run import Run
 from sightline.timeline.host_parts import has_only_host, list_windows
@@ -49,7 +49,8 @@ def measure_step(run: Run, steps: str = "undisturbed") -> float:
     """How long a step takes, ns: the mean over ranks.
 
     `undisturbed`: the median of those without the recording of operators; `all`: the mean of all
-    but the first, for programs whose steps differ. Without marked steps, the longest window.
+    but the first, for programs whose steps differ. Without marked steps, the longest window, or the
+    sum of the profiled kernels where nothing else was recorded.
     """
     if steps == "undisturbed":
         cost = measure_recording_cost(run)
@@ -67,7 +68,10 @@ def _measure_window(run: Run) -> int:
         return find_largest(
             list_windows(run).select(ns=pl.col("end_ns") - pl.col("start_ns")), "ns"
         )
-    return find_largest(run.ask("breakdown"), "window_ns")
+    if run.rows("device_ops"):
+        return find_largest(run.ask("breakdown"), "window_ns")
+    # Kernels alone, one after the other, as a kernel profiler runs them.
+    return sum_column(run.table("profiled_kernels"), "duration_ns")
 
 
 def measure_realised(baseline_ns: float, improved_ns: float) -> float:

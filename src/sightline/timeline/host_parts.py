@@ -17,7 +17,7 @@ from sightline.algebra.lookup import find_rows, match_names
 from sightline.algebra.trees import find_nearest_ancestor
 from sightline.model.run import Run
 from sightline.timeline.host_ranges import COMPILING, LOADING, PACE_NS
-from sightline.timeline.iterations import list_recorded_steps
+from sightline.timeline.iterations import list_marked_steps, list_recorded_steps
 from sightline.timeline.step_usage import measure_recording_cost
 
 LOAD, COMMUNICATE, OPTIMIZE = "loading data", "communication", "optimizer"
@@ -305,8 +305,16 @@ def _split_python(run: Run) -> pl.DataFrame:
     )
 
 
+def _count_before(run: Run) -> pl.DataFrame:
+    steps = list_marked_steps(run).sort("rank", "start_ns")
+    return steps.select("rank", "start_ns", before=pl.int_range(pl.len()).over("rank"))
+
+
 def count_step_operators(run: Run) -> pl.DataFrame:
-    """The recorded steps of main threads in order: rank, start_ns, ns, operators on all threads."""
+    """The recorded steps of main threads in order, with the operators on all threads.
+
+    rank, start_ns, ns, operators, and before: how many marked steps came before it.
+    """
     main = list_windows(run).select("rank", "pid")
     steps = list_recorded_steps(run).join(main, on=["rank", "pid"], how="semi").sort("start_ns")
     began = run.scan("host_ops").filter(pl.col("layer") == "op").select("rank", at="start_ns")
@@ -320,8 +328,9 @@ def count_step_operators(run: Run) -> pl.DataFrame:
     )
     return (
         steps.join(counted, on=["rank", "start_ns"], how="left", maintain_order="left")
+        .join(_count_before(run), on=["rank", "start_ns"], how="left", maintain_order="left")
         .select(
-            "rank", "start_ns", pl.col("operators").fill_null(0),
+            "rank", "start_ns", "before", pl.col("operators").fill_null(0),
             ns=pl.col("end_ns") - pl.col("start_ns"),
         )
         .sort("rank", "start_ns")

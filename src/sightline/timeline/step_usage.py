@@ -15,6 +15,8 @@ from sightline.timeline.iterations import find_recorded_spans, list_marked_steps
 _COLUMNS = {
     m.THREAD_CPU: "running_ns",
     m.THREAD_QUEUED: "queued_ns",
+    m.THREAD_SLEEPS: "sleeps",
+    m.THREAD_PREEMPTIONS: "preemptions",
     m.PROCESS_CPU: "process_ns",
     m.KERNEL_CPU: "kernel_ns",
     m.PAGE_FAULTS: "faults",
@@ -28,9 +30,10 @@ def list_usage(run: Run) -> pl.DataFrame:
     """Intervals between readings: rank, start_ns, end_ns, recorded, and what was counted in each.
 
     running_ns, queued_ns and asleep_ns are the main thread's and sum to the interval; process_ns
-    and kernel_ns are all threads' of the process, so they may be more than the interval; faults,
-    disk_operations. `recorded` says whether operators were being recorded meanwhile. The time up
-    to the first reading, in which programs import and set up, is in no row.
+    and kernel_ns are all threads' of the process, so they may be more than the interval; sleeps and
+    preemptions of the thread, faults, disk_operations. `recorded` says whether operators were being
+    recorded meanwhile. The time up to the first reading, in which programs import and set up, is in
+    no row.
     """
     return run.once(_list_usage)
 
@@ -56,11 +59,10 @@ def _list_usage(run: Run) -> pl.DataFrame:
         *lacking,
     ).filter(pl.col("start_ns").is_not_null(), pl.col("end_ns") > pl.col("start_ns"))
     length = pl.col("end_ns") - pl.col("start_ns")
-    # The two clocks are read a µs apart: what a thread ran may be that much more than the interval.
-    rows = rows.with_columns(pl.col("running_ns").clip(0, length))
-    rows = rows.with_columns(
-        pl.col("queued_ns").clip(0, pl.max_horizontal(length - pl.col("running_ns"), 0))
-    ).with_columns(asleep_ns=length - pl.col("running_ns") - pl.col("queued_ns").fill_null(0))
+    awake = pl.col("running_ns") + pl.col("queued_ns").fill_null(0)
+    # Less than none where the thread was interrupted between the reading of two counters: the next
+    # interval has it back, and sums are right.
+    rows = rows.with_columns(asleep_ns=length - awake)
     return _mark_recorded(rows, find_recorded_spans(run))
 
 
@@ -106,11 +108,11 @@ def measure_recording_cost(run: Run) -> pl.DataFrame:
 def sum_usage(run: Run) -> pl.DataFrame:
     """One row per rank over its steady steps: what list_usage counts, added up, with the shares.
 
-    Besides: length_ns, steps, running_pct, queued_pct and asleep_pct of it, kernel_pct (may pass
-    100: all threads'), cpus, the CPUs that the process kept busy, usable_cpus, and torch_threads,
-    with which PyTorch computes. Steps beside which operators
-    were recorded count where there are too few others; a rank with less than LEAST_STEPS intervals
-    has no row.
+    Besides: length_ns, steps, running_pct, queued_pct and asleep_pct of it, kernel_pct (may pass 100:
+    all threads'), cpus, the CPUs that the process kept busy, usable_cpus, torch_threads, with which
+    PyTorch computes, and preempted_ratio: which share of the thread's waits for a CPU began with a
+    preemption; the others began when it woke. Steps beside which operators were recorded count
+    where there are too few others; a rank with less than LEAST_STEPS intervals has no row.
     """
     return run.once(_sum_usage)
 
@@ -138,6 +140,7 @@ def _sum_usage(run: Run) -> pl.DataFrame:
                 for name in (*_COLUMNS.values(), "asleep_ns")
             },
         )
+        .with_columns(pl.col("asleep_ns").clip(0))
         .filter(pl.col("intervals") >= LEAST_STEPS)
         .join(steps, on="rank", how="left", maintain_order="left")
         .with_columns(
@@ -146,6 +149,9 @@ def _sum_usage(run: Run) -> pl.DataFrame:
                 for name in ("running", "queued", "asleep", "kernel")
             ),
             cpus=pl.col("process_ns") / pl.col("length_ns"),
+            preempted_ratio=(
+                pl.col("preemptions") / (pl.col("preemptions") + pl.col("sleeps"))
+            ).fill_nan(0),
         )
         .drop("intervals")
         .join(_read_threads(run), on="rank", how="left", maintain_order="left")
@@ -153,21 +159,23 @@ def _sum_usage(run: Run) -> pl.DataFrame:
     )
 
 
+def _take_in_steps(run: Run, wanted: pl.Expr) -> pl.DataFrame:
+    """Counters from the end of each rank's first step to that of its last: rank, time, value."""
+    ends = list_marked_steps(run).group_by("rank")
+    spans = ends.agg(since=pl.col("end_ns").min(), until=pl.col("end_ns").max())
+    rows = run.scan("counters").filter(wanted).select("rank", "metric", "time_ns", "value")
+    inside = (pl.col("time_ns") >= pl.col("since")) & (pl.col("time_ns") <= pl.col("until"))
+    return rows.collect().join(spans, on="rank").filter(inside).drop("since", "until")
+
+
 def sum_sleeps(run: Run) -> pl.DataFrame:
     """What main threads slept for after their first step: rank, waits_for, slept_ns, samples.
 
-    Of samples a hundred times a second from outside (collect/sleeps.py), the most frequent first.
+    Of samples ten times a second from outside (collect/sleeps.py), the most frequent first.
     """
-    first = list_marked_steps(run).group_by("rank").agg(since=pl.col("end_ns").min())
-    last = list_marked_steps(run).group_by("rank").agg(until=pl.col("end_ns").max())
     return (
-        run.scan("counters")
-        .filter(pl.col("metric").str.starts_with(m.ASLEEP))
-        .select("rank", "time_ns", "value", waits_for=pl.col("metric").str.strip_prefix(m.ASLEEP))
-        .collect()
-        .join(first, on="rank")
-        .join(last, on="rank")
-        .filter(pl.col("time_ns") >= pl.col("since"), pl.col("time_ns") <= pl.col("until"))
+        _take_in_steps(run, pl.col("metric").str.starts_with(m.ASLEEP))
+        .with_columns(waits_for=pl.col("metric").str.strip_prefix(m.ASLEEP))
         .group_by("rank", "waits_for")
         .agg(slept_ns=pl.col("value").sum().cast(pl.Int64), samples=pl.len().cast(pl.Int64))
         .sort("rank", "slept_ns", "waits_for", descending=[False, True, False])

@@ -57,6 +57,15 @@ def test_a_thread_without_a_cpu_is_preempted(tmp_path: Path) -> None:
     assert_silent(run, "host-waiting")
 
 
+def test_a_wait_for_a_cpu_on_waking_ends_with_the_sleep_before_it(tmp_path: Path) -> None:
+    rises = {m.THREAD_CPU: 7 * MS, m.THREAD_QUEUED: 1 * MS, m.THREAD_SLEEPS: 3}
+    run = program(tmp_path, rises | {m.THREAD_PREEMPTIONS: 1})
+    # Of 1 ms without a CPU a quarter began with a preemption; 2 ms of each step are sleep.
+    (found,) = answers(run, "host-waiting")
+    assert found.cost_ns == 6 * 2.75 * MS
+    assert_silent(run, "host-preempted")
+
+
 def test_too_many_threads_are_named_instead_of_others(tmp_path: Path) -> None:
     # Main: 3 ms of its own and 1 ms of each of 8 threads' equal parts; 11 ms of CPU time in all.
     run = program(
@@ -119,6 +128,16 @@ def test_steps_with_ever_more_operators_grow(tmp_path: Path) -> None:
     }
     run = program(tmp_path, {}, operators=growing)
     assert answers(run, "host-growing") == []  # steps as long as before: nothing is lost
+    steps = range(2, 8)
+    slow = write_program(
+        tmp_path / "slow", step_ns=STEP, rises=BUSY, recorded=steps,
+        operators={n: growing[n + 8] for n in steps}, slower_ns={n: (n - 2) * MS for n in steps},
+    )  # fmt: skip
+    # 10, 11, .. 15 ms, after two steps that grew alike: of 8 ms each everything else is lost.
+    assert_speaks(
+        slow, "host-growing", cost_ns=27 * MS, gain_ns=27 * MS,
+        evidence=["from 10 to 60 operators", "from 10.00 ms to 15.00 ms"], fix="detach",
+    )  # fmt: skip
     same = dict.fromkeys(range(10, 16), WORK)
     assert_silent(
         write_program(tmp_path / "same", step_ns=STEP, rises=BUSY, operators=same), "host-growing"

@@ -36,12 +36,15 @@ class Blocked:
 
 
 def measure_queued(run: Run) -> Blocked | None:
-    """In which main threads had no CPU; None where no kernel counted that."""
-    return measure_share(run, pl.col("queued_pct"))
+    """In which main threads had no CPU after a preemption; None where no kernel counted that.
+
+    A thread that wakes waits for a CPU, too: that ends with the sleep before it.
+    """
+    return measure_share(run, pl.col("queued_pct") * pl.col("preempted_ratio").fill_null(1))
 
 
 def measure_unexplained_sleep(run: Run) -> Blocked | None:
-    """In which main threads slept beyond what loading, other ranks and other threads explain.
+    """In which main threads slept, or woke, beyond what loading and other threads explain.
 
     A lower bound: all of those parts may have been spent awake. It is never more than the long
     stretches without an operator: an operator sleeps while other threads compute their part of it.
@@ -50,7 +53,8 @@ def measure_unexplained_sleep(run: Run) -> Blocked | None:
     parts = list_segments(run).filter(pl.col("part").is_in([LOAD, COMMUNICATE, ELSEWHERE]))
     known = parts.group_by("rank").agg(known=pl.col("own_ns").sum())
     between = list_long_python(run).group_by("rank").agg(most=pl.col("own_ns").sum())
-    return measure_share(run, pl.col("asleep_pct"), known, between)
+    woken = pl.col("queued_pct") * (1 - pl.col("preempted_ratio").fill_null(1))
+    return measure_share(run, pl.col("asleep_pct") + woken.fill_null(0), known, between)
 
 
 def measure_share(
@@ -96,6 +100,7 @@ def report_blocked(
     *,
     gain_ns: int | None = None,
     confidence: str = "high",
+    method: str = "bound from what the operating system counted at the ends of steps",
 ) -> Finding:
     """The finding: the gain is what the rank that lost most lost, unless it is known better."""
     return Finding(
@@ -112,6 +117,6 @@ def report_blocked(
         fix=advice.fix,
         verify=advice.verify,
         cause=advice.cause,
-        method="bound from what the operating system counted at the ends of steps",
+        method=method,
         sources=tuple(advice.sources),
     )

@@ -8,9 +8,9 @@ Why it hurts
     pass walk all steps before. The step's time then grows without bound.
 
 Evidence
-    The operators of each recorded step: their number grows from step to step, by as much each time.
-    The gain is what steps take beyond the first recorded one; what that one takes too much, the
-    recording does not tell.
+    The operators of each recorded step: their number grows from step to step. The gain is what
+    steps take beyond one that has nothing to carry: that is where the line through their lengths
+    begins, at the first marked step.
 
 Threshold
     A rank correlation of 0.9 or more between a step's place and its operators over six steps or
@@ -64,8 +64,17 @@ def check(run: Run) -> Iterator[Finding]:
             last=pl.col("operators").last(),
             first_ns=pl.col("ns").first(),
             last_ns=pl.col("ns").last(),
-            lost_ns=(pl.col("ns") - pl.col("ns").first()).clip(0).sum(),
             ns=pl.col("ns").sum(),
+            mean_ns=pl.col("ns").mean(),
+            mean_before=pl.col("before").mean(),
+            # The line of least squares through the steps' lengths.
+            each_ns=pl.cov("before", "ns") / pl.col("before").var(),
+        )
+        .with_columns(
+            healthy_ns=(pl.col("mean_ns") - pl.col("each_ns") * pl.col("mean_before")).clip(0)
+        )
+        .with_columns(
+            lost_ns=(pl.col("ns") - pl.col("steps") * pl.col("healthy_ns")).cast(pl.Int64)
         )
         .filter(
             pl.col("steps") >= LEAST_STEPS,
@@ -92,4 +101,5 @@ def check(run: Run) -> Iterator[Finding]:
             verify="sightline stats steps AFTER: all as long as the first",
         ),
         confidence="medium",
+        method="bound from the recorded steps' own lengths",
     )  # fmt: skip

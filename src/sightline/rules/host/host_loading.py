@@ -10,8 +10,9 @@ Why it hurts
 Evidence
     The main thread's time inside ranges called DataLoader, with the functions that take most of it
     where Python functions were recorded. PyTorch names the iterator: with no workers it is
-    _SingleProcessDataLoaderIter, and the main thread does the work itself. The gain is a bound:
-    all of that time, which as many free cores as there is work could take over.
+    _SingleProcessDataLoaderIter, and the main thread does the work itself. The gain replays a step
+    in which the CPUs that PyTorch's threads leave free load the next batch meanwhile, where it is
+    known how many there are (`sightline stats step_usage`); else it is a bound: all of that time.
 
 Threshold
     Over 10 % of the window (XProf: a step is input-bound where infeed is at or above 10 %).
@@ -40,9 +41,10 @@ from sightline.algebra.scalars import find_largest
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import Advice
-from sightline.rules.host._shared import list_names, report_share, take_part
-from sightline.timeline.host_parts import LOAD, has_only_host
+from sightline.rules.host._shared import Share, list_names, report_share, take_part
+from sightline.timeline.host_parts import LOAD, has_only_host, list_windows
 from sightline.timeline.host_ranges import LOADING
+from sightline.timeline.step_usage import sum_usage
 from sightline.units import format_ns, format_pct, format_several
 
 RULE = Rule("host-loading", "Loading data on the main thread")
@@ -84,4 +86,24 @@ def check(run: Run) -> Iterator[Finding]:
             verify="sightline stats host_breakdown AFTER: window_pct of loading data",
             sources=("XProf: input-bound from 10 % of a step on",),
         ),
+        gain_ns=_replay_with_workers(run, share) if is_alone else None,
     )
+
+
+def _replay_with_workers(run: Run, share: Share) -> int | None:
+    """What free CPUs gain that load while PyTorch's threads compute; None where they are unknown.
+
+    A load that sleeps needs no CPU. What is left of it takes the free CPUs as long as it took one.
+    """
+    rows = sum_usage(run).drop_nulls(["usable_cpus", "torch_threads"])
+    if rows.is_empty():
+        return None
+    row = rows.sort("asleep_pct").row(0, named=True)
+    free = max(int(row["usable_cpus"] - row["torch_threads"]), 0)
+    windows = list_windows(run).select(ns=pl.col("end_ns") - pl.col("start_ns"))
+    window = find_largest(windows, "ns")
+    slept = min(int(row["asleep_pct"] / 100 * window), share.worst_ns)
+    if not free:
+        return slept
+    rest = window - share.worst_ns
+    return window - max(rest, (share.worst_ns - slept) // free)

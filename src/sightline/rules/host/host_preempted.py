@@ -8,7 +8,8 @@ Why it hurts
 
 Evidence
     How long the kernel kept the thread that marks the steps in its run queue (schedstat), at the
-    ends of steps. The gain is that time: exact for the steps that were counted.
+    ends of steps, as far as these waits began with a preemption (getrusage's involuntary switches):
+    the others belong to the sleep before them. The gain is that time.
 
 Threshold
     Over 5 % of the window (TraceLens agent, 2026-08; as for preempted-launch-thread).

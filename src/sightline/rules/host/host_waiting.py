@@ -9,10 +9,11 @@ Why it hurts
 
 Evidence
     What the operating system counted at the ends of steps: CPU time and waiting for a CPU of the
-    thread; what is neither is sleep. Sleep that loading, collectives or operators of other threads
-    explain is taken off, and so is all that does not fit into long stretches without an operator:
-    operators sleep while other threads compute their part. What it sleeps for, samples of the call
-    that it is in tell (`sightline stats step_sleeps`). The gain is a bound: all of that time.
+    thread; what is neither is sleep, and waiting for a CPU on waking counts with it. Sleep that
+    loading, collectives or operators of other threads explain is taken off, and so is all that does
+    not fit into long stretches without an operator: operators sleep while other threads compute
+    their part. What it sleeps for, samples of the call that it is in tell (`sightline stats
+    step_sleeps`). The gain is a bound: all of that time.
 
 Threshold
     Over 10 % of the window (ours: as for loading).
