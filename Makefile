@@ -3,7 +3,7 @@
 VENV := .venv
 PY := $(VENV)/bin/python
 
-.PHONY: demo test sweep check coverage docs docs-check examples native diagnosis compare-proof compare-halves history-proof ranks-proof bench fuzz attack gpu-check clean help
+.PHONY: demo test sweep check coverage docs docs-check examples native diagnosis lab compare-proof compare-halves history-proof ranks-proof bench fuzz attack gpu-check clean help
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -39,6 +39,10 @@ native: $(VENV)/.runtime ## build the compiled reader anew
 
 diagnosis: $(VENV)/.tests ## the first finding on the corpus against independent verdicts
 	@$(PY) scripts/diagnose_cases.py
+
+lab: $(VENV)/.tests ## run the lab's exercises here three times, keep recordings and figures, write its pages
+	@$(PY) scripts/lab.py --run all
+	@$(PY) benchmarks/diagnosis.py --lab
 
 compare-proof: $(VENV)/.tests ## how often `sightline compare` is right on pairs whose change is known
 	@$(PY) scripts/compare_proof.py

@@ -1,8 +1,10 @@
 """Does the diagnosis hold? Every family of planted problems against its healthy twin.
 
     python benchmarks/diagnosis.py [--seeds N] [--sizes 1,2,3] [--events N] [FAMILY ...]
+    python benchmarks/diagnosis.py --lab
 
-Prints a table, and writes benchmarks/diagnosis.md when all families are asked for.
+Prints a table, and writes benchmarks/diagnosis.md when all families are asked for. The second form
+does so for the lab's programs that ran for real: `python scripts/lab.py --run all` measures them.
 """
 
 from __future__ import annotations
@@ -101,13 +103,63 @@ def large(events: int) -> str:
     )
 
 
+def list_lab() -> list[str]:
+    """The lab's exercises that ran for real: what was promised, and what the fix brought."""
+    from statistics import fmean
+
+    from sightline.lab.exercises import list_exercises
+    from sightline.lab.gains import compare_gains
+
+    rows, errors, first, runs = [], [], 0, 0
+    for exercise in list_exercises():
+        found = exercise.measured
+        if found is None or not exercise.status.startswith("real"):
+            continue
+        error = compare_gains(found.predicted_pct, found.realised_pct)
+        off = "" if error is None else f"{error:+.1f} %"
+        errors.append(float("inf") if error is None else abs(error))
+        first, runs = first + found.first, runs + len(found.realised_pct)
+        rows.append(
+            f"| {exercise.name} | {found.first} of {len(found.realised_pct)} | "
+            f"{fmean(found.predicted_pct):.1f} % | {fmean(found.realised_pct):.1f} % | {off} |"
+        )
+    near = sum(e <= 15 for e in errors)
+    return [
+        LAB,
+        "",
+        f"{first} of {runs} recordings with the planted cause first; the gain of {near} of "
+        f"{len(errors)} programs within 15 % of what its fix brought (docs/lab.md says why others "
+        "are not).",
+        "",
+        "| program | planted cause first | predicted gain of a step | realised | off by |",
+        "|---|---:|---:|---:|---:|",
+        *rows,
+        "",
+    ]
+
+
+LAB = "## Real programs, before and after their fix"
+
+
+def write_lab() -> None:
+    """Renew the lab's part of the page, which is its last."""
+    lines = list_lab()
+    print("\n".join(lines))
+    text = TARGET.read_text(encoding="utf-8").split(f"\n{LAB}")[0].rstrip("\n")
+    TARGET.write_text(f"{text}\n\n" + "\n".join(lines), encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("families", nargs="*", default=[])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--sizes", default="0,1,2")
     parser.add_argument("--events", type=int, default=0)
+    parser.add_argument("--lab", action="store_true")
     args = parser.parse_args()
+    if args.lab:
+        write_lab()
+        return
     sizes = [int(s) for s in args.sizes.split(",")]
     lines = [
         "| planted problem | cases | found first | healthy twins with a finding | gain stated less "
@@ -142,6 +194,7 @@ def main() -> None:
         print(speed)
     if not args.families:
         TARGET.write_text(_page(lines, summary, speed, args), encoding="utf-8")
+        write_lab()
 
 
 def _page(lines: list[str], summary: str, speed: str, args: argparse.Namespace) -> str:

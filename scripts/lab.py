@@ -199,6 +199,7 @@ def main() -> int:
     if args.run:
         for exercise in list_exercises():
             runs = exercise.find_program("baseline") is not None and not exercise.list_lacks()
+            runs = runs and exercise.finding is not None  # else there is nothing to compare
             if runs and (exercise.name in args.run or args.run == ["all"]):
                 keep_runs(exercise)
     exercises = list_exercises()

@@ -108,11 +108,11 @@ def measure_recording_cost(run: Run) -> pl.DataFrame:
 def sum_usage(run: Run) -> pl.DataFrame:
     """One row per rank over its steady steps: what list_usage counts, added up, with the shares.
 
-    Besides: length_ns, steps, running_pct, queued_pct and asleep_pct of it, kernel_pct (may pass 100:
-    all threads'), cpus, the CPUs that the process kept busy, usable_cpus, torch_threads, with which
-    PyTorch computes, and preempted_ratio: which share of the thread's waits for a CPU began with a
-    preemption; the others began when it woke. Steps beside which operators were recorded count
-    where there are too few others; a rank with less than LEAST_STEPS intervals has no row.
+    Besides: length_ns, steps, running_pct, queued_pct and asleep_pct of it, kernel_pct (may pass
+    100: all threads'), cpus, the CPUs that the process kept busy, usable_cpus, torch_threads, with
+    which PyTorch computes, and preempted_ratio: which share of the thread's waits for a CPU began
+    with a preemption; the others began when it woke. Steps beside which operators were recorded
+    count where there are too few others; a rank with less than LEAST_STEPS intervals has no row.
     """
     return run.once(_sum_usage)
 

@@ -9,7 +9,8 @@ Why it hurts
 Evidence
     The main thread's time in collectives, and in no operator while another thread of its process
     communicates. Whether it is the transfer or a rank that comes late, the recordings of all ranks
-    together tell (`sightline ranks`). The gain is a bound: all of that time.
+    together tell (`sightline ranks`). The gain is a bound: all of that time; where one rank comes
+    late, what the others wait longer than that one, which waits for the transfer alone.
 
 Threshold
     Over 5 % of the window (TraceLens agent, 2026-08: exposed communication).
@@ -63,6 +64,7 @@ def check(run: Run) -> Iterator[Finding]:
             verify="sightline stats host_breakdown AFTER: window_pct of communication",
             sources=("TraceLens: exposed communication above 5 %",),
         ),
+        gain_ns=late.excess_ns if late else None,
         confidence="high" if ranks > 1 else "medium",
         late_rank=late.rank if late else None,
     )
@@ -71,6 +73,7 @@ def check(run: Run) -> Iterator[Finding]:
 class _Late(NamedTuple):
     rank: int
     lines: list[str]
+    excess_ns: int  # how much longer the one that waits longest waits
 
 
 def _find_late_rank(run: Run) -> _Late | None:
@@ -97,4 +100,4 @@ def _find_late_rank(run: Run) -> _Late | None:
     # Half of it or more, or it explains nothing.
     if 2 * largest >= ns:
         line += f": {list_names(what, 1)[0]}"
-    return _Late(rank, [text, line])
+    return _Late(rank, [text, line], find_largest(waits, "own_ns") - least)
