@@ -15,6 +15,7 @@ from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.ranking import rank_findings
 from sightline.rules.vendor_words import translate_findings
+from sightline.timeline.host_parts import has_only_host
 
 if TYPE_CHECKING:
     from sightline.rules.custom.forms import OwnRule
@@ -49,7 +50,7 @@ def diagnose_run(run: Run, own: Sequence[OwnRule] = (), *, vendor: bool = False)
         rules,
         run.ask("quality_gate"),
         operations=operations,
-        window_ns=find_largest(run.ask("breakdown"), "window_ns") if operations else 0,
+        window_ns=_find_longest_window(run),
     )
 
 
@@ -69,3 +70,12 @@ def _check(run: Run, module: Any) -> list[Finding]:
                 reason=missing.sentence(),
             )
         ]
+
+
+def _find_longest_window(run: Run) -> int:
+    """The longest device's, or main thread's where there is no device, ns; 0 without either."""
+    if run.rows("device_ops"):
+        return find_largest(run.ask("breakdown"), "window_ns")
+    if has_only_host(run):
+        return find_largest(run.ask("host_breakdown"), "window_ns")
+    return 0
