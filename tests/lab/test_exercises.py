@@ -18,6 +18,7 @@ from scipy import stats
 from sightline import registry
 from sightline.lab.exercises import SIDES, list_exercises
 from sightline.lab.gains import compare_gains, estimate, measure_realised
+from support import fakes
 from support.command import sightline
 from support.pages import ROOT
 
@@ -146,7 +147,11 @@ def test_an_exercise_runs_for_real(tmp_path: Path) -> None:
         "lab", "run", "small-operators", "--times", "1", "--json", "-o", str(folder)
     )  # fmt: skip
     told = json.loads(outcome.out)
-    assert (outcome.code, told["where"], told["planted_first"]) == (0, "this machine", 1)
+    assert told["where"] == "this machine"
+    # Other tests run beside it: then the first thing to say may be that there is no CPU.
+    (first,) = told["first_findings"]
+    assert first in (told["planted"], "host-preempted")
+    assert outcome.code == (0 if first == told["planted"] else 1)
     assert told["realised_gain_pct"][0] > 30
     assert sorted(p.name for p in (folder / "1").iterdir()) == [
         "baseline.sightline", "improved.sightline",
@@ -165,6 +170,26 @@ def test_a_program_that_fails_is_said(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "no data" in str(raised.value)
     with pytest.raises(RequestError, match="nothing to run"):
         record_side(mine, "improved", tmp_path / "out")
+
+
+def test_a_cuda_program_is_built_beside_its_recording(tmp_path: Path, monkeypatch) -> None:
+    from sightline.errors import RequestError
+    from sightline.lab.exercises import Exercise
+    from sightline.lab.record import record_side
+
+    tools, source, folder = (tmp_path / name for name in ("tools", "mine", "out"))
+    for place in (tools, source, folder):
+        place.mkdir()
+    (source / "baseline.cu").write_text("int main() {}\n")
+    fakes.program(tools, "nvcc", "#!/bin/sh\nprintf '#!/bin/sh\\nexit 0\\n' >$4; chmod +x $4\n")
+    monkeypatch.setenv("PATH", f"{tools}{os.pathsep}{os.environ['PATH']}")
+    mine = Exercise("mine", source, "Mine", (), None, "simulated", record=("--backend", "nvml"))
+    made = record_side(mine, "baseline", folder)
+    assert made.is_dir()
+    assert sorted(p.name for p in source.iterdir()) == ["baseline.cu"]
+    fakes.program(tools, "nvcc", "#!/bin/sh\necho 'error: no such thing' >&2; exit 2\n")
+    with pytest.raises(RequestError, match=r"compiling baseline.cu failed.*\n?.*no such thing"):
+        record_side(mine, "baseline", folder)
 
 
 def test_the_tour_runs_all_of_its_commands() -> None:

@@ -24,31 +24,44 @@ def record_side(exercise: Exercise, side: str, folder: Path, ranks: int | None =
         )
     count = ranks or exercise.ranks
     target = folder / f"{side if ranks is None else f'{side}-{ranks}'}.sightline"
+    if program.suffix == ".cu":
+        command, place = [f"./{_compile(program, folder).name}"], folder
+    else:
+        command, place = _list_words(program, count, launched=ranks is not None), exercise.folder
     words = [
         *(sys.executable, "-m", "sightline", "run", "--no-report", *exercise.record),
-        *("-o", str(target), "--", *_list_words(program, count, launched=ranks is not None)),
+        *("-o", str(target), "--", *command),
     ]
-    done = subprocess.run(  # noqa: S603  # a program of the lab's own
-        words, cwd=exercise.folder, capture_output=True, text=True, check=False
-    )
+    done = _run(words, place)
     if done.returncode != 0:
-        last = [line for line in done.stderr.splitlines() if line.strip()][-3:]
-        raise RequestError(
-            f"{side} of '{exercise.name}' failed with exit code {done.returncode}",
-            why="; ".join(last) or None,
-        )
+        raise _explain(f"{side} of '{exercise.name}'", done)
     return target
+
+
+def _compile(program: Path, folder: Path) -> Path:
+    """A CUDA program, built beside its recording: the lab itself may not be written to."""
+    built = folder / program.stem
+    done = _run(["nvcc", "-O3", "-lineinfo", "-o", str(built), str(program)], folder)
+    if done.returncode != 0:
+        raise _explain(f"compiling {program.name}", done)
+    return built
+
+
+def _run(words: list[str], place: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(  # noqa: S603  # a program of the lab's own, or what builds it
+        words, cwd=place, capture_output=True, text=True, check=False
+    )
+
+
+def _explain(what: str, done: subprocess.CompletedProcess[str]) -> RequestError:
+    last = [line for line in done.stderr.splitlines() if line.strip()][-3:]
+    return RequestError(
+        f"{what} failed with exit code {done.returncode}", why="; ".join(last) or None
+    )
 
 
 def _list_words(program: Path, ranks: int, *, launched: bool) -> list[str]:
     """The command, from within the exercise's folder: no path of this machine is recorded."""
-    if program.suffix == ".cu":
-        built = program.with_suffix("")
-        subprocess.run(  # noqa: S603
-            ["nvcc", "-O3", "-lineinfo", "-o", str(built), str(program)],  # noqa: S607
-            check=True,
-        )
-        return [f"./{built.name}"]
     if launched or ranks > 1:
         return ["torchrun", "--standalone", "--nproc-per-node", str(ranks), program.name]
     return ["python", program.name]
