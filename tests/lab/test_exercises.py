@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import py_compile
 import re
 import shlex
 import statistics
@@ -51,7 +50,7 @@ def test_an_exercise_is_whole(name: str) -> None:
         }
     for program in programs:
         if program is not None and program.suffix == ".py":
-            py_compile.compile(str(program), cfile=os.devnull, doraise=True)
+            compile(program.read_text(encoding="utf-8"), program.name, "exec")
 
 
 @pytest.mark.parametrize(("name", "number"), LESSONS)

@@ -17,6 +17,7 @@ from sightline.lab.exercises import SIDES, Exercise, find_lab, list_exercises, r
 from sightline.lab.trial import is_first, try_kept
 from sightline.opening.run import open_run
 from sightline.roofline.occupancy import Launch, Limits, compute_occupancy
+from support.campaigns import CAMPAIGNS
 from synth_lab.cuda_programs import KERNELS
 from synth_lab.kernels import H100, Access, run_kernel
 from synth_lab.profiles import count_metrics
@@ -67,6 +68,8 @@ PYTHON = sorted(
 )
 # Programs that say what is small enough for a try without a GPU.
 WITHOUT_GPU = [p for p in PYTHON if "ON_GPU = DEVICE" in p.read_text(encoding="utf-8")]
+# A sample always, all of them with `make sweep`.
+PROGRAMS, KERNELS_OF = (1, 1) if CAMPAIGNS else (5, 4)
 FLAGS = ["-O3", "-lineinfo", "-Werror", "all-warnings", "-cubin", "-Xptxas", "-v"]
 SECTIONS = ["Look", "Why", "Fix", "Result"]
 # One of each way of writing recordings; all of them:  python scripts/simulate_lab.py --check
@@ -175,7 +178,7 @@ def test_programs_run_without_a_gpu() -> None:
         "import runpy, sys\nfor path in sys.argv[1:]: runpy.run_path(path, run_name='__main__')"
     )
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", script, *map(str, WITHOUT_GPU)],
+        [sys.executable, "-W", "ignore", "-c", script, *map(str, WITHOUT_GPU[::PROGRAMS])],
         env={**os.environ, "TORCH_COMPILE_DISABLE": "1", "CUDA_VISIBLE_DEVICES": ""},
         capture_output=True,
         text=True,
@@ -185,7 +188,7 @@ def test_programs_run_without_a_gpu() -> None:
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
-@pytest.mark.parametrize("program", CUDA)
+@pytest.mark.parametrize("program", CUDA[::KERNELS_OF])
 def test_cuda_compiles_to_the_registers_of_the_model(program: str, tmp_path: Path) -> None:
     name, side = program.removesuffix(".cu").split("/")
     said = compile_cuda(LAB / program, "sm_90", tmp_path)
@@ -199,7 +202,7 @@ def test_cuda_compiles_to_the_registers_of_the_model(program: str, tmp_path: Pat
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
-@pytest.mark.skipif(not os.environ.get("SIGHTLINE_CAMPAIGNS"), reason="a long campaign")
+@pytest.mark.skipif(not CAMPAIGNS, reason="a long campaign: make sweep")
 @pytest.mark.parametrize("program", CUDA)
 def test_cuda_compiles_for_older_gpus(program: str, tmp_path: Path) -> None:
     compile_cuda(LAB / program, "sm_80", tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -48,8 +49,11 @@ def _compile(program: Path, folder: Path) -> Path:
 
 
 def _run(words: list[str], place: Path) -> subprocess.CompletedProcess[str]:
+    # "python" and "torchrun" are those beside this Python, whose PyTorch was looked for.
+    beside = str(Path(sys.executable).parent)
+    env = {**os.environ, "PATH": os.pathsep.join([beside, os.environ.get("PATH", "")])}
     return subprocess.run(  # noqa: S603  # a program of the lab's own, or what builds it
-        words, cwd=place, capture_output=True, text=True, check=False
+        words, cwd=place, env=env, capture_output=True, text=True, check=False
     )
 
 
