@@ -103,5 +103,6 @@ def test_a_recorded_program_says_what_it_slept_for(tmp_path: Path) -> None:
     assert usage["running_ns"] + (usage["queued_ns"] or 0) >= 19 * 9e6
     rows = found.ask("step_sleeps").rows(named=True)
     assert rows[0]["waits_for"] == m.TIMER
-    # Two ways: the operating system's own count, and samples of 10 ms.
-    assert rows[0]["slept_ns"] == pytest.approx(usage["asleep_ns"], rel=0.25)
+    # Two ways: the operating system's own count, and ten looks a second, fewer on a busy machine.
+    assert 0 < rows[0]["slept_ns"] < 1.5 * usage["asleep_ns"]
+    assert rows[0]["samples"] >= 2

@@ -260,7 +260,14 @@ def test_a_child_of_a_fork_records_nothing(both: Built, tmp_path: Path) -> None:
 def test_an_end_without_a_flush(both: Built, tmp_path: Path, verb: str, code: int) -> None:
     """Everything that was flushed is there; what came after it is the buffer that CUPTI had."""
     outcome = play(
-        both, tmp_path, "launch=1000", "sleep=150", "launch=10", verb, SIGHTLINE_CUPTI_FLUSH_MS="50"
+        # Twelve times the flush's period: on a busy machine its thread comes late.
+        both,
+        tmp_path,
+        "launch=1000",
+        "sleep=600",
+        "launch=10",
+        verb,
+        SIGHTLINE_CUPTI_FLUSH_MS="50",
     )
     assert outcome.code == code
     assert "unfinished" in outcome.limits
