@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import polars as pl
 from scipy.special import stdtrit
 
-from sightline.algebra.scalars import find_largest, sum_column
+from sightline.algebra.scalars import sum_column
 from sightline.model.declare import Finding
 from sightline.model.run import Run
-from sightline.timeline.host_parts import has_only_host, list_windows
+from sightline.timeline.host_parts import find_longest_window
 from sightline.timeline.iterations import list_marked_steps
 from sightline.timeline.step_usage import measure_recording_cost
 
@@ -64,14 +64,8 @@ def measure_step(run: Run, steps: str = "undisturbed") -> float:
 
 
 def _measure_window(run: Run) -> int:
-    if has_only_host(run):
-        return find_largest(
-            list_windows(run).select(ns=pl.col("end_ns") - pl.col("start_ns")), "ns"
-        )
-    if run.rows("device_ops"):
-        return find_largest(run.ask("breakdown"), "window_ns")
-    # Kernels alone, one after the other, as a kernel profiler runs them.
-    return sum_column(run.table("profiled_kernels"), "duration_ns")
+    # Without one there are kernels alone, one after the other, as a kernel profiler runs them.
+    return find_longest_window(run) or sum_column(run.table("profiled_kernels"), "duration_ns")
 
 
 def measure_realised(baseline_ns: float, improved_ns: float) -> float:

@@ -11,7 +11,7 @@ from sightline.errors import RequestError
 from sightline.lab.exercises import Exercise, Measured
 from sightline.lab.gains import Estimate, compare_gains, estimate
 from sightline.lab.trial import Trial
-from sightline.units import format_ns, format_pct
+from sightline.units import format_ns, format_pct, format_several
 
 _WIDTH = 79
 
@@ -60,7 +60,7 @@ def render_trial(exercise: Exercise, trials: Sequence[Trial], measured: Measured
 
 def _list_lines(exercise: Exercise, trials: Sequence[Trial], measured: Measured) -> Iterator[str]:
     times = len(trials)
-    yield f"{exercise.name} · {measured.where} · {times} repetition{'s' * (times != 1)}"
+    yield f"{exercise.name} · {measured.where} · {format_several(times, 'repetition')}"
     yield ""
     first = trials[0].prediction.finding
     if first is None:

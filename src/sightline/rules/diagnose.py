@@ -9,13 +9,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sightline import registry
-from sightline.algebra.scalars import find_largest
 from sightline.errors import MissingDataError
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.ranking import rank_findings
 from sightline.rules.vendor_words import translate_findings
-from sightline.timeline.host_parts import has_only_host
+from sightline.timeline.host_parts import find_longest_window
 
 if TYPE_CHECKING:
     from sightline.rules.custom.forms import OwnRule
@@ -50,7 +49,7 @@ def diagnose_run(run: Run, own: Sequence[OwnRule] = (), *, vendor: bool = False)
         rules,
         run.ask("quality_gate"),
         operations=operations,
-        window_ns=_find_longest_window(run),
+        window_ns=find_longest_window(run),
     )
 
 
@@ -70,12 +69,3 @@ def _check(run: Run, module: Any) -> list[Finding]:
                 reason=missing.sentence(),
             )
         ]
-
-
-def _find_longest_window(run: Run) -> int:
-    """The longest device's, or main thread's where there is no device, ns; 0 without either."""
-    if run.rows("device_ops"):
-        return find_largest(run.ask("breakdown"), "window_ns")
-    if has_only_host(run):
-        return find_largest(run.ask("host_breakdown"), "window_ns")
-    return 0

@@ -14,6 +14,7 @@ import polars as pl
 
 from sightline.algebra.intervals import measure_cover_until
 from sightline.algebra.lookup import find_rows, match_names
+from sightline.algebra.scalars import find_largest
 from sightline.algebra.trees import find_nearest_ancestor
 from sightline.model.run import Run
 from sightline.timeline.host_ranges import COMPILING, LOADING, PACE_NS
@@ -101,6 +102,16 @@ def _list_windows(run: Run) -> pl.DataFrame:
         .sort("rank", length, "tid", descending=[False, True, False])
         .unique("rank", keep="first", maintain_order=True)
     )
+
+
+def find_longest_window(run: Run) -> int:
+    """The longest device's, or main thread's where there is no device, ns; 0 without either."""
+    if run.rows("device_ops"):
+        return find_largest(run.ask("breakdown"), "window_ns")
+    if has_only_host(run):
+        windows = list_windows(run).select(ns=pl.col("end_ns") - pl.col("start_ns"))
+        return find_largest(windows, "ns")
+    return 0
 
 
 def list_segments(run: Run) -> pl.DataFrame:

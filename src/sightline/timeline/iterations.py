@@ -77,6 +77,10 @@ def list_recorded_steps(run: Run) -> pl.DataFrame:
 
 def find_recorded_spans(run: Run) -> pl.DataFrame:
     """From the first to the last operator or device operation of each rank: rank, since, until."""
+    return run.once(_find_recorded_spans)
+
+
+def _find_recorded_spans(run: Run) -> pl.DataFrame:
     spans = _list_detail(run).group_by("rank")
     return spans.agg(since=pl.col("start_ns").min(), until=pl.col("end_ns").max()).collect()
 
@@ -88,6 +92,8 @@ def _list_detail(run: Run) -> pl.LazyFrame:
 
 
 def _keep_recorded(run: Run, steps: pl.DataFrame) -> pl.DataFrame:
+    if len(run.parts) == 1:
+        return steps  # one recording covers its own marks
     detailed = _list_detail(run).select("recording_id").unique().collect()
     reaches = (pl.col("end_ns") > pl.col("since")) & (pl.col("start_ns") < pl.col("until"))
     covers = pl.col("recording_id").is_in(detailed.get_column("recording_id").implode())
