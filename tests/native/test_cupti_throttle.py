@@ -168,11 +168,14 @@ def test_a_known_cost_is_found(built: Built, tmp_path: Path) -> None:
     # On a busy machine the interval is wide, as it must be; on an idle one it is some 2 % wide.
     assert found.low_pct - 5 < 50 < found.high_pct + 5
     assert found.high_pct - found.low_pct < 60
-    # The stretches are the whole time, one after the other, and kernels are only in windows.
+    # The stretches come one after the other. All that is launched in a window is kept, and nothing
+    # that is launched in a pause; what is launched while recording is switched, which a busy machine
+    # makes long, is in neither and may be kept or not.
     assert (windows["start"].to_numpy()[1:] >= windows["end"].to_numpy()[:-1]).all()
     kept = outcome.file.tables["kernels"].rows
     on = windows.filter(pl.col("is_on") == 1)["launches"].sum()
-    assert abs(kept - on) <= 2 * windows.height + 0.02 * kept
+    switching = int(outcome.said.split()[-1]) - windows["launches"].sum()
+    assert -windows.height <= kept - on <= switching + windows.height
     assert {"perturbation", "recorded_in_windows", "recording_cost"} <= set(outcome.limits)
 
 

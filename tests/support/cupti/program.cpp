@@ -95,6 +95,7 @@ void run(const std::string& verb, uint64_t n, const std::string& text) {
       work(next);
       one(next, 100);
     }
+    std::fprintf(stderr, "%llu\n", static_cast<unsigned long long>(next));
     return;
   }
   if (verb == "threads") {  // n launches on each of four threads, at once
