@@ -169,8 +169,8 @@ def test_a_known_cost_is_found(built: Built, tmp_path: Path) -> None:
     assert found.low_pct - 5 < 50 < found.high_pct + 5
     assert found.high_pct - found.low_pct < 60
     # The stretches come one after the other. All that is launched in a window is kept, and nothing
-    # that is launched in a pause; what is launched while recording is switched, which a busy machine
-    # makes long, is in neither and may be kept or not.
+    # that is launched in a pause; what is launched while recording is switched, which takes long on
+    # a busy machine, is in neither and may be kept or not.
     assert (windows["start"].to_numpy()[1:] >= windows["end"].to_numpy()[:-1]).all()
     kept = outcome.file.tables["kernels"].rows
     on = windows.filter(pl.col("is_on") == 1)["launches"].sum()

@@ -28,6 +28,7 @@ def write_program(
     steps: int = 20,
     recorded: range = range(10, 16),
     operators: Sequence[Operator] | Mapping[int, Sequence[Operator]] = (),
+    elsewhere: Sequence[Operator] = (),
     slower_ns: int | Mapping[int, int] = 0,
     rises: Mapping[str, int] | None = None,
     threads: int = 1,
@@ -37,7 +38,8 @@ def write_program(
     """The run of such a folder, to which several ranks can be written.
 
     `recorded` steps are longer by `slower_ns`. That, and `operators`, are the same in each of them,
-    or given by the step's number. `rises` says by how much each counter rises in each step.
+    or given by the step's number; another thread does what is `elsewhere`. `rises` says by how much
+    each counter rises in each step.
     """
     folder.mkdir(exist_ok=True)
     marks, events, at = [], [], 0
@@ -47,6 +49,10 @@ def write_program(
         if number in recorded:
             these = operators.get(number, ()) if isinstance(operators, Mapping) else operators
             events += [_operator(name, at + begin, at + stop) for name, begin, stop in these]
+            events += [
+                {**_operator(name, at + begin, at + stop), "tid": PID + 1}
+                for name, begin, stop in elsewhere
+            ]
         marks.append((at, end))
         at = end
     stem = f"proc-aaaaaaaa-{PID}" if rank is None else f"rank{rank}-aaaaaaaa-{PID + rank}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import polars as pl
+import pytest
 
 from sightline.model import usage_metrics as m
 from sightline.timeline.host_parts import list_segments, list_windows
@@ -101,3 +102,20 @@ def test_what_recording_took_is_taken_off_around_the_ranges(tmp_path: Path) -> N
     assert own - bare >= 0.97 * steps * 100_000, ranges
     inside = segments.filter(pl.col("layer") == "op")
     assert inside.get_column("own_ns").equals(inside.get_column("undisturbed_ns"))
+
+
+def test_what_recording_took_is_taken_off_once_where_another_thread_works(tmp_path: Path) -> None:
+    """Python between two operators waits for 6 µs in its middle, or all of the 10 µs."""
+    small = [("aten::add", 20_000 * n, 20_000 * n + 10_000) for n in range(100)]
+    times = {"step_ns": 3 * MS - 100_000, "slower_ns": 100_000}
+    plain = list_segments(write_program(tmp_path / "plain", operators=small, **times))
+    taken = plain.select(pl.col("own_ns").sum() - pl.col("undisturbed_ns").sum()).item()
+    for begin, end in ((12_000, 18_000), (10_000, 20_000)):
+        gloo = [("gloo:all_reduce", 20_000 * n + begin, 20_000 * n + end) for n in range(99)]
+        run = write_program(tmp_path / f"run{begin}", operators=small, elsewhere=gloo, **times)
+        segments = list_segments(run)
+        waits = segments.filter(part="communication")
+        assert waits.get_column("own_ns").sum() == 6 * 99 * (end - begin)
+        assert segments.select(
+            pl.col("own_ns").sum() - pl.col("undisturbed_ns").sum()
+        ).item() == pytest.approx(taken, rel=0.01), begin

@@ -286,7 +286,11 @@ def _split_off(segments: pl.DataFrame, spans: pl.DataFrame, part: str) -> pl.Dat
     waited -= measure_cover_until(segments, "start_ns", spans, ["rank"])
     segments = segments.with_columns(waited=waited)
     may_wait = (pl.col("part") == PYTHON) & (pl.col("waited") > 0)
-    waits = segments.filter(may_wait).with_columns(part=pl.lit(part), own_ns=pl.col("waited"))
+    # What recording took at the edges is Python's while there is some: it waits in the middle.
+    edges = pl.when(pl.col("waited") == pl.col("own_ns")).then("edges").otherwise(0)
+    waits = segments.filter(may_wait).with_columns(
+        edges, part=pl.lit(part), own_ns=pl.col("waited")
+    )
     rest = segments.with_columns(
         own_ns=pl.when(may_wait).then(pl.col("own_ns") - pl.col("waited")).otherwise("own_ns")
     ).filter(pl.col("own_ns") > 0)
