@@ -12,9 +12,10 @@ from sightline._native import path as native_path
 from sightline._native import slack as native_slack
 from sightline.algebra.arrow import pack_numbers, unpack_columns
 from sightline.algebra.latest import find_latest
-from sightline.algebra.lookup import Texts, take_rows
+from sightline.algebra.lookup import Texts, number_groups, take_rows
 from sightline.timeline.api_calls import launches_graph
-from sightline.timeline.classes import WAITS, is_communication
+from sightline.timeline.classes import WAITS
+from sightline.timeline.communication_names import PATTERN
 from sightline.timeline.graph import LATE_NS, PROCESS, WAIT_NS
 
 # What an edge into a node means, by the node's kind and the edge.
@@ -64,25 +65,29 @@ def trace_critical_path(nodes: pl.DataFrame, begin_ns: int, end_ns: int) -> pl.D
     first, reach = (int(inside.item(0, "node")), end_ns) if inside.height else (0, begin_ns)
     walked = unpack_columns(native_path(steps, first, begin_ns, reach))
     pieces = _name_pieces(walked.reverse(), nodes, bound, begin_ns)
-    guess = _guess_rests(pieces, nodes)
-    return pieces.with_columns(
-        part=pl.coalesce(guess, "part"),
-        basis=pl.when(guess.is_not_null()).then(pl.lit(GUESSED)).otherwise("basis"),
-    )
+    rest = pieces.get_column("part") == UNEXPLAINED
+    return _guess_rests(pieces, rest.arg_true(), nodes) if rest.any() else pieces
 
 
-def _guess_rests(pieces: pl.DataFrame, nodes: pl.DataFrame) -> pl.Series:
-    """Which of the pieces that nothing recorded explains are likely HELD or GRAPH; else null."""
-    launch = nodes.get_column("launch").gather(pieces.get_column("node"))
+def _guess_rests(pieces: pl.DataFrame, rests: pl.Series, nodes: pl.DataFrame) -> pl.DataFrame:
+    """The pieces, with those that nothing recorded explains as HELD or GRAPH where likely."""
+    asked = take_rows(pieces, rests)
+    launch = nodes.get_column("launch").gather(asked.get_column("node"))
     calls = nodes.select(*PROCESS, called="name", call_ns="start_ns")
-    pieces = pieces.hstack(calls.select(pl.all().gather(launch)))
-    is_rest = (pl.col("part") == UNEXPLAINED) & pl.col("called").is_not_null()
-    return pieces.select(
-        pl.when(is_rest & launches_graph(Texts(pieces.get_column("called"))))
+    asked = asked.hstack(take_rows(calls, launch))
+    is_launched = pl.col("called").is_not_null()
+    guess = asked.select(
+        pl.when(is_launched & launches_graph(Texts(asked.get_column("called"))))
         .then(pl.lit(GRAPH))
-        .when(is_rest & _is_held(pieces, nodes))
+        .when(is_launched & _is_held(asked, nodes))
         .then(pl.lit(HELD))
     ).to_series()
+    is_guess = guess.is_not_null()
+    rows, guess = rests.filter(is_guess), guess.drop_nulls()
+    return pieces.with_columns(
+        pieces.get_column("part").scatter(rows, guess),
+        pieces.get_column("basis").scatter(rows, GUESSED),
+    )
 
 
 def _is_held(pieces: pl.DataFrame, nodes: pl.DataFrame) -> pl.Series:
@@ -155,20 +160,44 @@ def _find_meeting_ends(nodes: pl.DataFrame) -> pl.Series:
 
 
 # What a step of the walk is (native/passes/path.h).
-_MET, _OWN, _REST, _EDGE, _BEGINNING = range(5)
+_STEPS = 5
+_MET, _OWN, _REST, _EDGE, _BEGINNING = range(_STEPS)
 
 
 def _name_pieces(
     walked: pl.DataFrame, nodes: pl.DataFrame, bound: pl.DataFrame, begin_ns: int
 ) -> pl.DataFrame:
-    """The pieces with their part and basis, cut to the window."""
-    row = walked.get_column("node")
-    name = pl.col("name")
-    known = nodes.select(
-        "kind", "launch", "wait_by", comm=is_communication(name), waits=name.str.contains(WAITS)
+    """The pieces with their part and basis, cut to the window.
+
+    A hundred thousand pieces are of a few sorts, each of them a sort of node and a step from it:
+    those are named, and a piece has its sort's names.
+    """
+    names = Texts(nodes.get_column("name"))
+    told = nodes.select(
+        "kind",
+        "wait_by",
+        launched=pl.col("launch").is_not_null(),
+        edge=bound.get_column("edge"),
+        comm=names.match(PATTERN),
+        waits=names.match(WAITS),
     )
-    of_node = known.select(pl.all().gather(row))
-    frame = walked.hstack(of_node).hstack([bound.get_column("edge").gather(row)])
+    sort, sorts = number_groups(told, told.columns)
+    named = _name_sorts(sorts.join(pl.DataFrame({"step": range(_STEPS)}), how="cross"))
+    of_piece = sort.cast(pl.Int64).gather(walked.get_column("node")) * _STEPS + walked["step"]
+    pieces = walked.select(
+        pl.max_horizontal("start_ns", pl.lit(begin_ns, pl.Int64)), "end_ns", "node", sort=of_piece
+    ).filter(pl.col("end_ns") > pl.col("start_ns"))
+    return pieces.select(
+        "start_ns",
+        "end_ns",
+        part=pl.lit(named.get_column("part")).gather("sort"),
+        node="node",
+        basis=pl.lit(named.get_column("basis")).gather("sort"),
+    )
+
+
+def _name_sorts(sorts: pl.DataFrame) -> pl.DataFrame:
+    """Of each sort of node and step from it the part of the path, and on what that rests."""
     kind, edge, step = pl.col("kind"), pl.col("edge"), pl.col("step")
     is_host = kind.is_in(["call", "finish"])
     own = (
@@ -191,10 +220,8 @@ def _name_pieces(
     )
     told = pl.when(edge == "wait").then("wait_by").otherwise(edge)
     basis = told.replace_strict(_BY, default=RECORDED, return_dtype=pl.String)
-    is_rest, unlaunched = step.is_in([_REST, _BEGINNING]), ~is_host & pl.col("launch").is_null()
-    named = frame.select(
-        pl.max_horizontal("start_ns", pl.lit(begin_ns, pl.Int64)),
-        "end_ns",
+    is_rest, unlaunched = step.is_in([_REST, _BEGINNING]), ~is_host & ~pl.col("launched")
+    return sorts.select(
         part=pl.when(step == _MET)
         .then(pl.lit(COMM))
         .when(step == _OWN)
@@ -204,7 +231,6 @@ def _name_pieces(
         .when(unlaunched)
         .then(pl.lit(UNRECORDED))
         .otherwise(pl.lit(UNEXPLAINED)),
-        node="node",
         basis=pl.when(step == _EDGE)
         .then(basis)
         .when(~is_rest)
@@ -212,7 +238,6 @@ def _name_pieces(
         .when(unlaunched)
         .then(pl.lit(GUESSED)),
     )
-    return named.filter(pl.col("end_ns") > pl.col("start_ns"))
 
 
 def compute_slack(nodes: pl.DataFrame) -> pl.Series:
