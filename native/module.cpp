@@ -144,12 +144,10 @@ private:
 };
 
 Batch replay_of(const nb::object& frame) {
-    const Given given(frame, 9);
-    const Graph graph{given.rows(),    given.column(0), given.column(1), given.column(2),
-                      given.column(3), given.column(4), given.column(5), given.column(6),
-                      given.column(7), given.column(8)};
+    const Given given(frame, 11);
+    const Keys keys = given.keys();
     const nb::gil_scoped_release release;
-    return replay(graph);
+    return replay(keys);
 }
 
 Batch row_of_ids(const nb::object& ids, const nb::object& wanted) {
@@ -186,11 +184,12 @@ Batch edges_of(const nb::object& nodes, int64_t stretch) {
     return edges(keys, stretch);
 }
 
-Batch path_of(const nb::object& nodes, int64_t node, int64_t begin, int64_t end) {
-    const Given given(nodes, 5);
+Batch path_of(const nb::object& nodes, int64_t node, int64_t begin, int64_t end,
+              int64_t guess_lag) {
+    const Given given(nodes, 11);
     const Keys keys = given.keys();
     const nb::gil_scoped_release release;
-    return path(keys, node, begin, end);
+    return path(keys, node, begin, end, guess_lag);
 }
 
 Batch slack_of(const nb::object& nodes) {
@@ -630,7 +629,7 @@ NB_MODULE(_native, m) {
           "column"_a);
     m.def("replay", &sightline::replay_of, "nodes"_a);
     m.def("edges", &sightline::edges_of, "nodes"_a, "stretch"_a);
-    m.def("path", &sightline::path_of, "nodes"_a, "node"_a, "begin"_a, "end"_a);
+    m.def("path", &sightline::path_of, "nodes"_a, "node"_a, "begin"_a, "end"_a, "guess_lag"_a);
     m.def("slack", &sightline::slack_of, "nodes"_a);
     m.def("partition", &sightline::partition_of, "intervals"_a, "windows"_a, "classes"_a);
     m.def("peaks_without", &sightline::peaks_without, "sums"_a, "blocks"_a, "groups"_a);

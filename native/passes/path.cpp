@@ -21,14 +21,64 @@ size_t place(const Keys& nodes, int64_t node) {
     return static_cast<size_t>(node);
 }
 
+// What a node waited for longest, the moment of that, and what it does not explain of the start.
+struct Binding {
+    int64_t before = kNull;
+    int64_t at = 0;
+    int64_t rest = 0;
+    PathStep edge = PathStep::rest;
+};
+
+struct Bindings {
+    const Keys& nodes;
+    int64_t guess_lag;
+
+    Binding find(size_t i) const {
+        const int64_t* start = nodes.columns[0];
+        const int64_t* end = nodes.columns[1];
+        Binding found;
+        found.rest = nodes.columns[9][i];
+        int64_t arrives = 0;
+        const auto follow = [&](size_t column, const int64_t* moments, PathStep edge) {
+            const int64_t to = nodes.columns[column][i], lag = nodes.columns[column + 1][i];
+            if (to == kNull || lag == kNull) return;
+            const int64_t at = moments[place(nodes, to)];
+            if (found.before != kNull && plus(at, lag) <= arrives) return;
+            arrives = plus(at, lag);
+            found = {to, at, found.rest, edge};
+        };
+        follow(6, end, PathStep::wait);
+        follow(4, start, PathStep::launch);
+        follow(2, end, PathStep::prev);
+        const int64_t guess = nodes.columns[8][i];
+        if (guess == kNull) return found;
+        // A replay may move what was guessed, since it does not hold anything back there.
+        const int64_t at = end[place(nodes, guess)];
+        if (at > start[i] || (found.before != kNull && at <= arrives)) return found;
+        const int64_t rest = minus(minus(start[i], at), guess_lag);
+        return {guess, at, std::max(rest, int64_t{0}), PathStep::guess};
+    }
+};
+
+// The member of each meeting that came last; of those that came together the last one counts.
+std::unordered_map<int64_t, int64_t> find_last_members(const Keys& nodes, const int64_t* start,
+                                                       const int64_t* meeting) {
+    std::unordered_map<int64_t, int64_t> last;
+    for (int64_t i = 0; i < nodes.rows; ++i) {
+        if (meeting[i] == kNull) continue;
+        const auto [at, is_first] = last.try_emplace(meeting[i], i);
+        if (!is_first && start[i] >= start[at->second]) at->second = i;
+    }
+    return last;
+}
+
 }  // namespace
 
-Batch path(const Keys& nodes, int64_t node, int64_t begin, int64_t end) {
+Batch path(const Keys& nodes, int64_t node, int64_t begin, int64_t end, int64_t guess_lag) {
     const int64_t* start = nodes.columns.at(0);
-    const int64_t* last = nodes.columns.at(1);
-    const int64_t* before = nodes.columns.at(2);
-    const int64_t* at = nodes.columns.at(3);
-    const int64_t* residual = nodes.columns.at(4);
+    const int64_t* meeting = nodes.columns.at(10);
+    const Bindings bindings{nodes, guess_lag};
+    const auto last = find_last_members(nodes, start, meeting);
     std::array<std::vector<int64_t>, 4> pieces;
     const auto add = [&](int64_t from, int64_t to, int64_t of, PathStep step) {
         const std::array<int64_t, 4> values = {from, to, of, static_cast<int64_t>(step)};
@@ -42,23 +92,27 @@ Batch path(const Keys& nodes, int64_t node, int64_t begin, int64_t end) {
     while (reach > begin) {
         if (++steps > 2 * nodes.rows + 2) throw std::runtime_error("the edges form a circle");
         const size_t i = place(nodes, node);
-        const size_t met = place(nodes, last[i]);
-        if (met != i) {  // a collective: it ended because its last member had come
-            add(start[met], reach, node, PathStep::meeting);
-            reach = start[met];
-            node = last[i];
-            continue;
+        if (meeting[i] != kNull) {
+            const int64_t latest = last.at(meeting[i]);
+            if (latest != node) {  // a collective: it ended because its last member had come
+                node = latest;
+                const int64_t met = start[place(nodes, latest)];
+                add(met, reach, static_cast<int64_t>(i), PathStep::meeting);
+                reach = met;
+                continue;
+            }
         }
         if (reach > start[i]) add(start[i], reach, node, PathStep::own);
         reach = start[i];
-        if (before[i] == kNull) break;
-        if (residual[i] != 0) add(reach - residual[i], reach, node, PathStep::rest);
-        reach -= residual[i];
-        if (reach > at[i]) add(at[i], reach, node, PathStep::edge);
+        const Binding binding = bindings.find(i);
+        if (binding.before == kNull) break;
+        if (binding.rest != 0) add(minus(reach, binding.rest), reach, node, PathStep::rest);
+        reach = minus(reach, binding.rest);
+        if (reach > binding.at) add(binding.at, reach, node, binding.edge);
         // A launch leads back to its call's begin, which is where the path then goes on.
         // Operations of one stream may overlap: then the path follows the earlier one from here.
-        reach = std::min(at[i], reach);
-        node = before[i];
+        reach = std::min(binding.at, reach);
+        node = binding.before;
     }
     if (reach > begin) add(begin, reach, node, PathStep::beginning);
     Batch batch;

@@ -8,14 +8,18 @@
 
 namespace sightline {
 
-// The path back from a node, from `end` to `begin`. Nodes have the columns start; last, of a
-// meeting's members the one that came last, else the node itself; before, the node that it waited
-// for longest, or kNull; at, the moment of that; residual, what of its start nothing explains.
+// The path back from a node, from `end` to `begin`. Nodes have the columns start, end, prev,
+// prev_lag, launch, launch_lag, wait, wait_lag, guess, residual (what of its start nothing explains)
+// and meeting, a number or kNull; an edge is a node or kNull.
+//
+// A node waited for what came last: the edge that arrives last, of equal ones a wait, then a launch;
+// or its guess, where that ended later and before the node began, and explains all but `guess_lag`
+// ns of what is between them. A member of a meeting waited for the one that came last to it.
 //
 // Pieces from the last to the first: start, end, node and step, a PathStep. Throws
 // std::out_of_range where an edge leads to no node, std::runtime_error where they form a circle.
-enum class PathStep : int64_t { meeting = 0, own = 1, rest = 2, edge = 3, beginning = 4 };
-Batch path(const Keys& nodes, int64_t node, int64_t begin, int64_t end);
+enum class PathStep : int64_t { meeting, own, rest, beginning, prev, launch, wait, guess };
+Batch path(const Keys& nodes, int64_t node, int64_t begin, int64_t end, int64_t guess_lag);
 
 // How much later each node could end without making the last operation's end later, or null.
 // Nodes are in order and have the columns start, end, is_op, residual, meeting (a number from 0, or

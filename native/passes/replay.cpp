@@ -5,8 +5,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "columns/keys.h"
-
 namespace sightline {
 
 namespace {
@@ -20,36 +18,42 @@ struct Meeting {
 
 }  // namespace
 
-Batch replay(const Graph& graph) {
-    const int64_t n = graph.rows;
-    std::vector<int64_t> start(static_cast<size_t>(n) + 2, 0);
-    start[static_cast<size_t>(n)] = kNever;
+Batch replay(const Keys& nodes) {
+    const int64_t n = nodes.rows;
+    const int64_t* was_start = nodes.columns.at(0);
+    const int64_t* was_end = nodes.columns.at(1);
+    const int64_t* residual = nodes.columns.at(8);
+    const int64_t* meeting = nodes.columns.at(9);
+    const int64_t* meeting_lag = nodes.columns.at(10);
+    std::vector<int64_t> start(static_cast<size_t>(n), 0);
     std::vector<int64_t> end = start;
-    const auto at = [n](const std::vector<int64_t>& times, int64_t node) {
-        if (node < 0 || node > n + 1) throw std::out_of_range("an edge leads to no node");
-        return times[static_cast<size_t>(node)];
-    };
     std::unordered_map<int64_t, Meeting> meetings;
     for (int64_t i = 0; i < n; ++i) {
-        const int64_t begin = std::max({plus(at(end, graph.prev[i]), graph.prev_lag[i]),
-                                        plus(at(start, graph.launch[i]), graph.launch_lag[i]),
-                                        plus(at(end, graph.wait[i]), graph.wait_lag[i])});
+        int64_t begin = kNull;
+        const auto follow = [&](size_t column, const std::vector<int64_t>& times) {
+            const int64_t to = nodes.columns[column][i], lag = nodes.columns[column + 1][i];
+            if (to == kNull) return;
+            if (to < 0 || to >= n) throw std::out_of_range("an edge leads to no node");
+            begin = std::max(begin, plus(times[static_cast<size_t>(to)], lag == kNull ? 0 : lag));
+        };
+        follow(2, end);
+        follow(4, start);
+        follow(6, end);
+        begin = plus(begin == kNull ? 0 : begin, residual[i]);
         start[static_cast<size_t>(i)] = begin;
-        end[static_cast<size_t>(i)] = plus(begin, graph.length[i]);
-        if (graph.meeting[i] < 0) continue;
+        end[static_cast<size_t>(i)] = plus(begin, minus(was_end[i], was_start[i]));
+        if (meeting[i] == kNull) continue;
         // All members end after the last of them has begun.
-        Meeting& met = meetings[graph.meeting[i]];
+        Meeting& met = meetings[meeting[i]];
         met.members.push_back(i);
         met.latest = std::max(met.latest, begin);
         for (const int64_t member : met.members) {
-            end[static_cast<size_t>(member)] = plus(met.latest, graph.meeting_lag[member]);
+            const int64_t lag = meeting_lag[member];
+            end[static_cast<size_t>(member)] = plus(met.latest, lag == kNull ? 0 : lag);
         }
     }
     Batch batch;
     batch.rows = n;
-    // Without the node that never happens, and the one at time 0.
-    start.resize(static_cast<size_t>(n));
-    end.resize(static_cast<size_t>(n));
     batch.columns = {numbers_column("start_ns", std::move(start)),
                      numbers_column("end_ns", std::move(end))};
     return batch;

@@ -4,26 +4,17 @@
 #include <cstdint>
 
 #include "columns/arrow.h"
+#include "columns/keys.h"
 
 namespace sightline {
 
-// The graph's columns, of `rows` numbers each. An edge is the number of a node; `rows` stands for
-// a node that never happens, `rows` + 1 for one at time 0. A meeting is a number from 0, or less
-// where the node takes part in none.
-struct Graph {
-    int64_t rows = 0;
-    const int64_t* prev = nullptr;
-    const int64_t* prev_lag = nullptr;
-    const int64_t* launch = nullptr;
-    const int64_t* launch_lag = nullptr;
-    const int64_t* wait = nullptr;
-    const int64_t* wait_lag = nullptr;
-    const int64_t* length = nullptr;
-    const int64_t* meeting = nullptr;
-    const int64_t* meeting_lag = nullptr;
-};
-
+// Nodes are in order and have the columns start, end, prev, prev_lag, launch, launch_lag, wait,
+// wait_lag, residual, meeting (a number from 0) and meeting_lag. An edge is an earlier node; it, a
+// lag or a meeting may be kNull. A node starts `residual` after the latest of its edges, or, with
+// none, after time 0, and is as long as it was; all members of a meeting end their lags after the
+// last of them has begun.
+//
 // Columns start_ns and end_ns. Throws std::out_of_range where an edge leads nowhere.
-Batch replay(const Graph& graph);
+Batch replay(const Keys& nodes);
 
 }  // namespace sightline

@@ -17,6 +17,7 @@ from sightline.timeline.api_calls import launches_graph
 from sightline.timeline.classes import WAITS
 from sightline.timeline.communication_names import PATTERN
 from sightline.timeline.graph import LATE_NS, PROCESS, WAIT_NS
+from sightline.timeline.replay import EDGES
 
 # What an edge into a node means, by the node's kind and the edge.
 HOST, LAUNCH, GAP, EVENT, RETURN, UNEXPLAINED = (
@@ -44,8 +45,6 @@ _COVERED = 0.9
 # On what a piece rests. An edge into another stream is inferred where an event wait or the timing
 # tells of it (`graph`).
 RECORDED, INFERRED, GUESSED = "recorded", "inferred", "guessed"
-_BY = {"event": INFERRED, "timing": INFERRED, "guess": GUESSED}
-_EDGES = {"prev": GAP, "launch": LAUNCH, "wait": EVENT, "guess": EVENT}
 
 
 def trace_critical_path(nodes: pl.DataFrame, begin_ns: int, end_ns: int) -> pl.DataFrame:
@@ -59,12 +58,11 @@ def trace_critical_path(nodes: pl.DataFrame, begin_ns: int, end_ns: int) -> pl.D
         pl.col("end_ns") == end_ns,
         pl.col("start_ns") >= begin_ns,
     )
-    bound = _find_bindings(nodes)
-    steps = pack_numbers(bound.select("start_ns", "last", "before", "at_ns", "residual_ns"))
+    given = nodes.select("start_ns", "end_ns", *EDGES, "guess", "residual_ns", "meeting")
     # A path of no length where no operation ends the window.
     first, reach = (int(inside.item(0, "node")), end_ns) if inside.height else (0, begin_ns)
-    walked = unpack_columns(native_path(steps, first, begin_ns, reach))
-    pieces = _name_pieces(walked.reverse(), nodes, bound, begin_ns)
+    walked = unpack_columns(native_path(pack_numbers(given), first, begin_ns, reach, WAIT_NS))
+    pieces = _name_pieces(walked.reverse(), nodes, begin_ns)
     rest = pieces.get_column("part") == UNEXPLAINED
     return _guess_rests(pieces, rest.arg_true(), nodes) if rest.any() else pieces
 
@@ -109,64 +107,14 @@ def _is_held(pieces: pl.DataFrame, nodes: pl.DataFrame) -> pl.Series:
     return pieces.select(held).to_series()
 
 
-def _find_bindings(nodes: pl.DataFrame) -> pl.DataFrame:
-    """Of each node what it waited for longest: before, at_ns, edge; its start, last, residual_ns.
-
-    `last` is the member that came last to the node's meeting, or the node itself.
-    """
-    at, arrives = {}, {}
-    for edge, moment in (("wait", "end_ns"), ("launch", "start_ns"), ("prev", "end_ns")):
-        at[edge] = nodes.get_column(moment).gather(nodes.get_column(edge))
-        arrives[edge] = at[edge] + nodes.get_column(f"{edge}_lag_ns")
-    latest = pl.max_horizontal(pl.lit(series) for series in arrives.values())
-    guessed = nodes.get_column("end_ns").gather(nodes.get_column("guess"))
-    found = nodes.select(
-        "start_ns",
-        "residual_ns",
-        edge=pl.coalesce(
-            pl.when(pl.lit(arrives[edge]) == latest).then(pl.lit(edge)) for edge in arrives
-        ),
-        last=pl.coalesce(_find_meeting_ends(nodes), pl.int_range(pl.len())),
-        arrives=latest,
-    )
-    told = pl.col("edge")
-    found = found.with_columns(
-        before=pl.coalesce(pl.when(told == e).then(nodes.get_column(e)) for e in at),
-        at_ns=pl.coalesce(pl.when(told == e).then(pl.lit(at[e])) for e in at),
-    )
-    # A replay may move what was guessed, since it does not hold anything back there.
-    guess, start = pl.lit(guessed), pl.col("start_ns")
-    is_guess = (guess <= start) & (told.is_null() | (guess > pl.col("arrives")))
-    return found.with_columns(
-        edge=pl.when(is_guess).then(pl.lit("guess")).otherwise(told),
-        before=pl.when(is_guess).then(nodes.get_column("guess")).otherwise("before"),
-        at_ns=pl.when(is_guess).then(guess).otherwise("at_ns"),
-        residual_ns=pl.when(is_guess)
-        .then(pl.max_horizontal(start - guess - WAIT_NS, 0))
-        .otherwise("residual_ns"),
-    )
+# What a step of the walk is, and on what an edge rests (native/passes/path.h).
+_MET, _OWN, _REST, _BEGINNING, _PREV, _LAUNCH, _WAIT, _GUESS = range(8)
+_STEPS = range(8)
+_GAPS = {_PREV: GAP, _LAUNCH: LAUNCH, _WAIT: EVENT, _GUESS: EVENT}
+_WAITED_BY = {"event": INFERRED, "timing": INFERRED, "guess": GUESSED}
 
 
-def _find_meeting_ends(nodes: pl.DataFrame) -> pl.Series:
-    """For each node the member of its collective that came last; null where it takes part in none.
-
-    Of members that came together the last one counts.
-    """
-    met = nodes.select("node", "start_ns", "meeting").drop_nulls("meeting")
-    last = met.sort("start_ns", "node").unique("meeting", keep="last", maintain_order=True)
-    known = last.select("meeting", last="node")
-    asked = nodes.select("meeting")
-    return asked.join(known, on="meeting", how="left", maintain_order="left").get_column("last")
-
-
-# What a step of the walk is (native/passes/path.h).
-_STEPS = 5
-_MET, _OWN, _REST, _EDGE, _BEGINNING = range(_STEPS)
-
-
-def _name_pieces(
-    walked: pl.DataFrame, nodes: pl.DataFrame, bound: pl.DataFrame, begin_ns: int
-) -> pl.DataFrame:
+def _name_pieces(walked: pl.DataFrame, nodes: pl.DataFrame, begin_ns: int) -> pl.DataFrame:
     """The pieces with their part and basis, cut to the window.
 
     A hundred thousand pieces are of a few sorts, each of them a sort of node and a step from it:
@@ -177,15 +125,17 @@ def _name_pieces(
         "kind",
         "wait_by",
         launched=pl.col("launch").is_not_null(),
-        edge=bound.get_column("edge"),
         comm=names.match(PATTERN),
         waits=names.match(WAITS),
     )
     sort, sorts = number_groups(told, told.columns)
-    named = _name_sorts(sorts.join(pl.DataFrame({"step": range(_STEPS)}), how="cross"))
-    of_piece = sort.cast(pl.Int64).gather(walked.get_column("node")) * _STEPS + walked["step"]
+    named = _name_sorts(sorts.join(pl.DataFrame({"step": _STEPS}), how="cross"))
+    of_node = sort.cast(pl.Int64).gather(walked.get_column("node"))
     pieces = walked.select(
-        pl.max_horizontal("start_ns", pl.lit(begin_ns, pl.Int64)), "end_ns", "node", sort=of_piece
+        pl.max_horizontal("start_ns", pl.lit(begin_ns, pl.Int64)),
+        "end_ns",
+        "node",
+        sort=of_node * len(_STEPS) + pl.col("step"),
     ).filter(pl.col("end_ns") > pl.col("start_ns"))
     return pieces.select(
         "start_ns",
@@ -198,7 +148,7 @@ def _name_pieces(
 
 def _name_sorts(sorts: pl.DataFrame) -> pl.DataFrame:
     """Of each sort of node and step from it the part of the path, and on what that rests."""
-    kind, edge, step = pl.col("kind"), pl.col("edge"), pl.col("step")
+    kind, step = pl.col("kind"), pl.col("step")
     is_host = kind.is_in(["call", "finish"])
     own = (
         pl.when(is_host)
@@ -215,24 +165,24 @@ def _name_sorts(sorts: pl.DataFrame) -> pl.DataFrame:
         pl.when(kind == "call")
         .then(pl.lit(HOST))
         .when(kind == "finish")
-        .then(pl.when(edge == "prev").then(pl.lit(CALL)).otherwise(pl.lit(RETURN)))
-        .otherwise(edge.replace_strict(_EDGES, default=None, return_dtype=pl.String))
+        .then(pl.when(step == _PREV).then(pl.lit(CALL)).otherwise(pl.lit(RETURN)))
+        .otherwise(step.replace_strict(_GAPS, default=None, return_dtype=pl.String))
     )
-    told = pl.when(edge == "wait").then("wait_by").otherwise(edge)
-    basis = told.replace_strict(_BY, default=RECORDED, return_dtype=pl.String)
     is_rest, unlaunched = step.is_in([_REST, _BEGINNING]), ~is_host & ~pl.col("launched")
     return sorts.select(
         part=pl.when(step == _MET)
         .then(pl.lit(COMM))
         .when(step == _OWN)
         .then(own)
-        .when(step == _EDGE)
+        .when(~is_rest)
         .then(between)
         .when(unlaunched)
         .then(pl.lit(UNRECORDED))
         .otherwise(pl.lit(UNEXPLAINED)),
-        basis=pl.when(step == _EDGE)
-        .then(basis)
+        basis=pl.when(step == _WAIT)
+        .then(pl.col("wait_by").replace_strict(_WAITED_BY, default=RECORDED))
+        .when(step == _GUESS)
+        .then(pl.lit(GUESSED))
         .when(~is_rest)
         .then(pl.lit(RECORDED))
         .when(unlaunched)

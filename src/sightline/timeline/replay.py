@@ -16,6 +16,10 @@ from sightline.algebra.arrow import pack_numbers, unpack_columns
 from sightline.algebra.lookup import find_rows
 
 
+# What a node waits for, as compiled code reads it: a node, and the time from then on.
+EDGES = ("prev", "prev_lag_ns", "launch", "launch_lag_ns", "wait", "wait_lag_ns")
+
+
 @dataclass(frozen=True)
 class Times:
     """New start and end of every node, ns, in order of the nodes."""
@@ -26,23 +30,7 @@ class Times:
 
 def replay_graph(nodes: pl.DataFrame) -> Times:
     """The times that follow from the nodes' edges, lags and lengths."""
-    n = nodes.height
-    # Edges that are not there lead to node n, which never happens; what starts at a recorded
-    # moment follows node n + 1, at time 0.
-    free = pl.all_horizontal(pl.col("prev", "launch", "wait").is_null())
-    # What comes on top of the latest of three moments may as well come on top of each.
-    extra = pl.col("residual_ns")
-    given = nodes.select(
-        prev=pl.when(free).then(n + 1).otherwise(pl.col("prev").fill_null(n)),
-        prev_lag=extra + pl.when(free).then(0).otherwise(pl.col("prev_lag_ns").fill_null(0)),
-        launch=pl.col("launch").fill_null(n),
-        launch_lag=extra + pl.col("launch_lag_ns").fill_null(0),
-        wait=pl.col("wait").fill_null(n),
-        wait_lag=extra + pl.col("wait_lag_ns").fill_null(0),
-        length=pl.col("end_ns") - pl.col("start_ns"),
-        meeting=pl.col("meeting").fill_null(-1),
-        meeting_lag=pl.col("meeting_lag_ns").fill_null(0),
-    )
+    given = nodes.select("start_ns", "end_ns", *EDGES, "residual_ns", "meeting", "meeting_lag_ns")
     return Times(*unpack_columns(native_replay(pack_numbers(given))).get_columns())
 
 
@@ -61,7 +49,8 @@ def measure_span(nodes: pl.DataFrame, times: Times, inside: pl.Series) -> int:
 
 def is_op(nodes: pl.DataFrame) -> pl.Series:
     """Which nodes are device operations."""
-    return ~nodes.get_column("kind").is_in(["call", "finish"])
+    kind = nodes.get_column("kind")
+    return (kind != "call") & (kind != "finish")
 
 
 def remove_ops(nodes: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
