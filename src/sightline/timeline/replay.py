@@ -15,7 +15,6 @@ from sightline._native import replay as native_replay
 from sightline.algebra.arrow import pack_numbers, unpack_columns
 from sightline.algebra.lookup import find_rows
 
-
 # What a node waits for, as compiled code reads it: a node, and the time from then on.
 EDGES = ("prev", "prev_lag_ns", "launch", "launch_lag_ns", "wait", "wait_lag_ns")
 
