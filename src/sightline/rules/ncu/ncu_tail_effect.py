@@ -12,7 +12,8 @@ Evidence
 Threshold
     At least one whole wave, a partial last one, 1 / (whole waves + 1) ≥ 20 %, and achieved
     occupancy under 80 % of the theoretical, where it was measured (Nsight Compute 2024.1, rule
-    LaunchConfiguration). Estimate: 1 / (whole waves + 1), global.
+    LaunchConfiguration). Estimate, global: what the last wave leaves empty, as a share of all waves;
+    Nsight Compute's is the whole last wave, though its blocks have to run somewhere.
 
 Fix
     Choose grid or block size so that the grid is a whole number of waves, or use a persistent
@@ -64,15 +65,15 @@ def _hit(case: Case) -> Hit | None:
     if known is None or not blocks or not sms:
         return None
     fit = compute_occupancy(*known)
-    whole, tail = divmod(blocks, max(1, sms * fit.active_blocks))
+    wave = max(1, sms * fit.active_blocks)
+    whole, tail = divmod(blocks, wave)
     achieved = case.get(_ACHIEVED)
     busy = achieved is not None and achieved >= ACHIEVED_SHARE * fit.pct
     if not tail or whole < 1 or 1 / (whole + 1) < TAIL_SHARE or busy:
         return None
-    share = 100 / (whole + 1)
     return Hit(
         case,
-        share,
+        100 * (1 - tail / wave) / (whole + 1),
         None,
         f"{format_several(whole, 'full wave')} and a partial wave of "
         f"{format_several(tail, 'block')}",
