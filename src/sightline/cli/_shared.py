@@ -84,7 +84,7 @@ def count_rows(text: str) -> int:
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:
-    """--same-job and --keep-identity: how recordings are read."""
+    """--same-job, --keep-identity and --timings: how recordings are read."""
     parser.add_argument(
         "--same-job",
         action="store_true",
@@ -94,6 +94,11 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         "--keep-identity",
         action="store_true",
         help="keep host and user names that a recording holds; they are left out otherwise",
+    )
+    parser.add_argument(
+        "--timings",
+        action="store_true",
+        help="what each stage of this command took, at its end, on standard error",
     )
 
 

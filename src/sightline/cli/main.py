@@ -138,6 +138,18 @@ def _dispatch(arguments: list[str]) -> int:
         parser.print_help()
         return DONE
     module: ModuleType = parsed.module
+    if not getattr(parsed, "timings", False):
+        return _run_module(module, parsed)
+    from sightline.stages import keep_stages, write_table
+
+    kept = keep_stages()
+    try:
+        return _run_module(module, parsed)
+    finally:
+        _say(write_table(kept.finish()).rstrip("\n"))
+
+
+def _run_module(module: ModuleType, parsed: argparse.Namespace) -> int:
     code: int = module.run(parsed)
     sys.stdout.flush()
     return code

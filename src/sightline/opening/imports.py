@@ -22,6 +22,7 @@ from sightline.model.tables import load_table
 from sightline.opening import cache
 from sightline.opening.content import hash_content
 from sightline.opening.recognise import recognise
+from sightline.stages import stage
 from sightline.version import __version__
 
 _ATTEMPTS = 3  # to read a file that is written to meanwhile
@@ -29,10 +30,12 @@ _ATTEMPTS = 3  # to read a file that is written to meanwhile
 
 def import_one(source: Source, options: ImportOptions) -> Path:
     """A one-recording store for the file, from the cache or made anew. Raises InputError."""
-    importer = recognise(source)
+    with stage("find out the format"):
+        importer = recognise(source)
     salt = f"{importer.name}-{importer.version}-{options}-{_layout()}"
     for _ in range(_ATTEMPTS):
-        content = hash_content(source)
+        with stage("hash it, look in the cache"):
+            content = hash_content(source)
         name = cache.name_entry(content, salt)
         if (entry := cache.find_entry(name, content)) is not None:
             return entry
@@ -79,7 +82,8 @@ def _import(
     content: str | None,
 ) -> None:
     """Read the recording and write the store's files into an empty folder."""
-    imported = registry.load("importers", importer.name).read(source, options)
+    with stage("read and parse"):
+        imported = registry.load("importers", importer.name).read(source, options)
     facts = {
         **imported.recording.facts(),
         "format": importer.name,
@@ -102,12 +106,9 @@ def _import(
             tables[name] = _shift_times(name, tables[name], options.clock_shift_ns)
         _shift_facts(facts, options.clock_shift_ns)
     rank = facts.pop("rank", None) or 0
-    fill_store(
-        folder,
-        [(rank, {**facts, "own_rank": imported.recording.rank}, tables)],
-        sightline_version=__version__,
-        quick=True,
-    )
+    recording = (rank, {**facts, "own_rank": imported.recording.rank}, tables)
+    with stage("write the tables"):
+        fill_store(folder, [recording], sightline_version=__version__, quick=True)
 
 
 def _with_values(frame: FrameT, columns: tuple[Column, ...]) -> FrameT:

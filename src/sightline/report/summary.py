@@ -21,9 +21,11 @@ from sightline.report.sampled import is_only_sampled, list_sampled_kernels
 from sightline.report.system import summarize_system
 from sightline.report.use import note_warming, summarize_use
 from sightline.rules.diagnose import diagnose_run
+from sightline.stages import stage
 from sightline.timeline.host_parts import has_only_host
 
 if TYPE_CHECKING:
+    from sightline.model.declare import Finding
     from sightline.rules.custom.forms import OwnRule
 
 SCHEMA = "sightline-report/1"
@@ -33,6 +35,13 @@ _SEVERITY = {"error": 0, "warning": 1, "info": 2}
 
 def summarize_run(run: Run, own: Sequence[OwnRule] = ()) -> dict[str, Any]:
     """Everything on the first screen, as plain data; `own` as in `diagnose_run`."""
+    with stage("ask the rules"):
+        findings = diagnose_run(run, own)
+    with stage("make the tables of the screen"):
+        return _summarize(run, findings)
+
+
+def _summarize(run: Run, findings: Sequence[Finding]) -> dict[str, Any]:
     has_device = bool(run.rows("device_ops"))
     ops = [] if has_device or not run.rows("host_ops") else _host_ops(run)
     only_stacks = not (has_device or ops or run.rows("profiled_kernels"))
@@ -47,7 +56,7 @@ def summarize_run(run: Run, own: Sequence[OwnRule] = ()) -> dict[str, Any]:
         "step_usage": run.ask("step_usage").to_dicts() if run.rows("counters") else [],
         "counts": {name: run.rows(name) for name in run.present()},
         "window_operations": _count_in_window(run) if has_device else 0,
-        "findings": [asdict(f) for f in diagnose_run(run, own)],
+        "findings": [asdict(f) for f in findings],
         "kernels": _kernels(run) if has_device else [],
         "idle": run.ask("idle").to_dicts() if has_device else [],
         "profiled_kernels": list_kernel_rows(run) if _is_profiled(run) else [],

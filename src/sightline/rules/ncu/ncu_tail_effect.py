@@ -12,8 +12,8 @@ Evidence
 Threshold
     At least one whole wave, a partial last one, 1 / (whole waves + 1) ≥ 20 %, and achieved
     occupancy under 80 % of the theoretical, where it was measured (Nsight Compute 2024.1, rule
-    LaunchConfiguration). Estimate, global: what the last wave leaves empty, as a share of all waves;
-    Nsight Compute's is the whole last wave, though its blocks have to run somewhere.
+    LaunchConfiguration). Estimate, global: what the last wave leaves empty, as a share of all
+    waves; Nsight Compute's is the whole last wave, though its blocks have to run somewhere.
 
 Fix
     Choose grid or block size so that the grid is a whole number of waves, or use a persistent
