@@ -6,6 +6,7 @@ by Python, into the same file, and takes four times as long. SIGHTLINE_RECORDER=
 
 from __future__ import annotations
 
+import importlib
 import os
 from types import ModuleType
 
@@ -17,10 +18,9 @@ def load_marks() -> ModuleType | None:
     if os.environ.get(VARIABLE) == "plain":
         return None
     try:
-        from sightline import _marks
+        return importlib.import_module("sightline._marks")
     except Exception:  # of another Python, or damaged: no reason for a program to stop
         return None
-    return _marks
 
 
 marks = load_marks()
