@@ -14,16 +14,20 @@ Nothing is imported until it is asked for, but the `__init__.py` of families.
 
 from __future__ import annotations
 
-import difflib
+import contextlib
 import importlib
+import os
 import pkgutil
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from importlib.metadata import EntryPoints, entry_points
 from types import ModuleType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sightline.errors import RequestError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 OF_WINDOW, OF_KERNELS, OF_MEMORY = "the window", "profiled kernel time", "the memory"
 OF_THREAD, OF_RANK = "the thread's time", "the rank's time"
@@ -76,7 +80,7 @@ def list_names(kind: str) -> dict[str, str]:
         for info in pkgutil.iter_modules(folder.__path__)
         if not info.name.startswith("_") and not (info.ispkg and lies != "here")
     }
-    for point in _find_points().select(group=f"sightline.{kind}"):
+    for point in _find_points(kind):
         found.setdefault(point.name, point.value)
     return dict(sorted(found.items()))
 
@@ -113,6 +117,8 @@ def load(kind: str, name: str) -> ModuleType:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:
     """The names that are nearest to a mistyped one, as a question."""
+    import difflib
+
     near = difflib.get_close_matches(word, list(known), n=3)
     return f"did you mean {' or '.join(near)}?" if near else None
 
@@ -125,10 +131,43 @@ def load_members(kind: str) -> Iterator[tuple[str, ModuleType]]:
 
 def has_outsiders() -> bool:
     """Whether another package has registered a member of any kind."""
-    return any(_find_points().select(group=f"sightline.{kind}") for kind in KINDS)
+    return any(_find_points(kind) for kind in KINDS)
+
+
+def _find_points(kind: str) -> Sequence[EntryPoint]:
+    """The members of a folder that other packages have registered."""
+    if not _is_named_by_packages():
+        return ()
+    from importlib.metadata import entry_points
+
+    return tuple(entry_points(group=f"sightline.{kind}"))
 
 
 @cache
-def _find_points() -> EntryPoints:
-    """Those of all installed packages, whose files are read once: it takes 14 ms."""
-    return entry_points()  # type: ignore[return-value]  # before 3.12 it has `select`, too
+def _is_named_by_packages() -> bool:
+    """Whether any installed package may register something; True where that takes a closer look.
+
+    Almost none does, and to find that out importlib.metadata takes 30 ms of every command: it
+    loads the parser of e-mails and parses the entry points of all packages (benchmarks/start.py).
+    """
+    # Packages that no folder of sys.path holds: in an archive, or found by a finder of their own.
+    if sum(hasattr(finder, "find_distributions") for finder in sys.meta_path) > 1:
+        return True
+    for place in dict.fromkeys(sys.path):
+        if os.path.isfile(place):  # noqa: PTH113  # pathlib takes 5 ms to load
+            return True
+        with contextlib.suppress(OSError), os.scandir(place or ".") as entries:
+            for entry in entries:
+                if entry.name.lower().endswith((".dist-info", "egg-info")) and _names_us(
+                    entry.path
+                ):
+                    return True
+    return False
+
+
+def _names_us(folder: str) -> bool:
+    try:
+        with open(f"{folder}/entry_points.txt", "rb") as file:  # noqa: PTH123
+            return b"[sightline." in file.read()
+    except OSError:
+        return False

@@ -82,6 +82,47 @@ def test_one_recording_is_opened_without_what_only_several_need():
     assert done.stdout.strip() == "[]"
 
 
+def loaded(*words: str, cache: Path) -> tuple[str, set[str]]:
+    """What a command prints in a process of its own, and the modules that it has loaded."""
+    code = (
+        "import atexit, sys\n"
+        "before = set(sys.modules)\n"  # what this environment's .pth files load is not ours
+        "atexit.register(lambda: print(*set(sys.modules) - before, file=sys.stderr))\n"
+        "from sightline.cli.main import start; sys.exit(start())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words], capture_output=True, text=True, check=True,
+        env={**os.environ, "SIGHTLINE_CACHE": str(cache)},
+    )  # fmt: skip
+    return done.stdout, set(done.stderr.split())
+
+
+# Each takes 5 ms and more to load, some of them 100 ms (benchmarks/start.py).
+HEAVY = {"concurrent.futures", "email", "importlib.metadata", "inspect", "logging", "numpy"} | {
+    "platform", "polars", "random", "rich", "socket", "tempfile", "zipfile"
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("word", ["--version", "--help"])
+def test_what_is_typed_first_loads_nothing_that_takes_time(word: str, tmp_path: Path) -> None:
+    printed, modules = loaded(word, cache=tmp_path)
+    assert "sightline" in printed
+    assert modules & HEAVY == set()
+    ours = {m for m in modules if m.startswith("sightline.") and ".cli" not in m}
+    assert ours <= {f"sightline.{m}" for m in ("errors", "version", "text", "installation")}
+
+
+def test_a_recording_that_was_reported_on_is_answered_without_polars(trace, tmp_path: Path) -> None:
+    first, modules = loaded(str(trace), cache=tmp_path)
+    # Of the importers, only the one that reads it: the others' declarations lie in one file.
+    readers = {m.split(".")[2] for m in modules if m.startswith("sightline.importers.")}
+    assert {r for r in readers if not r.startswith("_")} == {"kineto"}
+    again, modules = loaded(str(trace), cache=tmp_path)
+    assert again == first
+    assert modules & HEAVY == set()
+    assert not any(m.startswith(("sightline.rules", "sightline.importers")) for m in modules)
+
+
 def test_version():
     outcome = sightline("--version")
     first, reader, pages = outcome.out.splitlines()

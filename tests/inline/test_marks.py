@@ -16,6 +16,9 @@ import pytest
 import sightline as sl
 from sightline.inline import session
 from sightline.model import event_file
+from support.recorders import recorder_kind  # noqa: F401  # a fixture
+
+pytestmark = pytest.mark.usefixtures("recorder_kind")
 
 
 @pytest.fixture

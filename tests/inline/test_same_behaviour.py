@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 import sightline
+from support.recorders import recorder_kind  # noqa: F401  # a fixture
 
 PROGRAM = """
 import sightline as sl
+
 
 class Odd:
     def __str__(self): return "odd"
@@ -32,6 +34,7 @@ print("done")
 """
 
 
+@pytest.mark.usefixtures("recorder_kind")
 @pytest.mark.parametrize("recorded", [False, True])
 def test_anything_may_be_a_name_and_a_payload(tmp_path: Path, recorded: bool) -> None:
     program = tmp_path / "program.py"

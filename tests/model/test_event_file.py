@@ -20,6 +20,7 @@ from sightline.inline import session
 from sightline.inline.recorder import Recorder, end, now
 from sightline.model import event_file as f
 from support.campaigns import sample
+from support.recorders import recorder_kind  # noqa: F401  # a fixture
 
 LOOP = """
 import sys, sightline as sl
@@ -37,6 +38,7 @@ def env_for(folder: Path) -> dict[str, str]:
     return {**os.environ, session.VARIABLE: json.dumps({"folder": str(folder)})}
 
 
+@pytest.mark.usefixtures("recorder_kind")
 def test_killed_in_the_middle_of_a_write(tmp_path):
     """Whatever was whole is there: steps count up without a gap, and each has its range."""
     folder = tmp_path / "r.sightline"
@@ -74,6 +76,7 @@ print(total)
 """
 
 
+@pytest.mark.usefixtures("recorder_kind")
 @pytest.mark.parametrize(("limit", "whole"), [(1 << 20, 32_000), (4096, 0)])
 def test_a_full_disk_loses_marks_and_nothing_else(tmp_path, limit, whole):
     """A limit on the size of files fails the same call as a full disk does."""
@@ -98,6 +101,7 @@ def test_a_full_disk_loses_marks_and_nothing_else(tmp_path, limit, whole):
     assert lost["count"] > 7_000
 
 
+@pytest.mark.usefixtures("recorder_kind")
 def test_a_really_full_disk(tmp_path):
     """A file system of 1.5 MiB: the second chunk finds no room."""
     place = tmp_path / "small"

@@ -18,7 +18,7 @@ from sightline.algebra.lanes import assign_lanes, thin_events
 from sightline.errors import MissingDataError
 from sightline.model.columns import Column
 from sightline.model.run import Run
-from sightline.report.html import blocks
+from sightline.report.html import blocks, generator
 from sightline.report.html import page as html
 from sightline.report.html.blocks import MAX_POINTS, reduce_series
 from sightline.report.html.declare import View
@@ -243,7 +243,7 @@ def test_the_same_recording_gives_the_same_page():
 def test_without_the_page_the_error_says_what_to_do(tmp_path, monkeypatch):
     monkeypatch.undo()
     trace = traces.write(tmp_path, [traces.kernel("k", 0, 5)])
-    monkeypatch.setattr("sightline.installation.files", lambda _: tmp_path)
+    monkeypatch.setattr("sightline.installation._ASSETS", tmp_path)
     outcome = sightline("report", trace, "-o", tmp_path / "r.html")
     assert outcome.code == 2
     assert "-o report.md" in outcome.err
@@ -266,9 +266,9 @@ def test_on_a_terminal_the_page_is_written_beside_and_nothing_of_others_is(tmp_p
 
     monkeypatch.chdir(tmp_path)
     run = traces.opened(tmp_path, [traces.kernel("k", 0, 5)])
-    monkeypatch.setattr(html, "load_page", lambda *_: html.MARK.decode() + TEMPLATE)
+    monkeypatch.setattr(html, "load_page", lambda *_: generator.MARK.decode() + TEMPLATE)
     report.write_page_beside(run, summarize_run(run))
-    assert html.is_ours(tmp_path / "report.html")
+    assert generator.is_ours(tmp_path / "report.html")
     report.write_page_beside(run, summarize_run(run))  # an own one is replaced
     (tmp_path / "report.html").write_text("my thesis")
     report.write_page_beside(run, summarize_run(run))

@@ -66,7 +66,7 @@ def test_what_has_changed_is_asked_anew(
         (answer,) = (find_cache_folder() / "answers").iterdir()
         answer.write_text(answer.read_text()[:-5])
     else:
-        monkeypatch.setattr(kept, "_program", lambda: [("other.py", 1, 1)])
+        monkeypatch.setattr(kept, "stamp_program", lambda: [("other.py", 1, 1)])
     assert kept.keep_summary(run) == first
     assert len(asked) == 2
 

@@ -15,9 +15,11 @@ With --scheduler or --slurm it is sightline ranks that answers.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TextIO
 
+from sightline.cli._edge import describe_terminal, draw_screen, write_raw
 from sightline.cli._output import (
     add_output,
     choose_format,
@@ -27,7 +29,13 @@ from sightline.cli._output import (
     write_file,
 )
 from sightline.cli._places import add_places, answer_ranks
-from sightline.cli._shared import add_recordings, add_rules, load_own_rules, open_recordings
+from sightline.cli._shared import (
+    add_recordings,
+    add_rules,
+    find_width,
+    load_own_rules,
+    open_recordings,
+)
 
 if TYPE_CHECKING:
     from sightline.model.run import Run
@@ -54,7 +62,6 @@ def run(args: argparse.Namespace) -> int:
     from pathlib import Path
 
     from sightline.errors import RequestError
-    from sightline.report.kept import keep_summary
 
     if args.scheduler is not None or args.slurm is not None:
         return _report_ranks(args)
@@ -64,24 +71,72 @@ def run(args: argparse.Namespace) -> int:
             hint="Give --scheduler or --slurm as well, or ask  sightline ranks",
         )
     form = choose_format(args)
-    own = load_own_rules(args.rules)
-    inputs = [*args.recordings, *args.rules]
+    answer = _Answer(args)
     if args.output is not None:
-        refuse_inputs([Path(args.output)], inputs)
-    opened = open_recordings(args)
-    if form == "html":
-        from sightline.report.html.page import write
-
-        deliver(args.output, inputs, lambda: write(opened, own=own), None)
-        return 0
-    data = keep_summary(opened, own)
-    from sightline.report.terminal import render_screen
-
-    render = (lambda width: render_screen(data, width)) if form == "text" else None
-    deliver(args.output, inputs, lambda: _encode(data, form), render)
-    if form == "text" and args.output is None and sys.stdout.isatty() and not args.no_html:
-        write_page_beside(opened, data, inputs)
+        refuse_inputs([Path(args.output)], answer.inputs)
+    if form == "text" and args.output is None:
+        write_raw(sys.stdout, answer.draw(sys.stdout))
+        if sys.stdout.isatty() and not args.no_html:
+            _write_beside(lambda: answer.write("html"), answer.inputs)
+    else:
+        deliver(args.output, answer.inputs, lambda: answer.write(form).encode(), None)
     return 0
+
+
+class _Answer:
+    """What is asked, in each form; the recordings are read when a form was not made before."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self._args = args
+        self._own = load_own_rules(args.rules)
+        self.inputs = [*args.recordings, *args.rules]
+
+    def draw(self, stream: TextIO) -> str:
+        """The screen, as the terminal shows it."""
+        import hashlib
+
+        from sightline.opening.finished import keep_finished
+
+        def make() -> str:
+            from sightline.report.terminal import render_screen
+
+            return draw_screen(render_screen(self._summary, width), stream, width)
+
+        # The screen is laid out for this width: rich must not wrap or colour it by itself.
+        width = find_width(stream)
+        seen = hashlib.blake2b(repr(describe_terminal(stream, width)).encode(), digest_size=8)
+        return keep_finished(self._name, f"screen-{seen.hexdigest()}", make)
+
+    def write(self, form: str) -> str:
+        """The answer as text, Markdown, JSON or a page."""
+        from sightline.opening.finished import keep_finished
+
+        return keep_finished(self._name, form, lambda: self._make(form))
+
+    def _make(self, form: str) -> str:
+        if form == "html":
+            from sightline.report.html.page import write
+
+            known = vars(self).get("_summary")  # where the screen needed it
+            return write(self._run, known, own=self._own).decode()
+        return _encode(self._summary, form).decode()
+
+    def _name(self) -> str | None:
+        from sightline.opening.finished import name_request
+
+        args = self._args
+        asked = ("report", args.window, args.same_job, args.keep_identity)
+        return None if self._own else name_request(args.recordings, asked)
+
+    @cached_property
+    def _run(self) -> Run:
+        return open_recordings(self._args)
+
+    @cached_property
+    def _summary(self) -> dict[str, Any]:
+        from sightline.report.kept import keep_summary
+
+        return keep_summary(self._run, self._own)
 
 
 def _report_ranks(args: argparse.Namespace) -> int:
@@ -115,11 +170,17 @@ def _encode(data: dict[str, Any], form: str) -> bytes:
 
 def write_page_beside(opened: Run, data: dict[str, Any], recordings: Sequence[str] = ()) -> None:
     """The page in the current folder. What is there and not ours stays; a screen is enough then."""
+    from sightline.report.html.page import write
+
+    _write_beside(lambda: write(opened, data).decode(), recordings)
+
+
+def _write_beside(make: Callable[[], str], recordings: Sequence[str]) -> None:
     import sys
     from pathlib import Path
 
     from sightline.errors import SightlineError
-    from sightline.report.html.page import is_ours, write
+    from sightline.report.html.generator import is_ours
 
     target = Path(DEFAULT)
     try:
@@ -129,7 +190,7 @@ def write_page_beside(opened: Run, data: dict[str, Any], recordings: Sequence[st
                 file=sys.stderr,
             )
             return
-        write_file(target, write(opened, data), recordings)
+        write_file(target, make().encode(), recordings)
     except (SightlineError, OSError) as error:
         print(f"{DEFAULT} is not written: {error}", file=sys.stderr)
         return

@@ -14,8 +14,7 @@ import os
 import shlex
 import sys
 import textwrap
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,8 +22,7 @@ if TYPE_CHECKING:
 HELP = "five minutes with sightline, on recordings that come with it"
 
 
-@dataclass(frozen=True)
-class Stop:
+class Stop(NamedTuple):
     """One command, what to say before it, and how many lines of its output say enough."""
 
     title: str

@@ -11,9 +11,10 @@ import functools
 import json
 import sys
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sightline.inline import session
+from sightline.inline.compiled import marks
 from sightline.inline.markers import enter_others
 from sightline.inline.nvtx import Leave
 from sightline.inline.recorder import Recorder, end, now
@@ -24,7 +25,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _RANGE = f.RANGE  # looked up 30 ns faster than in its module
 
 
-class annotate:  # used as a function and as a decorator
+class PlainRange:  # `annotate`, where nothing is compiled, and of what the compiled one leaves
     """`with annotate("attention"):`, or `@annotate("attention")` on a function.
 
     With `payload`, its JSON is kept with the range. One object is one range at a time: a function
@@ -39,7 +40,7 @@ class annotate:  # used as a function and as a decorator
         self._payload = payload
         self._chunk: Any = None
 
-    def __enter__(self) -> annotate:
+    def __enter__(self) -> PlainRange:
         if not state.on:
             return self
         modules = sys.modules
@@ -92,6 +93,16 @@ class annotate:  # used as a function and as a decorator
         return inside  # type: ignore[return-value]
 
 
+if TYPE_CHECKING or marks is None:
+    annotate = PlainRange
+else:
+
+    class annotate(marks.Range):  # noqa: D101  # used as a function and as a decorator
+        __slots__ = ()
+        __doc__ = PlainRange.__doc__
+        __call__ = PlainRange.__call__
+
+
 def _beside_others(name: str) -> tuple[Recorder | None, list[Leave] | None]:
     """The file that a range is written to where others may listen too, and what ends it there."""
     if state.torch is not None and state.torch.records_here():
@@ -113,7 +124,7 @@ def payload_text(file: Recorder, payload: Any) -> int:
     return file.text(text, f.NAME)
 
 
-def mark(name: str, payload: Any = None) -> None:
+def plain_mark(name: str, payload: Any = None) -> None:
     """A named moment."""
     if not state.on:
         return
@@ -124,3 +135,15 @@ def mark(name: str, payload: Any = None) -> None:
     at_ns = now()
     file.put(f.MARK, file.name(name), at_ns, extra=number, flags=f.HAS_PAYLOAD if number else 0)
     file.clock_if_due(at_ns)
+
+
+def _choose_mark() -> Callable[..., None]:
+    """`mark`: the compiled one, with all that it hands over, or the plain one."""
+    if marks is None:
+        return plain_mark
+    marks.attach(state, Recorder, PlainRange.__enter__, PlainRange.__exit__, plain_mark)
+    compiled: Callable[..., None] = marks.mark
+    return compiled
+
+
+mark = _choose_mark()

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from sightline.inline.compiled import marks
 from sightline.model import event_file as f
 
 MAX_BYTES = 1 << 30  # 33 million events: more is a mistake in the loop, and disks are shared
@@ -32,6 +33,8 @@ now = time.monotonic_ns
 
 def _slots_of(chunk: mmap.mmap, first: int = 0) -> tuple[mmap.mmap, Callable[[], int]]:
     """A chunk, and what gives the offset of its next free slot, once to whoever asks."""
+    if marks is not None:
+        return chunk, marks.Slots(chunk, first)
     return chunk, iter(range(first * f.SLOT, f.CHUNK, f.SLOT)).__next__
 
 
@@ -43,6 +46,23 @@ def end(chunk: mmap.mmap, at: int, ended: int, kind: int) -> None:
 
 class Recorder:
     """One process's event file. Raises OSError from the constructor only."""
+
+    # The compiled part of inline.annotate reads some of them where they lie.
+    __slots__ = (
+        "_chunks",
+        "_file",
+        "_first",
+        "_free",
+        "_lock",
+        "_own",
+        "_texts",
+        "error",
+        "lost",
+        "next_clock",
+        "numbers",
+        "path",
+        "pid",
+    )
 
     def __init__(self, path: Path) -> None:
         self.path = path

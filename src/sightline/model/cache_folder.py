@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import atexit
 import os
-import shutil
 import stat
-import tempfile
 from pathlib import Path
 
 from sightline.errors import StoreError
@@ -76,6 +74,8 @@ def explain_distrust(folder: Path) -> str | None:
 
 def _try_to_write(folder: Path) -> str | None:
     """Why nothing can be written; None where it can."""
+    import tempfile  # with `random`, 5 ms to load: what only reads needs none
+
     try:
         tag = folder / "CACHEDIR.TAG"
         if not tag.exists():
@@ -96,6 +96,7 @@ def replace_cache_folder(why: str) -> Path:
     folder = find_cache_folder()
     if folder not in _instead:
         import logging
+        import shutil
 
         made = _make_temporary(why)
         _instead[folder] = made
@@ -108,6 +109,8 @@ def replace_cache_folder(why: str) -> Path:
 
 def _make_temporary(why: str) -> Path:
     """In the folder for temporary files (TMPDIR), or in memory."""
+    import tempfile
+
     for place in (None, "/dev/shm"):  # noqa: S108 - mkdtemp makes a name that nobody can guess
         try:
             return Path(tempfile.mkdtemp(prefix=TEMPORARY_PREFIX, dir=place))

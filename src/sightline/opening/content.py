@@ -13,15 +13,17 @@ import hashlib
 import os
 import re
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
 from sightline.errors import InputError
 from sightline.model.cache_folder import list_cache_folders, open_cache_folder
-from sightline.model.source import Source
 from sightline.opening.scratch import write_at_once
+
+if TYPE_CHECKING:
+    from sightline.model.source import Source
 
 _PART_BYTES = 64 << 20  # hashed at once on one core
 # The coarsest times of change in use are those of FAT, 2 s; ext4's move with the kernel's tick.
@@ -34,21 +36,26 @@ def hash_content(source: Source) -> str:
     try:
         if source.path.is_dir():
             names = [(os.fsencode(f.relative_to(source.path)), f) for f in source.files()]
-            lines = ["FOLDER", *(f"{name!r} {_hash_file(f)}" for name, f in names)]
+            lines = ["FOLDER", *(f"{name!r} {_hash_one(f)}" for name, f in names)]
             return _short("\n".join(lines).encode())
-        found = _hash_file(source.path)
-        # A database's last transactions may stand in a log beside it (SQLite's -wal).
-        log = source.path.with_name(f"{source.path.name}-wal")
-        if log.is_file() and log.stat().st_size:
-            found = _short(f"{found} {_hash_file(log)}".encode())
-        return found
+        return hash_file(source.path)
     except OSError as error:
         raise InputError(
             f"cannot read {source.given}", why=(error.strerror or str(error)).lower()
         ) from error
 
 
-def _hash_file(path: Path) -> str:
+def hash_file(path: Path) -> str:
+    """The same of a recording that is one file. Raises OSError."""
+    found = _hash_one(path)
+    # A database's last transactions may stand in a log beside it (SQLite's -wal).
+    log = path.with_name(f"{path.name}-wal")
+    if log.is_file() and log.stat().st_size:
+        found = _short(f"{found} {_hash_one(log)}".encode())
+    return found
+
+
+def _hash_one(path: Path) -> str:
     stat = path.stat()
     known_as = (
         os.fsencode(path.resolve())
@@ -92,6 +99,10 @@ def _write_memo(path: Path, digest: str) -> None:
 def _digest(path: Path, size: int) -> str:
     """What a file contains, in short. Of a large file the parts are read on several cores."""
     starts = range(0, max(size, 1), _PART_BYTES)
+    if len(starts) == 1:
+        return _short(_digest_of_part(path, 0))
+    from concurrent.futures import ThreadPoolExecutor  # 6 ms to load, for large files only
+
     with ThreadPoolExecutor(min(len(starts), os.cpu_count() or 1)) as pool:
         parts = list(pool.map(lambda start: _digest_of_part(path, start), starts))
     return _short(b"".join(parts))

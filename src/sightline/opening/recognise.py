@@ -8,14 +8,19 @@ from pathlib import Path
 
 from sightline import registry
 from sightline.errors import DamagedError, UnknownFormatError
+from sightline.importers._declared import IMPORTERS, LITERALS
 from sightline.model.declare import Importer
 from sightline.model.source import HEAD_BYTES, Source
 from sightline.opening.foreign import recognise_foreign
 
 
 def list_importers() -> list[Importer]:
-    """What each registered importer declares."""
-    return [module.IMPORTER for _, module in registry.load_members("importers")]
+    """What each registered importer declares; only those of other packages, and new ones, load."""
+    declared = {importer.name: importer for importer in IMPORTERS}
+    return [
+        declared.get(name) or registry.load("importers", name).IMPORTER
+        for name in registry.list_names("importers")
+    ]
 
 
 def drop_superseded(files: Sequence[Path]) -> list[Path]:
@@ -52,7 +57,10 @@ def match_patterns(source: Source, strength: str, head: bytes | None = None) -> 
     return [
         importer
         for importer in list_importers()
-        if any(re.search(p, head, re.DOTALL) for p in getattr(importer, strength))
+        if any(
+            LITERALS.get(p, b"") in head and re.search(p, head, re.DOTALL)
+            for p in getattr(importer, strength)
+        )
     ]
 
 

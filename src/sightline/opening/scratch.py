@@ -9,9 +9,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import shutil
-import socket
-import tempfile
 import time
 from pathlib import Path
 
@@ -22,6 +19,8 @@ _OLD_S = 7 * 86400
 
 def make_scratch(folder: Path) -> Path:
     """An empty folder below `folder`, to be given to remove_scratch."""
+    import tempfile  # with `random`, 5 ms to load, as shutil and socket: what only reads needs none
+
     room = Path(tempfile.mkdtemp(prefix=f"scratch-{os.getpid()}-", dir=folder))
     (room / _OWNER).write_text(f"{_machine()} {os.getpid()}", encoding="ascii")
     work = room / "work"
@@ -31,6 +30,8 @@ def make_scratch(folder: Path) -> Path:
 
 def remove_scratch(work: Path) -> None:
     """Remove it, if make_scratch made it; who removes it last is its owner's word."""
+    import shutil
+
     if (work.parent / _OWNER).is_file():
         shutil.rmtree(work, ignore_errors=True)
         with contextlib.suppress(OSError):
@@ -40,6 +41,8 @@ def remove_scratch(work: Path) -> None:
 
 def write_at_once(path: Path, text: str) -> None:
     """Write a small file of the cache by one rename: no reader finds half of it. Raises OSError."""
+    import tempfile
+
     path.parent.mkdir(exist_ok=True, mode=0o700)
     descriptor, scratch = tempfile.mkstemp(prefix=".part-", dir=path.parent)
     try:
@@ -76,4 +79,6 @@ def is_abandoned(room: Path) -> bool:
 
 def _machine() -> str:
     """Stands for this machine without naming it."""
+    import socket
+
     return hashlib.blake2b(socket.gethostname().encode(), digest_size=8).hexdigest()

@@ -10,13 +10,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import sightline
 from sightline import registry
 from sightline.model.run import Run
 from sightline.opening.answers import find_answer, keep_answer
+from sightline.opening.stamps import stamp_file, stamp_program
 from sightline.report.summary import summarize_run
 
 if TYPE_CHECKING:
@@ -59,25 +58,9 @@ def identify_run(run: Run) -> str:
             part.rank,
             part.recording_id,
             part.facts,
-            [_stamp(part.file(table)) for table in part.facts["rows"]],
+            [stamp_file(part.file(table)) for table in part.facts["rows"]],
         )
         for part in run.parts
     ]
-    known = json.dumps([described, run.window, _program()], sort_keys=True, default=str)
+    known = json.dumps([described, run.window, stamp_program()], sort_keys=True, default=str)
     return hashlib.blake2b(known.encode(), digest_size=16).hexdigest()
-
-
-def _program() -> list[tuple[str, ...]]:
-    """The program's own files: an answer of another version is not taken."""
-    folder = Path(sightline.__file__).parent
-    return [_stamp(path) for path in sorted(folder.rglob("*.py"))]
-
-
-def _stamp(path: Path) -> tuple[str, ...]:
-    """What changes with a file, also where its size and its time are set to be the same."""
-    try:
-        stat = path.stat()
-    except OSError:
-        return (str(path),)
-    known = (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
-    return str(path), *map(str, known)

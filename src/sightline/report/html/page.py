@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 SCHEMA = "sightline-page/1"
 # Polars keeps all cores busy where it can; two threads fill what its single-core parts leave.
 THREADS = 2
-# By it a later report knows that it may write over an earlier one.
-MARK = b'<meta name="generator" content="sightline report">'
 
 
 def write(
@@ -146,9 +144,3 @@ def set_title(recordings: list[dict[str, Any]]) -> str:
     parents = {p.parent.name for p in paths}
     where = f" of {make_printable(min(parents))}" if len(parents) == 1 and min(parents) else ""
     return f"{len(paths)} recordings{where}"
-
-
-def is_ours(target: Path) -> bool:
-    """Whether a file is a report that sightline wrote."""
-    with target.open("rb") as file:
-        return MARK in file.read(4096)

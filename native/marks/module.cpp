@@ -1,0 +1,428 @@
+// sightline._marks: ranges and marks of a recorded program, written in the usual case without a line
+// of Python. It writes what inline/annotate.py and inline/recorder.py write, into the same slots, and
+// hands everything else to them: a first name, a payload, another profiler that listens, a full chunk.
+//
+// A module of its own, of which the C library is all it needs: it is loaded into other people's programs.
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <structmember.h>
+
+#include <pthread.h>
+#include <time.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+
+namespace {
+
+// model/event_file.py: EVENT, and the kinds that are written here. A test compares them.
+struct Event {
+    int64_t first, second;
+    uint32_t name, thread, extra;
+    uint16_t flags;
+    uint8_t device, kind;
+};
+static_assert(sizeof(Event) == 32 && offsetof(Event, kind) == 31, "a slot is laid out as in the file");
+constexpr uint8_t OPEN = 1, RANGE = 2, MARK = 5, NO_DEVICE = 255;
+
+int64_t read_clock() {
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);  // as time.monotonic_ns on Linux
+    return int64_t(now.tv_sec) * 1000000000 + now.tv_nsec;
+}
+
+thread_local uint32_t own_thread = 0;
+
+uint32_t find_thread() {
+    if (own_thread == 0) own_thread = uint32_t(PyThread_get_thread_native_id());
+    return own_thread;
+}
+
+// The kind is written last: a program that is killed in between leaves a slot of kind 0, or of an
+// open range. The processor keeps the order; the compiler has to be told.
+void write_kind(Event* slot, uint8_t kind) {
+    std::atomic_signal_fence(std::memory_order_release);
+    *const_cast<volatile uint8_t*>(&slot->kind) = kind;
+}
+
+void write_event(Event* slot, int64_t first, uint32_t name, uint8_t kind) {
+    slot->first = first;
+    slot->second = 0;
+    slot->name = name;
+    slot->thread = find_thread();
+    slot->extra = 0;
+    slot->flags = 0;
+    slot->device = NO_DEVICE;
+    write_kind(slot, kind);
+}
+
+// -- the free slots of a chunk ----------------------------------------------------------------
+
+struct Slots {
+    PyObject_HEAD
+    vectorcallfunc call;
+    Py_buffer chunk;
+    Py_ssize_t next;
+};
+
+// The offset of the next free slot, once to whoever asks, as an iterator over a range gives it.
+PyObject* take_slot(PyObject* object, PyObject* const*, size_t, PyObject*) {
+    auto* self = reinterpret_cast<Slots*>(object);
+    if (self->next + Py_ssize_t(sizeof(Event)) > self->chunk.len) {
+        PyErr_SetNone(PyExc_StopIteration);
+        return nullptr;
+    }
+    PyObject* at = PyLong_FromSsize_t(self->next);
+    if (at != nullptr) self->next += sizeof(Event);
+    return at;
+}
+
+PyObject* make_slots(PyTypeObject* type, PyObject* args, PyObject*) {
+    PyObject* chunk;
+    Py_ssize_t first = 0;
+    if (!PyArg_ParseTuple(args, "O|n", &chunk, &first)) return nullptr;
+    auto* self = reinterpret_cast<Slots*>(type->tp_alloc(type, 0));
+    if (self == nullptr) return nullptr;
+    self->call = take_slot;
+    self->next = first * Py_ssize_t(sizeof(Event));
+    // While it is held, the memory is not unmapped: mmap.close() raises BufferError.
+    if (PyObject_GetBuffer(chunk, &self->chunk, PyBUF_WRITABLE) < 0) {
+        self->chunk.obj = nullptr;
+        Py_DECREF(self);
+        return nullptr;
+    }
+    return reinterpret_cast<PyObject*>(self);
+}
+
+void free_slots(PyObject* object) {
+    auto* self = reinterpret_cast<Slots*>(object);
+    if (self->chunk.obj != nullptr) PyBuffer_Release(&self->chunk);
+    Py_TYPE(object)->tp_free(object);
+}
+
+PyTypeObject slots_type = {PyVarObject_HEAD_INIT(nullptr, 0)};
+
+Event* take_event(Slots* slots) {
+    if (slots->next + Py_ssize_t(sizeof(Event)) > slots->chunk.len) return nullptr;
+    auto* found = reinterpret_cast<Event*>(static_cast<char*>(slots->chunk.buf) + slots->next);
+    slots->next += sizeof(Event);
+    return found;
+}
+
+// -- what Python knows of the run ---------------------------------------------------------------
+
+// Attributes of inline.session.State and inline.recorder.Recorder, which have __slots__: where they lie.
+PyObject* state = nullptr;
+Py_ssize_t at_on, at_nvtx, at_recorder, at_listens, at_free, at_numbers, at_next_clock;
+PyTypeObject* recorder_type = nullptr;
+PyObject *plain_enter = nullptr, *plain_exit = nullptr, *plain_mark = nullptr;
+PyObject *name_torch, *name_jax, *name_clock, *modules;
+
+PyObject* look(PyObject* object, Py_ssize_t offset) {
+    return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + offset);
+}
+
+bool find_offset(PyObject* type, const char* name, Py_ssize_t* offset) {
+    PyObject* found = PyObject_GetAttrString(type, name);
+    if (found == nullptr) return false;
+    const bool is_slot = Py_IS_TYPE(found, &PyMemberDescr_Type);
+    if (is_slot)
+        *offset = reinterpret_cast<PyMemberDescrObject*>(found)->d_member->offset;
+    else
+        PyErr_Format(PyExc_ImportError, "%s is no slot", name);
+    Py_DECREF(found);
+    return is_slot;
+}
+
+// Whether another profiler may want the range as well: 1 yes, 0 no, -1 with an error set.
+int has_listener() {
+    if (look(state, at_nvtx) != Py_False) return 1;
+    int found = PyDict_Contains(modules, name_jax);
+    if (found != 0) return found;
+    found = PyDict_Contains(modules, name_torch);
+    if (found <= 0) return found;
+    PyObject* ask = look(state, at_listens);
+    if (ask == nullptr) return 1;
+    Py_INCREF(ask);
+    PyObject* answer = PyObject_CallNoArgs(ask);
+    Py_DECREF(ask);
+    if (answer == nullptr) return -1;
+    found = PyObject_IsTrue(answer);
+    Py_DECREF(answer);
+    return found;
+}
+
+// A slot of the open event file for an event of that name; null where Python is to be asked.
+struct Place {
+    PyObject* recorder;
+    Slots* slots;
+    Event* event;
+    uint32_t name;
+};
+
+bool find_place(PyObject* name, Place* place) {
+    PyObject* recorder = look(state, at_recorder);
+    if (recorder == nullptr || !Py_IS_TYPE(recorder, recorder_type)) return false;
+    PyObject* numbers = look(recorder, at_numbers);
+    PyObject* free = look(recorder, at_free);
+    if (numbers == nullptr || free == nullptr || !PyDict_CheckExact(numbers)) return false;
+    PyObject* number = PyDict_GetItemWithError(numbers, name);  // borrowed
+    if (number == nullptr) {
+        PyErr_Clear();
+        return false;
+    }
+    if (!PyTuple_CheckExact(free) || PyTuple_GET_SIZE(free) != 2) return false;
+    PyObject* slots = PyTuple_GET_ITEM(free, 1);
+    if (!Py_IS_TYPE(slots, &slots_type)) return false;
+    place->name = uint32_t(PyLong_AsUnsignedLongMask(number));
+    place->recorder = recorder;
+    place->slots = reinterpret_cast<Slots*>(slots);
+    place->event = take_event(place->slots);
+    return place->event != nullptr;
+}
+
+// Pairs of clocks are written once a second, by Python.
+bool follow_clock(PyObject* recorder, int64_t at_ns) {
+    PyObject* due = look(recorder, at_next_clock);
+    if (due == nullptr || at_ns <= PyLong_AsLongLong(due)) return !PyErr_Occurred();
+    PyObject* done = PyObject_CallMethodNoArgs(recorder, name_clock);
+    Py_XDECREF(done);
+    return done != nullptr;
+}
+
+// -- ranges -------------------------------------------------------------------------------------
+
+// The attributes of the class in Python, which works on these objects too, and what is open here.
+struct Range {
+    PyObject_HEAD
+    PyObject *name, *payload, *chunk, *at, *file, *leave;
+    PyObject* recorder;  // null where the range is not open, or Python has opened it
+    PyObject* slots;
+    Event* event;
+};
+
+int init_range(PyObject* object, PyObject* args, PyObject* named) {
+    auto* self = reinterpret_cast<Range*>(object);
+    PyObject *name = nullptr, *payload = Py_None;
+    if (named == nullptr && PyTuple_GET_SIZE(args) == 1) {
+        name = PyTuple_GET_ITEM(args, 0);
+    } else {
+        static const char* keywords[] = {"name", "payload", nullptr};
+        if (!PyArg_ParseTupleAndKeywords(
+                args, named, "O|O", const_cast<char**>(keywords), &name, &payload))
+            return -1;
+    }
+    // Anything may be a name, recorded or not: recording must not change what a program does.
+    PyObject* text = PyUnicode_CheckExact(name) ? Py_NewRef(name) : PyObject_Str(name);
+    if (text == nullptr) return -1;
+    Py_XSETREF(self->name, text);
+    Py_XSETREF(self->payload, Py_NewRef(payload));
+    Py_XSETREF(self->chunk, Py_NewRef(Py_None));
+    return 0;
+}
+
+PyObject* enter_range(PyObject* object, PyObject*) {
+    auto* self = reinterpret_cast<Range*>(object);
+    if (look(state, at_on) != Py_True) return Py_NewRef(object);
+    if (self->payload == Py_None && self->name != nullptr) {
+        const int listener = has_listener();
+        if (listener < 0) return nullptr;
+        Place place;
+        if (listener == 0 && find_place(self->name, &place)) {
+            write_event(place.event, read_clock(), place.name, OPEN);
+            self->event = place.event;
+            Py_XSETREF(self->recorder, Py_NewRef(place.recorder));
+            Py_XSETREF(self->slots, Py_NewRef(reinterpret_cast<PyObject*>(place.slots)));
+            return Py_NewRef(object);
+        }
+    }
+    return PyObject_CallOneArg(plain_enter, object);
+}
+
+PyObject* exit_range(PyObject* object, PyObject* const* args, Py_ssize_t count) {
+    auto* self = reinterpret_cast<Range*>(object);
+    if (self->recorder == nullptr) {
+        if (self->chunk == Py_None) Py_RETURN_NONE;
+        PyObject* words[4] = {object};
+        if (count > 3) count = 3;
+        for (Py_ssize_t i = 0; i < count; ++i) words[i + 1] = args[i];
+        return PyObject_Vectorcall(plain_exit, words, size_t(count) + 1, nullptr);
+    }
+    const int64_t ended = read_clock();
+    self->event->second = ended;
+    write_kind(self->event, RANGE);
+    PyObject* recorder = self->recorder;
+    self->recorder = nullptr;
+    Py_CLEAR(self->slots);
+    const bool fine = follow_clock(recorder, ended);
+    Py_DECREF(recorder);
+    if (!fine) return nullptr;
+    Py_RETURN_NONE;
+}
+
+int visit_range(PyObject* object, visitproc visit, void* arg) {
+    auto* self = reinterpret_cast<Range*>(object);
+    for (PyObject* held : {self->name, self->payload, self->chunk, self->at, self->file, self->leave,
+                           self->recorder, self->slots})
+        Py_VISIT(held);
+    return 0;
+}
+
+int clear_range(PyObject* object) {
+    auto* self = reinterpret_cast<Range*>(object);
+    Py_CLEAR(self->name);
+    Py_CLEAR(self->payload);
+    Py_CLEAR(self->chunk);
+    Py_CLEAR(self->at);
+    Py_CLEAR(self->file);
+    Py_CLEAR(self->leave);
+    Py_CLEAR(self->recorder);
+    Py_CLEAR(self->slots);
+    return 0;
+}
+
+void free_range(PyObject* object) {
+    PyObject_GC_UnTrack(object);
+    clear_range(object);
+    Py_TYPE(object)->tp_free(object);
+}
+
+PyMemberDef range_members[] = {
+    {"name", T_OBJECT_EX, offsetof(Range, name), 0, "The range's name."},
+    {"_payload", T_OBJECT_EX, offsetof(Range, payload), 0, nullptr},
+    {"_chunk", T_OBJECT_EX, offsetof(Range, chunk), 0, nullptr},
+    {"_at", T_OBJECT_EX, offsetof(Range, at), 0, nullptr},
+    {"_file", T_OBJECT_EX, offsetof(Range, file), 0, nullptr},
+    {"_leave", T_OBJECT_EX, offsetof(Range, leave), 0, nullptr},
+    {nullptr, 0, 0, 0, nullptr},
+};
+
+PyMethodDef range_methods[] = {
+    {"__enter__", enter_range, METH_NOARGS, nullptr},
+    {"__exit__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(exit_range)), METH_FASTCALL,
+     nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+PyTypeObject range_type = {PyVarObject_HEAD_INIT(nullptr, 0)};
+
+// -- marks --------------------------------------------------------------------------------------
+
+PyObject* mark(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+    if (look(state, at_on) != Py_True && names == nullptr && (count == 1 || count == 2)) Py_RETURN_NONE;
+    Place place;
+    if (count == 1 && names == nullptr && PyUnicode_CheckExact(args[0]) && find_place(args[0], &place)) {
+        const int64_t now = read_clock();
+        write_event(place.event, now, place.name, MARK);
+        PyObject* recorder = Py_NewRef(place.recorder);
+        const bool fine = follow_clock(recorder, now);
+        Py_DECREF(recorder);
+        if (!fine) return nullptr;
+        Py_RETURN_NONE;
+    }
+    return PyObject_Vectorcall(plain_mark, args, size_t(count), names);
+}
+
+// -- the module ---------------------------------------------------------------------------------
+
+PyObject* attach(PyObject*, PyObject* args) {
+    PyObject *own_state, *type, *enter, *exit, *plain;
+    if (!PyArg_ParseTuple(args, "OOOOO", &own_state, &type, &enter, &exit, &plain)) return nullptr;
+    if (state != nullptr && state != own_state) {  // of another interpreter in this process
+        PyErr_SetString(PyExc_ImportError, "another interpreter records this process");
+        return nullptr;
+    }
+    auto* of_state = reinterpret_cast<PyObject*>(Py_TYPE(own_state));
+    if (!PyType_Check(type) || !find_offset(of_state, "on", &at_on) ||
+        !find_offset(of_state, "nvtx", &at_nvtx) || !find_offset(of_state, "recorder", &at_recorder) ||
+        !find_offset(of_state, "listens", &at_listens) || !find_offset(type, "_free", &at_free) ||
+        !find_offset(type, "numbers", &at_numbers) || !find_offset(type, "next_clock", &at_next_clock))
+        return nullptr;
+    Py_XSETREF(plain_enter, Py_NewRef(enter));
+    Py_XSETREF(plain_exit, Py_NewRef(exit));
+    Py_XSETREF(plain_mark, Py_NewRef(plain));
+    recorder_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(type));
+    state = Py_NewRef(own_state);
+    Py_RETURN_NONE;
+}
+
+// What a range costs at least, without the calls from Python around it: so many of them, one by one.
+PyObject* write_ranges(PyObject*, PyObject* args) {
+    PyObject* object;
+    unsigned name;
+    Py_ssize_t count;
+    if (!PyArg_ParseTuple(args, "O!In", &slots_type, &object, &name, &count)) return nullptr;
+    for (; count > 0; --count) {
+        Event* event = take_event(reinterpret_cast<Slots*>(object));
+        if (event == nullptr) break;
+        write_event(event, read_clock(), name, OPEN);
+        event->second = read_clock();
+        write_kind(event, RANGE);
+    }
+    Py_RETURN_NONE;
+}
+
+PyObject* read_nothing(PyObject*, PyObject*) { Py_RETURN_NONE; }
+
+PyMethodDef functions[] = {
+    {"attach", attach, METH_VARARGS, "Write where the state says. Raises ImportError where that cannot be."},
+    {"mark", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(mark)), METH_FASTCALL | METH_KEYWORDS,
+     "mark($module, name, payload=None, /)\n--\n\nA named moment."},
+    {"write_ranges", write_ranges, METH_VARARGS, "Write so many ranges of a name's number, as long as there is room."},
+    {"read_nothing", read_nothing, METH_NOARGS, "What a call costs that does nothing: for benchmarks."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+PyModuleDef definition = {PyModuleDef_HEAD_INIT, "sightline._marks", nullptr, -1, functions,
+                          nullptr,              nullptr,            nullptr, nullptr};
+
+bool ready_types() {
+    slots_type.tp_name = "sightline._marks.Slots";
+    slots_type.tp_basicsize = sizeof(Slots);
+    slots_type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL;
+    slots_type.tp_new = make_slots;
+    slots_type.tp_dealloc = free_slots;
+    slots_type.tp_call = PyVectorcall_Call;
+    slots_type.tp_vectorcall_offset = offsetof(Slots, call);
+    slots_type.tp_doc = "Gives the offsets of a chunk's free slots, from the given one on.";
+    range_type.tp_name = "sightline._marks.Range";
+    range_type.tp_basicsize = sizeof(Range);
+    range_type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC;
+    range_type.tp_new = PyType_GenericNew;
+    range_type.tp_init = init_range;
+    range_type.tp_dealloc = free_range;
+    range_type.tp_traverse = visit_range;
+    range_type.tp_clear = clear_range;
+    range_type.tp_members = range_members;
+    range_type.tp_methods = range_methods;
+    return PyType_Ready(&slots_type) == 0 && PyType_Ready(&range_type) == 0;
+}
+
+}  // namespace
+
+PyMODINIT_FUNC PyInit__marks() {
+#if defined(Py_GIL_DISABLED) || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+    PyErr_SetString(PyExc_ImportError, "written for one thread at a time, and the file's byte order");
+    return nullptr;
+#else
+    name_torch = PyUnicode_InternFromString("torch");
+    name_jax = PyUnicode_InternFromString("jax");
+    name_clock = PyUnicode_InternFromString("clock");
+    modules = Py_XNewRef(PyImport_GetModuleDict());
+    if (name_torch == nullptr || name_jax == nullptr || name_clock == nullptr || modules == nullptr ||
+        !ready_types())
+        return nullptr;
+    pthread_atfork(nullptr, nullptr, [] { own_thread = 0; });
+    PyObject* module = PyModule_Create(&definition);
+    if (module == nullptr) return nullptr;
+    if (PyModule_AddObjectRef(module, "Slots", reinterpret_cast<PyObject*>(&slots_type)) < 0 ||
+        PyModule_AddObjectRef(module, "Range", reinterpret_cast<PyObject*>(&range_type)) < 0) {
+        Py_DECREF(module);
+        return nullptr;
+    }
+    return module;
+#endif
+}
