@@ -36,6 +36,7 @@ from sightline.cli._shared import (
     load_own_rules,
     open_recordings,
 )
+from sightline.stages import stage
 
 if TYPE_CHECKING:
     from sightline.model.run import Run
@@ -100,7 +101,9 @@ class _Answer:
         def make() -> str:
             from sightline.report.terminal import render_screen
 
-            return draw_screen(render_screen(self._summary, width), stream, width)
+            summary = self._summary
+            with stage("draw the screen"):
+                return draw_screen(render_screen(summary, width), stream, width)
 
         # The screen is laid out for this width: rich must not wrap or colour it by itself.
         width = find_width(stream)
@@ -118,7 +121,9 @@ class _Answer:
             from sightline.report.html.page import write
 
             known = vars(self).get("_summary")  # where the screen needed it
-            return write(self._run, known, own=self._own).decode()
+            opened = self._run
+            with stage("write the page"):
+                return write(opened, known, own=self._own).decode()
         return _encode(self._summary, form).decode()
 
     def _name(self) -> str | None:
