@@ -36,7 +36,6 @@ from sightline.cli._shared import (
     load_own_rules,
     open_recordings,
 )
-from sightline.stages import stage
 
 if TYPE_CHECKING:
     from sightline.model.run import Run
@@ -100,6 +99,7 @@ class _Answer:
 
         def make() -> str:
             from sightline.report.terminal import render_screen
+            from sightline.stages import stage
 
             summary = self._summary
             with stage("draw the screen"):
@@ -119,6 +119,7 @@ class _Answer:
     def _make(self, form: str) -> str:
         if form == "html":
             from sightline.report.html.page import write
+            from sightline.stages import stage
 
             known = vars(self).get("_summary")  # where the screen needed it
             opened = self._run
