@@ -25,6 +25,7 @@ from sightline.report.html.timeline.tracks import (
     THREAD_KEY,
 )
 from sightline.report.serve.index import Index
+from sightline.report.serve.names import add_up_names
 from sightline.text import make_printable
 
 SLICES = 600  # of the strip that shows the whole run
@@ -217,7 +218,7 @@ def bin_count(low: int, high: int) -> int:
     return min(BINS, max(1, -int(-ratio[0] // ratio[1])))
 
 
-def breakdown(run: Run, index: Index, first: int, last: int) -> dict[str, Any]:
+def breakdown(index: Index, first: int, last: int) -> dict[str, Any]:
     """The partition of each device between two moments, and the names that took most there."""
     devices = []
     covers = index.covers
@@ -238,30 +239,15 @@ def breakdown(run: Run, index: Index, first: int, last: int) -> dict[str, Any]:
     return {
         "devices": devices,
         "exact": True,
-        "deviceNames": _names(run, index, "device_ops", first, last),
-        "hostNames": _names(run, index, "host_ops", first, last),
+        "deviceNames": _names(index, "device_ops", first, last),
+        "hostNames": _names(index, "host_ops", first, last),
     }
 
 
-def _names(run: Run, index: Index, table: str, first: int, last: int) -> list[dict[str, Any]]:
-    if not run.rows(table):
-        return []
-    a, b = first + index.origin_ns, last + index.origin_ns
-    inside = pl.min_horizontal("end_ns", pl.lit(b)) - pl.max_horizontal("start_ns", pl.lit(a))
-    rows = (
-        run.scan(table)
-        .filter(pl.col("start_ns") < b, pl.col("end_ns") > a)
-        .group_by("name")
-        .agg(count=pl.len(), time=inside.sum())
-        .filter(pl.col("time") > 0)
-        .collect(engine="streaming")
-        .sort("time", "name", descending=[True, False])
-        .head(MOST_NAMES)
-    )
-    number = {name: i for i, name in enumerate(index.names)}
-    return [
-        {"name": number[name], "count": count, "time": time} for name, count, time in rows.rows()
-    ]
+def _names(index: Index, table: str, first: int, last: int) -> list[dict[str, Any]]:
+    found = add_up_names(index, table, first, last)
+    most = sorted(found, key=lambda row: (-row[2], index.names[row[0]]))[:MOST_NAMES]
+    return [{"name": name, "count": count, "time": time} for name, count, time in most]
 
 
 def overview(index: Index) -> list[list[float]]:

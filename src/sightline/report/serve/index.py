@@ -3,7 +3,8 @@
 Columns (see COLUMNS) hold the events of one lane after another, sorted by start within an extent;
 in a lane nothing overlaps. A large lane is several extents, one after another in time. So what a
 range shows is found by search, and how long a run of events took is a difference of running sums:
-no level of detail is stored, and an answer costs what its pixels cost.
+no level of detail of the lanes is stored, and an answer costs what its pixels cost. What names take
+in a range has one (names.py), since no lane holds one name alone.
 """
 
 from __future__ import annotations
@@ -17,12 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from sightline.report.serve.columns import map_column
+from sightline.report.serve.names import Sums
 
 # Times are ns from the run's first event. `before` is the sum of the lengths of all events that
 # stand before; `id` is the row's id in its table, -1 where the table has none.
 COLUMNS = {"start": "q", "end": "q", "before": "q", "name": "I", "class": "B", "id": "q"}
 # Disjoint, sorted stretches in which a device ran something: start, end, ns covered before.
 COVER = {"cover_start": "q", "cover_end": "q", "cover_before": "q"}
+# Of each table of events: what its names have taken up to the edges of slices (names.py).
+SUMS = {"name_sums": "q"}
 
 
 @dataclass
@@ -67,6 +71,7 @@ class Index:
     labels: list[str]
     totals: list[tuple[int, int]]  # of each name: events, ns
     covers: list[Cover]
+    sums: list[Sums]
 
     def write(self) -> None:
         """Keep what is not in columns beside them."""
@@ -85,6 +90,7 @@ class Index:
         ]
         kept["totals"] = [(n, ns) for n, ns in kept["totals"]]
         kept["covers"] = [Cover(**cover) for cover in kept["covers"]]
+        kept["sums"] = [Sums(**sums) for sums in kept["sums"]]
         index = cls(**kept)
         if any(len(index.columns[name]) < index.events for name in COLUMNS):
             raise ValueError("a column is cut off")
@@ -93,7 +99,7 @@ class Index:
     @cached_property
     def columns(self) -> dict[str, Sequence[int]]:
         """All columns, mapped."""
-        known = {**COLUMNS, **COVER}
+        known = {**COLUMNS, **COVER, **SUMS}
         return {name: map_column(self.folder / name, code) for name, code in known.items()}
 
     @property
