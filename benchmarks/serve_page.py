@@ -6,7 +6,8 @@ Writes a simulated training loop (tests/web/million.py) of EVENTS_PER_RANK (defa
 a store of RANKS recordings (default 1), starts `sightline serve` on it, and asks for random ranges
 of each length at the resolution of a screen of 1 200 pixels, all rows in view up to 40. Prints
 medians, the slowest of 20, and the server's memory: what it owns, and the mapped file pages that
-the system takes back when it needs them.
+the system takes back when it needs them. Panels are asked for once, until they are made, and then
+again. --make prints instead what making each of them takes.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
@@ -29,6 +31,15 @@ from typing import Any
 import polars as pl
 
 ROOT = Path(__file__).resolve().parents[1]
+MAKE = """
+import sys
+import sightline
+from sightline.report.html.declare import View
+from sightline.report.serve.panels import answer_panel
+run = sightline.open(sys.argv[1])
+answer_panel(View(run, served=True), sys.argv[2])
+print(sum(run.rows(table) for table in ("device_ops", "host_ops", "device_ranges")))
+"""
 TIMES, LANES, PIXELS = 20, 40, 1_200
 
 
@@ -79,6 +90,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("events", nargs="?", type=int, default=10_000_000)
     parser.add_argument("ranks", nargs="?", type=int, default=1)
+    parser.add_argument("--make", action="store_true", help="only what making each panel takes")
     parser.add_argument("--keep", metavar="FOLDER", help="make or use the store in this folder")
     args = parser.parse_args()
     sys.path.insert(0, str(ROOT / "tests"))
@@ -96,7 +108,7 @@ def main() -> int:
                 many_ranks(one, store, args.ranks)
             else:
                 one.rename(store)
-        measure(store)
+        make_panels(store) if args.make else measure(store)
     return 0
 
 
@@ -154,6 +166,7 @@ def measure(store: Path) -> None:
         show("breakdown, all of the run", [timed(url, f"breakdown?from=0&to={length}")])
         name = urllib.parse.quote(block["names"][0])
         show("instances of a kernel", [timed(url, f"instances?name={name}")])
+        show_panels(url, [p["name"] for p in content["panels"] if p["name"] != "timeline"])
         now = memory(server.pid)
         print(
             f"memory now {now['RssAnon']:,.0f} MB own, {now['RssFile']:,.0f} MB mapped file "
@@ -162,6 +175,47 @@ def measure(store: Path) -> None:
     finally:
         server.terminate()
         server.wait()
+
+
+def show_panels(url: str, names: list[str]) -> None:
+    """Ask for each panel, and for the findings' marks, until they are made, and then five times."""
+    for name in (*names, "marks"):
+        query = "marks" if name == "marks" else f"panel?name={name}"
+        try:
+            timed(url, query)
+        except urllib.error.HTTPError as error:
+            print(f"panel {name}: {json.load(error)['error'].splitlines()[0]}")
+            continue
+        show(f"panel {name}, made before", [timed(url, query) for _ in range(5)])
+
+
+def make_panels(store: Path) -> None:
+    """What making each panel takes, each in a process of its own with nothing kept before."""
+    from sightline.report.html.page import list_modules
+
+    events = 0
+    for name in ("marks", *(m.PANEL.name for m in list_modules() if m.PANEL.name != "timeline")):
+        with tempfile.TemporaryDirectory() as cache:
+            process = subprocess.Popen(
+                [sys.executable, "-c", MAKE, str(store), name],
+                env={**os.environ, "SIGHTLINE_CACHE": cache},
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            assert process.stdout is not None
+            events = int(process.stdout.read() or 0)
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        peak = usage.ru_maxrss * 1024
+        if process.returncode:
+            print(
+                f"panel {name}: not made, ended with {process.returncode} at {peak / 1e6:,.0f} MB"
+            )
+            continue
+        print(
+            f"panel {name}: {usage.ru_utime + usage.ru_stime:.1f} s of processor time, "
+            f"{peak / 1e6:,.0f} MB, {peak / events:,.0f} bytes an event"
+        )
 
 
 def data_of(page: bytes) -> dict[str, Any]:

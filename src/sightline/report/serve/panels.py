@@ -31,7 +31,19 @@ from sightline.units import format_bytes, format_count
 
 MARKS = "marks"
 # What making a panel takes at its peak, measured for 9 999 987 events, each panel in a process of
-# its own (benchmarks/serve_page.py prints it); of the others the most.
+# its own (benchmarks/serve_page.py --make), and a tenth more: tables and analyses of other runs
+# weigh differently. Of panels that are not here the most. All together take 1 400 at most, measured
+# for 1 000 065 events (benchmarks/report_page.py).
+PANEL_BYTES = {
+    "copies": 210,
+    "kernels": 220,
+    "communication": 220,
+    "steps": 480,
+    "flame": 520,
+    "ops": 600,
+    "idle": 690,
+}
+MOST_BYTES = 1_340
 BYTES_PER_EVENT = 1_400
 # What the server may hold itself: a run that takes less is not worth a process a panel.
 HELD_BYTES = 300_000_000
@@ -120,7 +132,7 @@ class Panels:
 
     def _check_room(self, name: str) -> None:
         """Refuse what would not fit into memory."""
-        need, free = self._rows * BYTES_PER_EVENT, available_bytes()
+        need, free = self._rows * PANEL_BYTES.get(name, MOST_BYTES), available_bytes()
         if free is not None and need > free:
             raise RequestError(
                 f"this panel needs about {format_bytes(need)} of memory for "
