@@ -37,7 +37,9 @@ import sightline
 from sightline.report.html.declare import View
 from sightline.report.serve.panels import answer_panel
 run = sightline.open(sys.argv[1])
-answer_panel(View(run, served=True), sys.argv[2])
+view = View(run, served=True)
+view.span = (0, 0)  # the index knows it
+answer_panel(view, sys.argv[2])
 print(sum(run.rows(table) for table in ("device_ops", "host_ops", "device_ranges")))
 """
 TIMES, LANES, PIXELS = 20, 40, 1_200
@@ -90,7 +92,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("events", nargs="?", type=int, default=10_000_000)
     parser.add_argument("ranks", nargs="?", type=int, default=1)
-    parser.add_argument("--make", action="store_true", help="only what making each panel takes")
+    parser.add_argument("--make", nargs="*", metavar="PANEL", help="only what making panels takes")
     parser.add_argument("--keep", metavar="FOLDER", help="make or use the store in this folder")
     args = parser.parse_args()
     sys.path.insert(0, str(ROOT / "tests"))
@@ -108,7 +110,10 @@ def main() -> int:
                 many_ranks(one, store, args.ranks)
             else:
                 one.rename(store)
-        make_panels(store) if args.make else measure(store)
+        if args.make is None:
+            measure(store)
+        else:
+            make_panels(store, args.make)
     return 0
 
 
@@ -189,12 +194,12 @@ def show_panels(url: str, names: list[str]) -> None:
         show(f"panel {name}, made before", [timed(url, query) for _ in range(5)])
 
 
-def make_panels(store: Path) -> None:
+def make_panels(store: Path, names: list[str]) -> None:
     """What making each panel takes, each in a process of its own with nothing kept before."""
     from sightline.report.html.page import list_modules
 
-    events = 0
-    for name in ("marks", *(m.PANEL.name for m in list_modules() if m.PANEL.name != "timeline")):
+    known = [module.PANEL.name for module in list_modules() if module.PANEL.name != "timeline"]
+    for name in names or ("marks", *known):
         with tempfile.TemporaryDirectory() as cache:
             process = subprocess.Popen(
                 [sys.executable, "-c", MAKE, str(store), name],

@@ -30,13 +30,18 @@ from sightline.text import make_printable
 from sightline.units import format_bytes, format_count
 
 MARKS = "marks"
+# What shows findings. "Recording" only comes after them in a page from disk, whose absent panels it
+# lists; a served page has none.
+ASK_RULES = (MARKS, "summary")
 # What making a panel takes at its peak, measured for 9 999 987 events, each panel in a process of
 # its own (benchmarks/serve_page.py --make), and a tenth more: tables and analyses of other runs
 # weigh differently. Of panels that are not here the most. All together take 1 400 at most, measured
 # for 1 000 065 events (benchmarks/report_page.py).
 PANEL_BYTES = {
-    "copies": 210,
-    "kernels": 220,
+    # These look at what is known of the run, or at tables of their own, and not at its events.
+    **dict.fromkeys(("counters", "memory", "profile", "recording", "roofline", "sql"), 10),
+    "kernels": 75,
+    "copies": 90,
     "communication": 220,
     "steps": 480,
     "flame": 520,
@@ -145,7 +150,7 @@ class Panels:
 def answer_panel(view: View, name: str) -> str:
     """Make a panel of a view, or the marks of its findings, as JSON."""
     module = None if name == MARKS else registry.load("report.html.panels", name)
-    if (module is None or module.PANEL.needs_findings) and not view.summary:
+    if name in ASK_RULES and not view.summary:
         view.summary = keep_summary(view.run)
     if module is None:
         return _write(make_marks(view))
