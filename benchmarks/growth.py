@@ -145,11 +145,13 @@ def commands(traces: list[Path]) -> dict[str, list[str | Path]]:
     }
 
 
-def measure(traces: list[Path], runs: int) -> dict[str, Cost]:
+def measure(traces: list[Path], runs: int, stages: Iterable[str] = STAGES) -> dict[str, Cost]:
     """Medians of each stage (the highest of the peaks), all stages in turn."""
-    found: dict[str, list[Cost]] = {stage: [] for stage in STAGES}
+    found: dict[str, list[Cost]] = {stage: [] for stage in stages}
     for _ in range(runs):
         for stage, words in commands(traces).items():
+            if stage not in found:
+                continue
             if stage in ("import", "report, cold"):
                 shutil.rmtree(CACHE, ignore_errors=True)
             found[stage].append(run(words))
@@ -211,22 +213,24 @@ def pinned(words: list[str | Path], threads: str) -> Cost:
 
 
 def by_events(sizes: list[int], runs: int) -> tuple[dict[int, dict[str, Cost]], list[str]]:
-    """Costs of each stage by events, and which sizes were left out."""
+    """Costs of each stage by events, and what was left out for want of memory."""
     found: dict[int, dict[str, Cost]] = {}
     left_out = []
     for size in sizes:
+        stages = list(STAGES)
         if found:
             last = max(found)
-            need = 1.2 * size / last * max(c.peak_mb for c in found[last].values())
-            if need > free_mb():
+            need = {s: 1.2 * size / last * c.peak_mb for s, c in found[last].items()}
+            most = max((need[s] for s in STAGES[1:] if s in need), default=0.0)
+            if most > free_mb() or len(need) < len(STAGES):
+                stages = ["import"]
                 left_out.append(
-                    f"{size:,} events: would need {need / 1e3:.0f} GB of memory, and "
-                    f"{free_mb() / 1e3:.0f} GB were free."
+                    f"all but the import of {size:,} events: it would need {most / 1e3:.0f} GB of "
+                    f"memory, and {free_mb() / 1e3:.0f} GB were free."
                 )
-                continue
         trace = DATA / "growth.json"
         events = make_apart(write_trace, trace, size)
-        found[events] = measure([trace], runs if size <= 3_000_000 else 1)
+        found[events] = measure([trace], runs if size <= 3_000_000 else 1, stages)
         trace.unlink()
         show(f"{events:,} events", found[events])
     return found, left_out
@@ -255,19 +259,21 @@ def table(found: dict[int, dict[str, Cost]], what: str, fit_from: int) -> list[s
     for size, costs in found.items():
         cells = (
             f"{costs[s].wall:.2f} s, {costs[s].processor:.2f} s, {costs[s].peak_mb:,.0f} MB"
+            if s in costs
+            else "-"
             for s in STAGES
         )
         lines.append(f"| {size:,} | " + " | ".join(cells) + " |")
-    large = [size for size in found if size >= fit_from]
-    if len(large) > 2:
+    large = {s: [n for n in found if n >= fit_from and s in found[n]] for s in STAGES}
+    if all(len(sizes) > 1 for sizes in large.values()):
         cells = (
             ", ".join(
-                f"{exponent([(n, getattr(found[n][s], field)) for n in large]):.2f}"
+                f"{exponent([(n, getattr(found[n][s], field)) for n in sizes]):.2f}"
                 for field in ("wall", "processor", "peak_mb")
             )
-            for s in STAGES
+            for s, sizes in large.items()
         )
-        lines.append(f"| exponent from {large[0]:,} on | " + " | ".join(cells) + " |")
+        lines.append(f"| exponents from {min(large['import']):,} on | " + " | ".join(cells) + " |")
     return lines
 
 
@@ -307,7 +313,7 @@ def picture(events: dict[int, dict[str, Cost]], ranks: dict[int, dict[str, Cost]
         Plot(
             f"{label} by {what}",
             what,
-            {s: [(n, getattr(c[s], field)) for n, c in found.items()] for s in STAGES},
+            {s: [(n, getattr(c[s], field)) for n, c in found.items() if s in c] for s in STAGES},
         )
         for what, found in (("events", events), ("recordings of 216,000 events", ranks))
         for field, label in (("wall", "Seconds"), ("peak_mb", "MB at the peak"))
