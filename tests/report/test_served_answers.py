@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import math
 import os
 import random
 import shutil
@@ -12,6 +13,7 @@ import signal
 import struct
 import threading
 import zlib
+from collections import Counter
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -274,16 +276,40 @@ def test_a_kernel_knows_its_call_and_the_call_its_kernel(run, index):
 
 def test_instances_are_counted_as_the_analysis_counts(run, index):
     row = run.ask("kernels").row(0, named=True)
-    found = answers.instances(run, index, row["name"])
+    found = answers.instances(index, row["name"])
     assert found["count"] == sum(found["bins"]) == row["instances"]
     assert found["high"] == row["max_ns"]
     longest = found["longest"]
     assert longest["end"] - longest["start"] == row["max_ns"]
-    assert answers.instances(run, index, "no such kernel")["count"] == 0
+    assert answers.instances(index, "no such kernel")["count"] == 0
+
+
+@pytest.mark.parametrize("part", [4_000_000, 700])
+def test_lengths_of_all_names_are_those_of_their_rows(run, tmp_path, part):
+    index = build_index(run, tmp_path, part=part)
+    rows = run.table("device_ops").with_columns(n=pl.col("end_ns") - pl.col("start_ns"))
+    for (name,), own in rows.group_by("name"):
+        lengths = own.get_column("n")
+        found = answers.instances(index, name)
+        low, high = max(lengths.min(), 1), max(lengths.max(), lengths.min() + 1, 2)
+        assert (found["count"], found["low"], found["high"]) == (own.height, low, high)
+        bins = answers.bin_count(low, high)
+        edges = [math.log(max(n, low) / low) / math.log(high / low) * bins for n in lengths]
+        wanted = Counter(max(0, min(bins - 1, math.floor(edge))) for edge in edges)
+        # A length on an edge may fall on either side of it, as logarithms are rounded.
+        assert sum(abs(found["bins"][i] - wanted[i]) for i in range(bins)) <= 2
+        assert len(found["bins"]) == bins
+        first = (
+            own.filter(pl.col("n") == lengths.max())
+            .sort("start_ns", "device_op_id")
+            .row(0, named=True)
+        )
+        assert found["longest"]["start"] == first["start_ns"] - index.origin_ns
+        assert index.names[found["longest"]["name"]] == name
 
 
 def test_a_panel_that_would_not_fit_says_what_it_needs(run, index, monkeypatch):
-    monkeypatch.setattr(panels, "available_bytes", lambda: 1_000_000)
+    monkeypatch.setattr(panels, "available_bytes", lambda: 2_000_000)
     asked = service.Service(run, index)
     with pytest.raises(RequestError, match=r"needs about 12\.06 MB of memory"):
         asked.answer("panel", {"name": "summary"})

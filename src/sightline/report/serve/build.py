@@ -26,8 +26,9 @@ from sightline.report.html.timeline.tracks import (
     make_thread_tracks,
     shorten_labels,
 )
-from sightline.report.serve.columns import Writer
-from sightline.report.serve.index import COLUMNS, COVER, SUMS, Cover, Index, Lane
+from sightline.report.serve.columns import Writer, map_column
+from sightline.report.serve.index import COLUMNS, COVER, LENGTHS, SUMS, Cover, Index, Lane
+from sightline.report.serve.lengths import make_lengths
 from sightline.report.serve.names import Adder
 from sightline.text import make_printable
 from sightline.timeline.classes import classify_ops
@@ -114,6 +115,7 @@ def build_index(run: Run, folder: Path, say: Say = lambda _: None, part: int = P
     sums = adder.write(writers["name_sums"])
     for writer in writers.values():
         writer.close()
+    timed = _write_lengths(folder, [lanes[key] for key in lanes if keys[key[0]][0] == "device_ops"])
     order = sorted(range(len(tracks)), key=lambda i: tracks[i]["order"])
     place = {old: new for new, old in enumerate(order)}
     rows_of = sorted(lanes.items(), key=lambda item: (place[item[0][0]], item[0][1:]))
@@ -129,6 +131,7 @@ def build_index(run: Run, folder: Path, say: Say = lambda _: None, part: int = P
         names.totals,
         covers,
         sums,
+        timed,
     )
 
 
@@ -277,6 +280,19 @@ def _put(
         lane.extents.append((at, at + n))
         at += n
     return rows
+
+
+def _write_lengths(folder: Path, lanes: list[Lane]) -> list[int]:
+    """Write how long the events of some lanes took, by name; the names, in the file's order."""
+    extents = [extent for lane in lanes for extent in lane.extents]
+    columns = {name: map_column(folder / name, COLUMNS[name]) for name in ("start", "end", "name")}
+    found = make_lengths(columns, extents)
+    ((file, code),) = LENGTHS.items()
+    writer = Writer(folder / file, code)
+    writer.add(pl.Series(found.drop("code").to_numpy().ravel()) if found.height else [])
+    writer.close()
+    codes: list[int] = found.get_column("code").to_list()
+    return codes
 
 
 def _covers(run: Run, origin: int, writers: dict[str, Writer], part: int) -> Iterator[Cover]:

@@ -50,6 +50,10 @@ PANEL_BYTES = {
 }
 MOST_BYTES = 1_340
 BYTES_PER_EVENT = 1_400
+# The rest is for what else the machine does, and for runs that take more than the measured one.
+SHARE_OF_FREE = 0.8
+# The timeline is looked at meanwhile, and goes first.
+NICE = 10
 # What the server may hold itself: a run that takes less is not worth a process a panel.
 HELD_BYTES = 300_000_000
 
@@ -138,7 +142,7 @@ class Panels:
     def _check_room(self, name: str) -> None:
         """Refuse what would not fit into memory."""
         need, free = self._rows * PANEL_BYTES.get(name, MOST_BYTES), available_bytes()
-        if free is not None and need > free:
+        if free is not None and need > SHARE_OF_FREE * free:
             raise RequestError(
                 f"this panel needs about {format_bytes(need)} of memory for "
                 f"{format_count(self._rows)} events, and {format_bytes(free)} are free",
@@ -164,6 +168,8 @@ def answer_panel(view: View, name: str) -> str:
 
 def _answer_apart(out: Connection, run: Run, span: tuple[int, int], name: str) -> None:
     """Send a panel's text, or why there is none, from a process of its own."""
+    if hasattr(os, "nice"):
+        os.nice(NICE)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the server's, which ends this one
     threading.Thread(target=_end_with_parent, daemon=True).start()
     view = View(run, served=True)

@@ -185,12 +185,10 @@ class Service:
         return _json(None if found is None else answers.event(self.index, found))
 
     def _instances(self, query: Query) -> Answer:
-        with self._slow:
-            return _json(answers.instances(self.run, self.index, query.get("name", "")))
+        return _json(answers.instances(self.index, query.get("name", "")))
 
     def _breakdown(self, query: Query) -> Answer:
-        with self._slow:
-            return _json(answers.breakdown(self.index, *_range(query)))
+        return _json(answers.breakdown(self.index, *_range(query)))
 
 
 def _range(query: Query) -> tuple[int, int]:
