@@ -5,10 +5,15 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import math
+import os
 import random
+import shutil
+import signal
 import struct
 import threading
 import zlib
+from collections import Counter
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -17,14 +22,17 @@ import pytest
 
 import sightline as door
 from sightline.errors import RequestError, StoreError
+from sightline.model import run as model_run
 from sightline.report import serve
 from sightline.report.html.timeline.tracks import HOST_CLASS
-from sightline.report.serve import Server, answers, service
+from sightline.report.serve import Server, answers, names, panels, service
 from sightline.report.serve.build import build_index
 from sightline.report.serve.index import Index
+from sightline.report.serve.names import add_up_names
 from sightline.report.serve.view import window
 from sightline.report.sql import Bounds, answer_query
 from support import traces
+from support.campaigns import CAMPAIGNS
 from synth import SCENARIOS, kineto
 from synth_ncu import Kernel, report
 from web import million
@@ -154,7 +162,7 @@ def test_the_breakdown_is_that_of_the_analysis(tmp_path):
         run.ask("breakdown").rows(named=True), run.ask("windows").rows(named=True), strict=True
     ):
         first, last = (span[f"window_{e}_ns"] - index.origin_ns for e in ("start", "end"))
-        found = answers.breakdown(run, index, first, last)
+        found = answers.breakdown(index, first, last)
         own = next(
             d
             for d in found["devices"]
@@ -167,12 +175,77 @@ def test_the_breakdown_is_that_of_the_analysis(tmp_path):
     # Parts of a range add up to the whole.
     middle = index.length_ns // 3
     whole, left, right = (
-        answers.breakdown(run, index, a, b)["devices"]
+        answers.breakdown(index, a, b)["devices"]
         for a, b in ((0, index.length_ns), (0, middle), (middle, index.length_ns))
     )
     for w, a, b in zip(whole, left, right, strict=True):
         assert all(w[p] == a[p] + b[p] for p in ("compute", "comm", "copy", "idle"))
     assert len(answers.overview(index)[0]) == answers.SLICES
+
+
+def names_of_rows(
+    run, index: Index, table: str, first: int, last: int
+) -> list[tuple[int, int, int]]:
+    """The plain way: every row of the table, cut to the range."""
+    a, b = first + index.origin_ns, last + index.origin_ns
+    inside = pl.min_horizontal("end_ns", pl.lit(b)) - pl.max_horizontal("start_ns", pl.lit(a))
+    rows = (
+        run.scan(table)
+        .filter(pl.col("start_ns") < b, pl.col("end_ns") > a)
+        .group_by("name")
+        .agg(count=pl.len(), time=inside.sum())
+        .filter(pl.col("time") > 0)
+        .collect()
+    )
+    return sorted((index.names.index(name), count, time) for name, count, time in rows.rows())
+
+
+def check_names(run, index: Index, ranges: int) -> None:
+    rng, end = random.Random(4), index.length_ns
+    edges = [index.sums[0].width * i for i in (1, 2, 5)]
+    starts = [row[0] - index.origin_ns for row in run.scan("device_ops").select("start_ns").head(3)
+              .collect().rows()]  # fmt: skip
+    moments = [-5, 0, 1, *edges, *starts, end - 1, end, end + 10]
+    pairs = [(0, end), (-5, end + 10), (edges[0], edges[1]), (starts[1], starts[2]), (0, 1)]
+    while len(pairs) < ranges:
+        first, last = sorted(rng.choice([*moments, rng.randrange(end)]) for _ in range(2))
+        pairs += [(first, last)] if first < last else []
+    for first, last in pairs:
+        for table in ("device_ops", "host_ops"):
+            found = sorted(add_up_names(index, table, first, last))
+            assert found == names_of_rows(run, index, table, first, last), (table, first, last)
+
+
+@pytest.mark.parametrize(("least", "most"), [(4_096, 2_500_000), (10, 2_500_000), (10, 3_000)])
+def test_names_of_a_range_are_those_of_its_rows(run, tmp_path, monkeypatch, least, most):
+    monkeypatch.setattr(names, "LEAST", least)
+    monkeypatch.setattr(names, "MOST_SUMS", most)
+    check_names(run, build_index(run, tmp_path, part=700), 15)
+
+
+def test_names_of_ranks_and_of_events_without_length_are_those_of_their_rows(tmp_path, monkeypatch):
+    monkeypatch.setattr(names, "LEAST", 3)
+    run, _ = scenario("exposed_communication", tmp_path)
+    rows = run.table("host_ops").with_columns(
+        end_ns=pl.when(pl.col("host_op_id") % 3 == 0).then("start_ns").otherwise("end_ns")
+    )
+    plain = type(run).scan
+
+    def scan(self, name: str) -> pl.LazyFrame:
+        own = rows.lazy().filter(pl.col("rank").is_in([part.rank for part in self.parts]))
+        return own if name == "host_ops" else plain(self, name)
+
+    monkeypatch.setattr(type(run), "scan", scan)
+    (tmp_path / "odd").mkdir()
+    check_names(run, build_index(run, tmp_path / "odd"), 15)
+
+
+@pytest.mark.skipif(not CAMPAIGNS, reason="a million events: SIGHTLINE_CAMPAIGNS=1")
+def test_names_of_a_range_of_a_million_events_are_those_of_its_rows(tmp_path):
+    million.write(tmp_path / "m.sightline", 1_000_000)
+    run = door.open(str(tmp_path / "m.sightline"))
+    (tmp_path / "index").mkdir()
+    check_names(run, build_index(run, tmp_path / "index"), 100)
 
 
 def test_next_and_previous_are_the_nearest_in_time(run, index):
@@ -203,18 +276,89 @@ def test_a_kernel_knows_its_call_and_the_call_its_kernel(run, index):
 
 def test_instances_are_counted_as_the_analysis_counts(run, index):
     row = run.ask("kernels").row(0, named=True)
-    found = answers.instances(run, index, row["name"])
+    found = answers.instances(index, row["name"])
     assert found["count"] == sum(found["bins"]) == row["instances"]
     assert found["high"] == row["max_ns"]
     longest = found["longest"]
     assert longest["end"] - longest["start"] == row["max_ns"]
-    assert answers.instances(run, index, "no such kernel")["count"] == 0
+    assert answers.instances(index, "no such kernel")["count"] == 0
+
+
+@pytest.mark.parametrize("part", [4_000_000, 700])
+def test_lengths_of_all_names_are_those_of_their_rows(run, tmp_path, part):
+    index = build_index(run, tmp_path, part=part)
+    rows = run.table("device_ops").with_columns(n=pl.col("end_ns") - pl.col("start_ns"))
+    for (name,), own in rows.group_by("name"):
+        lengths = own.get_column("n")
+        found = answers.instances(index, name)
+        low, high = max(lengths.min(), 1), max(lengths.max(), lengths.min() + 1, 2)
+        assert (found["count"], found["low"], found["high"]) == (own.height, low, high)
+        bins = answers.bin_count(low, high)
+        edges = [math.log(max(n, low) / low) / math.log(high / low) * bins for n in lengths]
+        wanted = Counter(max(0, min(bins - 1, math.floor(edge))) for edge in edges)
+        # A length on an edge may fall on either side of it, as logarithms are rounded.
+        assert sum(abs(found["bins"][i] - wanted[i]) for i in range(bins)) <= 2
+        assert len(found["bins"]) == bins
+        first = (
+            own.filter(pl.col("n") == lengths.max())
+            .sort("start_ns", "device_op_id")
+            .row(0, named=True)
+        )
+        assert found["longest"]["start"] == first["start_ns"] - index.origin_ns
+        assert index.names[found["longest"]["name"]] == name
 
 
 def test_a_panel_that_would_not_fit_says_what_it_needs(run, index, monkeypatch):
-    monkeypatch.setattr(service, "available_bytes", lambda: 1_000_000)
-    with pytest.raises(RequestError, match=r"needs about 12\.60 MB of memory"):
-        service.Service(run, index).answer("panel", {"name": "kernels"})
+    monkeypatch.setattr(panels, "available_bytes", lambda: 2_000_000)
+    asked = service.Service(run, index)
+    with pytest.raises(RequestError, match=r"needs about 12\.06 MB of memory"):
+        asked.answer("panel", {"name": "summary"})
+    assert asked.answer("panel", {"name": "kernels"})  # which takes a twentieth
+
+
+def test_a_large_runs_panels_are_made_apart_once_and_say_the_same(run, index, monkeypatch):
+    wanted = service.Service(run, index)
+    own = {name: wanted.panels.find(name) for name in ("kernels", panels.MARKS)}
+    monkeypatch.setattr(panels, "HELD_BYTES", 0)
+    fresh = door.open(str(run.parts[0].store))
+    asked = service.Service(fresh, index)
+    for name, text in own.items():
+        assert json.loads(asked.panels.find(name)) == json.loads(text)
+    assert not fresh._tables  # nothing was read here
+    assert not asked.panels._texts  # nor is held
+    monkeypatch.setattr(panels.Panels, "_make", lambda *_: pytest.fail("made again"))
+    again = service.Service(door.open(str(run.parts[0].store)), index)
+    assert again.panels.find("kernels") == asked.panels.find("kernels")
+
+
+def test_some_columns_of_a_large_table_say_what_all_do(run, monkeypatch):
+    asked = ("windows", "kernels", "memcpy")
+    plain = [door.open(str(run.parts[0].store)).ask(name) for name in asked]
+    monkeypatch.setattr(model_run, "MANY_ROWS", 0)
+    fresh = door.open(str(run.parts[0].store))
+    assert [fresh.ask(name).rows() for name in asked] == [frame.rows() for frame in plain]
+    assert not fresh._tables
+
+
+def test_a_panels_process_that_is_ended_is_said_to_be(run, index, monkeypatch):
+    monkeypatch.setattr(panels, "HELD_BYTES", 0)
+    monkeypatch.setattr(panels, "_answer_apart", _end_at_once)
+    with pytest.raises(RequestError, match="ended before it was done: mostly it is the system"):
+        service.Service(run, index).answer("panel", {"name": "idle"})
+
+
+def _end_at_once(*_: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_an_error_of_a_panels_process_is_the_answer(run, index, monkeypatch, tmp_path):
+    monkeypatch.setattr(panels, "HELD_BYTES", 0)
+    shutil.copytree(run.parts[0].store, tmp_path / "cut.sightline")
+    cut = door.open(str(tmp_path / "cut.sightline"))
+    for path in (tmp_path / "cut.sightline" / "device_ops").rglob("*.parquet"):
+        path.write_bytes(path.read_bytes()[:1000])
+    with pytest.raises(StoreError, match="device_ops"):
+        service.Service(cut, index).answer("panel", {"name": "kernels"})
 
 
 # -- who may ask ----------------------------------------------------------------------------------

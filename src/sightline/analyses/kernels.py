@@ -43,7 +43,7 @@ def run(run: Run) -> pl.DataFrame:
     ).item()
     length = pl.col("end_ns") - pl.col("start_ns")
     return (
-        select_starting_in(run.table("device_ops").select(_COLUMNS), windows)
+        select_starting_in(run.columns("device_ops", _COLUMNS), windows)
         .filter(pl.col("kind").is_in(["kernel", "graph"]))
         .group_by("name")
         .agg(

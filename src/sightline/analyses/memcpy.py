@@ -10,6 +10,7 @@ from sightline.model.declare import Analysis
 from sightline.model.run import Run
 
 _BY = ["rank", "device_id", "kind", "copy_kind", "src_kind", "dst_kind"]
+_COLUMNS = (*_BY, "start_ns", "end_ns", "bytes")
 
 ANALYSIS = Analysis(
     "memcpy",
@@ -38,7 +39,7 @@ def run(run: Run) -> pl.DataFrame:
     length = pl.col("end_ns") - pl.col("start_ns")
     sized = pl.col("bytes").is_not_null()
     return (
-        select_starting_in(run.table("device_ops"), run.ask("windows"))
+        select_starting_in(run.columns("device_ops", _COLUMNS), run.ask("windows"))
         .filter(pl.col("kind").is_in(["memcpy", "memset"]))
         .join(run.ask("windows"), on=["rank", "device_id"], maintain_order="left")
         .group_by(_BY)

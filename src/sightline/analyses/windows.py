@@ -39,8 +39,7 @@ _STEP_NUMBER = re.compile(r"(\d+)\s*$")
 def run(run: Run) -> pl.DataFrame:
     """One window per rank and device that has operations."""
     whole = (
-        run.table("device_ops")
-        .select("rank", "device_id", "start_ns", "end_ns")
+        run.columns("device_ops", ("rank", "device_id", "start_ns", "end_ns"))
         .group_by("rank", "device_id")
         .agg(window_start_ns=pl.col("start_ns").min(), window_end_ns=pl.col("end_ns").max())
         .sort("rank", "device_id")

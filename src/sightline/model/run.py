@@ -23,6 +23,10 @@ from sightline.units import parse_duration_ns
 
 T = TypeVar("T")
 
+# A table of so many rows takes 1.2 GB with all of its columns (600 bytes a row of device_ops,
+# measured for 3.3 million by benchmarks/serve_page.py --make): who wants some reads only these.
+MANY_ROWS = 2_000_000
+
 # What records a table, for people who do not know how it came about.
 _RECORDED_BY = {
     "device_ops": "A GPU's timeline:  sightline run -- COMMAND, on a machine with a GPU",
@@ -79,9 +83,19 @@ class Run:
                 self._tables[name] = self._read(name)
         return self._tables[name]
 
-    def _read(self, name: str) -> pl.DataFrame:
+    def columns(self, name: str, columns: Sequence[str]) -> pl.DataFrame:
+        """Some columns of a table. Of a large one nothing else is read, and nothing is kept.
+
+        Raises StoreError where a file of the store is damaged.
+        """
+        if name in self._tables or self.rows(name) < MANY_ROWS:
+            return self.table(name).select(columns)
+        return self._read(name, columns)
+
+    def _read(self, name: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
         try:
-            frame = self.scan(name).collect()
+            rows = self.scan(name)
+            frame = (rows if columns is None else rows.select(columns)).collect()
         except READ_FAILURES as error:
             raise explain_unreadable(name, self.parts[0].store, error) from error
         # Damaged bytes may still be Parquet. No importer lets anything end before it starts.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from pathlib import Path
 
 from sightline.errors import StoreError
@@ -49,5 +50,12 @@ def prepare_index(run: Run, say: Say = lambda _: None) -> Index:
 
 
 def serve(run: Run, host: str = LOOPBACK, port: int = 0, say: Say = lambda _: None) -> Server:
-    """A server of the run's page, not yet answering: call serve_forever()."""
-    return Server(Service(run, prepare_index(run, say)), host, port)
+    """A server of the run's page, not yet answering: call serve_forever().
+
+    The panels of a large run are made meanwhile, one after another.
+    """
+    service = Service(run, prepare_index(run, say))
+    server = Server(service, host, port)
+    if service.panels.large:
+        threading.Thread(target=service.panels.make_ahead, daemon=True).start()
+    return server

@@ -25,12 +25,13 @@ from sightline.report.html.timeline.tracks import (
     THREAD_KEY,
 )
 from sightline.report.serve.index import Index
+from sightline.report.serve.lengths import bin_count
+from sightline.report.serve.names import add_up_names
 from sightline.text import make_printable
 
 SLICES = 600  # of the strip that shows the whole run
 MOST_LAUNCHED = 200
 MOST_NAMES = 6
-BINS = 40
 _TABLES = {
     "device_ops": (DEVICE_KEY, "device_op_id"),
     "device_ranges": (RANGE_KEY, None),
@@ -182,42 +183,24 @@ def _starting(
             yield start, place
 
 
-def instances(run: Run, index: Index, name: str) -> dict[str, Any]:
+def instances(index: Index, name: str) -> dict[str, Any]:
     """How long the device operations of a name took: a histogram on a logarithmic axis."""
-    length = pl.col("end_ns") - pl.col("start_ns")
-    rows = run.scan("device_ops").filter(pl.col("name") == name)
-    found = rows.select(*DEVICE_KEY, "start_ns", "device_op_id", n=length)
-    lengths = found.select("n").collect(engine="streaming").get_column("n")
-    if lengths.is_empty():
+    record = index.lengths_of(name)
+    if record is None:
         return {"count": 0, "low": 1, "high": 2, "bins": [], "longest": None}
-    least, most = lengths.min(), lengths.max()
-    assert isinstance(least, int)
-    assert isinstance(most, int)
+    count, least, most, longest, *bins = record
     low = max(least, 1)
     high = max(most, low + 1)
-    bins = bin_count(low, high)
-    share = (lengths.clip(lower_bound=low) / low).log() / pl.Series([high / low]).log().item()
-    places = (share * bins).floor().cast(pl.Int64).clip(0, bins - 1)
-    counted = dict(places.value_counts().rows())
-    row = found.filter(pl.col("n") == most).head(1).collect(engine="streaming").row(0)
-    *key, start, own, _ = row
-    longest = index.find(_track(index, "device_ops", tuple(key)), 0, start - index.origin_ns, own)
     return {
-        "count": lengths.len(),
+        "count": count,
         "low": low,
         "high": high,
-        "bins": [counted.get(i, 0) for i in range(bins)],
-        "longest": None if longest is None else event(index, longest),
+        "bins": bins[: bin_count(low, high)],
+        "longest": event(index, longest),
     }
 
 
-def bin_count(low: int, high: int) -> int:
-    """As many steps as web/src/report/charts.ts draws: of 2 % and more, at most BINS."""
-    ratio = pl.Series([high / low, 1.02]).log()
-    return min(BINS, max(1, -int(-ratio[0] // ratio[1])))
-
-
-def breakdown(run: Run, index: Index, first: int, last: int) -> dict[str, Any]:
+def breakdown(index: Index, first: int, last: int) -> dict[str, Any]:
     """The partition of each device between two moments, and the names that took most there."""
     devices = []
     covers = index.covers
@@ -238,30 +221,15 @@ def breakdown(run: Run, index: Index, first: int, last: int) -> dict[str, Any]:
     return {
         "devices": devices,
         "exact": True,
-        "deviceNames": _names(run, index, "device_ops", first, last),
-        "hostNames": _names(run, index, "host_ops", first, last),
+        "deviceNames": _names(index, "device_ops", first, last),
+        "hostNames": _names(index, "host_ops", first, last),
     }
 
 
-def _names(run: Run, index: Index, table: str, first: int, last: int) -> list[dict[str, Any]]:
-    if not run.rows(table):
-        return []
-    a, b = first + index.origin_ns, last + index.origin_ns
-    inside = pl.min_horizontal("end_ns", pl.lit(b)) - pl.max_horizontal("start_ns", pl.lit(a))
-    rows = (
-        run.scan(table)
-        .filter(pl.col("start_ns") < b, pl.col("end_ns") > a)
-        .group_by("name")
-        .agg(count=pl.len(), time=inside.sum())
-        .filter(pl.col("time") > 0)
-        .collect(engine="streaming")
-        .sort("time", "name", descending=[True, False])
-        .head(MOST_NAMES)
-    )
-    number = {name: i for i, name in enumerate(index.names)}
-    return [
-        {"name": number[name], "count": count, "time": time} for name, count, time in rows.rows()
-    ]
+def _names(index: Index, table: str, first: int, last: int) -> list[dict[str, Any]]:
+    found = add_up_names(index, table, first, last)
+    most = sorted(found, key=lambda row: (-row[2], index.names[row[0]]))[:MOST_NAMES]
+    return [{"name": name, "count": count, "time": time} for name, count, time in most]
 
 
 def overview(index: Index) -> list[list[float]]:

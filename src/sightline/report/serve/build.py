@@ -26,8 +26,10 @@ from sightline.report.html.timeline.tracks import (
     make_thread_tracks,
     shorten_labels,
 )
-from sightline.report.serve.columns import Writer
-from sightline.report.serve.index import COLUMNS, COVER, Cover, Index, Lane
+from sightline.report.serve.columns import Writer, map_column
+from sightline.report.serve.index import COLUMNS, COVER, LENGTHS, SUMS, Cover, Index, Lane
+from sightline.report.serve.lengths import make_lengths
+from sightline.report.serve.names import Adder
 from sightline.text import make_printable
 from sightline.timeline.classes import classify_ops
 
@@ -86,7 +88,9 @@ def build_index(run: Run, folder: Path, say: Say = lambda _: None, part: int = P
     # Rank by rank: no part of the work reads the files of others.
     numbers = sorted({p.rank for p in run.parts})
     ranks = [Run([p for p in run.parts if p.rank == n], run.window) for n in numbers]
-    writers = {name: Writer(folder / name, code) for name, code in {**COLUMNS, **COVER}.items()}
+    files = {**COLUMNS, **COVER, **SUMS}
+    writers = {name: Writer(folder / name, code) for name, code in files.items()}
+    adder = Adder(last - origin, sum(run.rows(kind.table) for kind in _KINDS))
     tracks: list[dict[str, Any]] = []
     keys: list[tuple[str, tuple[Any, ...]]] = []
     lanes: dict[tuple[int, int, int], Lane] = {}
@@ -104,12 +108,14 @@ def build_index(run: Run, folder: Path, say: Say = lambda _: None, part: int = P
         for one in ranks:
             mine = counts.filter(pl.col("rank") == one.parts[0].rank)
             for rows in _parts(one, kind, mine, part):
-                _put(rows, origin, writers, names, lanes)
+                adder.add(kind.table, _put(rows, origin, writers, names, lanes))
                 say(writers["start"].length)
     covers = [cover for one in ranks for cover in _covers(one, origin, writers, part)]
     writers["before"].add([names.time])
+    sums = adder.write(writers["name_sums"])
     for writer in writers.values():
         writer.close()
+    timed = _write_lengths(folder, [lanes[key] for key in lanes if keys[key[0]][0] == "device_ops"])
     order = sorted(range(len(tracks)), key=lambda i: tracks[i]["order"])
     place = {old: new for new, old in enumerate(order)}
     rows_of = sorted(lanes.items(), key=lambda item: (place[item[0][0]], item[0][1:]))
@@ -124,6 +130,8 @@ def build_index(run: Run, folder: Path, say: Say = lambda _: None, part: int = P
         names.labels(),
         names.totals,
         covers,
+        sums,
+        timed,
     )
 
 
@@ -251,7 +259,8 @@ def _put(
     writers: dict[str, Writer],
     names: _Names,
     lanes: dict[tuple[int, int, int], Lane],
-) -> None:
+) -> pl.DataFrame:
+    """Append rows to the columns; gives the same with their names' numbers as `code`."""
     rows = assign_lanes(
         names.coded(rows).with_columns(pl.col("start_ns", "end_ns") - origin)
     ).with_columns(sub=pl.col("lane") - pl.col("lane").min().over("track", "level"))
@@ -270,6 +279,20 @@ def _put(
         lane = lanes.setdefault((track, level, sub), Lane(track, level))
         lane.extents.append((at, at + n))
         at += n
+    return rows
+
+
+def _write_lengths(folder: Path, lanes: list[Lane]) -> list[int]:
+    """Write how long the events of some lanes took, by name; the names, in the file's order."""
+    extents = [extent for lane in lanes for extent in lane.extents]
+    columns = {name: map_column(folder / name, COLUMNS[name]) for name in ("start", "end", "name")}
+    found = make_lengths(columns, extents)
+    ((file, code),) = LENGTHS.items()
+    writer = Writer(folder / file, code)
+    writer.add(pl.Series(found.drop("code").to_numpy().ravel()) if found.height else [])
+    writer.close()
+    codes: list[int] = found.get_column("code").to_list()
+    return codes
 
 
 def _covers(run: Run, origin: int, writers: dict[str, Writer], part: int) -> Iterator[Cover]:

@@ -3,7 +3,8 @@
 Columns (see COLUMNS) hold the events of one lane after another, sorted by start within an extent;
 in a lane nothing overlaps. A large lane is several extents, one after another in time. So what a
 range shows is found by search, and how long a run of events took is a difference of running sums:
-no level of detail is stored, and an answer costs what its pixels cost.
+no level of detail of the lanes is stored, and an answer costs what its pixels cost. What names take
+in a range has one (names.py), since no lane holds one name alone.
 """
 
 from __future__ import annotations
@@ -17,12 +18,18 @@ from pathlib import Path
 from typing import Any
 
 from sightline.report.serve.columns import map_column
+from sightline.report.serve.lengths import RECORD
+from sightline.report.serve.names import Sums
 
 # Times are ns from the run's first event. `before` is the sum of the lengths of all events that
 # stand before; `id` is the row's id in its table, -1 where the table has none.
 COLUMNS = {"start": "q", "end": "q", "before": "q", "name": "I", "class": "B", "id": "q"}
 # Disjoint, sorted stretches in which a device ran something: start, end, ns covered before.
 COVER = {"cover_start": "q", "cover_end": "q", "cover_before": "q"}
+# Of each table of events: what its names have taken up to the edges of slices (names.py).
+SUMS = {"name_sums": "q"}
+# Of each name of `timed`: how long its device operations took (lengths.py).
+LENGTHS = {"lengths": "q"}
 
 
 @dataclass
@@ -67,6 +74,8 @@ class Index:
     labels: list[str]
     totals: list[tuple[int, int]]  # of each name: events, ns
     covers: list[Cover]
+    sums: list[Sums]
+    timed: list[int]
 
     def write(self) -> None:
         """Keep what is not in columns beside them."""
@@ -85,6 +94,7 @@ class Index:
         ]
         kept["totals"] = [(n, ns) for n, ns in kept["totals"]]
         kept["covers"] = [Cover(**cover) for cover in kept["covers"]]
+        kept["sums"] = [Sums(**sums) for sums in kept["sums"]]
         index = cls(**kept)
         if any(len(index.columns[name]) < index.events for name in COLUMNS):
             raise ValueError("a column is cut off")
@@ -93,7 +103,7 @@ class Index:
     @cached_property
     def columns(self) -> dict[str, Sequence[int]]:
         """All columns, mapped."""
-        known = {**COLUMNS, **COVER}
+        known = {**COLUMNS, **COVER, **SUMS, **LENGTHS}
         return {name: map_column(self.folder / name, code) for name, code in known.items()}
 
     @property
@@ -132,6 +142,22 @@ class Index:
                 if i < b and starts[i] == start and ids[i] == row_id:
                     return i
         return None
+
+    def lengths_of(self, name: str) -> list[int] | None:
+        """A name's record of lengths.py; None where no device operation has the name."""
+        code = self._codes.get(name)
+        if code is None or code not in self._timed:
+            return None
+        begin = self._timed[code] * RECORD
+        return list(self.columns["lengths"][begin : begin + RECORD])
+
+    @cached_property
+    def _codes(self) -> dict[str, int]:
+        return {name: code for code, name in enumerate(self.names)}
+
+    @cached_property
+    def _timed(self) -> dict[int, int]:
+        return {code: i for i, code in enumerate(self.timed)}
 
     def covered(self, cover: Cover, moment: int) -> int:
         """How many ns before a moment are covered."""

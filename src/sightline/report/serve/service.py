@@ -5,30 +5,25 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from pathlib import Path
-from threading import Lock, RLock
+from threading import Lock
 from typing import Any
 
-from sightline.errors import MissingDataError, RequestError
+from sightline.errors import RequestError
 from sightline.model.run import Run
 from sightline.report.html import blocks
 from sightline.report.html.declare import Block, View
 from sightline.report.html.page import SCHEMA, list_modules, load_template, set_title
 from sightline.report.html.panels._series import make_tracks
-from sightline.report.html.panels.timeline import make_marks
 from sightline.report.html.timeline.tracks import CLASSES
 from sightline.report.serve import answers
 from sightline.report.serve.index import Index
+from sightline.report.serve.panels import MARKS, Panels
 from sightline.report.serve.view import window
 from sightline.report.sql import Bounds, answer_query
-from sightline.report.summary import summarize_run
 from sightline.text import make_printable
-from sightline.units import format_bytes, format_count, format_ns
+from sightline.units import format_count, format_ns
 from sightline.version import __version__
 
-# What all panels of a run together take at their peak, measured for 1 000 065 events
-# (benchmarks/report_page.py). The timeline needs none of it.
-BYTES_PER_EVENT = 1_400
 # Values of counters that are read to be drawn under the timeline, about 1 GB at most; more are in
 # the panel, where they fit.
 MANY_COUNTERS = 10_000_000
@@ -53,9 +48,7 @@ class Service:
         self.view = View(run, served=True)
         # Known already; View would read whole tables for it.
         self.view.span = (index.origin_ns, index.origin_ns + index.length_ns)
-        # Panels one at a time: two would want the same memory, and mostly the same analyses.
-        self._making = RLock()
-        self._made: dict[str, list[Block]] = {}
+        self.panels = Panels(run, self.view.span)
         self._slow = Lock()
 
     def answer(self, name: str, query: Query) -> Answer | None:
@@ -130,46 +123,12 @@ class Service:
 
     def _panel(self, query: Query) -> Answer:
         wanted = query.get("name", "")
-        known = {module.PANEL.name: module for module in list_modules()}
-        if wanted not in known or wanted == "timeline":
+        if wanted == "timeline" or wanted not in {m.PANEL.name for m in list_modules()}:
             raise RequestError(f"there is no panel '{wanted}'")
-        with self._making:
-            if wanted not in self._made:
-                self._made[wanted] = self._blocks(known[wanted])
-        return _json({"blocks": self._made[wanted]})
-
-    def _blocks(self, module: Any) -> list[Block]:
-        self._room()
-        if module.PANEL.needs_findings:
-            self._find()
-        try:
-            found: list[Block] = module.data(self.view)
-        except MissingDataError as missing:
-            text = f"Nothing to show: {missing.why or missing.what}."
-            return [{"kind": "text", "text": make_printable(text), "role": "note"}]
-        return found
-
-    def _find(self) -> None:
-        if not self.view.summary:
-            self.view.summary = summarize_run(self.run)
-
-    def _room(self) -> None:
-        """Refuse what would not fit into memory."""
-        rows = sum(self.run.rows(t) for t in ("device_ops", "host_ops", "device_ranges"))
-        need, free = rows * BYTES_PER_EVENT, available_bytes()
-        if free is not None and need > free:
-            raise RequestError(
-                f"this panel needs about {format_bytes(need)} of memory for "
-                f"{format_count(rows)} events, and {format_bytes(free)} are free",
-                why="its tables are made from all of them; the timeline is not",
-                hint="sightline sql answers questions about a recording of this size.",
-            )
+        return _TYPES["json"], self.panels.find(wanted).encode()
 
     def _marks(self, _: Query) -> Answer:
-        with self._making:
-            self._room()
-            self._find()
-            return _json(make_marks(self.view))
+        return _TYPES["json"], self.panels.find(MARKS).encode()
 
     def _sql(self, query: Query) -> Answer:
         text = query.get("q", "")
@@ -226,12 +185,10 @@ class Service:
         return _json(None if found is None else answers.event(self.index, found))
 
     def _instances(self, query: Query) -> Answer:
-        with self._slow:
-            return _json(answers.instances(self.run, self.index, query.get("name", "")))
+        return _json(answers.instances(self.index, query.get("name", "")))
 
     def _breakdown(self, query: Query) -> Answer:
-        with self._slow:
-            return _json(answers.breakdown(self.run, self.index, *_range(query)))
+        return _json(answers.breakdown(self.index, *_range(query)))
 
 
 def _range(query: Query) -> tuple[int, int]:
@@ -256,13 +213,3 @@ def _whole(text: str, name: str) -> int:
 
 def _json(value: object) -> Answer:
     return _TYPES["json"], json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
-
-
-def available_bytes() -> int | None:
-    """Memory that programs can have without swapping, where the system says so (Linux)."""
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return None
-    found = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
-    return found[0] if found else None

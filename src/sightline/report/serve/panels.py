@@ -1,0 +1,203 @@
+"""The panels of a served run, and the marks of its findings: each made once, and kept as text.
+
+What a panel is made of can be gigabytes, and a run holds each table that it has read. So where a
+run is large, a panel is made by a process of its own, which gives all of it back when it ends; the
+server reads what it kept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import multiprocessing
+import os
+import signal
+import threading
+from functools import cached_property
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from sightline import registry
+from sightline.errors import MissingDataError, RequestError
+from sightline.model.run import Run
+from sightline.opening.answers import find_answer, keep_answer
+from sightline.report.html.declare import Block, View
+from sightline.report.html.page import list_modules
+from sightline.report.html.panels.timeline import make_marks
+from sightline.report.kept import identify_run, keep_summary
+from sightline.text import make_printable
+from sightline.units import format_bytes, format_count
+
+MARKS = "marks"
+# What shows findings. "Recording" only comes after them in a page from disk, whose absent panels it
+# lists; a served page has none.
+ASK_RULES = (MARKS, "summary")
+# What making a panel takes at its peak, measured for 9 999 987 events, each panel in a process of
+# its own (benchmarks/serve_page.py --make), and a tenth more: tables and analyses of other runs
+# weigh differently. Of panels that are not here the most. All together take 1 400 at most, measured
+# for 1 000 065 events (benchmarks/report_page.py).
+PANEL_BYTES = {
+    # These look at what is known of the run, or at tables of their own, and not at its events.
+    **dict.fromkeys(("counters", "memory", "profile", "recording", "roofline", "sql"), 10),
+    "kernels": 75,
+    "copies": 90,
+    "communication": 220,
+    "steps": 480,
+    "flame": 520,
+    "ops": 600,
+    "idle": 690,
+}
+MOST_BYTES = 1_340
+BYTES_PER_EVENT = 1_400
+# The rest is for what else the machine does, and for runs that take more than the measured one.
+SHARE_OF_FREE = 0.8
+# The timeline is looked at meanwhile, and goes first.
+NICE = 10
+# What the server may hold itself: a run that takes less is not worth a process a panel.
+HELD_BYTES = 300_000_000
+
+
+class Panels:
+    """Makes and keeps the panels of a run. May be asked by several threads."""
+
+    def __init__(self, run: Run, span: tuple[int, int]) -> None:
+        self.run, self.span = run, span
+        # One at a time: two would want the same memory, and mostly the same analyses.
+        self._making = threading.RLock()
+        self._texts: dict[str, str] = {}  # what could not be kept, or is not worth it
+        self._here = View(run, served=True)
+        self._here.span = span
+
+    def find(self, name: str) -> str:
+        """The JSON of a panel, {"blocks": [...]}, or of the marks of findings.
+
+        Raises RequestError where making it would take more memory than is free.
+        """
+        if (text := self._kept(name)) is not None:
+            return text
+        with self._making:
+            if (text := self._kept(name)) is not None:
+                return text
+            self._check_room(name)
+            text = self._make(name)
+            if self.large:
+                keep_answer(self._file_name(name), text)
+            if not self.large or find_answer(self._file_name(name)) is None:
+                self._texts[name] = text
+        return text
+
+    def make_ahead(self) -> None:
+        """Make what fits into memory, in the page's order, before it is asked for."""
+        for name in (MARKS, *(m.PANEL.name for m in list_modules() if m.PANEL.name != "timeline")):
+            with contextlib.suppress(Exception):  # who asks for it hears of it
+                self.find(name)
+
+    @property
+    def large(self) -> bool:
+        """Whether panels are made by processes of their own, and kept in the cache."""
+        return self._rows * BYTES_PER_EVENT > HELD_BYTES and not registry.has_outsiders()
+
+    @property
+    def _rows(self) -> int:
+        return sum(self.run.rows(t) for t in ("device_ops", "host_ops", "device_ranges"))
+
+    @cached_property
+    def _prefix(self) -> str:
+        return identify_run(self.run)
+
+    def _file_name(self, name: str) -> str:
+        return f"{self._prefix}-served-{name}"
+
+    def _kept(self, name: str) -> str | None:
+        if name in self._texts:
+            return self._texts[name]
+        return find_answer(self._file_name(name)) if self.large else None
+
+    def _make(self, name: str) -> str:
+        if not self.large:
+            return answer_panel(self._here, name)
+        # Not forked: the server has threads, and Polars', too.
+        context = multiprocessing.get_context("spawn")
+        receiver, sender = context.Pipe(duplex=False)
+        given = (sender, self.run, self.span, name)
+        process = context.Process(target=_answer_apart, args=given, daemon=True)
+        process.start()
+        sender.close()
+        try:
+            found: str | Exception = receiver.recv()
+        except EOFError:
+            raise RequestError(
+                f"the process that made the panel '{name}' ended before it was done",
+                why="mostly it is the system that ends it, for want of memory",
+                hint="sightline sql answers questions about a recording of this size.",
+            ) from None
+        finally:
+            receiver.close()
+            process.join()
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def _check_room(self, name: str) -> None:
+        """Refuse what would not fit into memory."""
+        need, free = self._rows * PANEL_BYTES.get(name, MOST_BYTES), available_bytes()
+        if free is not None and need > SHARE_OF_FREE * free:
+            raise RequestError(
+                f"this panel needs about {format_bytes(need)} of memory for "
+                f"{format_count(self._rows)} events, and {format_bytes(free)} are free",
+                why="its tables are made from all of them; the timeline is not",
+                hint="sightline sql answers questions about a recording of this size.",
+            )
+
+
+def answer_panel(view: View, name: str) -> str:
+    """Make a panel of a view, or the marks of its findings, as JSON."""
+    module = None if name == MARKS else registry.load("report.html.panels", name)
+    if name in ASK_RULES and not view.summary:
+        view.summary = keep_summary(view.run)
+    if module is None:
+        return _write(make_marks(view))
+    try:
+        found: list[Block] = module.data(view)
+    except MissingDataError as missing:
+        text = f"Nothing to show: {missing.why or missing.what}."
+        found = [{"kind": "text", "text": make_printable(text), "role": "note"}]
+    return _write({"blocks": found})
+
+
+def _answer_apart(out: Connection, run: Run, span: tuple[int, int], name: str) -> None:
+    """Send a panel's text, or why there is none, from a process of its own."""
+    if hasattr(os, "nice"):
+        os.nice(NICE)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the server's, which ends this one
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    view = View(run, served=True)
+    view.span = span
+    try:
+        found: str | Exception = answer_panel(view, name)
+    except Exception as error:
+        found = error
+    out.send(found)
+
+
+def _end_with_parent() -> None:
+    """End this process when the server has ended, however it did: nobody is left to hear it."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+def _write(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def available_bytes() -> int | None:
+    """Memory that programs can have without swapping, where the system says so (Linux)."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    found = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
+    return found[0] if found else None
