@@ -114,17 +114,38 @@ def test_what_has_changed_is_made_anew(
         assert after.out != before.out
 
 
-def test_folders_and_large_files_are_not_looked_for(
-    trace: Path, opened: list[object], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_a_folder_nothing_is_looked_for(trace: Path, opened: list[object]) -> None:
     folder = trace.parent / "folder"
     folder.mkdir()
     os.link(trace, folder / "a.json")
-    monkeypatch.setattr(finished, "MAX_BYTES", trace.stat().st_size - 1)
-    for given in (folder, trace):
-        assert finished.name_request([str(given)], ()) is None
-        assert sightline("report", given) == sightline("report", given)
-    assert len(opened) == 4
+    assert finished.name_request([str(folder)], ()) is None
+    assert sightline("report", folder) == sightline("report", folder)
+    assert len(opened) == 2
+
+
+@pytest.mark.parametrize("kind", ["large file", "store"])
+def test_large_files_and_stores_are_known_by_their_stamps(
+    trace: Path, opened: list[object], monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    given = trace
+    if kind == "store":
+        given = trace.parent / "run.sightline"
+        assert sightline("import", trace, "-o", given).code == 0
+    changed = next(f for f in (given, *given.rglob("*.parquet")) if f.is_file())
+    monkeypatch.setattr(finished, "MAX_HASHED_BYTES", trace.stat().st_size - 1)
+    # It has changed just now: its next change may bear the same time.
+    assert finished.name_request([str(given)], ()) is None
+    monkeypatch.setattr(finished, "RACY_NS", 0)
+    first = sightline("report", given)
+    assert sightline("report", given) == first
+    assert len(opened) == 1
+    stamp = changed.stat()
+    changed.write_bytes(changed.read_bytes())
+    os.utime(changed, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))  # only the time of change tells
+    assert sightline("report", given) == first
+    assert len(opened) == 2
+    monkeypatch.setattr(finished, "MAX_FILES", 0)
+    assert finished.name_request([str(given)], ()) is None
 
 
 def test_what_changes_while_it_is_read_is_not_kept(tmp_path: Path, trace: Path) -> None:

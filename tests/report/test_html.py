@@ -23,7 +23,7 @@ from sightline.report.html import page as html
 from sightline.report.html.blocks import MAX_POINTS, reduce_series
 from sightline.report.html.declare import View
 from sightline.report.html.evidence import pack_places
-from sightline.report.html.timeline.pack import Packed
+from sightline.report.html.timeline.pack import Packed, number_within
 from sightline.report.summary import summarize_run
 from support import traces
 from support.command import sightline
@@ -294,3 +294,13 @@ def test_ranks_are_compared_where_there_are_several(tmp_path: Path) -> None:
     new = {"Who waits for whom", "Collectives that ranks waited for most", "The ranks' clocks"}
     assert new <= titles[0]
     assert not new & titles[1]
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 9))))
+def test_what_is_numbered_within_groups_comes_back(rows: list[tuple[int, int]]) -> None:
+    groups, values = (pl.Series([row[i] for row in rows], dtype=pl.Int64) for i in (0, 1))
+    places, lists = number_within(groups, values)
+    assert [lists[g][p] for g, p in zip(groups, places, strict=True)] == values.to_list()
+    for group, known in enumerate(lists):
+        seen = dict.fromkeys(value for g, value in rows if g == group)
+        assert known == list(seen), "in the order in which they first appear"

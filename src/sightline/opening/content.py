@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _PART_BYTES = 64 << 20  # hashed at once on one core
 # The coarsest times of change in use are those of FAT, 2 s; ext4's move with the kernel's tick.
-_RACY_NS = 2 * 10**9
+RACY_NS = 2 * 10**9
 _HASH = re.compile(r"[0-9a-f]{32}")
 
 
@@ -68,7 +68,7 @@ def _hash_one(path: Path) -> str:
         if (known := read_memo(folder / "seen" / name)) is not None:
             return known
     digest = _digest(path, stat.st_size)
-    if time.time_ns() - max(stat.st_ctime_ns, stat.st_mtime_ns) > _RACY_NS:
+    if time.time_ns() - max(stat.st_ctime_ns, stat.st_mtime_ns) > RACY_NS:
         _write_memo(open_cache_folder() / "seen" / name, digest)
     return digest
 

@@ -91,6 +91,8 @@ export interface TimelineBlock {
   names: string[];
   labels: string[];
   details: string[];
+  /** For each name the places of its details: what the column `detail` counts. Of embedded events only. */
+  details_of?: number[][];
   classes: string[];
   in_tables: number;
   merged: number;

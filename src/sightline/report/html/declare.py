@@ -10,7 +10,7 @@ import polars as pl
 
 from sightline.model.run import Run
 from sightline.report.html.evidence import find_evidence
-from sightline.report.html.timeline.pack import Entry, Packed
+from sightline.report.html.timeline.pack import Entry, Packed, number_within
 from sightline.report.html.timeline.tracks import Timeline, make_timeline
 
 # A piece of a panel, as the page draws it: see blocks.py.
@@ -80,6 +80,16 @@ class View:
         """All events in lanes."""
         return make_timeline(self.run, self.span[0])
 
+    @property
+    def details_of(self) -> list[list[int]]:
+        """For each name the places of its details in `timeline.details`: what `columns` counts."""
+        return self._details[1]
+
+    @cached_property
+    def _details(self) -> tuple[pl.Series, list[list[int]]]:
+        events = self.timeline.events
+        return number_within(events.get_column("name"), events.get_column("detail"))
+
     @cached_property
     def columns(self) -> dict[str, Entry]:
         """The timeline's events, packed: where each column stands in the page's binary part."""
@@ -89,7 +99,7 @@ class View:
             "length": add(events.get_column("end_ns") - events.get_column("start_ns")),
             "name": add(events.get_column("name")),
             "class": add(events.get_column("class")),
-            "detail": add(events.get_column("detail"), delta=True),
+            "detail": add(self._details[0]),
             "link": add(events.get_column("link"), delta=True),
         }
         if self.timeline.merged:

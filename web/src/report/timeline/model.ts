@@ -87,10 +87,11 @@ export class Model {
     const start = await read("start", new Float64Array(n));
     const end = await read("length", new Float64Array(n));
     for (let i = 0; i < n; i++) end[i]! += start[i]!;
+    const name = await read("name", new Uint32Array(n)), detail = await read("detail", new Uint32Array(n));
+    const of = block.details_of ?? [];
+    for (let i = 0; i < n; i++) detail[i] = of[name[i]!]![detail[i]!]!;
     return new Model(block, block.lanes.n, {
-      start, end,
-      name: await read("name", new Uint32Array(n)), cls: await read("class", new Uint8Array(n)),
-      detail: await read("detail", new Uint32Array(n)), link: await read("link", new Uint32Array(n)),
+      start, end, name, detail, cls: await read("class", new Uint8Array(n)), link: await read("link", new Uint32Array(n)),
       ...(block.columns["count"] ? { count: await read("count", new Uint32Array(n)) } : {}),
       ...(block.columns["busy"] ? { busy: await read("busy", new Float64Array(n)) } : {}),
     });

@@ -40,6 +40,7 @@ def data(view: View) -> list[Block]:
         "names": line.names,
         "labels": line.labels,
         "details": line.details,
+        "details_of": view.details_of,
         "classes": [*CLASSES, *(STATE_CLASSES if view.run.rows("sched_events") else ())],
         "in_tables": line.in_tables,
         "merged": line.merged,
