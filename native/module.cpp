@@ -551,6 +551,19 @@ std::shared_ptr<UnwindTable> make_unwind_table(const nb::bytes& index, uint64_t 
                                          std::string(frames.c_str(), frames.size()), frames_at);
 }
 
+// The rules at an address: the frame's address as a register and an offset (-1: an expression), and
+// where it holds the caller's registers: by number, their distances from it. None: no rules.
+nb::object describe_rules(const UnwindTable& table, uint64_t address) {
+    UnwindRules rules;
+    if (!table.find(address, rules)) return nb::none();
+    nb::dict saved;
+    for (int number = 0; number < kRegisters; number++) {
+        const UnwindRule& rule = rules.registers[static_cast<size_t>(number)];
+        if (rule.kind == UnwindRule::Kind::offset) saved[nb::int_(number)] = nb::int_(rule.number);
+    }
+    return nb::make_tuple(rules.base, rules.offset, saved);
+}
+
 // Addresses, and how the stack ended: 0 where the thread began, 1 with the copy, 2 not known why.
 nb::tuple unwind(Unwinder& unwinder, const nb::bytes& registers, const nb::bytes& stack,
                  const nb::callable& find, const nb::callable& read) {
@@ -688,7 +701,8 @@ NB_MODULE(_native, m) {
 
     nb::class_<sightline::UnwindTable>(m, "UnwindTable")
         .def(nb::new_(&sightline::make_unwind_table), "index"_a, "index_at"_a, "frames"_a,
-             "frames_at"_a);
+             "frames_at"_a)
+        .def("describe_rules", &sightline::describe_rules, "address"_a);
     nb::class_<sightline::Unwinder>(m, "Unwinder")
         .def(nb::init<>())
         .def("unwind", &sightline::unwind, "registers"_a, "stack"_a, "find"_a, "read"_a)

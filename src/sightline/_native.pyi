@@ -192,6 +192,8 @@ class UnwindTable:
     """How to get from a place in an image's code to its caller: .eh_frame_hdr and .eh_frame."""
 
     def __init__(self, index: bytes, index_at: int, frames: bytes, frames_at: int) -> None: ...
+    def describe_rules(self, address: int) -> tuple[int, int, dict[int, int]] | None:
+        """The frame's base register (-1: an expression) and offset; where registers are saved."""
 
 class Unwinder:
     """Follows the callers of a thread of one process; remembers what it asked until `forget`.

@@ -221,16 +221,16 @@ def _tabulate(found: _Read, stacks: pl.DataFrame) -> tuple[pl.DataFrame, int]:
             "is_lost": (rows["flags"] & LOST_WAY) != 0,
         }
     )
-    weight = period if _is_count(period) and 0 < period < 10**12 else None
-    frame = frame.with_columns(
-        weight_ns=pl.lit(weight, pl.Int64), on_cpu=pl.lit(value=True)
-    ).sort("time_ns", maintain_order=True)
+    weight = period if isinstance(period, int) and 0 < period < 10**12 else None
+    frame = frame.with_columns(weight_ns=pl.lit(weight, pl.Int64), on_cpu=pl.lit(value=True)).sort(
+        "time_ns", maintain_order=True
+    )
     return frame, int(((stack >= 0) & ~known).sum())
 
 
 def _list_threads(found: _Read) -> pl.DataFrame:
     rows = [(*key, *names) for key, names in sorted(found.threads.items())]
-    types = {"pid": pl.Int64, "tid": pl.Int64}
+    types: dict[str, type[pl.DataType]] = {"pid": pl.Int64, "tid": pl.Int64}
     types |= {"process_name": pl.String, "thread_name": pl.String}
     return pl.DataFrame(rows, schema=types, orient="row")
 
@@ -319,13 +319,13 @@ def _note_broken(
                 "missing"
             )
             remedy = "Copy more:  sightline run --cpu-stack-bytes 61440 -- PROGRAM"
-            yield Quality("stacks_cut", "info", text, cut, remedy)
+            yield Quality("stacks_cut", "info", text, None, remedy)
         why = "nothing says how to leave some of their code (no call frame information)"
         remedy = None
     if 100 * lost >= samples.height:
         share = format_pct(100 * lost / samples.height)
         text = f"{share} of the stacks do not reach their thread's beginning: {why}"
-        yield Quality("broken_stacks", "info", text, lost, remedy)
+        yield Quality("broken_stacks", "info", text, None, remedy)
 
 
 def _count_whole(samples: pl.DataFrame, frames: pl.DataFrame, stacks: pl.DataFrame) -> int:
@@ -333,7 +333,10 @@ def _count_whole(samples: pl.DataFrame, frames: pl.DataFrame, stacks: pl.DataFra
     begins = frames.filter(
         pl.col("function").is_in(_BEGINNINGS)
         | (pl.col("layer") == "os")
-        | pl.col("module").str.split("/").list.last().str.contains(f"^(?:{'|'.join(_FIRST_MODULES)})")
+        | pl.col("module")
+        .str.split("/")
+        .list.last()
+        .str.contains(f"^(?:{'|'.join(_FIRST_MODULES)})")
     )
     roots = stacks.filter(pl.col("parent_id").is_null()).select(
         "stack_id", whole=pl.col("frame_id").is_in(begins.get_column("frame_id").implode())
@@ -349,8 +352,9 @@ def _count_whole(samples: pl.DataFrame, frames: pl.DataFrame, stacks: pl.DataFra
 
 def _tell_cost(facts: dict[str, Any]) -> str | None:
     """What sampling took of the program's CPU time, and of sightline's own."""
-    numbers = [facts.get(key) for key in ("cpu_time_ns", "samples", "period_ns", "own_cpu_ns")]
-    if not all(_is_count(n) for n in numbers):
+    keys = ("cpu_time_ns", "samples", "period_ns", "own_cpu_ns")
+    numbers: list[int] = [facts[key] for key in keys if _is_count(facts.get(key))]
+    if len(numbers) < len(keys):
         return None
     spent, count, period, own = numbers
     text = (
@@ -358,7 +362,7 @@ def _tell_cost(facts: dict[str, Any]) -> str | None:
         f"{format_ns(spent)} of CPU time that the kernel counted"
     )
     cost = facts.get("sample_cost_ns")
-    if _is_count(cost) and spent:
+    if isinstance(cost, int) and _is_count(cost) and spent:
         share = format_pct(100 * cost * count / spent)
         text += f"; each took {format_ns(cost)}, {share} of the program's time"
     return f"{text}; sightline's own thread took {format_ns(own)}"

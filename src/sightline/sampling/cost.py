@@ -49,4 +49,3 @@ def _time_work() -> int:
     began = time.thread_time_ns()
     sha256(_WORK)
     return time.thread_time_ns() - began
-

@@ -11,7 +11,6 @@ import errno
 import fcntl
 import os
 import platform
-import struct
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -23,12 +22,12 @@ HZ = 99  # no round number, so that samples do not fall into step with timers (p
 MOST_HZ = 10_000  # a sample takes some µs: more would be a tenth of the program's time
 _SOFTWARE, _CPU_CLOCK = 1, 0  # PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK
 _FORMAT_LOST = 1 << 4  # PERF_FORMAT_LOST, Linux 6.0
-# 4 MiB hold 250 copies of stacks, 2.5 s of one processor at 99 Hz. Who has no right to lock that much
-# (kernel.perf_event_mlock_kb: 516 for each processor, a page of it the head) gets an eighth.
+# 4 MiB hold 125 copies of stacks, 1.2 s of one processor at 99 Hz. Who has no right to lock that
+# much (kernel.perf_event_mlock_kb: 516 for each processor, a page of it the head) gets an eighth.
 _RING_PAGES = 1024
-# What is copied of a stack: Python's frames take 300 to 500 bytes each of it (measured: CPython 3.13),
-# so 30 of them and what they call. A record has 64 KiB at most.
-STACK_BYTES, MOST_STACK_BYTES = 16 << 10, 60 << 10
+# What is copied of a stack. Of CPython 3.12's while it imports modules, the deepest it has, 16 KiB
+# are too little for 8 in 100 samples of a short program. A record has 64 KiB at most.
+STACK_BYTES, MOST_STACK_BYTES = 32 << 10, 60 << 10
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _LEVEL = Path("/proc/sys/kernel/perf_event_paranoid")
 
@@ -36,9 +35,7 @@ _LEVEL = Path("/proc/sys/kernel/perf_event_paranoid")
 class Events:
     """Events of threads, one for each processor, and the rings that they write to."""
 
-    def __init__(
-        self, hz: int, *, stack_bytes: int = STACK_BYTES, on_exec: bool = False
-    ) -> None:
+    def __init__(self, hz: int, *, stack_bytes: int = STACK_BYTES, on_exec: bool = False) -> None:
         """`on_exec`: sampling begins when the thread becomes another program.
 
         `stack_bytes`: of each stack so much is copied, to be followed by sightline; 0: the kernel
@@ -58,7 +55,7 @@ class Events:
             self._flags |= e.EXCLUDE_CALLCHAIN_USER
         if on_exec:
             self._flags |= e.ENABLE_ON_EXEC
-        e.raise_open_files()
+        self._has_raised = False
 
     def attach(self, tids: Iterable[int]) -> int:
         """Sample these threads and all that they start; how many there were.
@@ -100,6 +97,10 @@ class Events:
                     self._reads_lost = False
                 elif error.errno in (errno.EACCES, errno.EPERM) and self.sees_kernel:
                     self.sees_kernel = False
+                # Not before: what is started later inherits the limit.
+                elif error.errno == errno.EMFILE and not self._has_raised:
+                    e.raise_open_files()
+                    self._has_raised = True
                 else:
                     raise
 

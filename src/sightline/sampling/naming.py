@@ -26,11 +26,12 @@ class Process:
 
     def __init__(self, pid: int, parent: Process | None = None) -> None:
         """A process that is there; with `parent`, one that this one has just started."""
-        self.pid, self.name = pid, parent.name if parent else ""
-        self._root = parent._root if parent else None
+        self.pid = pid
+        self.name: str = parent.name if parent else ""
+        self._root: Root | None = parent._root if parent else None
         with contextlib.suppress(OSError):
             self._root = Root(pid)
-        self.space = parent.space.copy() if parent else AddressSpace(_list_code(pid))
+        self.space: AddressSpace = parent.space.copy() if parent else AddressSpace(_list_code(pid))
         self.compiled = CompiledFunctions(self.root, pid)
         self._memory, self.unwinder = Memory(pid), Unwinder()
         self.threads: set[int] = set()
@@ -79,8 +80,10 @@ class Process:
         part = self.space.find(address)
         if part is not None and (part.inode or part.path.startswith("[")):
             image = self._find_image(part, images)
-            place = image and image.find_address(address - part.start + part.offset)
-            name = image.symbols.name_around(place) if image and place is not None else None
+            name = None
+            if image is not None:
+                place = image.find_address(address - part.start + part.offset)
+                name = None if place is None else image.symbols.name_around(place)
             return "native", name, None, part.path
         return make_compiled_frame(self.compiled.find(address))
 

@@ -7,10 +7,11 @@ import os
 import select
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from sightline.model.stack_file import StackWriter
+from sightline.sampling.compiled import place_map
 from sightline.sampling.cost import measure_sample_cost
 from sightline.sampling.events import HZ, STACK_BYTES, Events
 from sightline.sampling.records import Record, list_records
@@ -101,6 +102,10 @@ class StackSampler:
             return "no CPU stack was sampled: the program slept, or ran for too short a time"
         return self._problem
 
+    def list_maps(self) -> list[Path]:
+        """Where the sampled processes may have put the names of code that they compiled."""
+        return [Path(place_map(pid)) for pid in sorted(self._builder.seen)]
+
     def _run(self) -> None:
         gone: set[int] = set()  # of threads that have ended: they would wake us for ever
         while self._problem is None:
@@ -119,7 +124,7 @@ class StackSampler:
             self._cpu_ns += time.thread_time_ns() - began
 
     @contextlib.contextmanager
-    def _guarded(self):  # type: ignore[no-untyped-def]
+    def _guarded(self) -> Iterator[None]:
         """A full disk ends the recording of stacks, and not the program's."""
         try:
             yield
@@ -133,7 +138,7 @@ class StackSampler:
         """
         records = self._late
         for ring in self._events.rings:
-            records += list_records(memoryview(ring.take_bytes()).cast("B"))
+            records += list_records(ring.take_bytes().data)
         records.sort(key=lambda record: record.time)
         ready = len(records)
         while until is not None and ready and records[ready - 1].time >= until:

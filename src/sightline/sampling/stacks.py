@@ -36,6 +36,7 @@ class StackBuilder:
         self._new_names: set[tuple[int, int]] = set()
         self._samples: list[tuple[int, int, int, int, int, int]] = []
         self.taken = self.lost = self.throttled = self.stacks_left_out = 0
+        self.seen: set[int] = set()  # processes
         self.inherited: set[int] = set()  # threads that are sampled because their parents are
 
     def add_process(self, pid: int) -> None:
@@ -102,6 +103,7 @@ class StackBuilder:
     def _take_sample(self, sample: Sample) -> None:
         process = self._find(sample.pid)
         process.threads.add(sample.tid)
+        self.seen.add(sample.pid)
         user, how = sample.user, 0
         if sample.registers:
             user, how = process.follow(sample.registers, sample.stack, self._images)
