@@ -118,6 +118,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="record less where recording takes more of a core than this (1)",
     )
     cupti.add_argument(
+        "--flush-ms",
+        type=int,
+        metavar="MS",
+        help="what a kill of the program loses at most (1000)",
+    )
+    cupti.add_argument(
         "--measure-cost",
         action="store_true",
         help="pause now and then, and say how much recording slows the program down",
@@ -231,6 +237,10 @@ def _check(args: argparse.Namespace, command: list[str]) -> None:
         )
     if args.budget is not None and not 0 < args.budget <= 100:
         raise RequestError(f"--budget {args.budget:g} is not possible", why="it is a share in %")
+    if args.flush_ms is not None and not 10 <= args.flush_ms <= 3_600_000:
+        raise RequestError(
+            f"--flush-ms {args.flush_ms} is not possible", why="it is 10 ms to an hour"
+        )
     _check_stacks(args)
     if args.sampling not in (None, "continuous", "serialized"):
         raise RequestError(
@@ -307,6 +317,7 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
         "no_calls": args.no_calls,
         "budget": args.budget,
         "measure_cost": args.measure_cost,
+        "flush_ms": args.flush_ms,
         "cpu_stacks": args.cpu_stacks,
         "cpu_rate": args.cpu_rate,
         "snapshot": args.snapshot,

@@ -102,6 +102,11 @@ class StackSampler:
             return "no CPU stack was sampled: the program slept, or ran for too short a time"
         return self._problem
 
+    def count_samples(self) -> int:
+        """How many were taken and written so far."""
+        with self._lock:
+            return self._builder.taken
+
     def list_maps(self) -> list[Path]:
         """Where the sampled processes may have put the names of code that they compiled."""
         return [Path(place_map(pid)) for pid in sorted(self._builder.seen)]
