@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 import sightline as sl
-
 from sampling.programs import build_known, needs_sampling
 from sightline.collect import finishing, plan
 from sightline.collect.machine import list_recordable
@@ -60,9 +59,7 @@ def test_what_is_missing_is_said():
     facts = {**MACHINE, "perf_event_problem": "the level is 4"}
     with pytest.raises(RequestError, match="cpu cannot record here") as raised:
         plan.make_plan(["./a.out"], facts, backends=["cpu"])
-    assert raised.value.why == (
-        "stacks cannot be sampled: the level is 4; perf is not installed"
-    )
+    assert raised.value.why == ("stacks cannot be sampled: the level is 4; perf is not installed")
     (way,) = [w for w in list_recordable(facts) if "sightline's own" in w.what]
     assert (way.possible, way.why) == (False, "the level is 4")
 

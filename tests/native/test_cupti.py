@@ -285,7 +285,9 @@ def test_external_numbers_are_those_of_calls(both: Built, tmp_path: Path) -> Non
     host = play(both, tmp_path, "launch=50", "sync=3").imported.tables["host_ops"]
     launches = host.filter(pl.col("name").str.starts_with("cudaLaunchKernel"))
     numbers = launches.select(pl.col("external_id") - pl.col("correlation_id")).to_series()
-    assert numbers.to_list() == [999] * 50  # the mock pushes 1000 + n before launch n, which is n + 1
+    assert (
+        numbers.to_list() == [999] * 50
+    )  # the mock pushes 1000 + n before launch n, which is n + 1
     others = host.filter(~pl.col("name").str.starts_with("cudaLaunchKernel"))
     assert others.height == 3
     assert others.get_column("external_id").null_count() == 3

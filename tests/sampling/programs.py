@@ -1,4 +1,4 @@
-"""The program of known.c, what samples of it say, and whether this kernel lets threads be sampled."""
+"""The program of known.c, what samples of it say, and whether the kernel lets it be sampled."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def sample(path: Path, *command: str | Path, **options: Any) -> tuple[Imported, 
         os.close(opener)
         os.read(gate, 1)
         os.dup2(tell, 1)
-        os.execvp(command[0], [str(word) for word in command])  # noqa: S606
+        os.execvp(command[0], [str(word) for word in command])
     os.close(tell)
     sampler = StackSampler(path, options.pop("hz", 997), on_exec=True, **options)
     sampler.attach([pid])

@@ -65,7 +65,9 @@ def test_a_stack_of_all_kinds(known: Path, tmp_path: Path) -> None:
     shown = {tuple(n for n in way if n in names) for way in rows.get_column("path").to_list()}
     assert shown == {tuple(names)}
     # Frame by frame, those without a name included.
-    assert {way.index("tell_and_burn") + 1 for way in rows.get_column("path").to_list()} == {len(lines)}
+    assert {way.index("tell_and_burn") + 1 for way in rows.get_column("path").to_list()} == {
+        len(lines)
+    }
 
 
 def test_compiled_code_is_named_by_its_map(known: Path, tmp_path: Path) -> None:
@@ -119,8 +121,29 @@ def test_a_running_program_is_sampled_by_its_number(known: Path, tmp_path: Path)
     assert set(rows.get_column("pid")) == {program.pid}
 
 
+def test_code_that_was_compiled_before_is_known(known: Path, tmp_path: Path) -> None:
+    """Memory of no file, mapped before anybody sampled."""
+    program = subprocess.Popen(
+        [known, "compiled-ready", "0.15"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert program.stdout is not None
+    program.stdout.readline()
+    sampler = StackSampler(tmp_path / "known.stacks", 997)
+    sampler.attach([program.pid])
+    sampler.start()
+    program.communicate("go\n", timeout=60)
+    assert sampler.stop() is None
+    rows = list_paths(read(tmp_path / "known.stacks"))
+    rows = rows.filter(pl.col("path").list.contains("burn"))
+    assert rows.height > 20
+    for way in rows.get_column("path").to_list():
+        assert way.index("main") < way.index("train_step") < way.index("burn")
+
+
 def test_what_was_sampled_survives_a_kill_of_the_program(known: Path, tmp_path: Path) -> None:
-    program = subprocess.Popen([known, "ready", "60"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    program = subprocess.Popen(
+        [known, "ready", "60"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
     assert program.stdin is not None and program.stdout is not None
     program.stdout.readline()
     sampler = StackSampler(tmp_path / "known.stacks", 997)

@@ -95,7 +95,7 @@ def own_table() -> tuple[bytes, int, bytes, int]:
 def test_damaged_tables_make_no_trouble() -> None:
     """Bits turned over and ends cut off: rules, none, or a ValueError, and never a crash."""
     index, index_at, frames, frames_at = own_table()
-    shuffled = random.Random(7)  # noqa: S311
+    shuffled = random.Random(7)
     for _ in range(60):
         parts = [bytearray(index), bytearray(frames[: 1 << 16])]
         for part in parts:

@@ -329,7 +329,7 @@ def _note_broken(
 
 
 def _count_whole(samples: pl.DataFrame, frames: pl.DataFrame, stacks: pl.DataFrame) -> int:
-    """Samples whose outermost frame is where threads begin, or that have no stack of the program."""
+    """Samples whose outermost frame is where threads begin, or in the kernel."""
     begins = frames.filter(
         pl.col("function").is_in(_BEGINNINGS)
         | (pl.col("layer") == "os")

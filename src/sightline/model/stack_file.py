@@ -5,8 +5,8 @@
                SAMPLES  records, in order of time as far as one look at the rings goes
                NODES    the trie of stacks: (parent, frame) of each node, counted on from 0; parent
                         -1 is a root. A node comes before the first sample that ends in it
-               FRAMES   JSON {"from": n, "rows": [[layer, function, file, module], ...]}: frames from
-                        number n on. What was named later comes again, and then holds
+               FRAMES   JSON {"from": n, "rows": [[layer, function, file, module], ...]}: frames
+                        from number n on. What was named later comes again, and then holds
                THREADS  JSON [[pid, tid, process name, thread name], ...]; later rows hold
                FACTS    a JSON object; the keys of later ones replace those of earlier ones
 

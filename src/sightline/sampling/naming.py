@@ -11,7 +11,7 @@ import numpy as np
 
 from sightline._native import Unwinder, UnwindTable
 from sightline.model.stack_file import Row
-from sightline.probe.processes import Mapping, Memory, Root, read_mappings
+from sightline.probe.processes import Mapping, Memory, Root
 from sightline.sampling.compiled import CompiledFunctions
 from sightline.sampling.images import CodeImage, CodeImages
 from sightline.sampling.spaces import AddressSpace
@@ -99,10 +99,20 @@ def make_compiled_frame(name: str | None) -> Row | None:
 
 
 def _list_code(pid: int) -> list[Mapping]:
-    try:
-        return [part for part in read_mappings(pid) if part.executable]
-    except PermissionError:
-        return []
+    """All code of a process, also what is of no file: a JIT's, the kernel's (proc(5), maps)."""
+    found = []
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{pid}/maps").read_text(errors="surrogateescape").splitlines():
+            words = line.split(None, 5)
+            if "x" not in words[1]:
+                continue
+            start, _, end = words[0].partition("-")
+            path = words[5] if len(words) > 5 else ""
+            found.append(
+                Mapping(int(start, 16), int(end, 16), int(words[2], 16), words[3], int(words[4]),
+                        path, True)
+            )  # fmt: skip
+    return found
 
 
 class KernelNames:
