@@ -5,6 +5,7 @@
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unordered_map.h>
@@ -39,6 +40,7 @@
 #include "stacks/folded.h"
 #include "stacks/nodes.h"
 #include "text/lines.h"
+#include "unwind/unwinder.h"
 
 namespace nb = nanobind;
 using nb::literals::operator""_a;
@@ -542,6 +544,45 @@ Batch add_rows(StackNodes& nodes, const nb::object& rows) {
     return nodes.add_rows(keys);
 }
 
+std::shared_ptr<UnwindTable> make_unwind_table(const nb::bytes& index, uint64_t index_at,
+                                               const nb::bytes& frames, uint64_t frames_at) {
+    return std::make_shared<UnwindTable>(std::string(index.c_str(), index.size()), index_at,
+                                         std::string(frames.c_str(), frames.size()), frames_at);
+}
+
+// The rules at an address: the frame's address as a register and an offset (-1: an expression), and
+// where it holds the caller's registers: by number, their distances from it. None: no rules.
+nb::object describe_rules(const UnwindTable& table, uint64_t address) {
+    UnwindRules rules;
+    if (!table.find(address, rules)) return nb::none();
+    nb::dict saved;
+    for (int number = 0; number < kRegisters; number++) {
+        const UnwindRule& rule = rules.registers[static_cast<size_t>(number)];
+        if (rule.kind == UnwindRule::Kind::offset) saved[nb::int_(number)] = nb::int_(rule.number);
+    }
+    return nb::make_tuple(rules.base, rules.offset, saved);
+}
+
+// Addresses, and how the stack ended: 0 where the thread began, 1 with the copy, 2 not known why.
+nb::tuple unwind(Unwinder& unwinder, const nb::bytes& registers, const nb::bytes& stack,
+                 const nb::callable& find, const nb::callable& read) {
+    using Found = std::optional<std::tuple<uint64_t, uint64_t, uint64_t, std::shared_ptr<UnwindTable>>>;
+    const auto find_code = [&find](uint64_t address) -> std::optional<CodeRange> {
+        const auto found = nb::cast<Found>(find(address));
+        if (!found) return std::nullopt;
+        const auto& [start, end, shift, table] = *found;
+        return CodeRange{start, end, shift, table};
+    };
+    const auto read_code = [&read](uint64_t address) {
+        const auto code = nb::cast<nb::bytes>(read(address));
+        return std::string(code.c_str(), code.size());
+    };
+    const Unwound found = unwinder.unwind({registers.c_str(), registers.size()},
+                                          {stack.c_str(), stack.size()}, find_code, read_code);
+    const nb::bytes addresses(found.addresses.data(), found.addresses.size() * sizeof(uint64_t));
+    return nb::make_tuple(addresses, found.is_whole ? 0 : found.is_cut ? 1 : 2);
+}
+
 // A table's path, and of each cell its name, path and kind.
 using GivenCell = std::tuple<std::string, std::vector<std::string>, std::string>;
 using GivenRows = std::pair<std::vector<std::string>, std::vector<GivenCell>>;
@@ -656,6 +697,15 @@ NB_MODULE(_native, m) {
             "__arrow_c_stream__",
             [](const Batch& batch, const nb::object&) { return sightline::stream_of(batch); },
             "requested_schema"_a = nb::none());
+
+    nb::class_<sightline::UnwindTable>(m, "UnwindTable")
+        .def(nb::new_(&sightline::make_unwind_table), "index"_a, "index_at"_a, "frames"_a,
+             "frames_at"_a)
+        .def("describe_rules", &sightline::describe_rules, "address"_a);
+    nb::class_<sightline::Unwinder>(m, "Unwinder")
+        .def(nb::init<>())
+        .def("unwind", &sightline::unwind, "registers"_a, "stack"_a, "find"_a, "read"_a)
+        .def("forget", &sightline::Unwinder::forget);
 
     m.def("find_probe_target", &sightline::find_probe_target);
     m.def("time_probe_target", &sightline::time_probe_target, "calls"_a);

@@ -6,6 +6,8 @@ namespace sightline::cupti {
 namespace {
 
 // offsetof of the vendor's structs, which are plain C.
+#define PART(record, member, inside) \
+  static_cast<uint16_t>(offsetof(record, member) + (inside)), static_cast<uint16_t>(sizeof(record::member) - (inside))
 #define AT(record, member) \
   static_cast<uint16_t>(offsetof(record, member)), static_cast<uint16_t>(sizeof(record::member))
 
@@ -211,6 +213,8 @@ std::vector<Column> device_columns() {
       {"registers_per_sm", u32, AT(Device, maxRegistersPerMultiprocessor), FIELD(DEVICE_FIELD_MAX_REGISTERS_PER_MULTIPROCESSOR)},
       {"major", u32, AT(Device, computeCapabilityMajor), FIELD(DEVICE_FIELD_COMPUTE_CAPABILITY_MAJOR)},
       {"minor", u32, AT(Device, computeCapabilityMinor), FIELD(DEVICE_FIELD_COMPUTE_CAPABILITY_MINOR)},
+      {"uuid_first", u64, PART(Device, uuid, 0), FIELD(DEVICE_FIELD_UUID)},
+      {"uuid_last", u64, PART(Device, uuid, 8), FIELD(DEVICE_FIELD_UUID), 8},
   };
 }
 
@@ -222,7 +226,60 @@ std::vector<Column> context_columns() {
   };
 }
 
+// Kinds that came later. Their structs and fields are of the version that is built with.
+#if CUPTI_API_VERSION >= 130500
+std::vector<Column> decompression_columns() {
+  using Decompression = CUpti_ActivityMemDecompress;
+  return {
+      {"start", u64, AT(Decompression, start), FIELD(MEM_DECOMPRESS_FIELD_START)},
+      {"end", u64, AT(Decompression, end), FIELD(MEM_DECOMPRESS_FIELD_END)},
+      {"correlation", u32, AT(Decompression, correlationId), FIELD(MEM_DECOMPRESS_FIELD_CORRELATION_ID)},
+      {"device", u32, AT(Decompression, deviceId), FIELD(MEM_DECOMPRESS_FIELD_DEVICE_ID)},
+      {"context", u32, AT(Decompression, contextId), FIELD(MEM_DECOMPRESS_FIELD_CONTEXT_ID)},
+      {"stream", u32, AT(Decompression, streamId), FIELD(MEM_DECOMPRESS_FIELD_STREAM_ID)},
+      {"operations", u32, AT(Decompression, numberOfOperations), FIELD(MEM_DECOMPRESS_FIELD_NUMBER_OF_OPERATIONS)},
+      {"bytes", u64, AT(Decompression, sourceBytes), FIELD(MEM_DECOMPRESS_FIELD_SOURCE_BYTES)},
+  };
+}
+
+std::vector<Column> graph_host_node_columns() {
+  using Node = CUpti_ActivityGraphHostNode;
+  return {
+      {"start", u64, AT(Node, start), FIELD(GRAPH_HOST_NODE_FIELD_START)},
+      {"end", u64, AT(Node, end), FIELD(GRAPH_HOST_NODE_FIELD_END)},
+      {"correlation", u32, AT(Node, correlationId), FIELD(GRAPH_HOST_NODE_FIELD_CORRELATION_ID)},
+      {"context", u32, AT(Node, contextId), FIELD(GRAPH_HOST_NODE_FIELD_CONTEXT_ID)},
+      {"stream", u32, AT(Node, streamId), FIELD(GRAPH_HOST_NODE_FIELD_STREAM_ID)},
+      {"tid", u32, AT(Node, threadId), FIELD(GRAPH_HOST_NODE_FIELD_THREAD_ID)},
+      {"graph", u32, AT(Node, graphId), FIELD(GRAPH_HOST_NODE_FIELD_GRAPH_ID)},
+  };
+}
+
+std::vector<Column> host_function_columns() {
+  using Launch = CUpti_ActivityHostLaunch;
+  return {
+      {"start", u64, AT(Launch, start), FIELD(HOST_LAUNCH_FIELD_START)},
+      {"end", u64, AT(Launch, end), FIELD(HOST_LAUNCH_FIELD_END)},
+      {"correlation", u32, AT(Launch, correlationId), FIELD(HOST_LAUNCH_FIELD_CORRELATION_ID)},
+      {"context", u32, AT(Launch, contextId), FIELD(HOST_LAUNCH_FIELD_CONTEXT_ID)},
+      {"stream", u32, AT(Launch, streamId), FIELD(HOST_LAUNCH_FIELD_STREAM_ID)},
+      {"tid", u32, AT(Launch, threadId), FIELD(HOST_LAUNCH_FIELD_THREAD_ID)},
+  };
+}
+
+std::vector<Column> green_context_columns() {
+  using Green = CUpti_ActivityGreenContext3;
+  return {
+      {"context", u32, AT(Green, contextId), FIELD(GREEN_CONTEXT_FIELD_CONTEXT_ID)},
+      {"parent", u32, AT(Green, parentContextId), FIELD(GREEN_CONTEXT_FIELD_PARENT_CONTEXT_ID)},
+      {"device", u32, AT(Green, deviceId), FIELD(GREEN_CONTEXT_FIELD_DEVICE_ID)},
+      {"sms", u16, AT(Green, numMultiprocessors), FIELD(GREEN_CONTEXT_FIELD_NUM_MULTIPROCESSORS)},
+  };
+}
+#endif
+
 #undef AT
+#undef PART
 
 }  // namespace
 
@@ -243,6 +300,12 @@ const std::vector<Kind>& list_kinds() {
       {"events", {CUPTI_ACTIVITY_KIND_CUDA_EVENT}, event_columns()},
       {"devices", {CUPTI_ACTIVITY_KIND_DEVICE}, device_columns()},
       {"contexts", {CUPTI_ACTIVITY_KIND_CONTEXT}, context_columns()},
+#if CUPTI_API_VERSION >= 130500
+      {"decompressions", {CUPTI_ACTIVITY_KIND_MEM_DECOMPRESS}, decompression_columns(), false, 130500},
+      {"graph_host_nodes", {CUPTI_ACTIVITY_KIND_GRAPH_HOST_NODE}, graph_host_node_columns(), false, 130500},
+      {"host_functions", {CUPTI_ACTIVITY_KIND_HOST_LAUNCH}, host_function_columns(), false, 130500},
+      {"green_contexts", {CUPTI_ACTIVITY_KIND_GREEN_CONTEXT}, green_context_columns(), false, 130500},
+#endif
   };
   return kinds;
 }
@@ -266,9 +329,10 @@ Plan plan_layout(const Kind& kind, const CUpti_ActivityRecordLayout& layout) {
     for (size_t i = 0; i < layout.numFields; i++) {
       const CUpti_ActivityFieldLayoutEntry& entry = layout.pEntries[i];
       if (column.field < 0 || entry.fieldId != column.field || entry.size == 0) continue;
-      size_t width = entry.size;
+      if (column.inside >= entry.size) continue;
+      size_t width = entry.size - column.inside;
       if (width > width_of(column.type) && column.type != Type::text) width = width_of(column.type);
-      plan.steps.push_back({static_cast<uint16_t>(entry.offset),
+      plan.steps.push_back({static_cast<uint16_t>(entry.offset + column.inside),
                             static_cast<uint16_t>(width), static_cast<uint16_t>(plan.row_bytes),
                             column.type});
       break;

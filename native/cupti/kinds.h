@@ -20,6 +20,7 @@ struct Column {
   uint16_t at;
   uint16_t width;
   int field;
+  uint16_t inside = 0;  // where in the field, which is longer than any column
 };
 
 struct Kind {
@@ -27,6 +28,8 @@ struct Kind {
   std::vector<CUpti_ActivityKind> kinds;  // the first one is enabled
   std::vector<Column> columns;
   bool is_call = false;  // API calls: `cbid` needs its name
+  // The CUPTI that has the kind; 0: all. What an older one lacks, or a device cannot, is no loss.
+  uint32_t since = 0;
 };
 
 // All kinds that are kept. The place in the list is the table's number.

@@ -77,10 +77,12 @@ void Recorder::start() {
   if (options_.sampling != Sampling::none) sampler_ = std::make_unique<Sampler>(library_, options_, writer_);
   set_up_callbacks();
   note_clocks();
+  hardware_times_ = ask_for_hardware_times();
   enable_kinds();
   Facts facts;
   if (options_.budget_pct > 0) facts.add("budget_pct", options_.budget_pct);
   facts.add("measured", options_.measure);
+  facts.add("hardware_times", hardware_times_);
   facts.add("interface", static_cast<int64_t>(has_layouts_ ? 2 : 1));
   facts.add("enabled", enabled_);
   facts.add("refused", refused_);
@@ -206,13 +208,37 @@ void Recorder::set_up_callbacks() {
   if (result != CUPTI_SUCCESS) refused_.push_back("activities: " + library_.describe(result));
 }
 
+// Times of kernels by the hardware's own events (HES), from Blackwell on: nothing is put around a kernel.
+// "on", or why not: CUPTI's own method is used then. To be asked for before there is a context. Samples
+// were not tried with it.
+std::string Recorder::ask_for_hardware_times() {
+  if (!options_.hardware_times) return "not wanted";
+  if (sampler_) return "not with samples";
+  CUptiResult result = CUPTI_ERROR_NOT_SUPPORTED;
+#if CUPTI_API_VERSION >= 130300
+  if (has_layouts_) {
+    uint8_t yes = 1;
+    size_t size = sizeof yes;
+    result = library_.cuptiActivitySetAttribute_v2(subscriber_, CUPTI_ACTIVITY_ATTR_ENABLE_HES, &size, &yes);
+  } else
+#endif
+  {
+    if (!library_.cuptiActivityEnableHWTrace) return "not offered";
+    result = library_.cuptiActivityEnableHWTrace(1);
+  }
+  if (result != CUPTI_SUCCESS) return library_.describe(result);
+  // Asked before the driver is there, CUPTI may find out later that the device has none.
+  library_.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_STATE, CUPTI_CBID_STATE_ERROR);
+  return "on";
+}
+
 CUptiResult Recorder::enable(size_t kind) {
   const Kind& one = list_kinds()[kind];
 #if CUPTI_API_VERSION >= 130300
   if (has_layouts_) {
     std::vector<int> fields = {0};  // the first field of a selection must be the kind
     for (const Column& column : one.columns)
-      if (column.field > 0) fields.push_back(column.field);
+      if (column.field > 0 && column.field != fields.back()) fields.push_back(column.field);
     CUpti_ActivityConfig config{};
     config.structSize = sizeof config;
     config.fieldSelection.structSize = sizeof config.fieldSelection;
@@ -260,12 +286,14 @@ void Recorder::enable_kinds() {
   can_.assign(list_kinds().size(), true);
   is_enabled_.assign(list_kinds().size(), false);
   for (size_t i = 0; i < list_kinds().size(); i++) {
-    if (!is_wanted(i)) continue;
+    const bool is_extra = list_kinds()[i].since != 0;
+    if (library_.version < list_kinds()[i].since) can_[i] = false;
+    if (!can_[i] || !is_wanted(i)) continue;
     const CUptiResult result = enable(i);
     can_[i] = is_enabled_[i] = result == CUPTI_SUCCESS;
     if (result == CUPTI_SUCCESS)
       enabled_.push_back(list_kinds()[i].table);
-    else
+    else if (!is_extra)
       refused_.push_back(std::string(list_kinds()[i].table) + ": " + library_.describe(result));
   }
 }
@@ -312,6 +340,12 @@ void Recorder::on_callback(CUpti_CallbackDomain domain, CUpti_CallbackId id, con
     // In windows and pauses alike: what it costs is in both.
     if (static_cast<const CUpti_CallbackData*>(data)->callbackSite == CUPTI_API_ENTER)
       launches_.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  if (domain == CUPTI_CB_DOMAIN_STATE) {
+    Facts facts;
+    facts.add("hardware_times", library_.describe(static_cast<const CUpti_StateData*>(data)->notification.result));
+    writer_.add_facts(facts);
     return;
   }
   if (domain != CUPTI_CB_DOMAIN_RESOURCE) return;

@@ -43,6 +43,7 @@ class Recorder {
   bool subscribe_layouts(std::string& why);
   void set_up_callbacks();
   void enable_kinds();
+  std::string ask_for_hardware_times();
   CUptiResult enable(size_t kind);
   void disable(size_t kind);
   bool is_wanted(size_t kind) const;
@@ -65,6 +66,7 @@ class Recorder {
   CUpti_SubscriberHandle subscriber_ = nullptr;
   bool has_layouts_ = false;  // the v2 interface: several subscribers, user-defined records
   std::string other_;         // who else is subscribed
+  std::string hardware_times_;  // whether the hardware's own times are taken
   std::vector<std::string> enabled_, refused_;
   std::vector<bool> can_, is_enabled_;  // of each kind
   std::atomic<State> state_{State::idle};

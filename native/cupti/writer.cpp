@@ -166,6 +166,10 @@ void Writer::write(Item& item) {
       for (size_t i = 0; i < count_kinds(); i++)
         rows.add(list_kinds()[i].table, static_cast<int64_t>(file_.rows_of(static_cast<uint16_t>(i))));
       item.facts.add("unknown_records", static_cast<int64_t>(unknown_records_));
+      Facts unknown;
+      for (const auto& [number, count] : unknown_kinds_)
+        unknown.add(std::to_string(number), static_cast<int64_t>(count));
+      item.facts.add_object("unknown_kinds", unknown);
       for (const TableOf& own : list_own_tables())
         rows.add(own.name, static_cast<int64_t>(file_.rows_of(own.table)));
       item.facts.add_object("rows", rows);
@@ -207,6 +211,7 @@ size_t Writer::walk_structs(const uint8_t* buffer, size_t valid) {
     const int kind = number < kind_of_.size() ? kind_of_[number] : -1;
     if (kind < 0) {
       unknown_records_++;
+      if (unknown_kinds_.size() < 1000) unknown_kinds_[number]++;
       continue;
     }
     add_record(reinterpret_cast<const uint8_t*>(record), static_cast<size_t>(kind), structs_[static_cast<size_t>(kind)]);

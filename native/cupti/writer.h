@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -103,6 +104,7 @@ class Writer {
   Rows call_names_;
   uint32_t new_call_names_ = 0;
   uint64_t unknown_records_ = 0;
+  std::map<uint32_t, uint64_t> unknown_kinds_;  // how many of them, by CUpti_ActivityKind
   std::atomic<uint64_t> records_{0};
   std::thread thread_;
 };

@@ -1,6 +1,6 @@
 """Types of the compiled readers and passes (native/module.cpp)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import TypedDict
 
@@ -187,6 +187,31 @@ class StackNodes:
     def add_paths(self, node: int, frames: object, lengths: object) -> Batch: ...
     def add_rows(self, rows: object) -> Batch: ...
     def table(self) -> Batch: ...
+
+class UnwindTable:
+    """How to get from a place in an image's code to its caller: .eh_frame_hdr and .eh_frame."""
+
+    def __init__(self, index: bytes, index_at: int, frames: bytes, frames_at: int) -> None: ...
+    def describe_rules(self, address: int) -> tuple[int, int, dict[int, int]] | None:
+        """The frame's base register (-1: an expression) and offset; where registers are saved."""
+
+class Unwinder:
+    """Follows the callers of a thread of one process; remembers what it asked until `forget`.
+
+    `find` says of an address the range of code that it lies in: start, end, shift, and the table of
+    its image, None where there is none; then `read` gives the bytes from an address on. Returned
+    are addresses of 8 bytes, and how the stack ended: 0 where the thread began, 1 with the copy
+    of the stack, 2 where nothing says how it goes on.
+    """
+
+    def unwind(
+        self,
+        registers: bytes,
+        stack: bytes,
+        find: Callable[[int], tuple[int, int, int, UnwindTable | None] | None],
+        read: Callable[[int], bytes],
+    ) -> tuple[bytes, int]: ...
+    def forget(self) -> None: ...
 
 class CtfStreams:
     """Streams of a CTF trace: read a batch of events, take it as columns, and so on."""

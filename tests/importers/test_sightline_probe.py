@@ -14,8 +14,9 @@ import sightline
 from sightline.errors import DamagedError
 from sightline.importers import sightline_probe
 from sightline.importers.sightline_probe import tables
+from sightline.model.block_file import read_blocks
 from sightline.model.declare import Imported, ImportOptions
-from sightline.model.probe_file import CALLS, NESTED, RECORD, ProbeWriter, read_blocks
+from sightline.model.probe_file import CALLS, NESTED, RECORD, ProbeWriter
 from sightline.model.source import Source
 from support.damage import survive_damage
 

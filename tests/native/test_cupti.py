@@ -7,6 +7,7 @@ import signal
 import struct
 import subprocess
 from pathlib import Path
+from uuid import UUID
 
 import numpy as np
 import polars as pl
@@ -14,6 +15,7 @@ import pytest
 
 from sightline.errors import DamagedError
 from sightline.importers import cupti
+from sightline.importers.cupti.device import _map_contexts
 from sightline.importers.cupti.file import read_file
 from sightline.model.declare import ImportOptions
 from sightline.model.source import Source
@@ -221,6 +223,93 @@ def test_records_of_unknown_kinds_are_passed_over(first: Built, tmp_path: Path) 
     outcome = play(first, tmp_path, "launch=3", "unknown=2", "launch=3")
     assert outcome.file.facts["unknown_records"] == 2
     check_kernels(outcome.imported.tables["device_ops"], 6)
+
+
+def test_unknown_kinds_are_counted_each(first: Built, tmp_path: Path) -> None:
+    outcome = play(first, tmp_path, "unknown=2")
+    assert outcome.file.facts["unknown_kinds"] == {"52": 2}  # CUPTI_ACTIVITY_KIND_JIT
+
+
+def test_kinds_of_later_versions(second: Built, tmp_path: Path) -> None:
+    """Decompressed batches, host functions of streams and graphs, green contexts (CUPTI 13.5)."""
+    if second.version < 130500:
+        pytest.skip(f"these headers are of CUPTI {second.version}, before 13.5")
+    tables = play(second, tmp_path, "late").imported.tables
+    (batch,) = tables["device_ops"].rows(named=True)
+    expected = {
+        "kind": "memcpy", "bytes": 4096, "device_id": 1, "context_id": 2, "stream_id": 13,
+        "correlation_id": 71, "start_ns": FIRST_NS + 1000, "end_ns": FIRST_NS + 1900,
+    }  # fmt: skip
+    assert {name: batch[name] for name in expected} == expected
+    host = tables["host_ops"].select("name", "tid", "start_ns", "end_ns", "correlation_id").rows()
+    assert host == [
+        ("host node of CUDA graph 6", 900, FIRST_NS + 2000, FIRST_NS + 2500, 72),
+        ("host function of a stream", 901, FIRST_NS + 3000, FIRST_NS + 3700, 73),
+    ]
+
+
+def test_green_contexts_have_their_device(second: Built, tmp_path: Path) -> None:
+    if second.version < 130500:
+        pytest.skip(f"these headers are of CUPTI {second.version}, before 13.5")
+    outcome = play(second, tmp_path, "late")
+    assert outcome.file.frame("green_contexts").rows() == [(9, 2, 1, 16)]
+    assert _map_contexts(outcome.file)[9] == 1
+
+
+def test_what_an_older_cupti_lacks_is_no_loss(first: Built, tmp_path: Path) -> None:
+    """Kinds of 13.5 are not asked of 13.1: nothing is refused, and no row says so."""
+    outcome = play(first, tmp_path, "launch=1")
+    assert outcome.file.facts["refused"] == []
+    assert "green_contexts" not in outcome.file.facts["enabled"]
+    assert "kinds_refused" not in outcome.limits
+
+
+def test_uuids_are_kept_where_identity_is(both: Built, tmp_path: Path) -> None:
+    outcome = play(both, tmp_path, "device=0", "device=1")
+    source = Source(outcome.path, outcome.path.name)
+    devices = cupti.read(source, ImportOptions(keep_identity=True)).tables["devices"]
+    # The mock's bytes count up by three from 0xf0, and from 0xf1.
+    assert devices.get_column("uuid").to_list() == [
+        str_of(bytes((0xF0 + device + 3 * i) & 0xFF for i in range(16))) for device in (0, 1)
+    ]
+    plain = outcome.imported.tables["devices"]
+    assert plain.get_column("uuid").to_list() == [None, None]
+
+
+def str_of(uuid: bytes) -> str:
+    return f"GPU-{UUID(bytes=uuid)}"
+
+
+def test_external_numbers_are_those_of_calls(both: Built, tmp_path: Path) -> None:
+    """What another tool pushed before a launch stands at the launch's API call."""
+    host = play(both, tmp_path, "launch=50", "sync=3").imported.tables["host_ops"]
+    launches = host.filter(pl.col("name").str.starts_with("cudaLaunchKernel"))
+    numbers = launches.select(pl.col("external_id") - pl.col("correlation_id")).to_series()
+    assert (
+        numbers.to_list() == [999] * 50
+    )  # the mock pushes 1000 + n before launch n, which is n + 1
+    others = host.filter(~pl.col("name").str.starts_with("cudaLaunchKernel"))
+    assert others.height == 3
+    assert others.get_column("external_id").null_count() == 3
+
+
+@pytest.mark.parametrize(
+    ("variables", "verbs", "expected"),
+    [
+        ({"MOCK_HES": "1"}, (), "on"),
+        ({}, (), "CUPTI_ERROR_NOT_SUPPORTED"),
+        ({"MOCK_HES": "1", "SIGHTLINE_CUPTI_HES": "0"}, (), "not wanted"),
+        ({"MOCK_HES": "1", "SIGHTLINE_CUPTI_PC": "continuous"}, (), "not with samples"),
+        # Asked before the driver is there, CUPTI says later that the device has none.
+        ({"MOCK_HES": "1"}, ("no_hardware_times",), "CUPTI_ERROR_NOT_SUPPORTED"),
+    ],
+)
+def test_times_of_the_hardware(
+    both: Built, tmp_path: Path, variables: dict[str, str], verbs: tuple[str, ...], expected: str
+) -> None:
+    outcome = play(both, tmp_path, *verbs, "launch=3", **variables)
+    assert outcome.file.facts["hardware_times"] == expected
+    check_kernels(outcome.imported.tables["device_ops"], 3)
 
 
 def test_bytes_that_are_no_record(both: Built, tmp_path: Path) -> None:

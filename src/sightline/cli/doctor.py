@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(told, indent=1))
         return 0
     for name, value in facts.items():
-        if name == "nvml_problem":  # said below, of what it keeps from being recorded
+        if name.endswith("_problem"):  # said below, of what it keeps from being recorded
             continue
         shown = _join_alike(value) if isinstance(value, list) else value
         head = f"{_NAMES.get(name, name.replace('_', ' ')):<22}"

@@ -4,6 +4,7 @@ sightline probe --pid 4242 --for 30s     one process and all that it started
 sightline probe --container 3f2a9c41d7e0 --for 30s
 sightline probe --for 10s                all that have loaded a GPU library
 sightline probe --pid 4242 --stacks      and from where
+sightline probe --pid 4242 --samples     and what its threads do meanwhile
 sightline probe --prometheus             metrics on 127.0.0.1:9401, nothing kept
 sightline probe --pid 4242 --list        what would be probed
 
@@ -25,9 +26,11 @@ if TYPE_CHECKING:
 
     from sightline.probe.backend import Backend
     from sightline.probe.session import Session
+    from sightline.sampling.sampler import StackSampler
 
 HELP = "which GPU calls running programs make, without restarting them"
 _PORT = "127.0.0.1:9401"
+_HZ = 99  # sampling.events.HZ, which is not imported for a help text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,6 +43,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--for", dest="length", metavar="T", help="end after this time (30s)")
     parser.add_argument("-o", "--output", metavar="DIR", help="the run's folder")
     parser.add_argument("--stacks", action="store_true", help="call stacks, too (slower)")
+    parser.add_argument(
+        "--samples",
+        nargs="?",
+        type=int,
+        const=_HZ,
+        metavar="HZ",
+        help=f"sample the threads' CPU stacks, too ({_HZ} times a second of CPU time)",
+    )
     parser.add_argument(
         "--backend",
         choices=("bpf", "perf"),
@@ -86,7 +97,12 @@ def run(args: argparse.Namespace) -> int:
     _say(f"{backend.name}: a probed call takes {format_ns(cost.call_ns)} longer ({hit} a probe)")
     _say_targets(session)
     _say(format_several(backend.attached, "probe") + " placed; stop with Ctrl-C")
-    _watch(args, session, backend, length_s, cost.call_ns)
+    sampler = None if folder is None else _start_samples(args, folder, select())
+    try:
+        _watch(args, session, backend, length_s, cost.call_ns)
+    finally:
+        if sampler is not None and (problem := sampler.stop()) is not None:
+            _say(problem)
     calls = format_several(session.seen, "call")
     spent = format_ns(session.seen * cost.call_ns)
     _say(f"{calls} seen, which cost the program {spent} in all; the probes are gone")
@@ -125,6 +141,29 @@ def _make_selection(args: argparse.Namespace) -> Callable[[], list[int]]:
         return list(dict.fromkeys(found))
 
     return select
+
+
+def _start_samples(args: argparse.Namespace, folder: Path, pids: list[int]) -> StackSampler | None:
+    """Sample the processes and what they start; None where nobody asked. Raises RequestError."""
+    from sightline.errors import RequestError
+    from sightline.inline.rank import make_host_mark
+    from sightline.model.stack_file import SUFFIX
+    from sightline.sampling.events import MOST_HZ
+    from sightline.sampling.sampler import StackSampler
+    from sightline.units import format_several
+
+    if args.samples is None:
+        return None
+    if not 1 <= args.samples <= MOST_HZ:
+        raise RequestError(
+            f"--samples {args.samples} is not possible", why=f"it is 1 to {MOST_HZ} a second"
+        )
+    path = folder / f"host-{make_host_mark()}.{pids[0]}.cpu{SUFFIX}"
+    sampler = StackSampler(path, args.samples)
+    threads = sampler.attach(pids)
+    sampler.start()
+    _say(f"{format_several(threads, 'thread')} sampled {args.samples} times a second of CPU time")
+    return sampler
 
 
 def _open_backend(args: argparse.Namespace) -> Backend:
@@ -273,7 +312,7 @@ def _report(folder: Path, args: argparse.Namespace) -> int:
     from sightline.report.terminal import render_screen
 
     again = f"sightline report {shlex.quote(str(folder))}"
-    if not any(folder.glob("*.probe")):
+    if not any(folder.glob("*.probe")) and not any(folder.glob("*.stacks")):
         raise MissingDataError(
             "nothing was seen", why="no probed process made a call of a GPU library"
         )

@@ -84,6 +84,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="let ncu lock the GPU's clocks; nothing is changed otherwise",
     )
+    stacks = parser.add_argument_group("CPU stacks (cpu)")
+    stacks.add_argument(
+        "--cpu-stacks",
+        metavar="TOOL",
+        help="py-spy, perf_event (sightline's own) or perf; also beside a GPU's timeline",
+    )
+    stacks.add_argument(
+        "--cpu-rate", type=int, metavar="HZ", help="perf_event: samples a second (99)"
+    )
+    stacks.add_argument(
+        "--cpu-stack-bytes",
+        type=int,
+        metavar="N",
+        help="perf_event: copied of each stack (32768); 0: follow frame pointers",
+    )
     cupti = parser.add_argument_group("stalls and timelines through CUPTI (cupti)")
     cupti.add_argument(
         "--sampling",
@@ -101,6 +116,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         metavar="PCT",
         help="record less where recording takes more of a core than this (1)",
+    )
+    cupti.add_argument(
+        "--flush-ms",
+        type=int,
+        metavar="MS",
+        help="what a kill of the program loses at most (1000)",
     )
     cupti.add_argument(
         "--measure-cost",
@@ -216,6 +237,11 @@ def _check(args: argparse.Namespace, command: list[str]) -> None:
         )
     if args.budget is not None and not 0 < args.budget <= 100:
         raise RequestError(f"--budget {args.budget:g} is not possible", why="it is a share in %")
+    if args.flush_ms is not None and not 10 <= args.flush_ms <= 3_600_000:
+        raise RequestError(
+            f"--flush-ms {args.flush_ms} is not possible", why="it is 10 ms to an hour"
+        )
+    _check_stacks(args)
     if args.sampling not in (None, "continuous", "serialized"):
         raise RequestError(
             f"--sampling {args.sampling} is not possible", why="there are continuous, serialized"
@@ -226,6 +252,28 @@ def _check(args: argparse.Namespace, command: list[str]) -> None:
             raise RequestError(
                 f"--{name} {value:g} is not possible", why="it must be more than 0 s"
             )
+
+
+def _check_stacks(args: argparse.Namespace) -> None:
+    from sightline.collect.plan import CPU_TOOLS
+    from sightline.errors import RequestError
+    from sightline.sampling.events import MOST_HZ, MOST_STACK_BYTES
+
+    if args.cpu_stacks not in (None, *CPU_TOOLS):
+        raise RequestError(
+            f"--cpu-stacks {args.cpu_stacks} is not possible",
+            why=f"there are {', '.join(CPU_TOOLS)}",
+        )
+    if args.cpu_rate is not None and not 1 <= args.cpu_rate <= MOST_HZ:
+        raise RequestError(
+            f"--cpu-rate {args.cpu_rate} is not possible", why=f"it is 1 to {MOST_HZ} a second"
+        )
+    size = args.cpu_stack_bytes
+    if size is not None and (size % 8 or not 0 <= size <= MOST_STACK_BYTES):
+        raise RequestError(
+            f"--cpu-stack-bytes {size} is not possible",
+            why=f"it is 0 to {MOST_STACK_BYTES}, in steps of 8",
+        )
 
 
 def _listed(backends: list[str]) -> list[str]:
@@ -269,6 +317,9 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
         "no_calls": args.no_calls,
         "budget": args.budget,
         "measure_cost": args.measure_cost,
+        "flush_ms": args.flush_ms,
+        "cpu_stacks": args.cpu_stacks,
+        "cpu_rate": args.cpu_rate,
         "snapshot": args.snapshot,
         "rotate": args.rotate,
         "snapshot_on": args.snapshot_on,
@@ -286,9 +337,10 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
             raise RequestError(
                 f"--{name} {options[name]} is unknown", why=f"there are {', '.join(known)}"
             )
-    return {k: v for k, v in options.items() if v not in (None, False)} | {
-        "shapes": options["shapes"]
-    }
+    kept = {k: v for k, v in options.items() if v not in (None, False)}
+    if args.cpu_stack_bytes is not None:
+        kept["cpu_stack_bytes"] = args.cpu_stack_bytes
+    return kept | {"shapes": options["shapes"]}
 
 
 def _folder_name(args: argparse.Namespace, command: list[str]) -> Path:
@@ -399,6 +451,8 @@ def _dry_run(plan: Plan, folder: Path, args: argparse.Namespace) -> int:
             print("# beside it, with the program's process id:")
             print(shlex.join(commands.perf("PID", data, None)))
             print(shlex.join(commands.perf_script(data)))
+        elif plan.cpu_tool == "perf_event":
+            print(f"# beside it, by sightline itself: {stem.name}.cpu.stacks")
         else:
             target = stem.with_name(stem.name + ".cpu.speedscope.json")
             print("# beside it, with the program's process id:")

@@ -63,7 +63,7 @@ def make_variables(
 
     `recording` has folder, mark, ranks and every; `options` the choices of a person: sampling
     (continuous or serialized), period, no_calls, graph, budget (in %),
-    measure_cost, question. Empty where the library is missing,
+    measure_cost, flush_ms, question. Empty where the library is missing,
     or where another profiler's is to be loaded: the driver loads one.
     """
     library = find_injection()
@@ -93,6 +93,8 @@ def make_variables(
         variables["SIGHTLINE_CUPTI_MEASURE"] = "1"
     if options.get("graph") == "graph":
         variables["SIGHTLINE_CUPTI_GRAPH"] = "graph"
+    if options.get("flush_ms") is not None:
+        variables["SIGHTLINE_CUPTI_FLUSH_MS"] = str(options["flush_ms"])
     if options.get("no_calls"):
         variables["SIGHTLINE_CUPTI_CALLS"] = "0"
     return variables

@@ -6,6 +6,8 @@ import contextlib
 import gzip
 import os
 import shutil
+import stat
+from collections.abc import Iterable
 from pathlib import Path
 
 from sightline.model import event_file as f
@@ -71,6 +73,18 @@ def compress_trace(path: Path) -> None:
         path.unlink()
     finally:
         part.unlink(missing_ok=True)
+
+
+def remove_maps(paths: Iterable[Path]) -> None:
+    """Remove what Python wrote of its functions because sightline had it do so: /tmp/perf-PID.map.
+
+    Only our own files; what other tools are to read after a run of their own is not touched.
+    """
+    for path in paths:
+        with contextlib.suppress(OSError):
+            state = path.lstat()
+            if stat.S_ISREG(state.st_mode) and state.st_uid == os.geteuid():
+                path.unlink()
 
 
 def _writes(path: Path) -> bool:

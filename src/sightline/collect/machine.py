@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from sightline.collect.cupti import find_injection, list_cuptis
+from sightline.sampling.events import find_obstacle
 
 TIMEOUT_S = 10  # nvidia-smi of a machine in trouble can hang for minutes
 
@@ -82,10 +83,11 @@ def examine_machine(
     run: Runner = read_output,
     root: Path = Path("/"),
     ask: Callable[[], dict[str, Any]] = ask_nvml,
+    try_sampling: Callable[[], str | None] = find_obstacle,
 ) -> dict[str, Any]:
     """Facts on the machine; null or an empty list for what is not there.
 
-    `run`, `root` and `ask` let tests put a fake machine in place of this one.
+    `run`, `root`, `ask` and `try_sampling` let tests put a fake machine in place of this one.
     """
     nvml = ask()
     smi = run(
@@ -119,6 +121,7 @@ def examine_machine(
         "cupti": next(iter(list_cuptis(root)), None),
         "cupti_injection": find_injection() is not None,
         "counters_need_admin": _admin_only(root),
+        "perf_event_problem": try_sampling(),
         "perf_event_paranoid": _number(root / "proc/sys/kernel/perf_event_paranoid"),
         "ptrace_scope": _number(root / "proc/sys/kernel/yama/ptrace_scope"),
     }
@@ -135,6 +138,7 @@ def list_recordable(facts: dict[str, Any]) -> list[Way]:
         _vendor(facts, "rocprofv3", "ROCm timeline (rocprofv3)", bool(facts["amd_gpus"])),
         _vendor(facts, "unitrace", "Intel GPU timeline (unitrace)", bool(facts["intel_gpus"])),
         _nvml(facts),
+        _perf_event(facts),
         _perf(facts),
         _py_spy(facts),
     ]
@@ -185,6 +189,14 @@ def _nvml(facts: dict[str, Any]) -> Way:
     lost = facts.get("unreachable_gpus", [])
     reach = f"; it does not reach {', '.join(lost)}" if lost else ""
     return Way(what, bool(facts["gpus"]), facts["nvml"] + reach)
+
+
+def _perf_event(facts: dict[str, Any]) -> Way:
+    what = "CPU stacks (sightline's own)"
+    problem = facts["perf_event_problem"]
+    if problem is not None:
+        return Way(what, False, problem)
+    return Way(what, True, "perf_event; Python functions from Python 3.12 on")
 
 
 def _perf(facts: dict[str, Any]) -> Way:

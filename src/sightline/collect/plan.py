@@ -12,6 +12,7 @@ from typing import Any
 from sightline.collect.cupti import INJECTION, names_other
 from sightline.errors import RequestError
 from sightline.inline.hook import LAUNCHERS
+from sightline.sampling.events import HZ
 
 BACKENDS = (
     "torch",
@@ -25,6 +26,8 @@ BACKENDS = (
     "lttng",
     "sched",
 )
+# What samples CPU stacks: sightline itself through perf_event, or another program.
+CPU_TOOLS = ("py-spy", "perf_event", "perf")
 # What tells where in a kernel its threads wait.
 SAMPLERS = ("cupti", "ncu", "rocprofv3", "unitrace")
 QUESTIONS = {
@@ -59,7 +62,7 @@ class Plan:
     question: str = "timeline"
     choices: list[Choice] = field(default_factory=list)
     torch: dict[str, Any] | None = None
-    cpu_tool: str | None = None  # py-spy or perf
+    cpu_tool: str | None = None  # one of CPU_TOOLS
     options: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -115,6 +118,8 @@ def make_plan(
         raise RequestError(f"there is no backend '{unknown[0]}'", why=f"there are {_all(BACKENDS)}")
     plan = Plan(list(command), question or "timeline", options=dict(options or {}))
     wanted = backends or _for(plan.question, facts, command)
+    if plan.options.get("cpu_stacks") and "cpu" not in wanted:
+        wanted = (*wanted, "cpu")
     for backend in BACKENDS:
         plan.choices.append(_judged(backend, backend in wanted, plan, facts, bool(backends)))
     _only_one_tracer(plan)
@@ -292,17 +297,45 @@ def _unitrace(plan: Plan, facts: dict[str, Any], asked: bool) -> tuple[bool, str
 
 
 def _cpu(plan: Plan, facts: dict[str, Any], asked: bool) -> tuple[bool, str]:
+    wanted = plan.options.get("cpu_stacks")
+    # py-spy reads Python's own frames, of any version and also of threads that hold no CPU.
+    tools = CPU_TOOLS if is_python(plan.command) else CPU_TOOLS[1:]
+    missing = []
+    for tool in [wanted] if wanted else tools:
+        found, why = _CPU_JUDGES[tool](plan, facts)
+        if found:
+            plan.cpu_tool = tool
+            return True, why
+        missing.append(why)
+    return False, "; ".join(missing)
+
+
+def _py_spy(plan: Plan, facts: dict[str, Any]) -> tuple[bool, str]:
+    if facts["py_spy"] is None:
+        return False, "py-spy is not installed"
+    if (facts["ptrace_scope"] or 0) >= 2:
+        return False, f"ptrace_scope is {facts['ptrace_scope']}: py-spy may read no other process"
+    return True, f"py-spy {facts['py_spy']}: Python stacks, 100 times a second"
+
+
+def _perf_event(plan: Plan, facts: dict[str, Any]) -> tuple[bool, str]:
+    if facts["perf_event_problem"] is not None:
+        return False, f"stacks cannot be sampled: {facts['perf_event_problem']}"
+    rate = plan.options.get("cpu_rate") or HZ
+    also = ", Python's from 3.12 on" if is_python(plan.command) else ""
+    return True, f"perf_event: native stacks{also}, {rate} times a second of CPU time"
+
+
+def _perf(plan: Plan, facts: dict[str, Any]) -> tuple[bool, str]:
     level = facts["perf_event_paranoid"]
-    may_perf = facts["perf"] is not None and (level is None or level <= 2 or os.geteuid() == 0)
-    if is_python(plan.command) and facts["py_spy"] is not None and (facts["ptrace_scope"] or 0) < 2:
-        plan.cpu_tool = "py-spy"
-        return True, f"py-spy {facts['py_spy']}: Python stacks, 100 times a second"
-    if may_perf:
-        plan.cpu_tool = "perf"
-        return True, f"perf {facts['perf']}: native stacks, 199 times a second"
-    if facts["perf"] is not None:
+    if facts["perf"] is None:
+        return False, "perf is not installed"
+    if level is not None and level > 2 and os.geteuid() != 0:
         return False, f"perf_event_paranoid is {level}, and this is not root"
-    return False, "neither py-spy nor perf is installed"
+    return True, f"perf {facts['perf']}: native stacks, 199 times a second"
+
+
+_CPU_JUDGES = {"py-spy": _py_spy, "perf_event": _perf_event, "perf": _perf}
 
 
 def _nvml(plan: Plan, facts: dict[str, Any], asked: bool) -> tuple[bool, str]:

@@ -18,16 +18,20 @@ from sightline.collect.lttng import Lttng
 from sightline.collect.plan import Plan, is_python
 from sightline.collect.sleeps import SleepSampler
 from sightline.collect.watchers import Gpus, Perf, PySpy
+from sightline.errors import RequestError
 from sightline.inline import clock
 from sightline.inline.rank import find_identity, make_host_mark
 from sightline.inline.session import VARIABLE
-from sightline.model import run_folder
+from sightline.model import run_folder, stack_file
 from sightline.nvml.library import Unavailable
 from sightline.nvml.summary import describe_unread
 from sightline.redaction import show_command
+from sightline.sampling.events import HZ, STACK_BYTES
+from sightline.sampling.sampler import StackSampler
 from sightline.units import format_ns
 
 SITE = Path(__file__).resolve().parents[1] / "inline" / "site"
+_NAMES_FUNCTIONS = "PYTHONPERFSUPPORT"  # docs.python.org/3/howto/perf_profiling.html
 _CLOCK_FILE = ".clock"  # where a host of the job answers; removed when the recording ends
 
 
@@ -60,6 +64,12 @@ class Recording:
         return f"{self.mark}-{os.getpid()}"
 
     @property
+    def names_functions(self) -> bool:
+        """Whether the program's Python is to tell the names of its functions, for stacks."""
+        is_sampled = self.plan.cpu_tool == "perf_event" and "cpu" in self.plan.backends
+        return is_sampled and is_python(self.plan.command) and _NAMES_FUNCTIONS not in os.environ
+
+    @property
     def session(self) -> str:
         """The name of its session of LTTng."""
         return f"sightline-{self.name}"
@@ -89,6 +99,8 @@ def environment(recording: Recording, base: Mapping[str, str], address: Any) -> 
         who |= {"ranks": recording.ranks, "every": recording.every}
         chosen = {**recording.plan.options, "question": recording.plan.question}
         own = cupti.make_variables(who, chosen, base)
+    if recording.names_functions:
+        own[_NAMES_FUNCTIONS] = "1"  # Python before 3.12 does not know it
     path = os.pathsep.join([str(SITE), *filter(None, [base.get("PYTHONPATH")])])
     return {
         **base,
@@ -124,6 +136,7 @@ def record_program(recording: Recording) -> Ended:
     began = time.monotonic_ns()
     child = Child(words, environment(recording, os.environ, address))
     perf, gpus = _before(recording, child)
+    stacks = _start_stacks(recording, child)
     system = _trace_system(recording, child)
     recording.costs["before_ns"] = time.monotonic_ns() - began
     child.open_gate()
@@ -138,7 +151,9 @@ def record_program(recording: Recording) -> Ended:
         _stop_system(recording, *system)
         if sleeps is not None:
             sleeps.stop()
-    _stop(recording, perf, spy, gpus)
+    _stop(recording, (perf, spy, stacks), gpus)
+    if stacks is not None and recording.names_functions:
+        finishing.remove_maps(stacks.list_maps())
     if server is not None:
         server.close()
         (folder / _CLOCK_FILE).unlink(missing_ok=True)
@@ -224,6 +239,29 @@ def _start_perf(recording: Recording, child: Child, what: str, pid: int | None) 
     return perf
 
 
+def _start_stacks(recording: Recording, child: Child) -> StackSampler | None:
+    """Sample the program's stacks from its first instruction on; None where that is not to be."""
+    plan = recording.plan
+    if plan.cpu_tool != "perf_event" or "cpu" not in plan.backends or "nsys" in plan.backends:
+        return None
+    path = recording.folder / f"host-{recording.mark}.{child.pid}.cpu{stack_file.SUFFIX}"
+    size = plan.options.get("cpu_stack_bytes")
+    try:
+        stacks = StackSampler(
+            path,
+            plan.options.get("cpu_rate") or HZ,
+            stack_bytes=STACK_BYTES if size is None else size,
+            on_exec=True,
+        )
+        stacks.attach([child.pid])
+    except (OSError, RequestError) as error:
+        why = error.why if isinstance(error, RequestError) else error.strerror
+        recording.note("cpu_samples", f"CPU stacks could not be sampled: {why}")
+        return None
+    stacks.start()
+    return stacks
+
+
 def _trace_system(recording: Recording, child: Child) -> tuple[Perf | None, Lttng | None]:
     """Start what traces the whole system, before the program starts."""
     plan, perf, lttng = recording.plan, None, None
@@ -268,8 +306,12 @@ def _after_start(recording: Recording, child: Child) -> PySpy | None:
     )
 
 
-def _stop(recording: Recording, perf: Perf | None, spy: PySpy | None, gpus: Gpus | None) -> None:
-    for watcher in (perf, spy):
+def _stop(
+    recording: Recording,
+    watchers: tuple[Perf | None, PySpy | None, StackSampler | None],
+    gpus: Gpus | None,
+) -> None:
+    for watcher in watchers:
         problem = watcher.stop() if watcher is not None else None
         if problem is not None:
             recording.note("cpu_samples", problem)

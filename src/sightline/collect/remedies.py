@@ -26,7 +26,7 @@ NEEDS = {
     "cupti": ("gpu", "cupti"),
     "rocprofv3": ("rocprofv3",),
     "unitrace": ("unitrace",),
-    "cpu": ("py-spy|perf", "ptrace", "perf_event"),
+    "cpu": ("py-spy|perf_event|perf", "ptrace", "perf_event"),
     "nvml": ("gpu", "nvml"),
 }
 
@@ -230,11 +230,13 @@ def _sched(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
 
 
 def _perf_event(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
-    level = facts["perf_event_paranoid"]
-    if facts["perf"] is not None and level is not None and level > 2 and not root:
+    problem = facts["perf_event_problem"]
+    if problem is not None:
         yield Missing(
-            f"perf_event_paranoid is {level}: perf may not sample",
+            f"sightline may not sample CPU stacks: {problem}",
             (
+                "sudo setcap cap_perfmon,cap_sys_ptrace=ep $(readlink -f $(which python3))",
+                "docker run --cap-add=PERFMON ...              # in a container",
                 "sudo sysctl kernel.perf_event_paranoid=1      # until the next start",
                 "echo kernel.perf_event_paranoid=1 | sudo tee /etc/sysctl.d/99-perf.conf  # always",
             ),

@@ -26,20 +26,18 @@ The words of a record depend on the kind of its function (the fact `functions` s
 from __future__ import annotations
 
 import json
-import os
 import struct
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
+
+from sightline.model.block_file import BlockWriter
 
 MAGIC = b"SIGHTLINE-PROBE\n"
 VERSION = 1
 SUFFIX = ".probe"
 HEADER = struct.Struct("<16sIIq")
-BLOCK = struct.Struct("<IIQ")  # kind, 0, bytes of the content
 CALLS, FACTS = 1, 2
 # Facts are tables of functions, kernels and stacks: a thousand times what a large program has.
 MAX_FACTS_BYTES = 256 << 20
@@ -60,54 +58,17 @@ KINDS = (
 )  # fmt: skip
 
 
-class ProbeWriter:
+class ProbeWriter(BlockWriter):
     """Appends to a probe file. Raises OSError where it cannot."""
 
     def __init__(self, path: Path, monotonic_ns: int) -> None:
-        self._file = path.open("xb", buffering=0)
-        self._append(HEADER.pack(MAGIC, VERSION, RECORD.itemsize, monotonic_ns))
+        super().__init__(path, HEADER.pack(MAGIC, VERSION, RECORD.itemsize, monotonic_ns))
 
     def write_calls(self, records: np.ndarray[Any, Any]) -> None:
         """Append records of the type RECORD."""
         if len(records):
-            content = np.ascontiguousarray(records).tobytes()
-            self._append(BLOCK.pack(CALLS, 0, len(content)) + content)
+            self.write_block(CALLS, np.ascontiguousarray(records).tobytes())
 
     def write_facts(self, facts: dict[str, Any]) -> None:
         """Append what is known now."""
-        content = json.dumps(facts, separators=(",", ":")).encode()
-        self._append(BLOCK.pack(FACTS, 0, len(content)) + content)
-
-    def close(self) -> None:
-        """Close the file; it is whole at any time."""
-        self._file.close()
-
-    def _append(self, content: bytes) -> None:
-        view = memoryview(content)
-        while view:  # a full disk can take a part, and says so only at the next attempt
-            view = view[os.write(self._file.fileno(), view) :]
-
-
-@dataclass(frozen=True)
-class ProbeBlock:
-    """A block that is there, at least in part."""
-
-    kind: int
-    content: bytes
-    missing: int  # bytes that the file ends before
-
-
-def read_blocks(stream: BinaryIO) -> Iterator[ProbeBlock]:
-    """The blocks behind the header, one by one; the last one may be cut short."""
-    while head := stream.read(BLOCK.size):
-        if len(head) < BLOCK.size:
-            yield ProbeBlock(0, b"", BLOCK.size - len(head))
-            return
-        kind, _, size = BLOCK.unpack(head)
-        pieces, left = [], size
-        while left and (piece := stream.read(min(left, 1 << 24))):  # what it says may be damage
-            pieces.append(piece)
-            left -= len(piece)
-        yield ProbeBlock(kind, b"".join(pieces), left)
-        if left:
-            return
+        self.write_block(FACTS, json.dumps(facts, separators=(",", ":")).encode())

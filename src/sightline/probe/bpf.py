@@ -351,8 +351,8 @@ class _Ring:
         self._shared = mmap.mmap(
             fd, _PAGE + 2 * size, mmap.MAP_SHARED, mmap.PROT_READ, offset=_PAGE
         )
-        # Words of an array are read and written at once. `struct` goes byte by byte: the kernel saw
-        # positions that were half written, took the ring for full, and lost 3 calls in 100,000.
+        # Words of an array are read and written at once. `struct` clears them first: the kernel saw
+        # positions that were not yet written, took the ring for full, and lost 3 calls in 100,000.
         self._consumed = np.frombuffer(consumed, np.uint64, 1)
         self._produced = np.frombuffer(self._shared, np.uint64, 1)
 

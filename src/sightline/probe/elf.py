@@ -16,7 +16,7 @@ import numpy as np
 
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _X86_64 = 62  # e_machine
-_SHT_SYMTAB, _SHT_DYNSYM = 2, 11
+_SHT_SYMTAB, _SHT_DYNSYM, _SHT_NOBITS = 2, 11, 8
 _PT_LOAD = 1
 _SECTION = np.dtype(
     [("name", "<u4"), ("type", "<u4"), ("flags", "<u8"), ("address", "<u8"), ("offset", "<u8"),
@@ -89,6 +89,7 @@ class Elf:
         self.segments = self._rows(_SEGMENT, fields[5], fields[10])
         self.segments = self.segments[self.segments["type"] == _PT_LOAD]
         self._sections = self._rows(_SECTION, fields[6], fields[12])
+        self._names_at = fields[13]  # which section holds the names of sections
 
     def _rows(self, kind: np.dtype[Any], offset: int, count: int) -> Array:
         if offset + count * kind.itemsize > len(self.content):
@@ -110,6 +111,20 @@ class Elf:
                 continue
             start = int(texts["offset"])
             yield symbols, self.content[start : start + int(texts["size"])]
+
+    def read_section(self, name: str, most: int) -> tuple[int, bytes] | None:
+        """Address and content of a section; None where there is none, or it has more bytes."""
+        if self._names_at >= len(self._sections):
+            return None
+        start = int(self._sections[self._names_at]["offset"])
+        for section in self._sections:
+            at = start + int(section["name"])
+            if self.content[at : at + len(name) + 1] == name.encode() + b"\0":
+                offset, size = int(section["offset"]), int(section["size"])
+                content = self.content[offset : offset + size] if size <= most else b""
+                is_whole = size == len(content) and section["type"] != _SHT_NOBITS
+                return (int(section["address"]), bytes(content)) if is_whole else None
+        return None
 
     def find_symbols(self, names: Iterable[str]) -> list[Symbol]:
         """The defined functions of these names, each name and place once."""
@@ -151,13 +166,21 @@ class Elf:
             kinds = symbols["info"] & 15
             mine = symbols[np.isin(kinds, (_OBJECT, _FUNCTION)) & (symbols["section"] != 0)]
             found = np.zeros(len(mine), _INDEXED)
-            found["address"], found["size"] = mine["value"], mine["size"]
+            found["address"], found["size"] = mine["value"], self._find_sizes(mine)
             found["name"], found["table"] = mine["name"], number
             found["is_function"] = (mine["info"] & 15) == _FUNCTION
             rows.append(found)
             texts.append(names)
         every = np.concatenate(rows) if rows else np.zeros(0, _INDEXED)
         return SymbolIndex(every[np.argsort(every["address"], kind="stable")], texts)
+
+    def _find_sizes(self, symbols: Array) -> Array:
+        """Their sizes; of one without, such as _init, what is left of its section."""
+        ends = self._sections["address"] + self._sections["size"]
+        section = np.minimum(symbols["section"].astype(np.int64), len(ends) - 1)
+        left = ends[section] - symbols["value"]
+        is_inside = (symbols["section"] < len(ends)) & (symbols["value"] < ends[section])
+        return np.where((symbols["size"] == 0) & is_inside, left, symbols["size"])
 
     def find_offset(self, address: int) -> int | None:
         """Where in the file the byte of an address in the image lies."""

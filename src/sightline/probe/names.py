@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from sightline.probe.elf import Elf, SymbolIndex, open_elf
@@ -25,7 +26,7 @@ _HIP_STUB = re.compile(r"^_Z(\d+)__device_stub__(\w+)$")
 _MOST_IN_A_MAP = 64 << 20  # bytes of a map of a JIT
 
 
-class _Image:
+class Image:
     """A mapped file's symbols, kept when the file is closed."""
 
     def __init__(self, elf: Elf) -> None:
@@ -34,6 +35,7 @@ class _Image:
         self.handles = elf.list_objects(_HANDLE_END)
 
     def find_address(self, offset: int) -> int | None:
+        """The address in the image of a byte of the file."""
         for segment in self.segments:
             inside = offset - int(segment["offset"])
             if 0 <= inside < int(segment["file_size"]):
@@ -44,17 +46,18 @@ class _Image:
 class SymbolFiles:
     """The files whose symbols were read, each once for all processes."""
 
-    def __init__(self) -> None:
-        self._images: dict[tuple[str, int], _Image | None] = {}
+    def __init__(self, make: Callable[[Elf], Image] = Image) -> None:
+        self._make = make
+        self._images: dict[tuple[str, int], Image | None] = {}
 
-    def load(self, pid: int, mapping: Mapping, root: Root | None) -> _Image | None:
+    def load(self, pid: int, mapping: Mapping, root: Root | None) -> Image | None:
         """The symbols of a mapped file; None where it has none or cannot be read."""
         if mapping.file not in self._images:
             image = None
             path = find_file(pid, mapping, root)
             if path is not None:
                 with contextlib.suppress(OSError, ValueError), open_elf(path) as elf:
-                    image = _Image(elf)
+                    image = self._make(elf)
             self._images[mapping.file] = image
         return self._images[mapping.file]
 

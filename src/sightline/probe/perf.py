@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import ctypes
 import fcntl
-import mmap
 import os
 import platform
-import resource
 import struct
 import time
 from collections.abc import Iterator
@@ -25,6 +23,7 @@ import numpy as np
 
 from sightline.errors import RequestError
 from sightline.model.probe_file import KINDS, NESTED, RECORD
+from sightline.probe import perf_event as e
 from sightline.probe.backend import BLOCK_SIZE, COPY_SIZE, GRID_SIZE, SUM, TOTALS, Name, Sites, Size
 from sightline.probe.functions import (
     CONFIG_DRIVER,
@@ -43,14 +42,7 @@ from sightline.probe.targets import Site
 Array = np.ndarray[Any, Any]
 
 _PMU = Path("/sys/bus/event_source/devices/uprobe")
-_PERF_EVENT_OPEN = {"x86_64": 298}  # arch/x86/entry/syscalls/syscall_64.tbl
-_CLOEXEC = 8
-# include/uapi/linux/perf_event.h: sample_type, bits of perf_event_attr, ioctls, types of records.
-_TID, _TIME, _REGISTERS, _STACK, _IDENTIFIER = 1 << 1, 1 << 2, 1 << 12, 1 << 13, 1 << 16
-_DISABLED, _WATERMARK, _USE_CLOCK = 1 << 0, 1 << 14, 1 << 25
-_ENABLE, _DISABLE, _SET_OUTPUT, _GET_ID = 0x2400, 0x2401, 0x2405, 0x80082407
-_LOST, _SAMPLE = 2, 9
-_CLOCK_MONOTONIC = 1
+_LOST, _SAMPLE = 2, 9  # include/uapi/linux/perf_event.h: types of records
 # PERF_REG_X86_* (arch/x86/include/uapi/asm/perf_regs.h), in the order in which they are sampled.
 _REGISTER_BITS = {"ax": 0, "cx": 2, "dx": 3, "si": 4, "di": 5, "sp": 7, "r8": 16, "r9": 17}
 _RECORD_HEAD, _LOST_BODY = struct.Struct("<IHH"), struct.Struct("<QQ")
@@ -68,21 +60,6 @@ _SAMPLED = np.dtype(
 _AX, _CX, _DX, _SI, _DI, _SP, _R8, _R9 = range(8)
 
 
-class _Attributes(ctypes.Structure):
-    """perf_event_attr up to sample_max_stack: PERF_ATTR_SIZE_VER5."""
-
-    _fields_ = [
-        ("type", ctypes.c_uint32), ("size", ctypes.c_uint32), ("config", ctypes.c_uint64),
-        ("period", ctypes.c_uint64), ("sample_type", ctypes.c_uint64),
-        ("read_format", ctypes.c_uint64), ("flags", ctypes.c_uint64),
-        ("wakeup", ctypes.c_uint32), ("bp_type", ctypes.c_uint32), ("path", ctypes.c_uint64),
-        ("offset", ctypes.c_uint64), ("branches", ctypes.c_uint64),
-        ("registers", ctypes.c_uint64), ("stack", ctypes.c_uint32), ("clock", ctypes.c_int32),
-        ("registers_intr", ctypes.c_uint64), ("aux", ctypes.c_uint32),
-        ("most_frames", ctypes.c_uint16), ("unused", ctypes.c_uint16),
-    ]  # fmt: skip
-
-
 # What a sample says, entry or return.
 _SEEN = np.dtype(
     [("pid", "<u4"), ("tid", "<u4"), ("function", "<u2"), ("is_return", "?"), ("time", "<u8"),
@@ -97,7 +74,7 @@ class Samples:
 
     def __init__(self, *, stacks: bool = False, sizes: bool = False) -> None:
         """Prepare. Raises RequestError where the kernel has no such probes."""
-        if platform.machine() not in _PERF_EVENT_OPEN or not (_PMU / "type").is_file():
+        if platform.machine() != "x86_64" or not (_PMU / "type").is_file():
             raise RequestError(
                 "probes cannot be placed",
                 why="this kernel has no perf events for uprobes, or is not for x86-64",
@@ -109,7 +86,6 @@ class Samples:
                 hint="With eBPF:  sightline probe --backend bpf --stacks",
             )
         self._type = int((_PMU / "type").read_text())
-        self._libc = ctypes.CDLL(None, use_errno=True)
         self._counts_sizes = sizes
         self._functions: dict[int, Function] = {}
         self._placed: dict[tuple[tuple[str, int], int], int] = {}
@@ -126,9 +102,7 @@ class Samples:
         self._counted: set[int] = set()
         self._sampled = 0  # samples that were read, of whatever process
         self._hits = 0  # what the events that are gone had counted
-        # An event for each function, its return, and each processor.
-        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        e.raise_open_files()  # an event for each function, its return, and each processor
 
     # -- placing ---------------------------------------------------------------------------------
 
@@ -158,44 +132,37 @@ class Samples:
         if site.function.shape in (CONFIG_RUNTIME, CONFIG_DRIVER):
             stack = _CONFIG_STACK_BYTES
         for is_return in (True, False):
-            for cpu in list_processors():
+            for cpu in e.list_processors():
                 event = self._open_event(path, site.offset, is_return, cpu, stack)
                 self._events.append(event)
-                self._ids[_read_id(event)] = (number, is_return)
+                self._ids[e.read_id(event)] = (number, is_return)
                 ring = self._rings.get((cpu, stack))
                 if ring is None:
                     size = _RING_BYTES if stack == _STACK_BYTES else _SMALL_RING_BYTES
                     self._rings[cpu, stack] = _Ring(event, size, stack)
                 else:
-                    fcntl.ioctl(event, _SET_OUTPUT, ring.event)
-                fcntl.ioctl(event, _ENABLE, 0)
+                    fcntl.ioctl(event, e.SET_OUTPUT, ring.event)
+                fcntl.ioctl(event, e.ENABLE, 0)
 
     def _open_event(self, path: str, offset: int, is_return: bool, cpu: int, stack: int) -> int:
         text = ctypes.create_string_buffer(os.fsencode(path))
         mask = 0
         for bit in _REGISTER_BITS.values():
             mask |= 1 << bit
-        attributes = _Attributes(
+        attributes = e.Attributes(
             type=self._type,
-            size=ctypes.sizeof(_Attributes),
             config=int(is_return) << _RETURN_BIT,
             period=1,
-            sample_type=_IDENTIFIER | _TID | _TIME | _REGISTERS | _STACK,
-            flags=_DISABLED | _WATERMARK | _USE_CLOCK,
+            sample_type=e.IDENTIFIER | e.TID | e.TIME | e.REGISTERS | e.STACK,
+            flags=e.DISABLED | e.WATERMARK | e.USE_CLOCK,
             wakeup=_RING_BYTES,  # nobody sleeps until it is full: it is looked at all the time
             path=ctypes.addressof(text),
             offset=offset,
             registers=mask,
             stack=stack,
-            clock=_CLOCK_MONOTONIC,
+            clock=e.CLOCK_MONOTONIC,
         )
-        event = self._libc.syscall(
-            _PERF_EVENT_OPEN[platform.machine()], ctypes.byref(attributes), -1, cpu, -1, _CLOEXEC
-        )
-        if event < 0:
-            code = ctypes.get_errno()
-            raise OSError(code, os.strerror(code), path)
-        return int(event)
+        return e.open_event(attributes, -1, cpu, path)
 
     # -- reading ---------------------------------------------------------------------------------
 
@@ -398,7 +365,7 @@ class Samples:
     def detach(self) -> None:
         """Take all probes away; what is in the rings can still be read."""
         for event in self._events:
-            fcntl.ioctl(event, _DISABLE, 0)
+            fcntl.ioctl(event, e.DISABLE, 0)
             if event not in self._counted:
                 self._hits += int.from_bytes(os.read(event, 8), "little")
                 self._counted.add(event)
@@ -476,45 +443,20 @@ def _take_config(words: Array, address: Array, sp: Array, stack: Array) -> None:
     words[rows, 4] = config[:, 8] | config[:, 9] << 32
 
 
-def list_processors() -> list[int]:
-    """The processors that are switched on."""
-    found: list[int] = []
-    for part in Path("/sys/devices/system/cpu/online").read_text().strip().split(","):
-        first, _, last = part.partition("-")
-        found += range(int(first), int(last or first) + 1)
-    return found
-
-
-def _read_id(event: int) -> int:
-    number = bytearray(8)
-    fcntl.ioctl(event, _GET_ID, number)
-    return int.from_bytes(number, "little")
-
-
-class _Ring:
+class _Ring(e.Ring):
     """The ring of one processor that events write samples of one size to."""
 
     def __init__(self, event: int, size: int, stack: int) -> None:
-        self.event, self.lost = event, 0
-        self._size = size
-        self._map = mmap.mmap(event, mmap.PAGESIZE + size, mmap.MAP_SHARED)
-        # data_head and data_tail of perf_event_mmap_page; read and written whole, as in bpf.py.
-        self._ends = np.frombuffer(self._map, np.uint64, 2, 1024)
-        self._data = np.frombuffer(self._map, np.uint8, size, mmap.PAGESIZE)
+        super().__init__(event, size)
+        self.lost = 0
         self._sample = np.dtype(
             [("head", _SAMPLED), ("stack", "<u8", (stack // 8,)), ("dynamic_size", "<u8")]
         )
 
     def take(self) -> Iterator[Array]:
         """All samples, copied; what was lost is counted."""
-        head, tail = int(self._ends[0]), int(self._ends[1])
-        start, count = tail % self._size, head - tail
-        content = self._data[start : start + count]
-        if len(content) < count:
-            content = np.concatenate([content, self._data[: count - len(content)]])
-        else:
-            content = content.copy()
-        self._ends[1] = head
+        content = self.take_bytes()
+        count = len(content)
         at, step = 0, self._sample.itemsize
         while at + 8 <= count:
             rows = np.frombuffer(content, self._sample, (count - at) // step, at)

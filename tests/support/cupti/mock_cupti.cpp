@@ -128,7 +128,10 @@ void put(const Record& record) {
         uint64_t value = entry.fieldId == 0 ? static_cast<uint64_t>(record.kind) : 0;
         for (const Value& v : record.values)
           if (v.field == entry.fieldId) value = v.number;
-        std::memcpy(s.buffer + s.used + entry.offset, &value, entry.size);
+        if (entry.size == sizeof(CUuuid))  // the only field that is no number
+          std::memcpy(s.buffer + s.used + entry.offset, static_cast<const uint8_t*>(record.data) + offsetof(CUpti_ActivityDevice5, uuid), entry.size);
+        else
+          std::memcpy(s.buffer + s.used + entry.offset, &value, entry.size);
       }
     } else
 #endif
@@ -155,6 +158,12 @@ size_t size_of(int kind) {
     case CUPTI_ACTIVITY_KIND_CUDA_EVENT: return sizeof(CUpti_ActivityCudaEvent);
     case CUPTI_ACTIVITY_KIND_DEVICE: return sizeof(CUpti_ActivityDevice5);
     case CUPTI_ACTIVITY_KIND_CONTEXT: return sizeof(CUpti_ActivityContext);
+#if CUPTI_API_VERSION >= 130500
+    case CUPTI_ACTIVITY_KIND_MEM_DECOMPRESS: return sizeof(CUpti_ActivityMemDecompress);
+    case CUPTI_ACTIVITY_KIND_GRAPH_HOST_NODE: return sizeof(CUpti_ActivityGraphHostNode);
+    case CUPTI_ACTIVITY_KIND_HOST_LAUNCH: return sizeof(CUpti_ActivityHostLaunch);
+    case CUPTI_ACTIVITY_KIND_GREEN_CONTEXT: return sizeof(CUpti_ActivityGreenContext3);
+#endif
     case CUPTI_ACTIVITY_KIND_JIT: return 32;  // a kind that the recording does not keep
     default: return 0;
   }
@@ -404,12 +413,52 @@ EXPORT void mock_device(uint32_t id) {
   d.maxSharedMemoryPerMultiprocessor = 233472;
   d.maxRegistersPerMultiprocessor = 65536;
   d.computeCapabilityMajor = 9;
-  put(make(CUPTI_ACTIVITY_KIND_DEVICE, d, {}));
+  for (size_t i = 0; i < sizeof d.uuid.bytes; i++) d.uuid.bytes[i] = static_cast<char>(0xF0 + i * 3 + id);
+  std::vector<Value> values;
+#if CUPTI_API_VERSION >= 130300
+  values = {F(DEVICE_FIELD_ID, d.id)};
+#endif
+  put(make(CUPTI_ACTIVITY_KIND_DEVICE, d, values));
   CUpti_ActivityContext c{};
   c.contextId = id + 1;
   c.deviceId = id;
   put(make(CUPTI_ACTIVITY_KIND_CONTEXT, c, {}));
 }
+#if CUPTI_API_VERSION >= 130500
+// Kinds of CUPTI 13.5: a batch that was decompressed, a host node of a graph, a host function, a green
+// context. Values count up, so that none is taken for another.
+EXPORT void mock_late_kinds() {
+  CUpti_ActivityMemDecompress m{};
+  m.start = kFirst + 1000, m.end = kFirst + 1900, m.correlationId = 71, m.deviceId = 1, m.contextId = 2;
+  m.streamId = 13, m.numberOfOperations = 3, m.sourceBytes = 4096;
+  put(make(CUPTI_ACTIVITY_KIND_MEM_DECOMPRESS, m,
+           {F(MEM_DECOMPRESS_FIELD_START, m.start), F(MEM_DECOMPRESS_FIELD_END, m.end),
+            F(MEM_DECOMPRESS_FIELD_CORRELATION_ID, m.correlationId), F(MEM_DECOMPRESS_FIELD_DEVICE_ID, m.deviceId),
+            F(MEM_DECOMPRESS_FIELD_CONTEXT_ID, m.contextId), F(MEM_DECOMPRESS_FIELD_STREAM_ID, m.streamId),
+            F(MEM_DECOMPRESS_FIELD_NUMBER_OF_OPERATIONS, m.numberOfOperations),
+            F(MEM_DECOMPRESS_FIELD_SOURCE_BYTES, m.sourceBytes)}));
+  CUpti_ActivityGraphHostNode g{};
+  g.start = kFirst + 2000, g.end = kFirst + 2500, g.correlationId = 72, g.contextId = 2, g.streamId = 14;
+  g.threadId = 900, g.graphId = 6;
+  put(make(CUPTI_ACTIVITY_KIND_GRAPH_HOST_NODE, g,
+           {F(GRAPH_HOST_NODE_FIELD_START, g.start), F(GRAPH_HOST_NODE_FIELD_END, g.end),
+            F(GRAPH_HOST_NODE_FIELD_CORRELATION_ID, g.correlationId), F(GRAPH_HOST_NODE_FIELD_CONTEXT_ID, g.contextId),
+            F(GRAPH_HOST_NODE_FIELD_STREAM_ID, g.streamId), F(GRAPH_HOST_NODE_FIELD_THREAD_ID, g.threadId),
+            F(GRAPH_HOST_NODE_FIELD_GRAPH_ID, g.graphId)}));
+  CUpti_ActivityHostLaunch h{};
+  h.start = kFirst + 3000, h.end = kFirst + 3700, h.correlationId = 73, h.contextId = 2, h.streamId = 15, h.threadId = 901;
+  put(make(CUPTI_ACTIVITY_KIND_HOST_LAUNCH, h,
+           {F(HOST_LAUNCH_FIELD_START, h.start), F(HOST_LAUNCH_FIELD_END, h.end),
+            F(HOST_LAUNCH_FIELD_CORRELATION_ID, h.correlationId), F(HOST_LAUNCH_FIELD_CONTEXT_ID, h.contextId),
+            F(HOST_LAUNCH_FIELD_STREAM_ID, h.streamId), F(HOST_LAUNCH_FIELD_THREAD_ID, h.threadId)}));
+  CUpti_ActivityGreenContext3 c{};
+  c.contextId = 9, c.parentContextId = 2, c.deviceId = 1, c.numMultiprocessors = 16;
+  put(make(CUPTI_ACTIVITY_KIND_GREEN_CONTEXT, c,
+           {F(GREEN_CONTEXT_FIELD_CONTEXT_ID, c.contextId), F(GREEN_CONTEXT_FIELD_PARENT_CONTEXT_ID, c.parentContextId),
+            F(GREEN_CONTEXT_FIELD_DEVICE_ID, c.deviceId),
+            F(GREEN_CONTEXT_FIELD_NUM_MULTIPROCESSORS, c.numMultiprocessors)}));
+}
+#endif
 // A record of a kind that nobody asked for, which CUPTI may still write.
 EXPORT void mock_unknown() {
   struct {
@@ -690,6 +739,18 @@ EXPORT CUptiResult CUPTIAPI cuptiActivityFlushAll(uint32_t flag) {
   }
   OK;
 }
+EXPORT CUptiResult CUPTIAPI cuptiActivityEnableHWTrace(uint8_t) {
+  if (!number_of("MOCK_HES", 0)) return CUPTI_ERROR_NOT_SUPPORTED;
+  OK;
+}
+// What CUPTI says when it finds out later that a device has no such events.
+EXPORT void mock_no_hardware_times() {
+  CUpti_StateData data{};
+  data.notification.result = CUPTI_ERROR_NOT_SUPPORTED;
+  for (Subscriber* s : subscribers)
+    if (s->callbacks.count({CUPTI_CB_DOMAIN_STATE, CUPTI_CBID_STATE_ERROR}))
+      s->callback(s->data, CUPTI_CB_DOMAIN_STATE, CUPTI_CBID_STATE_ERROR, &data);
+}
 EXPORT CUptiResult CUPTIAPI cuptiActivityGetNextRecord(uint8_t* buffer, size_t valid, CUpti_Activity** record) {
   size_t at = 0;
   if (*record) at = static_cast<size_t>(reinterpret_cast<uint8_t*>(*record) - buffer) + size_of((*record)->kind);
@@ -709,6 +770,7 @@ EXPORT CUptiResult CUPTIAPI cuptiActivityGetNumDroppedRecords(CUcontext, uint32_
 EXPORT CUptiResult CUPTIAPI cuptiActivitySetAttribute_v2(CUpti_SubscriberHandle handle, CUpti_ActivityAttribute attribute, size_t*, void* value) {
   if (attribute == CUPTI_ACTIVITY_ATTR_USER_DEFINED_RECORDS)
     reinterpret_cast<Subscriber*>(handle)->has_layouts = *static_cast<uint8_t*>(value) != 0;
+  if (attribute == CUPTI_ACTIVITY_ATTR_ENABLE_HES && !number_of("MOCK_HES", 0)) return CUPTI_ERROR_NOT_SUPPORTED;
   OK;
 }
 EXPORT CUptiResult CUPTIAPI cuptiActivityRegisterCallbacks_v2(CUpti_SubscriberHandle handle, CUpti_BuffersCallbackRequestFunc_v2 request,
@@ -762,12 +824,18 @@ static size_t width_of(int kind, int field) {
       {CUPTI_ACTIVITY_KIND_DRIVER, {API_FIELD_START, API_FIELD_END}},
       {CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, {EXTERNAL_CORRELATION_FIELD_EXTERNAL_ID}},
       {CUPTI_ACTIVITY_KIND_MEMCPY, {MEMCPY_FIELD_START, MEMCPY_FIELD_END, MEMCPY_FIELD_BYTES, MEMCPY_FIELD_GRAPH_NODE_ID}},
+#if CUPTI_API_VERSION >= 130500
+      {CUPTI_ACTIVITY_KIND_MEM_DECOMPRESS, {MEM_DECOMPRESS_FIELD_START, MEM_DECOMPRESS_FIELD_END, MEM_DECOMPRESS_FIELD_SOURCE_BYTES}},
+      {CUPTI_ACTIVITY_KIND_GRAPH_HOST_NODE, {GRAPH_HOST_NODE_FIELD_START, GRAPH_HOST_NODE_FIELD_END}},
+      {CUPTI_ACTIVITY_KIND_HOST_LAUNCH, {HOST_LAUNCH_FIELD_START, HOST_LAUNCH_FIELD_END}},
+#endif
       {CUPTI_ACTIVITY_KIND_DEVICE, {DEVICE_FIELD_NAME, DEVICE_FIELD_GLOBAL_MEMORY_BANDWIDTH, DEVICE_FIELD_GLOBAL_MEMORY_SIZE}},
   };
   static const std::map<int, std::map<int, size_t>> narrow = {
       {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, {{KERNEL_FIELD_REGISTERS_PER_THREAD, 2}, {KERNEL_FIELD_LAUNCH_TYPE, 1}}},
       {CUPTI_ACTIVITY_KIND_MEMCPY, {{MEMCPY_FIELD_COPY_KIND, 1}, {MEMCPY_FIELD_SRC_KIND, 1}, {MEMCPY_FIELD_DST_KIND, 1}}},
   };
+  if (kind == CUPTI_ACTIVITY_KIND_DEVICE && field == DEVICE_FIELD_UUID) return sizeof(CUuuid);
   if (auto k = wide.find(kind); k != wide.end() && k->second.count(field)) return 8;
   if (auto k = narrow.find(kind); k != narrow.end())
     if (auto f = k->second.find(field); f != k->second.end()) return f->second;

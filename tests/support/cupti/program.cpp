@@ -132,6 +132,10 @@ void run(const std::string& verb, uint64_t n, const std::string& text) {
     for (uint64_t i = 0; i < n; i++, next++) kernel(next, next * 10000 + 5000, next * 10000 + 8000, 1, 5);
   } else if (verb == "device") {
     control<void (*)(uint32_t)>("mock_device")(static_cast<uint32_t>(n));
+  } else if (verb == "late") {  // kinds of CUPTI 13.5
+    control<void (*)()>("mock_late_kinds")();
+  } else if (verb == "no_hardware_times") {
+    control<void (*)()>("mock_no_hardware_times")();
   } else if (verb == "unknown") {
     for (uint64_t i = 0; i < n; i++) control<void (*)()>("mock_unknown")();
   } else if (verb == "damage") {

@@ -21,6 +21,7 @@ def list_device_ops(file: CuptiFile) -> tuple[pl.DataFrame, int, int]:
     them, and how many a start alone: they were handed over while their work still ran.
     """
     parts = [_kernels(file), _copies(file), _peer_copies(file), _fills(file), _graphs(file)]
+    parts.append(_decompressions(file))
     ops = pl.concat([p for p in parts if p.height] or parts[:1], how="diagonal_relaxed")
     if ops.is_empty():
         return ops, 0, 0
@@ -122,6 +123,14 @@ def _graphs(file: CuptiFile) -> pl.DataFrame:
     return frame.select(*_place(frame, "graph"), name=pl.format("CUDA graph {}", "graph"))
 
 
+def _decompressions(file: CuptiFile) -> pl.DataFrame:
+    """Batches of copies that the device decompressed, each one operation: the bytes are packed."""
+    frame = file.frame("decompressions")
+    if frame.is_empty():
+        return pl.DataFrame()
+    return frame.select(*_place(frame, "memcpy"), "bytes", name=pl.lit("[CUDA decompression]"))
+
+
 def list_syncs(file: CuptiFile) -> pl.DataFrame:
     """Rows of `syncs` without the calls that wait."""
     frame = file.frame("syncs")
@@ -174,8 +183,8 @@ def list_pools(file: CuptiFile) -> pl.DataFrame:
     )
 
 
-def list_devices(file: CuptiFile) -> pl.DataFrame:
-    """Rows of `devices`: what CUPTI says of each."""
+def list_devices(file: CuptiFile, *, keep_identity: bool) -> pl.DataFrame:
+    """Rows of `devices`: what CUPTI says of each. A UUID tells one GPU of the world from others."""
     frame = file.frame("devices")
     if frame.is_empty():
         return pl.DataFrame()
@@ -194,7 +203,21 @@ def list_devices(file: CuptiFile) -> pl.DataFrame:
         registers_per_sm="registers_per_sm",
         shared_bytes_per_sm="shared_per_sm",
         l2_bytes="l2",
+        uuid=_name_uuid() if keep_identity else pl.lit(None, pl.String),
     )
+
+
+def _name_uuid() -> pl.Expr:
+    """As nvidia-smi and NVML write it; null where the file has none."""
+
+    def write(row: dict[str, int]) -> str:
+        words = (row["uuid_first"], row["uuid_last"])
+        text = b"".join((word & (1 << 64) - 1).to_bytes(8, "little") for word in words).hex()
+        return f"GPU-{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+    is_known = (pl.col("uuid_first") != 0) | (pl.col("uuid_last") != 0)
+    both = pl.when(is_known).then(pl.struct("uuid_first", "uuid_last"))
+    return both.map_elements(write, return_dtype=pl.String, skip_nulls=True)
 
 
 def _map_contexts(file: CuptiFile) -> dict[int, int]:
@@ -203,6 +226,8 @@ def _map_contexts(file: CuptiFile) -> dict[int, int]:
     found: dict[int, int] = {}
     if known.height:
         found = dict(known.select("context", "device").iter_rows())
+    # A green context is a part of a device's SMs, under a number of its own.
+    found |= dict(file.frame("green_contexts").select("context", "device").iter_rows())
     kernels = file.frame("kernels")
     if kernels.height:
         seen = kernels.select("context", "device").unique().sort("context")

@@ -52,8 +52,12 @@ EXPECTED = {
     "pools": "time action type correlation device min_bytes_to_keep address bytes "
     "release_threshold used",
     "devices": "device name: memory_bandwidth memory l2 warp clock_khz sms warps_per_sm "
-    "shared_per_sm registers_per_sm major minor",
+    "shared_per_sm registers_per_sm major minor uuid_first uuid_last",
     "contexts": "context device",
+    "decompressions": f"{_WORK} operations bytes",
+    "graph_host_nodes": "start end correlation context stream tid graph",
+    "host_functions": "start end correlation context stream tid",
+    "green_contexts": "context parent device sms",
     "call_names": "domain cbid name:",
     "clocks": "cupti realtime monotonic",
     "drops": "time records unread_bytes",

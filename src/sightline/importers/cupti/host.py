@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import struct
+from collections.abc import Iterator
 
 import polars as pl
 
@@ -32,12 +33,14 @@ def list_host_ops(file: CuptiFile) -> tuple[pl.DataFrame, int]:
         _calls(file, "driver_calls", "driver", codes.DRIVER),
         _overhead(file),
         _ranges(file),
+        *_host_functions(file),
     ]
     ops = pl.concat([pl.DataFrame(schema=_EMPTY), *parts], how="diagonal_relaxed")
     is_timed = pl.col("start_ns").is_between(1, TIME_LIMIT) & pl.col("end_ns").is_between(
         pl.col("start_ns"), TIME_LIMIT
     )
     kept = ops.filter(is_timed).with_columns(pid=pl.lit(file.pid, pl.Int64))
+    kept = _add_external(kept, file)
     # Ranges of a process end on whatever thread, and overlap.
     nested = nest_ranges(kept, apart=pl.col("range_kind") == "startend")
     return nested, ops.height - kept.height
@@ -60,6 +63,40 @@ def _calls(file: CuptiFile, table: str, layer: str, domain: int) -> pl.DataFrame
         correlation_id=keep_known("correlation"),
         return_value="result",
     )
+
+
+def _host_functions(file: CuptiFile) -> Iterator[pl.DataFrame]:
+    """What the CPU did because a stream or a graph had come to it: the device waited meanwhile."""
+    for table, name in (
+        ("host_functions", pl.lit("host function of a stream")),
+        ("graph_host_nodes", pl.format("host node of CUDA graph {}", "graph")),
+    ):
+        frame = file.frame(table)
+        if frame.height:
+            yield frame.select(
+                start_ns="start",
+                end_ns="end",
+                tid=keep_known("tid"),
+                layer=pl.lit("other"),
+                name=name,
+                correlation_id=keep_known("correlation"),
+            )
+
+
+def _add_external(ops: pl.DataFrame, file: CuptiFile) -> pl.DataFrame:
+    """Calls with the number that another tool had pushed (cuptiActivityPushExternalCorrelationId).
+
+    A call may have one of each kind of tool; the kind of the smallest number is taken, which is
+    what the tool itself pushes by default (CUpti_ExternalCorrelationKind).
+    """
+    external = file.frame("external").filter(pl.col("correlation") > 0)
+    if external.is_empty():
+        return ops
+    numbers = external.sort("kind", maintain_order=True).unique("correlation", keep="first")
+    numbers = numbers.select(correlation_id="correlation", external_id="external")
+    joined = ops.join(numbers, on="correlation_id", how="left", maintain_order="left")
+    is_call = pl.col("layer").is_in(["runtime", "driver"])
+    return joined.with_columns(external_id=pl.when(is_call).then("external_id"))
 
 
 def _overhead(file: CuptiFile) -> pl.DataFrame:

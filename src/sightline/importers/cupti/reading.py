@@ -48,7 +48,7 @@ def read_recording(source: Source, options: ImportOptions) -> Imported:
         "syncs": add_call(list_syncs(file), host, "host_op_id"),
         "cuda_events": add_call(list_events(file), host, "host_op_id"),
         "memory_pools": list_pools(file),
-        "devices": list_devices(file),
+        "devices": list_devices(file, keep_identity=options.keep_identity),
         "profiled_kernels": kernels,
         "pc_samples": samples,
         "threads": _threads(host, file.pid),

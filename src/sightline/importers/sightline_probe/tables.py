@@ -17,6 +17,7 @@ from sightline.algebra.nesting import nest_ranges
 from sightline.cxx_names import demangle
 from sightline.errors import DamagedError
 from sightline.model import probe_file as f
+from sightline.model.block_file import read_blocks
 from sightline.model.declare import Imported, Quality, Recording
 from sightline.model.source import Source
 from sightline.model.stack_trie import Frame, StackTrie
@@ -104,7 +105,7 @@ def _read_blocks(source: Source) -> _Read:
                 f"cannot read {source.given}",
                 why=f"it has version {version}, this sightline reads {f.VERSION}",
             )
-        for block in f.read_blocks(stream):
+        for block in read_blocks(stream):
             found.missing += block.missing
             if block.kind == f.CALLS:
                 whole = len(block.content) // size * size

@@ -28,6 +28,9 @@ TABLE = Table(
             "one past the id of its last descendant: descendants are (host_op_id, subtree_end_id)",
         ),
         number("correlation_id", "the profiler's number that ties an API call to device work"),
+        number(
+            "external_id", "the number that another tool gave a call, such as that of its own op"
+        ),
         number("sequence_id", "autograd's number that ties a backward op to its forward op"),
         join("forward_id", "host_ops.host_op_id", "the forward op of a backward op"),
         text("input_shapes", "shapes of the inputs, as JSON"),
