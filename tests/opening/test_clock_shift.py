@@ -55,7 +55,8 @@ def imported_with(
 
     importer = registry.load("importers", "kineto").IMPORTER
     monkeypatch.setattr(imports, "recognise", lambda _: importer)
-    monkeypatch.setattr(registry, "load", _load_with(registry.load, SimpleNamespace(read=read)))
+    module = SimpleNamespace(read=read, IMPORTER=importer)
+    monkeypatch.setattr(registry, "load", _load_with(registry.load, module))
     monkeypatch.setenv("SIGHTLINE_CACHE", str(tmp_path / f"{shift_ns}-{constant}"))
     path = tmp_path / "recording.json"
     path.write_text("{}")
