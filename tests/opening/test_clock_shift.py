@@ -55,8 +55,7 @@ def imported_with(
 
     importer = registry.load("importers", "kineto").IMPORTER
     monkeypatch.setattr(imports, "recognise", lambda _: importer)
-    module = SimpleNamespace(read=read, IMPORTER=importer)
-    monkeypatch.setattr(registry, "load", _load_with(registry.load, module))
+    monkeypatch.setattr(registry, "load", _load_with(registry.load, SimpleNamespace(read=read)))
     monkeypatch.setenv("SIGHTLINE_CACHE", str(tmp_path / f"{shift_ns}-{constant}"))
     path = tmp_path / "recording.json"
     path.write_text("{}")

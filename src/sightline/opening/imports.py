@@ -29,9 +29,7 @@ _ATTEMPTS = 3  # to read a file that is written to meanwhile
 
 def import_one(source: Source, options: ImportOptions) -> Path:
     """A one-recording store for the file, from the cache or made anew. Raises InputError."""
-    # Its own word for its version: what stands beside the importers may be older, while one is
-    # worked on.
-    importer: Importer = registry.load("importers", recognise(source).name).IMPORTER
+    importer = recognise(source)
     salt = f"{importer.name}-{importer.version}-{options}-{_layout()}"
     for _ in range(_ATTEMPTS):
         content = hash_content(source)
