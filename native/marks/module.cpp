@@ -1,4 +1,4 @@
-// sightline._marks: ranges and marks of a recorded program, written in the usual case without a line
+// sightline._marks: ranges, marks and steps of a recorded program, written in the usual case without a line
 // of Python. It writes what inline/annotate.py and inline/recorder.py write, into the same slots, and
 // hands everything else to them: a first name, a payload, another profiler that listens, a full chunk.
 //
@@ -26,7 +26,7 @@ struct Event {
     uint8_t device, kind;
 };
 static_assert(sizeof(Event) == 32 && offsetof(Event, kind) == 31, "a slot is laid out as in the file");
-constexpr uint8_t OPEN = 1, RANGE = 2, MARK = 5, NO_DEVICE = 255;
+constexpr uint8_t OPEN = 1, RANGE = 2, OPEN_STEP = 3, STEP = 4, MARK = 5, NO_DEVICE = 255;
 
 int64_t read_clock() {
     timespec now;
@@ -48,12 +48,12 @@ void write_kind(Event* slot, uint8_t kind) {
     *const_cast<volatile uint8_t*>(&slot->kind) = kind;
 }
 
-void write_event(Event* slot, int64_t first, uint32_t name, uint8_t kind) {
+void write_event(Event* slot, int64_t first, uint32_t name, uint8_t kind, uint32_t extra = 0) {
     slot->first = first;
     slot->second = 0;
     slot->name = name;
     slot->thread = find_thread();
-    slot->extra = 0;
+    slot->extra = extra;
     slot->flags = 0;
     slot->device = NO_DEVICE;
     write_kind(slot, kind);
@@ -114,15 +114,26 @@ Event* take_event(Slots* slots) {
 
 // -- what Python knows of the run ---------------------------------------------------------------
 
-// Attributes of inline.session.State and inline.recorder.Recorder, which have __slots__: where they lie.
+// Attributes of classes in Python that have __slots__, and where they lie: of inline.session.State,
+// inline.recorder.Recorder, inline.step.Steps and inline.usage.Usage.
 PyObject* state = nullptr;
-Py_ssize_t at_on, at_nvtx, at_recorder, at_listens, at_free, at_numbers, at_next_clock;
-PyTypeObject* recorder_type = nullptr;
-PyObject *plain_enter = nullptr, *plain_exit = nullptr, *plain_mark = nullptr;
-PyObject *name_torch, *name_jax, *name_clock, *modules;
+Py_ssize_t at_on, at_nvtx, at_recorder, at_listens, at_step, at_at_step;
+Py_ssize_t at_free, at_numbers, at_next_clock;
+Py_ssize_t at_count, at_explicit, at_chunk, at_at, at_file, at_usage, at_next;
+PyTypeObject *recorder_type = nullptr, *steps_type = nullptr, *usage_type = nullptr;
+PyObject *plain_enter = nullptr, *plain_exit = nullptr, *plain_mark = nullptr, *plain_step = nullptr;
+PyObject *name_torch, *name_jax, *name_clock, *name_open, *name_read, *modules;
+PyObject* step_prefix = nullptr;
 
 PyObject* look(PyObject* object, Py_ssize_t offset) {
     return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + offset);
+}
+
+void put(PyObject* object, Py_ssize_t offset, PyObject* value) {  // takes over the reference
+    auto** place = reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + offset);
+    PyObject* before = *place;
+    *place = value;
+    Py_XDECREF(before);
 }
 
 bool find_offset(PyObject* type, const char* name, Py_ssize_t* offset) {
@@ -326,26 +337,132 @@ PyObject* mark(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* nam
     return PyObject_Vectorcall(plain_mark, args, size_t(count), names);
 }
 
+// -- steps --------------------------------------------------------------------------------------
+
+// The slot of the step that is open; null where there is none.
+Event* find_open_step(PyObject* steps) {
+    PyObject* chunk = look(steps, at_chunk);
+    if (chunk == nullptr || chunk == Py_None) return nullptr;
+    const Py_ssize_t at = PyLong_AsSsize_t(look(steps, at_at));
+    Py_buffer memory;
+    if (PyObject_GetBuffer(chunk, &memory, PyBUF_WRITABLE) < 0) {
+        PyErr_Clear();
+        return nullptr;
+    }
+    const bool inside = at >= 0 && at + Py_ssize_t(sizeof(Event)) <= memory.len;
+    auto* found = reinterpret_cast<Event*>(static_cast<char*>(memory.buf) + at);
+    PyBuffer_Release(&memory);  // `steps` holds the chunk
+    return inside ? found : nullptr;
+}
+
+// The counters of the operating system, which are read every few ms, by Python.
+bool follow_usage(PyObject* usage, PyObject* file, int64_t ended) {
+    PyObject* due = look(usage, at_next);
+    if (due != nullptr && ended < PyLong_AsLongLong(due)) return !PyErr_Occurred();
+    PyObject* moment = PyLong_FromLongLong(ended);
+    if (moment == nullptr) return false;
+    PyObject* done = PyObject_CallMethodObjArgs(usage, name_read, file, moment, nullptr);
+    Py_DECREF(moment);
+    Py_XDECREF(done);
+    return done != nullptr;
+}
+
+// Begin the next step, as Steps.open.
+bool open_step(PyObject* steps, PyObject* file, long long count) {
+    const int64_t began = read_clock();
+    Place place;
+    if (look(state, at_recorder) == file && find_place(step_prefix, &place)) {
+        PyObject* free = look(file, at_free);
+        const auto* start = static_cast<char*>(place.slots->chunk.buf);
+        PyObject* at = PyLong_FromSsize_t(reinterpret_cast<char*>(place.event) - start);
+        if (at == nullptr) return false;
+        write_event(place.event, began, place.name, OPEN_STEP, uint32_t(count));
+        put(steps, at_at, at);
+        put(steps, at_chunk, Py_NewRef(PyTuple_GET_ITEM(free, 0)));
+        return true;
+    }
+    PyObject* moment = PyLong_FromLongLong(began);
+    if (moment == nullptr) return false;
+    PyObject* done = PyObject_CallMethodOneArg(steps, name_open, moment);
+    Py_DECREF(moment);
+    Py_XDECREF(done);
+    return done != nullptr;
+}
+
+// Steps.boundary where the program says where its steps end, one is open, and no schedule waits.
+PyObject* step(PyObject*, PyObject*) {
+    if (look(state, at_on) != Py_True) Py_RETURN_NONE;
+    PyObject* steps = look(state, at_step);
+    if (steps == nullptr || !Py_IS_TYPE(steps, steps_type) || look(steps, at_explicit) != Py_True ||
+        look(state, at_at_step) != Py_None)
+        return PyObject_CallNoArgs(plain_step);
+    PyObject *file = look(steps, at_file), *usage = look(steps, at_usage);
+    if (file == nullptr || !Py_IS_TYPE(file, recorder_type) || usage == nullptr || !Py_IS_TYPE(usage, usage_type))
+        return PyObject_CallNoArgs(plain_step);
+    Event* open = find_open_step(steps);
+    if (open == nullptr) return PyObject_CallNoArgs(plain_step);
+    const int64_t ended = read_clock();
+    open->second = ended;
+    write_kind(open, STEP);
+    Py_INCREF(steps);
+    Py_INCREF(file);
+    Py_INCREF(usage);
+    put(steps, at_chunk, Py_NewRef(Py_None));
+    bool fine = follow_clock(file, ended) && follow_usage(usage, file, ended);
+    const long long count = PyLong_AsLongLong(look(steps, at_count)) + 1;
+    PyObject* counted = PyLong_FromLongLong(count);
+    if (counted != nullptr) put(steps, at_count, counted);
+    fine = fine && counted != nullptr && open_step(steps, file, count);
+    Py_DECREF(usage);
+    Py_DECREF(file);
+    Py_DECREF(steps);
+    if (!fine) return nullptr;
+    Py_RETURN_NONE;
+}
+
 // -- the module ---------------------------------------------------------------------------------
 
 PyObject* attach(PyObject*, PyObject* args) {
-    PyObject *own_state, *type, *enter, *exit, *plain;
-    if (!PyArg_ParseTuple(args, "OOOOO", &own_state, &type, &enter, &exit, &plain)) return nullptr;
+    PyObject *own_state, *type;
+    if (!PyArg_ParseTuple(args, "OO!", &own_state, &PyType_Type, &type)) return nullptr;
     if (state != nullptr && state != own_state) {  // of another interpreter in this process
         PyErr_SetString(PyExc_ImportError, "another interpreter records this process");
         return nullptr;
     }
     auto* of_state = reinterpret_cast<PyObject*>(Py_TYPE(own_state));
-    if (!PyType_Check(type) || !find_offset(of_state, "on", &at_on) ||
-        !find_offset(of_state, "nvtx", &at_nvtx) || !find_offset(of_state, "recorder", &at_recorder) ||
-        !find_offset(of_state, "listens", &at_listens) || !find_offset(type, "_free", &at_free) ||
-        !find_offset(type, "numbers", &at_numbers) || !find_offset(type, "next_clock", &at_next_clock))
+    if (!find_offset(of_state, "on", &at_on) || !find_offset(of_state, "nvtx", &at_nvtx) ||
+        !find_offset(of_state, "recorder", &at_recorder) || !find_offset(of_state, "step", &at_step) ||
+        !find_offset(of_state, "listens", &at_listens) || !find_offset(of_state, "at_step", &at_at_step) ||
+        !find_offset(type, "_free", &at_free) || !find_offset(type, "numbers", &at_numbers) ||
+        !find_offset(type, "next_clock", &at_next_clock))
         return nullptr;
+    recorder_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(type));
+    state = Py_NewRef(own_state);
+    Py_RETURN_NONE;
+}
+
+PyObject* attach_ranges(PyObject*, PyObject* args) {
+    PyObject *enter, *exit, *plain;
+    if (!PyArg_ParseTuple(args, "OOO", &enter, &exit, &plain)) return nullptr;
     Py_XSETREF(plain_enter, Py_NewRef(enter));
     Py_XSETREF(plain_exit, Py_NewRef(exit));
     Py_XSETREF(plain_mark, Py_NewRef(plain));
-    recorder_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(type));
-    state = Py_NewRef(own_state);
+    Py_RETURN_NONE;
+}
+
+PyObject* attach_steps(PyObject*, PyObject* args) {
+    PyObject *steps, *usage, *plain, *prefix;
+    if (!PyArg_ParseTuple(args, "O!O!OU", &PyType_Type, &steps, &PyType_Type, &usage, &plain, &prefix))
+        return nullptr;
+    if (!find_offset(steps, "count", &at_count) || !find_offset(steps, "explicit", &at_explicit) ||
+        !find_offset(steps, "_chunk", &at_chunk) || !find_offset(steps, "_at", &at_at) ||
+        !find_offset(steps, "_file", &at_file) || !find_offset(steps, "_usage", &at_usage) ||
+        !find_offset(usage, "_next", &at_next))
+        return nullptr;
+    steps_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(steps));
+    usage_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(usage));
+    Py_XSETREF(plain_step, Py_NewRef(plain));
+    Py_XSETREF(step_prefix, Py_NewRef(prefix));
     Py_RETURN_NONE;
 }
 
@@ -369,6 +486,9 @@ PyObject* read_nothing(PyObject*, PyObject*) { Py_RETURN_NONE; }
 
 PyMethodDef functions[] = {
     {"attach", attach, METH_VARARGS, "Write where the state says. Raises ImportError where that cannot be."},
+    {"attach_ranges", attach_ranges, METH_VARARGS, "What is asked where a range or a mark is not the usual one."},
+    {"attach_steps", attach_steps, METH_VARARGS, "The classes of steps and usage, and what is asked else."},
+    {"step", step, METH_NOARGS, "step($module, /)\n--\n\nEnd a step of the program's loop; the next one begins."},
     {"mark", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(mark)), METH_FASTCALL | METH_KEYWORDS,
      "mark($module, name, payload=None, /)\n--\n\nA named moment."},
     {"write_ranges", write_ranges, METH_VARARGS, "Write so many ranges of a name's number, as long as there is room."},
@@ -411,8 +531,11 @@ PyMODINIT_FUNC PyInit__marks() {
     name_torch = PyUnicode_InternFromString("torch");
     name_jax = PyUnicode_InternFromString("jax");
     name_clock = PyUnicode_InternFromString("clock");
+    name_open = PyUnicode_InternFromString("open");
+    name_read = PyUnicode_InternFromString("read_if_due");
     modules = Py_XNewRef(PyImport_GetModuleDict());
-    if (name_torch == nullptr || name_jax == nullptr || name_clock == nullptr || modules == nullptr ||
+    if (name_torch == nullptr || name_jax == nullptr || name_clock == nullptr || name_open == nullptr ||
+        name_read == nullptr || modules == nullptr ||
         !ready_types())
         return nullptr;
     pthread_atfork(nullptr, nullptr, [] { own_thread = 0; });

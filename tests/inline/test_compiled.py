@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import json
 import os
 import subprocess
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import sightline as sl
-from sightline.inline import compiled, recorder, session
+from sightline.inline import compiled, recorder, session, usage
 from sightline.inline.annotate import PlainRange
 from sightline.model import event_file as f
 from support.recorders import KINDS, use_recorder
@@ -48,7 +49,8 @@ def work() -> None:
     for _ in range(3):
         with same:
             pass
-    sl.step()
+    for _ in range(4):
+        sl.step()
     with pytest.raises(KeyError), sl.annotate("outer"):
         raise KeyError
     sl.annotate("decorated")(lambda: sl.mark("inside"))()
@@ -92,11 +94,14 @@ def test_the_usual_range_asks_no_python(recorded: Path, monkeypatch: pytest.Monk
     """Else the compiled part could be the plain one all the time, and nothing would show it."""
     sl.annotate("attention").__enter__()
     sl.mark("moment")
+    monkeypatch.setattr(usage, "EVERY_NS", 10**12)
+    sl.step()
     lines: list[str] = []
     sys.setprofile(lambda frame, event, _: event == "call" and lines.append(frame.f_code.co_name))
     try:
         with sl.annotate("attention"):
             sl.mark("moment")
+            sl.step()
     finally:
         sys.setprofile(None)
     assert lines == []
@@ -202,6 +207,38 @@ def test_a_forked_process_has_its_own_file_and_thread(tmp_path: Path) -> None:
         assert {s[3] for s in ranges} == {pid}  # a main thread's number is its process's
         counts[pid] = len(ranges)
     assert sorted(counts.values()) == [2, 3]
+
+
+def test_steps_ask_python_where_there_is_something_to_do(
+    recorded: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A schedule that waits, counters that are due, a chunk that is full."""
+    sl.step()
+    ended: list[int] = []
+    monkeypatch.setattr(session.state, "at_step", ended.append)
+    sl.step()
+    assert ended == [2]
+    monkeypatch.setattr(session.state, "at_step", None)
+    file = session.state.recorder
+    assert file is not None
+    monkeypatch.setattr(usage, "EVERY_NS", 0)
+    for _ in range(2):  # the first is told by the counters' own time, which was set before
+        session.state.step._usage._next = 0
+        sl.step()
+    names = {name for name in file.numbers if "[" in name}
+    assert names, "the counters were read"
+    monkeypatch.setattr(usage, "EVERY_NS", 10**12)
+    session.state.step._usage._next = 2**62
+    first = file._free[0]
+    while file._free[0] is first:
+        sl.step()
+    sl.step()
+    session.end()
+    slots = read_slots(recorded)
+    steps = [s for s in slots if s[-1] == f.STEP]
+    assert [s[4] for s in steps] == list(range(len(steps))), "each number once, none left out"
+    assert len(steps) > f.CHUNK // f.SLOT - 100
+    assert all(a[1] <= b[0] for a, b in itertools.pairwise(steps))
 
 
 @pytest.mark.parametrize("words", [(), (1, 2, 3)])

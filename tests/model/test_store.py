@@ -356,13 +356,12 @@ def test_new_version_of_the_importer_reads_again(
     import dataclasses
 
     from sightline.importers import kineto
-    from sightline.opening import recognise
 
     path = str(t.write(tmp_path, EVENTS))
     sightline.open(path)
     before = entries(own_cache)
     newer = dataclasses.replace(kineto.IMPORTER, version=kineto.IMPORTER.version + 1)
-    monkeypatch.setattr(recognise, "IMPORTERS", (newer,))
+    monkeypatch.setattr(kineto, "IMPORTER", newer)
     sightline.open(path)
     assert len(entries(own_cache)) == len(before) + 1
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import sightline
-from sightline.inline import annotate, compiled, recorder, session
+from sightline.inline import annotate, compiled, recorder, session, step
 
 KINDS = ("compiled", "plain")
 
@@ -27,8 +27,10 @@ def use_recorder(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
             )
         return
     monkeypatch.setenv(compiled.VARIABLE, "plain")
+    # The door first: it takes its names from the modules when they are first asked for.
+    monkeypatch.setattr(sightline, "annotate", annotate.PlainRange)
+    monkeypatch.setattr(sightline, "mark", annotate.plain_mark)
+    monkeypatch.setattr(sightline, "step", step.plain_step)
+    monkeypatch.setattr(annotate, "annotate", annotate.PlainRange)
     monkeypatch.setattr(recorder, "marks", None)
     monkeypatch.setattr(session, "marks", None)
-    monkeypatch.setattr(annotate, "annotate", annotate.PlainRange)
-    monkeypatch.setattr(sightline, "annotate", annotate.PlainRange, raising=False)
-    monkeypatch.setattr(sightline, "mark", annotate.plain_mark, raising=False)

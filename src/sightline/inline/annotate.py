@@ -141,7 +141,7 @@ def _choose_mark() -> Callable[..., None]:
     """`mark`: the compiled one, with all that it hands over, or the plain one."""
     if marks is None:
         return plain_mark
-    marks.attach(state, Recorder, PlainRange.__enter__, PlainRange.__exit__, plain_mark)
+    marks.attach_ranges(PlainRange.__enter__, PlainRange.__exit__, plain_mark)
     compiled: Callable[..., None] = marks.mark
     return compiled
 

@@ -79,6 +79,8 @@ def torch_listens() -> bool:
 
 
 state = State()
+if marks is not None:
+    marks.attach(state, Recorder)
 _lock = threading.Lock()
 
 

@@ -7,9 +7,11 @@ no step. A program that never calls it is stepped by its first torch optimizer.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from sightline.inline import session
+from sightline.inline.compiled import marks
 from sightline.inline.recorder import Recorder, end, now
 from sightline.inline.session import state
 from sightline.inline.usage import Usage
@@ -21,6 +23,19 @@ _pack = f.EVENT.pack_into
 
 class Steps:
     """The steps of this process: the one that is open, and how many have ended."""
+
+    # The compiled `step` reads and writes some of them where they lie.
+    __slots__ = (
+        "_at",
+        "_began",
+        "_chunk",
+        "_file",
+        "_optimizer",
+        "_usage",
+        "by_optimizer",
+        "count",
+        "explicit",
+    )
 
     def __init__(self) -> None:
         self.count = 0
@@ -101,7 +116,19 @@ def follow_schedule(count: int) -> None:
         state.at_step(count)
 
 
-def step() -> None:
+def plain_step() -> None:
     """End a step of the program's loop; the next one begins."""
     if state.on:
         find_steps().explicit_boundary()
+
+
+def _choose_step() -> Callable[[], None]:
+    """`step`: the compiled one, which asks the plain one where a step is not the usual one."""
+    if marks is None:
+        return plain_step
+    marks.attach_steps(Steps, Usage, plain_step, PREFIX)
+    compiled: Callable[[], None] = marks.step
+    return compiled
+
+
+step = _choose_step()

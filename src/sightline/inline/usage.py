@@ -26,6 +26,8 @@ _NAMES = {name: f"{name} [{unit}]" if unit else name for name, unit in m.UNITS.i
 class Usage:
     """The counters of one thread; they are read in that thread alone."""
 
+    __slots__ = ("_has_threads", "_next", "_schedstat", "_thread")
+
     def __init__(self) -> None:
         self._thread = threading.get_ident()
         self._next = 0
