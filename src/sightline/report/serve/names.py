@@ -10,33 +10,19 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-if TYPE_CHECKING:
-    from sightline.report.serve.columns import Writer
-    from sightline.report.serve.index import Index
+from sightline.report.serve.columns import Writer
+from sightline.report.serve.index import Index, Sums
 
 # Of 100 million events a slice holds some 25 000, which take a millisecond; a slice of fewer than
 # LEAST would keep more than the events themselves. A table's sums take at most 24 bytes of this.
 SLICES, LEAST, MOST_SUMS = 4_096, 4_096, 2_500_000
 
 Numbers = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Sums:
-    """A table's sums: whose they are, the length of a slice in ns, and where they begin."""
-
-    table: str
-    names: list[int]
-    width: int
-    slices: int
-    first: int
 
 
 class Adder:
