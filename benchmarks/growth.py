@@ -308,7 +308,7 @@ def amdahl(runs: int) -> list[str]:
 
 
 def picture(events: dict[int, dict[str, Cost]], ranks: dict[int, dict[str, Cost]]) -> str:
-    """Time and memory by events and by recordings."""
+    """Processor time, which other work moves least, and memory, by events and by recordings."""
     plots = [
         Plot(
             f"{label} by {what}",
@@ -316,7 +316,7 @@ def picture(events: dict[int, dict[str, Cost]], ranks: dict[int, dict[str, Cost]
             {s: [(n, getattr(c[s], field)) for n, c in found.items() if s in c] for s in STAGES},
         )
         for what, found in (("events", events), ("recordings of 216,000 events", ranks))
-        for field, label in (("wall", "Seconds"), ("peak_mb", "MB at the peak"))
+        for field, label in (("processor", "Processor seconds"), ("peak_mb", "MB at the peak"))
     ]
     return draw_plots(plots)
 

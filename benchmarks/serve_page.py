@@ -5,9 +5,9 @@
 Writes a simulated training loop (tests/web/million.py) of EVENTS_PER_RANK (default 10 million) as
 a store of RANKS recordings (default 1), starts `sightline serve` on it, and asks for random ranges
 of each length at the resolution of a screen of 1 200 pixels, all rows in view up to 40. Prints
-medians, the slowest, the server's mean processor time, and its memory: what it owns, and the mapped
-file pages that the system takes back when it needs them. Panels are asked for once, until they are
-made, and then again. --make prints instead what making each of them takes.
+medians, the slowest, the server's mean processor time, and its memory: what it owns, and the
+mapped file pages that the system takes back when it needs them. Panels are asked for once, until
+they are made, and then again. --make prints instead what making each of them takes.
 """
 
 from __future__ import annotations

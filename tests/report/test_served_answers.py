@@ -28,7 +28,7 @@ from sightline.report.html.timeline.tracks import HOST_CLASS
 from sightline.report.serve import Server, answers, names, panels, service
 from sightline.report.serve.build import build_index
 from sightline.report.serve.index import Index
-from sightline.report.serve.names_between import add_up_names
+from sightline.report.serve.names import add_up_names
 from sightline.report.serve.view import window
 from sightline.report.sql import Bounds, answer_query
 from support import traces

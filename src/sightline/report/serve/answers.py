@@ -26,7 +26,7 @@ from sightline.report.html.timeline.tracks import (
 )
 from sightline.report.serve.index import Index
 from sightline.report.serve.lengths import bin_count
-from sightline.report.serve.names_between import add_up_names
+from sightline.report.serve.names import add_up_names
 from sightline.text import make_printable
 
 SLICES = 600  # of the strip that shows the whole run

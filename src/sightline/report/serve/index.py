@@ -19,7 +19,6 @@ from typing import Any
 
 from sightline.report.serve.columns import map_column
 from sightline.report.serve.lengths import RECORD
-from sightline.report.serve.names import Sums
 
 # Times are ns from the run's first event. `before` is the sum of the lengths of all events that
 # stand before; `id` is the row's id in its table, -1 where the table has none.
@@ -55,6 +54,17 @@ class Cover:
     upto: int
     first: int
     last: int
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What a table's names took (names.py): their numbers, a slice's ns, and where it begins."""
+
+    table: str
+    names: list[int]
+    width: int
+    slices: int
+    first: int
 
 
 _FILE = "index.json"
