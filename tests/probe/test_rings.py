@@ -1,7 +1,8 @@
 """Rings whose position the kernel reads while it is written: each write must be one instruction.
 
 `struct` clears what it writes to, and then writes it: now and then the kernel saw what lay between,
-took the ring for full, and 3 calls in 100,000 were lost. The processor's own watchpoint counts the writes.
+took the ring for full, and 3 calls in 100,000 were lost. The processor's own watchpoint counts the
+writes.
 """
 
 from __future__ import annotations
