@@ -70,7 +70,7 @@ class StackSampler:
         return count
 
     def stop(self) -> str | None:
-        """Take the rest; close the file, or remove it where nothing was sampled. What went wrong."""
+        """Take the rest and close the file; what went wrong, or None. An empty one is removed."""
         os.close(self._end)
         if self._thread.is_alive():
             self._thread.join()
