@@ -79,7 +79,7 @@ def test_refusals_of_the_kernel_are_explained(code, words):
 
 
 def test_why_nothing_can_be_sampled_is_found_by_trying(monkeypatch):
-    """As in a container whose seccomp profile forbids the call; the limit of files is asked once."""
+    """As in a container whose seccomp profile forbids the call, or with too few open files."""
 
     class Refusing:
         code = 13
