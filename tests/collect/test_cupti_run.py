@@ -25,7 +25,8 @@ pytestmark = pytest.mark.xdist_group("cupti")
 MACHINE = {
     "gpus": ["H100"], "nvidia_driver": "580.1", "nsys": None, "ncu": None, "rocprofv3": None,
     "unitrace": None, "perf": None, "py_spy": None, "lttng": None, "lttng_kernel": False,
-    "torch": None, "counters_need_admin": False, "perf_event_paranoid": 2, "ptrace_scope": 1,
+    "torch": None, "counters_need_admin": False, "perf_event_paranoid": 2,
+    "perf_event_problem": None, "ptrace_scope": 1,
     "amd_gpus": [], "intel_gpus": [], "amd_sampling": None,
     "cupti": None, "cupti_injection": True, "nvml": None, "nvml_problem": "no NVML",
 }  # fmt: skip

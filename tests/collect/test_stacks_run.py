@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import time
@@ -14,6 +15,7 @@ from sampling.programs import build_known, needs_sampling
 from sightline.collect import finishing, plan
 from sightline.collect.machine import list_recordable
 from sightline.errors import RequestError
+from sightline.probe import perf_event
 from sightline.sampling import events
 from support import recording
 from support.command import sightline
@@ -74,6 +76,23 @@ def test_refusals_of_the_kernel_are_explained(code, words):
     number = getattr(errno, code)
     refusal = events.explain_refusal(OSError(number, os.strerror(number)))
     assert words in refusal.why
+
+
+def test_why_nothing_can_be_sampled_is_found_by_trying(monkeypatch):
+    """As in a container whose seccomp profile forbids the call, or with too few open files."""
+
+    class Refusing:
+        code = 13
+
+        def syscall(self, *_: object) -> int:
+            ctypes.set_errno(self.code)
+            return -1
+
+    monkeypatch.setattr(perf_event, "_find_library", Refusing)
+    why = events.find_obstacle()
+    assert "perf_event_paranoid is" in why and "seccomp" in why
+    monkeypatch.setattr(Refusing, "code", 24)
+    assert "file descriptor" in events.find_obstacle()
 
 
 @pytest.mark.parametrize(

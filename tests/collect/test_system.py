@@ -22,7 +22,8 @@ from support.ctf_traces import declare_events, write_trace
 
 NOTHING = {
     "gpus": [], "nsys": None, "ncu": None, "perf": None, "lttng": None, "lttng_kernel": False,
-    "perf_event_paranoid": 4, "py_spy": None, "ptrace_scope": 0, "counters_need_admin": False,
+    "perf_event_paranoid": 4, "perf_event_problem": "the level is 4", "py_spy": None,
+    "ptrace_scope": 0, "counters_need_admin": False,
     "cupti": None, "rocprofv3": None, "unitrace": None, "amd_gpus": [],
     "intel_gpus": [], "amd_sampling": None, "cupti_injection": False,
 }  # fmt: skip

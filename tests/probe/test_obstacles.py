@@ -13,7 +13,7 @@ import pytest
 
 from probe.programs import Target, needs
 from sightline.errors import RequestError
-from sightline.probe import bpf, cost, perf
+from sightline.probe import bpf, cost, perf, perf_event
 from sightline.probe.available import find_obstacle
 
 
@@ -61,7 +61,7 @@ def test_a_seccomp_profile_that_forbids_it_is_named(monkeypatch: pytest.MonkeyPa
             return -1
 
     samples = perf.Samples()
-    monkeypatch.setattr(samples, "_libc", Refusing())
+    monkeypatch.setattr(perf_event, "_find_library", Refusing)
     with pytest.raises(RequestError) as caught:
         cost.measure_cost(samples)
     assert "operation not permitted" in str(caught.value.why)

@@ -13,6 +13,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from probe.programs import Probe, needs
 from sampling.programs import facts_of, list_paths, needs_sampling, read, sample
 from sightline.sampling.events import Events
 from sightline.sampling.sampler import StackSampler
@@ -140,6 +141,25 @@ def test_code_that_was_compiled_before_is_known(known: Path, tmp_path: Path) -> 
         assert way.index("main") < way.index("train_step") < way.index("burn")
 
 
+def test_a_probe_samples_beside_its_calls(known: Path, tmp_path: Path) -> None:
+    """`sightline probe --samples`: also of a program that has no GPU library."""
+    needs("perf")
+    program = subprocess.Popen(
+        [known, "ready", "0.3"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert program.stdout is not None
+    program.stdout.readline()
+    words = ["--pid", str(program.pid), "--backend", "perf", "--samples", "997", "--for", "60s"]
+    probe = Probe(*words, "-o", tmp_path / "p")
+    assert "1 thread sampled 997 times" in "".join(probe.said)
+    program.communicate(b"go\n", timeout=60)
+    code, out, _ = probe.wait()
+    assert code == 0
+    assert "sixty" in out
+    (path,) = (tmp_path / "p.sightline").glob("*.stacks")
+    assert list_paths(read(path)).filter(pl.col("path").list.contains("one_round")).height > 50
+
+
 def test_what_was_sampled_survives_a_kill_of_the_program(known: Path, tmp_path: Path) -> None:
     program = subprocess.Popen(
         [known, "ready", "60"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -205,6 +225,20 @@ def test_lost_samples_are_counted(known: Path, tmp_path: Path) -> None:
     assert row.count == facts["lost"]
 
 
+def test_a_program_that_sleeps_leaves_no_file(tmp_path: Path) -> None:
+    program = subprocess.Popen(["sleep", "60"])
+    sampler = StackSampler(tmp_path / "sleep.stacks", 997)
+    sampler.attach([program.pid])
+    sampler.start()
+    program.kill()
+    program.wait()
+    # A signal that ends it may take a moment of its CPU time.
+    problem = sampler.stop()
+    assert (problem is None) == (tmp_path / "sleep.stacks").exists()
+    if problem is not None:
+        assert "no CPU stack was sampled" in problem
+
+
 def find_python() -> Path | None:
     """A Python that tells perf its functions' names: 3.12 or newer."""
     places = [Path(p) for n in range(20, 11, -1) if (p := shutil.which(f"python3.{n}"))]
@@ -248,7 +282,9 @@ def test_python_functions_are_in_the_stacks(tmp_path: Path) -> None:
         assert way.index("<module>") < way.index("train_step")
     inner = rows.get_column("path").list.contains("sixty").sum()
     assert inner > rows.height / 3
-    assert "broken_stacks" not in {q.kind for q in imported.quality}
+    # All but those few in a trampoline's own first instructions reach the beginning.
+    whole = sum(way[0] == "_start" for way in rows.get_column("path").to_list())
+    assert whole > 0.95 * rows.height
 
 
 def test_frame_pointers_are_followed_where_nothing_is_copied(known: Path, tmp_path: Path) -> None:

@@ -96,8 +96,7 @@ def run(args: argparse.Namespace) -> int:
     hit = format_ns(cost.hit_ns)
     _say(f"{backend.name}: a probed call takes {format_ns(cost.call_ns)} longer ({hit} a probe)")
     _say_targets(session)
-    _say(format_several(backend.attached, "probe") + " placed; stop with Ctrl-C")
-    sampler = None if folder is None else _start_samples(args, folder, select())
+    sampler = None if folder is None else _start_samples(args, folder, select)
     try:
         _watch(args, session, backend, length_s, cost.call_ns)
     finally:
@@ -143,7 +142,9 @@ def _make_selection(args: argparse.Namespace) -> Callable[[], list[int]]:
     return select
 
 
-def _start_samples(args: argparse.Namespace, folder: Path, pids: list[int]) -> StackSampler | None:
+def _start_samples(
+    args: argparse.Namespace, folder: Path, select: Callable[[], list[int]]
+) -> StackSampler | None:
     """Sample the processes and what they start; None where nobody asked. Raises RequestError."""
     from sightline.errors import RequestError
     from sightline.inline.rank import make_host_mark
@@ -158,6 +159,9 @@ def _start_samples(args: argparse.Namespace, folder: Path, pids: list[int]) -> S
         raise RequestError(
             f"--samples {args.samples} is not possible", why=f"it is 1 to {MOST_HZ} a second"
         )
+    pids = select()
+    if not pids:
+        return None  # all have ended meanwhile
     path = folder / f"host-{make_host_mark()}.{pids[0]}.cpu{SUFFIX}"
     sampler = StackSampler(path, args.samples)
     threads = sampler.attach(pids)
@@ -236,6 +240,7 @@ def _watch(
     from sightline.errors import RequestError
     from sightline.probe.counts import ProbeCollector
     from sightline.probe.session import run_session
+    from sightline.units import format_several
 
     stopped = threading.Event()
     handlers: dict[signal.Signals, Any] = {}
@@ -247,6 +252,8 @@ def _watch(
             server = _serve(args.prometheus, collector)
         for number in (signal.SIGINT, signal.SIGTERM):
             handlers[number] = signal.signal(number, lambda *_: stopped.set())
+        # Not before: who reads it may do so at once.
+        _say(format_several(backend.attached, "probe") + " placed; stop with Ctrl-C")
         why = run_session(session, length_s, stopped.is_set)
     except OSError as error:
         raise RequestError(

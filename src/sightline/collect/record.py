@@ -246,6 +246,7 @@ def _start_stacks(recording: Recording, child: Child) -> StackSampler | None:
         return None
     path = recording.folder / f"host-{recording.mark}.{child.pid}.cpu{stack_file.SUFFIX}"
     size = plan.options.get("cpu_stack_bytes")
+    stacks = None
     try:
         stacks = StackSampler(
             path,
@@ -255,6 +256,8 @@ def _start_stacks(recording: Recording, child: Child) -> StackSampler | None:
         )
         stacks.attach([child.pid])
     except (OSError, RequestError) as error:
+        if stacks is not None:
+            stacks.stop()
         why = error.why if isinstance(error, RequestError) else error.strerror
         recording.note("cpu_samples", f"CPU stacks could not be sampled: {why}")
         return None

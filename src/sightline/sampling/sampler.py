@@ -31,7 +31,7 @@ class StackSampler:
         self.began_ns = time.monotonic_ns()
         self._clock = (time.monotonic_ns(), time.time_ns())
         self._events = Events(hz, stack_bytes=stack_bytes, on_exec=on_exec)
-        self._writer = StackWriter(path, self.began_ns)
+        self._path, self._writer = path, StackWriter(path, self.began_ns)
         self._builder = StackBuilder(self._writer)
         self._late: list[Record] = []
         self._attached: set[int] = set()
@@ -70,7 +70,7 @@ class StackSampler:
         return count
 
     def stop(self) -> str | None:
-        """Take the rest and close the file; what went wrong, or None."""
+        """Take the rest and close the file; what went wrong, or None. An empty one is removed."""
         os.close(self._end)
         if self._thread.is_alive():
             self._thread.join()
@@ -99,6 +99,7 @@ class StackSampler:
             self._writer.close()
             os.close(self._ended)
         if self._problem is None and not self._builder.taken:
+            self._path.unlink(missing_ok=True)
             return "no CPU stack was sampled: the program slept, or ran for too short a time"
         return self._problem
 

@@ -12,8 +12,8 @@ from sightline.sampling.images import CodeImages
 from sightline.sampling.naming import KernelNames, Process
 from sightline.sampling.records import Ended, Forked, Mapped, Missed, Named, Record, Sample
 
-# 50 MB of a file, and some GB while it is read; a program has some 10,000.
-MOST_NODES = 4_000_000
+# 8 MB of a file, and 200 MB here; a program has some 10,000.
+MOST_NODES = 1_000_000
 _MOST_KNOWN = 50_000  # of a process: chains of addresses that were seen, at some 500 bytes each
 _MOST_UNNAMED = 10_000  # of a process: places in compiled code that has no name yet
 _HOW = (0, CUT, LOST_WAY)
