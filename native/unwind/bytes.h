@@ -19,7 +19,7 @@ public:
     template <class T>
     T read() {
         T value{};
-        if (failed_ || data_.size() - at_ < sizeof(T)) {
+        if (failed_ || at_ > data_.size() || data_.size() - at_ < sizeof(T)) {
             failed_ = true;
             return value;
         }
@@ -52,7 +52,7 @@ public:
     }
 
     std::string_view take(uint64_t size) {
-        if (failed_ || size > data_.size() - at_) {
+        if (failed_ || at_ > data_.size() || size > data_.size() - at_) {
             failed_ = true;
             return {};
         }

@@ -370,13 +370,7 @@ def test_metrics(target: Target) -> None:
     probe = Probe("--pid", str(target.pid), "--prometheus", "0")
     target.do("a")
     target.do("c3000")
-    place = None
-    assert probe.process.stderr is not None
-    for line in probe.process.stderr:
-        if "http://" in line:
-            place = line.split()[-1]
-            break
-    assert place is not None
+    (place,) = [line.split()[-1] for line in probe.said if "http://" in line]
     text = urllib.request.urlopen(place, timeout=10).read().decode()
     probe.process.send_signal(signal.SIGINT)
     assert probe.wait()[0] == 0
