@@ -30,7 +30,7 @@ LAB = ROOT / "lab"
 SIDES = ("baseline", "improved")
 sys.path.insert(0, str(ROOT / "tests"))
 
-from synth_lab import jax, memory, shapes, timelines, watched  # noqa: E402
+from synth_lab import chains, jax, memory, shapes, timelines, watched  # noqa: E402
 from synth_lab.cuda_programs import KERNELS  # noqa: E402
 from synth_lab.profiles import write_report, write_sqlite, write_timeline  # noqa: E402
 
@@ -156,6 +156,7 @@ def list_writers() -> dict[str, Writer]:
         "misaligned-shapes": write_pair(
             "misaligned-shapes", shapes.train_decoder, "misaligned", change=shapes.tell_shapes
         ),
+        "triton-fusion": write_pair("triton-fusion", chains.run_blocks, "unfused"),
         **{name: write_profiles(name) for name in KERNELS},
         "memory-profiling": write_snapshots,
         "comparison-reports": write_repetitions,

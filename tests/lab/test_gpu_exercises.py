@@ -59,6 +59,7 @@ NAMES = [
     "strong-scaling",
     "tail-effect",
     "timeline-basics",
+    "triton-fusion",
 ]
 PAIRED = [n for n, e in SIMULATED.items() if e.finding and e.find_recording("baseline")]
 ALONE = [n for n, e in SIMULATED.items() if e.finding and n not in PAIRED]
@@ -183,6 +184,30 @@ def test_programs_run_without_a_gpu() -> None:
         capture_output=True,
         text=True,
         timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+@pytest.mark.skipif(
+    not all(map(importlib.util.find_spec, ("torch", "triton"))), reason="Triton is not installed"
+)
+def test_the_triton_kernel_computes_what_pytorch_does() -> None:
+    """By Triton's interpreter, against both forms of the activation in PyTorch."""
+    script = (
+        "import runpy, sys, torch\n"
+        "slow, fast = (runpy.run_path(path)['activate'] for path in sys.argv[1:])\n"
+        "hidden, bias, residual = torch.randn(32, 96), torch.randn(96), torch.randn(32, 96)\n"
+        "found = fast(hidden, bias, residual)\n"
+        "gelu = torch.nn.functional.gelu(hidden + bias, approximate='tanh') + residual\n"
+        "for expected in (slow(hidden, bias, residual), gelu):\n"
+        "    torch.testing.assert_close(found, expected)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, *(LAB / "triton-fusion" / f"{s}.py" for s in SIDES)],
+        env={**os.environ, "TRITON_INTERPRET": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     assert done.returncode == 0, done.stderr[-2000:]
 

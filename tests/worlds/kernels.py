@@ -64,6 +64,8 @@ NAMES: dict[str, tuple[str, str, str]] = {
     + ("",),
     "mul": (_VEC + "BinaryFunctor<float, float, float, at::native::MulFunctor<float> >",) * 2
     + ("",),
+    "tanh": (_VEC + "tanh_kernel_cuda(at::TensorIteratorBase&)",) * 2 + ("",),
+    "triton": ("bias_gelu_residual",) * 2 + ("",),
     "relu": (
         _VEC + "(anonymous namespace)::launch_clamp_scalar(at::TensorIteratorBase&, c10::Scalar)",
     )
@@ -185,11 +187,15 @@ MULTIPROCESSORS = 108  # of the smallest device that recordings are written for
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A kernel of a plan: its kind in `NAMES`, its length (ns), how much of the device it fills."""
+    """A kernel of a plan: its kind in `NAMES`, its length (ns), how much of the device it fills.
+
+    `blocks`: those of its grid, where its data says so and not its length.
+    """
 
     kind: str
     ns: float
     share: float = 1.0
+    blocks: int | None = None
 
 
 def make_work(kernel: Kernel, dice: Dice, vendor: str, *, plain: bool = False) -> Work:
@@ -204,6 +210,8 @@ def make_work(kernel: Kernel, dice: Dice, vendor: str, *, plain: bool = False) -
         blocks = max(1, round(MULTIPROCESSORS * HELD[threads, registers] * kernel.share))
     if kernel.ns < 6_000:
         blocks = max(1, round(kernel.ns / 200))
+    if kernel.blocks is not None:
+        blocks = kernel.blocks
     return Work(
         "kernel",
         name,
