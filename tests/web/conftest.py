@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+
+from support.chromium import launch_chromium
 
 FLAGS = [
     "--no-sandbox",
@@ -32,16 +33,11 @@ class Opened:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[object]:
-    playwright = pytest.importorskip("playwright.sync_api")
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    if chromium is None:
-        pytest.skip("no Chromium on this machine")
     if not all((ASSETS / f"{name}.html").is_file() for name in ("flame", "report")):
         pytest.skip("the pages are not built: python scripts/build_web.py")
-    with playwright.sync_playwright() as driver:
-        running = driver.chromium.launch(executable_path=chromium, args=FLAGS)
-        yield running
-        running.close()
+    running = launch_chromium(FLAGS)
+    yield running
+    running.close()
 
 
 @pytest.fixture
