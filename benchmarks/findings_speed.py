@@ -24,11 +24,11 @@ RUNS = 3
 _ONE = """
 import sys, time
 import sightline
-from sightline.report.summary import summary
+from sightline.report.summary import summarize_run
 from sightline import findings
 run = sightline.open(sys.argv[1])
 wall, cpu = time.perf_counter(), time.process_time()
-(findings if sys.argv[2] == "findings" else summary)(run)
+(findings if sys.argv[2] == "findings" else summarize_run)(run)
 print(time.perf_counter() - wall, time.process_time() - cpu)
 """
 
