@@ -1,4 +1,9 @@
-"""Which instructions each profiled kernel executed."""
+"""Which instructions each profiled kernel executed: counted, or told by samples.
+
+A sample in which the warp issued is one of an instruction that was executed, so the shares of such
+samples are those of the instructions, as nearly as so many samples tell. Nobody has to count for
+that: samples that were taken while the program ran will do.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +13,7 @@ from sightline.errors import MissingDataError
 from sightline.model.columns import number, pct, real, text
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
+from sightline.model.stall_classes import classify_stall
 
 _WARPS = "sass__inst_executed_per_opcode"
 _THREADS = "sass__thread_inst_executed_true_per_opcode"
@@ -41,6 +47,9 @@ _CLASSES = (
     ("integer", r"^(I|V|LOP|PLOP|SHF|SHL|SHR|LEA|POPC|FLO|BMSK|SGXT|XMAD|BREV|VABSDIFF)"),
 )
 
+_UNKNOWN = "unknown"  # an instruction whose operation the recording does not tell
+_SURE = 1.96  # of a normal distribution, both sides together 5 %
+
 ANALYSIS = Analysis(
     "instruction_mix",
     "Which instructions did each kernel execute?",
@@ -52,13 +61,45 @@ ANALYSIS = Analysis(
         real("executed", "instructions, counted once per warp", "inst"),
         pct("share_pct", "% of the kernel's instructions"),
         real("threads_per_inst", "threads per instruction whose predicate was on, of 32"),
+        number("issued_samples", "samples in which it was issued, where nothing was counted"),
+        pct("low_pct", "the share is at least so much, in 95 of 100 recordings (Wilson)"),
+        pct("high_pct", "and at most so much"),
     ),
-    needs=("profiled_kernels", "kernel_metrics"),
+    needs=("profiled_kernels",),
+    notes=(
+        "Of samples the shares are estimates: an instruction that is issued while few warps are "
+        "active is a little more likely to be met.",
+    ),
 )
 
 
 def run(run: Run) -> pl.DataFrame:
     """One row per kernel and opcode, the most frequent first."""
+    answer = _list_counted(run)
+    if answer.is_empty():
+        answer = _estimate_shares(run)
+    if answer.is_empty():
+        raise MissingDataError(
+            "the instructions cannot be listed",
+            why="the recording has no counts per opcode, and no samples of instructions",
+            hint="Record with  ncu --section InstructionStats  (or --set full), or with\n"
+            "sightline run --for stalls.",
+        )
+    names = run.table("profiled_kernels").select("kernel_id", "name")
+    return (
+        answer.join(names, on="kernel_id", how="left")
+        .with_columns(
+            instruction_class=pl.coalesce(
+                *(pl.when(pl.col("opcode").str.contains(p)).then(pl.lit(c)) for c, p in _CLASSES),
+                pl.lit("other"),
+            )
+        )
+        .sort("kernel_id", "share_pct", "opcode", descending=[False, True, False])
+    )
+
+
+def _list_counted(run: Run) -> pl.DataFrame:
+    """Instructions as a kernel profiler counted them."""
     named = run.scan("kernel_metrics").filter(pl.col("instance_name").is_not_null())
     warps = named.filter(pl.col("metric") == _WARPS).select(
         "kernel_id", opcode="instance_name", executed="value"
@@ -66,29 +107,42 @@ def run(run: Run) -> pl.DataFrame:
     threads = named.filter(pl.col("metric") == _THREADS).select(
         "kernel_id", opcode="instance_name", threads="value"
     )
-    names = run.scan("profiled_kernels").select("kernel_id", "name")
-    answer = (
+    return (
         warps.join(threads, on=["kernel_id", "opcode"], how="left")
-        .join(names, on="kernel_id", how="left")
         .select(
             "kernel_id",
-            "name",
             "opcode",
             "executed",
-            instruction_class=pl.coalesce(
-                *(pl.when(pl.col("opcode").str.contains(p)).then(pl.lit(c)) for c, p in _CLASSES),
-                pl.lit("other"),
-            ),
             share_pct=100 * pl.col("executed") / pl.col("executed").sum().over("kernel_id"),
             threads_per_inst=pl.col("threads") / pl.col("executed"),
         )
-        .sort("kernel_id", "executed", "opcode", descending=[False, True, False])
         .collect()
     )
-    if answer.is_empty():
-        raise MissingDataError(
-            "the instructions cannot be listed",
-            why="the recording has no counts per opcode",
-            hint="Record with  ncu --section InstructionStats  (or --set full).",
-        )
-    return answer
+
+
+def _estimate_shares(run: Run) -> pl.DataFrame:
+    """Shares of the samples in which a warp issued, with Wilson's interval of each."""
+    samples = run.table("pc_samples")
+    if not samples.get_column("opcode").count():
+        return pl.DataFrame(schema={"kernel_id": pl.Int64, "opcode": pl.String})
+    reasons = samples.get_column("reason").unique()
+    issuing = [reason for reason in reasons if classify_stall(reason) == "issuing"]
+    met = (
+        samples.filter(pl.col("reason").is_in(issuing))
+        .group_by("kernel_id", pl.col("opcode").fill_null(_UNKNOWN))
+        .agg(issued_samples=pl.col("samples").sum())
+        .filter(pl.col("issued_samples") > 0)
+        .with_columns(whole=pl.col("issued_samples").sum().over("kernel_id"))
+    )
+    share = pl.col("issued_samples") / pl.col("whole")
+    more = _SURE**2 / pl.col("whole")
+    middle = (share + more / 2) / (1 + more)
+    half = (share * (1 - share) * more + more**2 / 4).sqrt() / (1 + more)
+    return met.select(
+        "kernel_id",
+        "opcode",
+        "issued_samples",
+        share_pct=100 * share,
+        low_pct=100 * (middle - half).clip(0, 1),
+        high_pct=100 * (middle + half).clip(0, 1),
+    )
