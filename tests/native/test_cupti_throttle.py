@@ -165,8 +165,8 @@ def test_a_known_cost_is_found(built: Built, tmp_path: Path) -> None:
     found = estimate_perturbation(windows)
     assert found is not None
     assert found.pairs > 8
-    # On a busy machine the interval is wide, as it must be; on an idle one it is some 2 % wide. Four
-    # standard errors, and 5 % for what the machine does otherwise: 95 % would be too few here.
+    # On a busy machine the interval is wide, as it must be; on an idle one it is some 2 % wide.
+    # Four standard errors, and 5 % for what else the machine does: 95 % would be too few here.
     assert abs(found.pct - 50) < 5 + (found.high_pct - found.low_pct)
     # The stretches come one after the other. All that is launched in a window is kept, and nothing
     # that is launched in a pause; what is launched while recording is switched, which takes long on
