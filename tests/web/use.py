@@ -9,6 +9,8 @@ from support.command import sightline
 
 # Where the page holds nothing of what a user would click before its events are decoded.
 READY = "body[data-timeline]"
+# Chromium drops the mouse until a page was painted, and nobody drags what they do not see.
+PAINTED = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 
 
 def write(target: Path, *paths: Path | str) -> Path:
@@ -20,6 +22,7 @@ def write(target: Path, *paths: Path | str) -> Path:
 def shown(opened, target: Path, fragment: str = "", **options):
     result = opened(target, fragment, **options)
     result.page.wait_for_selector(READY)
+    result.page.evaluate(PAINTED)
     return result
 
 
