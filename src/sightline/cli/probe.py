@@ -146,19 +146,15 @@ def _start_samples(
     args: argparse.Namespace, folder: Path, select: Callable[[], list[int]]
 ) -> StackSampler | None:
     """Sample the processes and what they start; None where nobody asked. Raises RequestError."""
-    from sightline.errors import RequestError
     from sightline.inline.rank import make_host_mark
     from sightline.model.stack_file import SUFFIX
-    from sightline.sampling.events import MOST_HZ
+    from sightline.sampling.events import check_rate
     from sightline.sampling.sampler import StackSampler
     from sightline.units import format_several
 
     if args.samples is None:
         return None
-    if not 1 <= args.samples <= MOST_HZ:
-        raise RequestError(
-            f"--samples {args.samples} is not possible", why=f"it is 1 to {MOST_HZ} a second"
-        )
+    check_rate("--samples", args.samples)
     pids = select()
     if not pids:
         return None  # all have ended meanwhile

@@ -257,17 +257,15 @@ def _check(args: argparse.Namespace, command: list[str]) -> None:
 def _check_stacks(args: argparse.Namespace) -> None:
     from sightline.collect.plan import CPU_TOOLS
     from sightline.errors import RequestError
-    from sightline.sampling.events import MOST_HZ, MOST_STACK_BYTES
+    from sightline.sampling.events import MOST_STACK_BYTES, check_rate
 
     if args.cpu_stacks not in (None, *CPU_TOOLS):
         raise RequestError(
             f"--cpu-stacks {args.cpu_stacks} is not possible",
             why=f"there are {', '.join(CPU_TOOLS)}",
         )
-    if args.cpu_rate is not None and not 1 <= args.cpu_rate <= MOST_HZ:
-        raise RequestError(
-            f"--cpu-rate {args.cpu_rate} is not possible", why=f"it is 1 to {MOST_HZ} a second"
-        )
+    if args.cpu_rate is not None:
+        check_rate("--cpu-rate", args.cpu_rate)
     size = args.cpu_stack_bytes
     if size is not None and (size % 8 or not 0 <= size <= MOST_STACK_BYTES):
         raise RequestError(

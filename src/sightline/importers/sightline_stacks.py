@@ -15,7 +15,7 @@ import polars as pl
 
 from sightline.cxx_names import demangle
 from sightline.errors import DamagedError
-from sightline.model.block_file import read_blocks
+from sightline.importers._blocks import LATEST_NS, find_clock, is_count, open_blocks, read_text
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.model.source import Source
 from sightline.model.stack_trie import MAX_DEPTH, Frame, StackTrie
@@ -37,7 +37,6 @@ IMPORTER = Importer(
     source="src/sightline/model/stack_file.py",
 )
 
-_LATEST_NS = 1 << 62
 # 24 bytes each in the file: three days of one thread at 99 Hz are 26 million.
 _MOST_SAMPLES = 50_000_000
 _MOST_FRAMES = 1 << 22
@@ -65,7 +64,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     samples, unplaced = _tabulate(found, stacks)
     if samples.is_empty():
         raise DamagedError(f"cannot read {source.given}", why="there is no sample in it")
-    offset, apart = _find_clock(found.facts)
+    offset, apart = find_clock(found.facts)
     samples = samples.with_columns(pl.col("time_ns") + offset)
     trie = StackTrie()
     numbers = {number: trie.number(frame) for number, frame in sorted(found.frames.items())}
@@ -82,7 +81,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     ]
     recording = Recording(
         tool="sightline perf_event",
-        tool_version=_text(found.facts.get("sightline")),
+        tool_version=read_text(found.facts.get("sightline")),
         clock_offset_ns=offset,
         clock_uncertainty_ns=apart,
         has_stacks=True,
@@ -100,16 +99,7 @@ def _read_file(source: Source) -> _Read:
 
     found, count = _Read(), 0
     with source.open() as stream:
-        head = stream.read(f.HEADER.size)
-        if len(head) < f.HEADER.size:
-            raise DamagedError(f"cannot read {source.given}", why="it ends inside its header")
-        _, version, size, _ = f.HEADER.unpack(head)
-        if version != f.VERSION or size != f.RECORD.itemsize:
-            raise DamagedError(
-                f"cannot read {source.given}",
-                why=f"it has version {version}, this sightline reads {f.VERSION}",
-            )
-        for block in read_blocks(stream):
+        for block in open_blocks(stream, source.given, f.VERSION, f.RECORD.itemsize):
             found.missing += block.missing
             if block.kind in (f.SAMPLES, f.NODES):
                 kind = f.RECORD if block.kind == f.SAMPLES else f.NODE
@@ -141,10 +131,10 @@ def _take_text(found: _Read, kind: int, content: bytes) -> bool:
         return True
     if kind == f.THREADS and isinstance(told, list):
         for row in told:
-            if isinstance(row, list) and len(row) == 4 and all(_is_count(n) for n in row[:2]):
-                found.threads[row[0], row[1]] = _text(row[2]), _text(row[3])
+            if isinstance(row, list) and len(row) == 4 and all(is_count(n) for n in row[:2]):
+                found.threads[row[0], row[1]] = read_text(row[2]), read_text(row[3])
         return True
-    if kind != f.FRAMES or not isinstance(told, dict) or not _is_count(told.get("from")):
+    if kind != f.FRAMES or not isinstance(told, dict) or not is_count(told.get("from")):
         return False
     rows, first = told.get("rows"), told["from"]
     if not isinstance(rows, list) or first + len(rows) > _MOST_FRAMES:
@@ -159,7 +149,7 @@ def _take_text(found: _Read, kind: int, content: bytes) -> bool:
 def _make_frame(row: Any) -> Frame | None:
     if not isinstance(row, list) or len(row) != 4 or row[0] not in ("python", "native", "os"):
         return None
-    layer, function, file, module = (_text(value) for value in row)
+    layer, function, file, module = (read_text(value) for value in row)
     if function is not None:
         return Frame(layer or "native", demangle(function), file, None, module)
     short = "unknown" if module is None else module.rsplit("/", 1)[-1].strip("[]")
@@ -206,7 +196,7 @@ def _tabulate(found: _Read, stacks: pl.DataFrame) -> tuple[pl.DataFrame, int]:
     from sightline.model.stack_file import CUT, LOST_WAY, RECORD
 
     rows = np.concatenate(found.samples) if found.samples else np.zeros(0, RECORD)
-    rows = rows[rows["time"] < _LATEST_NS]
+    rows = rows[rows["time"] < LATEST_NS]
     stack = rows["stack"].astype(np.int64)
     known = np.isin(stack, stacks.get_column("stack_id").to_numpy())
     period = found.facts.get("period_ns")
@@ -235,28 +225,15 @@ def _list_threads(found: _Read) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=types, orient="row")
 
 
-def _find_clock(facts: dict[str, Any]) -> tuple[int, int | None]:
-    """Wall minus monotonic clock at the start, and by how much they came apart until the end."""
-    pairs = facts.get("clock")
-    offsets = [
-        pair[1] - pair[0]
-        for pair in (pairs if isinstance(pairs, list) else ())
-        if isinstance(pair, list) and len(pair) == 2 and all(_is_count(v) for v in pair)
-    ]
-    if not offsets:
-        return 0, None
-    return offsets[0], max(offsets) - min(offsets) if len(offsets) > 1 else None
-
-
 # -- what limits conclusions ----------------------------------------------------------------------
 
 
 def _note_losses(found: _Read, wrong: int, unplaced: int) -> Iterator[Quality]:
     facts = found.facts
-    if _is_count(lost := facts.get("lost")) and lost:
+    if is_count(lost := facts.get("lost")) and lost:
         text = "samples found no room before they could be read"
         yield Quality("samples_lost", "warning", text, lost)
-    if _is_count(times := facts.get("throttled")) and times:
+    if is_count(times := facts.get("throttled")) and times:
         text = (
             "times the kernel paused sampling, because it took too long "
             "(kernel.perf_cpu_time_max_percent)"
@@ -271,7 +248,7 @@ def _note_losses(found: _Read, wrong: int, unplaced: int) -> Iterator[Quality]:
     if found.left_out:
         text = "only the first 50 million samples are read; others were left out"
         yield Quality("samples_left_out", "warning", text, found.left_out)
-    if _is_count(count := facts.get("stacks_left_out")) and count:
+    if is_count(count := facts.get("stacks_left_out")) and count:
         text = "stacks found no room in the recording: their samples have none"
         yield Quality("stacks_left_out", "warning", text, count)
     if "finished" not in facts and not found.missing:
@@ -306,7 +283,7 @@ def _note_broken(
 ) -> Iterator[Quality]:
     """Stacks that do not reach the beginning of their thread."""
     size = facts.get("stack_bytes")
-    if not _is_count(size) or not size:
+    if not is_count(size) or not size:
         lost = samples.height - _count_whole(samples, frames, stacks)
         why = "code without frame pointers lies in between"
         remedy = "Build with -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer"
@@ -353,7 +330,7 @@ def _count_whole(samples: pl.DataFrame, frames: pl.DataFrame, stacks: pl.DataFra
 def _tell_cost(facts: dict[str, Any]) -> str | None:
     """What sampling took of the program's CPU time, and of sightline's own."""
     keys = ("cpu_time_ns", "samples", "period_ns", "own_cpu_ns")
-    numbers: list[int] = [facts[key] for key in keys if _is_count(facts.get(key))]
+    numbers: list[int] = [facts[key] for key in keys if is_count(facts.get(key))]
     if len(numbers) < len(keys):
         return None
     spent, count, period, own = numbers
@@ -362,18 +339,7 @@ def _tell_cost(facts: dict[str, Any]) -> str | None:
         f"{format_ns(spent)} of CPU time that the kernel counted"
     )
     cost = facts.get("sample_cost_ns")
-    if isinstance(cost, int) and _is_count(cost) and spent:
+    if isinstance(cost, int) and is_count(cost) and spent:
         share = format_pct(100 * cost * count / spent)
         text += f"; each took {format_ns(cost)}, {share} of the program's time"
     return f"{text}; sightline's own thread took {format_ns(own)}"
-
-
-# -- values from strangers ------------------------------------------------------------------------
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and 0 <= value < _LATEST_NS
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+# Whose it is, version, bytes of a record, ns of the monotonic clock.
+HEADER = struct.Struct("<16sIIq")
 BLOCK = struct.Struct("<IIQ")  # kind, 0, bytes of the content
 
 

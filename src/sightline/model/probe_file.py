@@ -26,18 +26,16 @@ The words of a record depend on the kind of its function (the fact `functions` s
 from __future__ import annotations
 
 import json
-import struct
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sightline.model.block_file import BlockWriter
+from sightline.model.block_file import HEADER, BlockWriter
 
 MAGIC = b"SIGHTLINE-PROBE\n"
 VERSION = 1
 SUFFIX = ".probe"
-HEADER = struct.Struct("<16sIIq")
 CALLS, FACTS = 1, 2
 # Facts are tables of functions, kernels and stacks: a thousand times what a large program has.
 MAX_FACTS_BYTES = 256 << 20

@@ -17,19 +17,17 @@ Times are ns of the monotonic clock; the fact `clock` pairs it with the wall clo
 from __future__ import annotations
 
 import json
-import struct
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sightline.model.block_file import BlockWriter
+from sightline.model.block_file import HEADER, BlockWriter
 
 MAGIC = b"SIGHTLINE-STACK\n"
 VERSION = 1
 SUFFIX = ".stacks"
-HEADER = struct.Struct("<16sIIq")
 SAMPLES, NODES, FRAMES, THREADS, FACTS = range(1, 6)
 # A frame has some 100 bytes, and a program some 100,000 of them at most.
 MAX_TEXT_BYTES = 256 << 20

@@ -15,7 +15,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sightline.probe.elf import Elf, SymbolIndex, open_elf
-from sightline.probe.processes import Mapping, Memory, Root, find_file, read_mappings
+from sightline.probe.processes import (
+    Mapping,
+    Memory,
+    Root,
+    find_file,
+    find_own_number,
+    read_mappings,
+)
 
 # _ZZ28__device_stub__Z5saxpyifPfS_ifPfS_E8__handle: a variable in the stub of _Z5saxpyifPfS_.
 _HANDLE = re.compile(r"^_ZZL?(\d+)(__device_stub_\w+)E8__handle$")
@@ -157,7 +164,7 @@ class ProcessNames:
 def _read_jit_map(pid: int) -> dict[int, tuple[int, str]]:
     """perf's map of compiled functions: a line of each has its start, size and name."""
     found = {}
-    own = _find_own_number(pid)
+    own = find_own_number(pid)
     path = Path(f"/proc/{pid}/root/tmp/perf-{own}.map")
     with contextlib.suppress(OSError):
         if path.is_file() and path.stat().st_size <= _MOST_IN_A_MAP:
@@ -167,16 +174,6 @@ def _read_jit_map(pid: int) -> dict[int, tuple[int, str]]:
                 with contextlib.suppress(ValueError):
                     found[int(start, 16)] = (int(start, 16) + int(size, 16), name)
     return found
-
-
-def _find_own_number(pid: int) -> int:
-    """The process's number as it sees it itself, in its container."""
-    with contextlib.suppress(OSError):
-        status = Path(f"/proc/{pid}/status").read_text()
-        numbers = re.search(r"^NSpid:\s+(.*)$", status, re.MULTILINE)
-        if numbers:
-            return int(numbers[1].split()[-1])
-    return pid
 
 
 def strip_stub(name: str) -> str:

@@ -171,3 +171,13 @@ class Memory:
                 return
             read += len(piece)
             yield piece
+
+
+def find_own_number(pid: int) -> int:
+    """The process's number as it sees it itself, in its container."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return pid
+    numbers = re.search(r"^NSpid:\s+(.*)$", status, re.MULTILINE)
+    return int(numbers[1].split()[-1]) if numbers else pid

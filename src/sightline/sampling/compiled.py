@@ -9,10 +9,10 @@ perf-map-agent and others.
 from __future__ import annotations
 
 import os
-import re
 import stat
 from bisect import bisect_right
-from pathlib import Path
+
+from sightline.probe.processes import find_own_number
 
 _MOST_BYTES = 256 << 20  # three million functions
 _PIECE = 1 << 20
@@ -77,13 +77,3 @@ class CompiledFunctions:
             self._functions[first] = first + int(size, 16), name.decode(errors="replace")
         except ValueError:
             return  # no line of a map
-
-
-def find_own_number(pid: int) -> int:
-    """The process's number as it sees it itself, in its container."""
-    try:
-        status = Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return pid
-    numbers = re.search(r"^NSpid:\s+(.*)$", status, re.MULTILINE)
-    return int(numbers[1].split()[-1]) if numbers else pid

@@ -153,6 +153,12 @@ class Events:
         self._events.clear()
 
 
+def check_rate(option: str, hz: int) -> None:
+    """Raise RequestError where an option asks for a rate that is not taken."""
+    if not 1 <= hz <= MOST_HZ:
+        raise RequestError(f"{option} {hz} is not possible", why=f"it is 1 to {MOST_HZ} a second")
+
+
 def explain_refusal(error: OSError) -> RequestError:
     """Why the kernel samples nothing, and what to do."""
     level = _LEVEL.read_text().strip() if _LEVEL.exists() else "not there"

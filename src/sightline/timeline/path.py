@@ -108,8 +108,8 @@ def _is_held(pieces: pl.DataFrame, nodes: pl.DataFrame) -> pl.Series:
 
 
 # What a step of the walk is, and on what an edge rests (native/passes/path.h).
-_MET, _OWN, _REST, _BEGINNING, _PREV, _LAUNCH, _WAIT, _GUESS = range(8)
 _STEPS = range(8)
+_MET, _OWN, _REST, _BEGINNING, _PREV, _LAUNCH, _WAIT, _GUESS = _STEPS
 _GAPS = {_PREV: GAP, _LAUNCH: LAUNCH, _WAIT: EVENT, _GUESS: EVENT}
 _WAITED_BY = {"event": INFERRED, "timing": INFERRED, "guess": GUESSED}
 

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from sightline.algebra.nesting import nest_ranges
 from sightline.cxx_names import demangle
-from sightline.errors import DamagedError
+from sightline.importers._blocks import LATEST_NS, are_counts, find_clock, open_blocks, read_text
 from sightline.model import probe_file as f
-from sightline.model.block_file import read_blocks
 from sightline.model.declare import Imported, Quality, Recording
 from sightline.model.source import Source
 from sightline.model.stack_trie import Frame, StackTrie
@@ -25,7 +24,6 @@ from sightline.units import format_count, format_ns, format_pct
 
 # 80 bytes each in the file; nested and with their columns they take some 5 GB.
 _MOST_CALLS = 20_000_000
-_LATEST_NS = 1 << 62
 _MERGED = ("kernels", "call_stacks")  # facts of which a later block holds only what is new
 _REQUESTS = {
     "launch": "kernel", "graph": "graph", "copy": "memcpy", "fill": "memset", "allocate": "alloc",
@@ -54,7 +52,7 @@ def read_probe(source: Source) -> Imported:
     """Read all calls. Raises DamagedError where not even the header is whole."""
     found = _read_blocks(source)
     functions = _list_functions(found.facts)
-    offset, apart = _find_clock(found.facts)
+    offset, apart = find_clock(found.facts)
     rows, wrong = _tabulate(found, functions, offset)
     trie = StackTrie()
     rows = _add_stacks(rows, found.facts, trie)
@@ -71,10 +69,10 @@ def read_probe(source: Source) -> Imported:
     }  # fmt: skip
     quality = [*_note_losses(found, host, wrong), *_note_limits(found, host)]
     span = found.facts.get("span_ns")
-    start, end = [v + offset for v in span] if _are_numbers(span, 2) else [None, None]
+    start, end = [v + offset for v in span] if are_counts(span, 2) else [None, None]
     recording = Recording(
         tool="sightline probe",
-        tool_version=_text(found.facts.get("sightline")),
+        tool_version=read_text(found.facts.get("sightline")),
         rank=_number(found.facts.get("rank")),
         world_size=_number(found.facts.get("world_size")),
         clock_offset_ns=offset,
@@ -96,16 +94,8 @@ def _read_blocks(source: Source) -> _Read:
     found = _Read(np.zeros(0, f.RECORD))
     count = 0
     with source.open() as stream:
-        head = stream.read(f.HEADER.size)
-        if len(head) < f.HEADER.size:
-            raise DamagedError(f"cannot read {source.given}", why="it ends inside its header")
-        _, version, size, _ = f.HEADER.unpack(head)
-        if version != f.VERSION or size != f.RECORD.itemsize:
-            raise DamagedError(
-                f"cannot read {source.given}",
-                why=f"it has version {version}, this sightline reads {f.VERSION}",
-            )
-        for block in read_blocks(stream):
+        size = f.RECORD.itemsize
+        for block in open_blocks(stream, source.given, f.VERSION, size):
             found.missing += block.missing
             if block.kind == f.CALLS:
                 whole = len(block.content) // size * size
@@ -150,22 +140,13 @@ def _list_functions(facts: dict[str, Any]) -> pl.DataFrame:
     return pl.DataFrame(rows[: 1 << 16], schema=types, orient="row")
 
 
-def _find_clock(facts: dict[str, Any]) -> tuple[int, int | None]:
-    """Wall minus monotonic clock at the start, and by how much they came apart until the end."""
-    pairs = [pair for pair in _items(facts.get("clock")) if _are_numbers(pair, 2)]
-    offsets = [wall - monotonic for monotonic, wall in pairs]
-    if not offsets:
-        return 0, None
-    return offsets[0], max(offsets) - min(offsets) if len(offsets) > 1 else None
-
-
 # -- tables ---------------------------------------------------------------------------------------
 
 
 def _tabulate(found: _Read, functions: pl.DataFrame, offset: int) -> tuple[pl.DataFrame, int]:
     """The calls as columns, and how many make no sense: unknown functions, times that run back."""
     calls = found.calls
-    good = (calls["start"] <= calls["end"]) & (calls["end"] < _LATEST_NS)
+    good = (calls["start"] <= calls["end"]) & (calls["end"] < LATEST_NS)
     calls = calls[good]
     words = calls["words"].view(np.int64)  # handles and sizes of 64 bits are the same number
     frame = pl.DataFrame(
@@ -311,7 +292,7 @@ def _list_waits(host: pl.DataFrame) -> pl.DataFrame:
 
 
 def _list_threads(host: pl.DataFrame, facts: dict[str, Any]) -> pl.DataFrame:
-    name = pl.lit(_text(facts.get("process")), pl.String)
+    name = pl.lit(read_text(facts.get("process")), pl.String)
     return host.select("pid", "tid").unique().sort("pid", "tid").with_columns(process_name=name)
 
 
@@ -404,17 +385,5 @@ def _items(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _are_numbers(value: Any, count: int) -> TypeGuard[list[int]]:
-    return (
-        isinstance(value, list)
-        and len(value) == count
-        and all(type(v) is int and 0 <= v < _LATEST_NS for v in value)
-    )
-
-
 def _number(value: Any) -> int | None:
-    return value if type(value) is int and abs(value) < _LATEST_NS else None
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
+    return value if type(value) is int and abs(value) < LATEST_NS else None
