@@ -11,6 +11,7 @@
 #include <nanobind/stl/unordered_map.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -22,6 +23,7 @@
 #include "json/tables.h"
 #include "nsysrep/blocks.h"
 #include "nsysrep/events.h"
+#include "passes/cover.h"
 #include "passes/edges.h"
 #include "sqlite/integers.h"
 #include "kineto/output.h"
@@ -159,6 +161,13 @@ Batch row_of_ids(const nb::object& ids, const nb::object& wanted) {
     return row_of(have, want);
 }
 
+std::pair<Batch, Batch> number_of(const nb::object& frame) {
+    const Given given(frame);
+    const Keys keys = given.keys();
+    const nb::gil_scoped_release release;
+    return number(keys);
+}
+
 Batch first_of(const nb::object& known, const nb::object& wanted) {
     const Given given(known), asked(wanted);
     const Keys have = given.keys(), want = asked.keys();
@@ -177,6 +186,34 @@ Batch latest_of(const nb::object& events, const nb::object& queries) {
     }
     const nb::gil_scoped_release release;
     return latest(have, want);
+}
+
+Batch cover_of(const nb::object& intervals, const nb::object& queries) {
+    const Given known(intervals), asked(queries);
+    const Keys have = known.keys(), want = asked.keys();
+    const size_t group = have.columns.size() - 2;  // of none at all that is more than any other
+    if (want.columns.size() != group + 1 && want.columns.size() != group + 2) {
+        throw nb::value_error("not the columns that are wanted");
+    }
+    const nb::gil_scoped_release release;
+    return cover(have, want);
+}
+
+// Throws where a column of rows names one that is not among so many.
+void check_rows(const int64_t* rows, int64_t count, int64_t among) {
+    const bool are_rows = std::all_of(rows, rows + count, [among](int64_t row) {
+        return row == kNull || (row >= 0 && row < among);
+    });
+    if (!are_rows) throw nb::value_error("there is no such row");
+}
+
+Batch climb_of(const nb::object& ranges, const nb::object& starts) {
+    const Given known(ranges, 2), asked(starts, 2);
+    const Keys have = known.keys(), want = asked.keys();
+    check_rows(have.columns[1], have.rows, have.rows);
+    check_rows(want.columns[0], want.rows, have.rows);
+    const nb::gil_scoped_release release;
+    return climb(have, want);
 }
 
 Batch edges_of(const nb::object& nodes, int64_t stretch) {
@@ -677,7 +714,10 @@ NB_MODULE(_native, m) {
     m.def("trees", &sightline::trees_of, "ranges"_a, "width"_a);
     m.def("row_of", &sightline::row_of_ids, "ids"_a, "wanted"_a);
     m.def("first", &sightline::first_of, "known"_a, "wanted"_a);
+    m.def("number", &sightline::number_of, "rows"_a);
     m.def("latest", &sightline::latest_of, "events"_a, "queries"_a);
+    m.def("cover", &sightline::cover_of, "intervals"_a, "queries"_a);
+    m.def("climb", &sightline::climb_of, "ranges"_a, "starts"_a);
     m.def("split_lines", &sightline::split_lines, "data"_a, "patterns"_a);
     m.def("read_json", &sightline::read_json, "data"_a, "tables"_a);
     m.def("split_folded", &sightline::split_folded, "data"_a);

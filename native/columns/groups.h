@@ -14,12 +14,14 @@ class Groups {
 public:
     static constexpr int64_t kNone = -1;
 
-    explicit Groups(size_t width) : width_(width), slots_(64, kNone) {}
+    // Where missing values are `known`, they are equal to each other.
+    explicit Groups(size_t width, bool known = false)
+        : width_(width), missing_known_(known), slots_(64, kNone) {}
 
     // The number of a row's group; kNone where a column is missing, or the group is new and not
     // to be `added`.
     int64_t of(const Keys& keys, size_t row, bool added) {
-        for (size_t c = 0; c < width_; ++c) {
+        for (size_t c = 0; c < width_ && !missing_known_; ++c) {
             if (keys.columns[c][row] == kNull) return kNone;
         }
         // Rows of one group mostly follow each other.
@@ -76,6 +78,7 @@ private:
     }
 
     size_t width_;
+    bool missing_known_;
     int64_t count_ = 0;
     int64_t last_ = kNone;
     std::vector<int64_t> values_;  // `width_` numbers a group

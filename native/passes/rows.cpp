@@ -7,6 +7,7 @@
 #include "columns/groups.h"
 #include "columns/order.h"
 #include "columns/places.h"
+#include "columns/search.h"
 
 namespace sightline {
 
@@ -48,28 +49,6 @@ std::vector<std::vector<Moment>> by_group(const Keys& events, size_t width, Grou
         merge_sort(moments.data(), moments.data() + moments.size(), before);
     }
     return found;
-}
-
-// How many of the moments are not after `at`. Searched from `near` outwards, as questions mostly
-// come in order of time.
-size_t until(const std::vector<Moment>& moments, int64_t at, size_t near) {
-    size_t low = near, high = near, step = 1;
-    while (low > 0 && moments[low - 1].time > at) {
-        high = low - 1;
-        low = low > step ? low - step : 0;
-        step *= 2;
-    }
-    step = 1;
-    while (high < moments.size() && moments[high].time <= at) {
-        low = high + 1;
-        high = std::min(high + step, moments.size());
-        step *= 2;
-    }
-    const auto first = moments.begin() + static_cast<std::ptrdiff_t>(low);
-    const auto last = moments.begin() + static_cast<std::ptrdiff_t>(high);
-    const auto found = std::upper_bound(
-        first, last, at, [](int64_t time, const Moment& moment) { return time < moment.time; });
-    return static_cast<size_t>(found - moments.begin());
 }
 
 }  // namespace
@@ -141,6 +120,18 @@ Batch latest(const Keys& events, const Keys& queries) {
         if (place > 0) rows[i] = moments[static_cast<size_t>(group)][place - 1].row;
     }
     return answer(std::move(rows));
+}
+
+std::pair<Batch, Batch> number(const Keys& rows) {
+    Groups groups(rows.columns.size(), true);
+    std::vector<int64_t> numbers(static_cast<size_t>(rows.rows)), firsts;
+    for (size_t row = 0; row < numbers.size(); ++row) {
+        numbers[row] = groups.of(rows, row, true);
+        if (static_cast<size_t>(numbers[row]) == firsts.size()) {
+            firsts.push_back(static_cast<int64_t>(row));
+        }
+    }
+    return {answer(std::move(numbers)), answer(std::move(firsts))};
 }
 
 }  // namespace sightline

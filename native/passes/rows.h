@@ -1,6 +1,8 @@
 // Finds rows by id, by number, and by group and time (algebra/lookup.py, algebra/latest.py).
 #pragma once
 
+#include <utility>
+
 #include "columns/arrow.h"
 #include "columns/keys.h"
 
@@ -20,5 +22,9 @@ Batch first(const Keys& known, const Keys& wanted);
 // and after them what decides between those of one moment, then its place does. What has no group
 // or no moment is found by none and finds none.
 Batch latest(const Keys& events, const Keys& queries);
+
+// For each row the number of its group, counted from 0 in order of their first rows, and these rows.
+// Missing values are equal to each other.
+std::pair<Batch, Batch> number(const Keys& rows);
 
 }  // namespace sightline

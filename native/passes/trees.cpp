@@ -112,4 +112,23 @@ Batch trees(const Keys& ranges, size_t width) {
     return batch;
 }
 
+Batch climb(const Keys& ranges, const Keys& starts) {
+    const int64_t* value = ranges.columns[0];
+    const int64_t* parent = ranges.columns[1];
+    std::vector<int64_t> found(starts.columns[0], starts.columns[0] + starts.rows);
+    for (size_t i = 0; i < found.size(); ++i) {
+        const int64_t least = starts.columns[1][i];
+        int64_t row = found[i];
+        // No climb is longer than there are rows: of damaged ranges one may be its own ancestor.
+        for (int64_t left = ranges.rows; row != kNull && !(value[row] > least); --left) {
+            row = left > 0 ? parent[row] : kNull;
+        }
+        found[i] = row;
+    }
+    Batch batch;
+    batch.rows = starts.rows;
+    batch.columns = {numbers_column("row", std::move(found))};
+    return batch;
+}
+
 }  // namespace sightline

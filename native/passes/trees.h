@@ -1,4 +1,4 @@
-// Nests the ranges of CPU threads into trees (algebra/nesting.py).
+// Nests the ranges of CPU threads into trees, and climbs them (algebra/nesting.py, trees.py).
 #pragma once
 
 #include <cstddef>
@@ -16,5 +16,9 @@ namespace sightline {
 // parent_id, depth and subtree_end_id (one past the last descendant), which are left out if no two
 // ranges of a thread overlap. Throws std::length_error for more than 2^32 - 1 ranges.
 Batch trees(const Keys& ranges, size_t width);
+
+// From each row of `starts` up to the first one whose `value` is above the start's, itself or an
+// ancestor: that row, or null. `ranges` are value and row of the parent, `starts` row and value.
+Batch climb(const Keys& ranges, const Keys& starts);
 
 }  // namespace sightline

@@ -12,7 +12,12 @@ _MISSING = -(2**63)
 
 def pack_numbers(frame: pl.DataFrame) -> pl.DataFrame:
     """Columns of whole numbers as compiled code reads them: in one piece, without nulls."""
-    return frame.cast(pl.Int64).fill_null(_MISSING).rechunk()
+    # Asked first: each of these is a query of its own, which takes longer than few rows do.
+    if any(dtype != pl.Int64 for dtype in frame.dtypes):
+        frame = frame.cast(pl.Int64)
+    if any(column.null_count() for column in frame.get_columns()):
+        frame = frame.fill_null(_MISSING)
+    return frame.rechunk()
 
 
 def unpack_columns(batch: Batch) -> pl.DataFrame:

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from sightline._native import cover as native_cover
 from sightline._native import partition as native_partition
 from sightline.algebra.arrow import pack_numbers, unpack_columns
 from sightline.algebra.latest import find_latest
-from sightline.algebra.lookup import select_varying, take_rows
+from sightline.algebra.lookup import select_varying
 
 
 def clip_intervals(
@@ -119,22 +120,27 @@ def partition_windows(
 def measure_cover_until(
     queries: pl.DataFrame, at: str, intervals: pl.DataFrame, by: Sequence[str]
 ) -> pl.Series:
-    """For each query, how many ns of its group the intervals cover before the time `at`.
+    """For each query, how many ns of its group the intervals cover before the time `at`."""
+    return _measure_cover_at(queries, [at], intervals, by)
 
-    The difference of two such values is the cover of the time between them.
-    """
-    if intervals.is_empty():
-        return pl.repeat(0, queries.height, dtype=pl.Int64, eager=True).alias("before")
-    disjoint = merge_intervals(intervals, by)
-    length = pl.col("end_ns") - pl.col("start_ns")
-    sums = length.cum_sum() if is_one_group(disjoint, by) else length.cum_sum().over(by)
-    last = find_latest(queries, at, disjoint, "start_ns", by)
-    found = take_rows(disjoint.select("end_ns", sum=sums), last).with_columns(
-        at=queries.get_column(at)
-    )
-    # The last one that has begun counts up to the moment only.
-    beyond = (pl.col("end_ns") - pl.col("at")).clip(lower_bound=0)
-    return found.select(before=(pl.col("sum") - beyond).fill_null(0)).to_series()
+
+def measure_cover_between(
+    queries: pl.DataFrame, since: str, until: str, intervals: pl.DataFrame, by: Sequence[str]
+) -> pl.Series:
+    """For each query, how many ns of its group the intervals cover between two times."""
+    return _measure_cover_at(queries, [since, until], intervals, by)
+
+
+def _measure_cover_at(
+    queries: pl.DataFrame, moments: list[str], intervals: pl.DataFrame, by: Sequence[str]
+) -> pl.Series:
+    if intervals.is_empty() or queries.is_empty():
+        return pl.repeat(0, queries.height, dtype=pl.Int64, eager=True)
+    by = select_varying(by, queries, intervals)
+    known = pack_numbers(intervals.select(*by, "start_ns", "end_ns"))
+    # A moment may be called as a column of the group is.
+    asked = queries.select(*by, *(pl.col(at).alias(f"_{at}") for at in moments))
+    return unpack_columns(native_cover(known, pack_numbers(asked))).to_series()
 
 
 def count_open_at(events: pl.DataFrame, by: Sequence[str], enter: str, leave: str) -> pl.Series:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from sightline._native import first as native_first
+from sightline._native import number as native_number
 from sightline._native import row_of as native_row_of
 from sightline.algebra.arrow import pack_numbers, unpack_columns
 from sightline.algebra.constants import find_constants
@@ -76,19 +77,23 @@ def add_up_rows(rows: pl.Series, values: pl.DataFrame, height: int) -> pl.DataFr
 def number_groups(frame: pl.DataFrame, by: Sequence[str]) -> tuple[pl.Series, pl.DataFrame]:
     """Each row's number of its combination of values, and the combinations as they first appear.
 
-    Nulls are equal. Columns of one value, of which tables have many, are left out of the join.
+    Nulls are equal. Columns of one value, of which tables have many, are not looked at.
     """
     vary = [c for c in by if not _is_constant(frame.get_column(c))]
-    if not vary:
-        return pl.repeat(0, frame.height, dtype=pl.UInt32, eager=True), frame.select(by).head(1)
-    # Categories of texts join faster than the texts themselves.
-    keys = frame.select(by).with_columns(pl.col(pl.String).cast(pl.Categorical))
-    known = keys.unique(vary, keep="first", maintain_order=True).with_row_index("_number")
-    found = keys.select(vary).join(
-        known, on=vary, how="left", nulls_equal=True, maintain_order="left"
-    )
-    known = known.select(pl.col(c).cast(frame.schema[c]) for c in by)
-    return found.get_column("_number"), known
+    if not vary or frame.is_empty():
+        return pl.repeat(0, frame.height, dtype=pl.Int64, eager=True), frame.select(by).head(1)
+    keys = pl.DataFrame([_number_values(frame.get_column(c)) for c in vary])
+    numbers, firsts = (unpack_columns(b).to_series() for b in native_number(pack_numbers(keys)))
+    return numbers, frame.select(by)[firsts]
+
+
+def _number_values(column: pl.Series) -> pl.Series:
+    """The column itself where it holds whole numbers, else a number of each value."""
+    if column.dtype.is_integer() or column.dtype == pl.Boolean:
+        return column
+    if column.dtype == pl.String:
+        return column.cast(pl.Enum(column.unique().drop_nulls())).to_physical()
+    return column.rank("dense")
 
 
 def select_varying(by: Sequence[str], *frames: pl.DataFrame) -> list[str]:
@@ -119,14 +124,15 @@ class Texts:
 
     def __init__(self, column: pl.Series) -> None:
         self._column = column
-        self._different = column.unique()
+        self._different = column.unique().drop_nulls()
 
     def match(self, pattern: str) -> pl.Series:
         """Which rows' text matches a pattern."""
-        found = self._different.filter(self._different.str.contains(pattern).fill_null(value=False))
+        found = self._different.filter(self._different.str.contains(pattern))
         if found.is_empty():
             return pl.repeat(value=False, n=self._column.len(), eager=True)
-        return self._column.is_in(found.implode()).fill_null(value=False)
+        matches = self._column.is_in(found.implode())
+        return matches.fill_null(value=False) if matches.null_count() else matches
 
 
 def match_names(frame: pl.DataFrame, pattern: str, column: str = "name") -> pl.Series:

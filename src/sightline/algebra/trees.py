@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
+from sightline._native import climb as native_climb
+from sightline.algebra.arrow import pack_numbers, unpack_columns
 from sightline.algebra.latest import find_latest
 from sightline.algebra.lookup import find_rows
 
@@ -14,30 +16,15 @@ def find_nearest_ancestor(
     """For each id in `start`, the nearest ancestor whose id is in `wanted`, or null.
 
     With `itself`, an id that is wanted is its own answer. `host` has host_op_id and parent_id.
-    Climbs one level at a time, all ids at once: as many rounds as the deepest climb.
     """
     ids = host.get_column("host_op_id")
     # Rows instead of ids: then going up a level is one gather.
     up = find_rows(ids, host.get_column("parent_id"))
     marks = find_rows(ids, wanted).drop_nulls()
-    hit = pl.repeat(value=False, n=host.height, eager=True).scatter(marks, [True] * marks.len())
+    hit = pl.repeat(0, n=host.height, dtype=pl.Int64, eager=True).scatter(marks, 1)
     places = find_rows(ids, start)
-    todo = pl.DataFrame({"row": pl.int_range(start.len(), eager=True), "at": places})
-    if not itself:
-        todo = _climb(todo, up)
-    done = [pl.DataFrame(schema={"row": pl.Int64, "at": pl.Int64})]
-    while todo.height:
-        todo = todo.drop_nulls("at")
-        there = hit.gather(todo.get_column("at"))
-        done.append(todo.filter(there))
-        todo = _climb(todo.filter(~there), up)
-    found = pl.concat(done)
-    answer = pl.repeat(None, start.len(), dtype=pl.Int64, eager=True)
-    return answer.scatter(found.get_column("row"), ids.gather(found.get_column("at")))
-
-
-def _climb(todo: pl.DataFrame, parents: pl.Series) -> pl.DataFrame:
-    return todo.with_columns(at=parents.gather(todo.get_column("at")))
+    found = _climb(hit, up, places if itself else up.gather(places), 0)
+    return ids.gather(found)
 
 
 def find_open_range(host: pl.DataFrame, threads: pl.DataFrame, at: str) -> pl.Series:
@@ -45,20 +32,23 @@ def find_open_range(host: pl.DataFrame, threads: pl.DataFrame, at: str) -> pl.Se
 
     `threads` has rank, pid, tid and the column named by `at` (ns).
     """
+    if threads.is_empty() or host.is_empty():
+        return pl.repeat(None, threads.height, dtype=pl.Int64, eager=True).alias("host_op_id")
     begun = find_latest(threads, at, host, "start_ns", ["rank", "pid", "tid"], ties=["host_op_id"])
-    todo = threads.select(t=at).with_row_index("row").with_columns(at=begun)
-    ids, ends = host.get_column("host_op_id"), host.get_column("end_ns")
+    ids = host.get_column("host_op_id")
     up = find_rows(ids, host.get_column("parent_id"))
-    done = [pl.DataFrame(schema={"row": pl.UInt32, "at": pl.Int64})]
-    while todo.height:
-        todo = todo.drop_nulls("at")
-        is_open = ends.gather(todo.get_column("at")) > todo.get_column("t")
-        done.append(todo.filter(is_open).select("row", "at"))
-        todo = _climb(todo.filter(~is_open), up)
-    found = pl.concat(done)
-    answer = pl.repeat(None, threads.height, dtype=pl.Int64, eager=True)
-    answer = answer.scatter(found.get_column("row"), ids.gather(found.get_column("at")))
-    return answer.alias("host_op_id")
+    found = _climb(host.get_column("end_ns"), up, begun, threads.get_column(at))
+    return ids.gather(found).alias("host_op_id")
+
+
+def _climb(
+    values: pl.Series, parents: pl.Series, starts: pl.Series, above: pl.Series | int
+) -> pl.Series:
+    """From each row up to the first whose value is above the one asked for: its row, or null."""
+    ranges = pl.DataFrame({"value": values, "parent": parents})
+    asked = pl.DataFrame({"row": starts}).with_columns(above=above)
+    found = native_climb(pack_numbers(ranges), pack_numbers(asked))
+    return unpack_columns(found).to_series()
 
 
 def sum_subtrees(host: pl.DataFrame, value: str) -> pl.Series:

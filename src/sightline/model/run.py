@@ -47,6 +47,20 @@ def _not_recorded(analysis: str, missing: list[str], present: list[str]) -> Miss
     )
 
 
+def _join_pieces(frame: pl.DataFrame) -> pl.DataFrame:
+    """The frame with its columns in one piece, the first one marked where it is sorted.
+
+    Compiled code wants one piece, and would make it again for each question. A large frame stays
+    as it is: for a moment there are two.
+    """
+    if not 0 < frame.height < MANY_ROWS:
+        return frame
+    frame = frame.rechunk()
+    first = frame.get_column(frame.columns[0])
+    is_id = first.dtype == pl.Int64 and not first.null_count() and first.is_sorted()
+    return frame.with_columns(first.set_sorted()) if is_id else frame
+
+
 @dataclass(repr=False)
 class Run:
     """One execution, built from one or more recordings.
@@ -103,7 +117,7 @@ class Run:
         if has_span and frame.select((pl.col("end_ns") < pl.col("start_ns")).any()).item():
             backwards = ValueError("a row ends before it starts")
             raise explain_unreadable(name, self.parts[0].store, backwards)
-        return frame
+        return _join_pieces(frame)
 
     def check_files(self) -> None:
         """Read all files once. Raises StoreError where one is damaged.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from sightline.algebra.intervals import measure_cover_until
+from sightline.algebra.intervals import measure_cover_between, measure_cover_until
 from sightline.algebra.latest import find_latest
 from sightline.algebra.lookup import Texts, find_rows, take_rows
 from sightline.model.run import Run
@@ -137,9 +137,7 @@ def _measure_lead(run: Run, comm: pl.DataFrame, begin: int) -> pl.Series:
     )
     waits = waits.filter(pl.col("end_ns") > pl.col("start_ns"))
     asked = _add_calls(run, comm).select("rank", "start_ns", "called_ns", begin_ns=begin)
-    waited = measure_cover_until(asked, "called_ns", waits, ["rank"]) - measure_cover_until(
-        asked, "begin_ns", waits, ["rank"]
-    )
+    waited = measure_cover_between(asked, "begin_ns", "called_ns", waits, ["rank"])
     behind = (pl.col("start_ns") - pl.col("called_ns")).clip(lower_bound=0)
     lead = behind - behind.min() + pl.lit(waited).clip(lower_bound=0)
     return asked.select(lead).to_series()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.intervals import clip_intervals, measure_cover_until, partition_windows
+from sightline.algebra.intervals import clip_intervals, measure_cover_between, partition_windows
 from sightline.algebra.lookup import match_names
 from sightline.algebra.trees import find_nearest_ancestor
 from sightline.model.run import Run
@@ -150,7 +150,5 @@ def overlaps_communication(kernels: pl.DataFrame, run: Run) -> pl.Series:
     comm = ops.filter(pl.col("class_") == COMMUNICATION)
     if comm.is_empty() or kernels.is_empty():
         return pl.repeat(value=False, n=kernels.height, eager=True)
-    beside = measure_cover_until(kernels, "end_ns", comm, _BY) - measure_cover_until(
-        kernels, "start_ns", comm, _BY
-    )
+    beside = measure_cover_between(kernels, "start_ns", "end_ns", comm, _BY)
     return 2 * beside >= (kernels.get_column("end_ns") - kernels.get_column("start_ns"))

@@ -79,10 +79,10 @@ def name_next_limit(run: Run, gain: Gain) -> tuple[str, float] | None:
     if spans.is_empty():
         return None
     begin, end = spans.select("begin", "end").row(0)
-    pieces = path.trace_critical_path(gain.replayed, begin, end).with_columns(
-        limit=pl.col("part").replace_strict(_LIMITS), ns=pl.col("end_ns") - pl.col("start_ns")
-    )
-    shares = pieces.group_by("limit").agg(pl.col("ns").sum())
+    pieces = path.trace_critical_path(gain.replayed, begin, end)
+    parts = pieces.group_by("part").agg(ns=(pl.col("end_ns") - pl.col("start_ns")).sum())
+    limits = parts.with_columns(limit=pl.col("part").replace_strict(_LIMITS))
+    shares = limits.group_by("limit").agg(pl.col("ns").sum())
     shares = shares.sort("ns", "limit", descending=[True, False])
     if shares.is_empty():
         return None

@@ -323,8 +323,10 @@ def _find_last_elsewhere(told: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
     stream was late for another reason, others have ended since.
     """
     before, at, earlier = _order_by_end(told, ops)
-    found = []
+    found = [pl.DataFrame(schema={c: _WAITS[c] for c in ("device_op_id", "event_id", "event_end")})]
     for _ in range(FAR_BACK):
+        if told.is_empty():
+            break
         here = told.hstack(take_rows(before, at))
         launched = (pl.col("event_call_ns") <= pl.col("call_ns")).fill_null(value=True)
         fits = here.select((_IS_ELSEWHERE & launched).fill_null(value=False)).to_series()

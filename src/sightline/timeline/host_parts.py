@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.intervals import measure_cover_until
+from sightline.algebra.intervals import measure_cover_between
 from sightline.algebra.lookup import find_rows, match_names
 from sightline.algebra.scalars import find_largest
 from sightline.algebra.trees import find_nearest_ancestor
@@ -282,8 +282,7 @@ def _split_off(segments: pl.DataFrame, spans: pl.DataFrame, part: str) -> pl.Dat
     """What of Python lies in the spans becomes segments of their own."""
     if spans.is_empty():
         return segments
-    waited = measure_cover_until(segments, "end_ns", spans, ["rank"])
-    waited -= measure_cover_until(segments, "start_ns", spans, ["rank"])
+    waited = measure_cover_between(segments, "start_ns", "end_ns", spans, ["rank"])
     segments = segments.with_columns(waited=waited)
     may_wait = (pl.col("part") == PYTHON) & (pl.col("waited") > 0)
     # What recording took at the edges is Python's while there is some: it waits in the middle.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import polars as pl
 
-from sightline.algebra.intervals import measure_cover_until
+from sightline.algebra.intervals import measure_cover_between
 from sightline.algebra.latest import find_next
 from sightline.algebra.lookup import Texts, match_names
 from sightline.model.run import Run
@@ -30,9 +30,7 @@ def measure_in_ranges(nodes: pl.DataFrame, ranges: pl.DataFrame, by: list[str]) 
     spans = nodes.select(
         *by, until="start_ns", since=pl.col("start_ns") - pl.col("prev_lag_ns").fill_null(0)
     )
-    found = measure_cover_until(spans, "until", ranges, by) - measure_cover_until(
-        spans, "since", ranges, by
-    )
+    found = measure_cover_between(spans, "since", "until", ranges, by)
     return found.clip(lower_bound=0)
 
 
@@ -91,15 +89,13 @@ def measure_long_calls(nodes: pl.DataFrame, gaps: pl.DataFrame, waits: pl.DataFr
     node; building a graph is another problem's, and so are `waits` of the thread for the system.
     """
     by = ["rank", "device_id"]
-    inside = measure_cover_until(nodes, "end_ns", gaps, by)
-    inside -= measure_cover_until(nodes, "start_ns", gaps, by)
+    inside = measure_cover_between(nodes, "start_ns", "end_ns", gaps, by)
     launching = nodes.get_column("launch").drop_nulls().unique()
     works = (nodes.get_column("kind") == "call") & ~nodes.get_column("node").is_in(
         launching.implode()
     )
     length = nodes.get_column("end_ns") - nodes.get_column("start_ns")
-    waited = measure_cover_until(nodes, "end_ns", waits, _THREAD)
-    waited -= measure_cover_until(nodes, "start_ns", waits, _THREAD)
+    waited = measure_cover_between(nodes, "start_ns", "end_ns", waits, _THREAD)
     usual = length.filter(nodes.get_column("kind") == "call").median()
     long = length - waited - round(usual if isinstance(usual, float) else 0.0)
     cut = pl.select(pl.min_horizontal(pl.lit(long), pl.lit(inside))).to_series()
@@ -189,9 +185,7 @@ def list_capture_ranges(run: Run) -> pl.DataFrame:
 def remove_ranges(nodes: pl.DataFrame, ranges: pl.DataFrame) -> pl.DataFrame:
     """The nodes where threads take no time in these ranges, nor calls there that launch nothing."""
     starts = nodes.select(*_THREAD, "start_ns", after=pl.col("start_ns") + 1)
-    inside = measure_cover_until(starts, "after", ranges, _THREAD) > measure_cover_until(
-        starts, "start_ns", ranges, _THREAD
-    )
+    inside = measure_cover_between(starts, "start_ns", "after", ranges, _THREAD) > 0
     launching = nodes.get_column("node").is_in(nodes.get_column("launch").drop_nulls().implode())
     free = free_calls(nodes, inside & ~(launching & (nodes.get_column("kind") == "call")))
     return shorten_thinking(free, measure_in_ranges(nodes, ranges, _THREAD))

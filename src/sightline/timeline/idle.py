@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.intervals import find_gaps, measure_cover_until
+from sightline.algebra.intervals import find_gaps, measure_cover_between
 from sightline.algebra.latest import find_latest, find_next
 from sightline.algebra.lookup import Texts, find_rows, take_rows
 from sightline.algebra.trees import find_open_range
@@ -274,7 +274,7 @@ def _list_system_waits(run: Run) -> pl.DataFrame:
 def _find_end_of_wait(found: pl.DataFrame, loading: pl.DataFrame) -> pl.DataFrame:
     """Gaps with `loaded`: their launch loads code; and `waited_ns`: until then a thread is late."""
     # The first launch of a kernel loads its code, where the driver loads lazily.
-    inside = _measure_between(found, loading, _THREAD, "host_end_ns", "end_ns")
+    inside = measure_cover_between(found, "host_end_ns", "end_ns", loading, _THREAD)
     found = found.with_columns(loaded=pl.col("is_first") | (pl.lit(inside) > 0))
     late_until = pl.col("host_end_ns") + pl.col("slow_ns")
     return found.with_columns(waited_ns=pl.min_horizontal(late_until, "call_end_ns"))
@@ -312,7 +312,8 @@ def _measure_host_causes(
         "host_sync": ranges.filter((waiting & synchronizes(names)) | held),
     }
     overhead = ranges.filter(~is_own_cost(names) & is_cost)
-    measured = {"profiler_overhead": _measure_between(found, overhead, ["rank"])}
+    until_launch = ("start_ns", "host_end_ns")
+    measured = {"profiler_overhead": measure_cover_between(found, *until_launch, overhead, ["rank"])}
     inside = {"profiler_overhead": _find_last(found, overhead, ["rank"])}
     spans = [*_THREAD, "host_op_id", "start_ns", "end_ns"]
     known = deeds_of_all = ranges.select(spans).clear()
@@ -324,7 +325,7 @@ def _measure_host_causes(
         if mine.height:
             # Ranges of several kinds lie inside each other: only what a kind adds is its own.
             known = mine if known.is_empty() else pl.concat([known, mine])
-            now = _measure_between(found, known, _THREAD)
+            now = measure_cover_between(found, *until_launch, known, _THREAD)
             measured[cause], covered = now - covered, now
         else:
             measured[cause] = covered * 0
@@ -376,7 +377,9 @@ def _explain_slow_launches(found: pl.DataFrame, waits: dict[str, pl.DataFrame]) 
         if cause not in waits:
             continue
         known.append(waits[cause])
-        now = _measure_between(slow, pl.concat(known), _THREAD, "host_end_ns", "slow_end_ns")
+        now = measure_cover_between(
+            slow, "host_end_ns", "slow_end_ns", pl.concat(known), _THREAD
+        )
         taken = pl.lit(now - covered)
         if cause in _SLEEPS:
             taken = pl.when("loaded").then(0).otherwise(taken)
@@ -420,19 +423,6 @@ def _give_pace_away(found: pl.DataFrame, causes: list[str]) -> pl.DataFrame:
     ).drop("given", "to")
 
 
-def _measure_between(
-    found: pl.DataFrame,
-    ranges: pl.DataFrame,
-    by: list[str],
-    since: str = "start_ns",
-    until: str = "host_end_ns",
-) -> pl.Series:
-    """How much of the time between two moments of each gap lies in the ranges of its thread."""
-    return measure_cover_until(found, until, ranges, by) - measure_cover_until(
-        found, since, ranges, by
-    )
-
-
 def _find_last(found: pl.DataFrame, ranges: pl.DataFrame, by: list[str]) -> pl.Series:
     """The range that had begun last when each gap's launch was due."""
     last = find_latest(found, "end_ns", ranges, "start_ns", by)
@@ -441,6 +431,8 @@ def _find_last(found: pl.DataFrame, ranges: pl.DataFrame, by: list[str]) -> pl.S
 
 def _find_open_in(found: pl.DataFrame, waits: pl.DataFrame, ranges: pl.DataFrame) -> pl.Series:
     """The innermost range that was open when the last of these waits of each gap began."""
+    if waits.is_empty():
+        return pl.repeat(None, found.height, dtype=pl.Int64, eager=True)
     last = find_latest(found, "waited_ns", waits, "start_ns", _THREAD)
     at = waits.get_column("start_ns").gather(last)
     began = found.select(*_THREAD, began=pl.max_horizontal("start_ns", at))

@@ -108,8 +108,7 @@ def _is_held(pieces: pl.DataFrame, nodes: pl.DataFrame) -> pl.Series:
 
 
 # What a step of the walk is, and on what an edge rests (native/passes/path.h).
-_STEPS = range(8)
-_MET, _OWN, _REST, _BEGINNING, _PREV, _LAUNCH, _WAIT, _GUESS = _STEPS
+_MET, _OWN, _REST, _BEGINNING, _PREV, _LAUNCH, _WAIT, _GUESS = range(8)
 _GAPS = {_PREV: GAP, _LAUNCH: LAUNCH, _WAIT: EVENT, _GUESS: EVENT}
 _WAITED_BY = {"event": INFERRED, "timing": INFERRED, "guess": GUESSED}
 
@@ -120,30 +119,27 @@ def _name_pieces(walked: pl.DataFrame, nodes: pl.DataFrame, begin_ns: int) -> pl
     A hundred thousand pieces are of a few sorts, each of them a sort of node and a step from it:
     those are named, and a piece has its sort's names.
     """
-    names = Texts(nodes.get_column("name"))
-    told = nodes.select(
+    told = nodes.select("kind", "wait_by", "name", launched=pl.col("launch").is_not_null())
+    told = take_rows(told, walked.get_column("node"))
+    names = Texts(told.get_column("name"))
+    told = told.select(
         "kind",
         "wait_by",
-        launched=pl.col("launch").is_not_null(),
+        "launched",
         comm=names.match(PATTERN),
         waits=names.match(WAITS),
+        step=walked.get_column("step"),
     )
     sort, sorts = number_groups(told, told.columns)
-    named = _name_sorts(sorts.join(pl.DataFrame({"step": _STEPS}), how="cross"))
-    of_node = sort.cast(pl.Int64).gather(walked.get_column("node"))
+    named = _name_sorts(sorts)
     pieces = walked.select(
         pl.max_horizontal("start_ns", pl.lit(begin_ns, pl.Int64)),
         "end_ns",
-        "node",
-        sort=of_node * len(_STEPS) + pl.col("step"),
-    ).filter(pl.col("end_ns") > pl.col("start_ns"))
-    return pieces.select(
-        "start_ns",
-        "end_ns",
-        part=pl.lit(named.get_column("part")).gather("sort"),
+        part=named.get_column("part").gather(sort),
         node="node",
-        basis=pl.lit(named.get_column("basis")).gather("sort"),
+        basis=named.get_column("basis").gather(sort),
     )
+    return pieces.filter(pl.col("end_ns") > pl.col("start_ns"))
 
 
 def _name_sorts(sorts: pl.DataFrame) -> pl.DataFrame:

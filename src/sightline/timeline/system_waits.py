@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.intervals import measure_cover_until, merge_intervals
+from sightline.algebra.intervals import measure_cover_between, merge_intervals
 from sightline.algebra.latest import find_latest, find_next
 from sightline.algebra.scalars import sum_column
 from sightline.model.run import Run
@@ -141,7 +141,5 @@ def measure_crowded(run: Run, parts: pl.DataFrame) -> int:
     """How much of these times had more threads that wanted to run than CPU cores, ns."""
     crowded = list_crowded_times(run)
     trace = ["rank", "recording_id"]
-    inside = measure_cover_until(parts, "end_ns", crowded, trace) - measure_cover_until(
-        parts, "start_ns", crowded, trace
-    )
+    inside = measure_cover_between(parts, "start_ns", "end_ns", crowded, trace)
     return int(inside.sum())

@@ -77,7 +77,7 @@ def _find_awaited(blocking: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
     call, the call was about another stream, and what ended last before its return is taken.
     """
     by = ["rank", "device_id"]
-    called = ops.drop_nulls("call_ns")
+    called = ops.select(*by, "call_ns", "end_ns", "device_op_id").drop_nulls("call_ns")
     launched = called.sort("call_ns", "end_ns")
     reach = pl.col("end_ns").cum_max()
     last = pl.when(pl.col("end_ns") == pl.col("latest")).then("device_op_id").forward_fill()
@@ -107,12 +107,13 @@ def _find_awaited(blocking: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
 
 def _find_full_queue(calls: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
     """Launch calls that waited for room in the queue: until an operation of the stream started."""
-    launched = ops.drop_nulls("call_ns").sort("call_ns", "device_op_id")
+    launched = ops.drop_nulls("call_ns")
     length = pl.col("call_end_ns") - pl.col("call_ns")
     # What a launch takes where there is room: the shortest tenth of the calls.
     usual = int(launched.filter("first").select(length.quantile(0.1, "lower")).item() or 0)
     if launched.height <= QUEUE or not launched.select((length > 2 * usual).any()).item():
         launched = launched.clear()
+    launched = launched.sort("call_ns", "device_op_id")
     # So many are queued if the one that many places ahead had not started at the call.
     ahead = pl.col("start_ns").shift(QUEUE).over(LANE)
     full = launched.filter(length > 2 * usual, ahead > pl.col("call_ns"))

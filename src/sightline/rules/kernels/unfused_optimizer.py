@@ -38,7 +38,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from sightline.algebra.intervals import measure_cover_until
+from sightline.algebra.intervals import measure_cover_between
 from sightline.algebra.lookup import keep_rows
 from sightline.algebra.scalars import find_largest, sum_column
 from sightline.model.declare import Finding, Rule
@@ -135,9 +135,7 @@ def _measure_lost(run: Run, loops: pl.DataFrame, left: pl.DataFrame) -> pl.DataF
         work=pl.col("length").sum(),
     )
     ops = run.table("device_ops").select(*by, "start_ns", "end_ns")
-    busy = measure_cover_until(spans, "until", ops, by) - measure_cover_until(
-        spans, "since", ops, by
-    )
+    busy = measure_cover_between(spans, "since", "until", ops, by)
     idle = pl.col("until") - pl.col("since") - pl.lit(busy)
     return (
         spans.with_columns(idle=idle)

@@ -16,7 +16,7 @@ from typing import Any
 
 import polars as pl
 
-from sightline.algebra.intervals import measure_cover_until
+from sightline.algebra.intervals import measure_cover_between
 from sightline.algebra.scalars import find_largest, sum_column
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
@@ -112,8 +112,7 @@ def find_blame(
     else:
         known = intervals.select(*ON_HOST, "start_ns", "end_ns")
         placed = put_on_hosts(run, spans)
-        lost = measure_cover_until(placed, "end_ns", known, ON_HOST)
-        lost -= measure_cover_until(placed, "start_ns", known, ON_HOST)
+        lost = measure_cover_between(placed, "start_ns", "end_ns", known, ON_HOST)
     length = pl.col("end_ns") - pl.col("start_ns")
     whole = sum_windows(run) if has_device else int(spans.select(length.sum()).item())
     blame = Blame(spans.with_columns(lost_ns=lost), whole, has_device)
@@ -157,8 +156,7 @@ def list_parts_of_sleeps(run: Run, blame: Blame, sleeps: pl.DataFrame) -> pl.Dat
     threads = blame.spans.select("rank", "pid", "tid").unique(maintain_order=True)
     deeds = list_deeds(run).join(threads, on=threads.columns, how="semi")
     deeds = put_on_hosts(run, deeds)
-    inside = measure_cover_until(parts, "end_ns", deeds, ON_HOST)
-    inside -= measure_cover_until(parts, "start_ns", deeds, ON_HOST)
+    inside = measure_cover_between(parts, "start_ns", "end_ns", deeds, ON_HOST)
     # A thread that sleeps in a call leaves it when it has woken up: it is all in it, or nothing.
     apart = parts.filter(2 * inside <= parts.get_column("length"))
     # Unless a sleep only begins or ends in one, and all that was lost is the rest of it.
