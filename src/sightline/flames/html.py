@@ -7,7 +7,6 @@ web/src/flame/data.ts.
 
 from __future__ import annotations
 
-import base64
 import json
 import zlib
 from html import escape
@@ -21,6 +20,7 @@ from sightline.flames.palette import PALETTES
 from sightline.flames.shortened import shorten_stacks
 from sightline.flames.stacks import UNITS, Stacks, unite_stacks
 from sightline.installation import load_page
+from sightline.page_text import encode_bytes
 from sightline.text import make_printable
 
 SCHEMA = "sightline-flame/1"
@@ -45,12 +45,12 @@ def write(
     data = page_data(
         stacks, weight, title, max_nodes=MAX_NODES, before=before, noise_ratio=noise_ratio
     )
-    packed = base64.b64encode(zlib.compress(json.dumps(data, ensure_ascii=False).encode(), 6))
+    packed = encode_bytes(zlib.compress(json.dumps(data, ensure_ascii=False).encode(), 6))
     page = load_page("flame", "-o flame.svg")
     page = page.replace(
         "<title>sightline</title>", f"<title>{escape(make_printable(title))}</title>", 1
     )
-    return page.replace("/*DATA*/", packed.decode("ascii"), 1).encode()
+    return page.replace("/*DATA*/", packed.decode(), 1).encode()
 
 
 def page_data(

@@ -1,12 +1,11 @@
 """The page: a template built from web/, a list of panels as JSON, and the timeline's columns.
 
-Both are deflated and stand in the page as base64, in elements that no browser runs. Schema
-"sightline-page/1", checked by web/src/report/data.ts.
+Both are deflated and stand in the page as text (page_text.py), in elements that no browser runs.
+Schema "sightline-page/2", checked by web/src/report/data.ts.
 """
 
 from __future__ import annotations
 
-import base64
 import json
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +19,7 @@ from sightline import registry
 from sightline.errors import MissingDataError
 from sightline.installation import load_page
 from sightline.model.run import Run
+from sightline.page_text import encode_bytes
 from sightline.report.html.declare import Block, View
 from sightline.report.html.headline import describe_run
 from sightline.report.kept import keep_summary
@@ -29,7 +29,7 @@ from sightline.version import __version__
 if TYPE_CHECKING:
     from sightline.rules.custom.forms import OwnRule
 
-SCHEMA = "sightline-page/1"
+SCHEMA = "sightline-page/2"
 # Polars keeps all cores busy where it can; two threads fill what its single-core parts leave.
 THREADS = 2
 
@@ -95,7 +95,8 @@ def load_template(
     content: dict[str, Any], title: str, columns: bytes = b"", *, served: bool = False
 ) -> bytes:
     """The page with its data in it. Where it is served it may ask its own server, and only that."""
-    packed = zlib.compress(json.dumps(content, ensure_ascii=False, allow_nan=False).encode(), 6)
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    packed = zlib.compress(text.encode(), 6)
     page = load_page("report", "-o report.md").replace(
         "<title>sightline</title>", f"<title>{escape(title)}</title>", 1
     )
@@ -106,9 +107,9 @@ def load_template(
     return b"".join(
         [
             head.encode(),
-            base64.b64encode(packed),
+            encode_bytes(packed),
             middle.encode(),
-            base64.b64encode(columns),
+            encode_bytes(columns),
             tail.encode(),
         ]
     )
