@@ -433,3 +433,26 @@ def test_markup_in_any_text_stays_text(opened, tmp_path):
     names = page.evaluate("sightline.timeline.model.block.names")
     assert EVIL in names
     assert huge in names
+
+
+def test_the_first_finding_is_readable_before_the_script_has_run(opened, loading, browser):
+    """What is painted first is at the place where the script draws it."""
+    after = shown(opened, loading).page
+    context = browser.new_context(
+        viewport={"width": 1200, "height": 800}, java_script_enabled=False
+    )
+    early = context.new_page()
+    early.goto(f"file://{loading}")
+    for part in (
+        "h2",
+        ".lead",
+        ".card h3",
+        ".card .figures",
+        ".card header + p",
+        "#panels li + li",
+    ):
+        selector = part if part[0] == "#" else f"main section:not([hidden]) {part}"
+        one, two = (page.locator(selector).first for page in (early, after))
+        assert one.inner_text() == two.inner_text(), part
+        assert one.bounding_box() == two.bounding_box(), part
+    context.close()

@@ -20,7 +20,9 @@ export class Packed {
   /** The numbers themselves; sums of bytes times powers of 256 are exact up to 2^53, 104 days of ns. */
   async numbers(entry: Numbers): Promise<Float64Array> {
     if (Array.isArray(entry)) return Float64Array.from(entry);
-    const planes = await this.planes(entry), { n, width, unit = 1 } = entry;
+    const { at, n, width, unit = 1 } = entry;
+    const planes = new Uint8Array(await inflate(this.bytes.subarray(at, at + entry.bytes)).arrayBuffer());
+    if (planes.length !== n * width) throw new Error("a column of the timeline is damaged");
     const values = new Float64Array(planes.subarray(0, n));
     let weight = 256;
     for (let plane = 1; plane < width; plane++, weight *= 256) {
@@ -36,18 +38,5 @@ export class Packed {
     if (unit !== 1) for (let i = 0; i < n; i++) values[i]! *= unit;
     if (entry.delta) for (let i = 1; i < n; i++) values[i]! += values[i - 1]!;
     return values;
-  }
-
-  /** Numbers that fit in a byte. */
-  async bytesOf(entry: Entry): Promise<Uint8Array> {
-    const { width, unit, signed, delta } = entry;
-    return width === 1 && !unit && !signed && !delta ? this.planes(entry) : Uint8Array.from(await this.numbers(entry));
-  }
-
-  private async planes(entry: Entry): Promise<Uint8Array> {
-    const part = this.bytes.subarray(entry.at, entry.at + entry.bytes);
-    const planes = new Uint8Array(await inflate(part).arrayBuffer());
-    if (planes.length !== entry.n * entry.width) throw new Error("a column of the timeline is damaged");
-    return planes;
   }
 }

@@ -29,6 +29,7 @@ export interface TableBlock {
   rows: number;
   of: number;
   more: string;
+  /** Where a row is in the run, unless its columns start_ns and end_ns say so. */
   from?: number[];
   to?: number[];
 }

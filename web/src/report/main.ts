@@ -26,18 +26,14 @@ class Report {
 
   constructor(private readonly data: PageData) {
     document.title = `${data.title} · sightline`;
-    document.getElementById("page-title")!.textContent = data.title;
-    document.getElementById("page-about")!.textContent = data.about.join(" · ");
-    const list = h("ul");
-    for (const panel of data.panels) {
-      const link = h("a", { href: `#p=${panel.name}` }, panel.title);
+    const links = document.querySelectorAll<HTMLAnchorElement>("#panels a"); // painted before the data was read
+    data.panels.forEach((panel, place) => {
+      const link = links[place]!;
       link.onclick = (event) => { event.preventDefault(); this.open(panel.name, true); };
       this.links.set(panel.name, link);
-      list.append(h("li", {}, link));
       const heading = h("h2", { id: `heading-${panel.name}`, tabindex: -1 }, panel.title);
       this.sections.set(panel.name, h("section", { class: "panel", id: `panel-${panel.name}`, "aria-labelledby": heading.id, hidden: true }, heading));
-    }
-    document.getElementById("panels")!.append(list);
+    });
     this.main.replaceChildren(...this.sections.values());
     this.whenLoaded = this.load();
   }

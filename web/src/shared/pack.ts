@@ -1,30 +1,32 @@
 // Bytes in a page, as sightline/page_text.py writes them, and deflate.
 
-/** Symbols of seven bits that stand together with the next one as one character from U+0080 on. */
-const HARD = [0x00, 0x08, 0x0b, 0x0c, 0x0d, 0x0e, 0x0f, 0x1a, 0x1b, 0x26, 0x3c, 0x3e, 0x7f];
-const FIRST = 0x80, LONE = FIRST + 128 * HARD.length;
+/** Characters that are no digits. */
+const LEFT_OUT = [0x00, 0x08, 0x0b, 0x0c, 0x0d, 0x0e, 0x0f, 0x1a, 0x1b, 0x26, 0x3c, 0x7f];
+const BASE = 128 - LEFT_OUT.length, BYTES = 6, CHARACTERS = 7;
 
+const digits = new Uint8Array(128);
+for (let character = 0, digit = 0; character < 128; character++) {
+  if (!LEFT_OUT.includes(character)) digits[character] = digit++;
+}
+
+/** Seven digits are a number of 48 bits, of which missing ones at the end are the highest. */
 export function bytesOf(text: string): Uint8Array<ArrayBuffer> {
-  const n = text.length, bytes = new Uint8Array(Math.ceil((n * 14) / 8));
-  let at = 0, held = 0, bits = 0, symbols = 0;
-  const put = (symbol: number) => {
-    held = (held << 7) | symbol;
-    bits += 7;
-    symbols++;
-    if (bits < 8) return;
-    bits -= 8;
-    bytes[at++] = held >> bits;
-    held &= 0x7f;
-  };
-  for (let i = 0; i < n; i++) {
-    const character = text.charCodeAt(i);
-    if (character < FIRST) put(character);
-    else if (character < LONE) {
-      put(HARD[(character - FIRST) >> 7]!);
-      put(character & 0x7f);
-    } else put(HARD[character - LONE]!);
+  const groups = Math.ceil(text.length / CHARACTERS), bytes = new Uint8Array(groups * BYTES);
+  for (let group = 0; group < groups; group++) {
+    let number = 0;
+    const from = group * CHARACTERS;
+    for (let place = from; place < from + CHARACTERS; place++) {
+      number = number * BASE + (place < text.length ? digits[text.charCodeAt(place)]! : BASE - 1);
+    }
+    const high = Math.floor(number / 0x1000000), low = number - high * 0x1000000, at = group * BYTES;
+    bytes[at] = high >> 16;
+    bytes[at + 1] = high >> 8;
+    bytes[at + 2] = high;
+    bytes[at + 3] = low >> 16;
+    bytes[at + 4] = low >> 8;
+    bytes[at + 5] = low;
   }
-  return bytes.subarray(0, (symbols * 7) >> 3);
+  return bytes.subarray(0, text.length - groups);
 }
 
 export function inflate(packed: Uint8Array<ArrayBuffer>): Response {

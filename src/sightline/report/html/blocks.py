@@ -66,7 +66,8 @@ def make_table(
         "of": frame.height,
         "more": more,
     }
-    if action == "range":
+    shown_moments = {part["name"] for part in parts if part["unit"] == "moment"}
+    if action == "range" and not {"start_ns", "end_ns"} <= shown_moments:
         block["from"] = (shown.get_column("start_ns") - origin_ns).to_list()
         block["to"] = (shown.get_column("end_ns") - origin_ns).to_list()
     return block

@@ -21,6 +21,7 @@ from sightline.installation import load_page
 from sightline.model.run import Run
 from sightline.page_text import encode_bytes
 from sightline.report.html.declare import Block, View
+from sightline.report.html.first_view import write_first_view, write_panel_list
 from sightline.report.html.headline import describe_run
 from sightline.report.kept import keep_summary
 from sightline.text import make_printable
@@ -96,10 +97,17 @@ def load_template(
 ) -> bytes:
     """The page with its data in it. Where it is served it may ask its own server, and only that."""
     text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    packed = zlib.compress(text.encode(), 6)
+    packed = zlib.compress(text.encode(), 9)
     page = load_page("report", "-o report.md").replace(
         "<title>sightline</title>", f"<title>{escape(title)}</title>", 1
     )
+    for place, markup in (
+        ("<!--TITLE-->", escape(content["title"])),
+        ("<!--ABOUT-->", escape(" · ".join(content["about"]))),
+        ("<!--PANELS-->", write_panel_list(content)),
+        ("<!--FIRST-->", write_first_view(content)),
+    ):
+        page = page.replace(place, markup, 1)
     if served:
         page = page.replace("default-src 'none';", "default-src 'none'; connect-src 'self';", 1)
     head, rest = page.split("/*DATA*/", 1)

@@ -11,34 +11,29 @@ const ABOVE = 1, CALL = 2, QUEUE = 3;
 const rest = () => new Promise((done) => { setTimeout(done, 0); });
 
 export async function unpackEvents(block: TimelineBlock, lanes: Lane[], packed: Packed): Promise<Columns> {
-  const entry = (name: string) => {
-    const found = block.columns[name];
-    if (!found) throw new Error(`the timeline has no column ${name}`);
-    return found;
-  };
-  const link = Uint32Array.from(await packed.numbers(entry("link")));
+  const read = (name: string) => packed.numbers(block.columns[name]!);
+  const link = Uint32Array.from(await read("link"));
   const nested = lanes.map((_, i) => block.bases![i] === ABOVE);
-  const parent = parentsOf(lanes, nested, await packed.numbers(entry("up")), link.length);
+  const parent = parentsOf(lanes, nested, await read("up"), link.length);
   const streams = lanes.map((lane) => block.tracks[lane.track]!.kind === "stream");
   await rest();
-  const ranks = await packed.numbers(entry("name")), { known, names } = block.columns;
-  const name = known && names
-    ? namesOf(lanes, streams, parent, link, ranks, await packed.numbers(known), await packed.numbers(names))
+  const ranks = await read("name");
+  const name = block.columns["known"]
+    ? namesOf(lanes, streams, parent, link, ranks, await read("known"), await read("names"))
     : Uint32Array.from(ranks);
   const order = orderOf(name, block.names.length);
   await rest();
-  const start = scatter(await packed.numbers(entry("gap")), order);
-  const end = scatter(await packed.numbers(entry("tail")), order);
+  const start = scatter(await read("gap"), order);
+  const end = scatter(await read("tail"), order);
   await rest();
   settle(block.bases!, lanes, parent, link, start, end);
   await rest();
-  const detail = Uint32Array.from(await packed.numbers(entry("detail"))), of = block.details_of ?? [];
+  const detail = Uint32Array.from(await read("detail")), of = block.details_of ?? [];
   for (let i = 0; i < detail.length; i++) detail[i] = of[name[i]!]![detail[i]!]!;
-  const { count, busy } = block.columns;
+  const { count } = block.columns;
   return {
-    start, end, name, link, detail, cls: await packed.bytesOf(entry("class")),
-    ...(count ? { count: Uint32Array.from(await packed.numbers(count)) } : {}),
-    ...(busy ? { busy: await packed.numbers(busy) } : {}),
+    start, end, name, link, detail, cls: Uint8Array.from(await read("class")),
+    ...(count ? { count: Uint32Array.from(await read("count")), busy: await read("busy") } : {}),
   };
 }
 

@@ -18,7 +18,7 @@ from sightline.text import make_printable
 # A piece takes 5 bytes of the page, packed: a longer path is for `sightline critical-path`.
 MAX_PIECES = 200_000
 # So many numbers take less room as text than what says where they stand in the binary part.
-MOST_IN_TEXT = 48
+MOST_IN_TEXT = 256
 
 PANEL = Panel("timeline", "Timeline", 10, needs_findings=True)
 
