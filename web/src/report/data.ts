@@ -12,7 +12,7 @@ export interface TableColumn {
   label: string;
   doc: string;
   unit: string;
-  text: boolean;
+  text?: boolean;
   values: Cell[];
   /** Short forms of long names. */
   labels?: (string | null)[];

@@ -89,22 +89,22 @@ def _pack_places(view: View, places: pl.DataFrame) -> dict[str, Any]:
 
 def _find_events(view: View, places: pl.DataFrame) -> pl.Series | None:
     """The row of the device's operation that each place is; None if one of them is none."""
-    tracks = view.timeline.tracks
+    tracks, events = view.timeline.tracks, view.timeline.events
     ranks = pl.Series([track["rank"] for track in tracks], dtype=pl.Int64)
-    ops = (
-        view.timeline.events.select(
-            "track", "class", "start_ns", "end_ns", row=pl.int_range(pl.len(), dtype=pl.Int64)
-        )
-        .filter(pl.col("class") <= MAX_DEVICE_CLASS)
-        .with_columns(pl.col("start_ns", "end_ns") + view.span[0])
-    )
+    asked = places.with_columns(pl.col("start_ns", "end_ns") - view.span[0])
+    rows = (
+        events.get_column("start_ns").is_in(asked.get_column("start_ns").implode())
+        & (events.get_column("class") <= MAX_DEVICE_CLASS)
+    ).arg_true()
+    if rows.len() < places.height:
+        return None
+    ops = events.select("track", "start_ns", "end_ns")[rows].with_columns(row=rows.cast(pl.Int64))
     ops = ops.with_columns(rank=ranks.gather(ops.get_column("track")))
     keys = ["start_ns", "end_ns", "rank"]
     # Of equal places the first is the first of equal events, and so on.
     nth = pl.int_range(pl.len()).over(keys).alias("nth")
-    asked = places.with_columns(nth)
-    ops = ops.join(asked.select("start_ns").unique(), on="start_ns", how="semi").with_columns(nth)
-    found = asked.join(ops, on=[*keys, "nth"], how="inner").get_column("row")
+    found = asked.with_columns(nth).join(ops.with_columns(nth), on=[*keys, "nth"], how="inner")
+    found = found.get_column("row")
     return found if found.len() == places.height else None
 
 

@@ -26,6 +26,8 @@ PREVIOUS, ABOVE, CALL, QUEUE = range(4)
 # The page settles ranges within ranges by functions that call themselves: so deep at most.
 # Chromium's stack holds some 10 000 such calls, and Firefox's more.
 MOST_NESTED = 1_000
+# Numbers of pairs of names up to which each has a place in an array of 8 bytes each: 2,000 names.
+MOST_COUNTED = 2**22
 
 
 @dataclass
@@ -187,16 +189,23 @@ def _rank_within(context: np.ndarray, name: np.ndarray) -> tuple[np.ndarray, ...
 
     Then how many names each context has, and these, one context after the other.
     """
-    frame = pl.DataFrame({"context": context, "name": name})
-    pairs = (
-        frame.group_by("context", "name")
-        .len()
-        .sort("context", "len", "name", descending=[False, True, False])
-        .with_columns(place=pl.int_range(pl.len()).over("context"))
-    )
     width = int(name.max(initial=0)) + 1
-    code = pairs.get_column("context").to_numpy() * width + pairs.get_column("name").to_numpy()
-    order = np.argsort(code)
-    found = order[np.searchsorted(code[order], context * width + name)]
-    sizes = np.bincount(pairs.get_column("context").to_numpy(), minlength=width + 1)
-    return pairs.get_column("place").to_numpy()[found], sizes, pairs.get_column("name").to_numpy()
+    code = context * width + name
+    room = width * (width + 1)
+    if room <= MOST_COUNTED:
+        counts = np.bincount(code, minlength=room)
+        pairs = np.flatnonzero(counts)
+        counts = counts[pairs]
+    else:
+        pairs, counts = np.unique(code, return_counts=True)
+    contexts, names = pairs // width, pairs % width
+    order = np.lexsort((names, -counts, contexts))
+    sizes = np.bincount(contexts, minlength=width + 1)
+    firsts = np.cumsum(sizes) - sizes
+    place = np.empty(pairs.size, np.int64)
+    place[order] = np.arange(pairs.size) - firsts[contexts[order]]
+    if room <= MOST_COUNTED:
+        known = np.zeros(room, np.int64)
+        known[pairs] = place
+        return known[code], sizes, names[order]
+    return place[np.searchsorted(pairs, code)], sizes, names[order]

@@ -50,7 +50,7 @@ def deflate_column(values: pl.Series | np.ndarray, *, delta: bool = False) -> tu
     numbers = np.asarray(values.to_numpy() if isinstance(values, pl.Series) else values, np.int64)
     if delta:
         numbers = np.diff(numbers, prepend=0)
-    unit = int(np.gcd.reduce(numbers)) if numbers.size else 1
+    unit = _find_unit(numbers)
     if unit > 1:
         numbers = numbers // unit
     signed = bool(numbers.size) and bool(numbers.min() < 0)
@@ -69,6 +69,15 @@ def deflate_column(values: pl.Series | np.ndarray, *, delta: bool = False) -> tu
     if delta:
         entry["delta"] = True
     return entry, packed
+
+
+def _find_unit(numbers: np.ndarray) -> int:
+    """What divides all numbers; 1 where nothing does, which the first of them mostly tell."""
+    for some in (numbers[:1_000], numbers):
+        unit = int(np.gcd.reduce(some)) if some.size else 1
+        if unit == 1:
+            break
+    return unit
 
 
 def number_within(groups: pl.Series, values: pl.Series) -> tuple[pl.Series, list[list[int]]]:
