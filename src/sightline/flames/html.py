@@ -113,7 +113,8 @@ def _data(
         "frames": {
             "layer": [INDEX[layer] for layer, _ in frames],
             "name": [make_printable(name) for _, name in frames],
-            "label": labels,
+            # Empty where it is the name.
+            "label": ["" if a == b else a for a, (_, b) in zip(labels, frames, strict=True)],
             **({"merged": merged} if added else {}),
         },
         "nodes": {

@@ -17,7 +17,8 @@ export interface Page {
   layers: Layer[];
   palettes: Record<string, Record<string, [number[], number[]]>>;
   units: Record<string, string>;
-  /** Frames as parallel arrays: place of the layer in `layers`, the full name, the short one. */
+  /** Frames as parallel arrays: place of the layer in `layers`, the full name, the short one, which is empty in the
+   * file where it is the name. */
   frames: {
     layer: number[]; name: string[]; label: string[];
     /** For each frame of a stack the one that it is shown as while instances are merged; frames
@@ -42,7 +43,8 @@ export interface Page {
 export function unpack(page: Page): Page {
   const sums = (steps: number[]) => { let sum = 0; return steps.map((step) => (sum += step)); };
   return {
-    ...page, nodes: { ...page.nodes, parent: sums(page.nodes.parent) }, stacks: { ...page.stacks, node: sums(page.stacks.node) },
+    ...page, frames: { ...page.frames, label: page.frames.label.map((label, i) => label || page.frames.name[i]!) },
+    nodes: { ...page.nodes, parent: sums(page.nodes.parent) }, stacks: { ...page.stacks, node: sums(page.stacks.node) },
   };
 }
 

@@ -94,6 +94,7 @@ export interface TimelineBlock {
   /** For each lane what its events' starts are counted from: timeline/unpack.ts. Of embedded events only. */
   bases?: number[];
   names: string[];
+  /** Short forms, empty in the file where the name is its own. */
   labels: string[];
   details: string[];
   /** For each name the places of its details: what the column `detail` counts. Of embedded events only. */
@@ -167,8 +168,6 @@ export interface PanelData { name: string; title: string; blocks: Block[] | null
 export interface PageData {
   schema: string;
   version: string;
-  title: string;
-  about: string[];
   origin_ns: string;
   length_ns: number;
   panels: PanelData[];

@@ -25,7 +25,6 @@ class Report {
   private readonly whenLoaded: Promise<Timeline | undefined>;
 
   constructor(private readonly data: PageData) {
-    document.title = `${data.title} · sightline`;
     const links = document.querySelectorAll<HTMLAnchorElement>("#panels a"); // painted before the data was read
     data.panels.forEach((panel, place) => {
       const link = links[place]!;
@@ -44,6 +43,7 @@ class Report {
     const element = document.getElementById("page-columns")!;
     const block = this.data.panels.flatMap((p) => p.blocks ?? []).find((b): b is TimelineBlock => b.kind === "timeline");
     if (!block) return undefined;
+    block.labels = block.labels.map((label, i) => label || block.names[i]!);
     const source: Source = block.served
       ? new Served(block, this.data.length_ns) : await Embedded.load(block, new Packed(element));
     this.timeline = new Timeline(source, Math.max(1, this.data.length_ns), () => this.remember());

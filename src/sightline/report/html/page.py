@@ -96,12 +96,14 @@ def load_template(
     content: dict[str, Any], title: str, columns: bytes = b"", *, served: bool = False
 ) -> bytes:
     """The page with its data in it. Where it is served it may ask its own server, and only that."""
-    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    # What stands in the first view as text is not needed again.
+    data = {key: value for key, value in content.items() if key not in ("title", "about")}
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     # Small blocks, each with codes of its own, are 1 % less of a large page than the usual ones.
     deflate = zlib.compressobj(9, memLevel=7)
     packed = deflate.compress(text.encode()) + deflate.flush()
     page = load_page("report", "-o report.md").replace(
-        "<title>sightline</title>", f"<title>{escape(title)}</title>", 1
+        "<title>sightline</title>", f"<title>{escape(title)} · sightline</title>", 1
     )
     for place, markup in (
         ("<!--TITLE-->", escape(content["title"])),

@@ -41,7 +41,8 @@ def data(view: View) -> list[Block]:
         "columns": view.columns,
         "bases": view.bases,
         "names": line.names,
-        "labels": line.labels,
+        # Empty where it is the name, as of most annotations, each of which has a name of its own.
+        "labels": ["" if a == b else a for a, b in zip(line.labels, line.names, strict=True)],
         "details": line.details,
         "details_of": view.details_of,
         "classes": [*CLASSES, *(STATE_CLASSES if view.run.rows("sched_events") else ())],
