@@ -108,10 +108,12 @@ def main() -> int:
         write(store, args.events)
         whole = [command(str(store), target) for _ in range(args.times)]
         own = [sys.executable, str(Path(__file__)), "--stages-of", str(store)]
-        parts = [
-            json.loads(subprocess.run(own, check=True, capture_output=True, text=True).stdout)
-            for _ in range(args.times)
-        ]
+        parts = []
+        for _ in range(args.times):
+            # Parts of a page are kept, too.
+            env = {**os.environ, "SIGHTLINE_CACHE": tempfile.mkdtemp(dir=folder)}
+            told = subprocess.run(own, check=True, capture_output=True, text=True, env=env)
+            parts.append(json.loads(told.stdout))
         size = target.stat().st_size
     load = os.getloadavg()[0]
     print(

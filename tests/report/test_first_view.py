@@ -5,12 +5,20 @@ from __future__ import annotations
 import re
 from html import unescape
 
+import pytest
+
 from sightline.report.html import page as html
 from sightline.report.html.first_view import write_first_view, write_panel_list
 from sightline.report.summary import summarize_run
 from support import traces
 from support.html_pages import read_data
 from support.simulated import simulated
+
+
+@pytest.fixture(autouse=True)
+def every_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small ones, too."""
+    monkeypatch.setattr(html, "FIRST_VIEW_BYTES", 0)
 
 
 def read_texts(markup: str) -> list[str]:
@@ -28,6 +36,13 @@ def test_the_first_finding_stands_in_the_file_before_its_data() -> None:
     assert before.index("</style>") < before.index(first["title"][:20])
     content = read_data(page)
     assert [p["title"] for p in content["panels"]] == read_texts(write_panel_list(content))
+
+
+def test_a_page_with_little_data_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    page = html.write(simulated("dataloader_starved").run).decode()
+    assert '<article class="card' not in page.split('id="page-data"')[0]
+    assert "Timeline</a>" in page
 
 
 def test_what_gains_nothing_is_a_remark_and_a_server_makes_its_panels_later() -> None:

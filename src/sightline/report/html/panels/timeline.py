@@ -104,8 +104,8 @@ def _find_events(view: View, places: pl.DataFrame) -> pl.Series | None:
     keys = ["start_ns", "end_ns", "rank"]
     # Of equal places the first is the first of equal events, and so on.
     nth = pl.int_range(pl.len()).over(keys).alias("nth")
-    found = asked.with_columns(nth).join(ops.with_columns(nth), on=[*keys, "nth"], how="inner")
-    found = found.get_column("row")
+    both = asked.with_columns(nth).join(ops.with_columns(nth), on=[*keys, "nth"], how="inner")
+    found = both.get_column("row")
     return found if found.len() == places.height else None
 
 
