@@ -7,6 +7,9 @@ a frame (what the page computes and draws), the time between frames (what a pers
 60 a second), and the processor time of all of Chromium's processes a frame, which holds what the
 script's own time does not: the rasterising in software. Between frames on a shared machine other
 people's work shows; the processor time is what to compare.
+
+Then a person's gestures, by the mouse and the keyboard: the time from frame to frame as the browser
+counts it (a frame that comes late is 33 ms), the script's own, and tasks of 50 ms or more.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import argparse
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPT = """async () => {
@@ -34,6 +38,56 @@ SCRIPT = """async () => {
   for (let i = 0; i < 80; i++) await step(() => t.zoom(1 / 0.85, 500));
   return [0.5, 0.95, 0.99].flatMap(p => [at(t.frameTimes, p), at(gaps, p)]);
 }"""
+
+
+GESTURES = ("zoom in", "drag", "zoom out", "hover", "scroll", "keys")
+RECORD = """() => {
+  const seen = window.seen = {gaps: [], on: true, tasks: 0};
+  seen.watch = new PerformanceObserver((list) => { seen.tasks += list.getEntries().length; });
+  seen.watch.observe({type: "longtask"});
+  let last;
+  const next = (now) => {
+    if (last !== undefined) seen.gaps.push(now - last);
+    last = now;
+    if (seen.on) requestAnimationFrame(next);
+  };
+  requestAnimationFrame(next);
+  sightline.timeline.frameTimes.length = 0;
+}"""
+STOP = """() => {
+  seen.on = false;
+  seen.watch.disconnect();
+  const at = (all, p) => [...all].sort((a, b) => a - b)[Math.floor((all.length - 1) * p)] ?? 0;
+  const own = sightline.timeline.frameTimes;
+  return [seen.gaps.length, at(seen.gaps, 0.5), at(seen.gaps, 0.99), at(seen.gaps, 1),
+    at(own, 0.5), at(own, 0.99), seen.tasks];
+}"""
+
+
+def make_gesture(page: Any, name: str) -> None:
+    """What a person does for about a second."""
+    box = page.locator("canvas.rows").bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    mouse = page.mouse
+    mouse.move(box["x"] + 60 if name == "scroll" else x, y)
+    if name == "drag":
+        mouse.down()
+        for i in range(60):
+            mouse.move(x + 5 * (i % 30) - 70, y + i % 20)
+        mouse.up()
+    elif name == "hover":
+        for i in range(80):
+            mouse.move(box["x"] + 200 + 9 * i, box["y"] + 60 + 7 * i % 300)
+    elif name == "keys":
+        page.locator("canvas.rows").focus()
+        for key in "wdwdsa":
+            page.keyboard.down(key)
+            page.wait_for_timeout(250)
+            page.keyboard.up(key)
+    else:
+        for i in range(60):
+            step = 60 if i < 30 else -60  # over the labels the wheel scrolls, and back
+            mouse.wheel(0, {"zoom in": -120, "zoom out": 120}.get(name, step))
 
 
 def processor_ms(root: int) -> float:
@@ -85,6 +139,14 @@ def main() -> int:
                 f"{own50:8.1f}{own95:7.1f}{own99:7.1f}{gap50:12.1f}{gap95:7.1f}{gap99:7.1f}"
                 f"{work:10.1f}{os.getloadavg()[0]:6.1f}"
             )
+        print(f"{'':10}{'frames':>8}{'between: 50 %':>15}{'99 %':>7}{'most':>7}", end="")
+        print(f"{'script: 50 %':>14}{'99 %':>7}{'long tasks':>12}")
+        for gesture in GESTURES:
+            page.evaluate(RECORD)
+            make_gesture(page, gesture)
+            count, gap50, gap99, gap, own50, own99, tasks = page.evaluate(STOP)
+            print(f"{gesture:10}{count:8}{gap50:15.1f}{gap99:7.1f}{gap:7.1f}", end="")
+            print(f"{own50:14.1f}{own99:7.1f}{tasks:12}")
         browser.close()
     return 0
 

@@ -46,21 +46,20 @@ def stages(store: str) -> dict[str, tuple[float, float]]:
 
     timed("start Python's modules", libraries)
     import sightline
-    from sightline import findings
     from sightline.errors import MissingDataError
     from sightline.report.html import page
     from sightline.report.html.declare import View
     from sightline.report.summary import summarize_run
+    from sightline.rules.diagnose import diagnose_run
 
     run = timed("open, read the tables", lambda: sightline.open(store))
     for table in ("device_ops", "host_ops"):
         timed("open, read the tables", lambda table=table: run.table(table))
-    timed("rules and what they ask", lambda: findings(run))
-    kept = findings
-    sys.modules["sightline.report.summary"].findings = lambda run, own=(): []
+    timed("rules and what they ask", lambda: diagnose_run(run))
+    found = diagnose_run(run)  # all that it asks is known by now
+    sys.modules["sightline.report.summary"].diagnose_run = lambda run, own=(): found
     view = View(run)
     view.summary = timed("rest of the summary", lambda: summarize_run(run))
-    sys.modules["sightline.report.summary"].findings = kept
     timed("timeline: rows and lanes", lambda: view.timeline)
     timed("timeline: pack", lambda: view.columns)
     made: dict[str, Future[object]] = {}
@@ -109,10 +108,12 @@ def main() -> int:
         write(store, args.events)
         whole = [command(str(store), target) for _ in range(args.times)]
         own = [sys.executable, str(Path(__file__)), "--stages-of", str(store)]
-        parts = [
-            json.loads(subprocess.run(own, check=True, capture_output=True, text=True).stdout)
-            for _ in range(args.times)
-        ]
+        parts = []
+        for _ in range(args.times):
+            # Parts of a page are kept, too.
+            env = {**os.environ, "SIGHTLINE_CACHE": tempfile.mkdtemp(dir=folder)}
+            told = subprocess.run(own, check=True, capture_output=True, text=True, env=env)
+            parts.append(json.loads(told.stdout))
         size = target.stat().st_size
     load = os.getloadavg()[0]
     print(

@@ -27,7 +27,7 @@ def test_it_prints_the_address_and_answers_there(tmp_path):
         url = server.stdout.readline().strip()
         assert url.startswith("http://127.0.0.1:")
         with urllib.request.urlopen(url) as answer:
-            assert b"<title>t.json</title>" in answer.read()
+            assert b"<title>t.json \xc2\xb7 sightline</title>" in answer.read()
         with pytest.raises(urllib.error.HTTPError, match="403") as refused:
             urllib.request.urlopen(url.rsplit("/", 2)[0] + "/guess/")
         refused.value.close()

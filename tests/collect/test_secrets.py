@@ -14,6 +14,7 @@ import shlex
 import subprocess
 import sys
 import time
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,6 +22,7 @@ import polars as pl
 import pytest
 
 from sightline.collect.watchers import _hide_commands
+from sightline.page_text import decode_text, encode_bytes
 from support import recording
 from support.campaigns import sample
 from support.command import sightline
@@ -120,6 +122,12 @@ def read_unpacked(path: Path) -> bytes:
     for found in re.findall(rb"[A-Za-z0-9+/]{64,}={0,2}", data):
         with contextlib.suppress(ValueError):
             data += base64.b64decode(found)
+    for found in re.findall(rb'<script [^>]*octet-stream"[^>]*>([^<]+)</script>', data):
+        unpacker = zlib.decompressobj()
+        rest = decode_text(found.decode())
+        while rest:  # columns stand one after another
+            data += unpacker.decompress(rest)
+            rest, unpacker = unpacker.unused_data, zlib.decompressobj()
     return data
 
 
@@ -158,8 +166,11 @@ def test_what_is_packed_is_found(tmp_path: Path) -> None:
     (tmp_path / "packed.json.gz").write_bytes(gzip.compress(SECRET.encode()))
     pl.DataFrame({"a": [SECRET] * 9}).write_parquet(tmp_path / "rows.parquet")
     (tmp_path / "page.html").write_bytes(b"data:," + base64.b64encode(SECRET.encode() * 9))
+    secret = encode_bytes(zlib.compress(b"") + zlib.compress(SECRET.encode()))
+    element = b'<script type="application/octet-stream" id="page-data">%s</script>'
+    (tmp_path / "report.html").write_bytes(element % secret)
     (tmp_path / "clean").write_text("nothing")
-    assert len(find_secret(tmp_path)) == 4
+    assert len(find_secret(tmp_path)) == 5
 
 
 def test_a_recorder_that_is_killed_leaves_none(tmp_path: Path) -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import re
-import zlib
 from typing import Any
 
 import pytest
@@ -26,6 +23,7 @@ from sightline.report.comparison_markdown import write_markdown
 from sightline.report.comparison_sarif import write_sarif
 from sightline.report.html import page
 from sightline.report.html.comparison import write_page
+from support.html_pages import TEMPLATE, read_data
 
 EVIL = "</script><b>\x1b[31m|`*evil"
 
@@ -130,12 +128,8 @@ def test_findings_fixed_and_new(sides: list[list[Sample]], data: dict[str, Any])
 def test_page_holds_all_pairs(
     sides: list[list[Sample]], data: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        page, "load_page", lambda *_: "<title>sightline</title>[/*DATA*/][/*COLUMNS*/]"
-    )
-    found = re.search(rb"\[([^\]]*)\]\[", write_page(data, *sides))
-    assert found is not None
-    content = json.loads(zlib.decompress(base64.b64decode(found[1])))
+    monkeypatch.setattr(page, "load_page", lambda *_: TEMPLATE)
+    content = read_data(write_page(data, *sides))
     names = [panel["name"] for panel in content["panels"]]
     assert names == ["summary", "pairs", "timeline", "steps", "host", "findings", "flame"]
     (table,) = [b for b in content["panels"][1]["blocks"] if b["kind"] == "table"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import http.client
 import json
 import math
@@ -12,7 +11,6 @@ import shutil
 import signal
 import struct
 import threading
-import zlib
 from collections import Counter
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -33,6 +31,7 @@ from sightline.report.serve.view import window
 from sightline.report.sql import Bounds, answer_query
 from support import traces
 from support.campaigns import CAMPAIGNS
+from support.html_pages import read_data
 from synth import SCENARIOS, kineto
 from synth_ncu import Kernel, report
 from web import million
@@ -501,9 +500,7 @@ def test_a_recording_without_a_timeline_has_the_other_panels(tmp_path):
     (tmp_path / "index").mkdir()
     asked = service.Service(run, build_index(run, tmp_path / "index"))
     _, page = asked.answer("", {})
-    packed = page.split(b'id="page-data">', 1)[1].split(b"<", 1)[0]
-    content = json.loads(zlib.decompress(base64.b64decode(packed)))
-    names = [panel["name"] for panel in content["panels"]]
+    names = [panel["name"] for panel in read_data(page)["panels"]]
     assert "kernels" in names
     assert "timeline" not in names
     _, panel = asked.answer("panel", {"name": "recording"})

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-import json
-import re
-import zlib
 from pathlib import Path
 
 import pytest
 
 from support.command import sightline
+from support.html_pages import read_data
 from support.many_ranks import CLOCK, HOST, Cause, Program, write_ranks
 
 pytestmark = pytest.mark.xdist_group("browser")
@@ -29,13 +26,10 @@ def page_of_many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
-def read_data(page: Path) -> dict:
-    found = re.search(r'id="page-data"[^>]*>([A-Za-z0-9+/=\s]+)<', page.read_text())
-    return json.loads(zlib.decompress(base64.b64decode(found[1])))
-
-
 def test_rows_stay_few_and_outliers_have_their_own(page_of_many: Path) -> None:
-    panels = {panel["name"]: panel["blocks"] for panel in read_data(page_of_many)["panels"]}
+    panels = {
+        panel["name"]: panel["blocks"] for panel in read_data(page_of_many.read_bytes())["panels"]
+    }
     choice = next(block for block in panels["summary"] if block["kind"] == "choice")
     grouped, *parts = (option["blocks"][0]["rows"] for option in choice["options"])
     assert [(row["label"], row["why"]) for row in grouped[:2]] == [
@@ -52,7 +46,7 @@ def test_rows_stay_few_and_outliers_have_their_own(page_of_many: Path) -> None:
 
 def test_the_chosen_timelines_are_on_one_clock(page_of_many: Path) -> None:
     """Of ranks that share no group: clocks are those of the whole job."""
-    data = read_data(page_of_many)
+    data = read_data(page_of_many.read_bytes())
     timeline = next(p["blocks"][0] for p in data["panels"] if p["name"] == "timeline")
     assert {40, 131} < {track["rank"] for track in timeline["tracks"]}
     program = Program(136, 5, causes=CAUSES, offset_ns=5e7, kernels=2)

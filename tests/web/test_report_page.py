@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 import sightline as door
+from sightline.report.html import page as html
 from sightline.units import format_bytes, format_ns
 from support import traces
 from support.campaigns import sample
 from support.command import stats
 from support.profiled import with_code
+from support.simulated import simulated
 from synth import SCENARIOS, kineto
 from web.use import clean, panels, shown, until, visit, write
 
@@ -433,3 +435,31 @@ def test_markup_in_any_text_stays_text(opened, tmp_path):
     names = page.evaluate("sightline.timeline.model.block.names")
     assert EVIL in names
     assert huge in names
+
+
+def test_the_first_finding_is_readable_before_the_script_has_run(
+    opened, browser, tmp_path, monkeypatch
+):
+    """What is painted first is at the place where the script draws it."""
+    monkeypatch.setattr(html, "FIRST_VIEW_BYTES", 0)
+    target = tmp_path / "page.html"
+    target.write_bytes(html.write(simulated("dataloader_starved").run))
+    after = shown(opened, target).page
+    context = browser.new_context(
+        viewport={"width": 1200, "height": 800}, java_script_enabled=False
+    )
+    early = context.new_page()
+    early.goto(f"file://{target}")
+    for part in (
+        "h2",
+        ".lead",
+        ".card h3",
+        ".card .figures",
+        ".card header + p",
+        "#panels li + li",
+    ):
+        selector = part if part[0] == "#" else f"main section:not([hidden]) {part}"
+        one, two = (page.locator(selector).first for page in (early, after))
+        assert one.inner_text() == two.inner_text(), part
+        assert one.bounding_box() == two.bounding_box(), part
+    context.close()

@@ -86,7 +86,7 @@ def test_a_person_finds_the_same_things_as_in_the_file(served, tmp_path):
     page, errors = served(run, "#p=summary")
     page.wait_for_selector("#panel-summary[data-fetched=yes]")
     assert "The GPU computes for" in page.inner_text("#panel-summary")
-    until(page, "sightline.timeline.block.marks.length > 0")
+    until(page, "sightline.timeline.walks.length > 0")
     page.locator(".card button.primary").first.click()
     page.locator(".walk .at", has_text=" of ").wait_for()
     # Search, step, and from a kernel to its call and back.

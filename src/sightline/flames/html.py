@@ -7,7 +7,6 @@ web/src/flame/data.ts.
 
 from __future__ import annotations
 
-import base64
 import json
 import zlib
 from html import escape
@@ -21,9 +20,10 @@ from sightline.flames.palette import PALETTES
 from sightline.flames.shortened import shorten_stacks
 from sightline.flames.stacks import UNITS, Stacks, unite_stacks
 from sightline.installation import load_page
+from sightline.page_text import encode_bytes
 from sightline.text import make_printable
 
-SCHEMA = "sightline-flame/1"
+SCHEMA = "sightline-flame/2"
 # d3-flame-graph draws SVG elements: beyond some 10 000 visible ones a page is slow (its issue
 # #108), and it leaves out what is narrower than a pixel anyway. The trie may be larger than what
 # is visible at once, since zooming shows more of it.
@@ -45,12 +45,12 @@ def write(
     data = page_data(
         stacks, weight, title, max_nodes=MAX_NODES, before=before, noise_ratio=noise_ratio
     )
-    packed = base64.b64encode(zlib.compress(json.dumps(data, ensure_ascii=False).encode(), 6))
+    packed = encode_bytes(zlib.compress(json.dumps(data, ensure_ascii=False).encode(), 6))
     page = load_page("flame", "-o flame.svg")
     page = page.replace(
         "<title>sightline</title>", f"<title>{escape(make_printable(title))}</title>", 1
     )
-    return page.replace("/*DATA*/", packed.decode("ascii"), 1).encode()
+    return page.replace("/*DATA*/", packed.decode(), 1).encode()
 
 
 def page_data(
@@ -96,6 +96,9 @@ def _data(
     stacks: Stacks, weights: list[str], title: str, notes: list[str], *, with_before: bool
 ) -> dict[str, object]:
     nodes, leaf = _trie(stacks)
+    # In order of their last nodes, both lists rise, and what they rise by is small.
+    order = leaf.arg_sort()
+    leaf, rows = leaf.gather(order), stacks.rows[order]
     own = stacks.frames.sort("frame_id").select("layer", "name").rows()
     merged, added = merge_frames(own)
     frames = [*own, *added]
@@ -110,17 +113,18 @@ def _data(
         "frames": {
             "layer": [INDEX[layer] for layer, _ in frames],
             "name": [make_printable(name) for _, name in frames],
-            "label": labels,
+            # Empty where it is the name.
+            "label": ["" if a == b else a for a, (_, b) in zip(labels, frames, strict=True)],
             **({"merged": merged} if added else {}),
         },
         "nodes": {
-            "parent": nodes.get_column("parent").fill_null(0).to_list(),
+            "parent": _list_steps(nodes.get_column("parent").fill_null(0)),
             "frame": nodes.get_column("frame_id").fill_null(0).to_list(),
         },
         "stacks": {
-            "node": leaf.to_list(),
-            "match": [grade[m] for m in stacks.rows.get_column("match")],
-            "values": {w: stacks.rows.get_column(w).to_list() for w in weights},
+            "node": _list_steps(leaf),
+            "match": [grade[m] for m in rows.get_column("match")],
+            "values": {w: rows.get_column(w).to_list() for w in weights},
         },
         "grades": list(GRADES),
         "totals": {w: stacks.total(w) for w in weights},
@@ -128,8 +132,14 @@ def _data(
     }
     if with_before:
         have = {w: f"before:{w}" for w in weights if f"before:{w}" in stacks.weights}
-        data["before"] = {w: stacks.rows.get_column(c).to_list() for w, c in have.items()}
+        data["before"] = {w: rows.get_column(c).to_list() for w, c in have.items()}
     return data
+
+
+def _list_steps(values: pl.Series) -> list[int]:
+    """What each value is more than the one before it, the first than 0."""
+    steps: list[int] = values.cast(pl.Int64).diff().fill_null(values.item(0)).to_list()
+    return steps
 
 
 def _trie(stacks: Stacks) -> tuple[pl.DataFrame, pl.Series]:

@@ -44,7 +44,7 @@ export function draw(block: Block, tools: Tools): HTMLElement {
 
 /** A drawing in both themes; the page's style shows the one that fits. */
 function image(block: { svg: string; dark: string; alt: string }): HTMLElement {
-  const [light, dark] = [block.svg, block.dark].map((svg) => h("img", { src: `data:image/svg+xml;base64,${svg}`, alt: block.alt })) as [HTMLImageElement, HTMLImageElement];
+  const [light, dark] = [block.svg, block.dark].map((svg) => h("img", { src: `data:image/svg+xml,${encodeURIComponent(svg)}`, alt: block.alt })) as [HTMLImageElement, HTMLImageElement];
   light.className = "in-light";
   dark.className = "in-dark";
   const now = () => (dark.checkVisibility() ? dark : light);

@@ -1,9 +1,9 @@
-// The page's data: what sightline/report/html/page.py writes, schema "sightline-page/1".
+// The page's data: what sightline/report/html/page.py writes, schema "sightline-page/2".
 
 import type { Page as FlamePage } from "../flame/data";
-import type { Entry } from "./columns";
+import type { Entry, Numbers } from "./columns";
 
-export const SCHEMA = "sightline-page/1";
+export const SCHEMA = "sightline-page/2";
 
 export type Cell = string | number | boolean | null;
 
@@ -12,7 +12,7 @@ export interface TableColumn {
   label: string;
   doc: string;
   unit: string;
-  text: boolean;
+  text?: boolean;
   values: Cell[];
   /** Short forms of long names. */
   labels?: (string | null)[];
@@ -29,6 +29,7 @@ export interface TableBlock {
   rows: number;
   of: number;
   more: string;
+  /** Where a row is in the run, unless its columns start_ns and end_ns say so. */
   from?: number[];
   to?: number[];
 }
@@ -72,15 +73,17 @@ export interface Track {
   label: string;
 }
 
-/** A finding's places: `starts` are counted from the place before, `count` is of all there are. */
-export interface Mark {
-  finding: number; title: string; summary: string; fix: string;
-  count: number; starts: number[]; lengths: number[]; ranks?: (number | null)[];
-}
+/** A finding's places, and how many there are of it at all: `starts` are counted from the place before. Or they are
+ * events, whose places among all are `at`. `ranks` are plus 1, and 0 where one is not known; of events it is said
+ * whether their ranks matter. */
+export type Mark = {
+  finding: number; title: string; summary: string; fix: string; count: number;
+} & ({ starts: Numbers; lengths: Numbers; ranks?: Numbers } | { at: Numbers; by_rank: boolean });
 
-/** Pieces of the critical path: `at` is the place of its event plus 1, 0 where it is not known. */
+/** Pieces of the critical path: `gaps` from the end of the piece before, `at` the place of its event plus 1, 0 where
+ * it is not known. */
 export interface PathBlock {
-  starts: number[]; lengths: number[]; part: number[]; parts: string[]; name: number[]; names: string[]; at: number[];
+  gaps: Numbers; lengths: Numbers; part: Numbers; parts: string[]; name: Numbers; names: string[]; at: Numbers;
 }
 
 export interface TimelineBlock {
@@ -88,7 +91,10 @@ export interface TimelineBlock {
   tracks: Track[];
   lanes: { track: number[]; lane: number[]; n: number[] };
   columns: Record<string, Entry>;
+  /** For each lane what its events' starts are counted from: timeline/unpack.ts. Of embedded events only. */
+  bases?: number[];
   names: string[];
+  /** Short forms, empty in the file where the name is its own. */
   labels: string[];
   details: string[];
   /** For each name the places of its details: what the column `detail` counts. Of embedded events only. */
@@ -162,8 +168,6 @@ export interface PanelData { name: string; title: string; blocks: Block[] | null
 export interface PageData {
   schema: string;
   version: string;
-  title: string;
-  about: string[];
   origin_ns: string;
   length_ns: number;
   panels: PanelData[];

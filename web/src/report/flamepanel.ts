@@ -1,12 +1,13 @@
 // The flame graph inside the report: the same view as its own page has.
 
-import type { Page } from "../flame/data";
+import { type Page, unpack } from "../flame/data";
 import { controls } from "../flame/controls";
 import { makeParts } from "../flame/parts";
 import { type Around, remembered } from "../flame/state";
 import { View } from "../flame/view";
 
-export function flame(page: Page, listens: () => boolean): HTMLElement {
+export function flame(packed: Page, listens: () => boolean): HTMLElement {
+  const page = unpack(packed);
   const host = makeParts(page.notes);
   const around: Around = {
     part: <T extends HTMLElement>(id: string) => host.querySelector(`#${id}`) as T,

@@ -4,13 +4,13 @@ import { amount, cell, count } from "../shared/format";
 import { unpackJson } from "../shared/pack";
 import { type Tools, draw } from "./blocks";
 import { histogram } from "./charts";
-import { packedPart } from "./columns";
+import { Packed } from "./columns";
 import { type Block, type Mark, type PageData, type PanelData, type TimelineBlock, checked } from "./data";
 import { copy, copyButton, h, say } from "../shared/dom";
 import { watchMenus } from "../shared/menus";
 import { watchTheme } from "../shared/theme";
 import "./style.css";
-import { Model } from "./timeline/model";
+import { unpackMark } from "./timeline/places";
 import { Served, ask } from "./timeline/served";
 import { Embedded, type Source } from "./timeline/source";
 import { Timeline } from "./timeline/view";
@@ -25,19 +25,14 @@ class Report {
   private readonly whenLoaded: Promise<Timeline | undefined>;
 
   constructor(private readonly data: PageData) {
-    document.title = `${data.title} · sightline`;
-    document.getElementById("page-title")!.textContent = data.title;
-    document.getElementById("page-about")!.textContent = data.about.join(" · ");
-    const list = h("ul");
-    for (const panel of data.panels) {
-      const link = h("a", { href: `#p=${panel.name}` }, panel.title);
+    const links = document.querySelectorAll<HTMLAnchorElement>("#panels a"); // painted before the data was read
+    data.panels.forEach((panel, place) => {
+      const link = links[place]!;
       link.onclick = (event) => { event.preventDefault(); this.open(panel.name, true); };
       this.links.set(panel.name, link);
-      list.append(h("li", {}, link));
       const heading = h("h2", { id: `heading-${panel.name}`, tabindex: -1 }, panel.title);
       this.sections.set(panel.name, h("section", { class: "panel", id: `panel-${panel.name}`, "aria-labelledby": heading.id, hidden: true }, heading));
-    }
-    document.getElementById("panels")!.append(list);
+    });
     this.main.replaceChildren(...this.sections.values());
     this.whenLoaded = this.load();
   }
@@ -48,8 +43,9 @@ class Report {
     const element = document.getElementById("page-columns")!;
     const block = this.data.panels.flatMap((p) => p.blocks ?? []).find((b): b is TimelineBlock => b.kind === "timeline");
     if (!block) return undefined;
+    block.labels = block.labels.map((label, i) => label || block.names[i]!);
     const source: Source = block.served
-      ? new Served(block, this.data.length_ns) : new Embedded(await Model.load(block, packedPart(element)));
+      ? new Served(block, this.data.length_ns) : await Embedded.load(block, new Packed(element));
     this.timeline = new Timeline(source, Math.max(1, this.data.length_ns), () => this.remember());
     if (block.served) this.later(this.timeline);
     return this.timeline;
@@ -57,7 +53,10 @@ class Report {
 
   /** Marks of the findings, which a server makes while one looks. */
   private later(timeline: Timeline): void {
-    void ask("marks").then(async (found) => timeline.setMarks((await found.json()) as Mark[]))
+    void ask("marks").then(async (found) => {
+      const marks = (await found.json()) as Mark[];
+      timeline.setWalks(await Promise.all(marks.map((mark) => unpackMark(mark))));
+    })
       .catch(() => undefined); // the summary says why there are none
   }
 

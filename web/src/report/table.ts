@@ -145,7 +145,8 @@ class Table {
     if (this.block.action === "range") {
       const show = h("button", { type: "button", class: "small" }, "Show");
       show.setAttribute("aria-label", `Show row ${row + 1} in the timeline`);
-      show.onclick = () => this.actions.showRange(this.block.from![row]!, this.block.to![row]!);
+      const moments = (name: string) => this.block.columns.find((c) => c.name === name)!.values as number[];
+      show.onclick = () => this.actions.showRange((this.block.from ?? moments("start_ns"))[row]!, (this.block.to ?? moments("end_ns"))[row]!);
       tr.append(h("td", {}, show));
     }
     return tr;

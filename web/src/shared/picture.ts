@@ -1,6 +1,5 @@
 // Pictures to take along: a chart as PNG (to the clipboard) or SVG (as a file), a canvas as PNG.
 
-import { bytesOf } from "./pack";
 import { h, say } from "./dom";
 
 type Drawn = SVGSVGElement | HTMLCanvasElement | HTMLImageElement | null;
@@ -17,7 +16,7 @@ export function pictureButtons(drawn: () => Drawn, name: () => string, vector = 
     vector ? button("Save SVG", "Save as a drawing", () => {
       const it = drawn();
       if (it instanceof SVGSVGElement) save(new Blob([standalone(it)], { type: "image/svg+xml" }), `${name()}.svg`);
-      if (it instanceof HTMLImageElement) save(new Blob([bytesOf(it.src.split(",")[1]!)], { type: "image/svg+xml" }), `${name()}.svg`);
+      if (it instanceof HTMLImageElement) save(new Blob([decodeURIComponent(it.src.slice(it.src.indexOf(",") + 1))], { type: "image/svg+xml" }), `${name()}.svg`);
     }) : null);
 }
 

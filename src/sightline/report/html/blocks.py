@@ -66,7 +66,8 @@ def make_table(
         "of": frame.height,
         "more": more,
     }
-    if action == "range":
+    shown_moments = {part["name"] for part in parts if part["unit"] == "moment"}
+    if action == "range" and not {"start_ns", "end_ns"} <= shown_moments:
         block["from"] = (shown.get_column("start_ns") - origin_ns).to_list()
         block["to"] = (shown.get_column("end_ns") - origin_ns).to_list()
     return block
@@ -83,8 +84,9 @@ def _column(frame: pl.DataFrame, column: Column, origin_ns: int) -> dict[str, An
         "label": _label(name),
         "doc": column.doc,
         "unit": unit,
-        "text": column.dtype in (pl.String, pl.Boolean),
     }
+    if column.dtype in (pl.String, pl.Boolean) or isinstance(column.dtype, pl.List):
+        part["text"] = True
     if column.dtype == pl.String:
         part["values"] = [None if v is None else make_printable(v) for v in values]
         if name in ("name", "after", "kernel", "op"):
@@ -93,7 +95,6 @@ def _column(frame: pl.DataFrame, column: Column, origin_ns: int) -> dict[str, An
     elif column.moment:
         part["values"] = (values - origin_ns).to_list()
     elif isinstance(column.dtype, pl.List):
-        part["text"] = True
         part["values"] = [None if v is None else " ".join(map(str, v)) for v in values.to_list()]
     else:
         part["values"] = [_finite(v) for v in values.to_list()]
@@ -115,7 +116,7 @@ def make_plain_table(title: str, frame: pl.DataFrame, limit: int) -> Block:
     for part in block["columns"]:
         part["label"] = part["name"]
         part.pop("labels", None)
-        if not part["text"] and all(v is None or float(v).is_integer() for v in part["values"]):
+        if "text" not in part and all(v is None or float(v).is_integer() for v in part["values"]):
             part["unit"] = "id"  # digits as they are
     return block
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -212,10 +211,7 @@ def _show_timelines(before: Sample, after: Sample) -> list[Block]:
     one, other = take_step(before), take_step(after)
     if one is None or other is None:
         return []
-    light, dark = (
-        base64.b64encode(draw_steps(one, other, dark=on).encode()).decode("ascii")
-        for on in (False, True)
-    )
+    light, dark = (draw_steps(one, other, dark=on) for on in (False, True))
     note = (
         "The step of median length of either side, of the first device of the first run. What is "
         "narrower than half a pixel is drawn together."

@@ -10,6 +10,7 @@ import polars as pl
 
 from sightline.model.run import Run
 from sightline.report.html.evidence import find_evidence
+from sightline.report.html.timeline.foresight import pack_events
 from sightline.report.html.timeline.pack import Entry, Packed, number_within
 from sightline.report.html.timeline.tracks import Timeline, make_timeline
 
@@ -90,19 +91,24 @@ class View:
         events = self.timeline.events
         return number_within(events.get_column("name"), events.get_column("detail"))
 
-    @cached_property
+    @property
     def columns(self) -> dict[str, Entry]:
         """The timeline's events, packed: where each column stands in the page's binary part."""
+        return self._columns[0]
+
+    @property
+    def bases(self) -> list[int]:
+        """For each lane what its events' starts are counted from (timeline/foresight.py)."""
+        return self._columns[1]
+
+    @cached_property
+    def _columns(self) -> tuple[dict[str, Entry], list[int]]:
         events, add = self.timeline.events, self.packed.add
-        columns = {
-            "start": add(events.get_column("start_ns"), delta=True),
-            "length": add(events.get_column("end_ns") - events.get_column("start_ns")),
-            "name": add(events.get_column("name")),
-            "class": add(events.get_column("class")),
-            "detail": add(self._details[0]),
-            "link": add(events.get_column("link"), delta=True),
-        }
+        kinds = [track["kind"] for track in self.timeline.tracks]
+        columns, bases = pack_events(events, kinds, self.packed)
+        columns["class"] = add(events.get_column("class"))
+        columns["detail"] = add(self._details[0])
         if self.timeline.merged:
             columns["count"] = add(events.get_column("count"))
             columns["busy"] = add(events.get_column("busy_ns"))
-        return columns
+        return columns, bases

@@ -82,30 +82,42 @@ def _of_rule(run: Run, finding: dict[str, Any]) -> pl.DataFrame | None:
     return pl.concat([frame.select(_PLACE) for frame in (gaps, copies)])
 
 
+def choose_places(found: pl.DataFrame, most: int = MAX_PLACES) -> pl.DataFrame:
+    """Places in order of time, the longest `most` where there are more."""
+    return (
+        found.with_columns(n=pl.col("end_ns") - pl.col("start_ns"))
+        .sort("n", "start_ns", descending=[True, False])
+        .head(most)
+        .sort("start_ns", "end_ns", maintain_order=True)
+        .drop("n")
+    )
+
+
 def pack_places(
     found: pl.DataFrame, span: tuple[int, int], most: int = MAX_PLACES
 ) -> dict[str, Any]:
     """Places in order of time as the page unpacks them, the longest `most` where there are more.
 
     `count` is how many there are; `starts` are counted from the place before, the first from the
-    begin of the run; `ranks` is there only where the ranks are known and differ.
+    begin of the run; `ranks` are plus 1, 0 where one is not known, and are there only where the
+    ranks are known and differ.
     """
-    longest = (
-        found.with_columns(n=pl.col("end_ns") - pl.col("start_ns"))
-        .sort("n", "start_ns", descending=[True, False])
-        .head(most)
-        .sort("start_ns", "end_ns", maintain_order=True)
-    )
+    longest = choose_places(found, most)
     starts = longest.get_column("start_ns") - span[0]
     packed = {
         "count": found.height,
         "starts": starts.diff().fill_null(starts[0] if starts.len() else 0).to_list(),
-        "lengths": longest.get_column("n").to_list(),
+        "lengths": longest.select(pl.col("end_ns") - pl.col("start_ns")).to_series().to_list(),
     }
-    ranks = longest.get_column("rank")
-    if ranks.null_count() < ranks.len() and ranks.n_unique() > 1:
-        packed["ranks"] = ranks.to_list()
+    if has_ranks(longest):
+        packed["ranks"] = (longest.get_column("rank") + 1).fill_null(0).to_list()
     return packed
+
+
+def has_ranks(places: pl.DataFrame) -> bool:
+    """Whether the ranks of places are known and differ."""
+    ranks = places.get_column("rank")
+    return ranks.null_count() < ranks.len() and ranks.n_unique() > 1
 
 
 def measure_spark(found: pl.DataFrame, span: tuple[int, int]) -> list[float]:

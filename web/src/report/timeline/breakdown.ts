@@ -16,8 +16,15 @@ export function breakdown(model: Model, from: number, to: number): Breakdown {
   const keys = [...new Set(tracks.filter((t) => t.kind === "stream").map((t) => `${t.rank} ${t.device}`))];
   const devices = keys.map((key) => {
     const [rank, device] = key.split(" ").map(Number) as [number, number];
+    const found = operations(model, from, to, rank, device);
     // The partition of `sightline stats breakdown`: each moment is the first class's that is active.
-    const [compute, withComm, withCopy, all] = [0, 1, 2, 3].map((upTo) => union(model, from, to, rank, device, upTo));
+    let sum = 0, n = 0;
+    const [compute, withComm, withCopy, all] = [0, 1, 2, 3].map((upTo) => {
+      const own = found.filter((i) => model.cls[i]! <= upTo);
+      if (own.length > n) sum = union(model, from, to, own); // what is not there adds nothing
+      n = own.length;
+      return sum;
+    });
     return {
       rank, device, compute: compute!, comm: withComm! - compute!, copy: withCopy! - withComm!, unknown: all! - withCopy!,
       idle: to - from - all!,
@@ -27,19 +34,26 @@ export function breakdown(model: Model, from: number, to: number): Breakdown {
   return { devices, deviceNames: device, hostNames: host, exact: !model.count };
 }
 
-/** How long at least one operation of the classes up to one was running on a device. */
-function union(model: Model, from: number, to: number, rank: number, device: number, upTo: number): number {
-  const starts: number[] = [], ends: number[] = [];
+/** A device's operations between two moments. */
+function operations(model: Model, from: number, to: number, rank: number, device: number): number[] {
+  const found: number[] = [];
   for (const lane of model.lanes) {
     const track = model.block.tracks[lane.track]!;
     if (track.kind !== "stream" || track.rank !== rank || track.device !== device) continue;
-    for (let i = model.endsAfter(from, lane); i < lane.to && model.start[i]! < to; i++) {
-      if (model.cls[i]! > upTo) continue;
-      starts.push(Math.max(from, model.start[i]!));
-      ends.push(Math.min(to, model.end[i]!));
-    }
+    for (let i = model.endsAfter(from, lane); i < lane.to && model.start[i]! < to; i++) found.push(i);
   }
-  const s = Float64Array.from(starts).sort(), e = Float64Array.from(ends).sort();
+  return found;
+}
+
+/** How long at least one of these was running between two moments. */
+function union(model: Model, from: number, to: number, own: number[]): number {
+  const s = new Float64Array(own.length), e = new Float64Array(own.length);
+  own.forEach((event, i) => {
+    s[i] = Math.max(from, model.start[event]!);
+    e[i] = Math.min(to, model.end[event]!);
+  });
+  s.sort();
+  e.sort();
   // With both sorted, a stretch is over where as many have ended as have begun.
   let total = 0, first = 0;
   for (let i = 0; i < s.length; i++) {

@@ -1,7 +1,6 @@
 // Every event of the run, in typed arrays: sorted by track, lane and start. In a lane nothing
 // overlaps, so the events of a lane are sorted by their end as well.
 
-import { type Entry, column } from "../columns";
 import type { TimelineBlock } from "../data";
 
 /** One event, or a mark of several that stand together. `id` is its place among all events. */
@@ -22,8 +21,13 @@ export interface Columns {
   detail?: Uint32Array; link?: Uint32Array; ids?: Float64Array; count?: Uint32Array; busy?: Float64Array;
 }
 
+export function lanesOf(block: TimelineBlock, sizes: number[]): Lane[] {
+  let from = 0;
+  return sizes.map((size, i) => ({ track: block.lanes.track[i]!, lane: block.lanes.lane[i]!, from, to: (from += size) }));
+}
+
 export class Model {
-  readonly lanes: Lane[] = [];
+  readonly lanes: Lane[];
   readonly start: Float64Array;
   readonly end: Float64Array;
   readonly name: Uint32Array;
@@ -53,13 +57,9 @@ export class Model {
     this.busy = columns.busy;
     this.before = new Float64Array(n + 1);
     this.laneOf = new Uint32Array(n);
-    let from = 0;
-    sizes.forEach((size, i) => {
-      this.lanes.push({ track: block.lanes.track[i]!, lane: block.lanes.lane[i]!, from, to: from + size });
-      this.laneOf.fill(i, from, from + size);
-      from += size;
-    });
-    if (from !== n) throw new Error("the timeline's lanes and events do not agree");
+    this.lanes = lanesOf(block, sizes);
+    this.lanes.forEach((lane, i) => this.laneOf.fill(i, lane.from, lane.to));
+    if ((this.lanes[this.lanes.length - 1]?.to ?? 0) !== n) throw new Error("the timeline's lanes and events do not agree");
     let sum = 0;
     for (let i = 0; i < n; i++) {
       sum += this.busy ? this.busy[i]! : this.end[i]! - this.start[i]!;
@@ -71,30 +71,6 @@ export class Model {
   static empty(block: TimelineBlock): Model {
     const none = new Float64Array(0);
     return new Model(block, block.lanes.n.map(() => 0), { start: none, end: none, name: new Uint32Array(0), cls: new Uint8Array(0) });
-  }
-
-  static async load(block: TimelineBlock, packed: Uint8Array<ArrayBuffer>): Promise<Model> {
-    const entry = (name: string): Entry => {
-      const found = block.columns[name];
-      if (!found) throw new Error(`the timeline has no column ${name}`);
-      return found;
-    };
-    const read = async <T extends Float64Array | Uint32Array | Uint8Array>(name: string, into: T): Promise<T> => {
-      await column(packed, entry(name), into);
-      return into;
-    };
-    const n = entry("start").n;
-    const start = await read("start", new Float64Array(n));
-    const end = await read("length", new Float64Array(n));
-    for (let i = 0; i < n; i++) end[i]! += start[i]!;
-    const name = await read("name", new Uint32Array(n)), detail = await read("detail", new Uint32Array(n));
-    const of = block.details_of ?? [];
-    for (let i = 0; i < n; i++) detail[i] = of[name[i]!]![detail[i]!]!;
-    return new Model(block, block.lanes.n, {
-      start, end, name, detail, cls: await read("class", new Uint8Array(n)), link: await read("link", new Uint32Array(n)),
-      ...(block.columns["count"] ? { count: await read("count", new Uint32Array(n)) } : {}),
-      ...(block.columns["busy"] ? { busy: await read("busy", new Float64Array(n)) } : {}),
-    });
   }
 
   /** A place as an event by itself, which outlives this model. */

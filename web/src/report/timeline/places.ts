@@ -1,6 +1,8 @@
 // The places of a finding in order of time, and which are near a moment.
 
+import type { Numbers, Packed } from "../columns";
 import type { Mark, PathBlock } from "../data";
+import type { Model } from "./model";
 
 /** What one walks through: places with a title, what is said of all, and of each. */
 export interface Walk {
@@ -19,25 +21,46 @@ export interface Walk {
   label(place: number): string;
 }
 
-export function unpackMark(mark: Mark): Walk {
-  const [from, to] = unpackRanges(mark.starts, mark.lengths);
-  const { finding, title, summary, fix, count, ranks } = mark;
-  return { finding, title, summary, fix, count, from, to, reach: reachOf(to), ranks, label: () => "" };
+/** The places of a finding. Of a server there is no packed part, and of its marks no events. */
+export async function unpackMark(mark: Mark, packed?: Packed, model?: Model): Promise<Walk> {
+  const { finding, title, summary, fix, count } = mark;
+  const given = { finding, title, summary, fix, count, label: () => "" };
+  if ("at" in mark) {
+    const { start, end } = model!;
+    const at = (await numbers(mark.at, packed)).sort((a, b) => start[a]! - start[b]! || end[a]! - end[b]!);
+    const to = at.map((i) => end[i]!);
+    const ranks = mark.by_rank ? Array.from(at, (i) => model!.block.tracks[model!.lanes[model!.laneIndex(i)]!.track]!.rank) : undefined;
+    return { ...given, from: at.map((i) => start[i]!), to, reach: reachOf(to), ranks };
+  }
+  const [from, to] = unpackRanges(await numbers(mark.starts, packed), await numbers(mark.lengths, packed));
+  const ranks = mark.ranks && Array.from(await numbers(mark.ranks, packed), (rank) => (rank ? rank - 1 : null));
+  return { ...given, from, to, reach: reachOf(to), ranks };
 }
 
-export function unpackPath(path: PathBlock): Walk {
-  const [from, to] = unpackRanges(path.starts, path.lengths);
-  return {
+/** The critical path, and for each piece the place of its event plus 1, 0 for none. */
+export async function unpackPath(path: PathBlock, packed: Packed): Promise<{ walk: Walk; at: Float64Array }> {
+  const [part, name] = [await packed.numbers(path.part), await packed.numbers(path.name)];
+  const lengths = await packed.numbers(path.lengths);
+  // From the start of each piece to that of the next.
+  const steps = (await packed.numbers(path.gaps)).map((gap, i) => gap + (i ? lengths[i - 1]! : 0));
+  const [from, to] = unpackRanges(steps, lengths);
+  const walk: Walk = {
     finding: -1, title: "Critical path", count: from.length, from, to, reach: reachOf(to), ranks: undefined, fix: "",
     summary: "The chain of work and waiting that determines the length of the run. Speeding up anything else changes nothing.",
-    label: (place) => `${path.parts[path.part[place]!]}: ${path.names[path.name[place]!]}`,
+    label: (place) => `${path.parts[part[place]!]}: ${path.names[name[place]!]}`,
   };
+  return { walk, at: await packed.numbers(path.at) };
 }
 
-function unpackRanges(starts: number[], lengths: number[]): [Float64Array, Float64Array] {
+/** A server's numbers are all in the answer. */
+async function numbers(given: Numbers, packed: Packed | undefined): Promise<Float64Array> {
+  return packed ? packed.numbers(given) : Float64Array.from(given as number[]);
+}
+
+function unpackRanges(steps: Float64Array, lengths: Float64Array): [Float64Array, Float64Array] {
   let at = 0;
-  const from = Float64Array.from(starts, (step) => (at += step));
-  return [from, Float64Array.from(lengths, (n, i) => from[i]! + n)];
+  const from = steps.map((step) => (at += step));
+  return [from, lengths.map((n, i) => from[i]! + n)];
 }
 
 function reachOf(to: Float64Array): Float64Array {

@@ -21,6 +21,8 @@ interface Piece { from: number; to: number; column: number; lanes: string }
 
 export class Served implements Source {
   model: Model;
+  readonly walks = []; // they come later
+  readonly path = null;
   arrived: Source["arrived"] = () => undefined;
   private have: Piece | undefined;
   private coming: { piece: Piece; stop: AbortController } | undefined;

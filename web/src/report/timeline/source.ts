@@ -1,10 +1,13 @@
 // Where the timeline's events come from: the page itself, or the server that the page came from.
 // What is drawn is always a Model; what is asked about single events comes as promises.
 
+import type { Packed } from "../columns";
 import type { TimelineBlock } from "../data";
 import { type Breakdown, breakdown } from "./breakdown";
 import { LAST_OF_DEVICE, OTHER } from "./looks";
-import { type Ev, Model } from "./model";
+import { type Ev, Model, lanesOf } from "./model";
+import { type Walk, unpackMark, unpackPath } from "./places";
+import { unpackEvents } from "./unpack";
 
 /** `details` is a line a fact; `around` are the ranges around it on its thread, the innermost first. */
 export interface Facts { details: string; call: Ev | null; launched: Ev[]; around: Ev[] }
@@ -19,6 +22,9 @@ export interface Source {
   readonly block: TimelineBlock;
   /** What there is to draw now. */
   readonly model: Model;
+  /** Where findings are, and the critical path with the places of its events plus 1. */
+  readonly walks: Walk[];
+  readonly path: { walk: Walk; at: Float64Array } | null;
   /** Called when `model` is another, or with the problem where it could not become one. */
   arrived: (problem?: string) => void;
   /** The view shows these lanes between two moments: whoever has not enough to draw it gets it. */
@@ -61,7 +67,14 @@ export function binned(lengths: Float64Array): { low: number; high: number; bins
 export class Embedded implements Source {
   arrived: Source["arrived"] = () => undefined;
 
-  constructor(readonly model: Model) {}
+  private constructor(readonly model: Model, readonly walks: Walk[], readonly path: Source["path"]) {}
+
+  static async load(block: TimelineBlock, packed: Packed): Promise<Embedded> {
+    const { n } = block.lanes;
+    const model = new Model(block, n, await unpackEvents(block, lanesOf(block, n), packed));
+    const walks = await Promise.all(block.marks.map((mark) => unpackMark(mark, packed, model)));
+    return new Embedded(model, walks, block.path ? await unpackPath(block.path, packed) : null);
+  }
 
   get block(): TimelineBlock { return this.model.block; }
 

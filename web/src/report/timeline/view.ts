@@ -1,7 +1,7 @@
 // The timeline: what is shown, what is selected, and how to get elsewhere.
 
 import { amount, count } from "../../shared/format";
-import type { Mark, TimelineBlock } from "../data";
+import type { TimelineBlock } from "../data";
 import { h, say } from "../../shared/dom";
 import { pictureButtons } from "../../shared/picture";
 import type { Breakdown } from "./breakdown";
@@ -12,7 +12,7 @@ import { looksOf } from "./looks";
 import { Minimap } from "./minimap";
 import { type Ev, FULL_ZOOM, type Model } from "./model";
 import { RULER, TOP, isOnPin, paint } from "./paint";
-import { type Walk, longestOf, placeAt, unpackMark, unpackPath } from "./places";
+import { type Walk, longestOf, placeAt } from "./places";
 import { type Surface, listen } from "./pointer";
 import type { Facts, Source, Wanted } from "./source";
 import { type Theme, theme } from "./theme";
@@ -62,9 +62,8 @@ export class Timeline implements Surface {
       const half = (this.to - this.from) / 2;
       this.show(middle - half, middle + half);
     });
-    this.walks = this.block.marks.map(unpackMark);
-    const { path } = this.block;
-    this.path = path ? unpackPath(path) : null;
+    this.walks = source.walks;
+    this.path = source.path?.walk ?? null;
     this.bar = toolbar({
       layout: this.layout, looks: looksOf(this.block.names), classes: this.block.classes, hasPath: this.path !== null,
       search: (text) => this.search(text), step: (d) => void this.step(d),
@@ -87,9 +86,8 @@ export class Timeline implements Surface {
   get selected(): number { return this.chosen?.id ?? -1; }
 
   /** Findings that came after the page. */
-  setMarks(marks: Mark[]): void {
-    this.block.marks.push(...marks);
-    this.walks = this.block.marks.map(unpackMark);
+  setWalks(walks: Walk[]): void {
+    this.walks = walks;
     this.bar.setWalks(this.walks);
     this.ask();
   }
@@ -217,7 +215,7 @@ export class Timeline implements Surface {
   /** The event of each piece of the critical path, where the page holds it. */
   private findPathEvents(): void {
     const none: Ev = { id: -1, lane: 0, start: 0, end: 0, name: 0, cls: 0, count: 0, busy: 0 };
-    for (const at of this.block.path!.at) this.pathEvents.push(at > 0 && at <= this.model.size ? this.model.ev(at - 1) : none);
+    for (const at of this.source.path!.at) this.pathEvents.push(at > 0 && at <= this.model.size ? this.model.ev(at - 1) : none);
   }
 
   /** Scroll to a rank's rows if none of them is in view. */

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-
 from sightline import registry
 from sightline.errors import MissingDataError
 from sightline.report.html import blocks
@@ -28,10 +26,7 @@ def data(view: View) -> list[Block]:
             "no roofline",
             why="no kernel has both counted arithmetic and traffic of device memory",
         )
-    light, dark = (
-        base64.b64encode(draw_svg(chart, 12, dark=on).encode()).decode("ascii")
-        for on in (False, True)
-    )
+    light, dark = (draw_svg(chart, 12, dark=on) for on in (False, True))
     analysis = registry.load("analyses", "roofline").ANALYSIS
     return [
         {

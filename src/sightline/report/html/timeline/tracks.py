@@ -18,8 +18,9 @@ from sightline.text import make_printable
 from sightline.timeline.classes import classify_ops
 from sightline.timeline.mpi import list_messages
 
-# A page of so many events stays under 10 MB (tests/web/test_report_size.py measures it); beyond it
-# short neighbors become marks that say how many they are.
+# A page of so many events stays under 4 MB where they are like those of tests/web/million.py; of
+# real recordings an event takes 1 to 5 bytes (benchmarks/README.md, "The page"). Beyond it short
+# neighbors become marks that say how many they are.
 MAX_EVENTS = 1_200_000
 
 # Colours of the page, by number.
