@@ -276,3 +276,16 @@ def test_report_needs_no_tool_of_the_vendor(recording: Path) -> None:
     outcome = command("report", recording)
     assert outcome.code == 0, outcome.err
     assert "NVIDIA H200" in outcome.out
+
+
+def test_bounds_of_a_sampled_kernel(recording: Path) -> None:
+    """Its launches are those of the timeline with its name, on the device that was sampled."""
+    run = sightline.open(str(recording))
+    found = run.ask("sampled_roofline").filter(pl.col("name").str.starts_with("saxpy"))
+    (row,) = found.iter_rows(named=True)
+    # Every fourth of 50 kernels is it, and every second is on the other device; each takes 3 µs.
+    assert (row["launches"], row["device_ns"]) == (13, 13 * 3_000)
+    assert (row["samples"], row["issued_samples"]) == (50, 10)
+    # 10 of 50 samples issued: with 4 warps at least 0.11 of the slots (Wilson).
+    assert row["issue_low_pct"] == pytest.approx(100 * 0.1124, rel=0.01)
+    assert row["warps_low"] < row["warps_high"]
