@@ -80,6 +80,7 @@ class Samples:
     period_cycles: int | None
     seconds: float | None  # of its launches on the device, together
     parts: bool = True  # whether its code has places at which lanes that parted meet again
+    is_whole: bool = True  # whether all launches that were sampled are among the known ones
 
     @property
     def instructions(self) -> int:
@@ -130,8 +131,13 @@ def count_warps(shapes: Sequence[Shape], warp_size: int = _LANES) -> int:
 
 
 def fits_time(samples: Samples, chip: Chip) -> bool:
-    """Whether one sample of each SM and period explains the number of samples."""
-    if None in (samples.period_cycles, samples.seconds, chip.sms, chip.max_clock_hz):
+    """Whether one sample of each SM and period of the known launches explains all samples."""
+    if not samples.is_whole or None in (
+        samples.period_cycles,
+        samples.seconds,
+        chip.sms,
+        chip.max_clock_hz,
+    ):
         return False
     there_were = chip.sms * samples.seconds * chip.max_clock_hz  # type: ignore[operator]
     return _count_cycles(samples) <= CYCLE_TOLERANCE * there_were

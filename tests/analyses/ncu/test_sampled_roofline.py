@@ -53,6 +53,7 @@ def saved(
     samples: list[dict[str, Any]],
     launches: list[dict[str, Any]] | None = None,
     device: dict[str, Any] | None = None,
+    limits: list[dict[str, Any]] | None = None,
     **kernel: Any,
 ) -> Run:
     """A run that holds these samples of one function."""
@@ -72,7 +73,7 @@ def saved(
         for name, found in tables.items()
     }
     place = folder / "run.sightline"
-    facts = {"path": "x", "format": "cupti", "tool": "t"}
+    facts = {"path": "x", "format": "cupti", "tool": "t", "quality": limits or []}
     write_store(place, [(0, facts, frames)], sightline_version=__version__)
     return sightline.open(str(place))
 
@@ -199,6 +200,45 @@ def test_lanes_may_be_off_where_the_code_rejoins(tmp_path: Path) -> None:
     row = saved(tmp_path / "b", parted).ask("sampled_roofline").row(0, named=True)
     assert row["flop_per_s_low"] == pytest.approx(whole["flop_per_s_low"] / 32, rel=0.01)
     assert row["flop_per_s_high"] == pytest.approx(whole["flop_per_s_high"], rel=0.01)
+
+
+@pytest.mark.parametrize("loss", ["recorded_in_windows", "graph"])
+def test_samples_of_launches_that_are_not_there(loss: str, tmp_path: Path) -> None:
+    """They count no cycles; the warps that ended still say what those that are there did."""
+    ops = [launch(), launch(device_op_id=1, kind="graph", name="graph")][: 1 + (loss == "graph")]
+    limits = [] if loss == "graph" else [{"kind": loss, "severity": "warning", "text": "x"}]
+    mix = [stand(3_000, "FFMA"), stand(1_000, "EXIT"), stand(100_000, None)]
+    whole = saved(tmp_path, mix).ask("sampled_roofline").row(0, named=True)
+    row = saved(tmp_path / "b", mix, ops, limits=limits).ask("sampled_roofline").row(0, named=True)
+    assert "not all launches are in the recording" in row["evidence"]
+    # 8640 warps, and three FFMA of 64 FLOP for each EXIT.
+    assert row["flop_per_s_low"] == pytest.approx(8640 * 3 * 64 / 1e-3, rel=0.1)
+    assert row["flop_per_s_low"] < whole["flop_per_s_low"]
+    assert row["flop_per_s_high"] == whole["flop_per_s_high"]
+
+
+ODD = (0, -1, 1, 33, 2**31, 2**62)
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize(
+    "what",
+    ["grid_x", "block_x", "registers_per_thread", "static_shared_bytes", "end_ns", "sm_count",
+     "max_clock_hz", "samples", "period_cycles"],
+)  # fmt: skip
+def test_odd_numbers_give_bounds_or_none(what: str, odd: int, tmp_path: Path) -> None:
+    """Recordings come from strangers."""
+    if what == "end_ns":
+        odd = max(odd, 0)  # a row that ends before it starts is refused before
+    ops = [launch(**{what: odd})] if what in launch() else [launch()]
+    device = {**A100, what: odd} if what in A100 else A100
+    more = {what: odd} if what in ("samples", "period_cycles") else {}
+    samples = [{**stand(300, "FFMA"), **more}, stand(300, "EXIT"), stand(14_000, None)]
+    for row in saved(tmp_path, samples, ops, device).ask("sampled_roofline").iter_rows(named=True):
+        for name in ("issue_{}_pct", "of_peak_{}_pct", "flop_per_s_{}", "l1_bytes_per_s_{}"):
+            low, high = (row[name.format(end)] for end in ("low", "high"))
+            assert (low is None) == (high is None)
+            assert low is None or 0 <= low <= high, name
 
 
 def test_no_issued_sample(tmp_path: Path) -> None:

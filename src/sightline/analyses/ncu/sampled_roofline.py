@@ -38,6 +38,12 @@ from sightline.roofline.sampled import (
 
 _FLOP = "FLOP/s"
 _BYTES = "bytes/s"
+# With these limits of a recording it may lack launches of kernels whose samples it has.
+_LOSSES = (
+    "recorded_in_windows", "graphs_recorded_whole", "perturbation", "dropped_records",
+    "unread_records", "truncated", "damaged_chunks", "missing_chunks", "missing_rows", "unfinished",
+    "missing_times", "unfinished_operations",
+)  # fmt: skip
 ANALYSIS = Analysis(
     "sampled_roofline",
     "How near did each sampled kernel come to its compute roof, at least and at most?",
@@ -86,13 +92,14 @@ def run(run: Run) -> pl.DataFrame:
         )
     launches = _list_launches(run)
     devices = _list_devices(run)
+    lossy = _find_lossy(run)
     rows: list[dict[str, Any]] = []
     for kernel in run.table("profiled_kernels").sort("kernel_id").iter_rows(named=True):
         known = samples.get(kernel["kernel_id"])
         if known is not None:
             shapes, ns = launches.get(kernel["kernel_id"], ([], None))
-            seconds = None if not ns else ns / 1e9
-            full = replace(known, seconds=seconds)
+            seconds = ns / 1e9 if ns is not None and ns > 0 else None
+            full = replace(known, seconds=seconds, is_whole=kernel["recording_id"] not in lossy)
             device = devices.get((kernel["rank"], kernel["recording_id"], kernel["device_id"]), {})
             rows += _list_rows(kernel, full, shapes, ns, device)
     schema = {c.name: c.dtype for c in ANALYSIS.columns}
@@ -167,11 +174,21 @@ def _list_launches(run: Run) -> dict[int, tuple[list[Shape], int | None]]:
 
 def _make_shape(row: dict[str, Any]) -> Shape | None:
     sizes = [row[name] for name in _SHAPE]
-    if None in sizes:
+    if None in sizes or min(sizes[:-1]) <= 0 or sizes[-1] < 0:
         return None
     gx, gy, gz, bx, by, bz, registers = sizes
-    shared = sum(row[name] or 0 for name in _SHARED)
+    shared = sum(max(row[name] or 0, 0) for name in _SHARED)
     return Shape(row["launches"], gx * gy * gz, bx * by * bz, registers, shared)
+
+
+def _find_lossy(run: Run) -> set[int]:
+    """Recordings that may lack launches: by their limits, or as graphs stand for their kernels."""
+    limits = run.table("quality").filter(pl.col("kind").is_in(_LOSSES))
+    graphs = run.table("device_ops").filter(pl.col("kind") == "graph")
+    return {
+        *limits.get_column("recording_id").to_list(),
+        *graphs.get_column("recording_id").unique(),
+    }
 
 
 def _list_devices(run: Run) -> dict[tuple[Any, ...], dict[str, Any]]:
@@ -198,7 +215,8 @@ def _list_rows(
     if limits is None:
         yield row | {"evidence": "the recording does not say which GPU it was: no limits of its SM"}
         return
-    chip = Chip(limits, device.get("sm_count"), device.get("max_clock_hz"))
+    sms, clock = (device.get(name) or 0 for name in ("sm_count", "max_clock_hz"))
+    chip = Chip(limits, sms if sms > 0 else None, clock if clock > 0 else None)
     warps = bound_warps(shapes, chip)
     issue = bound_rate(samples.instructions, (1.0, 1.0), samples, shapes, chip)
     used = _pct(issue.per_cycle, limits.schedulers)
@@ -281,5 +299,10 @@ def _describe(samples: Samples, shapes: list[Shape], warps: Bounds, chip: Chip) 
         )
     else:
         yield "its launches are not in the recording: any number of active warps"
-    if samples.seconds and samples.period_cycles and not fits_time(samples, chip):
+    if not samples.is_whole:
+        yield (
+            "not all launches are in the recording: the others are taken to be alike, and samples "
+            "do not count cycles"
+        )
+    elif samples.seconds and samples.period_cycles and not fits_time(samples, chip):
         yield "more samples than one of each SM and period: they do not count cycles"
