@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
+import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -14,7 +18,9 @@ from sightline.collect import cupti, plan
 from sightline.collect.cupti import INJECTION, find_injection, list_cuptis, make_variables
 from sightline.collect.machine import list_recordable
 from sightline.collect.remedies import list_missing
-from sightline.errors import RequestError
+from sightline.errors import DamagedError, RequestError
+from sightline.importers.cupti.file import read_file
+from sightline.model.source import Source
 from support import recording
 from support.command import sightline
 from support.cupti_mock import Built, build
@@ -48,6 +54,13 @@ def run(
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("SIGHTLINE_CUPTI", "MOCK_"))}
     more = {"SIGHTLINE_CUPTI_LIBRARY": str(built.mock), **variables}
     return recording.run(*words, cwd=folder, env={**clean, **more})
+
+
+def start(built: Built, folder: Path, *words: str) -> subprocess.Popen[str]:
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("SIGHTLINE_CUPTI", "MOCK_"))}
+    more = {"SIGHTLINE_CUPTI_LIBRARY": str(built.mock)}
+    child: subprocess.Popen[str] = recording.start(*words, cwd=folder, env={**clean, **more})
+    return child
 
 
 def test_a_program_is_recorded_and_reported(built: Built, tmp_path: Path) -> None:
@@ -137,6 +150,49 @@ def test_no_calls(built: Built, tmp_path: Path) -> None:
     assert done.returncode == 0
     opened = sl.open(str(tmp_path / "r.sightline"))
     assert (opened.rows("device_ops"), opened.rows("host_ops")) == (9, 0)
+
+
+def test_a_kill_loses_what_was_not_flushed(built: Built, tmp_path: Path) -> None:
+    """With a flush every hour all is lost, after longer than the flush that is usual."""
+    program = [str(built.program), "launch=100", "sleep=1100", "kill"]
+    words = ["--backend", "cupti", "--no-report", "--flush-ms", "3600000", "-o", "r"]
+    assert run(built, tmp_path, *words, "--", *program).returncode == 137
+    assert sl.open(str(tmp_path / "r.sightline")).rows("device_ops") == 0
+
+
+def test_a_kill_keeps_what_was_flushed(built: Built, tmp_path: Path) -> None:
+    """There are no more flushes than 0.9 of what was asked allows, and more than are usual."""
+    script = f"{built.program} launch=100 sleep=120000 & echo $! > pid; wait $!"
+    words = ["--backend", "cupti", "--no-report", "--flush-ms", "20", "-o", "r"]
+    with start(built, tmp_path, *words, "--", "sh", "-c", script) as child:
+        try:
+            start_ns, *flushes = wait_for_flushes(tmp_path / "r.sightline")
+        finally:
+            os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+            child.communicate(timeout=120)
+    assert flushes[-1] - start_ns >= len(flushes) * 18 * 1_000_000
+    opened = sl.open(str(tmp_path / "r.sightline"))
+    assert opened.rows("device_ops") == 100
+    assert "unfinished" in opened.table("quality")["kind"].to_list()
+
+
+def wait_for_flushes(folder: Path) -> list[int]:
+    """When the clocks were read, in ns: at the start and at each flush.
+
+    Once all 100 launches are there, and two flushes closer than the usual ones can be, which are
+    0.9 s apart at least.
+    """
+    until = time.monotonic() + 120
+    while time.monotonic() < until:
+        for path in folder.glob("*.cupti"):
+            with contextlib.suppress(DamagedError):  # not even its header is written yet
+                file = read_file(Source(path, path.name))
+                moments = sorted(file.frame("clocks")["monotonic"]) if file.tables else []
+                is_close = any(b - a < 900_000_000 for a, b in pairwise(moments[1:]))
+                if is_close and file.frame("kernels").height == 100:
+                    return moments
+        time.sleep(0.02)
+    raise AssertionError("no two flushes were ever close")
 
 
 def test_a_program_without_cuda(built: Built, tmp_path: Path) -> None:

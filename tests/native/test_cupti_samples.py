@@ -74,6 +74,7 @@ def test_counts_lines_and_operations(built: Built, tmp_path: Path) -> None:
     imported = outcome.imported
     samples = imported.tables["pc_samples"]
     assert samples.height == 2 * len(listing)
+    known = 0
     by_place = {(r["function"], r["offset"], r["reason"]): r for r in samples.iter_rows(named=True)}
     for n, ((function, offset), (operation, file, line)) in enumerate(listing.items()):
         waiting = by_place[function, offset, "long_scoreboard"]
@@ -81,12 +82,19 @@ def test_counts_lines_and_operations(built: Built, tmp_path: Path) -> None:
         assert waiting["opcode"] in (operation, None)
         assert (waiting["samples"], waiting["latency_samples"]) == (n + 1, n // 2)
         assert waiting["stall_class"] == "memory wait"
+        # A warp that issued is met at the next instruction.
         issued = by_place[function, offset, "selected"]
+        before = listing.get((function, offset - 16), (None,))[0]
+        found = (issued["issued_operation"] or "").removeprefix("@").split(".")[0]
+        assert found in (before, "")
+        known += found == before
+        assert waiting["issued_operation"] is None
         assert (issued["samples"], issued["latency_samples"], issued["stall_class"]) == (
             1,
             0,
             "issuing",
         )
+    assert known > 490
     kernels = imported.tables["profiled_kernels"]
     assert set(kernels["mangled_name"]) == {SAXPY, REDUCE}
     assert set(kernels["name"]) == {
@@ -268,3 +276,16 @@ def test_report_needs_no_tool_of_the_vendor(recording: Path) -> None:
     outcome = command("report", recording)
     assert outcome.code == 0, outcome.err
     assert "NVIDIA H200" in outcome.out
+
+
+def test_bounds_of_a_sampled_kernel(recording: Path) -> None:
+    """Its launches are those of the timeline with its name, on the device that was sampled."""
+    run = sightline.open(str(recording))
+    found = run.ask("sampled_roofline").filter(pl.col("name").str.starts_with("saxpy"))
+    (row,) = found.iter_rows(named=True)
+    # Every fourth of 50 kernels is it, and every second is on the other device; each takes 3 µs.
+    assert (row["launches"], row["device_ns"]) == (13, 13 * 3_000)
+    assert (row["samples"], row["issued_samples"]) == (50, 10)
+    # 10 of 50 samples issued: with 4 warps at least 0.11 of the slots (Wilson).
+    assert row["issue_low_pct"] == pytest.approx(100 * 0.1124, rel=0.01)
+    assert row["warps_low"] < row["warps_high"]

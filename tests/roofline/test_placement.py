@@ -77,8 +77,8 @@ def test_op_path_counters_are_the_operations_themselves():
         ("DMMA.884", "fp64_tensor", 512),
         ("IMMA.16832.S8.S8", "int8_tensor", 8192),
         ("QMMA.16832.F32.E4M3.E4M3", "fp8_tensor", 8192),
-        ("HGMMA.64x128x16.F32", "fp16_tensor", 2 * 64 * 128 * 16),
-        ("QGMMA.64x256x32.F32.E4M3.E4M3", "fp8_tensor", 2 * 64 * 256 * 32),
+        ("HGMMA.64x128x16.F32", "fp16_tensor", 2 * 16 * 128 * 16),
+        ("QGMMA.64x256x32.F32.E4M3.E4M3", "fp8_tensor", 2 * 16 * 256 * 32),
     ],
 )
 def test_matrix_instructions_count_by_their_shape(opcode, precision, each):

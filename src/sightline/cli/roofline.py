@@ -1,4 +1,4 @@
-"""The roofline of the kernels in an Nsight Compute report: text, SVG, PNG, data.
+"""The roofline of profiled kernels: text, SVG, PNG, data; of sampled ones, bounds.
 
 sightline roofline report.ncu-rep
 sightline roofline report.ncu-rep -o roofline.svg
@@ -37,6 +37,7 @@ def run(args: argparse.Namespace) -> int:
     from sightline.report.formats import write
     from sightline.roofline.chart import make_chart
     from sightline.roofline.png import draw_png
+    from sightline.roofline.sampled_text import draw_bounds
     from sightline.roofline.svg import draw_svg
     from sightline.roofline.terminal import draw_text
 
@@ -45,14 +46,26 @@ def run(args: argparse.Namespace) -> int:
         raise RequestError(f"cannot draw {target}", why="its name ends in neither .svg nor .png")
     refuse_inputs([target] if target is not None else [], args.recordings)
     recording = open_recordings(args)
-    rows = recording.ask("roofline")
+    sampled = bool(recording.rows("pc_samples")) and not recording.rows("kernel_metrics")
+    analysis = "sampled_roofline" if sampled else "roofline"
+    rows = recording.ask(analysis)
     if args.kernel:
         rows = rows.filter(pl.col("name").str.contains(args.kernel, literal=True))
     if args.json:
-        print_bytes(write(rows, registry.load("analyses", "roofline").ANALYSIS.columns, "json", 0))
+        print_bytes(write(rows, registry.load("analyses", analysis).ANALYSIS.columns, "json", 0))
         return 0
     devices = recording.table("devices").get_column("name").drop_nulls().unique(maintain_order=True)
-    chart = make_chart(rows.iter_rows(named=True), " + ".join(devices) or None, args.top)
+    device = " + ".join(devices) or None
+    if sampled and target is None:
+        print(draw_bounds(rows.to_dicts(), device, args.top), end="")
+        return 0
+    if sampled:
+        raise MissingDataError(
+            "there is no roofline to draw",
+            why="the kernels were sampled: the traffic of device memory was not counted",
+            hint="See their bounds with  sightline roofline, without -o.",
+        )
+    chart = make_chart(rows.iter_rows(named=True), device, args.top)
     if chart is None:
         raise MissingDataError(
             "there is no roofline to draw",

@@ -8,15 +8,17 @@ import polars as pl
 
 from sightline.algebra.lookup import find_rows, keep_rows, number_groups
 from sightline.flames.call_stacks import list_stack_paths, name_frames
-from sightline.flames.layers import BACKWARD, OF_HOST_LAYER
+from sightline.flames.layers import BACKWARD, NEARBY, OF_HOST_LAYER, SIDE
 from sightline.model.run import Run
+from sightline.timeline.launch_stacks import match_calls
 
 
 @dataclass(frozen=True)
 class HostPaths:
-    """`frames`: frame_id, layer, name. `nodes`: node, path (list of frame ids, root first).
+    """`frames`: frame_id, layer, name. `nodes`: node, path (list of frame ids, root first), match.
 
-    `of`: host_op_id, node. A path starts with the run and the thread.
+    `of`: host_op_id, node. A path starts with the run and the thread. match is the grade of its
+    join: exact, or near where its CPU stack was sampled close to the call.
     """
 
     frames: pl.DataFrame
@@ -29,9 +31,14 @@ class HostPaths:
         return self.of.get_column("node").gather(rows)
 
 
-def make_host_paths(run: Run, wanted: pl.Series) -> HostPaths:
-    """Paths of these ranges. Backward work stands below the forward operator that it is for."""
+def make_host_paths(run: Run, wanted: pl.Series, *, sampled: bool = False) -> HostPaths:
+    """Paths of these ranges. Backward work stands below the forward operator that it is for.
+
+    With `sampled`, calls without a recorded stack have the sampled one of their thread that is
+    closest, where one was sampled during the call or at most a period away.
+    """
     host = run.table("host_ops")
+    near = _sample_stacks(run, host, wanted) if sampled else None
     above = _above(host)
     needed = _needed(above, find_rows(host.get_column("host_op_id"), wanted))
     host = keep_rows(
@@ -46,7 +53,7 @@ def make_host_paths(run: Run, wanted: pl.Series) -> HostPaths:
         .then(pl.lit("op"))
         .otherwise(pl.col("layer").replace_strict(OF_HOST_LAYER, default="native")),
     )
-    called = host.get_column("stack_id").null_count() < host.height
+    called = host.get_column("stack_id").null_count() < host.height or near is not None
     frames, roots = _frames(run, kinds, threads, called=called)
     ids = frames.rename({"layer": "frame_layer", "frame_id": "frame"})
     frame = kinds.join(ids, on=["frame_layer", "name"], maintain_order="left").get_column("frame")
@@ -63,9 +70,56 @@ def make_host_paths(run: Run, wanted: pl.Series) -> HostPaths:
         frames,
     )
     of = host.select("host_op_id", node=placed.gather(above.get_column("row"))).drop_nulls()
+    nodes = nodes.with_columns(match=pl.lit("exact"))
     if called:
-        nodes, of = _with_call_stacks(run, nodes, of, host, frames)
+        calls = host.filter(pl.col("stack_id").is_not_null()).select("host_op_id", "stack_id")
+        calls = calls.with_columns(match=pl.lit("recorded"))
+        if near is not None:
+            nodes = _find_heads(nodes, frames)
+            of_python = nodes.filter("has_python").get_column("node")
+            near = near.join(of.filter(~pl.col("node").is_in(of_python.implode())), on="host_op_id")
+            calls = pl.concat([calls, near.select(calls.columns)])
+        nodes, of = _with_call_stacks(run, nodes, of, calls, frames)
     return HostPaths(frames, nodes, of)
+
+
+def _sample_stacks(run: Run, host: pl.DataFrame, wanted: pl.Series) -> pl.DataFrame | None:
+    """Sampled stacks of the wanted calls that have none: host_op_id, stack_id, match; or None."""
+    if not run.rows("cpu_samples") or not run.rows("stacks"):
+        return None
+    calls = host[find_rows(host.get_column("host_op_id"), wanted).drop_nulls().unique()]
+    matched = match_calls(
+        run,
+        calls.filter(pl.col("stack_id").is_null()).select(
+            "host_op_id", "pid", "tid", call_start="start_ns", call_end="end_ns"
+        ),
+    )
+    found = matched.filter(pl.col("place").is_not_null())
+    return found.select("host_op_id", "stack_id", "match") if found.height else None
+
+
+def _find_heads(nodes: pl.DataFrame, frames: pl.DataFrame) -> pl.DataFrame:
+    """With `head`, the frames at the start of a path that are its run, thread and annotations.
+
+    Also `has_python`: Python's frames are in the path already.
+    """
+    kinds = frames.select(
+        path="frame_id",
+        is_head=(pl.col("layer") == "phase")
+        | pl.col("layer").replace_strict(SIDE, return_dtype=pl.String).eq("root"),
+        is_python=pl.col("layer") == "python",
+    )
+    counted = (
+        nodes.select("node", "path")
+        .explode("path")
+        .join(kinds, on="path", how="left", maintain_order="left")
+        .group_by("node")
+        .agg(
+            head=pl.col("is_head").cast(pl.Int64).cum_min().sum(),
+            has_python=pl.col("is_python").any(),
+        )
+    )
+    return nodes.join(counted, on="node", how="left", maintain_order="left")
 
 
 def _above(host: pl.DataFrame) -> pl.DataFrame:
@@ -152,35 +206,50 @@ def _nodes(
 
 
 def _with_call_stacks(
-    run: Run, nodes: pl.DataFrame, of: pl.DataFrame, host: pl.DataFrame, frames: pl.DataFrame
+    run: Run, nodes: pl.DataFrame, of: pl.DataFrame, calls: pl.DataFrame, frames: pl.DataFrame
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The same with the frames of recorded call stacks before the calls that have one."""
-    calls = host.filter(pl.col("stack_id").is_not_null()).select("host_op_id", "stack_id")
+    """The same with the frames of call stacks in the paths of the calls that have one.
+
+    `calls` has host_op_id, stack_id and match. A recorded stack stands right before its call. A
+    sampled one stands before the operators, which Python called, and below the annotations; a
+    frame says where it is only near.
+    """
     ids = name_frames(run.table("frames")).join(
         frames.select("layer", "name", id="frame_id"), on=["layer", "name"]
     )
     stacks = list_stack_paths(run.table("stacks"), ids.select("frame_id", "id"))
-    of = of.join(calls, on="host_op_id", how="left", maintain_order="left")
+    of = of.join(calls.rename({"match": "how"}), on="host_op_id", how="left", maintain_order="left")
+    before_call = pl.col("path").list.len().cast(pl.Int64) - 1
+    is_recorded = pl.col("how") == "recorded"
+    place = pl.when(is_recorded).then(before_call).otherwise(pl.col("head"))
+    if "head" not in nodes.columns:
+        nodes = nodes.with_columns(head=pl.lit(0, pl.Int64))
+    noted = frames.filter(layer="note", name=NEARBY).get_column("frame_id")
+    note = pl.lit(noted.item() if noted.len() else None, pl.UInt32)
+    nothing = pl.lit([], dtype=pl.List(pl.UInt32))
     pairs = (
-        of.select("node", "stack_id")
+        of.select("node", "stack_id", "how")
         .unique(maintain_order=True)
         .join(nodes, on="node", maintain_order="left")
         .join(stacks.rename({"path": "stack"}), on="stack_id", how="left", maintain_order="left")
+        .with_columns(place=place)
         .with_columns(
             path=pl.when(pl.col("stack").is_null())
             .then("path")
             .otherwise(
                 pl.concat_list(
-                    pl.col("path").list.head(pl.col("path").list.len() - 1),
+                    pl.col("path").list.head("place"),
+                    pl.when(pl.col("how") == "near").then(pl.concat_list(note)).otherwise(nothing),
                     "stack",
-                    pl.col("path").list.tail(1),
+                    pl.col("path").list.slice("place"),
                 )
-            )
+            ),
+            match=pl.when(pl.col("how") == "near").then("how").otherwise("match"),
         )
     )
-    final = pairs.select("path").unique(maintain_order=True).with_row_index("new")
-    pairs = pairs.join(final, on="path").select("node", "stack_id", "new")
-    placed = of.join(pairs, on=["node", "stack_id"], nulls_equal=True)
+    final = pairs.select("path", "match").unique(maintain_order=True).with_row_index("new")
+    pairs = pairs.join(final, on=["path", "match"]).select("node", "stack_id", "how", "new")
+    placed = of.join(pairs, on=["node", "stack_id", "how"], nulls_equal=True)
     return final.rename({"new": "node"}), placed.select("host_op_id", node="new")
 
 
@@ -209,7 +278,8 @@ def _frames(
             pl.lit("thread of unknown number"),
         ),
     )
-    note = pl.DataFrame({"layer": ["note"], "name": [BACKWARD]})
+    notes = [BACKWARD, NEARBY] if called else [BACKWARD]
+    note = pl.DataFrame({"layer": ["note"] * len(notes), "name": notes})
     frames = (
         pl.concat(
             [

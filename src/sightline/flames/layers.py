@@ -58,8 +58,10 @@ OF_HOST_LAYER = {
 }
 
 # The grade of a join between a CPU stack and device work, best first.
-GRADES = ("exact", "bracket", "window", "apportioned", "unmatched")
+GRADES = ("exact", "bracket", "window", "near", "apportioned", "unmatched")
 
 NOT_RECORDED = "[launch not recorded]"
 BACKWARD = "[backward]"
 """Stands between a forward operator and the backward work that autograd did for it."""
+NEARBY = "[sampled near the launch]"
+"""Stands above a CPU stack that was sampled close to the launching call, and not during it."""

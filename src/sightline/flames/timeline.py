@@ -45,7 +45,7 @@ def stack_ops(run: Run, ops: pl.DataFrame, weights: list[str]) -> Stacks:
 
     `ops` has rank, device_id, stream_id, launch_id, name, and the weights.
     """
-    paths = make_host_paths(run, ops.get_column("launch_id"))
+    paths = make_host_paths(run, ops.get_column("launch_id"), sampled=True)
     # Added up by name before any list is made: few names, many operations.
     ops = (
         ops.with_columns(node=paths.node(ops.get_column("launch_id")))
@@ -301,9 +301,7 @@ def _below_paths(paths: HostPaths, rows: pl.DataFrame, ends: pl.DataFrame) -> St
                 pl.when(pl.col("path").is_null()).then(unmatched).otherwise("path"),
                 pl.col("tail").fill_null(_NO_PATH),
             ),
-            match=pl.when(pl.col("path").is_null())
-            .then(pl.lit("unmatched"))
-            .otherwise(pl.lit("exact")),
+            match=pl.col("match").fill_null("unmatched"),
         )
     )
     return merge_stacks(Stacks(frames, table))

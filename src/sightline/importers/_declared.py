@@ -94,7 +94,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a file that starts with SIGHTLINE-CUPTI',
         suffixes=('.cupti',),
-        version=1,
+        version=2,
         source='docs/formats/cupti.md',
     ),
     Importer(
@@ -244,7 +244,7 @@ IMPORTERS = (
         weak=(),
         looks_like='the bytes NVR and a zero at the start',
         suffixes=('.ncu-rep', '.ncu-rep.gz'),
-        version=2,
+        version=3,
         source='docs/formats/ncu.md',
     ),
     Importer(

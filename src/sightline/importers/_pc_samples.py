@@ -12,6 +12,7 @@ import polars as pl
 
 from sightline.cxx_names import demangle
 from sightline.importers._cubin import INSTRUCTION_BYTES, Cubin, read_cubin, read_opcode
+from sightline.importers._sass import read_operation
 from sightline.model.stall_classes import classify_stall
 
 # What is asked for: samples of one place for one reason, by the vendor's name of it.
@@ -25,6 +26,7 @@ _PREFIX = "smsp__pcsamp_warps_issue_stalled_"
 _IDLE = "_not_issued"
 # Samples and counters spell this one differently.
 _SPELLED = {"no_instructions": "no_instruction"}
+_ISSUED = "selected"
 _LAUNCH = (
     "context_id", "stream_id", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z",
     "cluster_x", "cluster_y", "cluster_z", "registers_per_thread", "static_shared_bytes",
@@ -99,7 +101,10 @@ def _place(rows: pl.DataFrame, cubins: Mapping[int, bytes]) -> pl.DataFrame:
         _find_place(read.get(crc), function or "", offset)
         for crc, function, offset in asked.iter_rows()
     ]
-    types = {"opcode": pl.String, "file": pl.String, "line": pl.Int64, "has_code": pl.Boolean}
+    types = {
+        "opcode": pl.String, "before": pl.String, "file": pl.String, "line": pl.Int64,
+        "has_code": pl.Boolean,
+    }  # fmt: skip
     table = asked.hstack(pl.DataFrame(places, schema=types, orient="row"))
     reasons = rows.get_column("reason").unique().to_list()
     classes = {reason: classify_stall(reason) for reason in reasons}
@@ -117,6 +122,8 @@ def _place(rows: pl.DataFrame, cubins: Mapping[int, bytes]) -> pl.DataFrame:
             "samples",
             "latency_samples",
             "has_code",
+            # Its counter has passed on when the warp is looked at (docs/roofline.md).
+            issued_operation=pl.when(pl.col("reason") == _ISSUED).then("before"),
             stall_class=pl.col("reason").replace_strict(classes, return_dtype=pl.String),
             # Between 2^5 and 2^31 cycles (cupti_pcsampling.h); 0 is not known.
             period_cycles=pl.when(pl.col("period_log2").is_between(5, 31)).then(
@@ -129,16 +136,16 @@ def _place(rows: pl.DataFrame, cubins: Mapping[int, bytes]) -> pl.DataFrame:
 
 def _find_place(
     cubin: Cubin | None, function: str, offset: int
-) -> tuple[str | None, str | None, int | None, bool]:
+) -> tuple[str | None, str | None, str | None, int | None, bool]:
+    """Opcode, operation of the instruction before, file, line, and whether the code is there."""
     if cubin is None or function not in cubin.code:
-        return None, None, None, False
-    start, end = cubin.code[function]
-    opcode = None
-    if 0 <= offset <= end - start - INSTRUCTION_BYTES:
-        word = int.from_bytes(cubin.data[start + offset : start + offset + 8], "little")
-        opcode = read_opcode(word, cubin.capability)
+        return None, None, None, None, False
+    word = cubin.read_instruction(function, offset)
+    opcode = None if word is None else read_opcode(word[0], cubin.capability)
+    word = cubin.read_instruction(function, offset - INSTRUCTION_BYTES)
+    before = None if word is None else read_operation(*word, cubin.capability)
     file, line = cubin.find_line(function, offset)
-    return opcode, file, line, True
+    return opcode, before, file, line, True
 
 
 def _describe(

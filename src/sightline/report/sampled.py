@@ -89,3 +89,4 @@ def print_sampled(rows: list[dict[str, Any]], width: int) -> Iterator[str]:
     if len(rows) > TOP_KERNELS:
         yield f"… and {len(rows) - TOP_KERNELS} more: sightline stats stalls"
     yield "Lines and instructions: sightline stats hot_lines · share: of all samples"
+    yield "How near the compute roof they came, at least and at most: sightline roofline"

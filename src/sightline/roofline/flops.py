@@ -39,6 +39,7 @@ FMA_PEAK = {
 }
 OPS_PATH = "sm__ops_path_tensor_src_"
 VOLTA_TENSOR = "sm__inst_executed_pipe_tensor.sum"
+_GROUP_WARPS = 4
 _VOLTA_FLOP = 512  # HMMA.884: four 8×8×4 products a warp, in two steps
 
 _CYCLES = "smsp__cycles_elapsed.avg.per_second"
@@ -157,29 +158,42 @@ def _by_op_path(facts: Facts) -> dict[str, float]:
 
 
 def _by_opcode(facts: Facts) -> dict[str, float]:
-    """Operations of the matrix instructions.
-
-    Sparse ones are not counted, as their shape says nothing of the operations that are skipped.
-    """
+    """Operations of the matrix instructions."""
     found: dict[str, float] = {}
     for opcode, count in facts.opcodes.items():
-        match = _MATRIX.match(opcode)
-        if match is None or _is_volta(facts):
-            continue
-        shape = (
-            _PACKED.get(match["packed"])
-            if match["packed"]
-            else (int(match["m"]), int(match["n"]), int(match["k"]))
-        )
-        if shape is None:
-            continue
-        m, n, k = shape
-        precision = _precision(match["op"], opcode)
-        found[precision] = found.get(precision, 0.0) + 2.0 * m * n * k * count
+        product = None if _is_volta(facts) else count_product(opcode)
+        if product is not None:
+            precision, flop = product
+            found[precision] = found.get(precision, 0.0) + flop * count
     return found
 
 
+def count_product(opcode: str) -> tuple[str, float] | None:
+    """Source type and operations of one warp's matrix instruction, by its shape.
+
+    None for what is no matrix instruction, and for sparse ones, whose shape says nothing of the
+    operations that are skipped.
+    """
+    match = _MATRIX.match(opcode)
+    if match is None:
+        return None
+    shape = (
+        _PACKED.get(match["packed"])
+        if match["packed"]
+        else (int(match["m"]), int(match["n"]), int(match["k"]))
+    )
+    if shape is None:
+        return None
+    m, n, k = shape
+    # The shape is that of a warp group, and each of its four warps executes the instruction (PTX
+    # ISA 8.7, "wgmma.mma_async"; 64x256x16 takes a Hopper SM 128 cycles at 4096 FLOP).
+    warps = _GROUP_WARPS if match["op"][1:] == "GMMA" else 1
+    return _precision(match["op"], opcode), 2.0 * m * n * k / warps
+
+
 def _precision(op: str, opcode: str) -> str:
+    if op.startswith("I") and re.search(r"\.[SU]4\b", opcode):
+        return "int4"
     for kind, name in (("D", "fp64"), ("I", "int8"), ("Q", "fp8")):
         if op.startswith(kind):
             return name

@@ -85,7 +85,7 @@ def find_compute_peak(facts: Facts, precision: str) -> Peak:
     counted = _counted_peak(facts, precision)
     if counted is not None and clock:
         return Peak(printed, counted * clock, reached, "counters")
-    units, rate = facts.device.get("sm_count"), _rate(facts, gpu, precision)
+    units, rate = facts.device.get("sm_count"), find_flop_per_clock(facts, precision)
     if units and rate:
         if clock:
             return Peak(printed, units * rate * clock, reached, "device attributes")
@@ -112,7 +112,9 @@ def _counted_peak(facts: Facts, precision: str) -> float | None:
     return max(values) if values and precision.endswith("_tensor") else None
 
 
-def _rate(facts: Facts, gpu: Gpu | None, precision: str) -> int | None:
+def find_flop_per_clock(facts: Facts, precision: str) -> int | None:
+    """FLOP of one SM in a cycle at most, at a precision such as fp32 or bf16_tensor."""
+    gpu = find_gpu_of(facts)
     known = gpu.text("architecture") if gpu else None
     capability = facts.device.get("compute_capability")
     architecture = known or _BY_CAPABILITY.get(capability or "")

@@ -13,7 +13,7 @@ import pytest
 from sightline.analyses.ncu.instruction_mix import _estimate_shares
 from sightline.errors import MissingDataError
 from support.ask import rows
-from support.profiled import opened, profiled, with_code
+from support.profiled import CODE, opened, profiled, with_code
 
 
 def test_three_opcodes(tmp_path: Path) -> None:
@@ -30,9 +30,13 @@ def test_three_opcodes(tmp_path: Path) -> None:
 
 
 def test_shares_of_samples_in_which_a_warp_issued(tmp_path: Path) -> None:
-    """Three of three: the share is 100 %, and by Wilson at least 3 / (3 + 1.96²)."""
+    """Three of three: the share is 100 %, and by Wilson at least 3 / (3 + 1.96²).
+
+    The warp is met at the FADD, which is next: it issued the LDG before.
+    """
     fields = "opcode", "instruction_class", "executed", "issued_samples", "share_pct", "high_pct"
-    run = opened(tmp_path, with_code())
+    met = {CODE: 0, CODE + 16: 3}
+    run = opened(tmp_path, with_code(smsp__pcsamp_warps_issue_stalled_selected=(3, met)))
     assert rows(run, "instruction_mix", *fields) == [
         ("LDG", "global memory", None, 3, 100.0, 100.0),
     ]
@@ -51,7 +55,7 @@ def test_the_interval_holds_the_share_as_often_as_it_says(
         for kernel, of_first in enumerate(drawn)
         for opcode, n in (("FFMA", of_first), ("LDG", count - of_first))
     ]
-    columns = ["kernel_id", "opcode", "reason", "samples"]
+    columns = ["kernel_id", "issued_operation", "reason", "samples"]
     frame = pl.DataFrame(samples, schema=columns, orient="row")
     found = _estimate_shares(SimpleNamespace(table=lambda name: frame)).filter(opcode="FFMA")
     inside = found.filter(pl.lit(100 * share).is_between("low_pct", "high_pct")).height

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sightline.importers._cubin import INSTRUCTION_BYTES, Cubin, read_cubin, read_opcode
+from sightline.importers._sass import read_operation
 from sightline.importers.ncu_rep.blocks import Report, read_fields
 from sightline.protobuf import DamagedMessageError
 
@@ -24,6 +25,7 @@ class Place:
     opcode: str | None = None
     file: str | None = None
     line: int | None = None
+    before: str | None = None  # the operation of the instruction before, with its size
 
 
 @dataclass
@@ -103,7 +105,9 @@ class Code:
         rows = cubin.lines.get(function, [])
         at = bisect.bisect_right(rows, offset, key=lambda row: row[0]) - 1
         _, file, line = rows[at] if at >= 0 else (0, None, None)
-        return Place(offset, function, name, file or None, line)
+        last = cubin.read_instruction(function, offset - INSTRUCTION_BYTES)
+        before = None if last is None else read_operation(*last, module.capability)
+        return Place(offset, function, name, file or None, line, before)
 
 
 def is_other_code(

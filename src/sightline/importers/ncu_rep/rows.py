@@ -179,10 +179,13 @@ class Rows:
             for address, samples in instances.items():
                 if not samples:
                     continue
+                place = places.get(address, Place())
                 self.samples.append(
                     {
                         "kernel_id": kernel_id,
-                        **vars(places.get(address, Place())),
+                        **vars(place),
+                        # Its counter has passed on when the warp is looked at (docs/roofline.md).
+                        "issued_operation": place.before if reason == "selected" else None,
                         "reason": reason,
                         "stall_class": classify_stall(reason),
                         "samples": samples,

@@ -11,7 +11,13 @@ TABLE = Table(
         join("kernel_id", "profiled_kernels.kernel_id", "the execution"),
         number("offset", "bytes from the start of the function's code"),
         text("function", "function that the instruction belongs to"),
-        text("opcode", "operation, where the code is in the recording"),
+        text("opcode", "operation at the offset, where the code is in the recording"),
+        text(
+            "issued_operation",
+            "of samples in which the warp issued: what it issued, the instruction before the "
+            "offset, with the modifiers that say how much that does (LDG.128, HMMA.16816.F32), and "
+            "@ where a predicate chooses its lanes",
+        ),
         text("file", "source file, where the program was built with line information"),
         number("line", "source line"),
         text("reason", "why the warp did not issue, as the vendor names it", required=True),

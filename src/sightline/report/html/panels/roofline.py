@@ -14,6 +14,8 @@ PANEL = Panel("roofline", "Roofline", 60)
 
 def data(view: View) -> list[Block]:
     """The picture of `sightline roofline -o`, and its rows."""
+    if not view.run.rows("kernel_metrics") and view.run.rows("pc_samples"):
+        return _bound_sampled(view)
     if not view.run.rows("kernel_metrics"):
         raise MissingDataError(
             "no roofline", why="no hardware counters of kernels: record with  ncu --set full"
@@ -36,4 +38,23 @@ def data(view: View) -> list[Block]:
             "alt": f"{chart.title}; the table below has its numbers",
         },
         blocks.make_table("Kernels", rows, analysis.columns, more="sightline stats roofline"),
+    ]
+
+
+_SAMPLED = (
+    "Estimated from samples of instructions; nothing was counted. At least and at most hold the "
+    "samples' error (95 %) and the number of active warps, which is assumed to be at least half of "
+    "those that fit. No sample tells the traffic of device memory, so there is no picture: "
+    "ncu --set full counts it."
+)
+
+
+def _bound_sampled(view: View) -> list[Block]:
+    """The bounds of kernels that were sampled while the program ran."""
+    rows = view.run.ask("sampled_roofline")
+    columns = registry.load("analyses", "sampled_roofline").ANALYSIS.columns
+    more = "sightline stats sampled_roofline"
+    return [
+        blocks.make_text(_SAMPLED),
+        blocks.make_table("Bounds from samples", rows, columns, more=more),
     ]
