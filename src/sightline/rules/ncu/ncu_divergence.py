@@ -12,7 +12,8 @@ Evidence
 
 Threshold
     Under 24 threads per instruction, before or after predication (Nsight Compute 2024.1, rule
-    ThreadDivergence). Estimate: 1 − threads / 32, local, weighed with the SM throughput.
+    ThreadDivergence). Estimate: 1 − threads / 32, local, weighed with the SM throughput. Ours besides:
+    the kernel gets no shorter than what memory needs.
 
 Fix
     Sort or group work so that the threads of a warp take the same path; make loops of equal
@@ -33,7 +34,7 @@ from collections.abc import Iterator
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.roofline.placement import SM_PCT
-from sightline.rules.profiled import Hit, load_cases, make_findings
+from sightline.rules.profiled import SM, Hit, load_cases, make_findings
 
 RULE = Rule("ncu-divergence", "Thread divergence")
 THREADS = 24.0
@@ -51,11 +52,10 @@ def check(run: Run) -> Iterator[Finding]:
             evidence = " threads active, ".join(f"{v:.1f}" for v in known)
             if len(known) == 2:
                 evidence += " after predication"
-            weight = case.get(SM_PCT)
+            weight, idle = case.get(SM_PCT), 100 * (1 - min(known) / 32)
+            limit = case.find_next_limit({SM: idle})
             hits.append(
-                Hit(
-                    case, 100 * (1 - min(known) / 32), 100.0 if weight is None else weight, evidence
-                )
+                Hit(case, idle, 100.0 if weight is None else weight, evidence, next_limit=limit)
             )
     yield from make_findings(
         RULE,
