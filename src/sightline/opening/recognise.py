@@ -13,7 +13,6 @@ from sightline.model.declare import Importer
 from sightline.model.source import HEAD_BYTES, Source
 from sightline.opening.foreign import recognise_foreign
 
-
 _SQLITE = b"SQLite format 3\x00"
 
 

@@ -38,7 +38,7 @@ def rules_of(folder: Path, metrics: dict[str, float]) -> list[str]:
 
 
 def test_of_equal_gains_the_cause_comes_before_its_symptoms(tmp_path: Path) -> None:
-    """16 of 64 warps fit by registers, three quarters are missing: half of the time, as the rest."""
+    """16 of 64 warps fit by registers, three quarters are missing: half of the time goes."""
     metrics = WAITING | WAVES | {"launch__registers_per_thread": 160.0}
     found = rules_of(tmp_path, metrics)
     assert found == ["ncu-occupancy-limit", "ncu-issue-slots", "ncu-latency"]

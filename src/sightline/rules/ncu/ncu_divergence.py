@@ -12,8 +12,8 @@ Evidence
 
 Threshold
     Under 24 threads per instruction, before or after predication (Nsight Compute 2024.1, rule
-    ThreadDivergence). Estimate: 1 − threads / 32, local, weighed with the SM throughput. Ours besides:
-    the kernel gets no shorter than what memory needs.
+    ThreadDivergence). Estimate: 1 − threads / 32, local, weighed with the SM throughput. Ours
+    besides: the kernel gets no shorter than what memory needs.
 
 Fix
     Sort or group work so that the threads of a warp take the same path; make loops of equal
