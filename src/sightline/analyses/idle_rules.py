@@ -42,7 +42,7 @@ from sightline.model.declare import Analysis
 from sightline.model.run import Run
 from sightline.timeline import causes
 from sightline.timeline.copies import SMALL_BYTES, name_copy_causes
-from sightline.timeline.idle import limit_pace
+from sightline.timeline.idle import PACE_INTERVALS
 
 ANALYSIS = Analysis(
     "idle_rules",
@@ -167,7 +167,7 @@ def _find_launch_bound(run: Run, ops: pl.DataFrame) -> pl.DataFrame:
             bound=pl.when(pl.col("small") > 0.5)
             .then(pl.lit(causes.SMALL))
             .otherwise(pl.lit(causes.LAUNCHES)),
-            pace_ns=limit_pace(pl.col("median_interval_ns")),
+            pace_ns=PACE_INTERVALS * pl.col("median_interval_ns"),
         )
     )
 

@@ -10,7 +10,7 @@ from sightline.model.columns import RANK, duration, flag, number, pct, real
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
 from sightline.timeline.host_ranges import PACE_NS
-from sightline.timeline.idle import PACE_INTERVALS, limit_pace
+from sightline.timeline.idle import PACE_INTERVALS
 
 # TraceLens's agent (docs, 2026-08) calls idle above 15 % of the window worth a look.
 IDLE_PCT = 15.0
@@ -71,7 +71,8 @@ def run(run: Run) -> pl.DataFrame:
         .group_by(_BY)
         .agg(launch_calls=pl.len(), median_interval_ns=pl.col("interval").median())
     )
-    at_pace = pl.col("part_ns") <= limit_pace(pl.col("median_interval_ns"))
+    longest = pl.min_horizontal(PACE_INTERVALS * pl.col("median_interval_ns"), _LONGEST_NS)
+    at_pace = pl.col("part_ns") <= longest
     late = (
         run.ask("idle_parts")
         .filter(pl.col("cause").is_in(["host_late", "launch_latency"]))

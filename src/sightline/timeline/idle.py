@@ -77,7 +77,6 @@ IDLE_WAIT_NS = 40_000
 # Gaps up to so many usual intervals between launches are the pace of launching; longer ones are
 # something else that the host did once (ours: a start-up of seconds must not count as pace).
 PACE_INTERVALS = 10
-_LONGEST_PACE_NS = PACE_INTERVALS * PACE_NS
 
 _IS_COST = pl.col("layer") == "overhead"
 _BY = ["rank", "device_id"]
@@ -94,11 +93,6 @@ _KEPT = (
     "call_ns",
     "is_late",
 )
-
-
-def limit_pace(median_interval_ns: pl.Expr) -> pl.Expr:
-    """Up to how many ns between two launches are the pace of a host that launches so often."""
-    return pl.min_horizontal(PACE_INTERVALS * median_interval_ns, _LONGEST_PACE_NS)
 
 
 def list_idle_gaps(run: Run) -> pl.DataFrame:

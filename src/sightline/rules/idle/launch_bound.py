@@ -49,7 +49,7 @@ from sightline.rules.finding import Advice, Evidence, Loss, abstain, make_findin
 from sightline.rules.gaps import claim_gaps
 from sightline.timeline import causes
 from sightline.timeline.host_ranges import find_long_intervals, measure_held
-from sightline.timeline.idle import limit_pace, list_system_waits
+from sightline.timeline.idle import PACE_INTERVALS, list_system_waits
 from sightline.timeline.replay import free_calls, is_finish, shorten_thinking
 from sightline.units import format_count, format_ns, format_pct
 
@@ -76,12 +76,13 @@ def check(run: Run) -> Iterator[Finding]:
 
     waits = list_system_waits(run)
 
-    pace = bound.select("rank", "device_id", pace_ns=limit_pace(pl.col("median_interval_ns")))
+    pace = bound.select("rank", "device_id", pace_ns=PACE_INTERVALS * pl.col("median_interval_ns"))
 
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
-        at_pace = ~find_long_intervals(nodes, pace)
+        held = measure_held(run, nodes, waits)
+        at_pace = ~find_long_intervals(nodes, pace, held)
         free = free_calls(nodes, ~is_finish(nodes) & at_pace)
-        thought = nodes.get_column("prev_lag_ns").fill_null(0) - measure_held(run, nodes, waits)
+        thought = nodes.get_column("prev_lag_ns").fill_null(0) - held
         return shorten_thinking(free, thought * at_pace.cast(pl.Int64))
 
     yield make_finding(
