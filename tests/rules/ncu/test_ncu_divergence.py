@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.profiled import MEMORY, SM, profiled
+from support.profiled import SM, profiled
 from support.rules import assert_abstains, assert_silent, assert_speaks
 
 RULE = "ncu-divergence"
@@ -46,17 +46,5 @@ def test_one_counter_and_no_throughput(tmp_path: Path) -> None:
         cost_ns=5000,
         gain_ns=5000,
         evidence=["16.0"],
-        fix="same path",
-    )
-
-
-def test_no_shorter_than_what_memory_needs(tmp_path: Path) -> None:
-    """Three quarters of half would be 37.5 %, but memory is busy for 80 % of the time."""
-    assert_speaks(
-        profiled(tmp_path, METRICS | {MEMORY: 80.0}),
-        RULE,
-        cost_ns=2000,
-        gain_ns=2000,
-        evidence=["less than 75.0 % × 50.0 %", "memory is needed for 80.0 %"],
         fix="same path",
     )

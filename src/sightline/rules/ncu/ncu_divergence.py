@@ -12,8 +12,7 @@ Evidence
 
 Threshold
     Under 24 threads per instruction, before or after predication (Nsight Compute 2024.1, rule
-    ThreadDivergence). Estimate: 1 − threads / 32, local, weighed with the SM throughput. Ours
-    besides: the kernel gets no shorter than what memory needs.
+    ThreadDivergence). Estimate: 1 − threads / 32, local, weighed with the SM throughput.
 
 Fix
     Sort or group work so that the threads of a warp take the same path; make loops of equal
@@ -34,7 +33,7 @@ from collections.abc import Iterator
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.roofline.placement import SM_PCT
-from sightline.rules.profiled import SM, Hit, load_cases, make_findings
+from sightline.rules.profiled import Hit, load_cases, make_findings
 
 RULE = Rule("ncu-divergence", "Thread divergence")
 THREADS = 24.0
@@ -53,10 +52,8 @@ def check(run: Run) -> Iterator[Finding]:
             if len(known) == 2:
                 evidence += " after predication"
             weight, idle = case.get(SM_PCT), 100 * (1 - min(known) / 32)
-            limit = case.find_next_limit({SM: idle})
-            hits.append(
-                Hit(case, idle, 100.0 if weight is None else weight, evidence, next_limit=limit)
-            )
+            # No next limit: what diverging paths load apart, one path loads at once.
+            hits.append(Hit(case, idle, 100.0 if weight is None else weight, evidence))
     yield from make_findings(
         RULE,
         hits,
