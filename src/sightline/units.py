@@ -111,6 +111,16 @@ def format_rate(bytes_per_s: float | None) -> str:
     return "-" if bytes_per_s is None else _decimal(bytes_per_s, "B/s")
 
 
+def format_flop(flop: float | None) -> str:
+    """Floating-point operations for a person: '1.374 TFLOP'."""
+    return "-" if flop is None else _decimal(flop, "FLOP")
+
+
+def format_flop_rate(flop_per_s: float | None) -> str:
+    """Floating-point operations a second for a person: '312.0 TFLOP/s'."""
+    return "-" if flop_per_s is None else _decimal(flop_per_s, "FLOP/s")
+
+
 def format_pct(pct: float | None) -> str:
     """A percentage with one decimal; what is not zero never reads as zero."""
     if pct is None:

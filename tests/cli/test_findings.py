@@ -6,7 +6,10 @@ import json
 
 import pytest
 
+from sightline.model.declare import Finding
+from sightline.report.finding_text import write_markdown, write_text
 from support.command import sightline
+from support.traces import kernel, launched, opened
 from synth import SCENARIOS, kineto
 
 
@@ -102,3 +105,23 @@ def test_lines_fit_a_terminal_and_stay_whole_elsewhere(trace):
     assert max(map(len, broken.splitlines())) <= 80
     assert broken.split() == whole.split()
     assert len(whole.splitlines()) < len(broken.splitlines())
+
+
+def test_rules_of_kernels_that_nobody_profiled_are_not_named(tmp_path):
+    """A trace of NVIDIA's GPU with no counters: neither vendor's kernel rules ask for any."""
+    opened(tmp_path, [launched(50 * i, kernel("k", 50 * i + 10, 10)) for i in range(20)])
+    found = json.loads(sightline("findings", str(tmp_path / "trace.json"), "--json").out)
+    assert found
+    assert [f["rule"] for f in found if f["rule"].startswith(("amd-", "ncu-"))] == []
+
+
+def test_what_could_not_be_judged_for_one_reason_is_one_line(tmp_path):
+    found = [
+        Finding("a", "A", "info", "not judged", abstained=True, reason="no clocks"),
+        Finding("b", "B", "info", "not judged", abstained=True, reason="no counters"),
+        Finding("c", "C", "info", "not judged", abstained=True, reason="no clocks"),
+    ]
+    run = opened(tmp_path, [launched(0, kernel("k", 10, 10))])
+    said = write_text(found, run).splitlines()
+    assert said[-2:] == ["Not judged: a, c (no clocks)", "Not judged: b (no counters)"]
+    assert "- not judged: a, c: no clocks" in write_markdown(found, run)

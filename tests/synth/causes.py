@@ -10,9 +10,9 @@ start (``DeviceOp.binding``). So the cause is read off, not inferred. The order 
    (``launch_latency``) or for its stream to change over (``micro_gap``, below 5 us)
 5. its launch call began only after the device ran dry. Then what its thread did until the call
    decides, ns by ns: in the data loader (``data_loading``), in an allocation (``allocation``) or a
-   module load (``code_loading``), in a call that waits (``host_sync``), else ``host_late``. A rest
-   of up to 250 us, and the way of the launch itself, belong to the largest of the others if that
-   is a wait or as long as the rest.
+   module load (``code_loading``), in a call that had something to wait for (``host_sync``), else
+   ``host_late``. A rest of up to 250 us, and the way of the launch itself, belong to the largest of
+   the others if that is a wait or as long as the rest.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ CAUSES = (
 MICRO_GAP_NS = 5_000  # the usual default of trace tools
 
 
+CALL_NS = 40_000  # a synchronization that finds nothing to wait for takes no longer
 PACE_NS = 250_000  # the longest way from one call to the next launch that is no work of its own
 
 
@@ -86,7 +87,7 @@ def _host_parts(start_ns: int, end_ns: int, tid: int, rank: RankRun) -> dict[str
         CODE_LOADING: _inside_ns(loading, start_ns, end_ns),
         DATA_LOADING: _inside_ns([r for r in mine if r.activity == DATALOADER], start_ns, end_ns),
         ALLOCATION: _inside_ns([r for r in allocating if r not in loading], start_ns, end_ns),
-        HOST_SYNC: _inside_ns([r for r in mine if r.activity == SYNC], start_ns, end_ns),
+        HOST_SYNC: _inside_ns([r for r in mine if _waits(r, rank)], start_ns, end_ns),
     }
     rest = end_ns - start_ns - sum(parts.values())
     largest = max(parts, key=lambda cause: parts[cause])
@@ -94,6 +95,12 @@ def _host_parts(start_ns: int, end_ns: int, tid: int, rank: RankRun) -> dict[str
     takes = largest if rest <= PACE_NS and held else HOST_LATE
     parts[takes] = parts.get(takes, 0) + rest
     return parts
+
+
+def _waits(r: HostRange, rank: RankRun) -> bool:
+    """Whether a call waited: a device worked meanwhile, or it took longer than calls do."""
+    in_work = any(op.start_ns < r.end_ns and r.start_ns < op.end_ns for op in rank.ops)
+    return r.activity == SYNC and (in_work or r.end_ns - r.start_ns > CALL_NS)
 
 
 def _inside_ns(ranges: list[HostRange], start_ns: int, end_ns: int) -> int:

@@ -75,7 +75,7 @@ ANALYSIS = Analysis(
         real("high_tflops", "with the fastest precision that the pipe has", "TFLOP/s"),
         real("peak_tflops", "peak at the mean measured clock", "TFLOP/s"),
         real("datasheet_tflops", "peak as the vendor prints it", "TFLOP/s"),
-        real("product_tflops", "datasheet x SM active x SM occupancy x tensor active", "FLOP/s"),
+        real("product_tflops", "datasheet x SM active x SM occupancy x tensor active", "TFLOP/s"),
         number("samples", "samples of the activity that have a clock"),
         text("basis", "what the peak is made of, or why there is none"),
     ),

@@ -15,7 +15,8 @@ data_loading        a DataLoader
 graph_capture       the capture of a graph, or a call that builds one
 checkpoint          writing a checkpoint, by the name of a range
 allocation          a call that allocates or frees memory
-host_sync           a call that waits for the device, until it returns
+host_sync           a call that waits for the device, until it returns; not one that is made when
+                    nothing runs, unless it takes over 40 µs
 late_sender         an MPI receive, while the other rank had not begun to send
 blocked_io          it slept until a disk or the network had served it
 lock_wait           it slept in a call that waits for a lock, until another thread woke it

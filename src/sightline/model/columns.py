@@ -28,6 +28,7 @@ class Column:
     joins: str | None = None  # "table.column" that this id points to
     is_id: bool = False
     required: bool = False  # null is not allowed
+    unit_in: str | None = None  # the column that has the unit, row by row
     moment: bool = False  # a time on the run's clock, which another clock moves; no length
 
 

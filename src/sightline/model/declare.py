@@ -123,7 +123,9 @@ class Rule:
 
     `causes` are those of `sightline.timeline.causes` that it speaks for: no other rule has them.
     What a rule that `explains_lateness` finds on ranks that come late to collectives is taken into
-    the finding of the rule that `finds_late_ranks`: it says why, and is no second problem. Rules
+    the finding of the rule that `finds_late_ranks`: it says why, and is no second problem. What a
+    rule `explains` are rules whose findings about the same kernel are a symptom of its own: it says
+    what to change, they say that something is. The causes come first. Rules
     of a `vendor` list what that vendor's own tool lists; they are asked on request only, since
     other rules say what it costs.
     """
@@ -134,6 +136,7 @@ class Rule:
     causes: tuple[str, ...] = ()
     finds_late_ranks: bool = False
     explains_lateness: bool = False
+    explains: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

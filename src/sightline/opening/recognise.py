@@ -13,6 +13,8 @@ from sightline.model.declare import Importer
 from sightline.model.source import HEAD_BYTES, Source
 from sightline.opening.foreign import recognise_foreign
 
+_SQLITE = b"SQLite format 3\x00"
+
 
 def list_importers() -> list[Importer]:
     """What each registered importer declares; only those of other packages, and new ones, load."""
@@ -49,8 +51,20 @@ def match_importers(source: Source, strength: str, head: bytes | None = None) ->
 
 
 def match_patterns(source: Source, strength: str, head: bytes | None = None) -> list[Importer]:
-    """The importers with a pattern of this strength in the file's head."""
+    """The importers with a pattern of this strength in the file's head.
+
+    What a SQLite file is say its tables, whose names may lie anywhere in it.
+    """
     head = source.head() if head is None else head
+    found = _find_patterns(head, strength)
+    if found or strength != "strong" or not head.startswith(_SQLITE) or len(head) < HEAD_BYTES:
+        return found
+    from sightline.importers._sqlite import read_schema
+
+    return _find_patterns(_SQLITE + read_schema(source.path), strength)
+
+
+def _find_patterns(head: bytes, strength: str) -> list[Importer]:
     if len(head) >= HEAD_BYTES:
         # What follows is not seen: no pattern may take the cut for the end of a line or file.
         head += b"\x00"

@@ -122,11 +122,19 @@ def write_text(found: Sequence[Finding], run: Run, width: int | None = None) -> 
         lines += [f"   {label:<11}{value}" for label, value in _parts(item)]
     silent = [f for f in found if f.abstained]
     if silent:
-        lines += ["", *(f"Not judged: {f.rule} ({f.reason})" for f in silent)]
+        lines += ["", *(f"Not judged: {rules} ({why})" for rules, why in _group_by_reason(silent))]
     whole = [make_printable(line) for line in lines]
     return "\n".join(
         whole if width is None else [p for line in whole for p in _break_lines(line, width)]
     )
+
+
+def _group_by_reason(silent: Iterable[Finding]) -> list[tuple[str, str]]:
+    """Rules that could not look for one reason, as one text, and the reason."""
+    rules: dict[str, list[str]] = {}
+    for item in silent:
+        rules.setdefault(str(item.reason), []).append(item.rule)
+    return [(", ".join(names), reason) for reason, names in rules.items()]
 
 
 def _break_lines(line: str, width: int) -> list[str]:
@@ -154,7 +162,7 @@ def write_markdown(found: Sequence[Finding], run: Run) -> str:
         lines += [f"- **{label}** {_escape(value)}" for label, value in _parts(item)]
         lines.append("")
     silent = [f for f in found if f.abstained]
-    lines += [f"- not judged: {f.rule}: {_escape(str(f.reason))}" for f in silent]
+    lines += [f"- not judged: {r}: {_escape(why)}" for r, why in _group_by_reason(silent)]
     return "\n".join(make_printable(line) for line in lines).rstrip()
 
 

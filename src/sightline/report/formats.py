@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 import polars as pl
@@ -13,12 +13,30 @@ import polars as pl
 from sightline.errors import RequestError
 from sightline.model.columns import Column
 from sightline.text import fit_text, make_printable
-from sightline.units import format_bytes, format_count, format_ns, format_pct
+from sightline.units import (
+    format_bytes,
+    format_count,
+    format_flop,
+    format_flop_rate,
+    format_ns,
+    format_pct,
+    format_rate,
+)
 
 FORMATS = ("table", "csv", "json", "parquet", "markdown")
 TEXT_WIDTH = 60  # a kernel's template arguments can run to 10 kB
 LEAST_TEXT = 20  # a text cut further says nothing
 TEXT_BESIDE_NUMBERS = 40
+
+
+# Numbers that a person reads with their unit, and its prefix.
+_SCALED: dict[str, Callable[[float], str]] = {
+    "bytes": format_bytes,
+    "bytes/s": format_rate,
+    "FLOP": format_flop,
+    "FLOP/s": format_flop_rate,
+    "%": format_pct,
+}
 
 
 @dataclass(frozen=True)
@@ -58,7 +76,9 @@ def write(
         return buffer.getvalue()
     shown = frame.head(limit) if limit > 0 else frame
     if form in ("table", "markdown"):
-        cells = [[_cell(c, v, reading) for v in shown.get_column(c.name)] for c in columns]
+        units = {c.unit_in for c in columns}
+        columns = tuple(c for c in columns if c.name not in units)
+        cells = [_list_cells(c, shown, reading) for c in columns]
         heads = [_head(c, reading) for c in columns]
         if form == "markdown":
             return _markdown(columns, heads, cells).encode()
@@ -114,6 +134,19 @@ def _narrow(
     return cut(TEXT_BESIDE_NUMBERS)
 
 
+def _list_cells(column: Column, shown: pl.DataFrame, reading: Reading) -> list[str]:
+    """A column's cells; where each row has a unit of its own, with that."""
+    values = shown.get_column(column.name)
+    if column.unit_in is None:
+        return [_cell(column, v, reading) for v in values]
+    cells = []
+    for value, unit in zip(values, shown.get_column(column.unit_in), strict=True):
+        text = _cell(replace(column, unit=unit), value, reading)
+        is_told = value is None or unit is None or unit in (*_SCALED, "ns")
+        cells.append(text if is_told else f"{text} {unit}")
+    return cells
+
+
 def _cell(column: Column, value: object, reading: Reading) -> str:
     if value is None:
         return "-"
@@ -127,10 +160,8 @@ def _cell(column: Column, value: object, reading: Reading) -> str:
     if isinstance(value, int | float):
         if column.unit == "ns" and not column.moment:
             return format_ns(value)
-        if column.unit == "bytes":
-            return format_bytes(value)
-        if column.unit == "%":
-            return format_pct(value)
+        if column.unit in _SCALED:
+            return _SCALED[column.unit](value)
         if isinstance(value, float):
             return f"{value:.2f}"
         is_key = column.is_id or column.joins is not None or column.name.endswith("_id")

@@ -4,11 +4,13 @@ An estimate is *global* where it is a share of the kernel's time, *local* where 
 one unit's work. A local one is weighed with its parent: what that unit is worth to the kernel
 (its throughput, or the headroom that is left), so that all findings rank by their effect on the
 kernel. The structure (a tree of rules that hands weights down) is that of Nsight Compute's rules.
+What it lacks is ours: a unit that has less to do makes the kernel no shorter than what the next one
+needs, so that no estimate is above what the busiest of the others leaves (`find_next_limit`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from sightline.algebra.kernel_names import normalize_kernel_name
@@ -25,9 +27,26 @@ from sightline.units import format_count, format_ns, format_pct
 # Nsight Compute's Speed of Light: above 80 % of a unit's peak, the kernel is at that unit's limit,
 # and only work that another unit does instead makes it faster.
 LIMIT_PCT = 80.0
+# How busy each unit is, % of its peak: the throughputs of Speed of Light and what it breaks them
+# down to (Nsight Compute, Kernel Profiling Guide, "Metrics Decoder").
+UNITS = {
+    "the SM": SM_PCT,
+    "the L1": "l1tex__throughput.avg.pct_of_peak_sustained_active",
+    "the L2": "lts__throughput.avg.pct_of_peak_sustained_elapsed",
+    "device memory": "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
+}
+SM, L1, L2, DRAM = UNITS
 # A finding that costs less of all profiled time than this is a note. Ours: below it, noise of
 # the measurement (a few per cent between runs with locked clocks) is as large as the gain.
 NOTE_PCT = 5.0
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A unit, and for how much of the kernel's time it is needed, %."""
+
+    unit: str
+    pct: float
 
 
 @dataclass(frozen=True)
@@ -57,6 +76,21 @@ class Case:
         """Whether one of the two is as busy as it gets."""
         return self.light is not None and self.light >= LIMIT_PCT
 
+    def find_next_limit(self, relieved: Mapping[str, float]) -> Limit | None:
+        """The unit that limits once each of these units has so much less of its work, % of it.
+
+        What it still needs, % of the kernel's time, is as short as the kernel gets. None where no
+        throughput was measured.
+        """
+        left = [
+            Limit(unit, used * (1 - relieved.get(unit, 0.0) / 100))
+            for unit, metric in UNITS.items()
+            if (used := self.get(metric)) is not None
+        ]
+        if not set(relieved) - {SM} and (memory := self.get(MEMORY_PCT)) is not None:
+            left.append(Limit("memory", memory))
+        return max(left, key=lambda limit: limit.pct, default=None)
+
     @property
     def headroom(self) -> float:
         """What is left to the nearest limit, %; all of it where that was not measured."""
@@ -72,12 +106,27 @@ class Hit:
     weight_pct: float | None  # what the unit is worth to the kernel; None where local is global
     evidence: str
     subject: str = ""  # tells apart findings of one rule about one kernel, as a stall reason does
+    next_limit: Limit | None = None  # what limits the kernel then
+    relieves_limit: bool = False  # the unit that has less to do is the one that is at its limit
 
     @property
     def gain_pct(self) -> float:
         """The most that the kernel's time can shrink."""
+        return min(self._weighed_pct, self._most_pct)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the next unit's limit is nearer than the estimate."""
+        return self._most_pct < self._weighed_pct
+
+    @property
+    def _weighed_pct(self) -> float:
         weight = 100.0 if self.weight_pct is None else self.weight_pct
         return min(100.0, max(0.0, self.local_pct)) * min(100.0, max(0.0, weight)) / 100
+
+    @property
+    def _most_pct(self) -> float:
+        return 100.0 if self.next_limit is None else max(0.0, 100.0 - self.next_limit.pct)
 
 
 def load_cases(run: Run, metrics: Iterable[str], record: str) -> list[Case]:
@@ -90,7 +139,8 @@ def load_cases(run: Run, metrics: Iterable[str], record: str) -> list[Case]:
     if run.rows("pc_samples") and not run.rows("kernel_metrics"):
         return []  # sampled while the program ran: nobody wanted counters
     asked = list(metrics)
-    every = [f for f in load_facts(run, [*asked, SM_PCT, MEMORY_PCT]) if not f.is_amd]
+    light = [SM_PCT, MEMORY_PCT, *UNITS.values()]
+    every = [f for f in load_facts(run, [*asked, *light]) if not f.is_amd]
     if not every:
         return []
     if not any(f.get(*asked) is not None for f in every):
@@ -107,8 +157,10 @@ def load_amd_cases(run: Run, *figures: str) -> list[tuple[Case, AmdKernel]]:
 
     Raises MissingDataError, with what to record, where no kernel has one of the figures.
     """
-    kernels = load_amd_kernels(run)
-    if figures and kernels and not any(f in k.light for k in kernels for f in figures):
+    kernels = load_amd_kernels(run) if run.rows("profiled_kernels") else []
+    if not kernels:
+        return []
+    if figures and not any(f in k.light for k in kernels for f in figures):
         raise MissingDataError(
             "the kernels could not be checked",
             why="the workload lacks the counters",
@@ -151,8 +203,9 @@ def make_findings(
 ) -> Iterator[Finding]:
     """One finding per kernel name and subject: what it costs over all its executions.
 
-    Of a kernel at its limit all is a note but what is `about_limit`. That leads, if it gains
-    nothing and the kernel takes most of the profiled time: it says what the run is bound by.
+    Of a kernel at its limit all is a note but what takes work off the unit that is there, and what
+    is `about_limit`. That leads, if it gains nothing and the kernel takes most of the profiled
+    time: it says what the run is bound by.
     """
     total = sum(c.time_ns for c in every) or 1.0
     groups: dict[tuple[str, str], list[Hit]] = {}
@@ -164,13 +217,7 @@ def make_findings(
         gain = sum(h.case.time_ns * h.gain_pct / 100 for h in group)
         pct = 100 * gain / total
         scope = "global" if worst.weight_pct is None else "local"
-        estimate = f"estimate ({scope}): up to {format_pct(worst.gain_pct)} of the kernel"
-        if worst.weight_pct is not None:
-            estimate += (
-                f" = {format_pct(worst.local_pct)} × {format_pct(worst.weight_pct)}, the "
-                "weight of this unit in the kernel"
-            )
-        may_gain = about_limit or not worst.case.at_limit
+        may_gain = about_limit or worst.relieves_limit or not worst.case.at_limit
         said = summary(worst)
         said = said[:1].upper() + said[1:]
         yield Finding(
@@ -184,7 +231,7 @@ def make_findings(
             confidence="medium" if scope == "global" else "low",
             evidence=(
                 *([] if worst.evidence[1:] in said else [worst.evidence]),
-                estimate,
+                *([_describe_estimate(worst)] if worst.gain_pct or not about_limit else []),
                 _count_launches(len(group), len(every))
                 + f", {format_ns(sum(h.case.time_ns for h in group))}",
             ),
@@ -201,6 +248,20 @@ def make_findings(
             and not gain
             and 2 * sum(h.case.time_ns for h in group) > total,
         )
+
+
+def _describe_estimate(hit: Hit) -> str:
+    """The share of the kernel's time that may go, and what it is made of."""
+    scope = "global" if hit.weight_pct is None else "local"
+    text = f"estimate ({scope}): up to {format_pct(hit.gain_pct)} of the kernel"
+    if hit.weight_pct is not None:
+        text += (
+            f"{', less than' if hit.is_cut else ' ='} {format_pct(hit.local_pct)} × "
+            f"{format_pct(hit.weight_pct)}, the weight of this unit in the kernel"
+        )
+    if hit.next_limit is not None and hit.is_cut:
+        text += f": {hit.next_limit.unit} is needed for {format_pct(hit.next_limit.pct)} of it"
+    return text
 
 
 def _count_launches(count: int, every: int) -> str:

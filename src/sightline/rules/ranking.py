@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import polars as pl
@@ -35,29 +35,68 @@ def rank_findings(
     window. Of a handful of operations nothing is more than a note.
 
     Gains of the program's window come before those of profiled kernels, which a kernel profiler
-    runs one by one, with other clocks: the two are no measure for each other.
+    runs one by one, with other clocks: the two are no measure for each other. Of findings about one
+    kernel the cause comes before its symptom (`Rule.explains`): the tree is that of Nsight
+    Compute's rules, where stall reasons and occupancy are children of the issue slots, and those of
+    the speed of light (2024.1, `get_parent_rules_identifiers` in sections/*.py).
     """
     declared = {rule.name: rule for rule in rules}
     merged = (_bound_gain(f, window_ns) for f in _merge_lateness(list(found), declared))
     graded = [_grade(_explain_cost(f), gate) for f in merged]
     if 0 < operations < _LEAST_OPS:
         graded = [f if f.abstained else replace(f, severity="info") for f in graded]
+    led = _lead_by_causes(graded, declared)
     loud = [f.gain_ns or 0 for f in graded if f.severity != "info" and not _is_unsure(f)]
     bound = 100 * max(loud, default=0) < MAJOR_PCT * max(window_ns, 1)
-    return sorted(
-        graded,
-        key=lambda f: (
-            f.abstained,
+    order = sorted(
+        range(len(graded)),
+        key=lambda i: (
+            (f := graded[i]).abstained,
             not (bound and f.states_limit),
             f.is_remark,
             f.severity == "info",
             share_of(f.rule) != OF_WINDOW,
+            -led[i],
+            _count_steps_to_cause(f.rule, declared),
             -_weigh_gain(f),
             -(f.gain_bytes or 0),
             -(f.gain_j or 0),
             f.rule,
         ),
     )
+    return [graded[i] for i in order]
+
+
+def _lead_by_causes(found: Sequence[Finding], rules: Mapping[str, Rule]) -> list[int]:
+    """Where each finding stands, by a gain in ns: its own, or that of a symptom that it explains.
+
+    A finding explains most of another one about the same kernel where it gains at least half.
+    """
+    led = [_weigh_gain(f) for f in found]
+    by_kernel: dict[tuple[str, str], list[int]] = {}
+    for i, f in enumerate(found):
+        if not f.abstained and "kernel" in f.where:
+            by_kernel.setdefault((f.rule, f.where["kernel"]), []).append(i)
+    # From the root of the tree on: what explains the cause of a symptom leads both.
+    nearest_last = sorted(
+        (i for places in by_kernel.values() for i in places),
+        key=lambda i: -_count_steps_to_cause(found[i].rule, rules),
+    )
+    for i in nearest_last:
+        cause = found[i]
+        declared = rules.get(cause.rule)
+        for symptom in () if declared is None else declared.explains:
+            for j in by_kernel.get((symptom, cause.where["kernel"]), ()):
+                is_most = 2 * _weigh_gain(cause) >= _weigh_gain(found[j])
+                if is_most and cause.severity == found[j].severity:
+                    led[i] = max(led[i], led[j])
+    return led
+
+
+def _count_steps_to_cause(rule: str, rules: Mapping[str, Rule]) -> int:
+    """How far above the deepest cause a rule stands in the tree of what explains what."""
+    below = [r.name for r in rules.values() if rule in r.explains]
+    return 1 + max(_count_steps_to_cause(name, rules) for name in below) if below else 0
 
 
 def _is_unsure(found: Finding) -> bool:

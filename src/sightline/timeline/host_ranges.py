@@ -82,6 +82,38 @@ def measure_long_thinking(
     return long.clip(lower_bound=0) * beside.cast(pl.Int64)
 
 
+def find_long_intervals(nodes: pl.DataFrame, pace: pl.DataFrame, held: pl.Series) -> pl.Series:
+    """Which host nodes lie between two launches that are further apart than the host's pace.
+
+    What the thread waits in between does not count, nor what it was `held` by before each node, ns:
+    that is another problem's. `pace` has `rank`, `device_id` and `pace_ns`;
+    of other devices no interval is long. What lies behind the last launch is of an interval, too.
+    """
+    chain = ["rank", "pid", "device_id"]
+    launching = nodes.get_column("node").is_in(
+        nodes.get_column("launch").drop_nulls().unique().implode()
+    ) & (nodes.get_column("kind") == "call")
+    is_host = (nodes.get_column("kind") == "call") | (nodes.get_column("kind") == "finish")
+    length = pl.col("end_ns") - pl.col("start_ns")
+    host = (
+        nodes.select(
+            *chain, "kind", "start_ns", "end_ns", "prev_lag_ns", launching=launching, held=held
+        )
+        .filter(is_host)
+        .join(pace, on=["rank", "device_id"], how="left", nulls_equal=True, maintain_order="left")
+        .with_columns(
+            interval=pl.col("launching").shift(1, fill_value=False).cum_sum().over(chain),
+            ns=pl.when(pl.col("kind") == "call").then(
+                pl.col("prev_lag_ns").fill_null(0) - pl.col("held") + length
+            ),
+        )
+        .with_columns(ns=pl.col("ns").sum().over(*chain, "interval"))
+    )
+    long = (host.get_column("ns") > host.get_column("pace_ns")).fill_null(value=False)
+    nothing = pl.repeat(value=False, n=nodes.height, eager=True)
+    return nothing.scatter(is_host.arg_true().filter(long), True)
+
+
 def measure_long_calls(nodes: pl.DataFrame, gaps: pl.DataFrame, waits: pl.DataFrame) -> pl.Series:
     """How much of these gaps each call that launches nothing takes above a usual call, ns.
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sightline.model.run import Run
-from support.rules import assert_abstains, assert_silent, assert_speaks
+from support.rules import answers, assert_abstains, assert_silent, assert_speaks
 from support.traces import Event, call, kernel, launched, op, opened, step
 
 
@@ -91,3 +91,33 @@ def test_host_time_is_that_of_the_window(tmp_path: Path) -> None:
         fix="CUDA graph",
     )
     assert not any("cudaFree" in line for line in found.evidence)
+
+
+def away(folder: Path, *between: Event) -> Run:
+    """20 launches 50 µs apart, over a millisecond in which none is, and 20 more."""
+    starts = [50 * i for i in range(20)] + [2000 + 50 * i for i in range(20)]
+    return opened(folder, [*between, *(launched(t, kernel("k", t + 10, 10)) for t in starts)])
+
+
+def test_time_that_launches_nothing_is_not_gained(tmp_path: Path) -> None:
+    """38 gaps of 40 µs are the pace, and the one of 1.04 ms is none: no graph replays that.
+
+    Without the pace all of the first 20 are launched at once, 10 µs before the first kernel. The
+    host is back 1,045 µs later, as recorded, its kernel begins 10 µs behind that, and 20 kernels
+    with 1 µs between them take 219 µs: 1,264 of 2,960 µs are left.
+    """
+    assert_speaks(
+        away(tmp_path),
+        "launch-bound",
+        cost_ns=1_696_000,
+        gain_ns=1_696_000,
+        evidence=["cudaLaunchKernel 100"],
+        fix="CUDA graph",
+    )
+
+
+def test_calls_between_do_not_make_it_pace(tmp_path: Path) -> None:
+    """The same, while the host asks every 100 µs for an event: that launches nothing either."""
+    asked = [call("cudaEventQuery", 1000 + 100 * i, 2) for i in range(10)]
+    (found,) = answers(away(tmp_path, *asked), "launch-bound")
+    assert found.gain_ns == 1_696_000

@@ -132,3 +132,51 @@ def test_a_wait_that_ends_before_the_device_does(tmp_path: Path) -> None:
         ],
     )
     assert_silent(run, "sync-in-step")
+
+
+def test_a_call_that_finds_nothing_to_wait_for(tmp_path: Path) -> None:
+    """The device ran dry at 110; the call at 150 returns after 4 µs."""
+    run = opened(
+        tmp_path,
+        [
+            launched(0, kernel("a", 10, 100)),
+            call("cudaEventSynchronize", 150, 4),
+            launched(192, kernel("b", 200, 100)),
+        ],
+    )
+    assert_silent(run, "sync-in-step")
+    assert run.ask("idle_parts").select("cause", "part_ns").rows() == [("host_late", 90_000)]
+
+
+def test_the_call_that_waited_is_named(tmp_path: Path) -> None:
+    """The stream was waited for until 111; the event behind it was long done."""
+    found = assert_speaks(
+        opened(
+            tmp_path,
+            [
+                launched(0, kernel("a", 10, 100)),
+                call("cudaStreamSynchronize", 20, 91),
+                call("cudaEventSynchronize", 115, 3),
+                launched(132, kernel("b", 140, 100)),
+            ],
+        ),
+        "sync-in-step",
+        cost_ns=30_000,
+        gain_ns=29_000,
+        evidence=["1 × cudaStreamSynchronize"],
+        fix="synchronize() out of the step",
+    )
+    assert "cudaEventSynchronize" not in str(found.evidence)
+
+
+def test_a_long_call_waited_for_what_is_not_recorded(tmp_path: Path) -> None:
+    """Nothing that is recorded ran at 120, and yet the call took 60 µs."""
+    run = opened(
+        tmp_path,
+        [
+            launched(0, kernel("a", 10, 100)),
+            call("cudaDeviceSynchronize", 120, 60),
+            launched(192, kernel("b", 200, 100)),
+        ],
+    )
+    assert run.ask("idle_parts").select("cause", "part_ns").rows() == [("host_sync", 90_000)]

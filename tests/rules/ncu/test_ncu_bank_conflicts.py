@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.profiled import L1, profiled
+from support.profiled import DRAM, L1, L2, SM, profiled
 from support.rules import assert_abstains, assert_silent, assert_speaks
 
 RULE = "ncu-bank-conflicts"
@@ -69,5 +69,45 @@ def test_stores_without_the_units_throughput(tmp_path: Path) -> None:
         cost_ns=7500,
         gain_ns=7500,
         evidence=["75.0 % of the wavefronts of stores"],
+        fix="swizzle",
+    )
+
+
+STAGE = f"{WAVEFRONTS}.pct_of_peak_sustained_elapsed"
+
+
+def test_no_shorter_than_what_the_next_unit_needs(tmp_path: Path) -> None:
+    """Half of an L1 at 80 % would be 40 %, but device memory is needed for 75 % of the time."""
+    assert_speaks(
+        profiled(tmp_path, METRICS | {L1: 80.0, SM: 30.0, L2: 40.0, DRAM: 75.0}),
+        RULE,
+        cost_ns=2500,
+        gain_ns=2500,
+        evidence=["less than 50.0 % × 80.0 %", "device memory is needed for 75.0 %"],
+        fix="swizzle",
+    )
+
+
+def test_no_shorter_than_what_the_unit_itself_still_needs(tmp_path: Path) -> None:
+    """Half of an L1 that is always busy goes; half of the time it is needed for the rest."""
+    assert_speaks(
+        profiled(tmp_path, METRICS | {L1: 100.0, SM: 20.0}),
+        RULE,
+        cost_ns=5000,
+        gain_ns=5000,
+        evidence=["= 50.0 % × 100.0 %"],
+        fix="swizzle",
+        severity="warning",
+    )
+
+
+def test_by_the_cycles_in_which_the_accesses_take_the_data_stage(tmp_path: Path) -> None:
+    """75 % of the loads' wavefronts, which take 12 % of the cycles; the L1 is busy with others."""
+    assert_speaks(
+        profiled(tmp_path, METRICS | {L1: 90.0, STAGE.format("ld"): 12.0}),
+        RULE,
+        cost_ns=900,
+        gain_ns=900,
+        evidence=["75.0 % × 12.0 %"],
         fix="swizzle",
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.profiled import FULL_SM, SM, profiled
+from support.profiled import FULL_SM, ISSUE, SM, profiled
 from support.rules import assert_abstains, assert_silent, assert_speaks
 
 RULE = "ncu-occupancy-achieved"
@@ -53,3 +53,15 @@ def test_a_grid_that_does_not_fill_the_sms(tmp_path: Path) -> None:
 
 def test_without_registers_nothing_is_allowed_or_forbidden(tmp_path: Path) -> None:
     assert_silent(profiled(tmp_path, {ACHIEVED: 60.0}), RULE)
+
+
+def test_no_more_than_the_unused_issue_slots(tmp_path: Path) -> None:
+    """40 % fewer warps than the launch allows, and 90 % of the issue slots in use all the same."""
+    assert_speaks(
+        profiled(tmp_path, METRICS | {ISSUE: 0.9}),
+        RULE,
+        cost_ns=1000,
+        gain_ns=1000,
+        evidence=["60.0 % of 100"],
+        fix="balance",
+    )

@@ -76,3 +76,15 @@ def test_where_it_waits(tmp_path: Path, lines: bool, place: str) -> None:
         evidence=[f"most at {place} of the samples)"],
         fix="coalesce the loads",
     )
+
+
+def test_no_more_than_the_unused_issue_slots(tmp_path: Path) -> None:
+    """A reason of 60 % of the cycles between issues, while half of the issue slots are in use."""
+    assert_speaks(
+        profiled(tmp_path, {LATENCY: 10.0, STALL.format("long_scoreboard"): 6.0, ISSUE: 0.5}),
+        RULE,
+        cost_ns=5000,
+        gain_ns=5000,
+        evidence=["long_scoreboard: 6.0 of 10.0 cycles"],
+        fix="coalesce the loads",
+    )

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.profiled import CODE, L2, TIME, opened, profiled, with_code
+from support.profiled import CODE, DRAM, L2, SM, TIME, opened, profiled, with_code
 from support.rules import assert_abstains, assert_silent, assert_speaks
 
 RULE = "ncu-uncoalesced-global"
@@ -82,5 +82,38 @@ def test_of_instructions_with_as_much_the_first_in_the_code(tmp_path: Path) -> N
         cost_ns=4000,
         gain_ns=4000,
         evidence=["most by LDG at byte 0"],
+        fix="neighboring addresses",
+    )
+
+
+HIT_RATE = "lts__t_sector_hit_rate.pct"
+
+
+@pytest.mark.parametrize(
+    ("hits", "gain", "unit"),
+    [(0.0, 3200, "device memory"), (25.0, 2400, "device memory"), (90.0, 2000, "the L2")],
+)
+def test_the_unit_in_which_it_is_most_felt(
+    tmp_path: Path, hits: float, gain: int, unit: str
+) -> None:
+    """40 % of the sectors: of the L2 at 50 %, or, as far as they miss it, of memory at 80 %."""
+    assert_speaks(
+        profiled(tmp_path, METRICS | {DRAM: 80.0, HIT_RATE: hits}),
+        RULE,
+        cost_ns=gain,
+        gain_ns=gain,
+        evidence=[f"most felt in {unit}"],
+        fix="neighboring addresses",
+    )
+
+
+def test_no_shorter_than_what_the_next_unit_needs(tmp_path: Path) -> None:
+    """40 % of an L2 at 80 % would be 32 %, but the SM is busy for 85 % of the time."""
+    assert_speaks(
+        profiled(tmp_path, METRICS | {L2: 80.0, SM: 85.0}),
+        RULE,
+        cost_ns=1500,
+        gain_ns=1500,
+        evidence=["the SM is needed for 85.0 %"],
         fix="neighboring addresses",
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from sightline.model.columns import number, real, text
+from sightline.model.columns import Column, number, text
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
 from sightline.roofline.facts import Facts, load_facts
@@ -54,7 +54,7 @@ ANALYSIS = Analysis(
         text("name", "kernel"),
         text("level", "l1, shared, l2 or dram", required=True),
         text("quantity", "what is measured", required=True),
-        real("value", "its value"),
+        Column("value", pl.Float64, "its value", unit_in="unit"),
         text("unit", "unit of the value", required=True),
     ),
     needs=("profiled_kernels", "kernel_metrics"),

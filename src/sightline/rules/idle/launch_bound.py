@@ -10,8 +10,10 @@ Why it hurts
 Evidence
     Idle time whose cause is a late launch or launch latency; median time between launch calls
     against median kernel length; share of launches that met an empty queue. The gain is a replay in
-    which calls and what lies between them take no time, but for loading data and, where a trace of
-    the system shows it, time in which the thread could not run.
+    which calls and what lies between them take no time. What a graph does not replay stays: the
+    time between launches that are further apart than the host's pace, in which it does something
+    else, loading data and, where a trace of the system shows it, time in which the thread could not
+    run.
 
 Threshold
     Late idle over 15 % of the window (TraceLens agent, 2026-08: idle flagged above 15 %), most of
@@ -46,8 +48,8 @@ from sightline.rules.advice import choose_fix
 from sightline.rules.finding import Advice, Evidence, Loss, abstain, make_finding
 from sightline.rules.gaps import claim_gaps
 from sightline.timeline import causes
-from sightline.timeline.host_ranges import measure_held
-from sightline.timeline.idle import list_system_waits
+from sightline.timeline.host_ranges import find_long_intervals, measure_held
+from sightline.timeline.idle import PACE_INTERVALS, list_system_waits
 from sightline.timeline.replay import free_calls, is_finish, shorten_thinking
 from sightline.units import format_count, format_ns, format_pct
 
@@ -74,10 +76,14 @@ def check(run: Run) -> Iterator[Finding]:
 
     waits = list_system_waits(run)
 
+    pace = bound.select("rank", "device_id", pace_ns=PACE_INTERVALS * pl.col("median_interval_ns"))
+
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
-        free = free_calls(nodes, ~is_finish(nodes))
-        kept = measure_held(run, nodes, waits)
-        return shorten_thinking(free, nodes.get_column("prev_lag_ns").fill_null(0) - kept)
+        held = measure_held(run, nodes, waits)
+        at_pace = ~find_long_intervals(nodes, pace, held)
+        free = free_calls(nodes, ~is_finish(nodes) & at_pace)
+        thought = nodes.get_column("prev_lag_ns").fill_null(0) - held
+        return shorten_thinking(free, thought * at_pace.cast(pl.Int64))
 
     yield make_finding(
         run,

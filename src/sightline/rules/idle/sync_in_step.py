@@ -9,7 +9,9 @@ Why it hurts
 
 Evidence
     Gaps at whose start the launching thread was inside a call that returns only when the device,
-    a stream or an event is done. The gain is a replay in which these calls do not wait, and the
+    a stream or an event is done. A call made when nothing runs has nothing to wait for and is no
+    evidence, unless it takes over 40 µs (the longest of 155 such calls in 16 real recordings took
+    32 µs: timeline/idle.py). The gain is a replay in which these calls do not wait, and the
     small copies that they read are not made.
 
 Threshold

@@ -9,7 +9,7 @@ import polars as pl
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.profiled import Hit, load_cases, make_findings
+from sightline.rules.profiled import L1, LIMIT_PCT, UNITS, Case, Hit, load_cases, make_findings
 from sightline.units import format_count, format_pct
 
 EXCESS_PCT = 5.0  # ours: below it nothing is to be won
@@ -20,15 +20,17 @@ class Access(NamedTuple):
 
     moved: str  # metric with a value for each instruction: what was moved
     needed: str  # the same: what the accessed bytes need
-    throughput: str  # of the unit that moves it, % of peak
     things: str  # 'sectors', 'wavefronts'
+    units: tuple[str, ...]  # the units of `UNITS` in which the excess may be felt, the first first
+    hit_rates: tuple[str | None, ...]  # for each the metric of what does not get so far, % of hits
 
 
 def find_uncoalesced(run: Run, rule: Rule, access: Access, fix: str) -> Iterator[Finding]:
     """One finding per kernel name."""
     if not load_cases(run, (access.moved, access.needed), "--section SourceCounters"):
         return
-    every = load_cases(run, (access.moved, access.needed, access.throughput), "")
+    rates = [name for name in access.hit_rates if name is not None]
+    every = load_cases(run, (access.moved, access.needed, *rates), "")
     places = find_worst_places(run, access.moved, access.needed)
     hits = []
     for case in every:
@@ -36,19 +38,44 @@ def find_uncoalesced(run: Run, rule: Rule, access: Access, fix: str) -> Iterator
         if not moved or needed is None or 100 * (moved - needed) / moved < EXCESS_PCT:
             continue
         count = f"{format_count(round(moved - needed))} of {format_count(round(moved))}"
-        evidence = f"{count} {access.things}"
+        evidence = (
+            f"{format_pct(100 * (moved - needed) / moved)} of the {access.things} are excessive: "
+            f"{count} {access.things}"
+        )
         if case.kernel_id in places:
             evidence += f", most by {places[case.kernel_id]}"
-        weight = case.get(access.throughput)
-        share = 100 * (moved - needed) / moved
-        hits.append(Hit(case, share, 100.0 if weight is None else weight, evidence))
+        hits.append(_weigh_excess(case, access, 100 * (moved - needed) / moved, evidence))
     yield from make_findings(
         rule,
         hits,
         every,
-        lambda h: f"{format_pct(h.local_pct)} of the {access.things} are excessive: {h.evidence}.",
+        lambda h: f"{h.evidence}.",
         fix,
         f"sightline stats memory_hierarchy AFTER: {access.things} beyond the ideal",
+    )
+
+
+def _weigh_excess(case: Case, access: Access, share: float, evidence: str) -> Hit:
+    """The hit, weighed with the unit in which the excess takes most of the kernel's time."""
+    reach, felt = 1.0, {}
+    for unit, rate in zip(access.units, access.hit_rates, strict=True):
+        hit_pct = None if rate is None else case.get(rate)
+        reach *= 1.0 if hit_pct is None else max(0.0, 1 - hit_pct / 100)
+        felt[unit] = share * reach
+    known = {unit: used for unit in felt if (used := case.get(UNITS[unit])) is not None}
+    if not known:
+        return Hit(case, share, 100.0, evidence)
+    worst = max(known, key=lambda unit: felt[unit] * known[unit])
+    if len(access.units) > 1:
+        evidence += f", most felt in {worst}"
+    return Hit(
+        case,
+        felt[worst],
+        known[worst],
+        evidence,
+        # All of it passes the L1's tags.
+        next_limit=case.find_next_limit({L1: share, **felt}),
+        relieves_limit=known[worst] >= LIMIT_PCT,
     )
 
 

@@ -33,7 +33,17 @@ from collections.abc import Iterator
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.profiled import Case, Hit, load_cases, make_findings
+from sightline.rules.profiled import (
+    DRAM,
+    L1,
+    L2,
+    LIMIT_PCT,
+    UNITS,
+    Case,
+    Hit,
+    load_cases,
+    make_findings,
+)
 from sightline.units import format_pct
 
 RULE = Rule("ncu-access-pattern", "Uncoalesced access: sectors partly used")
@@ -47,11 +57,7 @@ _ACCESSES = {
 }
 _HIT_L1 = "l1tex__t_sector_hit_rate.pct"
 _HIT_L2 = "lts__t_sector_hit_rate.pct"
-_LEVELS = (
-    ("L1", "l1tex__throughput.avg.pct_of_peak_sustained_active"),
-    ("L2", "lts__throughput.avg.pct_of_peak_sustained_elapsed"),
-    ("device memory", "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"),
-)
+_LEVELS = (L1, L2, DRAM)
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -59,7 +65,7 @@ def check(run: Run) -> Iterator[Finding]:
     looked = [_BYTES.format(space, op) for space, op in _ACCESSES]
     if not load_cases(run, looked, "--section MemoryWorkloadAnalysis_Tables"):
         return
-    every = load_cases(run, (*looked, _HIT_L1, _HIT_L2, *(m for _, m in _LEVELS)), "")
+    every = load_cases(run, (*looked, _HIT_L1, _HIT_L2), "")
     hits = [
         hit
         for case in every
@@ -81,18 +87,24 @@ def _hit(case: Case, used: float | None, word: str) -> Hit | None:
     # No accesses of a kind read as 0 bytes per sector.
     if not used or 1 - used / SECTOR < UNUSED:
         return None
-    reach, best = 1.0, None
+    unused, reach, felt = 100 * (1 - used / SECTOR), 1.0, {}
     misses = (1.0, _miss(case, _HIT_L1), _miss(case, _HIT_L2))
-    for (level, throughput), miss in zip(_LEVELS, misses, strict=True):
+    for level, miss in zip(_LEVELS, misses, strict=True):
         reach *= miss
-        share = 100 * (1 - used / SECTOR) * reach
-        weight = case.get(throughput)
-        evidence = f"{word} use {used:.1f} of the 32 bytes of a sector, most felt in {level}"
-        hit = Hit(case, share, weight if weight is not None else 100.0, evidence, word)
-        if weight is not None and (best is None or hit.gain_pct > best.gain_pct):
-            best = hit
-    unused = format_pct(100 * (1 - used / SECTOR))
-    return best or Hit(case, 100 * (1 - used / SECTOR), 100.0, f"{unused} of {word}", word)
+        felt[level] = unused * reach
+    busy = {level: pct for level in felt if (pct := case.get(UNITS[level])) is not None}
+    if not busy:
+        return Hit(case, unused, 100.0, f"{format_pct(unused)} of {word}", word)
+    worst = max(busy, key=lambda level: felt[level] * busy[level])
+    return Hit(
+        case,
+        felt[worst],
+        busy[worst],
+        f"{word} use {used:.1f} of the 32 bytes of a sector, most felt in {worst}",
+        word,
+        case.find_next_limit(felt),
+        relieves_limit=busy[worst] >= LIMIT_PCT,
+    )
 
 
 def _miss(case: Case, metric: str) -> float:

@@ -51,12 +51,9 @@ def check(run: Run) -> Iterator[Finding]:
             evidence = " threads active, ".join(f"{v:.1f}" for v in known)
             if len(known) == 2:
                 evidence += " after predication"
-            weight = case.get(SM_PCT)
-            hits.append(
-                Hit(
-                    case, 100 * (1 - min(known) / 32), 100.0 if weight is None else weight, evidence
-                )
-            )
+            weight, idle = case.get(SM_PCT), 100 * (1 - min(known) / 32)
+            # No next limit: what diverging paths load apart, one path loads at once.
+            hits.append(Hit(case, idle, 100.0 if weight is None else weight, evidence))
     yield from make_findings(
         RULE,
         hits,

@@ -12,7 +12,8 @@ Evidence
 Threshold
     fp64 above 15 % and fp32 under 60 % of its peak (Nsight Compute 2024.1, rule SOLFPRoofline),
     and a device whose fp32 peak is at least 8 times its fp64 peak. Estimate: 1 − fp64 / fp32
-    peak, local, weighed with the use of the fp64 pipe.
+    peak, local, weighed with the use of the fp64 pipe. Ours besides: the kernel gets no shorter
+    than what memory needs.
 
 Fix
     Compute in single precision where the result allows it; look for constants such as 1.0 without
@@ -35,7 +36,7 @@ from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.roofline.peaks import METRICS, find_compute_peak
 from sightline.roofline.placement import METRICS as PLACED
-from sightline.rules.profiled import Hit, load_cases, make_findings
+from sightline.rules.profiled import SM, Hit, load_cases, make_findings
 from sightline.units import format_pct
 
 RULE = Rule("ncu-fp64", "FP64 on a GPU that is slow at it")
@@ -59,7 +60,9 @@ def check(run: Run) -> Iterator[Finding]:
         if double <= FP64_PCT or single >= FP32_PCT or not slow or not fast or fast < RATIO * slow:
             continue
         evidence = f"{format_pct(double)} of the fp64 peak, which is {fast / slow:.0f} times lower"
-        hits.append(Hit(case, 100 * (1 - slow / fast), double, evidence))
+        # Of the SM's work at most all is in double precision.
+        limit = case.find_next_limit({SM: 100.0})
+        hits.append(Hit(case, 100 * (1 - slow / fast), double, evidence, next_limit=limit))
     yield from make_findings(
         RULE,
         hits,

@@ -32,7 +32,7 @@ from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.profiled import Case, Hit, load_cases, make_findings
 
-RULE = Rule("ncu-issue-slots", "Low issue slot utilization")
+RULE = Rule("ncu-issue-slots", "Low issue slot utilization", explains=("ncu-latency",))
 ISSUE = 0.6
 _ISSUE = "smsp__issue_active.avg.per_cycle_active"
 _ACTIVE = "smsp__warps_active.avg.per_cycle_active"

@@ -12,7 +12,7 @@ Evidence
 Threshold
     Half of the non-fused instructions of all of the type > 10 % (Nsight Compute 2024.1, rule
     FPInstructions). Estimate: half of their share, local, weighed with the utilization of the
-    pipe.
+    pipe. Ours besides: the kernel gets no shorter than what memory needs.
 
 Fix
     Write a * b + c in one expression, and compile with --fmad=true (the default) or call fma().
@@ -30,7 +30,7 @@ from collections.abc import Iterator
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.profiled import Case, Hit, load_cases, make_findings
+from sightline.rules.profiled import SM, Case, Hit, load_cases, make_findings
 from sightline.units import format_pct
 
 RULE = Rule("ncu-no-fma", "Multiply and add not fused")
@@ -80,4 +80,5 @@ def _hit(case: Case, kind: str) -> Hit | None:
     if not total or not min(add, mul) or (add + mul) / total / 2 <= SHARE:
         return None
     evidence = f"{format_pct(100 * (add + mul) / total)} of the {word} instructions are not fused"
-    return Hit(case, 50 * (add + mul) / total, case.get(*pipes), evidence, word)
+    limit = case.find_next_limit({SM: 100.0})
+    return Hit(case, 50 * (add + mul) / total, case.get(*pipes), evidence, word, limit)

@@ -11,8 +11,8 @@ Evidence
 
 Threshold
     Theoretical − achieved > 10 points (Nsight Compute 2024.1, rule AchievedOccupancy). Estimate:
-    (theoretical − achieved) / theoretical, not more than what is left to the speed of light;
-    global.
+    (theoretical − achieved) / theoretical, not more than the unused issue slots and what is left to
+    the speed of light; global.
 
 Fix
     Balance the work between blocks and warps; use smaller blocks; make the kernel longer than its
@@ -36,16 +36,21 @@ from sightline.roofline.occupancy import compute_occupancy
 from sightline.rules.profiled import Hit, load_cases, make_findings
 from sightline.units import format_pct
 
-RULE = Rule("ncu-occupancy-achieved", "Achieved occupancy below theoretical")
+RULE = Rule(
+    "ncu-occupancy-achieved",
+    "Achieved occupancy below theoretical",
+    explains=("ncu-issue-slots",),
+)
 POINTS = 10.0
 _ACHIEVED = "sm__warps_active.avg.pct_of_peak_sustained_active"
+_ISSUE = "smsp__issue_active.avg.per_cycle_active"
 
 
 def check(run: Run) -> Iterator[Finding]:
     """One finding per kernel name."""
     if not load_cases(run, (_ACHIEVED,), "--section Occupancy"):
         return
-    every = load_cases(run, (*METRICS, _ACHIEVED), "--section Occupancy")
+    every = load_cases(run, (*METRICS, _ACHIEVED, _ISSUE), "--section Occupancy")
     hits = []
     for case in every:
         known, achieved = read_limits_and_launch(case.facts), case.get(_ACHIEVED)
@@ -57,7 +62,8 @@ def check(run: Run) -> Iterator[Finding]:
             continue  # the grid is too small to fill the SMs: that is ncu-small-grid
         if allowed - achieved > POINTS:
             evidence = f"{format_pct(achieved)} of {format_pct(allowed)} occupancy is reached"
-            estimate = min(100 * (allowed - achieved) / allowed, case.headroom)
+            unused = 100 * (1 - (case.get(_ISSUE) or 0.0))
+            estimate = min(100 * (allowed - achieved) / allowed, case.headroom, unused)
             hits.append(Hit(case, estimate, None, evidence))
     yield from make_findings(
         RULE,

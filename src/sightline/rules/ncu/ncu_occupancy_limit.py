@@ -40,7 +40,7 @@ from sightline.roofline.occupancy import compute_occupancy
 from sightline.rules.profiled import Case, Hit, load_cases, make_findings
 from sightline.units import format_pct
 
-RULE = Rule("ncu-occupancy-limit", "Low theoretical occupancy")
+RULE = Rule("ncu-occupancy-limit", "Low theoretical occupancy", explains=("ncu-issue-slots",))
 THEORETICAL_PCT = 80.0
 ISSUE = 0.6
 _ISSUE = "smsp__issue_active.avg.per_cycle_active"

@@ -13,8 +13,8 @@ Evidence
 Threshold
     Issue active < 0.8 per cycle, and a reason over 30 % of the cycles between issues; a line is
     named where it has ≥ 10 % of the samples and the reason ≥ 30 % of those (Nsight Compute
-    2024.1, rule CPIStall). Estimate: the share of the reason, not more than what is left to the
-    speed of light; global.
+    2024.1, rule CPIStall). Estimate: the share of the reason, not more than the unused issue slots
+    and what is left to the speed of light; global.
 
 Fix
     By reason, at the line that is named.
@@ -37,7 +37,7 @@ from sightline.model.run import Run
 from sightline.rules.profiled import Hit, load_cases, make_findings
 from sightline.units import format_pct
 
-RULE = Rule("ncu-stall", "Warp stalls")
+RULE = Rule("ncu-stall", "Warp stalls", explains=("ncu-issue-slots",))
 ISSUE = 0.8
 SHARE_PCT = 30.0
 LINE_PCT = 10.0
@@ -132,7 +132,8 @@ def check(run: Run) -> Iterator[Finding]:
         place = places.get((kernel, reason))
         if place:
             evidence += f"; most at {place}"
-        hits.append(Hit(case, min(row["share_pct"], case.headroom), None, evidence, reason))
+        estimate = min(row["share_pct"], case.headroom, 100 * (1 - active))
+        hits.append(Hit(case, estimate, None, evidence, reason))
     yield from make_findings(
         RULE,
         hits,

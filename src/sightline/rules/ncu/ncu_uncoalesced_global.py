@@ -4,7 +4,7 @@ Symptom
     More 32-byte sectors of global memory are moved than the accessed bytes need.
 
 Why it hurts
-    Every needless one takes bandwidth of the L2.
+    Every needless one takes bandwidth of the L2, and of device memory where it misses there.
 
 Evidence
     Theoretical and ideal sectors, summed over the kernel and by instruction (`sightline stats
@@ -13,7 +13,9 @@ Evidence
 Threshold
     Nsight Compute 2024.1 (rule UncoalescedGlobalAccess) speaks at any excess; here from 5 % of
     all on, below which nothing is to be won. Estimate: excess / all, local, weighed with the
-    throughput of the L2.
+    throughput of the L2, or, of the share that misses there, with that of device memory: the one
+    where that is more (as its rule MemoryCacheAccessPattern does). Ours besides: the kernel gets
+    no shorter than what the next unit needs.
 
 Fix
     Let neighboring threads access neighboring addresses; use structures of arrays; stage
@@ -33,13 +35,15 @@ from collections.abc import Iterator
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.ncu._uncoalesced import Access, find_uncoalesced
+from sightline.rules.profiled import DRAM, L2
 
 RULE = Rule("ncu-uncoalesced-global", "Uncoalesced global accesses")
 _ACCESS = Access(
     moved="memory_l2_theoretical_sectors_global",
     needed="memory_l2_theoretical_sectors_global_ideal",
-    throughput="lts__throughput.avg.pct_of_peak_sustained_elapsed",
     things="sectors",
+    units=(L2, DRAM),
+    hit_rates=(None, "lts__t_sector_hit_rate.pct"),
 )
 
 

@@ -13,7 +13,7 @@ Evidence
 Threshold
     Nsight Compute 2024.1 (rule UncoalescedSharedAccess) speaks at any excess; here from 5 % of
     all on, below which nothing is to be won. Estimate: excess / all, local, weighed with the
-    throughput of the L1.
+    throughput of the L1. Ours besides: the kernel gets no shorter than what the next unit needs.
 
 Fix
     Change the layout or width of shared accesses so that a warp needs one wavefront.
@@ -32,13 +32,15 @@ from collections.abc import Iterator
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.ncu._uncoalesced import Access, find_uncoalesced
+from sightline.rules.profiled import L1
 
 RULE = Rule("ncu-uncoalesced-shared", "Uncoalesced shared accesses")
 _ACCESS = Access(
     moved="memory_l1_wavefronts_shared",
     needed="memory_l1_wavefronts_shared_ideal",
-    throughput="l1tex__throughput.avg.pct_of_peak_sustained_active",
     things="wavefronts",
+    units=(L1,),
+    hit_rates=(None,),
 )
 
 
