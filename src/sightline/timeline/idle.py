@@ -322,7 +322,9 @@ def _measure_host_causes(
     }
     overhead = ranges.filter(~is_own_cost(names) & is_cost)
     until_launch = ("start_ns", "host_end_ns")
-    measured = {"profiler_overhead": measure_cover_between(found, *until_launch, overhead, ["rank"])}
+    measured = {
+        "profiler_overhead": measure_cover_between(found, *until_launch, overhead, ["rank"])
+    }
     inside = {"profiler_overhead": _find_last(found, overhead, ["rank"])}
     spans = [*_THREAD, "host_op_id", "start_ns", "end_ns"]
     known = deeds_of_all = ranges.select(spans).clear()
@@ -386,9 +388,7 @@ def _explain_slow_launches(found: pl.DataFrame, waits: dict[str, pl.DataFrame]) 
         if cause not in waits:
             continue
         known.append(waits[cause])
-        now = measure_cover_between(
-            slow, "host_end_ns", "slow_end_ns", pl.concat(known), _THREAD
-        )
+        now = measure_cover_between(slow, "host_end_ns", "slow_end_ns", pl.concat(known), _THREAD)
         taken = pl.lit(now - covered)
         if cause in _SLEEPS:
             taken = pl.when("loaded").then(0).otherwise(taken)
