@@ -14,6 +14,7 @@ from sightline.algebra.intervals import (
     count_open_at,
     find_gaps,
     measure_cover,
+    measure_cover_between,
     measure_cover_until,
     merge_intervals,
     partition_windows,
@@ -153,6 +154,23 @@ def test_covered_until_counts_the_cells_before(
     asked = pl.DataFrame(queries, schema={"g": pl.Int64, at: pl.Int64}, orient="row")
     got = measure_cover_until(asked, at, frame(rows), BY).to_list()
     assert got == [0 if g is None else sum(painted(rows, g)[:t]) for g, t in queries]
+
+
+@given(
+    intervals,
+    st.lists(
+        st.tuples(st.sampled_from([0, 1, None]), st.integers(0, SIZE), st.integers(0, SIZE)),
+        max_size=8,
+    ),
+)
+def test_covered_between_counts_the_cells_from_one_to_the_other(
+    rows: list[Interval], queries: list[tuple[int | None, int, int]]
+) -> None:
+    types = {"g": pl.Int64, "since": pl.Int64, "until": pl.Int64}
+    asked = pl.DataFrame(queries, schema=types, orient="row")
+    got = measure_cover_between(asked, "since", "until", frame(rows), BY).to_list()
+    cells = [(painted(rows, g) if g is not None else [], a, b) for g, a, b in queries]
+    assert got == [sum(each[:b]) - sum(each[:a]) for each, a, b in cells]
 
 
 @given(intervals)

@@ -150,3 +150,10 @@ def test_open_at_finds_the_innermost_range(
         started = [i for i, r in enumerate(rows) if r[0] == thread and r[1] <= t]
         chain = [] if not started else [started[-1], *ancestors(started[-1], parent)]
         assert found == next((i for i in chain if rows[i][2] > t), None)
+
+
+def test_ranges_around_each_other_are_climbed_once():
+    """As a damaged store has them."""
+    host = pl.DataFrame({"host_op_id": [0, 1, 2], "parent_id": [1, 0, 2]})
+    found = find_nearest_ancestor(host, pl.Series([0, 1, 2]), pl.Series([9]))
+    assert found.to_list() == [None, None, None]
