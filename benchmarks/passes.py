@@ -22,10 +22,17 @@ import polars as pl
 
 from sightline._native import edges as native_edges
 from sightline.algebra.arrow import pack_numbers, unpack_columns
-from sightline.algebra.intervals import clip_intervals, measure_cover, partition_windows
+from sightline.algebra.intervals import (
+    clip_intervals,
+    measure_cover,
+    measure_cover_between,
+    merge_intervals,
+    partition_windows,
+)
 from sightline.algebra.latest import find_latest
-from sightline.algebra.lookup import find_first_rows, find_rows
+from sightline.algebra.lookup import find_first_rows, find_rows, number_groups, take_rows
 from sightline.algebra.nesting import nest_ranges
+from sightline.algebra.trees import climb_ranges
 from sightline.model.store import ID_SHIFT
 from sightline.timeline import graph
 from sightline.timeline.replay import replay_graph
@@ -148,6 +155,43 @@ def edges_in_polars(given: pl.DataFrame) -> pl.DataFrame:
         earliest.append(f"from_{edge}")
     residual = pl.col("start_ns") - pl.max_horizontal(earliest).fill_null(0)
     return nodes.select(pl.col("row").cast(pl.Int64), *graph.EDGES, residual_ns=residual)
+
+
+def cover_in_polars(
+    queries: pl.DataFrame, since: str, until: str, intervals: pl.DataFrame, by: list[str]
+) -> pl.Series:
+    """What the union covers before each moment, found by an as-of join, and their difference."""
+    merged = merge_intervals(intervals, by)
+    sums = merged.with_columns(sum=(pl.col("end_ns") - pl.col("start_ns")).cum_sum().over(by))
+    before = []
+    for at in (since, until):
+        last = latest_in_polars(queries, at, sums, "start_ns", by)
+        found = take_rows(sums.select("end_ns", "sum"), last).with_columns(at=queries[at])
+        beyond = (pl.col("end_ns") - pl.col("at")).clip(lower_bound=0)
+        before.append(found.select((pl.col("sum") - beyond).fill_null(0)).to_series())
+    return before[1] - before[0]
+
+
+def climb_in_polars(
+    values: pl.Series, parents: pl.Series, starts: pl.Series, above: pl.Series
+) -> pl.Series:
+    """All questions go up one level at a time."""
+    todo = pl.DataFrame({"row": pl.int_range(starts.len(), eager=True), "at": starts, "t": above})
+    answer = pl.repeat(None, starts.len(), dtype=pl.Int64, eager=True)
+    while todo.height:
+        todo = todo.drop_nulls("at")
+        is_found = values.gather(todo.get_column("at")) > todo.get_column("t")
+        found, todo = todo.filter(is_found), todo.filter(~is_found)
+        answer = answer.scatter(found.get_column("row"), found.get_column("at"))
+        todo = todo.with_columns(at=parents.gather(todo.get_column("at")))
+    return answer
+
+
+def number_in_polars(frame: pl.DataFrame, by: list[str]) -> pl.Series:
+    keys = frame.select(by)
+    known = keys.unique(by, keep="first", maintain_order=True).with_row_index("number")
+    found = keys.join(known, on=by, how="left", nulls_equal=True, maintain_order="left")
+    return found.get_column("number").cast(pl.Int64)
 
 
 def edges(nodes: pl.DataFrame) -> pl.DataFrame:
@@ -314,6 +358,34 @@ def timeline_cases(rows: int) -> Iterator[Case]:
                 partial(partition_windows, *given),
                 partial(partition_in_polars, *given),
             )
+    for threads in (1, 64):
+        for order in orders(threads):
+            given = (frame := calls(rows, threads, order), "start_ns", "end_ns", frame, THREAD)
+            yield Case(
+                "cover",
+                describe(threads, order),
+                partial(measure_cover_between, *given),
+                partial(cover_in_polars, *given),
+            )
+    for levels in (2, 100):
+        # A row lies in the one before it, and goes up to the outermost.
+        place = pl.int_range(rows, eager=True)
+        up = pl.select(pl.when(place % levels > 0).then(place - 1)).to_series()
+        given = ((place % levels == 0).cast(pl.Int64), up, place, place * 0)
+        yield Case(
+            "climb",
+            f"up to {levels} levels",
+            partial(climb_ranges, *given),
+            partial(climb_in_polars, *given),
+        )
+    for groups in (8, 10_000):
+        frame = pl.DataFrame({"a": drawn(rows, groups, 1), "b": drawn(rows, 2, 2)})
+        yield Case(
+            "number",
+            f"{2 * groups:,} groups, shuffled",
+            lambda frame=frame: number_groups(frame, ["a", "b"])[0],
+            partial(number_in_polars, frame, ["a", "b"]),
+        )
     for threads in (1, 64):
         for order in orders(threads):
             ranges = in_order(nested_ranges(rows, threads), order)

@@ -23,7 +23,7 @@ def find_nearest_ancestor(
     marks = find_rows(ids, wanted).drop_nulls()
     hit = pl.repeat(0, n=host.height, dtype=pl.Int64, eager=True).scatter(marks, 1)
     places = find_rows(ids, start)
-    found = _climb(hit, up, places if itself else up.gather(places), 0)
+    found = climb_ranges(hit, up, places if itself else up.gather(places), 0)
     return ids.gather(found)
 
 
@@ -37,11 +37,11 @@ def find_open_range(host: pl.DataFrame, threads: pl.DataFrame, at: str) -> pl.Se
     begun = find_latest(threads, at, host, "start_ns", ["rank", "pid", "tid"], ties=["host_op_id"])
     ids = host.get_column("host_op_id")
     up = find_rows(ids, host.get_column("parent_id"))
-    found = _climb(host.get_column("end_ns"), up, begun, threads.get_column(at))
+    found = climb_ranges(host.get_column("end_ns"), up, begun, threads.get_column(at))
     return ids.gather(found).alias("host_op_id")
 
 
-def _climb(
+def climb_ranges(
     values: pl.Series, parents: pl.Series, starts: pl.Series, above: pl.Series | int
 ) -> pl.Series:
     """From each row up to the first whose value is above the one asked for: its row, or null."""
