@@ -230,6 +230,19 @@ def test_the_device_stays_in_view_while_deep_stacks_scroll(opened, tmp_path):
     until(page, f"t.chosen.cls === 7 && {seen}")
 
 
+@pytest.mark.parametrize("width", [1200, 1440, 390])
+def test_the_rows_stay_where_they_are(opened, loading, width):
+    """What the bar says of the view comes after the rows, and takes no line from them."""
+    options = {"viewport": {"width": width, "height": 800}}
+    page = shown(opened, loading, "#p=timeline", **options).page
+    box = "JSON.stringify(document.querySelector('canvas.rows').getBoundingClientRect())"
+    page.evaluate("document.querySelector('.drawn').textContent = ''")
+    before = page.evaluate(box)
+    page.evaluate("sightline.timeline.bar.said({single: 9999999, several: 9999999})")
+    until(page, "document.querySelector('.drawn').textContent.includes('merged')")
+    assert page.evaluate(box) == before
+
+
 def test_a_drag_on_the_ruler_selects_a_range(opened, loading):
     page = shown(opened, loading, "#p=timeline").page
     box = page.locator("canvas.rows").bounding_box()
