@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import struct
+import tempfile
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sightline.probe.compiled import CompiledFunctions, place_map
 from sightline.probe.processes import Mapping
-from sightline.sampling.compiled import CompiledFunctions, place_map
 from sightline.sampling.naming import make_compiled_frame
 from sightline.sampling.records import (
     Ended,
@@ -118,6 +119,39 @@ def test_maps_of_compiled_code_grow(tmp_path: Path) -> None:
         file.write("00 8 py::step:/a b.py\n1000 20 again\n")
     assert functions.find(0x2007) == "py::step:/a b.py"
     assert functions.find(0x1018) == "again"  # the memory was used anew
+
+
+def test_what_an_earlier_process_left_in_a_map_is_outdone(tmp_path: Path) -> None:
+    """The file is written on (CPython opens it with O_APPEND), and numbers come again."""
+    own = os.getpid()
+    (tmp_path / "tmp").mkdir()
+    path = tmp_path / place_map(own).lstrip("/")
+    path.write_text("1000 40 stale\n1020 8 inside\n")
+    functions = CompiledFunctions(str(tmp_path), own)
+    assert functions.find(0x1021) == "inside"
+    with path.open("a") as file:
+        file.write("1008 30 fresh\n")
+    assert [functions.find(at) for at in (0x1004, 0x1008, 0x1021, 0x1037, 0x1038)] == [
+        None, "fresh", "fresh", "fresh", None,
+    ]  # fmt: skip
+
+
+@given(st.lists(st.tuples(st.integers(0, 60), st.integers(1, 12)), max_size=12), st.integers(0, 12))
+def test_the_last_line_of_an_address_is_right(spans: list[tuple[int, int]], cut: int) -> None:
+    """However the lines came: a function whose memory another took is gone as a whole."""
+    covered = [set(range(start, start + size)) for start, size in spans]
+    stays = [not any(at & later for later in covered[n + 1 :]) for n, at in enumerate(covered)]
+    known = {at: n for n, places in enumerate(covered) if stays[n] for at in places}
+    lines = [f"{start:x} {size:x} {n}\n" for n, (start, size) in enumerate(spans)]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder + place_map(os.getpid()))
+        path.parent.mkdir()
+        functions = CompiledFunctions(folder, os.getpid())
+        path.write_text("".join(lines[:cut]))
+        functions.find(0)
+        path.write_text("".join(lines))
+        for at in range(80):
+            assert functions.find(at) == (str(known[at]) if at in known else None), at
 
 
 def test_only_a_file_is_taken_for_a_map(tmp_path: Path) -> None:

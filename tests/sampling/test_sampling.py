@@ -274,15 +274,20 @@ while time.process_time() < end: train_step()
 """
 
 
-def test_python_functions_are_in_the_stacks(tmp_path: Path) -> None:
-    """In an interpreter without frame pointers, too: perf itself ends at the first function."""
+@pytest.mark.parametrize("left", ["nothing", "a map"])
+def test_python_functions_are_in_the_stacks(tmp_path: Path, left: str) -> None:
+    """In an interpreter without frame pointers, too: perf itself ends at the first function.
+
+    And where an earlier process of the same number left a map: Python writes on in it.
+    """
     python = find_python()
     if python is None:
         pytest.skip("no Python 3.12 or newer was found, which has perf support")
     script = tmp_path / "train.py"
     script.write_text(_PROGRAM)
     path = tmp_path / "python.stacks"
-    imported, _, _ = sample(path, python, "-X", "perf", script)
+    stale = "echo 1000 7fffffffe000 stale > /tmp/perf-$$.map; " if left == "a map" else ""
+    imported, _, _ = sample(path, "sh", "-c", f"{stale}exec {python} -X perf {script}")
     rows = list_paths(imported).filter(pl.col("path").list.contains("train_step"))
     assert rows.height > 100
     frames = imported.tables["frames"].filter(pl.col("file") == str(script))

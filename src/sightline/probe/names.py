@@ -12,15 +12,14 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable
-from pathlib import Path
 
+from sightline.probe.compiled import CompiledFunctions
 from sightline.probe.elf import Elf, SymbolIndex, open_elf
 from sightline.probe.processes import (
     Mapping,
     Memory,
     Root,
     find_file,
-    find_own_number,
     read_mappings,
 )
 
@@ -30,7 +29,6 @@ _HANDLE_END = b"E8__handle"
 _STUB = "__device_stub_"
 # What hipcc puts before a kernel's name in its host stub: _Z20__device_stub__saxpyifPfS_.
 _HIP_STUB = re.compile(r"^_Z(\d+)__device_stub__(\w+)$")
-_MOST_IN_A_MAP = 64 << 20  # bytes of a map of a JIT
 
 
 class Image:
@@ -81,7 +79,7 @@ class ProcessNames:
         self._mappings: list[Mapping] = []
         self._told: dict[int, str] = {}  # by handle or host function, as the program asked for it
         self._same: dict[int, int] = {}  # a handle, and the one that it was made from
-        self._jit: dict[int, tuple[int, str]] = {}
+        self._compiled = CompiledFunctions(self._root.path if self._root else "", pid)
 
     def refresh(self) -> None:
         """Look again at what is mapped; what was known of a process that has ended is kept."""
@@ -140,7 +138,7 @@ class ProcessNames:
         """The module and the function that a return address lies in."""
         mapping = self._find_mapping(address)
         if mapping is None:
-            return "", self._find_compiled(address)
+            return "", self._compiled.find(address)
         module = mapping.path.rsplit("/", 1)[-1]
         image = self._files.load(self._pid, mapping, self._root)
         # The call is before the address where it returns to, which may belong to the next function.
@@ -151,29 +149,6 @@ class ProcessNames:
 
     def _find_mapping(self, address: int) -> Mapping | None:
         return next((m for m in self._mappings if m.start <= address < m.end), None)
-
-    def _find_compiled(self, address: int) -> str | None:
-        """A function that a JIT compiled, CPython's trampolines among them (-X perf)."""
-        if not self._jit:
-            self._jit = _read_jit_map(self._pid) or {0: (0, "")}
-        start = max((s for s in self._jit if s <= address), default=0)
-        end, name = self._jit.get(start, (0, ""))
-        return name if address < end else None
-
-
-def _read_jit_map(pid: int) -> dict[int, tuple[int, str]]:
-    """perf's map of compiled functions: a line of each has its start, size and name."""
-    found = {}
-    own = find_own_number(pid)
-    path = Path(f"/proc/{pid}/root/tmp/perf-{own}.map")
-    with contextlib.suppress(OSError):
-        if path.is_file() and path.stat().st_size <= _MOST_IN_A_MAP:
-            for line in path.read_text(errors="replace").splitlines():
-                start, _, rest = line.partition(" ")
-                size, _, name = rest.partition(" ")
-                with contextlib.suppress(ValueError):
-                    found[int(start, 16)] = (int(start, 16) + int(size, 16), name)
-    return found
 
 
 def strip_stub(name: str) -> str:

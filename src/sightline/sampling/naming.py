@@ -11,8 +11,8 @@ import numpy as np
 
 from sightline._native import Unwinder, UnwindTable
 from sightline.model.stack_file import Row
+from sightline.probe.compiled import CompiledFunctions
 from sightline.probe.processes import Mapping, Memory, Root
-from sightline.sampling.compiled import CompiledFunctions
 from sightline.sampling.images import CodeImage, CodeImages
 from sightline.sampling.spaces import AddressSpace
 

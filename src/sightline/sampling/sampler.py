@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from sightline.model.stack_file import StackWriter
-from sightline.sampling.compiled import place_map
+from sightline.probe.compiled import place_map
 from sightline.sampling.cost import measure_sample_cost
 from sightline.sampling.events import HZ, STACK_BYTES, Events
 from sightline.sampling.records import Record, list_records
