@@ -7,6 +7,7 @@
 
 #include "columns/groups.h"
 #include "columns/order.h"
+#include "columns/radix.h"
 #include "columns/search.h"
 
 namespace sightline {
@@ -20,17 +21,40 @@ struct Interval {
     int64_t sum;
 };
 
+// Calls `act` with every row; in order of time if the rows are in none, since what is near in time
+// is near in memory, too. Column `width` has the time.
+template <typename Act>
+void for_rows(const Keys& keys, size_t width, Act act) {
+    constexpr size_t kAhead = 16;  // rows whose loads from memory are under way at a time
+    const auto rows = static_cast<size_t>(keys.rows);
+    if (rows > UINT32_MAX || !is_shuffled(keys.columns[width], rows)) {
+        for (size_t row = 0; row < rows; ++row) act(row);
+        return;
+    }
+    const std::vector<uint32_t> order = in_order_of(keys.columns[width], rows);
+    for (size_t i = 0; i < rows; ++i) {
+        if (i + kAhead < rows) {
+            const uint32_t later = order[i + kAhead];
+            for (const int64_t* column : keys.columns) __builtin_prefetch(column + later);
+        }
+        act(order[i]);
+    }
+}
+
 std::vector<std::vector<Interval>> by_group(const Keys& rows, size_t width, Groups& groups) {
     std::vector<std::vector<Interval>> found;
     const int64_t* start = rows.columns[width];
     const int64_t* end = rows.columns[width + 1];
-    for (size_t row = 0; row < static_cast<size_t>(rows.rows); ++row) {
-        if (start[row] == kNull || end[row] == kNull) continue;
+    for_rows(rows, width, [&](size_t row) {
+        if (start[row] == kNull || end[row] == kNull) return;
         const int64_t group = groups.of(rows, row, true);
-        if (group == Groups::kNone) continue;
-        if (static_cast<size_t>(group) == found.size()) found.emplace_back();
+        if (group == Groups::kNone) return;
+        if (static_cast<size_t>(group) == found.size()) {
+            found.emplace_back();
+            if (width == 0) found.back().reserve(static_cast<size_t>(rows.rows));
+        }
         found[static_cast<size_t>(group)].push_back({start[row], end[row], 0});
-    }
+    });
     return found;
 }
 
@@ -67,18 +91,18 @@ Batch cover(const Keys& intervals, const Keys& queries) {
     auto merged = by_group(intervals, width, groups);
     for (auto& group : merged) merge(group);
     std::vector<int64_t> covered(static_cast<size_t>(queries.rows), 0);
-    for (size_t c = width; c < queries.columns.size(); ++c) {
-        const int64_t* moment = queries.columns[c];
-        std::vector<size_t> near(merged.size(), 0);
-        for (size_t i = 0; i < covered.size(); ++i) {
-            const int64_t at = moment[i];
-            const int64_t group = at == kNull ? Groups::kNone : groups.of(queries, i, false);
-            const auto place = static_cast<size_t>(group);
-            const int64_t now =
-                group == Groups::kNone ? 0 : before(merged[place], at, near[place]);
+    std::vector<std::vector<size_t>> near(queries.columns.size(),
+                                          std::vector<size_t>(merged.size(), 0));
+    for_rows(queries, width, [&](size_t i) {
+        const int64_t group = groups.of(queries, i, false);
+        if (group == Groups::kNone) return;
+        const auto place = static_cast<size_t>(group);
+        for (size_t c = width; c < queries.columns.size(); ++c) {
+            const int64_t at = queries.columns[c][i];
+            const int64_t now = at == kNull ? 0 : before(merged[place], at, near[c][place]);
             covered[i] = minus(now, covered[i]);
         }
-    }
+    });
     Batch batch;
     batch.rows = queries.rows;
     batch.columns = {numbers_column("covered", std::move(covered))};

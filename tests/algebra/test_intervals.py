@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import polars as pl
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -171,6 +173,38 @@ def test_covered_between_counts_the_cells_from_one_to_the_other(
     got = measure_cover_between(asked, "since", "until", frame(rows), BY).to_list()
     cells = [(painted(rows, g) if g is not None else [], a, b) for g, a, b in queries]
     assert got == [sum(each[:b]) - sum(each[:a]) for each, a, b in cells]
+
+
+@pytest.mark.parametrize("seed", [None, 1])
+def test_covered_between_in_whatever_order(seed: int | None) -> None:
+    """Rows in no order are sorted by digits first, those in order are taken as they come.
+
+    Asked once more of one group alone, whose rows take another way: missing ones and far times.
+    """
+    rng = random.Random(2)
+    starts = sorted(rng.randrange(-(2**61), 2**61) for _ in range(500))
+    rows = [(i % 3, start, start + rng.randrange(2**54)) for i, start in enumerate(starts)]
+    queries = [(g, start, rng.choice([end, None])) for g, start, end in rows]
+    if seed is not None:
+        random.Random(seed).shuffle(rows)
+        random.Random(seed + 1).shuffle(queries)
+    types = {"g": pl.Int64, "since": pl.Int64, "until": pl.Int64}
+    asked = pl.DataFrame(queries, schema=types, orient="row")
+
+    def cover(group: int, moment: int | None) -> int:
+        if moment is None:
+            return 0
+        total, reached = 0, -(2**63)
+        for _, start, end in sorted(row for row in rows if row[0] == group):
+            total += max(0, min(end, moment) - max(start, reached))
+            reached = max(reached, end)
+        return total
+
+    wanted = [cover(g, until) - cover(g, since) for g, since, until in queries]
+    assert measure_cover_between(asked, "since", "until", frame(rows), BY).to_list() == wanted
+    one = asked.filter(g=0)
+    got = measure_cover_between(one, "since", "until", frame([r for r in rows if r[0] == 0]), BY)
+    assert got.to_list() == [w for w, (g, _, _) in zip(wanted, queries, strict=True) if g == 0]
 
 
 @given(intervals)
