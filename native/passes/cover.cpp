@@ -21,26 +21,6 @@ struct Interval {
     int64_t sum;
 };
 
-// Calls `act` with every row; in order of time if the rows are in none, since what is near in time
-// is near in memory, too. Column `width` has the time.
-template <typename Act>
-void for_rows(const Keys& keys, size_t width, Act act) {
-    constexpr size_t kAhead = 16;  // rows whose loads from memory are under way at a time
-    const auto rows = static_cast<size_t>(keys.rows);
-    if (rows > UINT32_MAX || !is_shuffled(keys.columns[width], rows)) {
-        for (size_t row = 0; row < rows; ++row) act(row);
-        return;
-    }
-    const std::vector<uint32_t> order = in_order_of(keys.columns[width], rows);
-    for (size_t i = 0; i < rows; ++i) {
-        if (i + kAhead < rows) {
-            const uint32_t later = order[i + kAhead];
-            for (const int64_t* column : keys.columns) __builtin_prefetch(column + later);
-        }
-        act(order[i]);
-    }
-}
-
 std::vector<std::vector<Interval>> by_group(const Keys& rows, size_t width, Groups& groups) {
     std::vector<std::vector<Interval>> found;
     const int64_t* start = rows.columns[width];

@@ -7,6 +7,7 @@
 #include "columns/groups.h"
 #include "columns/order.h"
 #include "columns/places.h"
+#include "columns/radix.h"
 #include "columns/search.h"
 
 namespace sightline {
@@ -30,13 +31,13 @@ struct Moment {
 std::vector<std::vector<Moment>> by_group(const Keys& events, size_t width, Groups& groups) {
     std::vector<std::vector<Moment>> found;
     const int64_t* time = events.columns[width];
-    for (size_t row = 0; row < static_cast<size_t>(events.rows); ++row) {
-        if (time[row] == kNull) continue;
+    for_rows(events, width, [&](size_t row) {
+        if (time[row] == kNull) return;
         const int64_t group = groups.of(events, row, true);
-        if (group == Groups::kNone) continue;
+        if (group == Groups::kNone) return;
         if (static_cast<size_t>(group) == found.size()) found.emplace_back();
         found[static_cast<size_t>(group)].push_back({time[row], static_cast<int64_t>(row)});
-    }
+    });
     const auto before = [&](const Moment& a, const Moment& b) {
         if (a.time != b.time) return a.time < b.time;
         for (size_t c = width + 1; c < events.columns.size(); ++c) {
