@@ -231,11 +231,12 @@ def make_panels(store: Path, names: list[str]) -> None:
 
 def data_of(page: bytes) -> dict[str, Any]:
     """The page's own data."""
-    import base64
     import zlib
 
+    from sightline.page_text import decode_text
+
     body = page.split(b'id="page-data">', 1)[1].split(b"<", 1)[0]
-    found: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(body)))
+    found: dict[str, Any] = json.loads(zlib.decompress(decode_text(body.decode())))
     return found
 
 

@@ -54,6 +54,21 @@ def parse_duration_ns(text: str) -> int:
     return int(exact.quantize(Decimal(1), rounding=ROUND_HALF_EVEN))
 
 
+def parse_range_ns(text: str, hint: str) -> tuple[int, int | None]:
+    """First and last ns of a range such as '10ms..25ms'; '..25ms' begins at 0, '10ms..' has no end.
+
+    Raises RequestError, with `hint` where the text is no range.
+    """
+    start, dots, end = text.partition("..")
+    if not dots:
+        raise RequestError(f"'{text}' is not a window", hint=hint)
+    first = parse_duration_ns(start) if start.strip() else 0
+    last = parse_duration_ns(end) if end.strip() else None
+    if last is not None and last <= first:
+        raise RequestError(f"the window {text} ends before it starts")
+    return first, last
+
+
 _BYTES_PER = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
               "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40}  # fmt: skip
 

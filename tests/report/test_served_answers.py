@@ -307,12 +307,61 @@ def test_lengths_of_all_names_are_those_of_their_rows(run, tmp_path, part):
         assert index.names[found["longest"]["name"]] == name
 
 
-def test_a_panel_that_would_not_fit_says_what_it_needs(run, index, monkeypatch):
+def test_a_panel_that_would_not_fit_is_made_of_the_middle(run, index, monkeypatch):
     monkeypatch.setattr(panels, "available_bytes", lambda: 2_000_000)
+    monkeypatch.setattr(panels, "LEAST_OF_A_PART", 1_000)
     asked = service.Service(run, index)
-    with pytest.raises(RequestError, match=r"needs about 12\.06 MB of memory"):
-        asked.answer("panel", {"name": "summary"})
-    assert asked.answer("panel", {"name": "kernels"})  # which takes a twentieth
+    whole = json.loads(asked.answer("panel", {"name": "kernels"})[1])
+    assert whole["part"] is None  # it takes a twentieth
+    found = json.loads(asked.answer("panel", {"name": "ops"})[1])
+    first, last = found["part"]
+    starts = held(index).get_column("start")
+    inside = starts.is_between(first, last, closed="left").sum()
+    assert 900 < inside <= 1_194  # what there is memory for
+    assert (starts < first).sum() == pytest.approx((starts >= last).sum(), rel=0.2)
+    note = found["blocks"][0]["text"]
+    assert note.startswith(f"Made of {inside:,} of {index.events:,} events: those from ")
+    assert note.endswith("would take about 5.401 MB of memory, more than is free.")
+    # What it says is what those rows say.
+    calls = run.table("host_ops").with_columns(pl.col("start_ns", "end_ns") - index.origin_ns)
+    calls = calls.filter(pl.col("start_ns") < last, pl.col("end_ns") > first, layer="op")
+    table = next(block for block in found["blocks"] if block["kind"] == "table")
+    (counts,) = (column["values"] for column in table["columns"] if column["name"] == "instances")
+    assert sum(counts) == calls.height
+    # The findings are those of the same part.
+    marks = json.loads(asked.answer("marks", {})[1])
+    assert isinstance(marks, list)
+
+
+def test_a_panel_of_a_range_that_a_person_chose(run, index, monkeypatch):
+    asked = service.Service(run, index)
+    length = index.length_ns
+    query = {"name": "kernels", "from": str(length // 4), "to": str(length // 2)}
+    found = json.loads(asked.answer("panel", query)[1])
+    assert found["part"] == [length // 4, length // 2]
+    assert found["blocks"][0]["text"].endswith("the range that you chose.")
+    ops = run.table("device_ops").with_columns(pl.col("start_ns", "end_ns") - index.origin_ns)
+    ops = ops.filter(pl.col("start_ns") >= length // 4, pl.col("end_ns") <= length // 2)
+    table = next(block for block in found["blocks"] if block["kind"] == "table")
+    (counts,) = (column["values"] for column in table["columns"] if column["name"] == "instances")
+    assert sum(counts) == ops.height
+    with pytest.raises(RequestError, match="no event begins in this range"):
+        asked.answer("panel", {**query, "from": str(length + 5), "to": str(length + 9)})
+    monkeypatch.setattr(panels, "MOST_OF_A_PART", 100)
+    monkeypatch.setattr(panels, "LEAST_OF_A_PART", 1)
+    with pytest.raises(RequestError, match="more than 100"):
+        asked.answer("panel", query)
+
+
+@pytest.mark.parametrize("most", [0, 1, 50, 5_000, 10**9])
+def test_the_middle_holds_as_much_as_it_may(index, most):
+    first, last = index.find_middle(most)
+    starts = held(index).get_column("start")
+    count = starts.is_between(first, last, closed="left").sum()
+    assert count == index.count_between(first, last)
+    wider = starts.is_between(first - 1, last + 1, closed="left").sum()
+    assert count <= max(most, index.count_between(first, first + 2))
+    assert wider > most or count == index.events
 
 
 def test_a_large_runs_panels_are_made_apart_once_and_say_the_same(run, index, monkeypatch):
@@ -322,7 +371,11 @@ def test_a_large_runs_panels_are_made_apart_once_and_say_the_same(run, index, mo
     fresh = door.open(str(run.parts[0].store))
     asked = service.Service(fresh, index)
     for name, text in own.items():
-        assert json.loads(asked.panels.find(name)) == json.loads(text)
+        made, wanted_text = json.loads(asked.panels.find(name)), json.loads(text)
+        if name != panels.MARKS:
+            assert made.pop("large")
+            assert not wanted_text.pop("large")
+        assert made == wanted_text
     assert not fresh._tables  # nothing was read here
     assert not asked.panels._texts  # nor is held
     monkeypatch.setattr(panels.Panels, "_make", lambda *_: pytest.fail("made again"))

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 import sightline as door
-from sightline.report.serve import serve
+from sightline.report.serve import panels, serve
 from synth import SCENARIOS, kineto
 from web import million
 from web.use import until
@@ -109,4 +109,23 @@ def test_a_person_finds_the_same_things_as_in_the_file(served, tmp_path):
     page.fill(".query", "SELECT count(*) AS operations FROM device_ops")
     page.press(".query", "Control+Enter")
     page.locator(".answer td", has_text=str(run.rows("device_ops"))).wait_for()
+    assert errors == []
+
+
+def test_a_panel_of_a_large_run_is_made_of_the_range_in_the_timeline(served, tmp_path, monkeypatch):
+    million.write(tmp_path / "m.sightline", 9_000)
+    monkeypatch.setattr(panels, "available_bytes", lambda: 2_000_000)
+    monkeypatch.setattr(panels, "LEAST_OF_A_PART", 3_000)
+    monkeypatch.setattr(panels.Panels, "large", property(lambda _: True))
+    page, errors = served(door.open(str(tmp_path / "m.sightline")))
+    page.click('#panels a[href="#p=ops"]')
+    page.wait_for_selector("#panel-ops[data-fetched=yes]")
+    assert "around the middle of the run" in page.inner_text("#panel-ops .note >> nth=0")
+    page.evaluate("sightline.timeline.show(2e6, 5e6)")
+    page.get_by_role("button", name="Use the range in the timeline").click()
+    chosen = page.locator("#panel-ops .note", has_text="the range that you chose")
+    chosen.wait_for()
+    assert "from 2.000 ms to 5.000 ms" in chosen.inner_text()
+    page.get_by_role("button", name="Back").click()
+    page.locator("#panel-ops .note", has_text="around the middle of the run").wait_for()
     assert errors == []

@@ -11,7 +11,7 @@ from sightline.model.columns import RANK, number, text, time
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
 from sightline.timeline.iterations import list_iterations
-from sightline.units import parse_duration_ns
+from sightline.units import parse_range_ns
 
 ANALYSIS = Analysis(
     "windows",
@@ -49,16 +49,7 @@ def run(run: Run) -> pl.DataFrame:
         return whole.with_columns(window=pl.lit("first to last GPU operation"))
     if chosen == "steady" or chosen.startswith("step:"):
         return _of_steps(run, whole, chosen)
-    start, dots, end = chosen.partition("..")
-    if not dots:
-        raise RequestError(
-            f"'{chosen}' is not a window",
-            hint="Write steady, step:3, or a range such as 10ms..25ms.",
-        )
-    first = parse_duration_ns(start) if start.strip() else 0
-    last = parse_duration_ns(end) if end.strip() else None
-    if last is not None and last <= first:
-        raise RequestError(f"the window {chosen} ends before it starts")
+    first, last = parse_range_ns(chosen, "Write steady, step:3, or a range such as 10ms..25ms.")
     begin = pl.col("window_start_ns") + first
     return whole.with_columns(
         window_start_ns=begin,

@@ -6,14 +6,24 @@
 DuckDB, Polars, pandas and Spark open the files as they are:
 
   duckdb -c "SELECT * FROM 'job.sightline/device_ops/**/*.parquet' LIMIT 5"
+
+A part of a long recording, small enough to send or to look into:
+
+  sightline import long.json.gz --between 61s..63.5s -o part.sightline
 """
 
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from sightline.cli._output import refuse_inputs
 from sightline.cli._shared import add_reading, open_recordings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from sightline.model.run import Run
 
 HELP = "keep recordings as a store of Parquet files"
 
@@ -33,6 +43,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="remove what is at NAME.sightline, whatever it is; only a store is replaced otherwise",
     )
+    parser.add_argument(
+        "--between",
+        metavar="A..B",
+        help="keep only what lies between two moments, counted from the first event: 10ms..25ms",
+    )
     add_reading(parser)
 
 
@@ -42,6 +57,7 @@ def run(args: argparse.Namespace) -> int:
 
     from sightline.errors import RequestError
     from sightline.opening.save import save_run
+    from sightline.units import parse_range_ns
 
     target = Path(args.output)
     if target.name in ("", ".."):
@@ -53,9 +69,38 @@ def run(args: argparse.Namespace) -> int:
     if target.suffix != ".sightline":
         target = target.with_name(target.name + ".sightline")
     refuse_inputs([target, *target.rglob("*")] if target.exists() else [], args.recordings)
+    between = (
+        parse_range_ns(args.between, "For example:  --between 10ms..25ms") if args.between else None
+    )
     opened = open_recordings(args)
-    save_run(opened, target, replace=args.replace)
+    if between is None:
+        save_run(opened, target, replace=args.replace)
+    else:
+        opened = _keep_between(opened, between, target, replace=args.replace)
     for name in opened.present():
         print(f"{name:<16}{opened.rows(name):>14,} rows", file=sys.stderr)
     print(target)
     return 0
+
+
+def _keep_between(run: Run, between: tuple[int, int | None], target: Path, *, replace: bool) -> Run:
+    from sightline.errors import RequestError
+    from sightline.opening.excerpt import find_span
+    from sightline.opening.run import open_run
+    from sightline.opening.save import save_excerpt
+    from sightline.units import format_ns
+
+    whole = find_span(run)
+    if whole is None:
+        raise RequestError(
+            "nothing lies between two moments of this recording", why="it has no times"
+        )
+    first, last = between
+    span = (whole[0] + first, whole[1] if last is None else min(whole[0] + last, whole[1]))
+    if span[0] >= span[1]:
+        raise RequestError(
+            f"nothing was recorded after {format_ns(first)}",
+            why=f"the recording is {format_ns(whole[1] - whole[0])} long",
+        )
+    save_excerpt(run, span, target, replace=replace)
+    return open_run([str(target)])

@@ -114,19 +114,36 @@ class Report {
     return section;
   }
 
-  /** A panel that the server makes. */
-  private async fetched(panel: PanelData, section: HTMLElement): Promise<void> {
+  /** A panel that the server makes, of all of the run or of a range of it. */
+  private async fetched(panel: PanelData, section: HTMLElement, range?: [number, number]): Promise<void> {
     const note = h("p", { class: "note" }, "The server is computing this panel …");
-    section.append(note);
+    section.replaceChildren(section.firstElementChild!, note);
+    const query: Record<string, string | number> = range ? { name: panel.name, from: range[0], to: range[1] } : { name: panel.name };
+    let blocks: (HTMLElement | SVGElement)[] = [], large = range !== undefined;
     try {
-      const found = (await (await ask("panel", { name: panel.name })).json()) as { blocks: Block[] };
-      note.replaceWith(...found.blocks.map((block) => draw(block, this.tools)));
+      const found = (await (await ask("panel", query)).json()) as { blocks: Block[]; large: boolean };
+      blocks = found.blocks.map((block) => draw(block, this.tools));
+      large = found.large;
       section.dataset["fetched"] = "yes";
     } catch (error) {
       note.textContent = `This panel cannot be shown: ${error instanceof Error ? error.message : String(error)}`;
-      delete section.dataset["drawn"];
+      blocks = [note];
+      if (!range) delete section.dataset["drawn"];
       section.dataset["fetched"] = "failed";
     }
+    section.replaceChildren(section.firstElementChild!, ...(large ? [this.ranges(panel, section, range)] : []), ...blocks);
+  }
+
+  /** What a panel of a large run may be made of. */
+  private ranges(panel: PanelData, section: HTMLElement, range?: [number, number]): HTMLElement {
+    const here = h("button", { type: "button", title: "Make this panel of what the timeline shows" }, "Use the range in the timeline");
+    here.onclick = () => void this.whenLoaded.then((timeline) => {
+      const [from, to] = timeline?.lookedAt ?? [0, this.data.length_ns];
+      void this.fetched(panel, section, [Math.max(0, Math.floor(from)), Math.min(this.data.length_ns, Math.ceil(to)) + 1]);
+    });
+    const all = h("button", { type: "button" }, "Back");
+    all.onclick = () => void this.fetched(panel, section);
+    return h("div", { class: "controls" }, here, range ? all : null);
   }
 
   open(name: string, focus = false): void {

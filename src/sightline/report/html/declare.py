@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from sightline.model.run import Run
+from sightline.opening.excerpt import find_span
 from sightline.report.html.evidence import find_evidence
 from sightline.report.html.timeline.foresight import pack_events
 from sightline.report.html.timeline.pack import Entry, Packed, number_within
@@ -61,20 +62,7 @@ class View:
     @cached_property
     def span(self) -> tuple[int, int]:
         """First and last moment of the recording; what the page calls 0 is the first."""
-        edges = []
-        for table in ("device_ops", "host_ops", "device_ranges"):
-            if self.run.rows(table):
-                row = self.run.table(table).select(pl.col("start_ns").min(), pl.col("end_ns").max())
-                edges.append(row.row(0))
-        for table in ("counters", "memory_events", "sched_events"):
-            if self.run.rows(table):
-                ends = pl.min("time_ns").alias("first"), pl.max("time_ns").alias("last")
-                found = self.run.scan(table).select(ends).collect(engine="streaming")
-                edges.append(found.row(0))
-        known = [(a, b) for a, b in edges if a is not None and b is not None]
-        if not known:
-            return (0, 0)
-        return (min(a for a, _ in known), max(b for _, b in known))
+        return find_span(self.run) or (0, 0)
 
     @cached_property
     def timeline(self) -> Timeline:

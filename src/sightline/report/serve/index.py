@@ -121,6 +121,26 @@ class Index:
         """How many there are."""
         return sum(lane.count for lane in self.lanes)
 
+    def count_between(self, first: int, last: int) -> int:
+        """How many events begin from one moment until before another."""
+        start = self.columns["start"]
+        return sum(
+            bisect_left(start, last, a, b) - bisect_left(start, first, a, b)
+            for lane in self.lanes
+            for a, b in lane.extents
+        )
+
+    def find_middle(self, most: int) -> tuple[int, int]:
+        """The longest span around the run's middle event in which at most so many events begin."""
+        moments = range(self.length_ns + 1)
+        middle = bisect_left(moments, self.events // 2, key=lambda at: self.count_between(0, at))
+
+        def span(wide: int) -> tuple[int, int]:
+            return max(0, middle - wide), min(self.length_ns + 1, middle + wide)
+
+        wide = bisect_right(moments, most, key=lambda wide: self.count_between(*span(wide)))
+        return span(max(1, wide - 1))
+
     @cached_property
     def _places(self) -> tuple[list[int], list[int]]:
         """Where extents begin, in order, and whose they are."""

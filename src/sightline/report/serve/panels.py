@@ -3,6 +3,9 @@
 What a panel is made of can be gigabytes, and a run holds each table that it has read. So where a
 run is large, a panel is made by a process of its own, which gives all of it back when it ends; the
 server reads what it kept.
+
+A panel that takes more memory than is free is made of a part of the run, the events around its
+middle, and says so; so is every panel of a range that a person asks for.
 """
 
 from __future__ import annotations
@@ -22,12 +25,16 @@ from sightline import registry
 from sightline.errors import MissingDataError, RequestError
 from sightline.model.run import Run
 from sightline.opening.answers import find_answer, keep_answer
+from sightline.opening.excerpt import Span
+from sightline.report.html.blocks import make_text
 from sightline.report.html.declare import Block, View
 from sightline.report.html.page import list_modules
 from sightline.report.html.panels.timeline import make_marks
 from sightline.report.kept import identify_run, keep_summary
+from sightline.report.serve.index import Index
+from sightline.report.serve.part import open_part
 from sightline.text import make_printable
-from sightline.units import format_bytes, format_count
+from sightline.units import format_bytes, format_count, format_ns
 
 MARKS = "marks"
 # What shows findings. "Recording" only comes after them in a page from disk, whose absent panels it
@@ -50,6 +57,9 @@ PANEL_BYTES = {
 }
 MOST_BYTES = 1_340
 BYTES_PER_EVENT = 1_400
+# Of so many events the analyses take 1.4 GB, and all panels half a minute.
+MOST_OF_A_PART = 1_000_000
+LEAST_OF_A_PART = 10_000  # 14 MB, which there are
 # The rest is for what else the machine does, and for runs that take more than the measured one.
 SHARE_OF_FREE = 0.8
 # The timeline is looked at meanwhile, and goes first.
@@ -61,34 +71,40 @@ HELD_BYTES = 300_000_000
 class Panels:
     """Makes and keeps the panels of a run. May be asked by several threads."""
 
-    def __init__(self, run: Run, span: tuple[int, int]) -> None:
-        self.run, self.span = run, span
+    def __init__(self, run: Run, index: Index) -> None:
+        self.run, self.index = run, index
+        self.span = (index.origin_ns, index.origin_ns + index.length_ns)
         # One at a time: two would want the same memory, and mostly the same analyses.
         self._making = threading.RLock()
         self._texts: dict[str, str] = {}  # what could not be kept, or is not worth it
         self._here = View(run, served=True)
-        self._here.span = span
+        self._here.span = self.span
 
-    def find(self, name: str) -> str:
-        """The JSON of a panel, {"blocks": [...]}, or of the marks of findings.
+    def find(self, name: str, wanted: Span | None = None) -> str:
+        """The JSON of a panel or of the marks of findings; of a part of the run if `wanted`.
 
-        Raises RequestError where making it would take more memory than is free.
+        A panel is {"blocks": [...], "part": [from, to] or null, "large": whether parts of the run
+        can be asked for}, both moments in ns from the run's first event, as those of `wanted`.
+        Raises RequestError where the range has no event, or more than the memory is free for.
         """
-        if (text := self._kept(name)) is not None:
+        part = self._choose_part(name) if wanted is None else self._check_part(wanted)
+        kept_as = name if part is None else f"{name}-{part[0]}-{part[1]}"
+        if (text := self._kept(kept_as)) is not None:
             return text
         with self._making:
-            if (text := self._kept(name)) is not None:
+            if (text := self._kept(kept_as)) is not None:
                 return text
-            self._check_room(name)
-            text = self._make(name)
+            text = self._make(name, part)
+            if name != MARKS:
+                text = self._describe(text, name, part, is_chosen=wanted is not None)
             if self.large:
-                keep_answer(self._file_name(name), text)
-            if not self.large or find_answer(self._file_name(name)) is None:
-                self._texts[name] = text
+                keep_answer(self._file_name(kept_as), text)
+            if not self.large or find_answer(self._file_name(kept_as)) is None:
+                self._texts[kept_as] = text
         return text
 
     def make_ahead(self) -> None:
-        """Make what fits into memory, in the page's order, before it is asked for."""
+        """Make all panels, in the page's order, before they are asked for."""
         for name in (MARKS, *(m.PANEL.name for m in list_modules() if m.PANEL.name != "timeline")):
             with contextlib.suppress(Exception):  # who asks for it hears of it
                 self.find(name)
@@ -114,13 +130,13 @@ class Panels:
             return self._texts[name]
         return find_answer(self._file_name(name)) if self.large else None
 
-    def _make(self, name: str) -> str:
+    def _make(self, name: str, part: Span | None) -> str:
         if not self.large:
-            return answer_panel(self._here, name)
+            return answer_panel(self._here if part is None else self._view(part), name)
         # Not forked: the server has threads, and Polars', too.
         context = multiprocessing.get_context("spawn")
         receiver, sender = context.Pipe(duplex=False)
-        given = (sender, self.run, self.span, name)
+        given = (sender, self.run, self.span, name, part)
         process = context.Process(target=_answer_apart, args=given, daemon=True)
         process.start()
         sender.close()
@@ -139,16 +155,59 @@ class Panels:
             raise found
         return found
 
-    def _check_room(self, name: str) -> None:
-        """Refuse what would not fit into memory."""
-        need, free = self._rows * PANEL_BYTES.get(name, MOST_BYTES), available_bytes()
-        if free is not None and need > SHARE_OF_FREE * free:
+    def _view(self, part: Span) -> View:
+        return view_part(self.run, self.span, part)
+
+    def _choose_part(self, name: str) -> Span | None:
+        """The part that a panel is made of; None where all of the run fits into memory."""
+        free = available_bytes()
+        if free is None or self._need(name) <= SHARE_OF_FREE * free:
+            return None
+        return self._middle
+
+    def _need(self, name: str) -> int:
+        return self._rows * PANEL_BYTES.get(name, MOST_BYTES)
+
+    @cached_property
+    def _middle(self) -> Span:
+        """One part for all panels: they speak of the same events."""
+        return self.index.find_middle(self._most_of_a_part())
+
+    def _most_of_a_part(self) -> int:
+        free = available_bytes()
+        room = MOST_OF_A_PART if free is None else int(SHARE_OF_FREE * free) // MOST_BYTES
+        return max(LEAST_OF_A_PART, min(MOST_OF_A_PART, room))
+
+    def _check_part(self, wanted: Span) -> Span:
+        events, most = self.index.count_between(*wanted), self._most_of_a_part()
+        if not events:
+            raise RequestError("no event begins in this range", hint="Choose another one.")
+        if events > most:
             raise RequestError(
-                f"this panel needs about {format_bytes(need)} of memory for "
-                f"{format_count(self._rows)} events, and {format_bytes(free)} are free",
+                f"this range has {format_count(events)} events, more than {format_count(most)}",
                 why="its tables are made from all of them; the timeline is not",
-                hint="sightline sql answers questions about a recording of this size.",
+                hint="Zoom in and ask again.",
             )
+        return wanted
+
+    def _describe(self, text: str, name: str, part: Span | None, *, is_chosen: bool) -> str:
+        """A panel with what it is made of, which is said first where that is not all of the run."""
+        panel = json.loads(text)
+        if part is not None:
+            events = format_count(self.index.count_between(*part))
+            said = (
+                f"Made of {events} of {format_count(self.index.events)} events: those from "
+                f"{format_ns(part[0])} to {format_ns(min(part[1], self.index.length_ns))}, "
+            )
+            if is_chosen:
+                said += "the range that you chose."
+            else:
+                said += (
+                    f"around the middle of the run. All of them would take about "
+                    f"{format_bytes(self._need(name))} of memory, more than is free."
+                )
+            panel["blocks"].insert(0, make_text(said))
+        return _write({**panel, "part": part, "large": self.large})
 
 
 def answer_panel(view: View, name: str) -> str:
@@ -166,15 +225,22 @@ def answer_panel(view: View, name: str) -> str:
     return _write({"blocks": found})
 
 
-def _answer_apart(out: Connection, run: Run, span: tuple[int, int], name: str) -> None:
+def view_part(run: Run, span: Span, part: Span) -> View:
+    """What lies in a part of the run, on the run's own axis."""
+    view = View(open_part(run, (span[0] + part[0], span[0] + part[1])), served=True)
+    view.span = span
+    return view
+
+
+def _answer_apart(out: Connection, run: Run, span: Span, name: str, part: Span | None) -> None:
     """Send a panel's text, or why there is none, from a process of its own."""
     if hasattr(os, "nice"):
         os.nice(NICE)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the server's, which ends this one
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    view = View(run, served=True)
-    view.span = span
     try:
+        view = View(run, served=True) if part is None else view_part(run, span, part)
+        view.span = span
         found: str | Exception = answer_panel(view, name)
     except Exception as error:
         found = error

@@ -48,7 +48,7 @@ class Service:
         self.view = View(run, served=True)
         # Known already; View would read whole tables for it.
         self.view.span = (index.origin_ns, index.origin_ns + index.length_ns)
-        self.panels = Panels(run, self.view.span)
+        self.panels = Panels(run, index)
         self._slow = Lock()
 
     def answer(self, name: str, query: Query) -> Answer | None:
@@ -125,7 +125,8 @@ class Service:
         wanted = query.get("name", "")
         if wanted == "timeline" or wanted not in {m.PANEL.name for m in list_modules()}:
             raise RequestError(f"there is no panel '{wanted}'")
-        return _TYPES["json"], self.panels.find(wanted).encode()
+        part = _range(query) if "from" in query else None
+        return _TYPES["json"], self.panels.find(wanted, part).encode()
 
     def _marks(self, _: Query) -> Answer:
         return _TYPES["json"], self.panels.find(MARKS).encode()

@@ -132,6 +132,8 @@ export class Timeline implements Surface {
   }
 
   get shown(): [number, number] { return [this.from, this.to]; }
+  /** The selected range, or else what is shown. */
+  get lookedAt(): [number, number] { return this.range ?? this.shown; }
 
   show(from: number, to: number): void {
     const width = Math.max(1, this.canvas.clientWidth - this.gutter);

@@ -1,0 +1,150 @@
+"""What of a recording lies between two moments: a run small enough for every analysis.
+
+What lasts longer is cut to the span, so that what a function or an operator took is what it took
+there. A step that is cut is no step any more, since it would pass for a short one, and an operation
+of a device that is cut is left out, since nobody knows what part of its work fell into the span.
+A launch before the span is absent, as it is where recording begins in the middle of a run.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from sightline import registry
+from sightline.algebra.lookup import find_rows
+from sightline.model.columns import Table
+from sightline.model.run import MANY_ROWS, Run
+from sightline.model.store import (
+    FROM_FACTS,
+    ID_SHIFT,
+    READ_FAILURES,
+    Part,
+    explain_unreadable,
+)
+from sightline.model.tables import load_table
+from sightline.units import format_ns
+
+Span = tuple[int, int]
+
+# What a timeline is drawn from, and when a row of it begins and ends.
+_TIMELINE = (
+    *((name, "start_ns", "end_ns") for name in ("device_ops", "host_ops", "device_ranges")),
+    *((name, "time_ns", "time_ns") for name in ("counters", "memory_events", "sched_events")),
+)
+_CALLS = "host_ops"
+_END = "subtree_end_id"
+# Rows of these are about rows of others, and go with them.
+_OF_OTHERS = {"device_op_id": "device_ops", "host_op_id": "host_ops"}
+
+
+def read_excerpt(part: Part, span: Span) -> dict[str, pl.DataFrame]:
+    """The rows of each table that belong to the span, in ns on the run's clock.
+
+    Of tables without times, those about a kept operation or call, and all where a table is about
+    neither. Calls are numbered anew, since a subtree is a run of numbers. Raises StoreError where
+    the recording's store is damaged.
+    """
+    kept: dict[str, pl.DataFrame] = {}
+    tables = [load_table(name) for name in registry.list_names("model.tables")]
+    # Others are about these two.
+    for table in sorted(tables, key=lambda table: table.name not in _OF_OTHERS.values()):
+        rows = part.scan(table)
+        if rows is None:
+            continue
+        try:
+            found = _select_rows(table, rows, span, kept).collect(engine="streaming")
+            kept[table.name] = _add_parents(found, rows, span) if table.name == _CALLS else found
+        except READ_FAILURES as error:
+            raise explain_unreadable(table.name, part.store, error) from error
+    if _CALLS not in kept:
+        return kept
+    ids = kept[_CALLS].get_column("host_op_id")
+    first = part.recording_id << ID_SHIFT
+    return {
+        table.name: _renumber(table, kept[table.name], ids, first)
+        for table in tables
+        if table.name in kept
+    }
+
+
+def describe_excerpt(facts: dict[str, Any], span: Span, length_ns: int) -> dict[str, Any]:
+    """What is known of the recording, with the remark that this is a part of it."""
+    text = (
+        f"this is {format_ns(span[1] - span[0])} of a recording of {format_ns(length_ns)}: what "
+        "lasted longer is cut to that span, and what was launched before it has no launch"
+    )
+    remark = {"kind": "excerpt", "severity": "info", "text": text}
+    return {**facts, "quality": [*facts.get("quality", []), remark]}
+
+
+def find_span(run: Run) -> Span | None:
+    """The first and the last moment of a recording, in ns on the run's clock."""
+    edges = []
+    for name, first, last in _TIMELINE:
+        if run.rows(name):
+            rows = run.scan(name) if run.rows(name) >= MANY_ROWS else run.table(name).lazy()
+            ends = pl.min(first).alias("first"), pl.max(last).alias("last")
+            edges.append(rows.select(ends).collect(engine="streaming").row(0))
+    known = [(a, b) for a, b in edges if a is not None and b is not None]
+    return (min(a for a, _ in known), max(b for _, b in known)) if known else None
+
+
+def _select_rows(
+    table: Table, rows: pl.LazyFrame, span: Span, kept: dict[str, pl.DataFrame]
+) -> pl.LazyFrame:
+    first, last = span
+    columns = set(table.schema)
+    if {"start_ns", "end_ns"} <= columns and table.name not in FROM_FACTS:
+        start, end = pl.col("start_ns"), pl.col("end_ns")
+        if table.name == "device_ops":
+            return rows.filter((start >= first) & (end <= last))
+        # What has no length lies in the span if it begins there.
+        return _cut(rows.filter((start < last) & ((end > first) | (start >= first))), span)
+    if moments := [name for name in ("time_ns", "created_ns") if name in columns]:
+        return rows.filter(pl.col(moments[0]).is_between(first, last, closed="left"))
+    for column, of in _OF_OTHERS.items():
+        if column in columns and of in kept:
+            ids = kept[of].get_column(column).implode()
+            rows = rows.filter(pl.col(column).is_null() | pl.col(column).is_in(ids))
+    return rows
+
+
+def _cut(rows: pl.LazyFrame, span: Span) -> pl.LazyFrame:
+    if "layer" in rows.collect_schema():
+        is_cut = (pl.col("start_ns") < span[0]) | (pl.col("end_ns") > span[1])
+        is_step = pl.col("layer") == "step"
+        layer = pl.when(is_cut & is_step).then(pl.lit("annotation")).otherwise("layer")
+        rows = rows.with_columns(layer=layer)
+    return rows.with_columns(pl.col("start_ns", "end_ns").clip(*span))
+
+
+def _add_parents(calls: pl.DataFrame, rows: pl.LazyFrame, span: Span) -> pl.DataFrame:
+    """The calls and all that they lie in.
+
+    A call may last longer than the one that it lies in, by what a clock rounds: its parent can
+    have ended before the span.
+    """
+    while True:
+        ids = calls.get_column("host_op_id")
+        missing = calls.get_column("parent_id").drop_nulls().unique()
+        missing = missing.filter(find_rows(ids, missing).is_null())
+        if missing.is_empty():
+            return calls
+        wanted = rows.filter(pl.col("host_op_id").is_in(missing.implode()))
+        added = _cut(wanted, span).collect(engine="streaming")
+        if added.is_empty():  # a damaged recording names parents that it does not have
+            return calls
+        calls = pl.concat([calls, added]).sort("host_op_id")
+
+
+def _renumber(table: Table, rows: pl.DataFrame, ids: pl.Series, first: int) -> pl.DataFrame:
+    """The rows with calls numbered from `first` on, in the order of `ids`; no number of others."""
+    named = [c.name for c in table.columns if c.joins == "host_ops.host_op_id"]
+    if table.name == _CALLS:
+        named.append("host_op_id")
+    known = {name: find_rows(ids, rows.get_column(name)) for name in named if name != _END}
+    if _END in named:
+        known[_END] = ids.search_sorted(rows.get_column(_END)).cast(pl.Int64)
+    return rows.with_columns((place + first).alias(name) for name, place in known.items())
