@@ -245,11 +245,11 @@ bool Unwinder::step_by_code(Frame& frame, std::string_view code) {
         } else if (byte(0) >= 0x58 && byte(0) <= 0x5f) {  // pop
             static constexpr int registers[] = {0, 2, 1, 3, 7, 6, 4, 5};
             if (byte(0) == 0x5c || !caller.pop(value)) break;
-            caller.set(registers[byte(0) - 0x58], value);
+            caller.set(registers[byte(0) & 7], value);
             at += 1;
         } else if (byte(0) == 0x41 && byte(1) >= 0x58 && byte(1) <= 0x5f) {  // pop %r8 to %r15
             if (!caller.pop(value)) break;
-            caller.set(8 + byte(1) - 0x58, value);
+            caller.set(8 + (byte(1) & 7), value);
             at += 2;
         } else if (byte(0) == 0xc3 || starts("\xf3\xc3"sv)) {  // ret
             if (!caller.pop(value)) break;

@@ -367,7 +367,10 @@ def test_an_end_without_a_flush(both: Built, tmp_path: Path, verb: str, code: in
 
 @pytest.mark.parametrize("pause_ms", [1, 3, 7, 20])
 def test_killed_at_any_moment(both: Built, tmp_path: Path, pause_ms: int) -> None:
-    """What is there is a whole beginning: no torn record, none missing in between."""
+    """What is there is a whole beginning: no torn record, none missing in between.
+
+    On a busy machine that may be nothing at all; test_an_end_without_a_flush leaves time to write.
+    """
     outcome = play(both, tmp_path, "launch=20000", f"sleep={pause_ms}", "launch=20000", "kill",
                    SIGHTLINE_CUPTI_BUFFER_KIB="64", SIGHTLINE_CUPTI_BUFFERS="4096",
                    SIGHTLINE_CUPTI_FLUSH_MS="10")  # fmt: skip
@@ -379,7 +382,10 @@ def test_killed_at_any_moment(both: Built, tmp_path: Path, pause_ms: int) -> Non
     for table, count in zip(("external", "runtime_calls", "kernels"), counts, strict=True):
         correlation = file.frame(table)["correlation"].to_numpy()
         assert np.array_equal(correlation, np.arange(1, count + 1)), table
-    check_kernels(outcome.imported.tables["device_ops"], counts[2])
+    if counts[2]:
+        check_kernels(outcome.imported.tables["device_ops"], counts[2])
+    else:
+        assert "device_ops" not in outcome.imported.tables
 
 
 def test_another_profiler_is_named(first: Built, tmp_path: Path) -> None:
