@@ -187,25 +187,12 @@ def _open_backend(args: argparse.Namespace) -> Backend:
 
 
 def _make_folder(args: argparse.Namespace) -> Path:
-    from pathlib import Path
-
-    from sightline.errors import RequestError
+    from sightline.cli._recorded import make_folder, name_folder
     from sightline.inline.rank import make_host_mark
     from sightline.model import run_folder
 
-    chosen = args.output is not None
-    name = (args.output or "probe").rstrip("/").removesuffix(run_folder.FOLDER_ENDING)
-    folder = Path(name + run_folder.FOLDER_ENDING)
-    try:
-        folder = folder if chosen else run_folder.find_free_name(folder)
-        run_folder.make_folder(folder)
-        run_folder.write_facts(folder, f"probe-{make_host_mark()}", {"tool": "probe"})
-    except OSError as error:
-        raise RequestError(
-            f"cannot record into {folder}",
-            why=(error.strerror or str(error)).lower(),
-            hint="Choose another folder with -o. Nothing has been probed.",
-        ) from error
+    folder = make_folder(name_folder(args.output, "probe"), chosen=args.output is not None)
+    run_folder.write_facts(folder, f"probe-{make_host_mark()}", {"tool": "probe"})
     return folder
 
 
@@ -305,25 +292,16 @@ def _list(pids: list[int]) -> int:
 
 
 def _report(folder: Path, args: argparse.Namespace) -> int:
-    import shlex
-
-    from sightline.cli._edge import print_screen
-    from sightline.cli._shared import find_width
+    from sightline.cli._recorded import name_again, print_report
     from sightline.errors import MissingDataError
-    from sightline.opening.run import open_run
-    from sightline.report.summary import summarize_run
-    from sightline.report.terminal import render_screen
 
-    again = f"sightline report {shlex.quote(str(folder))}"
     if not any(folder.glob("*.probe")) and not any(folder.glob("*.stacks")):
         raise MissingDataError(
             "nothing was seen", why="no probed process made a call of a GPU library"
         )
     if not args.no_report:
-        width = find_width(sys.stdout)
-        screen = render_screen(summarize_run(open_run([str(folder)])), width)
-        print_screen(screen, sys.stdout, width)
-    _say(f"\nAgain, or more:  {again}")
+        print_report(folder, sys.stdout)
+    _say(f"\nAgain, or more:  {name_again(folder)}")
     return 0
 
 

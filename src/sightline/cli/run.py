@@ -176,6 +176,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.server is not None and args.server[0] != "trtllm":
         return _server(args)
+    from sightline.cli._recorded import make_folder
     from sightline.collect import machine, plan
     from sightline.collect.record import Recording, record_program
     from sightline.collect.server import list_trtllm_variables
@@ -197,7 +198,8 @@ def run(args: argparse.Namespace) -> int:
         return _dry_run(made, folder, args)
     # One `sightline run` for each rank, as under srun: they share the folder.
     join = args.join or (find_identity().rank is not None and args.output is not None)
-    folder = _make(folder, join=join, chosen=args.output is not None)
+    or_join = ", or --join if another host records this job there"
+    folder = make_folder(folder, chosen=args.output is not None, join=join, or_else=or_join)
     _say_plan(made, folder)
     recording = Recording(made, folder, _ranks(args.ranks), args.every, args.timeout)
     recording.keep_identity = args.keep_identity
@@ -344,46 +346,16 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
 def _folder_name(args: argparse.Namespace, command: list[str]) -> Path:
     from pathlib import Path
 
-    from sightline.model.run_folder import FOLDER_ENDING
+    from sightline.cli._recorded import name_folder
 
-    if args.output is not None:
-        name = args.output.rstrip("/")
-        return Path(name if name.endswith(FOLDER_ENDING) else name + FOLDER_ENDING).absolute()
     scripts = [w for w in command if w.endswith(".py")]
-    stem = Path(scripts[0] if scripts else command[0]).stem or "run"
-    return Path(f"{stem}{FOLDER_ENDING}").absolute()
-
-
-def _make(folder: Path, *, join: bool, chosen: bool) -> Path:
-    """Make the folder; a name of our own gets a number where it is taken."""
-    from sightline.errors import RequestError
-    from sightline.model import run_folder
-
-    try:
-        while True:
-            target = folder if chosen else run_folder.find_free_name(folder)
-            try:
-                run_folder.make_folder(target, join=join)
-                return target
-            except FileExistsError:
-                if chosen:
-                    raise
-    except FileExistsError as error:
-        raise RequestError(
-            f"cannot record into {_near(folder)}",
-            why="it exists already",
-            hint="Choose another name with -o, or --join if another host records this job there.",
-        ) from error
-    except OSError as error:
-        raise RequestError(
-            f"cannot record into {folder}",
-            why=(error.strerror or str(error)).lower(),
-            hint="Choose a folder that can be written to with -o. Nothing has been run.",
-        ) from error
+    return name_folder(args.output, Path(scripts[0] if scripts else command[0]).stem or "run")
 
 
 def _say_plan(plan: Plan, folder: Path) -> None:
-    print(f"sightline: recording into {_near(folder)}", file=sys.stderr)
+    from sightline.cli._recorded import show_folder
+
+    print(f"sightline: recording into {show_folder(folder)}", file=sys.stderr)
     for choice in plan.choices:
         if choice.taken:
             print(f"  {choice.backend:<6} {choice.why}", file=sys.stderr)
@@ -412,14 +384,6 @@ def _signal_name(number: int) -> str:
     import signal
 
     return f" ({signal.Signals(number).name})" if number in set(signal.Signals) else ""
-
-
-def _near(folder: Path) -> Path:
-    """The folder as seen from here, so that what is printed can be typed."""
-    from pathlib import Path
-
-    here = Path.cwd()
-    return folder.relative_to(here) if folder.is_relative_to(here) else folder
 
 
 def _dry_run(plan: Plan, folder: Path, args: argparse.Namespace) -> int:
@@ -460,26 +424,14 @@ def _dry_run(plan: Plan, folder: Path, args: argparse.Namespace) -> int:
 
 def _report(folder: Path) -> None:
     """The screen, on standard error: standard output is the program's. Never an exit code."""
-    import shlex
-
-    from sightline.cli._edge import print_screen
-    from sightline.cli._shared import find_width, format_message
+    from sightline.cli._recorded import name_again, print_report
+    from sightline.cli._shared import format_message
     from sightline.errors import SightlineError
-    from sightline.opening.run import open_run
-    from sightline.report.summary import summarize_run
-    from sightline.report.terminal import render_screen
 
-    again = f"sightline report {shlex.quote(str(_near(folder)))}"
+    again = name_again(folder)
+    print(file=sys.stderr)
     try:
-        opened = open_run([str(_near(folder))])
-        data = summarize_run(opened)
-        width = find_width(sys.stderr)
-        print(file=sys.stderr)
-        print_screen(render_screen(data, width), sys.stderr, width)
-        if sys.stderr.isatty() and sys.stdout.isatty():
-            from sightline.cli.report import write_page_beside
-
-            write_page_beside(opened, data, [str(folder)])
+        print_report(folder, sys.stderr, page=sys.stderr.isatty() and sys.stdout.isatty())
     except SightlineError as error:
         print(format_message(error), file=sys.stderr)
         return
@@ -494,16 +446,17 @@ def _report(folder: Path) -> None:
 def _server(args: argparse.Namespace) -> int:
     from pathlib import Path
 
+    from sightline.cli._recorded import make_folder, remove_empty
     from sightline.collect import server
 
     kind, url = args.server
-    folder = _make(_folder_name(args, [kind]), join=args.join, chosen=args.output is not None)
+    folder = make_folder(_folder_name(args, [kind]), join=args.join, chosen=args.output is not None)
     traces = Path(args.traces) if args.traces else None
     seconds = args.seconds or server.SECONDS
     try:
         server.record_server(kind, url, folder, seconds, traces, _say)
     except BaseException:
-        _remove_empty(folder)
+        remove_empty(folder)
         raise
     if not args.no_report:
         _report(folder)
@@ -520,13 +473,3 @@ def _remove_started(folder: Path) -> None:
 
     shutil.rmtree(folder, ignore_errors=True)
     _say("nothing has been recorded")
-
-
-def _remove_empty(folder: Path) -> None:
-    """A folder that nothing came into is of no use."""
-    import contextlib
-
-    with contextlib.suppress(OSError):
-        for inside in (folder / "server", folder):
-            if inside.is_dir():
-                inside.rmdir()

@@ -103,6 +103,18 @@ def rocprofv3(
 _LONG_S = 1_000_000  # as long as the program runs
 
 
+def rocprofv3_attach(pid: int, folder: Path, name: str, seconds: float) -> list[str]:
+    """`rocprofv3` inside a running program that was started with ROCP_TOOL_ATTACH=1.
+
+    ROCprofiler-SDK, "Dynamic process attachment using rocprofv3".
+    """
+    return [
+        "rocprofv3", "--attach", str(pid), "--attach-duration-msec", str(round(1000 * seconds)),
+        "--runtime-trace", "--output-format", "rocpd",
+        "--output-directory", str(folder), "--output-file", name,
+    ]  # fmt: skip
+
+
 def unitrace(command: Sequence[str], folder: Path, name: str, options: dict[str, Any]) -> list[str]:
     """`unitrace` around a command: a timeline, or (`samples`) where EUs stall.
 

@@ -141,6 +141,7 @@ def list_recordable(facts: dict[str, Any]) -> list[Way]:
         _perf_event(facts),
         _perf(facts),
         _py_spy(facts),
+        _attach(facts),
     ]
 
 
@@ -218,6 +219,13 @@ def _py_spy(facts: dict[str, Any]) -> Way:
     if (facts["ptrace_scope"] or 0) >= 1:
         return Way(what, True, "programs it starts itself; others need root (ptrace_scope)")
     return Way(what, True, facts["py_spy"])
+
+
+def _attach(facts: dict[str, Any]) -> Way:
+    why = "PyTorch that was started with KINETO_USE_DAEMON=1"
+    if facts["rocprofv3"] is not None:
+        why += ", ROCm with ROCP_TOOL_ATTACH=1"
+    return Way("Programs that run already (attach)", True, why)
 
 
 def _list_intel(root: Path) -> list[str]:

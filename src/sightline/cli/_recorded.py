@@ -1,0 +1,83 @@
+"""What the commands that record share: the run's folder, and the report on what is in it."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TextIO
+
+from sightline.cli._edge import print_screen
+from sightline.cli._shared import find_width
+from sightline.errors import RequestError
+from sightline.model import run_folder
+
+
+def name_folder(output: str | None, default: str) -> Path:
+    """The folder that -o names, or the one of a default name; with its ending."""
+    name = (output or default).rstrip("/").removesuffix(run_folder.FOLDER_ENDING)
+    return Path(name + run_folder.FOLDER_ENDING).absolute()
+
+
+def make_folder(folder: Path, *, chosen: bool, join: bool = False, or_else: str = "") -> Path:
+    """Make the folder; a name of our own gets a number where it is taken. Raises RequestError.
+
+    `or_else`: what else can be done where the chosen one exists.
+    """
+    try:
+        while True:
+            target = folder if chosen else run_folder.find_free_name(folder)
+            try:
+                run_folder.make_folder(target, join=join)
+                return target
+            except FileExistsError:
+                if chosen:
+                    raise
+    except FileExistsError as error:
+        raise RequestError(
+            f"cannot record into {show_folder(folder)}",
+            why="it exists already",
+            hint=f"Choose another name with -o{or_else}.",
+        ) from error
+    except OSError as error:
+        raise RequestError(
+            f"cannot record into {folder}",
+            why=(error.strerror or str(error)).lower(),
+            hint="Choose a folder that can be written to with -o. Nothing has been recorded.",
+        ) from error
+
+
+def remove_empty(folder: Path) -> None:
+    """A folder that nothing came into is of no use."""
+    with contextlib.suppress(OSError):
+        for inside in (folder / "server", folder):
+            if inside.is_dir():
+                inside.rmdir()
+
+
+def show_folder(folder: Path) -> Path:
+    """The folder as seen from here, so that what is printed can be typed."""
+    here = Path.cwd()
+    return folder.relative_to(here) if folder.is_relative_to(here) else folder
+
+
+def print_report(folder: Path, out: TextIO, *, page: bool = False) -> None:
+    """The screen on `out`; `page`: the page beside the folder, too. Raises SightlineError."""
+    from sightline.opening.run import open_run
+    from sightline.report.summary import summarize_run
+    from sightline.report.terminal import render_screen
+
+    run = open_run([str(show_folder(folder))])
+    data = summarize_run(run)
+    width = find_width(out)
+    print_screen(render_screen(data, width), out, width)
+    if page:
+        from sightline.cli.report import write_page_beside
+
+        write_page_beside(run, data, [str(folder)])
+
+
+def name_again(folder: Path) -> str:
+    """The command that shows the report once more."""
+    import shlex
+
+    return f"sightline report {shlex.quote(str(show_folder(folder)))}"
