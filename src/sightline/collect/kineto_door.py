@@ -34,7 +34,7 @@ POLL_S = 5.0  # IpcFabricConfigClient asks so often
 WARM_UP_S = 5.0  # Kineto's own (ACTIVITIES_WARMUP_PERIOD_SECS)
 FILES_S = 300.0  # how long a trace is waited for, as of an inference server
 # Kineto takes an order up to 1 s after it came, and drops it where its warm-up no longer fits in
-# (GenericActivityProfiler, "insufficient time for warmup"): twice as much again, for a busy machine.
+# (GenericActivityProfiler, "insufficient time for warmup"); the rest is for a busy machine.
 _LATE_S = 3.0
 
 _HEAD = struct.Struct("<Q32s")
