@@ -31,6 +31,7 @@ NOT_RUN = {
     "sightline lab run": "runs programs for a minute: tests/lab",
     "sightline top": "runs until it is ended: tests/monitor/test_top.py",
     "sightline watch": "runs until it is ended: tests/monitor/test_watch_command.py",
+    "sightline attach": "lists what runs, or records it: tests/collect/test_attach.py",
     "sudo sightline probe": "needs a program that uses a GPU library: tests/probe",
     "sightline doctor --for kernels": "its exit code says whether this machine has a GPU",
     "sightline run --for kernels": GPU,

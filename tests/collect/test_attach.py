@@ -1,4 +1,4 @@
-"""Programs that run already: told to record through Kineto's door, or by rocprofv3."""
+"""Programs that already run: told to record through Kineto's door, or by rocprofv3."""
 
 from __future__ import annotations
 
@@ -182,6 +182,17 @@ def test_a_program_with_no_door(tmp_path: Path) -> None:
     finally:
         process.kill()
         process.wait()
+
+
+def test_the_list_of_programs(start: Start, hip: subprocess.Popen[str]) -> None:
+    program = start()
+    done = sightline("attach")
+    assert done.code == 0
+    lines = [line.split() for line in done.out.splitlines()]
+    assert [str(program.pid), "torch"] in [line[:2] for line in lines]
+    at = next(at for at, line in enumerate(lines) if line[0] == str(hip.pid))
+    assert lines[at][1] == "no"
+    assert " ".join(lines[at + 1]) == "rocprofv3 is not on the PATH"
 
 
 def test_a_process_that_is_not_there() -> None:

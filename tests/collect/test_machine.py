@@ -53,6 +53,8 @@ def test_an_nvidia_machine_whose_counters_are_for_root(tmp_path):
     assert facts["ncu"] == "2026.1.0.0"
     found = ways(facts)
     assert found["CUDA timeline"] == (True, "2026.2.1.210-262135")
+    listens = "PyTorch that was started with KINETO_USE_DAEMON=1"
+    assert found["Programs that already run"] == (True, listens)
     assert found["Kernel counters"][0] is True
     assert "NVreg_RestrictProfilingToAdminUsers=0" in found["Kernel counters"][1]
     assert found["CPU samples"][0] is False

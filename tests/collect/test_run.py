@@ -249,7 +249,7 @@ def test_a_folder_that_exists_or_cannot_be_made_is_refused_before_anything_runs(
     assert "it exists already" in done.stderr
     done = recording.run(*PLAIN, "-o", "/proc/r", "--", "touch", "ran", cwd=tmp_path)
     assert done.returncode == 2
-    assert "Nothing has been run" in done.stderr
+    assert "Nothing has been run or recorded" in done.stderr
     assert not (tmp_path / "ran").exists()
 
 

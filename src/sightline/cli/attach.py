@@ -1,13 +1,13 @@
-"""Record a program that runs already, without restarting it.
+"""Record a program that already runs, without restarting it.
 
 sightline attach                       which programs can be recorded
-sightline attach 4242                  5 s of one process and all that it started
+sightline attach 4242                  5 s of one process and what it started
 sightline attach 4242 4243 --for 10s   several, over the same time
 sightline attach 4242 --stacks         with Python stacks (slower)
 sightline attach 4242 --samples        with CPU stacks of all its threads, too
 
 A PyTorch program must have been started with KINETO_USE_DAEMON=1: its own
-profiler then asks for orders every 5 s. One of ROCm, with ROCP_TOOL_ATTACH=1.
+profiler then asks for orders every 5 s. ROCm: with ROCP_TOOL_ATTACH=1.
 Leaves attach.sightline, which every command opens. Which GPU calls any other
 program makes:  sightline probe --pid P
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from sightline.collect.attach import Opening
 
-HELP = "record a program that runs already"
+HELP = "record a program that already runs"
 _HZ = 99  # sampling.events.HZ, which is not imported for a help text
 
 

@@ -1,4 +1,4 @@
-"""Records programs that run already, through the profilers that can be switched on in them.
+"""Records programs that already run, through the profilers that can be switched on in them.
 
 PyTorch's, where a program asks for orders (kineto_door); and AMD's, which attaches to programs
 that were started with ROCP_TOOL_ATTACH=1. CUPTI itself cannot be loaded into a running program in a

@@ -225,7 +225,7 @@ def _attach(facts: dict[str, Any]) -> Way:
     why = "PyTorch that was started with KINETO_USE_DAEMON=1"
     if facts["rocprofv3"] is not None:
         why += ", ROCm with ROCP_TOOL_ATTACH=1"
-    return Way("Programs that run already (attach)", True, why)
+    return Way("Programs that already run (attach)", True, why)
 
 
 def _list_intel(root: Path) -> list[str]:

@@ -40,7 +40,7 @@ class StackBuilder:
         self.inherited: set[int] = set()  # threads that are sampled because their parents are
 
     def add_process(self, pid: int) -> None:
-        """Note a process that runs already, with the names of its threads."""
+        """Note a process that already runs, with the names of its threads."""
         if pid in self.processes:
             return
         process = self.processes[pid] = Process(pid)
