@@ -42,7 +42,7 @@ def make_folder(folder: Path, *, chosen: bool, join: bool = False, or_else: str 
         raise RequestError(
             f"cannot record into {folder}",
             why=(error.strerror or str(error)).lower(),
-            hint="Choose a folder that can be written to with -o. Nothing has been run or recorded.",
+            hint="Nothing has been run or recorded. Choose a folder that can be written to:  -o",
         ) from error
 
 
