@@ -71,7 +71,8 @@ def name_next_limit(run: Run, gain: Gain) -> tuple[str, float] | None:
     """
     inside, _ = run.once(_measure_recorded)
     spans = (
-        gain.replayed.filter(inside)
+        gain.replayed.select("rank", "device_id", "start_ns", "end_ns")
+        .filter(inside)
         .group_by("rank", "device_id")
         .agg(begin=pl.col("start_ns").min(), end=pl.col("end_ns").max())
         .sort(pl.col("end") - pl.col("begin"), "rank", "device_id", descending=[True, False, False])
@@ -79,8 +80,7 @@ def name_next_limit(run: Run, gain: Gain) -> tuple[str, float] | None:
     if spans.is_empty():
         return None
     begin, end = spans.select("begin", "end").row(0)
-    pieces = path.trace_critical_path(gain.replayed, begin, end)
-    parts = pieces.group_by("part").agg(ns=(pl.col("end_ns") - pl.col("start_ns")).sum())
+    parts = path.sum_critical_path(gain.replayed, begin, end, run.once(_sort_recorded))
     limits = parts.with_columns(limit=pl.col("part").replace_strict(_LIMITS))
     shares = limits.group_by("limit").agg(pl.col("ns").sum())
     shares = shares.sort("ns", "limit", descending=[True, False])
@@ -96,6 +96,10 @@ def _measure_recorded(run: Run) -> tuple[pl.Series, int]:
     inside = starts_in_window(run, nodes)
     times = Times(nodes.get_column("start_ns"), nodes.get_column("end_ns"))
     return inside, measure_span(nodes, times, inside)
+
+
+def _sort_recorded(run: Run) -> pl.Series:
+    return path.sort_nodes(run.ask("dependencies"))
 
 
 def sum_windows(run: Run) -> int:

@@ -78,6 +78,13 @@ def build_graph(
     device_ops: pl.DataFrame, host_ops: pl.DataFrame, collectives: pl.DataFrame
 ) -> pl.DataFrame:
     """The nodes in an order in which everything comes after what it waits for."""
+    return _order_nodes(_list_nodes(device_ops, host_ops, collectives))
+
+
+def _list_nodes(
+    device_ops: pl.DataFrame, host_ops: pl.DataFrame, collectives: pl.DataFrame
+) -> pl.DataFrame:
+    """The nodes with what each waits for, by uid; what they are made of is given back here."""
     ops = device_ops.select(
         "device_op_id", *LANE, "kind", "name", "start_ns", "end_ns", "launch_id"
     )
@@ -86,7 +93,7 @@ def build_graph(
     calls = _list_calls(host_ops, ops)
     ops = _add_launch(ops, calls, host_ops)
     waits = list_waits(calls, ops)
-    nodes = pl.concat(
+    return pl.concat(
         [
             _make_host_nodes(calls, waits),
             _make_finish_nodes(waits),
@@ -95,7 +102,6 @@ def build_graph(
         how="diagonal",
         rechunk=True,
     )
-    return _order_nodes(nodes)
 
 
 def _list_calls(host_ops: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
@@ -372,16 +378,7 @@ def _order_by_end(
 
 def _order_nodes(nodes: pl.DataFrame) -> pl.DataFrame:
     """Nodes numbered in order, edges as such numbers, and the residual that each one needs."""
-    moment = pl.when(pl.col("kind") == "finish").then("end_ns").otherwise("start_ns")
-    given = nodes.select(
-        moment.alias("moment"),
-        "turn",
-        "uid",
-        *(c for e in EDGES for c in (f"{e}_uid", f"{e}_lag_ns")),
-        "start_ns",
-        "end_ns",
-    )
-    edges = unpack_columns(native_edges(pack_numbers(given), _RECORDING))
+    edges = _find_edges(nodes)
     nodes = nodes.drop("turn", *(f"{e}_uid" for e in EDGES))
     nodes = nodes[edges.get_column("row")].hstack(edges.drop("row")).with_row_index("node")
     nodes = _explain_slow_launches(_number_guesses(nodes))
@@ -404,6 +401,20 @@ def _order_nodes(nodes: pl.DataFrame) -> pl.DataFrame:
         "meeting",
         "meeting_lag_ns",
     )
+
+
+def _find_edges(nodes: pl.DataFrame) -> pl.DataFrame:
+    """The order of the nodes (`row`), and what each of them waits for as a place in that order."""
+    moment = pl.when(pl.col("kind") == "finish").then("end_ns").otherwise("start_ns")
+    given = nodes.select(
+        moment.alias("moment"),
+        "turn",
+        "uid",
+        *(c for e in EDGES for c in (f"{e}_uid", f"{e}_lag_ns")),
+        "start_ns",
+        "end_ns",
+    )
+    return unpack_columns(native_edges(pack_numbers(given), _RECORDING))
 
 
 def _number_guesses(nodes: pl.DataFrame) -> pl.DataFrame:

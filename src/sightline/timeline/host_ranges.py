@@ -56,7 +56,7 @@ def _list_loading_ranges(host: pl.DataFrame) -> pl.DataFrame:
 
 def find_usual_interval(nodes: pl.DataFrame) -> int:
     """The median time between two calls, but no more than what is a pace."""
-    value = nodes.filter(pl.col("kind") == "call").get_column("prev_lag_ns").median()
+    value = nodes.get_column("prev_lag_ns").filter(nodes.get_column("kind") == "call").median()
     return min(int(value), PACE_NS) if isinstance(value, int | float) else 0
 
 

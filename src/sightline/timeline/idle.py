@@ -98,9 +98,9 @@ _KEPT = (
 def list_idle_gaps(run: Run) -> pl.DataFrame:
     """One row per gap: its neighbours, its launch, and a column `CAUSE_ns` for each host cause.
 
-    What lies behind the launch call is in `slow_launch_ns` and `queued_ns`, the latter named by
-    `queued`: how short a wait is a micro gap, is for who asks to say. All of them sum to the gap.
-    Until `waited_ns` the device waits for the thread.
+    In order of device and time. What lies behind the launch call is in `slow_launch_ns` and
+    `queued_ns`, the latter named by `queued`: how short a wait is a micro gap, is for who asks to
+    say. All of them sum to the gap. Until `waited_ns` the device waits for the thread.
     """
     return run.once(_make_idle_gaps)[0]
 
@@ -115,7 +115,7 @@ def list_idle_parts(run: Run, micro_ns: int) -> pl.DataFrame:
 
     `gap` numbers the gaps, in order of device and time; the rows are in that order.
     """
-    gaps = list_idle_gaps(run).sort(*_BY, "start_ns").with_row_index("gap")
+    gaps = list_idle_gaps(run).with_row_index("gap")
     is_micro = (pl.col("queued") == "not_started") & (pl.col("queued_ns") < micro_ns)
     parts = [
         *((c, pl.lit(c), f"{c}_op") for c in HOST_CAUSES),
@@ -194,7 +194,9 @@ def _make_idle_gaps(run: Run) -> tuple[pl.DataFrame, pl.DataFrame]:
         .then(pl.lit("dependency_wait"))
         .otherwise(pl.lit("not_started"))
     )
-    return found, deeds
+    parts = [f"{cause}_{of}" for cause in HOST_CAUSES for of in ("ns", "op")]
+    kept = (*_KEPT, *_THREAD[1:], "waited_ns", "slow_launch_ns", "queued", "queued_ns", "queued_op")
+    return found.select(*kept, *parts), deeds
 
 
 def _find_neighbours(found: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:

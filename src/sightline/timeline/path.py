@@ -6,13 +6,16 @@ for (the latest); the path follows that one. The time between the two is an edge
 
 from __future__ import annotations
 
+from functools import lru_cache
+from itertools import product
+
 import polars as pl
 
 from sightline._native import path as native_path
 from sightline._native import slack as native_slack
 from sightline.algebra.arrow import pack_numbers, unpack_columns
 from sightline.algebra.latest import find_latest
-from sightline.algebra.lookup import Texts, number_groups, take_rows
+from sightline.algebra.lookup import Texts, take_rows
 from sightline.timeline.api_calls import launches_graph
 from sightline.timeline.classes import WAITS
 from sightline.timeline.communication_names import PATTERN
@@ -47,45 +50,103 @@ _COVERED = 0.9
 RECORDED, INFERRED, GUESSED = "recorded", "inferred", "guessed"
 
 
+def sort_nodes(nodes: pl.DataFrame) -> pl.Series:
+    """Each node's sort, a row of `_SORTS`: what its pieces of a path are named by.
+
+    No replay changes it: one answer does for all paths through a graph.
+    """
+    names = Texts(nodes.get_column("name"))
+    kind = pl.col("kind")
+    return nodes.select(
+        pl.when(kind == "call")
+        .then(_CALL)
+        .when(kind == "finish")
+        .then(_FINISH)
+        .when(kind.is_in(["memcpy", "memset"]))
+        .then(_COPY)
+        .when((kind == "other") | names.match(WAITS))
+        .then(_OTHER)
+        .when(names.match(PATTERN))
+        .then(_COMM)
+        .otherwise(_COMPUTE)
+        .cast(pl.Int64)
+        * 4
+        + pl.col("launch").is_not_null().cast(pl.Int64) * 2
+        + pl.col("wait_by").is_not_null().cast(pl.Int64)
+    ).to_series()
+
+
 def trace_critical_path(nodes: pl.DataFrame, begin_ns: int, end_ns: int) -> pl.DataFrame:
     """Pieces of the path in order of time: start_ns, end_ns, part, node, basis. They leave no hole.
 
     The path is cut to `begin_ns` .. `end_ns`; where nothing recorded leads further back, the rest
     is 'not explained', without a basis, or its launch was not recorded.
     """
-    inside = nodes.filter(
-        ~pl.col("kind").is_in(["call", "finish"]),
+    pieces = _walk(nodes, begin_ns, end_ns, sort_nodes(nodes))
+    named = _name_pieces()
+    sort = pieces.get_column("sort")
+    part, basis = (named.get_column(c).gather(sort) for c in ("part", "basis"))
+    rests = (part == UNEXPLAINED).arg_true()
+    if rests.len():
+        guess = _guess_rests(take_rows(pieces, rests), nodes)
+        rows, guess = rests.filter(guess.is_not_null()), guess.drop_nulls()
+        part, basis = part.scatter(rows, guess), basis.scatter(rows, GUESSED)
+    return pieces.select("start_ns", "end_ns", part, "node", basis)
+
+
+def sum_critical_path(
+    nodes: pl.DataFrame, begin_ns: int, end_ns: int, sort: pl.Series
+) -> pl.DataFrame:
+    """How much of the path `trace_critical_path` finds each `part` is, `ns`; in no order.
+
+    `sort` is that of the nodes (`sort_nodes`), or of those that they were replayed from.
+    """
+    pieces = _walk(nodes, begin_ns, end_ns, sort)
+    length = pl.col("end_ns") - pl.col("start_ns")
+    named = _name_pieces()
+    sums = pieces.group_by("sort").agg(ns=length.sum())
+    sums = sums.select("ns", part=named.get_column("part").gather(sums.get_column("sort")))
+    unexplained = named.with_row_index("sort").filter(pl.col("part") == UNEXPLAINED)
+    rests = pieces.filter(pl.col("sort").is_in(unexplained.get_column("sort").implode()))
+    if rests.height:
+        guess = _guess_rests(rests, nodes).fill_null(UNEXPLAINED)
+        guessed = rests.select(length.alias("ns"), guess.alias("part"))
+        sums = pl.concat([sums.filter(pl.col("part") != UNEXPLAINED), guessed])
+    return sums.group_by("part").agg(pl.col("ns").sum())
+
+
+def _walk(nodes: pl.DataFrame, begin_ns: int, end_ns: int, sort: pl.Series) -> pl.DataFrame:
+    """The path's pieces, in order of time and cut to the window; `sort` is a row of their names."""
+    ends = nodes.select("end_ns", "start_ns", "kind", "node").filter(
         pl.col("end_ns") == end_ns,
         pl.col("start_ns") >= begin_ns,
+        ~pl.col("kind").is_in(["call", "finish"]),
     )
     given = nodes.select("start_ns", "end_ns", *EDGES, "guess", "residual_ns", "meeting")
     # A path of no length where no operation ends the window.
-    first, reach = (int(inside.item(0, "node")), end_ns) if inside.height else (0, begin_ns)
+    first, reach = (int(ends.item(0, "node")), end_ns) if ends.height else (0, begin_ns)
     walked = unpack_columns(native_path(pack_numbers(given), first, begin_ns, reach, WAIT_NS))
-    pieces = _name_pieces(walked.reverse(), nodes, begin_ns)
-    rest = pieces.get_column("part") == UNEXPLAINED
-    return _guess_rests(pieces, rest.arg_true(), nodes) if rest.any() else pieces
+    pieces = walked.reverse().select(
+        pl.max_horizontal("start_ns", pl.lit(begin_ns, pl.Int64)),
+        "end_ns",
+        "node",
+        sort=sort.gather(walked.get_column("node").reverse()) * _STEPS + pl.col("step"),
+    )
+    return pieces.filter(pl.col("end_ns") > pl.col("start_ns"))
 
 
-def _guess_rests(pieces: pl.DataFrame, rests: pl.Series, nodes: pl.DataFrame) -> pl.DataFrame:
-    """The pieces, with those that nothing recorded explains as HELD or GRAPH where likely."""
-    asked = take_rows(pieces, rests)
-    launch = nodes.get_column("launch").gather(asked.get_column("node"))
+def _guess_rests(rests: pl.DataFrame, nodes: pl.DataFrame) -> pl.Series:
+    """Of each piece that nothing recorded explains HELD or GRAPH, where that is likely, or null."""
+    launch = nodes.get_column("launch").gather(rests.get_column("node"))
     calls = nodes.select(*PROCESS, called="name", call_ns="start_ns")
-    asked = asked.hstack(take_rows(calls, launch))
+    asked = rests.hstack(take_rows(calls, launch))
     is_launched = pl.col("called").is_not_null()
-    guess = asked.select(
+    return asked.select(
         pl.when(is_launched & launches_graph(Texts(asked.get_column("called"))))
         .then(pl.lit(GRAPH))
         .when(is_launched & _is_held(asked, nodes))
         .then(pl.lit(HELD))
     ).to_series()
-    is_guess = guess.is_not_null()
-    rows, guess = rests.filter(is_guess), guess.drop_nulls()
-    return pieces.with_columns(
-        pieces.get_column("part").scatter(rows, guess),
-        pieces.get_column("basis").scatter(rows, GUESSED),
-    )
 
 
 def _is_held(pieces: pl.DataFrame, nodes: pl.DataFrame) -> pl.Series:
@@ -108,82 +169,41 @@ def _is_held(pieces: pl.DataFrame, nodes: pl.DataFrame) -> pl.Series:
 
 
 # What a step of the walk is, and on what an edge rests (native/passes/path.h).
-_MET, _OWN, _REST, _BEGINNING, _PREV, _LAUNCH, _WAIT, _GUESS = range(8)
+_STEPS = 8
+_MET, _OWN, _REST, _BEGINNING, _PREV, _LAUNCH, _WAIT, _GUESS = range(_STEPS)
 _GAPS = {_PREV: GAP, _LAUNCH: LAUNCH, _WAIT: EVENT, _GUESS: EVENT}
-_WAITED_BY = {"event": INFERRED, "timing": INFERRED, "guess": GUESSED}
+
+# Sorts of nodes: what it is, whether its launch is known, and whether its wait is inferred.
+_KINDS = range(6)
+_CALL, _FINISH, _COPY, _OTHER, _COMM, _COMPUTE = _KINDS
+_OWN_PARTS = {_CALL: CALL, _FINISH: CALL, _COPY: COPY, _OTHER: OTHER, _COMM: COMM}
 
 
-def _name_pieces(walked: pl.DataFrame, nodes: pl.DataFrame, begin_ns: int) -> pl.DataFrame:
-    """The pieces with their part and basis, cut to the window.
-
-    A hundred thousand pieces are of a few sorts, each of them a sort of node and a step from it:
-    those are named, and a piece has its sort's names.
-    """
-    told = nodes.select("kind", "wait_by", "name", launched=pl.col("launch").is_not_null())
-    told = take_rows(told, walked.get_column("node"))
-    names = Texts(told.get_column("name"))
-    told = told.select(
-        "kind",
-        "wait_by",
-        "launched",
-        comm=names.match(PATTERN),
-        waits=names.match(WAITS),
-        step=walked.get_column("step"),
-    )
-    sort, sorts = number_groups(told, told.columns)
-    named = _name_sorts(sorts)
-    pieces = walked.select(
-        pl.max_horizontal("start_ns", pl.lit(begin_ns, pl.Int64)),
-        "end_ns",
-        part=named.get_column("part").gather(sort),
-        node="node",
-        basis=named.get_column("basis").gather(sort),
-    )
-    return pieces.filter(pl.col("end_ns") > pl.col("start_ns"))
+@lru_cache(maxsize=1)
+def _name_pieces() -> pl.DataFrame:
+    """Of each sort of node and step from it: `part` of the path, and `basis`, on what it rests."""
+    named = [
+        _name_piece(*each) for each in product(_KINDS, (False, True), (False, True), range(_STEPS))
+    ]
+    return pl.DataFrame(named, schema={"part": pl.String, "basis": pl.String}, orient="row")
 
 
-def _name_sorts(sorts: pl.DataFrame) -> pl.DataFrame:
-    """Of each sort of node and step from it the part of the path, and on what that rests."""
-    kind, step = pl.col("kind"), pl.col("step")
-    is_host = kind.is_in(["call", "finish"])
-    own = (
-        pl.when(is_host)
-        .then(pl.lit(CALL))
-        .when(kind.is_in(["memcpy", "memset"]))
-        .then(pl.lit(COPY))
-        .when((kind == "other") | pl.col("waits"))
-        .then(pl.lit(OTHER))
-        .when(pl.col("comm"))
-        .then(pl.lit(COMM))
-        .otherwise(pl.lit(COMPUTE))
-    )
-    between = (
-        pl.when(kind == "call")
-        .then(pl.lit(HOST))
-        .when(kind == "finish")
-        .then(pl.when(step == _PREV).then(pl.lit(CALL)).otherwise(pl.lit(RETURN)))
-        .otherwise(step.replace_strict(_GAPS, default=None, return_dtype=pl.String))
-    )
-    is_rest, unlaunched = step.is_in([_REST, _BEGINNING]), ~is_host & ~pl.col("launched")
-    return sorts.select(
-        part=pl.when(step == _MET)
-        .then(pl.lit(COMM))
-        .when(step == _OWN)
-        .then(own)
-        .when(~is_rest)
-        .then(between)
-        .when(unlaunched)
-        .then(pl.lit(UNRECORDED))
-        .otherwise(pl.lit(UNEXPLAINED)),
-        basis=pl.when(step == _WAIT)
-        .then(pl.col("wait_by").replace_strict(_WAITED_BY, default=RECORDED))
-        .when(step == _GUESS)
-        .then(pl.lit(GUESSED))
-        .when(~is_rest)
-        .then(pl.lit(RECORDED))
-        .when(unlaunched)
-        .then(pl.lit(GUESSED)),
-    )
+def _name_piece(kind: int, launched: bool, inferred: bool, step: int) -> tuple[str, str | None]:
+    if step in (_REST, _BEGINNING):
+        is_host = kind in (_CALL, _FINISH)
+        return (UNEXPLAINED, None) if is_host or launched else (UNRECORDED, GUESSED)
+    basis = GUESSED if step == _GUESS else RECORDED
+    if step == _WAIT and inferred:
+        basis = INFERRED
+    if step == _MET:
+        return COMM, basis
+    if step == _OWN:
+        return _OWN_PARTS.get(kind, COMPUTE), basis
+    if kind == _CALL:
+        return HOST, basis
+    if kind == _FINISH:
+        return (CALL if step == _PREV else RETURN), basis
+    return _GAPS[step], basis
 
 
 def compute_slack(nodes: pl.DataFrame) -> pl.Series:

@@ -54,40 +54,41 @@ def is_op(nodes: pl.DataFrame) -> pl.Series:
 
 def remove_ops(nodes: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
     """The nodes with some device operations, their calls, and the waits for them gone."""
-    gone = is_op(nodes) & nodes.get_column("ref_id").is_in(ids.implode())
+    device, finish, ref = is_op(nodes), is_finish(nodes), nodes.get_column("ref_id")
+    gone = device & ref.is_in(ids.implode())
     # A call that launches something else too stays.
-    calls = nodes.filter(gone).get_column("launch").drop_nulls().unique()
-    kept = nodes.filter(is_op(nodes) & ~gone).get_column("launch").drop_nulls().unique()
+    launch = nodes.get_column("launch")
+    calls = launch.filter(gone).drop_nulls().unique()
+    kept = launch.filter(device & ~gone).drop_nulls().unique()
     calls = calls.filter(~calls.is_in(kept.implode()))
-    call_ids = nodes.get_column("ref_id").gather(calls)
-    is_host = ~is_op(nodes)
-    own = is_host & nodes.get_column("ref_id").is_in(call_ids.implode())
-    targets = nodes.filter(gone).get_column("node")
-    waits = (nodes.get_column("kind") == "finish") & nodes.get_column("wait").is_in(
-        targets.implode()
-    ).fill_null(value=False)
-    nothing = gone | own | waits
-    ends = waits | (own & is_finish(nodes))
+    own = ~device & ref.is_in(ref.gather(calls).implode())
+    targets = nodes.get_column("node").filter(gone)
+    waits = finish & nodes.get_column("wait").is_in(targets.implode()).fill_null(value=False)
+    ends = waits | (own & finish)
     # What nothing explains before an operation is not known to end with it; what its own call does
     # until it begins, such as copying to a buffer, is explained.
     empty = _empty_nodes(
         nodes,
-        nothing,
+        gone | own | waits,
         cut_lags=gone | ends,
-        cut_residuals=_begin_in_calls(nodes, gone) | ends,
+        cut_residuals=_begin_in_calls(nodes, device, gone) | ends,
         unwait=waits,
     )
     return _make_room(empty, gone)
 
 
-def _begin_in_calls(nodes: pl.DataFrame, which: pl.Series) -> pl.Series:
+def _begin_in_calls(nodes: pl.DataFrame, device: pl.Series, which: pl.Series) -> pl.Series:
     """Which of these operations (by mask) begin while their own calls run."""
-    mine = nodes.filter(which)
-    calls = nodes.get_column("ref_id").gather(mine.get_column("launch"))
-    is_call = ~is_op(nodes) & nodes.get_column("ref_id").is_in(calls.drop_nulls().implode())
-    returns = nodes.filter(is_call).group_by("ref_id").agg(pl.col("end_ns").max())
+    calls = nodes.get_column("ref_id").gather(nodes.get_column("launch").filter(which))
+    is_call = ~device & nodes.get_column("ref_id").is_in(calls.drop_nulls().implode())
+    returns = (
+        nodes.select("ref_id", "end_ns")
+        .filter(is_call)
+        .group_by("ref_id")
+        .agg(pl.col("end_ns").max())
+    )
     call_end = returns.get_column("end_ns").gather(find_rows(returns["ref_id"], calls))
-    begins = (mine.get_column("start_ns") <= call_end).fill_null(value=False)
+    begins = (nodes.get_column("start_ns").filter(which) <= call_end).fill_null(value=False)
     nothing = pl.repeat(value=False, n=nodes.height, eager=True)
     return nothing.scatter(which.arg_true().filter(begins), True)
 

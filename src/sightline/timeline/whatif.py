@@ -102,7 +102,7 @@ def apply_wishes(run: Run, wishes: list[Wish], nodes: pl.DataFrame) -> pl.DataFr
         elif wish.kind == "call" and wish.factor == 0:
             nodes = free_calls(nodes, mask)
         elif wish.factor == 0:
-            nodes = remove_ops(nodes, nodes.filter(mask).get_column("ref_id"))
+            nodes = remove_ops(nodes, nodes.get_column("ref_id").filter(mask))
         else:
             nodes = scale_nodes(nodes, nodes.select(pl.when(mask).then(wish.factor)).to_series())
     return nodes

@@ -69,9 +69,9 @@ def check(run: Run) -> Iterator[Finding]:
 def _send_together(nodes: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
     """The nodes without these transfers, and one call for those launched directly in a row."""
     mine = is_op(nodes) & nodes.get_column("ref_id").is_in(ids.implode())
-    calls = nodes.filter(mine).get_column("launch").drop_nulls().implode()
+    calls = nodes.get_column("launch").filter(mine).drop_nulls().implode()
     # Of calls that launch several things, a graph among them, nothing is known to be in a row.
-    alone = nodes.filter(is_op(nodes)).get_column("launch").drop_nulls()
+    alone = nodes.get_column("launch").filter(is_op(nodes)).drop_nulls()
     alone = alone.filter(alone.is_unique()).implode()
     joins = pl.all_horizontal(
         pl.col(at).is_in(calls) & pl.col(at).is_in(alone) for at in ("node", "prev")

@@ -133,7 +133,7 @@ def _separate_calls(run: Run, nodes: pl.DataFrame, ids: pl.Series) -> pl.DataFra
     What the system kept the thread from is no work for them.
     """
     mine = is_op(nodes) & nodes.get_column("ref_id").is_in(ids.implode())
-    calls = nodes.filter(mine).get_column("launch").drop_nulls()
+    calls = nodes.get_column("launch").filter(mine).drop_nulls()
     whole = nodes.get_column("node").is_in(calls.implode())
     held = measure_in_ranges(nodes, list_system_waits(run), ["rank", "pid", "tid"])
     thought = nodes.get_column("prev_lag_ns").fill_null(0) - held

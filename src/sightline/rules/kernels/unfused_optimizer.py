@@ -153,7 +153,7 @@ def _fuse(
     gone = loops.get_column("device_op_id")
     gone = gone.filter(~gone.is_in(kept.get_column("ref_id").implode()))
     is_gone = is_op(nodes) & nodes.get_column("ref_id").is_in(gone.implode())
-    calls = nodes.filter(is_gone).get_column("launch").drop_nulls()
+    calls = nodes.get_column("launch").filter(is_gone).drop_nulls()
     thought = measure_in_ranges(nodes, steps, ["rank", "pid", "tid"])
     before = nodes.get_column("node").is_in(calls.implode())
     fewer = shorten_thinking(remove_ops(nodes, gone), thought * before.cast(pl.Int64))
