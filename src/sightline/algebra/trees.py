@@ -11,15 +11,20 @@ from sightline.algebra.lookup import find_rows
 
 
 def find_nearest_ancestor(
-    host: pl.DataFrame, start: pl.Series, wanted: pl.Series, *, itself: bool = True
+    host: pl.DataFrame,
+    start: pl.Series,
+    wanted: pl.Series,
+    *,
+    itself: bool = True,
+    up: pl.Series | None = None,
 ) -> pl.Series:
     """For each id in `start`, the nearest ancestor whose id is in `wanted`, or null.
 
-    With `itself`, an id that is wanted is its own answer. `host` has host_op_id and parent_id.
+    With `itself`, an id that is wanted is its own answer. `host` has host_op_id and parent_id; `up`
+    is what `find_parents` says of it, where that is known.
     """
     ids = host.get_column("host_op_id")
-    # Rows instead of ids: then going up a level is one gather.
-    up = find_rows(ids, host.get_column("parent_id"))
+    up = find_parents(host) if up is None else up
     marks = find_rows(ids, wanted).drop_nulls()
     hit = pl.repeat(0, n=host.height, dtype=pl.Int64, eager=True).scatter(marks, 1)
     places = find_rows(ids, start)
@@ -27,18 +32,25 @@ def find_nearest_ancestor(
     return ids.gather(found)
 
 
-def find_open_range(host: pl.DataFrame, threads: pl.DataFrame, at: str) -> pl.Series:
+def find_parents(host: pl.DataFrame) -> pl.Series:
+    """The row of each range's parent, or null: with rows, going up a level is one gather."""
+    return find_rows(host.get_column("host_op_id"), host.get_column("parent_id"))
+
+
+def find_open_range(
+    host: pl.DataFrame, threads: pl.DataFrame, at: str, up: pl.Series | None = None
+) -> pl.Series:
     """The innermost range that is open on a thread at a time, or null, for each row of `threads`.
 
-    `threads` has rank, pid, tid and the column named by `at` (ns).
+    `threads` has rank, pid, tid and the column named by `at` (ns); `up` is what `find_parents` says
+    of `host`, where that is known.
     """
     if threads.is_empty() or host.is_empty():
         return pl.repeat(None, threads.height, dtype=pl.Int64, eager=True).alias("host_op_id")
     begun = find_latest(threads, at, host, "start_ns", ["rank", "pid", "tid"], ties=["host_op_id"])
-    ids = host.get_column("host_op_id")
-    up = find_rows(ids, host.get_column("parent_id"))
+    up = find_parents(host) if up is None else up
     found = climb_ranges(host.get_column("end_ns"), up, begun, threads.get_column(at))
-    return ids.gather(found).alias("host_op_id")
+    return host.get_column("host_op_id").gather(found).alias("host_op_id")
 
 
 def climb_ranges(

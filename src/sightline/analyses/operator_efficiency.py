@@ -60,7 +60,7 @@ def run(run: Run) -> pl.DataFrame:
     first = ("kind", "dims", "dtype", "flop", "moved_bytes", "bound")
     peaks = ("peak_flop_per_s", "peak_bytes_per_s")
     over = pl.max_horizontal(pl.lit(0), pl.col("kernel_ns") - pl.col("roof_ns"))
-    rows = calls.group_by(key).agg(
+    rows = calls.group_by(key, maintain_order=True).agg(
         pl.col(*first, *peaks).first(),
         instances=pl.len(),
         kernel_ns=pl.col("kernel_ns").sum(),
@@ -89,6 +89,7 @@ def run(run: Run) -> pl.DataFrame:
             "shapes",
             descending=[True, True, False, False],
             nulls_last=True,
+            maintain_order=True,  # operators of other types may be equal in all of these
         )
         .select(column.name for column in ANALYSIS.columns)
     )

@@ -19,6 +19,7 @@ from sightline.roofline.operators import MODELS, count_operator_work
 from sightline.roofline.operators.arguments import parse_arguments
 from sightline.roofline.operators.nvtx import list_nvtx_calls
 from sightline.timeline.classes import COMPUTE, classify_run
+from sightline.timeline.host_ranges import list_parents
 
 ARGUMENTS = ("input_shapes", "input_types", "input_strides", "input_values")
 CALL = ("name", *ARGUMENTS)
@@ -83,7 +84,9 @@ def _list_operator_kernels(run: Run) -> pl.DataFrame:
     owner = pl.Series([None] * ops.height, dtype=pl.Int64)
     if (calls := run.once(_count_work)).height:
         wanted = _select_outermost(calls).get_column("host_op_id")
-        owner = find_nearest_ancestor(run.table("host_ops"), ops.get_column("launch_id"), wanted)
+        owner = find_nearest_ancestor(
+            run.table("host_ops"), ops.get_column("launch_id"), wanted, up=list_parents(run)
+        )
     return ops.with_columns(owner=owner)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.lookup import match_names
+from sightline.algebra.lookup import Texts, match_names
 from sightline.model.run import Run
 from sightline.timeline.communication_names import PATTERN
 
@@ -24,7 +24,8 @@ def classify_ops(device_ops: pl.DataFrame, collectives: pl.DataFrame) -> pl.Data
     whole graph launches too, is compute.
     """
     known = collectives.get_column("device_op_id").unique()
-    communicates = is_named_communication(device_ops)
+    names = Texts(device_ops.get_column("name"))
+    communicates = names.match(PATTERN)
     if known.len():
         communicates |= device_ops.get_column("device_op_id").is_in(known.implode())
     return device_ops.with_columns(
@@ -32,7 +33,7 @@ def classify_ops(device_ops: pl.DataFrame, collectives: pl.DataFrame) -> pl.Data
         .then(pl.lit(COPY))
         .when(communicates)
         .then(pl.lit(COMMUNICATION))
-        .when((pl.col("kind") == "other") | match_names(device_ops, WAITS))
+        .when((pl.col("kind") == "other") | names.match(WAITS))
         .then(pl.lit(UNKNOWN))
         .otherwise(pl.lit(COMPUTE))
     )

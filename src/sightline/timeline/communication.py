@@ -14,6 +14,7 @@ from sightline.timeline.collectives import (
     describe_collectives,
     match_collectives,
 )
+from sightline.timeline.host_ranges import list_host_names, list_parents
 from sightline.timeline.replay import is_op, scale_nodes
 
 _BY = ["rank", "device_id"]
@@ -55,7 +56,7 @@ def _list_communication(run: Run) -> pl.DataFrame:
     )
     comm = comm.with_columns(
         part=pl.when(
-            pl.lit(_is_asked_to_send(comm, run.table("host_ops")))
+            pl.lit(_is_asked_to_send(comm, run))
             | pl.col("op").is_in(["send", "recv"]).fill_null(value=False)
         )
         .then(pl.lit("pipeline"))
@@ -97,15 +98,16 @@ def _find_slow(comm: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _is_asked_to_send(comm: pl.DataFrame, host: pl.DataFrame) -> pl.Series:
+def _is_asked_to_send(comm: pl.DataFrame, run: Run) -> pl.Series:
     """Which send-and-receive kernels were launched from a send or a receive."""
     kernels = match_names(comm, SEND_RECV)
     if not kernels.any():
         return kernels
-    asked = host.get_column("host_op_id").filter(match_names(host, _ASKED))
+    host = run.table("host_ops")
+    asked = host.get_column("host_op_id").filter(list_host_names(run).match(_ASKED))
     if asked.is_empty():
         return pl.repeat(value=False, n=comm.height, eager=True)
-    owner = find_nearest_ancestor(host, comm.get_column("launch_id"), asked)
+    owner = find_nearest_ancestor(host, comm.get_column("launch_id"), asked, up=list_parents(run))
     return kernels & owner.is_not_null()
 
 

@@ -8,7 +8,8 @@ import polars as pl
 
 from sightline.algebra.intervals import measure_cover_between
 from sightline.algebra.latest import find_next
-from sightline.algebra.lookup import Texts, match_names
+from sightline.algebra.lookup import Texts
+from sightline.algebra.trees import find_parents
 from sightline.model.run import Run
 from sightline.timeline.api_calls import begins_capture, builds_graph, ends_capture
 from sightline.timeline.replay import free_calls, shorten_thinking
@@ -34,24 +35,42 @@ def measure_in_ranges(nodes: pl.DataFrame, ranges: pl.DataFrame, by: list[str]) 
     return found.clip(lower_bound=0)
 
 
-def measure_loading(nodes: pl.DataFrame, host: pl.DataFrame) -> pl.Series:
+def list_parents(run: Run) -> pl.Series:
+    """The row of each host operation's parent, or null."""
+    return run.once(_list_parents)
+
+
+def _list_parents(run: Run) -> pl.Series:
+    return find_parents(run.table("host_ops"))
+
+
+def list_host_names(run: Run) -> Texts:
+    """The names of all host operations, in their order, to be asked for patterns."""
+    return run.once(_list_host_names)
+
+
+def _list_host_names(run: Run) -> Texts:
+    return Texts(run.table("host_ops").get_column("name"))
+
+
+def measure_loading(run: Run, nodes: pl.DataFrame) -> pl.Series:
     """How much of the time before each call its thread spent in a data loader, ns."""
-    return measure_in_ranges(nodes, _list_loading_ranges(host), _THREAD)
+    return measure_in_ranges(nodes, _list_loading_ranges(run), _THREAD)
 
 
 def measure_held(run: Run, nodes: pl.DataFrame, waits: pl.DataFrame) -> pl.Series:
     """How much of the time before each call its thread loaded data, or could not run (`waits`)."""
     columns = [*_THREAD, "start_ns", "end_ns"]
-    loading = _list_loading_ranges(run.table("host_ops"))
+    loading = _list_loading_ranges(run)
     return measure_in_ranges(
         nodes, pl.concat([loading.select(columns), waits.select(columns)]), _THREAD
     )
 
 
-def _list_loading_ranges(host: pl.DataFrame) -> pl.DataFrame:
-    return host.filter(match_names(host, LOADING)).filter(
-        ~pl.col("layer").is_in(["runtime", "driver"])
-    )
+def _list_loading_ranges(run: Run) -> pl.DataFrame:
+    host = run.table("host_ops").select(*_THREAD, "layer", "start_ns", "end_ns")
+    loading = host.filter(list_host_names(run).match(LOADING))
+    return loading.filter(~pl.col("layer").is_in(["runtime", "driver"]))
 
 
 def find_usual_interval(nodes: pl.DataFrame) -> int:
@@ -68,18 +87,22 @@ def measure_long_thinking(
     What the thread compiled or loaded meanwhile is not counted, nor `waits` (rank, pid, tid,
     start_ns, end_ns), in which it could not run: that is another problem's.
     """
+    above = nodes.get_column("prev_lag_ns").fill_null(0) - find_usual_interval(nodes)
+    rows = (above > 0).arg_true()
+    nothing = pl.repeat(0, nodes.height, dtype=pl.Int64, eager=True)
+    nodes = nodes.select(*_THREAD, "device_id", "start_ns", "prev_lag_ns")[rows]
     beside = measure_in_ranges(nodes, gaps, ["rank", "device_id"]) > 0
     other = measure_in_ranges(nodes, list_compiler_ranges(run), _THREAD)
-    other += measure_loading(nodes, run.table("host_ops"))
+    other += measure_loading(run, nodes)
     if not waits.is_empty():
         columns = [*_THREAD, "start_ns", "end_ns"]
-        deeds = [list_compiler_ranges(run), _list_loading_ranges(run.table("host_ops"))]
+        deeds = [list_compiler_ranges(run), _list_loading_ranges(run)]
         known = pl.concat([each.select(columns) for each in deeds])
         every = pl.concat([known, waits.select(columns)])
         other += measure_in_ranges(nodes, every, _THREAD)
         other -= measure_in_ranges(nodes, known, _THREAD)
-    long = nodes.get_column("prev_lag_ns").fill_null(0) - find_usual_interval(nodes) - other
-    return long.clip(lower_bound=0) * beside.cast(pl.Int64)
+    long = (above[rows] - other).clip(lower_bound=0)
+    return nothing.scatter(rows, long * beside.cast(pl.Int64))
 
 
 def find_long_intervals(nodes: pl.DataFrame, pace: pl.DataFrame, held: pl.Series) -> pl.Series:
@@ -121,17 +144,21 @@ def measure_long_calls(nodes: pl.DataFrame, gaps: pl.DataFrame, waits: pl.DataFr
     node; building a graph is another problem's, and so are `waits` of the thread for the system.
     """
     by = ["rank", "device_id"]
-    inside = measure_cover_between(nodes, "start_ns", "end_ns", gaps, by)
-    launching = nodes.get_column("launch").drop_nulls().unique()
-    works = (nodes.get_column("kind") == "call") & ~nodes.get_column("node").is_in(
-        launching.implode()
-    )
+    is_call = nodes.get_column("kind") == "call"
     length = nodes.get_column("end_ns") - nodes.get_column("start_ns")
-    waited = measure_cover_between(nodes, "start_ns", "end_ns", waits, _THREAD)
-    usual = length.filter(nodes.get_column("kind") == "call").median()
-    long = length - waited - round(usual if isinstance(usual, float) else 0.0)
+    usual = length.filter(is_call).median()
+    above = length - round(usual if isinstance(usual, float) else 0.0)
+    # Of half a million calls a few are asked about.
+    rows = (is_call & (above > 0)).arg_true()
+    launching = nodes.get_column("launch").drop_nulls()
+    rows = rows.filter(~rows.cast(pl.Int64).is_in(launching.implode()))
+    calls = nodes.select(*by, "pid", "tid", "start_ns", "end_ns", ns=above)[rows]
+    inside = measure_cover_between(calls, "start_ns", "end_ns", gaps, by)
+    waited = measure_cover_between(calls, "start_ns", "end_ns", waits, _THREAD)
+    long = calls.get_column("ns") - waited
     cut = pl.select(pl.min_horizontal(pl.lit(long), pl.lit(inside))).to_series()
-    return cut.clip(lower_bound=0).fill_null(0) * works.cast(pl.Int64)
+    nothing = pl.repeat(0, nodes.height, dtype=pl.Int64, eager=True)
+    return nothing.scatter(rows, cut.clip(lower_bound=0).fill_null(0))
 
 
 # Compilers as recordings name them: torch._dynamo.utils.dynamo_timed wraps each phase in a range
@@ -261,8 +288,10 @@ def _list_ranges(run: Run) -> tuple[pl.DataFrame, Texts]:
     host = keep_ranges_of_processes(run, run.table("host_ops"))
     columns = ["host_op_id", "parent_id", *_THREAD, "layer", "start_ns", "end_ns"]
     is_cost = pl.col("layer") == "overhead"
-    name = pl.col("name")
     if host.select(is_cost.any()).item():
         name = pl.when(is_cost).then(pl.coalesce("category", "name")).otherwise("name")
-    ranges = host.select(*columns, name=name)
-    return ranges, Texts(ranges.get_column("name"))
+        ranges = host.select(*columns, name=name)
+        return ranges, Texts(ranges.get_column("name"))
+    ranges = host.select(*columns, "name")
+    is_all = ranges.height == run.rows("host_ops")
+    return ranges, list_host_names(run) if is_all else Texts(ranges.get_column("name"))

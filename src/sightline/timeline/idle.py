@@ -10,7 +10,7 @@ import polars as pl
 from sightline.algebra.intervals import find_gaps, measure_cover_between
 from sightline.algebra.latest import find_latest, find_next
 from sightline.algebra.lookup import Texts, find_rows, take_rows
-from sightline.algebra.trees import find_open_range
+from sightline.algebra.trees import find_open_range, find_parents
 from sightline.model.run import Run
 from sightline.timeline.api_calls import (
     allocates,
@@ -366,14 +366,18 @@ def _measure_host_causes(
         slow_launch_ns=pl.when("loaded").then(0).otherwise("slow_ns"),
     )
     free = _find_end_before(found, deeds_of_all)
+    up = find_parents(ranges)
     found = found.with_columns(
         *(op.alias(f"{cause}_op") for cause, op in inside.items()),
-        host_late_op=_find_open(found.with_columns(free_ns=free), ranges, "free_ns", "host_end_ns"),
+        host_late_op=_find_open(
+            found.with_columns(free_ns=free), ranges, "free_ns", "host_end_ns", up
+        ),
         queued_op=_find_open(
             found.with_columns(since_ns=pl.col("end_ns") - pl.col("queued_ns")),
             ranges,
             "since_ns",
             "end_ns",
+            up,
         ),
     )
     return found, pl.concat([deeds_of_all.drop("host_op_id"), first])
@@ -470,14 +474,16 @@ def _find_end_before(found: pl.DataFrame, ranges: pl.DataFrame) -> pl.Series:
     ).to_series()
 
 
-def _find_open(found: pl.DataFrame, ranges: pl.DataFrame, since: str, until: str) -> pl.Series:
+def _find_open(
+    found: pl.DataFrame, ranges: pl.DataFrame, since: str, until: str, up: pl.Series
+) -> pl.Series:
     """The innermost range in the middle of the time between two moments, where there is any."""
     asked = (found.get_column(since) < found.get_column(until)) & (
         found.get_column("launch_id").is_not_null()
     )
     middle = found.filter(asked).select(*_THREAD, middle=(pl.col(since) + pl.col(until)) // 2)
     return pl.repeat(None, found.height, dtype=pl.Int64, eager=True).scatter(
-        asked.arg_true(), find_open_range(ranges, middle, "middle")
+        asked.arg_true(), find_open_range(ranges, middle, "middle", up)
     )
 
 

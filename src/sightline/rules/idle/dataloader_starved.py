@@ -65,7 +65,7 @@ def check(run: Run) -> Iterator[Finding]:
         return
 
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
-        return shorten_thinking(nodes, measure_loading(nodes, run.table("host_ops")))
+        return shorten_thinking(nodes, measure_loading(run, nodes))
 
     yield make_finding(
         run,
