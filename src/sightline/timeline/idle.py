@@ -324,10 +324,12 @@ def _measure_host_causes(
     }
     overhead = ranges.filter(~is_own_cost(names) & is_cost)
     until_launch = ("start_ns", "host_end_ns")
-    measured = {
-        "profiler_overhead": measure_cover_between(found, *until_launch, overhead, ["rank"])
-    }
-    inside = {"profiler_overhead": _find_last(found, overhead, ["rank"])}
+    measured, inside = {}, {}
+    if overhead.height:
+        measured["profiler_overhead"] = measure_cover_between(
+            found, *until_launch, overhead, ["rank"]
+        )
+        inside["profiler_overhead"] = _find_last(found, overhead, ["rank"])
     spans = [*_THREAD, "host_op_id", "start_ns", "end_ns"]
     known = deeds_of_all = ranges.select(spans).clear()
     covered = pl.repeat(0, found.height, dtype=pl.Int64, eager=True)
@@ -335,13 +337,16 @@ def _measure_host_causes(
         mine = (waits if cause in SYSTEM_CAUSES else kinds).get(cause, known.clear()).select(spans)
         if cause in kinds:
             deeds_of_all = pl.concat([deeds_of_all, mine])
-        if mine.height:
-            # Ranges of several kinds lie inside each other: only what a kind adds is its own.
-            known = mine if known.is_empty() else pl.concat([known, mine])
-            now = measure_cover_between(found, *until_launch, known, _THREAD)
-            measured[cause], covered = now - covered, now
-        else:
-            measured[cause] = covered * 0
+        if not mine.height:
+            # Most causes are of few recordings: what is 0 of all gaps is added at the end, as one
+            # value. These two are asked for before.
+            if cause in ("code_loading", "host_sync"):
+                measured[cause] = covered * 0
+            continue
+        # Ranges of several kinds lie inside each other: only what a kind adds is its own.
+        known = mine if known.is_empty() else pl.concat([known, mine])
+        now = measure_cover_between(found, *until_launch, known, _THREAD)
+        measured[cause], covered = now - covered, now
         inside[cause] = (
             _find_open_in(found, mine, ranges)
             if cause in SYSTEM_CAUSES
@@ -368,6 +373,8 @@ def _measure_host_causes(
     free = _find_end_before(found, deeds_of_all)
     up = find_parents(ranges)
     found = found.with_columns(
+        *(pl.lit(0, pl.Int64).alias(f"{c}_ns") for c in HOST_CAUSES[:-1] if c not in measured),
+        *(pl.lit(None, pl.Int64).alias(f"{c}_op") for c in HOST_CAUSES[:-1] if c not in inside),
         *(op.alias(f"{cause}_op") for cause, op in inside.items()),
         host_late_op=_find_open(
             found.with_columns(free_ns=free), ranges, "free_ns", "host_end_ns", up
@@ -391,7 +398,7 @@ def _explain_slow_launches(found: pl.DataFrame, waits: dict[str, pl.DataFrame]) 
     known, covered = [], pl.repeat(0, found.height, dtype=pl.Int64, eager=True)
     slow = found.with_columns(slow_end_ns=pl.col("host_end_ns") + pl.col("slow_ns"))
     for cause in SYSTEM_CAUSES:
-        if cause not in waits:
+        if cause not in waits or waits[cause].is_empty():
             continue
         known.append(waits[cause])
         now = measure_cover_between(slow, "host_end_ns", "slow_end_ns", pl.concat(known), _THREAD)
