@@ -11,6 +11,10 @@
 #include <nanobind/stl/unordered_map.h>
 #include <nanobind/stl/vector.h>
 
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -699,6 +703,12 @@ NB_MODULE(_native, m) {
             default: throw nb::value_error("left to Python");
         }
     });
+    // Tables come from Polars' allocator, which can't use what readers freed in the C library's.
+    m.def("give_back_memory", [] {
+#if defined(__GLIBC__)
+        malloc_trim(0);
+#endif
+    }, Unlocked());
     m.def("item_end", [](const nb::bytes& data) {
         return sightline::end_of_value(data.c_str(), data.size());
     });

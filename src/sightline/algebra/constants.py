@@ -17,6 +17,14 @@ def find_null_columns(frame: pl.DataFrame) -> list[str]:
     return [c for c in frame.columns if nulls[0][c] == frame.height]
 
 
+def keep_single_values(frame: pl.DataFrame) -> pl.DataFrame:
+    """The frame with its columns of one value kept as that value."""
+    nothing = [pl.lit(None, frame.schema[c]).alias(c) for c in find_null_columns(frame)]
+    same = find_constants(frame)
+    values = [pl.lit(value, frame.schema[c]).alias(c) for c, value in same.items()]
+    return frame.with_columns(*nothing, *values) if frame.height else frame
+
+
 def find_constants(frame: pl.DataFrame, among: Iterable[str] | None = None) -> dict[str, Any]:
     """The columns that have one value throughout, and are never null, with the value."""
     among = frame.columns if among is None else list(among)

@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from sightline import registry
+from sightline._native import give_back_memory
 from sightline.algebra.constants import find_null_columns
 from sightline.errors import StoreError
 from sightline.model.cache_folder import is_temporary, open_cache_folder, replace_cache_folder
@@ -109,6 +110,7 @@ def _import(
     recording = (rank, {**facts, "own_rank": imported.recording.rank}, tables)
     with stage("write the tables"):
         fill_store(folder, [recording], sightline_version=__version__, quick=True)
+    give_back_memory()  # 110 of 260 MB after a trace of 0.54 GB, in 5 ms
 
 
 def _with_values(frame: FrameT, columns: tuple[Column, ...]) -> FrameT:

@@ -29,6 +29,7 @@ import polars as pl
 
 from sightline._native import edges as native_edges
 from sightline.algebra.arrow import pack_numbers, unpack_columns
+from sightline.algebra.constants import keep_single_values
 from sightline.algebra.intervals import is_one_group
 from sightline.algebra.latest import find_latest
 from sightline.algebra.lookup import (
@@ -382,7 +383,7 @@ def _order_nodes(nodes: pl.DataFrame) -> pl.DataFrame:
     nodes = nodes.drop("turn", *(f"{e}_uid" for e in EDGES))
     nodes = nodes[edges.get_column("row")].hstack(edges.drop("row")).with_row_index("node")
     nodes = _explain_slow_launches(_number_guesses(nodes))
-    return nodes.select(
+    ordered = nodes.select(
         pl.col("node").cast(pl.Int64),
         "kind",
         "rank",
@@ -401,6 +402,7 @@ def _order_nodes(nodes: pl.DataFrame) -> pl.DataFrame:
         "meeting",
         "meeting_lag_ns",
     )
+    return keep_single_values(ordered)
 
 
 def _find_edges(nodes: pl.DataFrame) -> pl.DataFrame:
