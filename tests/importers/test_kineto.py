@@ -548,6 +548,24 @@ def test_device_properties(tmp_path: Path) -> None:
     assert (second["device_id"], second["name"]) == (4, None)
 
 
+def test_device_properties_of_older_pytorch(tmp_path: Path) -> None:
+    """PyTorch 1.8 to 1.10 listed them under another key, by cudaDeviceProp's own names."""
+    listed = {
+        "id": 0,
+        "name": "Tesla V100-DGXS-32GB",
+        "totalGlobalMem": 34_084_028_416,
+        "major": 7,
+        "minor": 0,
+        "maxThreadsPerMultiProcessor": 2048,
+        "multiProcessorCount": 80,
+    }
+    run = opened(tmp_path, [kernel("k", 1, 1)], computeProperties=[listed])
+    device = only(run, "devices")
+    assert (device["name"], device["vendor"]) == ("Tesla V100-DGXS-32GB", "nvidia")
+    assert (device["sm_count"], device["compute_capability"]) == (80, "7.0")
+    assert device["max_threads_per_sm"] == 2048
+
+
 def test_an_agent_of_rocm_is_one_of_equal_gpus(tmp_path: Path) -> None:
     """Agents number processors too: GPU 0 is agent 2 where there are two of them."""
     mi300 = {"id": 0, "name": "AMD Instinct MI300X", "numSms": 304}

@@ -9,8 +9,8 @@ Why it hurts
 
 Evidence
     Gaps whose launch call began after the device had run dry, with no wait, loader or allocation
-    on its thread that explains it; `host_op` names what the thread was doing. The gain is a
-    replay in which the long pauses between calls beside these gaps are as short as the usual one,
+    on its thread that explains it; `host_op` names what the thread was doing, or CPU samples that
+    fell there do, or the calls before and after. The gain is a replay in which the long pauses between calls beside these gaps are as short as the usual one,
     and so are calls that launch nothing.
 
 Threshold
@@ -41,6 +41,7 @@ from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import Advice, Evidence, Loss, keep_notable, make_finding
 from sightline.rules.gaps import LOOK_PCT, claim_gaps
+from sightline.rules.idle._thinking import describe_thinking
 from sightline.timeline import causes
 from sightline.timeline.host_ranges import measure_long_calls, measure_long_thinking
 from sightline.timeline.idle import list_system_waits
@@ -72,7 +73,7 @@ def check(run: Run) -> Iterator[Finding]:
         "next work late: the launching thread does something else.",
         Loss(cost_ns=mine.cost_ns, bound_ns=mine.worst_ns, change=without),
         Evidence(
-            mine.evidence,
+            describe_thinking(run, mine),
             rows=mine.rows,
             where={**mine.where("host_late"), "op": mine.host_op},
             calls=mine.calls,
