@@ -13,9 +13,7 @@ Evidence
     replay in which these calls take no time and wait for nothing.
 
 Threshold
-    Over 5 % of the window (TraceLens agent, 2026-08).
-
-    A few calls of over 100 ms that take 90 % of the time are no churn, but the set-up of the GPU and
+    Over 5 % of the window (TraceLens agent, 2026-08). A few calls of over 100 ms that take 90 % of the time are no churn, but the set-up of the GPU and
     its libraries at first use, and are called that.
 
 Fix
