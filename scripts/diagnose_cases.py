@@ -53,7 +53,8 @@ def name_answer(found: list[Finding]) -> str:
     # One rule has a finding for each cause of idle time.
     cause = str(first.where.get("cause", "")).replace("_", " ")
     name = f"{first.rule}: {cause}" if first.rule == "gpu-idle" else first.rule
-    return f"({name})" if first.severity == "info" else name
+    # What stands with a number and a gain on the screen is no remark, whatever its severity.
+    return f"({name})" if first.is_remark else name
 
 
 def grade_answer(case: dict[str, Any], answer: str, says: dict[str, list[str]]) -> str:
