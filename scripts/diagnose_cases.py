@@ -3,9 +3,9 @@
     python scripts/diagnose_cases.py [CORPUS] [--only WORD] [--show]
 
 The verdicts are in tests/cases/*.yaml, each with its figures and the query that gives them; which
-of our findings say what is in tests/cases/causes.yaml. `known` of a verdict says how a reader graded
-what is said there now, where that is less than its name alone would give. CORPUS is the folder of the
-recordings.
+of our findings say what is in tests/cases/causes.yaml. `known` of a verdict says how a reader
+graded what is said there now, where that is less than its name alone would give. CORPUS is the
+folder of the recordings.
 """
 
 from __future__ import annotations

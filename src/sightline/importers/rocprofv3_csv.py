@@ -13,11 +13,11 @@ from typing import Any
 
 import polars as pl
 
+from sightline.algebra.scalars import sum_column
 from sightline.errors import DamagedError
 from sightline.importers import _rocm
 from sightline.importers._rocm_csv import read_table
 from sightline.importers._rocm_programs import check_programs
-from sightline.algebra.scalars import sum_column
 from sightline.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.model.source import Source
 
@@ -147,7 +147,8 @@ def _count_missing(frames: list[pl.DataFrame]) -> list[Quality]:
     """A note where the numbers of a process's dispatches, which leave none out, show a selection.
 
     rocprofv3 counts dispatches of all agents (rocprofiler-sdk, `dispatch_id`: "starts at 1 and is
-    incremented with each dispatch"); what `--kernel-include-regex` or an editor left out is missing.
+    incremented with each dispatch"); what `--kernel-include-regex` or an editor left out is
+    missing.
     """
     missing = there = 0
     for frame in frames:

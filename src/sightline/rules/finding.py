@@ -89,8 +89,9 @@ def make_finding(
     """A finding with its gain replayed; `is_bound` where even the replay is more than can be won.
 
     A gain of more than twice the time in which the problem is seen carries one grade less of
-    confidence. The severity follows the gain, not the cost: what shortens nothing when it is gone is a note.
-    Only what costs over CRITICAL_PCT stays a warning: something else limits as much behind it.
+    confidence. The severity follows the gain, not the cost: what shortens nothing when it is gone
+    is a note. Only what costs over CRITICAL_PCT stays a warning: something else limits as much
+    behind it.
     """
     windows = sum_windows(run)
     pct = 100 * loss.cost_ns / windows

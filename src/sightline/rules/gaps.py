@@ -76,9 +76,7 @@ class Claim:
             else f"1 gap of {whole}"
         ]
         lines += [
-            NO_RANGE
-            if host is None
-            else f"the host was mostly in  {host}"
+            NO_RANGE if host is None else f"the host was mostly in  {host}"
             for host in self._host_op_of_half
         ]
         return lines + ([f"most of it comes {self.period}"] if self.period else [])

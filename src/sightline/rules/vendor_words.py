@@ -1,5 +1,4 @@
-"""Advice in the words of the GPU's vendor: no CUDA call and no NVIDIA tool for AMD's and Intel's,
-and no AMD tool for NVIDIA's.
+"""Advice in the words of the GPU's vendor: no other vendor's calls and tools.
 
 Rules write their advice for CUDA, which most people know. HIP's runtime has the same calls under
 names that begin with `hip` (HIPIFY, "CUDA Runtime API functions supported by HIP"); where a name

@@ -53,12 +53,15 @@ def reduced(folder: Path, lengths: list[int], name: str = NCCL) -> Run:
 
 
 def test_one_rank_whose_like_collectives_differ_waits_for_others(tmp_path: Path) -> None:
-    """Nine of 100 and eleven of 1,000 µs: at the pace of the fastest tenth they take 2 of 11.9 ms."""
+    """Nine of 100 and eleven of 1,000 µs: at the fastest tenth's pace they take 2 of 11.9 ms."""
     (found,) = answers(reduced(tmp_path / "a", [100] * 9 + [1_000] * 11), RULE)
     assert any("would take 2.000 ms of 11.90 ms" in line for line in found.evidence)
     assert found.fix.startswith("open the recordings of all ranks together")
     # Twice as long is no sign of waiting, and kernels that send and receive are of all sizes.
-    for lengths, name in (([100] * 9 + [200] * 11, NCCL), ([100] * 9 + [1_000] * 11, "ncclSendRecv")):
+    for lengths, name in (
+        ([100] * 9 + [200] * 11, NCCL),
+        ([100] * 9 + [1_000] * 11, "ncclSendRecv"),
+    ):
         (usual,) = answers(reduced(tmp_path / name / str(lengths[-1]), lengths, name), RULE)
         assert not any("fastest" in line for line in usual.evidence)
         assert not usual.fix.startswith("open the recordings")

@@ -113,7 +113,8 @@ def test_copies_of_a_program_that_uses_a_gpu_wait_for_it(tmp_path: Path) -> None
     both.append(("nccl:all_reduce", 9 * MS, 9 * MS + 1_000))
     found = assert_speaks(
         program(tmp_path, {}, operators=both), "host-copies", cost_ns=24 * MS, gain_ns=None,
-        evidence=["a GPU that was not recorded", "_local_scalar_dense"], fix="ProfilerActivity.CUDA",
+        evidence=["a GPU that was not recorded", "_local_scalar_dense"],
+        fix="ProfilerActivity.CUDA",
     )  # fmt: skip
     assert found.is_remark
 

@@ -55,7 +55,9 @@ def test_what_was_not_recorded_is_a_note(tmp_path: Path) -> None:
     assert found.is_remark  # what the end of it would gain, nobody can say
 
 
-@pytest.mark.parametrize(("numbers", "says"), [((7, 8, 9), "does not show"), ((7, 8, 90), "select")])
+@pytest.mark.parametrize(
+    ("numbers", "says"), [((7, 8, 9), "does not show"), ((7, 8, 90), "select")]
+)
 def test_a_selection_of_kernels_is_said_to_be_one(
     tmp_path: Path, numbers: tuple[int, ...], says: str
 ) -> None:

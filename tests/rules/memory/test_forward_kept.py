@@ -37,7 +37,10 @@ def test_layers_that_are_all_kept(tmp_path: Path) -> None:
         "forward-kept",
         cost_bytes=400,
         gain_bytes=300,
-        evidence=["400 B that the forward pass allocated", "400 B in 4 blocks: forward (layer.py:3)"],
+        evidence=[
+            "400 B that the forward pass allocated",
+            "400 B in 4 blocks: forward (layer.py:3)",
+        ],
         fix="torch.inference_mode()",
     )
 

@@ -70,9 +70,9 @@ def describe_waiting(run: Run) -> str | None:
 
     A collective's kernel runs from its rank's arrival on. Of like ones the fastest waited least:
     what the others take longer is waiting, or another's traffic. Where sizes are not known the
-    fastest tenth of those with the same name and grid stands for it (NCCL chooses both by size), and
-    they are only said to be alike. Kernels that send and receive are of all sizes: they count as
-    transfer.
+    fastest tenth of those with the same name and grid stands for it (NCCL chooses both by size),
+    and they are only said to be alike. Kernels that send and receive are of all sizes: they count
+    as transfer.
     """
     comm = list_communication(run).filter(pl.col("meeting").is_null())
     if comm.get_column("rank").n_unique() != 1:

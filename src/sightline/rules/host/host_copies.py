@@ -18,8 +18,8 @@ Fix
     Allocate once at full size and write into slices (key-value caches); make tensors in the layout
     and type in which they are used; views instead of copies.
 
-    Of a program that uses a GPU (NCCL, cuDNN, CUDA's calls) such operators wait for it: that is said,
-    as a remark, and what to record.
+    Of a program that uses a GPU (NCCL, cuDNN, CUDA's calls) such operators wait for it: that is
+    said, as a remark, and what to record.
 
 False positives
     A copy that is the program's purpose.
@@ -91,6 +91,9 @@ def _report_waits(share: Share) -> Finding:
         confidence="low",
     )
     return replace(
-        found, title="Copies and waits for a GPU that was not recorded", severity="info",
-        gain_ns=None, method=None,
+        found,
+        title="Copies and waits for a GPU that was not recorded",
+        severity="info",
+        gain_ns=None,
+        method=None,
     )

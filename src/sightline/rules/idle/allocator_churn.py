@@ -13,8 +13,9 @@ Evidence
     replay in which these calls take no time and wait for nothing.
 
 Threshold
-    Over 5 % of the window (TraceLens agent, 2026-08). A few calls of over 100 ms that take 90 % of the time are no churn, but the set-up of the GPU and
-    its libraries at first use, and are called that.
+    Over 5 % of the window (TraceLens agent, 2026-08). A few calls of over 100 ms that take 90 % of
+    the time are no churn, but the set-up of the GPU and its libraries at first use, and are called
+    that.
 
 Fix
     Allocate before the step and reuse, pinned buffers too; keep shapes steady;
@@ -71,8 +72,8 @@ _PIN_ONCE = (
 # (ours: recordings with the cache have 0 to 0.02, one without it 0.6).
 _UNCACHED = 0.25
 # No allocation by itself takes so long (ours: of 2,821 in a public recording without the cache the
-# longest takes 70 ms, of warm programs 0.8 ms): the context, cuBLAS or cuDNN are loaded in the first
-# of them. A few such calls that take nearly all of the time are no churn.
+# longest takes 70 ms, of warm programs 0.8 ms): the context, cuBLAS or cuDNN are loaded in the
+# first of them. A few such calls that take nearly all of the time are no churn.
 _SET_UP_NS, _MOST_CALLS, _NEARLY_ALL = 100_000_000, 10, 0.9
 _WARM_UP = (
     "run one pass before the part that is measured or served: it happens once; what is loaded can "

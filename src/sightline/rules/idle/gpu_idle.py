@@ -86,7 +86,8 @@ _ADVICE = {
         "record CPU activity too, from before the work is launched",
     ),
     "left_out": (
-        "the GPU runs nothing that is in the file, which holds a selection of the program's kernels",
+        "the GPU runs nothing that is in the file, which holds a selection of the program's "
+        "kernels",
         "record the whole program, before idle time is judged",
     ),
 }

@@ -10,8 +10,9 @@ Why it hurts
 Evidence
     Gaps whose launch call began after the device had run dry, with no wait, loader or allocation
     on its thread that explains it; `host_op` names what the thread was doing, or CPU samples that
-    fell there do, or the calls before and after. The gain is a replay in which the long pauses between calls beside these gaps are as short as the usual one,
-    and so are calls that launch nothing.
+    fell there do, or the calls before and after. The gain is a replay in which the long pauses
+    between calls beside these gaps are as short as the usual one, and so are calls that launch
+    nothing.
 
 Threshold
     Over 5 % of the window (TraceLens agent, 2026-08). Silent where the device is launch-bound

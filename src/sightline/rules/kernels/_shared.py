@@ -131,7 +131,9 @@ def _drop_thinking(nodes: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
     mine = is_op(nodes) & nodes.get_column("ref_id").is_in(ids.implode())
     calls = nodes.filter(mine).get_column("launch").drop_nulls()
     whole = nodes.get_column("node").is_in(calls.implode())
-    return shorten_thinking(nodes, nodes.get_column("prev_lag_ns").fill_null(0) * whole.cast(pl.Int64))
+    return shorten_thinking(
+        nodes, nodes.get_column("prev_lag_ns").fill_null(0) * whole.cast(pl.Int64)
+    )
 
 
 def _drop_launch_bound(run: Run, kernels: pl.DataFrame) -> pl.DataFrame:

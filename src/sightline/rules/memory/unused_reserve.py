@@ -99,4 +99,5 @@ def _find_peak(run: Run, device: dict[str, Any]) -> int | None:
 
 def _leave(device: dict[str, Any], peak: int) -> int:
     """What of the unused segments the peak did not need."""
-    return max(0, min(device["unused_bytes"], device["reserved_bytes"] - peak))
+    unused, reserved = int(device["unused_bytes"]), int(device["reserved_bytes"])
+    return max(0, min(unused, reserved - peak))
