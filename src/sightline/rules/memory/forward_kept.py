@@ -49,7 +49,7 @@ from sightline.timeline.memory_stacks import BACKWARD
 from sightline.timeline.tensor_kinds import classify_blocks
 from sightline.units import format_bytes
 
-RULE = Rule("forward-kept", "Kept for no backward pass")
+RULE = Rule("forward-kept", "Results kept for a backward pass that never ran")
 LEAST_PCT = 40.0
 
 
