@@ -210,3 +210,20 @@ def test_without_samples_the_calls_around_say_where(tmp_path: Path) -> None:
         "most of it lies between the end of  cudaDeviceGetAttribute  and the next  "
         "cudaLaunchKernel: in the program's own code"
     ) in found.evidence
+
+
+def test_what_a_capture_takes_in_the_same_gap_is_another_problem(tmp_path: Path) -> None:
+    """Idle in [510, 1510): 60 µs until the capture begins, 810 of capture, 130 until the launch."""
+    run = opened(
+        tmp_path,
+        [
+            launched(0, kernel("a", 10, 500)),
+            call("cudaStreamBeginCapture", 570, 5),
+            call("cudaStreamEndCapture", 1_370, 10),
+            launched(1_500, kernel("b", 1_510, 10)),
+            launched(1_515, kernel("c", 1_520, 480)),
+        ],
+    )
+    (found,) = answers(run, "host-late")
+    assert found.gain_ns is not None
+    assert 0 < found.gain_ns <= 190_000
