@@ -213,17 +213,21 @@ def test_without_samples_the_calls_around_say_where(tmp_path: Path) -> None:
 
 
 def test_what_a_capture_takes_in_the_same_gap_is_another_problem(tmp_path: Path) -> None:
-    """Idle in [510, 1510): 60 µs until the capture begins, 810 of capture, 130 until the launch."""
+    """Idle in [510, 1510): 390 µs until the capture begins, 210 of it, 400 until the launch.
+
+    The host thinks for 415 and 390 µs around it, of which the usual 5 stay the second time, since
+    the device is busy until 10 µs after the first; the 195 µs in the capture are no part of it.
+    """
     run = opened(
         tmp_path,
         [
-            launched(0, kernel("a", 10, 500)),
-            call("cudaStreamBeginCapture", 570, 5),
-            call("cudaStreamEndCapture", 1_370, 10),
+            launched(0, kernel("a", 10, 480)),
+            launched(480, kernel("a", 490, 20)),
+            call("cudaStreamBeginCapture", 900, 5),
+            call("cudaStreamEndCapture", 1_100, 10),
             launched(1_500, kernel("b", 1_510, 10)),
-            launched(1_515, kernel("c", 1_520, 480)),
+            *(launched(1_510 + 10 * i, kernel("c", 1_520 + 60 * i, 60)) for i in range(8)),
         ],
     )
     (found,) = answers(run, "host-late")
-    assert found.gain_ns is not None
-    assert 0 < found.gain_ns <= 190_000
+    assert (found.cost_ns, found.gain_ns) == (800_000, 800_000)
