@@ -96,6 +96,9 @@ def translate_findings(run: Run, found: list[Finding]) -> list[Finding]:
     return [
         replace(
             finding,
+            title=translate_advice(finding.title, vendor) or "",
+            summary=translate_advice(finding.summary, vendor) or "",
+            cause=translate_advice(finding.cause, vendor),
             fix=translate_advice(finding.fix, vendor),
             verify=translate_advice(finding.verify, vendor),
             reason=translate_advice(finding.reason, vendor),
