@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from sightline.algebra.lookup import find_rows, match_names, take_rows
 from sightline.algebra.scalars import sum_column
 from sightline.model.run import Run
 from sightline.rules.gaps import NO_RANGE, Claim
@@ -37,8 +38,9 @@ def _look_inside(run: Run, gaps: pl.DataFrame) -> tuple[list[str], list[str]]:
     """Lines from samples, or else from the calls around the gaps (rows of `idle_rules`)."""
     longest = gaps.drop_nulls("launch_id").top_k(_MOST_GAPS, by="duration_ns")
     host = run.table("host_ops")
-    threads = host.select(*_THREAD, launch_id="host_op_id", launch="name", launched_ns="start_ns")
-    placed = longest.join(threads, on=["rank", "launch_id"]).drop_nulls(["pid", "tid"])
+    rows = find_rows(host.get_column("host_op_id"), longest.get_column("launch_id"))
+    launches = host.select("pid", "tid", launch="name", launched_ns="start_ns")
+    placed = longest.hstack(take_rows(launches, rows)).drop_nulls(["pid", "tid"])
     if placed.is_empty():
         return [], []
     sampled = _describe_samples(run, placed)
@@ -90,12 +92,11 @@ def _describe_calls_around(host: pl.DataFrame, gaps: pl.DataFrame) -> list[str]:
     outside = gaps.filter(pl.col("host_op").is_null())
     if 2 * sum_column(outside, "duration_ns") <= sum_column(gaps, "duration_ns"):
         return []
-    calls = (
-        host.filter(pl.col("layer").is_in(_CALLS) & ~pl.col("name").str.contains(_HIDDEN))
-        .join(outside.select(_THREAD).unique(), on=_THREAD, how="semi")
-        .select(*_THREAD, before="name", launched_ns="end_ns")
-        .sort("launched_ns")
+    threads = outside.get_column("tid").unique()
+    calls = host.select(*_THREAD, "layer", before="name", launched_ns="end_ns").filter(
+        pl.col("tid").is_in(threads.implode()) & pl.col("layer").is_in(_CALLS)
     )
+    calls = calls.filter(~match_names(calls, _HIDDEN, "before")).drop("layer").sort("launched_ns")
     pairs = (
         outside.sort("launched_ns")
         .join_asof(calls, on="launched_ns", by=_THREAD, check_sortedness=False)

@@ -34,6 +34,7 @@ _MOVING = ("normalization", "softmax", "copies and layout", "elementwise", "redu
 _KNOWN_PCT = 50.0  # ours: below, the kinds are not those of the program
 _LEAST_PCT = 5.0  # of the kernel time, for a kind to be named
 MOSTLY_PCT = 50.0
+_MOST = 300  # names, of which each is taken apart: the rest is a small part of the time
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class Kinds:
 def split_into_kinds(kernels: pl.DataFrame) -> Kinds | None:
     """The kinds of kernels (`name`, `total_ns`), or None where most have none that is known."""
     whole = sum_column(kernels, "total_ns")
+    kernels = kernels.group_by("name").agg(pl.col("total_ns").sum()).top_k(_MOST, by="total_ns")
     # Of the whole name arguments would tell, too: what a lambda lies in, and not what it does.
     labels = kernels.get_column("name").map_elements(shorten_kernel_name, return_dtype=pl.String)
     kind = pl.coalesce(
