@@ -3,7 +3,9 @@
     python scripts/diagnose_cases.py [CORPUS] [--only WORD] [--show]
 
 The verdicts are in tests/cases/*.yaml, each with its figures and the query that gives them; which
-of our findings say what is in tests/cases/causes.yaml. CORPUS is the folder of the recordings.
+of our findings say what is in tests/cases/causes.yaml. `known` of a verdict says how a reader
+graded what is said there now, where that is less than its name alone would give. CORPUS is the
+folder of the recordings.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[1]
 CASES = ROOT / "tests" / "cases"
 CORPUS = ROOT.parent / "shared" / "corpus"
 RIGHT, PARTLY, WRONG, UNREAD = "right", "partly", "wrong", "unread"
-GRADES = (RIGHT, PARTLY, WRONG)
+GRADES = (RIGHT, PARTLY, WRONG)  # the better first
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,8 @@ def name_answer(found: list[Finding]) -> str:
     # One rule has a finding for each cause of idle time.
     cause = str(first.where.get("cause", "")).replace("_", " ")
     name = f"{first.rule}: {cause}" if first.rule == "gpu-idle" else first.rule
-    return f"({name})" if first.severity == "info" else name
+    # What stands with a number and a gain on the screen is no remark, whatever its severity.
+    return f"({name})" if first.is_remark else name
 
 
 def grade_answer(case: dict[str, Any], answer: str, says: dict[str, list[str]]) -> str:
@@ -79,7 +82,9 @@ def judge_case(corpus: Path, case: dict[str, Any], says: dict[str, list[str]]) -
     except SightlineError as error:
         return Judged(case, UNREAD, str(error).splitlines()[-1], [])
     answer = name_answer(found)
-    return Judged(case, grade_answer(case, answer, says), answer, found)
+    # What a reader still misses stands in the verdict: a name that fits is not all of an answer.
+    grades = (grade_answer(case, answer, says), case.get("known", RIGHT))
+    return Judged(case, max(grades, key=GRADES.index), answer, found)
 
 
 def print_case(judged: Judged, *, show: bool) -> None:
@@ -100,7 +105,7 @@ def print_case(judged: Judged, *, show: bool) -> None:
 
 
 def main() -> int:
-    """Exit 0 where at least 95 % are right and none is wrong."""
+    """Exit 0 where at least 95 % are right and none is wrong, of those without a known miss."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("corpus", nargs="?", type=Path, default=CORPUS)
     parser.add_argument("--only", default="", help="cases with this in their name")
@@ -108,15 +113,18 @@ def main() -> int:
     args = parser.parse_args()
     says = yaml.safe_load((CASES / "causes.yaml").read_text())
     grades: Counter[str] = Counter()
+    known = 0
     for case in load_cases():
         if args.only in case["name"]:
             judged = judge_case(args.corpus, case, says)
             grades[judged.grade] += 1
+            known += judged.grade == case.get("known")
             print_case(judged, show=args.show)
     total = max(grades.total() - grades[UNREAD], 1)
     shares = (f"{grades[g]} {g} ({format_pct(100 * grades[g] / total)})" for g in GRADES)
     print(f"of {total}: {', '.join(shares)}; {grades[UNREAD]} of formats that are not read")
-    return 0 if grades[RIGHT] >= 0.95 * total and not grades[WRONG] else 1
+    missed = sum(grades[g] for g in (PARTLY, WRONG)) - known
+    return 0 if missed <= 0.05 * total and not grades[WRONG] else 1
 
 
 if __name__ == "__main__":

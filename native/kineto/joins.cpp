@@ -81,7 +81,8 @@ void Finished::find_syncs() {
     }
 }
 
-// The first host range in preorder that starts at a time on a thread and is of these layers.
+// The first host range in preorder that starts at a time on a thread and is of these layers. Of calls
+// those with a number come first; ROCm's older profilers give none.
 uint32_t Finished::first_at(uint32_t thread, int64_t time, uint8_t lowest, uint8_t highest) const {
     const auto& [pid, tid] = tables.threads.all()[thread - 1];
     if (pid == kNull || tid == kNull) return kNoRow;
@@ -93,13 +94,15 @@ uint32_t Finished::first_at(uint32_t thread, int64_t time, uint8_t lowest, uint8
                                [&](uint32_t row, int64_t wanted) {
                                    return hosts.value(host::start, row) < wanted;
                                });
+    uint32_t unnumbered = kNoRow;
     for (; at != end && hosts.value(host::start, *at) == time; ++at) {
         const uint8_t its = layer(*at);
         if (its < lowest || its > highest) continue;
-        if (its >= runtime && hosts.value(host::correlation, *at) == kNull) continue;
-        return static_cast<uint32_t>(at - rows.begin());
+        const auto place = static_cast<uint32_t>(at - rows.begin());
+        if (its < runtime || hosts.value(host::correlation, *at) != kNull) return place;
+        if (unnumbered == kNoRow) unnumbered = place;
     }
-    return kNoRow;
+    return unnumbered;
 }
 
 // Device operations without a call of their own number take the one that an arrow starts at.

@@ -229,6 +229,27 @@ def test_launch_by_arrow_where_there_is_no_correlation(tmp_path: Path) -> None:
     assert launch_names(run) == {"k": "hipLaunchKernel", "far": None}
 
 
+def test_launch_by_arrow_where_calls_have_no_numbers_either(tmp_path: Path) -> None:
+    """As PyTorch writes on ROCm with roctracer: arrows alone tie calls to their kernels."""
+    run = opened(
+        tmp_path,
+        [
+            call("hipExtModuleLaunchKernel", 0, 3),
+            call("hipExtModuleLaunchKernel", 7, 3),
+            kernel("a", 10, 1),
+            kernel("b", 12, 1),
+            flow("s", 58, (PID, TID), 0),
+            flow("s", 60, (PID, TID), 7),
+            flow("f", 58, (0, 7), 10),
+            flow("f", 60, (0, 7), 12),
+        ],
+    )
+    assert launch_names(run) == dict.fromkeys("ab", "hipExtModuleLaunchKernel")
+    starts = run.table("host_ops").get_column("start_ns")
+    launches = run.table("device_ops").sort("start_ns").get_column("launch_id")
+    assert starts.gather(launches).to_list() == [0, 7_000]
+
+
 def test_arrows_between_kernels_of_a_graph_launch_nothing(tmp_path: Path) -> None:
     """Since 2.13 ac2g also says what waits for what in a graph, with ids of its own."""
     run = opened(
@@ -546,6 +567,24 @@ def test_device_properties(tmp_path: Path) -> None:
     assert (first["device_id"], first["vendor"], first["sm_count"]) == (1, "nvidia", 132)
     assert (first["memory_bytes"], first["compute_capability"]) == (85_000_000_000, "9.0")
     assert (second["device_id"], second["name"]) == (4, None)
+
+
+def test_device_properties_of_older_pytorch(tmp_path: Path) -> None:
+    """PyTorch 1.8 to 1.10 listed them under another key, by cudaDeviceProp's own names."""
+    listed = {
+        "id": 0,
+        "name": "Tesla V100-DGXS-32GB",
+        "totalGlobalMem": 34_084_028_416,
+        "major": 7,
+        "minor": 0,
+        "maxThreadsPerMultiProcessor": 2048,
+        "multiProcessorCount": 80,
+    }
+    run = opened(tmp_path, [kernel("k", 1, 1)], computeProperties=[listed])
+    device = only(run, "devices")
+    assert (device["name"], device["vendor"]) == ("Tesla V100-DGXS-32GB", "nvidia")
+    assert (device["sm_count"], device["compute_capability"]) == (80, "7.0")
+    assert device["max_threads_per_sm"] == 2048
 
 
 def test_an_agent_of_rocm_is_one_of_equal_gpus(tmp_path: Path) -> None:

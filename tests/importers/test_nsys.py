@@ -668,6 +668,31 @@ def test_each_message_of_the_profiler_is_told_and_how_often(tmp_path: Path) -> N
     ]
 
 
+@pytest.mark.parametrize(
+    ("texts", "said", "kinds"),
+    [
+        ([], "no GPU operations were recorded", ["no_device_ops", "no_host_ops"]),
+        (
+            ["No CUDA events collected. Does the process use CUDA?"],
+            "made no call of it until recording stopped",
+            ["no_device_ops"],
+        ),
+    ],
+)
+def test_a_program_that_never_called_cuda(
+    tmp_path: Path, texts: list[str], said: str, kinds: list[str]
+) -> None:
+    """Where Nsight Systems traced CUDA, to trace it again is no advice."""
+    e = Export(utc_ns=UTC)
+    e.add("OSRT_API", nameId=e.text("read"), globalTid=gtid(7, 7), start=5, end=9)
+    for text in texts:
+        e.add("DIAGNOSTIC_EVENT", severity=3, text=text, timestamp=0)
+    limits = opened(e, tmp_path).table("quality")
+    mine = limits.filter(pl.col("kind").is_in(["no_device_ops", "no_host_ops"]))
+    assert mine.get_column("kind").to_list() == kinds
+    assert said in mine.item(0, "text")
+
+
 def test_ranks(tmp_path: Path) -> None:
     e = small()
     e.environment += ['SLURM_PROCID="5"', 'WORLD_SIZE="8"']

@@ -82,6 +82,33 @@ def test_lines_of_roctracer(tmp_path: Path) -> None:
     )
 
 
+ASYNC = """\
+4000000000:4000000100 9:{other} hipMalloc(ptr=0x1, size=4) :2
+4000000200:4000000900 9:11 hipMemcpy(dst=0x1, src=0x2, sizeBytes=4, kind=1) :4
+4000001000:4000001100 9:{other} {call}(dst=0x1, src=0x2, sizeBytes=4, kind=2) :7
+4000000300:4000000800 async-copy:0:9
+4000001050:4000001150 async-copy:1:9
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "other", "launched"),
+    [
+        # The second ends behind its call; of an asynchronous one, that says nothing.
+        ("hipMemcpy", 11, [True, False]),
+        ("hipMemcpyAsync", 11, [True, False]),
+        # Of two threads that copy nobody can say whose copy it is.
+        ("hipMemcpy", 12, [False, False]),
+    ],
+)
+def test_a_copy_without_a_number_is_that_of_the_blocking_call_around_it(
+    tmp_path: Path, call: str, other: int, launched: list[bool]
+) -> None:
+    tables = read(tmp_path, ASYNC.format(call=call, other=other)).tables
+    ops = tables["device_ops"].sort("start_ns")
+    assert ops.get_column("launch_id").is_not_null().to_list() == launched
+
+
 def test_names_that_are_no_ascii_are_read_as_others(tmp_path: Path) -> None:
     imported = read(tmp_path, TRACER.replace("scale(", "größe("))
     names = imported.tables["device_ops"].sort("start_ns").get_column("name")
@@ -139,7 +166,8 @@ def test_a_text_has_as_many_records_as_lines(corpus: Path, name: str) -> None:
     marks = len(re.findall(r"^\d+ \d+:\d+ [013]:", text, re.M))
     assert host.filter(layer="annotation").height == marks
     assert host.height == spans - len(work) + marks
-    launches = 0 if name.endswith("hsa_trace") else 300
+    # HSA's copies have the numbers of the 200 blocking copies that they lie in.
+    launches = 200 if name.endswith("hsa_trace") else 300
     assert ops.get_column("launch_id").count() == launches
 
 

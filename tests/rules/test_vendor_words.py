@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 import sightline.rules
-from sightline.rules.vendor_words import translate_advice
+from sightline.model.declare import Finding
+from sightline.rules.vendor_words import translate_advice, translate_findings
+from support.traces import kernel, opened
 
 # Rules of Nsight's own recordings are about NVIDIA's GPUs.
 NVIDIA_ONLY = ("ncu", "nsys")
@@ -71,3 +73,27 @@ def test_no_rule_advises_another_vendors_calls_or_tools(vendor: str) -> None:
 def test_words(written: str, amd: str, intel: str) -> None:
     assert translate_advice(written, "amd") == amd
     assert translate_advice(written, "intel") == intel
+
+
+def test_nvidias_runs_are_not_sent_to_amds_tools() -> None:
+    both = "profile it:  ncu --set full  (AMD: rocprof-compute profile), then see below"
+    assert translate_advice(both, "nvidia") == "profile it:  ncu --set full, then see below"
+    assert translate_advice("Nsight Compute or rocprof-compute", "nvidia") == "Nsight Compute"
+
+
+def test_all_that_a_person_reads_is_in_the_vendors_words(tmp_path: Path) -> None:
+    """Titles and summaries too: AMD's GPUs have matrix cores."""
+    found = Finding(
+        "x",
+        "Matrix products without tensor cores",
+        "warning",
+        "between the nodes of a CUDA graph",
+        cause="cudaFree waits",
+        fix="cudaMalloc once",
+    )
+    gpu = {"id": 0, "name": "AMD Instinct MI300X"}
+    run = opened(tmp_path, [kernel("k", 0, 10)], deviceProperties=[gpu])
+    (said,) = translate_findings(run, [found])
+    assert said.title == "Matrix products without matrix cores"
+    assert said.summary == "between the nodes of a HIP graph"
+    assert (said.cause, said.fix) == ("hipFree waits", "hipMalloc once")

@@ -174,7 +174,7 @@ IMPORTERS = (
         weak=(b'^(?:\\xef\\xbb\\xbf)?\\s*[\\[{]',),
         looks_like='JSON with "traceEvents", or a JSON list of events with "ph"',
         suffixes=('.json', '.json.gz'),
-        version=9,
+        version=11,
         source='https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU',
     ),
     Importer(
@@ -254,7 +254,7 @@ IMPORTERS = (
         weak=(b'^SQLite format 3\\x00',),
         looks_like='SQLite with tables such as StringIds and CUPTI_ACTIVITY_KIND_KERNEL',
         suffixes=('.sqlite',),
-        version=5,
+        version=6,
         source='https://docs.nvidia.com/nsight-systems/UserGuide/index.html#sqlite-schema-reference',
         supersedes=('.nsys-rep', '.qdrep', '.qdstrm'),
     ),
@@ -265,7 +265,7 @@ IMPORTERS = (
         weak=(),
         looks_like="the words 'NVIDIA Tegra Profiler Report' at its start",
         suffixes=('.nsys-rep', '.qdrep'),
-        version=3,
+        version=4,
         source='https://docs.nvidia.com/nsight-systems/UserGuide/index.html',
         supersedes=('.qdstrm',),
         proven="against nsys' own exports: kernels, copies, memsets, waits, CUDA, OS and MPI calls, NVTX, samples, scheduling; never seen in a report: CUDA graphs, unified memory, GPU metrics, OpenMP",
@@ -277,7 +277,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a folder with StringIds.parquet or META_DATA_EXPORT.parquet (or .arrow) in it',
         suffixes=('.parquetdir', '.arrowdir'),
-        version=3,
+        version=4,
         source='https://docs.nvidia.com/nsight-systems/UserGuide/index.html',
     ),
     Importer(
@@ -510,7 +510,7 @@ IMPORTERS = (
         weak=(),
         looks_like='CSV with Index, KernelName; SQLite with a table KERN; lines such as START:END PID:TID CALL',
         suffixes=('.csv', '.db', '.txt', '.json'),
-        version=3,
+        version=4,
         source='https://rocm.docs.amd.com/projects/rocprofiler',
     ),
     Importer(
@@ -530,7 +530,7 @@ IMPORTERS = (
         weak=(),
         looks_like='CSV with Kind, Agent_Id or Domain, Function, or a folder of such files',
         suffixes=('.csv',),
-        version=4,
+        version=5,
         source='https://rocm.docs.amd.com/projects/rocprofiler-sdk',
     ),
     Importer(

@@ -37,7 +37,7 @@ def note_bad_lines(count: int, what: str) -> list[Quality]:
     """The note on lines that could not be read, if there are any."""
     if not count:
         return []
-    return [Quality("damaged_lines", "warning", f"lines that are not {what} were left out", count)]
+    return [Quality("damaged_lines", "warning", f"lines that are no {what} were left out", count)]
 
 
 def finish_import(

@@ -13,6 +13,7 @@ from typing import Any
 
 import polars as pl
 
+from sightline.algebra.scalars import sum_column
 from sightline.errors import DamagedError
 from sightline.importers import _rocm
 from sightline.importers._rocm_csv import read_table
@@ -31,7 +32,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="CSV with Kind, Agent_Id or Domain, Function, or a folder of such files",
     suffixes=(".csv",),
-    version=4,
+    version=5,
     source=_rocm.SOURCE,
 )
 
@@ -115,6 +116,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
             hint="Record again:  rocprofv3 --sys-trace --output-format csv -- PROGRAM",
         )
     notes += check_programs(named, source.given)
+    notes += _count_missing(files["dispatches"])
     by_type = any(
         bool(frame.get_column(column).str.contains("^GPU").any())
         for frames in files.values()
@@ -139,6 +141,33 @@ def read(source: Source, options: ImportOptions) -> Imported:
         runs = [_list_dispatches(f) for f in files["counts"]]
         records.dispatches = _unite(runs, _DISPATCHES).unique(maintain_order=True)
     return _rocm.build_tables(records, Recording("rocprofv3"), notes)
+
+
+def _count_missing(frames: list[pl.DataFrame]) -> list[Quality]:
+    """A note where the numbers of a process's dispatches, which leave none out, show a selection.
+
+    rocprofv3 counts dispatches of all agents (rocprofiler-sdk, `dispatch_id`: "starts at 1 and is
+    incremented with each dispatch"); what `--kernel-include-regex` or an editor left out is
+    missing.
+    """
+    missing = there = 0
+    for frame in frames:
+        if "Dispatch_Id" not in frame.columns:
+            continue
+        number = pl.col("Dispatch_Id").cast(pl.Int64, strict=False)
+        of_each = frame.group_by("Process_Id").agg(
+            n=number.n_unique(), span=number.max() - number.min() + 1
+        )
+        there += sum_column(of_each, "n")
+        missing += sum_column(of_each.select(m=pl.col("span") - pl.col("n")), "m")
+    if missing <= there:  # ours: fewer may be those of another program's filter; here most are gone
+        return []
+    text = (
+        "of the program's kernels are not in the file, by their numbers: it is a selection, and "
+        "what looks idle may be work that was left out"
+    )
+    remedy = "Record all of them:  rocprofv3 --sys-trace -- PROGRAM"
+    return [Quality("missing_dispatches", "warning", text, missing, remedy)]
 
 
 def _schema(numbers: Sequence[str], *texts: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -104,6 +105,7 @@ def _read_given(
             notes.append(Quality("file_unread", "warning", error.what, None, _explain(error)))
     if unread and not given:
         raise unread[0]
+    notes += _note_split(found.names)
     if given and given[0].members and notes:
         first, *others = given[0].members
         store, index, facts = first
@@ -135,6 +137,28 @@ def _read_members(
     return [
         (store, 0, {**facts, **read_rank_of_path(path, given, facts)})
         for facts in read_facts(store)
+    ]
+
+
+# Files that rocprofv3 writes of one program, each with one kind of record.
+_KIND_OF_RECORD = re.compile(
+    r"(?:kernel|memory_copy|memory_allocation|scratch_memory|marker(?:_api)?|(?:hip|hsa|rccl)\w*)"
+    r"_trace\.csv$"
+)
+
+
+def _note_split(names: Sequence[str]) -> list[Quality]:
+    """A note where files of one program were given one by one: they are read as one in a folder."""
+    parts: dict[str, list[str]] = {}
+    for name in names:
+        if kind := _KIND_OF_RECORD.search(name):
+            parts.setdefault(name[: kind.start()], []).append(Path(name).name)
+    text = "files of one program were read apart, so that no call is tied to its work:"
+    remedy = "Give the folder that holds them alone."
+    return [
+        Quality("split_recording", "warning", f"{text} {', '.join(files)}", None, remedy)
+        for files in parts.values()
+        if len(files) > 1
     ]
 
 

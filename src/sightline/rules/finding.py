@@ -30,6 +30,9 @@ def grade_severity(pct: float) -> str:
     return "warning" if pct >= NOTABLE_PCT else "info"
 
 
+LOWER = {"high": "medium", "medium": "low", "low": "low"}  # one grade less of confidence
+
+
 @dataclass(frozen=True)
 class Loss:
     """What a problem takes: all devices' time, and what its end would gain.
@@ -85,8 +88,10 @@ def make_finding(
 ) -> Finding:
     """A finding with its gain replayed; `is_bound` where even the replay is more than can be won.
 
-    The severity follows the gain, not the cost: what shortens nothing when it is gone is a note.
-    Only what costs over CRITICAL_PCT stays a warning: something else limits as much behind it.
+    A gain of more than twice the time in which the problem is seen carries one grade less of
+    confidence. The severity follows the gain, not the cost: what shortens nothing when it is gone
+    is a note. Only what costs over CRITICAL_PCT stays a warning: something else limits as much
+    behind it.
     """
     windows = sum_windows(run)
     pct = 100 * loss.cost_ns / windows
@@ -106,6 +111,10 @@ def make_finding(
             lines += _explain_small_gain(run, loss, replayed, gain_ns)
     longest = find_largest(run.ask("breakdown"), "window_ns")
     share = 100 * gain_ns / max(longest, 1)
+    # More than that rests on what the replay assumes: that the host could do at once what it did
+    # after this, whatever it needed for it.
+    if gain_ns > 2 * loss.cost_ns:
+        confidence = LOWER[confidence]
     # What its end gains was lost to it, though not all of that lies where the problem is seen.
     cost_ns = min(max(loss.cost_ns, gain_ns), windows)
     pct = 100 * cost_ns / windows

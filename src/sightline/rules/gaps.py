@@ -20,6 +20,7 @@ from sightline.units import format_ns, format_several
 # What is seen of a problem may be far less than its end gains: a wait that cost 0.8 % of the window
 # by itself was seen to gain 7.6 %. From here on it is replayed (ours: a tenth of what is notable).
 LOOK_PCT = NOTABLE_PCT / 10
+NO_RANGE = "no recorded range covers most of the host's time"
 
 
 # MPI (the standard's names), and the calls of POSIX that hand data to others or wait for them.
@@ -75,9 +76,7 @@ class Claim:
             else f"1 gap of {whole}"
         ]
         lines += [
-            "no recorded range covers most of the host's time"
-            if host is None
-            else f"the host was mostly in  {host}"
+            NO_RANGE if host is None else f"the host was mostly in  {host}"
             for host in self._host_op_of_half
         ]
         return lines + ([f"most of it comes {self.period}"] if self.period else [])

@@ -27,6 +27,9 @@ from sightline.units import format_count, format_ns, format_pct
 # Nsight Compute's Speed of Light: above 80 % of a unit's peak, the kernel is at that unit's limit,
 # and only work that another unit does instead makes it faster.
 LIMIT_PCT = 80.0
+# Below it registers, shared memory or block size keep waves away (Nsight Compute 2024.1, rule
+# TheoreticalOccupancy).
+THEORETICAL_PCT = 80.0
 # How busy each unit is, % of its peak: the throughputs of Speed of Light and what it breaks them
 # down to (Nsight Compute, Kernel Profiling Guide, "Metrics Decoder").
 UNITS = {

@@ -10,6 +10,7 @@ import polars as pl
 from sightline import registry
 from sightline.model.declare import Finding, Rule
 from sightline.registry import OF_ENERGY, OF_KERNELS, OF_MEMORY, OF_WINDOW
+from sightline.rules.finding import LOWER
 from sightline.units import format_ns
 
 # Nothing gains much below so much of the window: what the run as a whole is bound by comes first.
@@ -18,7 +19,6 @@ from sightline.units import format_ns
 MAJOR_PCT = 10.0
 # A recording of fewer operations shows no pattern (ours: one training step launches hundreds).
 _LEAST_OPS = 10
-_LOWER = {"high": "medium", "medium": "low", "low": "low"}
 
 
 def rank_findings(
@@ -200,4 +200,4 @@ def _grade(found: Finding, gate: pl.DataFrame) -> Finding:
     limits = tuple(gate.filter(pl.col("effect") == "lowers").get_column("text"))
     if not limits:
         return found
-    return replace(found, confidence=_LOWER[found.confidence], limits=limits)
+    return replace(found, confidence=LOWER[found.confidence], limits=limits)

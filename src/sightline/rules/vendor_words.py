@@ -1,4 +1,4 @@
-"""Advice in the words of the GPU's vendor: no CUDA call and no NVIDIA tool for AMD's and Intel's.
+"""Advice in the words of the GPU's vendor: no other vendor's calls and tools.
 
 Rules write their advice for CUDA, which most people know. HIP's runtime has the same calls under
 names that begin with `hip` (HIPIFY, "CUDA Runtime API functions supported by HIP"); where a name
@@ -80,11 +80,15 @@ _INTEL: _Words = (
     (r"\bCUDA\b", "SYCL"),
     (r"\bNVIDIA\b", "Intel"),
 )
-_WORDS = {"amd": _AMD, "intel": _INTEL}
+_NVIDIA: _Words = (
+    (r"(ncu [^;,()]*\S)\s*\(AMD: [^)]*\)", r"\1"),
+    (r"Nsight Compute or rocprof-compute", "Nsight Compute"),
+)
+_WORDS = {"amd": _AMD, "intel": _INTEL, "nvidia": _NVIDIA}
 
 
 def translate_findings(run: Run, found: list[Finding]) -> list[Finding]:
-    """The findings with advice for the run's GPUs, where all of them are of one other vendor."""
+    """The findings with advice for the run's GPUs, where all of them are of one vendor."""
     vendor = recognise_program(run).vendor
     known = run.table("devices").get_column("vendor").drop_nulls()
     if vendor not in _WORDS or known.n_unique() > 1:
@@ -92,6 +96,9 @@ def translate_findings(run: Run, found: list[Finding]) -> list[Finding]:
     return [
         replace(
             finding,
+            title=translate_advice(finding.title, vendor) or "",
+            summary=translate_advice(finding.summary, vendor) or "",
+            cause=translate_advice(finding.cause, vendor),
             fix=translate_advice(finding.fix, vendor),
             verify=translate_advice(finding.verify, vendor),
             reason=translate_advice(finding.reason, vendor),

@@ -65,6 +65,15 @@ def has_only_host(run: Run) -> bool:
     ) and bool(list_windows(run).height)
 
 
+# NCCL needs GPUs, as do the operators of cuDNN and MIOpen, and the runtimes' own calls.
+_ON_DEVICE = r"^nccl:|^aten::_?(?:cudnn|miopen)_|^(?:cuda|hip)[A-Z]"
+
+
+def uses_device(run: Run) -> bool:
+    """Whether the host's ranges show that the program runs on a GPU, recorded or not."""
+    return bool(run.table("host_ops").get_column("name").str.contains(_ON_DEVICE).any())
+
+
 def list_windows(run: Run) -> pl.DataFrame:
     """The main thread of each rank that has ranges: rank, pid, tid, start_ns, end_ns, steps."""
     return run.once(_list_windows)

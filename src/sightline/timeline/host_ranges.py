@@ -84,8 +84,8 @@ def measure_long_thinking(
 ) -> pl.Series:
     """How much longer than usual the time before each call is, beside these gaps, ns.
 
-    What the thread compiled or loaded meanwhile is not counted, nor `waits` (rank, pid, tid,
-    start_ns, end_ns), in which it could not run: that is another problem's.
+    What the thread compiled, loaded or captured meanwhile is not counted, nor `waits` (rank, pid,
+    tid, start_ns, end_ns), in which it could not run: that is another problem's.
     """
     above = nodes.get_column("prev_lag_ns").fill_null(0) - find_usual_interval(nodes)
     rows = (above > 0).arg_true()
@@ -94,6 +94,7 @@ def measure_long_thinking(
     beside = measure_in_ranges(nodes, gaps, ["rank", "device_id"]) > 0
     other = measure_in_ranges(nodes, list_compiler_ranges(run), _THREAD)
     other += measure_loading(run, nodes)
+    other += measure_in_ranges(nodes, list_capture_ranges(run), _THREAD)
     if not waits.is_empty():
         columns = [*_THREAD, "start_ns", "end_ns"]
         deeds = [list_compiler_ranges(run), _list_loading_ranges(run)]

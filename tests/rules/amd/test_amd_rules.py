@@ -65,8 +65,11 @@ def test_latency(tmp_path: Path) -> None:
         cost_ns=5800,
         gain_ns=5800,
         evidence=["VALU Utilization 20.0 %", "42.0 %", "latency bound"],
-        fix="more waves",
+        fix="more data in one launch",
     )
+    # 512 registers of a SIMD hold two waves of 200: a quarter of the eight that it has room for.
+    few = counted(tmp_path / "few", **IDLE | read_share(42) | {"Arch_VGPR": 200})
+    assert_speaks(few, "amd-latency", cost_ns=5800, gain_ns=5800, evidence=[], fix="more waves")
     assert_silent(counted(tmp_path / "memory", **IDLE | read_share(61)), "amd-latency")
 
 

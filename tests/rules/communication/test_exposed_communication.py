@@ -42,6 +42,31 @@ def test_400_of_1000_us(tmp_path: Path, work: Event, known: bool) -> None:
     assert ("were not recorded" in "".join(found.evidence)) != known
 
 
+def reduced(folder: Path, lengths: list[int], name: str = NCCL) -> Run:
+    """One rank's all-reduces of these lengths between kernels of 10 µs, all queued."""
+    work, at = [], 1_000
+    for number, length in enumerate(lengths):
+        pair = kernel(name, at, length), kernel("a", at + length, 10)
+        work += [launched(20 * number + 10 * i, k) for i, k in enumerate(pair)]
+        at += length + 10
+    return opened(folder, work)
+
+
+def test_one_rank_whose_like_collectives_differ_waits_for_others(tmp_path: Path) -> None:
+    """Nine of 100 and eleven of 1,000 µs: at the fastest tenth's pace they take 2 of 11.9 ms."""
+    (found,) = answers(reduced(tmp_path / "a", [100] * 9 + [1_000] * 11), RULE)
+    assert any("would take 2.000 ms of 11.90 ms" in line for line in found.evidence)
+    assert found.fix.startswith("open the recordings of all ranks together")
+    # Twice as long is no sign of waiting, and kernels that send and receive are of all sizes.
+    for lengths, name in (
+        ([100] * 9 + [200] * 11, NCCL),
+        ([100] * 9 + [1_000] * 11, "ncclSendRecv"),
+    ):
+        (usual,) = answers(reduced(tmp_path / name / str(lengths[-1]), lengths, name), RULE)
+        assert not any("fastest" in line for line in usual.evidence)
+        assert not usual.fix.startswith("open the recordings")
+
+
 def test_under_5_percent_of_the_window(tmp_path: Path) -> None:
     assert_silent(between(tmp_path / "a", kernel(NCCL, 500, 49)), RULE)
     assert_speaks(

@@ -107,6 +107,18 @@ def test_large_copies_count_and_small_ones_are_dispatch(tmp_path: Path) -> None:
     assert_silent(again, "host-copies")
 
 
+def test_copies_of_a_program_that_uses_a_gpu_wait_for_it(tmp_path: Path) -> None:
+    """NCCL runs on GPUs alone: what the host copies, it copies to or from one."""
+    both = [("aten::mm", 0, 5 * MS), ("aten::_local_scalar_dense", 5 * MS, 9 * MS)]
+    both.append(("nccl:all_reduce", 9 * MS, 9 * MS + 1_000))
+    found = assert_speaks(
+        program(tmp_path, {}, operators=both), "host-copies", cost_ns=24 * MS, gain_ns=None,
+        evidence=["a GPU that was not recorded", "_local_scalar_dense"],
+        fix="ProfilerActivity.CUDA",
+    )  # fmt: skip
+    assert found.is_remark
+
+
 def test_compiling_counts_from_two_steps_on(tmp_path: Path) -> None:
     compiled = [("entire_frame_compile (dynamo_timed)", 0, 4 * MS), ("aten::mm", 5 * MS, 9 * MS)]
     plain = [("aten::mm", 5 * MS, 9 * MS)]

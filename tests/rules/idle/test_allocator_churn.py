@@ -37,6 +37,25 @@ def test_an_allocation_between_two_kernels(tmp_path: Path) -> None:
     )
 
 
+def test_two_calls_that_set_something_up_are_no_churn(tmp_path: Path) -> None:
+    """Of 401 ms in calls 400 are in two of 200 ms: the first use of the GPU."""
+    run = opened(
+        tmp_path,
+        [
+            launched(0, kernel("a", 10, 100)),
+            call("cudaFree", 120, 200_000),
+            call("cudaFree", 200_130, 200_000),
+            call("cudaMalloc", 400_140, 1_000),
+            launched(401_150, kernel("b", 401_160, 60)),
+        ],
+    )
+    (found,) = answers(run, "allocator-churn")
+    assert found.title.startswith("Set-up")
+    assert "2 calls of over 100 ms take nearly all of it" in found.evidence[1]
+    assert found.fix.startswith("run one pass before")
+    assert "expandable" not in found.fix
+
+
 def allocating(folder: Path, idle: int, api: str = "cudaFree") -> Run:
     """Two kernels in a window of 1,000 µs, idle for `idle` between them, in a call."""
     return opened(

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import sightline
 from sightline.model.run import Run
 from support.rules import answers, assert_silent, assert_speaks
 from support.traces import call, kernel, launched, opened
@@ -51,6 +52,24 @@ def test_what_was_not_recorded_is_a_note(tmp_path: Path) -> None:
     (found,) = answers(opened(tmp_path, [*BEFORE, AFTER]), "gpu-idle")
     assert (found.title, found.severity, found.confidence) == ("GPU idle: unknown", "info", "low")
     assert "record CPU activity" in found.fix
+    assert found.is_remark  # what the end of it would gain, nobody can say
+
+
+@pytest.mark.parametrize(
+    ("numbers", "says"), [((7, 8, 9), "does not show"), ((7, 8, 90), "select")]
+)
+def test_a_selection_of_kernels_is_said_to_be_one(
+    tmp_path: Path, numbers: tuple[int, ...], says: str
+) -> None:
+    """Dispatches are numbered without gaps: of 7 to 90 three are in the file."""
+    head = "Kind,Agent_Id,Queue_Id,Thread_Id,Dispatch_Id,Kernel_Name,Start_Timestamp,End_Timestamp"
+    rows = [
+        f"KERNEL_DISPATCH,Agent 1,1,5,{number},k,{at},{at + 1_000}"
+        for number, at in zip(numbers, (1_000, 3_000, 9_000), strict=True)
+    ]
+    (tmp_path / "x_kernel_trace.csv").write_text("\n".join([head, *rows, ""]))
+    (found,) = answers(sightline.open(str(tmp_path / "x_kernel_trace.csv")), "gpu-idle")
+    assert says in found.summary
 
 
 def test_what_comes_before_the_loop_is_start_up(tmp_path: Path) -> None:
@@ -102,7 +121,7 @@ def test_up_to_15_percent_of_the_window(tmp_path: Path) -> None:
         idle_for(tmp_path / "b", 151),
         "gpu-idle",
         cost_ns=151_000,
-        gain_ns=151_000,
+        gain_ns=None,
         evidence=["1 gap of 151.0 µs"],
         fix="record CPU activity",
         severity="info",

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from sightline.model.run import Run
+from support import launch_samples
+from support.launch_samples import LOADING, MAIN
 from support.rules import answers, assert_silent, assert_speaks
-from support.traces import Event, call, kernel, launched, op, opened, opened_ranks, step
+from support.traces import TID, Event, call, kernel, launched, op, opened, opened_ranks, step
 
 
 def paused(folder: Path, idle: int, *host: Event) -> Run:
@@ -163,3 +165,69 @@ def test_ranks_that_hardly_lose_anything_are_not_named(tmp_path: Path) -> None:
     assert found.where["ranks"] == [1]
     (found,) = answers(opened_ranks(tmp_path / "b", late(20), late(400)), "host-late")
     assert found.where["ranks"] == [0, 1]
+
+
+def test_cpu_samples_name_what_no_range_does(tmp_path: Path) -> None:
+    """Idle in [510, 910): of 20 samples of the launching thread in there 15 are in load_batch and 5
+    in main; those before, and those of another thread, do not count.
+    """
+    there = [(515 + 19 * i, TID, LOADING if i % 4 else MAIN) for i in range(20)]
+    elsewhere = [(100 + i, TID, MAIN) for i in range(30)]
+    another = [(515 + i, TID + 1, MAIN) for i in range(30)]
+    run = launch_samples.opened(
+        tmp_path,
+        sorted([*elsewhere, *there, *another]),
+        [
+            *launched(0, kernel("a", 10, 500)),
+            *launched(900, kernel("b", 910, 10)),
+            *launched(915, kernel("c", 920, 80)),
+        ],
+    )
+    found = assert_speaks(
+        run,
+        "host-late",
+        cost_ns=400_000,
+        gain_ns=399_000,
+        evidence=["of 20 CPU samples of that thread there  75.0 % in load_batch, 25.0 % in main"],
+        fix="host_op",
+    )
+    assert not any("no recorded range" in line for line in found.evidence)
+
+
+def test_without_samples_the_calls_around_say_where(tmp_path: Path) -> None:
+    """Idle in [510, 910): the last call has ended at 520."""
+    run = opened(
+        tmp_path,
+        [
+            launched(0, kernel("a", 10, 500)),
+            call("cudaDeviceGetAttribute", 515, 5),
+            launched(900, kernel("b", 910, 10)),
+            launched(915, kernel("c", 920, 80)),
+        ],
+    )
+    found = next(f for f in run.findings() if f.rule == "host-late")
+    assert (
+        "most of it lies between the end of  cudaDeviceGetAttribute  and the next  "
+        "cudaLaunchKernel: in the program's own code"
+    ) in found.evidence
+
+
+def test_what_a_capture_takes_in_the_same_gap_is_another_problem(tmp_path: Path) -> None:
+    """Idle in [510, 1510): 390 µs until the capture begins, 210 of it, 400 until the launch.
+
+    The host thinks for 415 and 390 µs around it, of which the usual 5 stay the second time, since
+    the device is busy until 10 µs after the first; the 195 µs in the capture are no part of it.
+    """
+    run = opened(
+        tmp_path,
+        [
+            launched(0, kernel("a", 10, 480)),
+            launched(480, kernel("a", 490, 20)),
+            call("cudaStreamBeginCapture", 900, 5),
+            call("cudaStreamEndCapture", 1_100, 10),
+            launched(1_500, kernel("b", 1_510, 10)),
+            *(launched(1_510 + 10 * i, kernel("c", 1_520 + 60 * i, 60)) for i in range(8)),
+        ],
+    )
+    (found,) = answers(run, "host-late")
+    assert (found.cost_ns, found.gain_ns) == (800_000, 800_000)

@@ -15,7 +15,10 @@ def test_all_of_the_window(tmp_path: Path) -> None:
     (found,) = answers(opened(tmp_path, queued(("gemm", 600), ("norm", 300), ("gemm", 100))), RULE)
     assert (found.severity, found.states_limit, found.gain_ns) == ("info", True, None)
     assert "100.0 % of the window" in found.summary
-    assert found.evidence[0] == "70.0 %  2 × gemm, 700.0 µs"
+    assert found.evidence[:2] == (
+        "by kind: 70.0 % matrix products, 30.0 % other",
+        "70.0 %  2 × gemm, 700.0 µs",
+    )
     assert "gemm takes 70.0 % of the kernel time" in found.summary
     assert found.where["kernel"] == "gemm"
 
@@ -27,9 +30,37 @@ def test_kernels_have_their_short_names(tmp_path: Path) -> None:
     )
     (found,) = answers(opened(tmp_path, queued((gelu, 1000))), RULE)
     assert found.evidence == (
+        "by kind: 100.0 % elementwise",
         "100.0 %  1 × vectorized_elementwise_kernel<GeluCUDAKernelImpl>, 1.000 ms",
     )
     assert found.where["kernel"] == gelu
+
+
+ATEN = "void at::native::"
+
+
+def test_what_only_moves_data_is_fused_first(tmp_path: Path) -> None:
+    """Of 1,000 µs 620 only move data; a conversion's name is no convolution's."""
+    work = queued(
+        (f"{ATEN}elementwise_kernel<128, 4, at::native::direct_copy_kernel_cuda>(int)", 200),
+        (f"{ATEN}vectorized_elementwise_kernel<4, at::native::MulFunctor<float>>(int)", 300),
+        (f"{ATEN}reduce_kernel<512, 1, at::native::MeanOps<float>>(int)", 120),
+        ("ampere_bf16_s16816gemm_bf16_128x64_ldg8_f2f_tn", 250),
+        ("cudnn_ampere_scudnn_128x64_relu_medium_nn_v1", 100),
+        ("convert_them", 30),
+    )
+    (found,) = answers(opened(tmp_path, work), RULE)
+    assert found.evidence[0] == (
+        "by kind: 30.0 % elementwise, 25.0 % matrix products, 20.0 % copies and layout, "
+        "12.0 % reductions, 10.0 % convolution"
+    )
+    assert "62.0 % of the kernel time is in kernels that move data" in found.summary
+    assert "fuse them first (torch.compile" in found.fix
+
+
+def test_a_program_with_kernels_of_its_own_has_no_kinds(tmp_path: Path) -> None:
+    (found,) = answers(opened(tmp_path, queued(("advec_cell", 600), ("gemm", 400))), RULE)
+    assert found.evidence[0] == "60.0 %  1 × advec_cell, 600.0 µs"
 
 
 def test_how_near_operators_are_to_their_roofs(tmp_path: Path) -> None:
@@ -72,6 +103,6 @@ def test_kernels_that_the_profiler_ran_one_at_a_time(tmp_path: Path) -> None:
     found, *others = sightline.findings(run)
     assert [f.rule for f in others if not f.abstained] == []
     assert (found.rule, found.title) == (RULE, "Kernels recorded one at a time")
-    assert found.evidence[0] == "75.0 %  1 × gemm, 300.0 µs"
+    assert found.evidence[1] == "75.0 %  1 × gemm, 300.0 µs"
     assert "gemm takes 75.0 % of the kernel time" in found.summary
     assert "ncu" not in found.fix

@@ -204,22 +204,26 @@ def _text(value: Any) -> str | None:
 
 def _devices(header: dict[str, Any], used: list[int]) -> pl.DataFrame:
     """Devices that the header describes, and those that only appear in the timeline."""
-    listed = header.get("deviceProperties")
+    # PyTorch 1.8 to 1.10 wrote cudaDeviceProp's own names, under another key.
+    listed = header.get("deviceProperties", header.get("computeProperties"))
     found: dict[int, dict[str, Any]] = {}
     for entry in listed if isinstance(listed, list) else []:
         number = _int(entry.get("id")) if isinstance(entry, dict) else None
         if number is None:
             continue
-        major, minor = _int(entry.get("computeMajor")), _int(entry.get("computeMinor"))
+        major = _int(entry.get("computeMajor", entry.get("major")))
+        minor = _int(entry.get("computeMinor", entry.get("minor")))
         name = _text(entry.get("name"))
         found[number] = {
             "vendor": _vendor(name or ""),
             "name": name,
-            "sm_count": _int(entry.get("numSms")),
+            "sm_count": _int(entry.get("numSms", entry.get("multiProcessorCount"))),
             "memory_bytes": _int(entry.get("totalGlobalMem")),
             "compute_capability": None if major is None or minor is None else f"{major}.{minor}",
             "warp_size": _int(entry.get("warpSize")),
-            "max_threads_per_sm": _int(entry.get("maxThreadsPerMultiprocessor")),
+            "max_threads_per_sm": _int(
+                entry.get("maxThreadsPerMultiprocessor", entry.get("maxThreadsPerMultiProcessor"))
+            ),
             "registers_per_sm": _int(entry.get("regsPerMultiprocessor")),
             "shared_bytes_per_sm": _int(entry.get("sharedMemPerMultiprocessor")),
         }

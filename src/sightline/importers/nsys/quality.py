@@ -107,6 +107,12 @@ def _diagnostics(db: Database) -> list[Quality]:
     ]
 
 
+def _saw_no_cuda(db: Database) -> bool:
+    """Whether Nsight Systems traced CUDA, and says that nothing came of it."""
+    texts = db.rows("DIAGNOSTIC_EVENT", ["text"]).get_column("text").cast(pl.String)
+    return bool(texts.str.starts_with("No CUDA events collected").any())
+
+
 def check_tables(
     db: Database,
     ops: pl.DataFrame,
@@ -149,7 +155,7 @@ def check_tables(
         text = "calls and ranges without a start were left out"
         found.append(Quality("missing_times", "warning", text, counts["timeless"]))
     layers = set(host.select(pl.col("layer").unique()).to_series())
-    if not layers & {"runtime", "driver"}:
+    if not layers & {"runtime", "driver"} and not _saw_no_cuda(db):
         found.append(
             Quality(
                 "no_host_ops",
@@ -201,7 +207,17 @@ def _device(
     shared_devices: list[int],
 ) -> list[Quality]:
     found = []
-    if ops.is_empty():
+    if ops.is_empty() and _saw_no_cuda(db):
+        text = (
+            "no GPU operations were recorded: CUDA was traced, but the profiled processes made no "
+            "call of it until recording stopped"
+        )
+        remedy = (
+            "Record until the program uses the GPU (without --duration, or a longer one), and the "
+            "process that does (--trace-fork-before-exec=true)."
+        )
+        found.append(Quality("no_device_ops", "warning", text, None, remedy))
+    elif ops.is_empty():
         found.append(
             Quality(
                 "no_device_ops",

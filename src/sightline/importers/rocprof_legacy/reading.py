@@ -41,10 +41,11 @@ def read_records(source: Source) -> Imported:
         kernels = pl.DataFrame(lines.kernels, infer_schema_length=None)
     parts.append(lines.finish())
     dispatches = [part.dispatches for part in parts]
+    regions = pl.concat([part.regions for part in parts])
     records = _rocm.Records(
         dispatches=pl.concat([list_dispatches(kernels), *dispatches]),
-        copies=pl.concat([part.copies for part in parts]),
-        regions=pl.concat([part.regions for part in parts]),
+        copies=_tie_copies(pl.concat([part.copies for part in parts]), regions),
+        regions=regions,
         allocations=_rocm.make_frame([], _rocm.ALLOCATION, "action", "level"),
         counts=list_counts(kernels),
         gpus={},
@@ -58,6 +59,36 @@ def read_records(source: Source) -> Imported:
         )
     notes += note_bad_lines(sum(part.bad for part in parts), "record")
     return _rocm.build_tables(records, Recording("rocprof"), notes)
+
+
+# Calls that return when the copy is done (HIP, "Memory Management"): what runs in one is its own.
+_BLOCKING = r"^hip(?:Memcpy(?:2D|3D|HtoD|DtoH|DtoD|WithStream)?|MemcpyToSymbol|MemcpyFromSymbol)$"
+
+
+def _tie_copies(copies: pl.DataFrame, regions: pl.DataFrame) -> pl.DataFrame:
+    """The copies; those without a number have that of the blocking call which they lie in.
+
+    HSA's profiler numbers copies by itself. Only where one thread of the process makes such calls
+    is it certain whose copy it is.
+    """
+    calls = (
+        regions.filter(pl.col("name").str.contains(_BLOCKING))
+        .filter((pl.col("tid").n_unique() == 1).over("pid"))
+        .select("pid", "start_ns", call_end="end_ns", number="correlation_id")
+        .drop_nulls()
+        .sort("start_ns")
+    )
+    if calls.is_empty() or not copies.get_column("correlation_id").null_count():
+        return copies
+    inside = (
+        copies.with_row_index("place")
+        .sort("start_ns")
+        .join_asof(calls, on="start_ns", by="pid", check_sortedness=False)
+        .sort("place")
+    )
+    number = pl.when(pl.col("end_ns") <= pl.col("call_end")).then("number")
+    tied = inside.with_columns(correlation_id=pl.coalesce("correlation_id", number))
+    return tied.select(copies.columns)
 
 
 def _read_database(source: Source, notes: list[Quality]) -> pl.DataFrame:

@@ -36,11 +36,17 @@ from collections.abc import Iterator
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.roofline.amd_kernels import AmdKernel
-from sightline.rules.profiled import LATENCY_PCT, Case, Hit, load_amd_cases, make_findings
+from sightline.rules.profiled import (
+    LATENCY_PCT,
+    THEORETICAL_PCT,
+    Case,
+    Hit,
+    load_amd_cases,
+    make_findings,
+)
 from sightline.units import format_pct
 
 RULE = Rule("amd-occupancy-limit", "Low theoretical occupancy", explains=("amd-latency",))
-THEORETICAL_PCT = 80.0
 _WORDS = {
     "registers": ("vector registers", "VGPRs limit waves"),
     "scalar_registers": ("scalar registers", "SGPRs limit waves"),

@@ -11,7 +11,7 @@ from sightline.algebra.scalars import sum_column
 from sightline.model.run import Run
 from sightline.roofline.links import MACHINE_RANKS, find_link
 from sightline.timeline.classes import COMPUTE, classify_run
-from sightline.timeline.communication import list_communication
+from sightline.timeline.communication import SEND_RECV, list_communication
 from sightline.timeline.communication_names import PEERS_PATTERN
 from sightline.units import format_bytes, format_count, format_ns, format_pct
 
@@ -24,6 +24,7 @@ LARGE_BYTES = 16 << 20
 # is 10 to 30 µs (nccl-tests' smallest sizes; ours as a round figure above it).
 SHORT_NS = 50_000
 _MANY = 100
+_LEAST_LIKE = 5  # ours, as for the slow ones of a group (timeline.communication)
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,44 @@ def find_best_rate(run: Run) -> Rate | None:
     said += f", {format_pct(pct)} of the {link / 1e9:.0f} GB/s that this GPU's links have each way"
     is_slow = pct < SLOW_LINK_PCT and row["bytes"] >= LARGE_BYTES
     return Rate(said, pct / REACHED_PCT if is_slow else None)
+
+
+def describe_waiting(run: Run) -> str | None:
+    """Of one rank alone: that most of it is no transfer, since like operations take far less.
+
+    A collective's kernel runs from its rank's arrival on. Of like ones the fastest waited least:
+    what the others take longer is waiting, or another's traffic. Where sizes are not known the
+    fastest tenth of those with the same name and grid stands for it (NCCL chooses both by size),
+    and they are only said to be alike. Kernels that send and receive are of all sizes: they count
+    as transfer.
+    """
+    comm = list_communication(run).filter(pl.col("meeting").is_null())
+    if comm.get_column("rank").n_unique() != 1:
+        return None
+    length = (pl.col("end_ns") - pl.col("start_ns")).cast(pl.Float64)
+    like = ["device_id", "name", "grid_x", "block_x", "op", "group", "size"]
+    known = pl.col("size").is_not_null()
+    pace = pl.when(known).then(length.min().over(like)).otherwise(length.quantile(0.1).over(like))
+    # A kind of which few were recorded has no fastest one.
+    is_some = (pl.len().over(like) >= _LEAST_LIKE) & (
+        known | ~pl.col("name").str.contains(SEND_RECV)
+    )
+    pace = pl.when(is_some).then(pl.min_horizontal(pace, length))
+    row = comm.select(
+        took=length.sum(), at_pace=pace.fill_null(length).sum().round(), known=known.all()
+    ).row(0, named=True)
+    if not row["took"] or 2 * row["at_pace"] > row["took"]:
+        return None
+    least, took = format_ns(round(row["at_pace"])), format_ns(round(row["took"]))
+    if row["known"]:
+        return (
+            f"at the pace of the fastest of like ones they would take {least} of {took}: the rest "
+            "is waiting for other ranks, or for their traffic"
+        )
+    return (
+        f"at the pace of the fastest tenth they would take {least} of {took}: unless their sizes "
+        "differ as much, the rest is waiting for other ranks"
+    )
 
 
 def measure_shared_stream(run: Run) -> float:

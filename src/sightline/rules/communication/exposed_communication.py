@@ -15,7 +15,9 @@ Evidence
     imbalance, small collectives and pipelines to their rules. The gain is a replay in which
     transfers take no time once all ranks have arrived: the most that hiding them can give. From one
     rank alone: the rate of the fastest of like operations, beside what the GPU's links have
-    (docs/roofline.md); how much runs on streams that compute; whether most are as short as a start.
+    (docs/roofline.md); how much runs on streams that compute; whether most are as short as a start;
+    what all would take at the pace of the fastest like ones, where that is less than half: the rest
+    is waiting.
 
 Threshold
     Over 5 % of the window (TraceLens agent, 2026-08). A rank counts as late where its share of
@@ -48,6 +50,7 @@ from sightline.rules.communication._transfers import (
     Rate,
     describe_many_short,
     describe_peers_figure,
+    describe_waiting,
     find_best_rate,
     measure_shared_stream,
 )
@@ -112,6 +115,13 @@ def check(run: Run) -> Iterator[Finding]:
             f"nvidia-smi topo -m shows the links); then {fix}"
         )
         cause = "the transfers are far slower than the links between these GPUs"
+    if not matched and (waiting := describe_waiting(run)):
+        evidence.append(waiting)
+        fix = (
+            "open the recordings of all ranks together: most of this may be waiting for ranks that "
+            f"come late, which must be made faster first; for the transfers, {fix}"
+        )
+        cause = "this rank arrives before others, or the transfers are slow: one rank cannot tell"
     if late:
         others = rows.filter(~pl.col("rank").is_in(late))
         own = rows.filter(pl.col("rank").is_in(late))

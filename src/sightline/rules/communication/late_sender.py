@@ -13,8 +13,8 @@ Evidence
     longer than the ranks' clocks are uncertain. With a device it is the idle time in which the
     thread that launches its work so waited, and the gain is a bound: that time on the device that
     lost most. Without one it is the time of the rank that waits longest, and the gain is a bound,
-    too: these waits averaged over all ranks, since with the same work in all no order of it takes
-    less.
+    too: these waits, or all waits for the rank that is waited for most, averaged over all ranks,
+    since with the same work in all no order of it takes less.
 
 Threshold
     Over 5 % of the window, or of the rank's time (TraceLens agent, 2026-08: exposed communication).
@@ -128,6 +128,10 @@ def _report_rank(run: Run, waits: pl.DataFrame) -> Finding | None:
     ).to_dicts()
     peer = _sum_pairs(mine).item(0, "peer")
     pct, advice = 100 * cost / span, _advise(pairs)
+    # The same rank's lateness is waited out wherever ranks meet, not in receives alone.
+    every = list_mpi_waits(run).filter("is_comparable", pl.col("peer") == peer)
+    elsewhere = sum_column(every.filter(pl.col("pattern") != LATE_SENDER), "wait_ns")
+    lost = max(sum_column(waits, "wait_ns"), sum_column(every, "wait_ns"))
     return Finding(
         RULE.name,
         RULE.title,
@@ -137,9 +141,16 @@ def _report_rank(run: Run, waits: pl.DataFrame) -> Finding | None:
         cost_ns=cost,
         cost_pct=pct,
         # With the same work in all no order of it is shorter than the average over the ranks.
-        gain_ns=min(cost, sum_column(waits, "wait_ns") // count_ranks(run)),
+        gain_ns=min(cost, lost // count_ranks(run)),
         confidence="high",
-        evidence=tuple(_describe_pairs(pairs)),
+        evidence=(
+            *_describe_pairs(pairs),
+            *(
+                [f"in other MPI calls, ranks wait {format_ns(elsewhere)} for rank {peer}"]
+                if elsewhere >= cost / 10
+                else []
+            ),
+        ),
         where={
             "ranks": each.filter(10 * pl.col("wait_ns") >= worst["wait_ns"])
             .get_column("process")

@@ -45,6 +45,7 @@ def find_exposed_copies(
     sources: tuple[str, ...],
     with_host: bool = False,
     sent_ahead: bool = False,
+    title: str | None = None,
 ) -> Iterator[Finding]:
     """At most one finding: exposed time of these copies, and the gaps that they left behind.
 
@@ -106,6 +107,7 @@ def find_exposed_copies(
             cause=cause,
             sources=sources,
         ),
+        title=title,
     )
     yield from keep_notable(run, found)
 

@@ -31,7 +31,7 @@ from collections.abc import Iterator
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.advice import choose_fix
-from sightline.rules.copies._shared import find_exposed_copies
+from sightline.rules.copies._shared import find_exposed_copies, list_copies
 from sightline.timeline import causes
 
 RULE = Rule("copy-bound", "Exposed copies within or between GPUs", causes=(causes.OTHER_COPY,))
@@ -39,6 +39,20 @@ RULE = Rule("copy-bound", "Exposed copies within or between GPUs", causes=(cause
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
+    sources = ("TraceLens agent: copies above 5 % of the time",)
+    copies = list_copies(run, RULE) if run.rows("device_ops") else None
+    if copies is not None and copies.get_column("copy_kind").null_count() == copies.height:
+        yield from find_exposed_copies(
+            run,
+            RULE,
+            "Copies whose direction was not recorded are exposed for",
+            cause="data is copied while nothing computes",
+            fix="see which way they go (the program's own calls say it), then avoid them, or "
+            "overlap them with compute on a second stream",
+            sources=sources,
+            title="Exposed copies of unknown direction",
+        )
+        return
     yield from find_exposed_copies(
         run,
         RULE,
@@ -53,5 +67,5 @@ def check(run: Run) -> Iterator[Finding]:
             openmp="avoid the copy: write in place, or swap pointers",
             jax="avoid the copy: donate the inputs that are overwritten (jax.jit donate_argnums)",
         ),
-        sources=("TraceLens agent: copies above 5 % of the time",),
+        sources=sources,
     )

@@ -18,6 +18,9 @@ Fix
     Allocate once at full size and write into slices (key-value caches); make tensors in the layout
     and type in which they are used; views instead of copies.
 
+    Of a program that uses a GPU (NCCL, cuDNN, CUDA's calls) such operators wait for it: that is
+    said, as a remark, and what to record.
+
 False positives
     A copy that is the program's purpose.
 
@@ -29,14 +32,15 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import polars as pl
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import Advice
-from sightline.rules.host._shared import SHORT_NS, list_names, report_share, take_share
-from sightline.timeline.host_parts import COPY, has_only_host, list_segments
+from sightline.rules.host._shared import SHORT_NS, Share, list_names, report_share, take_share
+from sightline.timeline.host_parts import COPY, has_only_host, list_segments, uses_device
 from sightline.units import format_pct
 
 RULE = Rule("host-copies", "Copies on the CPU")
@@ -53,6 +57,9 @@ def check(run: Run) -> Iterator[Finding]:
     share = take_share(run, copies.filter(whole >= SHORT_NS))
     if share.pct < COPIES_PCT:
         return
+    if uses_device(run):
+        yield _report_waits(share)
+        return
     yield report_share(
         RULE,
         share,
@@ -64,4 +71,29 @@ def check(run: Run) -> Iterator[Finding]:
             verify="sightline stats host_breakdown AFTER: window_pct of copies and allocation",
         ),
         confidence="medium",
+    )
+
+
+def _report_waits(share: Share) -> Finding:
+    """Of a program whose GPU was not recorded: its copies and reads of values wait for that GPU."""
+    found = report_share(
+        RULE,
+        share,
+        f"For {format_pct(share.pct)} of its time the main thread copies to or from a GPU that was "
+        "not recorded, or waits for it.",
+        list_names(share.segments),
+        Advice(
+            fix="record the GPU, too (activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]), "
+            "before anything is changed; .item(), .cpu() and .to() of a GPU's tensors block until "
+            "it is done",
+            verify="sightline stats breakdown AFTER",
+        ),
+        confidence="low",
+    )
+    return replace(
+        found,
+        title="Copies and waits for a GPU that was not recorded",
+        severity="info",
+        gain_ns=None,
+        method=None,
     )

@@ -12,7 +12,7 @@ Evidence
 
 Threshold
     A cause that takes over 5 % of the window, where idle is over 15 % of it in all (TraceLens
-    agent, 2026-08: idle flagged above 15 %).
+    agent, 2026-08: idle flagged above 15 %). Of an unknown cause it is a remark without a gain.
 
 Fix
     By cause. Idle time of unknown cause before the kernels begin to repeat (ten iterations or more,
@@ -85,6 +85,11 @@ _ADVICE = {
         "the GPU is idle, and the recording does not show why",
         "record CPU activity too, from before the work is launched",
     ),
+    "left_out": (
+        "the GPU runs nothing that is in the file, which holds a selection of the program's "
+        "kernels",
+        "record the whole program, before idle time is judged",
+    ),
 }
 
 
@@ -127,7 +132,7 @@ def _tell_startup(run: Run, gaps: pl.DataFrame) -> pl.DataFrame:
 
 
 def _make_finding(run: Run, cause: str, mine: Claim) -> Finding:
-    happens, fix = _ADVICE[cause]
+    happens, fix = _ADVICE["left_out" if cause == "unknown" and _is_selection(run) else cause]
     found = make_finding(
         run,
         RULE,
@@ -144,5 +149,13 @@ def _make_finding(run: Run, cause: str, mine: Claim) -> Finding:
         title=f"{RULE.title}: {cause.replace('_', ' ')}",
         confidence="low" if cause == "unknown" else "high" if mine.gaps.height >= 5 else "medium",
     )
-    # What was not recorded may have been cut out of the file: it is no problem of the program.
-    return replace(found, severity="info") if cause == "unknown" else found
+    if cause != "unknown":
+        return found
+    # What was not recorded may have been cut out of the file: it is no problem of the program, and
+    # what its end would gain nobody can say.
+    return replace(found, severity="info", gain_ns=None, method=None)
+
+
+def _is_selection(run: Run) -> bool:
+    """Whether the importer found that most of the program's kernels are not in the file."""
+    return (run.table("quality").get_column("kind") == "missing_dispatches").any()

@@ -9,9 +9,10 @@ Why it hurts
 
 Evidence
     Gaps whose launch call began after the device had run dry, with no wait, loader or allocation
-    on its thread that explains it; `host_op` names what the thread was doing. The gain is a
-    replay in which the long pauses between calls beside these gaps are as short as the usual one,
-    and so are calls that launch nothing.
+    on its thread that explains it; `host_op` names what the thread was doing, or CPU samples that
+    fell there do, or the calls before and after. The gain is a replay in which the long pauses
+    between calls beside these gaps are as short as the usual one, and so are calls that launch
+    nothing.
 
 Threshold
     Over 5 % of the window (TraceLens agent, 2026-08). Silent where the device is launch-bound
@@ -39,8 +40,10 @@ import polars as pl
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
+from sightline.rules.advice import choose_fix
 from sightline.rules.finding import Advice, Evidence, Loss, keep_notable, make_finding
-from sightline.rules.gaps import LOOK_PCT, claim_gaps
+from sightline.rules.gaps import LOOK_PCT, NO_RANGE, claim_gaps
+from sightline.rules.idle._thinking import describe_thinking
 from sightline.timeline import causes
 from sightline.timeline.host_ranges import measure_long_calls, measure_long_thinking
 from sightline.timeline.idle import list_system_waits
@@ -60,6 +63,7 @@ def check(run: Run) -> Iterator[Finding]:
         return
 
     waits = list_system_waits(run)
+    lines = describe_thinking(run, mine)
 
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
         shorter = shorten_thinking(nodes, measure_long_thinking(run, nodes, mine.gaps, waits))
@@ -72,15 +76,16 @@ def check(run: Run) -> Iterator[Finding]:
         "next work late: the launching thread does something else.",
         Loss(cost_ns=mine.cost_ns, bound_ns=mine.worst_ns, change=without),
         Evidence(
-            mine.evidence,
+            lines,
             rows=mine.rows,
             where={**mine.where("host_late"), "op": mine.host_op},
             calls=mine.calls,
         ),
         Advice(
-            fix="see what the host was running (host_op in sightline stats idle_rules), and move "
-            "it to "
-            "another thread or process, or out of the step",
+            fix=_name_first(run)
+            if NO_RANGE in lines
+            else "see what the host was running (host_op in sightline stats idle_rules), and move "
+            "it to another thread or process, or out of the step",
             verify="sightline stats idle AFTER: total_ns of host_late",
             cause="no wait, data loading or allocation is recorded there: the thread was "
             + ("computing, or asleep" if _is_known_why_away(run) else _MAYBE_AWAY),
@@ -89,6 +94,22 @@ def check(run: Run) -> Iterator[Finding]:
         confidence="medium",
     )
     yield from keep_notable(run, found)
+
+
+def _name_first(run: Run) -> str:
+    """What to do where nothing recorded names what the host did."""
+    is_kineto = (run.table("recordings").get_column("format") == "kineto").any()
+    see = choose_fix(
+        run,
+        "profile(with_stack=True) names the lines"
+        if is_kineto
+        else "sightline run --cpu-stacks py-spy -- PROGRAM  names the lines",
+        native="sightline run --cpu-stacks perf_event -- PROGRAM  names the functions",
+    )
+    return (
+        f"find out what the host runs there ({see}; host_op in sightline stats idle_rules has what "
+        "is known), and move it to another thread or process, or out of the step"
+    )
 
 
 def _is_known_why_away(run: Run) -> bool:

@@ -16,7 +16,7 @@ from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import MAX_ROWS, NOTABLE_PCT, Advice, Evidence, Loss, make_finding
 from sightline.timeline.gains import sum_windows
-from sightline.timeline.replay import remove_ops, scale_ops
+from sightline.timeline.replay import is_op, remove_ops, scale_ops, shorten_thinking
 from sightline.units import format_count, format_ns, format_pct
 
 _COLUMNS = (
@@ -82,12 +82,14 @@ def find_shorter_kernels(
     extra: Sequence[str] = (),
     confidence: str = "medium",
     is_bound: bool = False,
+    with_host: bool = False,
 ) -> Finding | None:
     """The finding that some kernels could be shorter, or None where that is worth too little.
 
     `shorter` has the rows of `list_kernels` that are meant and `factor`, what of each one's length
     remains (0: the kernel is gone), or the least that may remain (`is_bound`). `summary` may use
-    {share}.
+    {share}. `with_host`: what the host does before the launch of a kernel that is gone goes too,
+    as where a compiler puts one kernel in the place of several operators.
     """
     shorter = _drop_launch_bound(run, shorter)
     if shorter.is_empty():
@@ -104,7 +106,7 @@ def find_shorter_kernels(
     factors = shorter.filter(pl.col("factor") > 0).select(ref_id="device_op_id", factor="factor")
 
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
-        fewer = remove_ops(nodes, gone)
+        fewer = remove_ops(_drop_thinking(nodes, gone) if with_host else nodes, gone)
         return fewer if factors.is_empty() else scale_ops(fewer, factors)
 
     return make_finding(
@@ -121,6 +123,16 @@ def find_shorter_kernels(
         Advice(fix=fix, verify=verify, cause=cause, sources=sources),
         confidence=confidence,
         is_bound=is_bound,
+    )
+
+
+def _drop_thinking(nodes: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
+    """The nodes with no time between the launches of these operations and the calls before them."""
+    mine = is_op(nodes) & nodes.get_column("ref_id").is_in(ids.implode())
+    calls = nodes.filter(mine).get_column("launch").drop_nulls()
+    whole = nodes.get_column("node").is_in(calls.implode())
+    return shorten_thinking(
+        nodes, nodes.get_column("prev_lag_ns").fill_null(0) * whole.cast(pl.Int64)
     )
 
 

@@ -7,7 +7,8 @@ Why it hurts
     It does not: this is how it should be. It says where to look next, which is not the host.
 
 Evidence
-    The share of the window in which a kernel computes, and the kernels that take most of it.
+    The share of the window in which a kernel computes, what kinds of work the kernels do, by their
+    names, where those are known for half of the time, and the kernels that take most of it.
 
 Threshold
     Compute over 80 % of the windows (ours: what is not compute then gains at most a quarter of the
@@ -37,8 +38,10 @@ from sightline.kernel_labels import label_kernels
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.roofline.operator_roofs import place_operators
+from sightline.rules.advice import choose_fix
 from sightline.rules.finding import MAX_ROWS
 from sightline.rules.gaps import are_the_profilers
+from sightline.rules.kernels._kinds import MOSTLY_PCT, split_into_kinds
 from sightline.timeline.classes import is_communication
 from sightline.units import format_count, format_ns, format_pct
 
@@ -63,21 +66,30 @@ def check(run: Run) -> Iterator[Finding]:
     top = top.sort("total_ns", "name", descending=[True, False]).head(MAX_ROWS)
     name, _, first_ns = top.row(0)
     labels = label_kernels(top.get_column("name"))
+    kinds = split_into_kinds(kernels)
+    moves = kinds is not None and kinds.moving_pct >= MOSTLY_PCT
     said = (
         "The profiler ran one kernel at a time: the gaps are its own, the kernels' times are not."
         if alone
         else f"The GPU computes for {format_pct(busy)} of the window, so only faster kernels can "
         "shorten it."
     )
+    if kinds is not None and moves:
+        told = (
+            f"{format_pct(kinds.moving_pct)} of the kernel time is in kernels that move data and "
+            "compute next to nothing."
+        )
+    else:
+        told = f"{labels[name]} takes {format_pct(100 * first_ns / whole)} of the kernel time."
+    profile = "profile the largest kernels:  ncu --set full  (AMD: rocprof-compute profile)"
     yield Finding(
         rule=RULE.name,
         severity="info",
         title="Kernels recorded one at a time" if alone else RULE.title,
-        summary=(
-            f"{said} {labels[name]} takes {format_pct(100 * first_ns / whole)} of the kernel time."
-        ),
+        summary=f"{said} {told}",
         confidence="high",
         evidence=(
+            *([] if kinds is None else [kinds.text]),
             *(
                 f"{format_pct(100 * ns / whole)}  {format_count(n)} × {labels[name]}, "
                 f"{format_ns(ns)}"
@@ -86,11 +98,25 @@ def check(run: Run) -> Iterator[Finding]:
             *_describe_roofs(run, whole),
         ),
         where={"kernel": name, "busy_pct": busy},
-        fix="profile the largest kernels:  ncu --set full  (AMD: rocprof-compute profile), then "
-        "see below for kernels that are not needed",
+        fix=_advise_fusing(run, profile)
+        if moves
+        else f"{profile}, then see below for kernels that are not needed",
         verify="sightline stats kernels AFTER",
         states_limit=True,
     )
+
+
+def _advise_fusing(run: Run, profile: str) -> str:
+    """What to do where most of the time only moves data."""
+    fuse = choose_fix(
+        run,
+        "fuse them first (torch.compile, fused norms, attention and optimizers): each pass over "
+        "memory that is saved counts",
+        jax="put the step under one jax.jit, so that XLA fuses them: each pass over memory that is "
+        "saved counts",
+        native="merge kernels that pass over the same data: each pass that is saved counts",
+    )
+    return f"{fuse}; then {profile}"
 
 
 def _describe_roofs(run: Run, whole_ns: int) -> Iterator[str]:

@@ -66,8 +66,8 @@ def check(run: Run) -> Iterator[Finding]:
         run,
         RULE,
         calls,
-        "{share} of the window could be saved if matrix products whose rows are not aligned to "
-        "16 bytes ran at their roof.",
+        "Matrix products whose rows are not aligned to 16 bytes take {share} of the window more "
+        "than at their roof.",
         cause="n or k is no multiple of 8 elements of 16 bits (4 of 32)",
         fix=choose_fix(
             run,

@@ -81,8 +81,7 @@ def check(run: Run) -> Iterator[Finding]:
         run,
         RULE,
         _limit_by_memory(run, known.with_columns(factor=1 / pl.col("ratio"))),
-        "{share} of the window could be saved if fp32 matrix products ran on the tensor cores at "
-        "peak.",
+        "Matrix products in fp32 take {share} of the window more than on the tensor cores at peak.",
         cause="fp32 matrix products are not allowed to use TF32"
         if has_tf32
         else "this GPU has no TF32: its tensor cores want fp16",

@@ -10,8 +10,8 @@ Why it hurts
 Evidence
     Runs of kernels with pointwise names (elementwise_kernel, triton_poi_) and equal grid and block
     that follow each other directly on a stream. Of each run the longest stays (one pass over the
-    data); the gain is a replay without the others: an upper bound, since a fused kernel may read
-    more inputs than the longest of them.
+    data); the gain is a replay without the others, and without what the host does to launch them:
+    an upper bound, since a fused kernel may read more inputs than the longest of them.
 
 Threshold
     What the others take is over 5 % of the window (TraceLens agent, 2026-08: its threshold for
@@ -85,6 +85,7 @@ def check(run: Run) -> Iterator[Finding]:
         extra=[f"{format_count(number)} chains of {_mean(chains):.1f} kernels on average"],
         sources=("PyTorch Performance Tuning Guide: Fuse operations",),
         is_bound=True,
+        with_host=True,
     )
     if found:
         yield found

@@ -10,7 +10,8 @@ Why it hurts
 
 Evidence
     Segments without a block in use (`sightline stats fragmentation`, unused_bytes).
-    torch.cuda.empty_cache() gives back exactly these.
+    torch.cuda.empty_cache() gives back exactly these. Where the history of allocations was
+    recorded, what its peak needed of them is not counted: the next step takes that again.
 
 Threshold
     Over 20 % of what is reserved (ours: below, the next step mostly takes it again).
@@ -20,8 +21,8 @@ Fix
     PYTORCH_ALLOC_CONF=garbage_collection_threshold:0.8 gives back by itself.
 
 False positives
-    A snapshot from between two steps: the next step uses the same segments again. So this is a
-    remark where nothing failed.
+    A snapshot without a history, from between two steps: the next step uses the same segments
+    again. So this is a remark there, without a gain.
 
 References
     PyTorch, "CUDA semantics", "Memory management" and "Optimizing memory usage".
@@ -30,11 +31,18 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import Advice
-from sightline.rules.memory._shared import make_memory_finding, name_device, write_share
+from sightline.rules.memory._shared import (
+    find_device_peaks,
+    make_memory_finding,
+    name_device,
+    select_device,
+    write_share,
+)
 from sightline.units import format_bytes
 
 RULE = Rule("unused-reserve", "Reserved memory that nothing uses")
@@ -46,19 +54,24 @@ def check(run: Run) -> Iterator[Finding]:
     if not run.rows("memory_segments"):
         return
     for device in run.ask("fragmentation").drop_nulls("device_id").iter_rows(named=True):
-        lost, reserved = device["unused_bytes"], device["reserved_bytes"]
+        reserved = device["reserved_bytes"]
+        peak = _find_peak(run, device)
+        lost = device["unused_bytes"] if peak is None else _leave(device, peak)
         if not reserved or 100 * lost < LEAST_PCT * reserved:
             continue
+        known = f", {format_bytes(peak)} at the peak" if peak is not None else ""
         yield make_memory_finding(
             RULE,
             device,
-            f"{format_bytes(lost)} on {name_device(device)} are in segments that nothing uses: "
+            f"{format_bytes(lost)} on {name_device(device)} are in segments that nothing uses"
+            f"{', and more than the peak needed' if known else ''}: "
             f"{write_share(lost, reserved)} of what the allocator holds.",
             cost_bytes=lost,
-            gain_bytes=lost,
+            gain_bytes=None if peak is None else lost,
             whole_bytes=reserved,
             evidence=[
-                f"{format_bytes(reserved)} reserved, {format_bytes(device['active_bytes'])} in use"
+                f"{format_bytes(reserved)} reserved, "
+                f"{format_bytes(device['active_bytes'])} in use{known}"
             ],
             advice=Advice(
                 fix="torch.cuda.empty_cache() after the phase that needed it, or "
@@ -71,3 +84,20 @@ def check(run: Run) -> Iterator[Finding]:
             confidence="medium",
             severity="info",
         )
+
+
+def _find_peak(run: Run, device: dict[str, Any]) -> int | None:
+    """The most that was allocated at one time, where the device's allocations were recorded."""
+    if not run.rows("memory_events"):
+        return None
+    events = select_device(run.table("memory_events"), device)
+    if not (events.get_column("action") == "alloc").any():
+        return None
+    peaks = select_device(find_device_peaks(run), device)
+    return None if peaks.is_empty() else int(peaks.item(0, "allocated_bytes"))
+
+
+def _leave(device: dict[str, Any], peak: int) -> int:
+    """What of the unused segments the peak did not need."""
+    unused, reserved = int(device["unused_bytes"]), int(device["reserved_bytes"])
+    return max(0, min(unused, reserved - peak))

@@ -37,11 +37,16 @@ from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.roofline.launch import METRICS, count_blocks, read_limits_and_launch
 from sightline.roofline.occupancy import compute_occupancy
-from sightline.rules.profiled import Case, Hit, load_cases, make_findings
+from sightline.rules.profiled import (
+    THEORETICAL_PCT,
+    Case,
+    Hit,
+    load_cases,
+    make_findings,
+)
 from sightline.units import format_pct
 
 RULE = Rule("ncu-occupancy-limit", "Low theoretical occupancy", explains=("ncu-issue-slots",))
-THEORETICAL_PCT = 80.0
 ISSUE = 0.6
 _ISSUE = "smsp__issue_active.avg.per_cycle_active"
 _FIX = {
