@@ -88,6 +88,7 @@ def test_arguments(backend: str, target: Target, tmp_path: Path) -> None:
     assert (allocated["bytes"], allocated["return_value"]) == (4096, 0)
     assert allocated["address"] == (0x7F0000001000 if backend == "bpf" else None)
     assert (refused["bytes"], refused["return_value"]) == (1 << 31, 2)
+    assert refused["address"] is None
     (freed,) = requests(run, "free")
     assert freed["address"] == 0x7F0080000000
     reduced, sent = requests(run, "collective")

@@ -131,7 +131,7 @@ def test_a_folder_that_is_there_is_not_written_to(target: Target, tmp_path: Path
     (tmp_path / "x.sightline").mkdir()
     (tmp_path / "x.sightline" / "mine").write_text("keep")
     done = probe("--pid", str(target.pid), "-o", str(tmp_path / "x"))
-    assert done.returncode == 2 and "it exists and is not empty" in done.stderr
+    assert done.returncode == 2 and "it exists already and is not empty" in done.stderr
     assert [p.name for p in (tmp_path / "x.sightline").iterdir()] == ["mine"]
 
 

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sightline.probe.processors import find_by_elf
+
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
-_X86_64 = 62  # e_machine
 _SHT_SYMTAB, _SHT_DYNSYM, _SHT_NOBITS = 2, 11, 8
 _PT_LOAD = 1
 _SECTION = np.dtype(
@@ -79,13 +80,15 @@ class Elf:
     """The symbol tables of one mapped file."""
 
     def __init__(self, content: mmap.mmap | bytes) -> None:
-        """Raise ValueError where it is no whole ELF file for x86-64."""
+        """Raise ValueError where it is no whole ELF file for a processor that is known."""
         self.content = content
         if len(content) < _HEADER.size or content[:6] != b"\x7fELF\x02\x01":
             raise ValueError("it is no 64-bit ELF file")
         fields = _HEADER.unpack_from(content)
-        if fields[2] != _X86_64:
-            raise ValueError("it is for another processor than x86-64")
+        processor = find_by_elf(fields[2])
+        if processor is None:
+            raise ValueError("it is for another processor than x86-64 and AArch64")
+        self.processor = processor
         self.segments = self._rows(_SEGMENT, fields[5], fields[10])
         self.segments = self.segments[self.segments["type"] == _PT_LOAD]
         self._sections = self._rows(_SECTION, fields[6], fields[12])

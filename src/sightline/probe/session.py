@@ -18,7 +18,7 @@ import numpy as np
 from sightline.inline.rank import find_identity, make_host_mark
 from sightline.model.probe_file import KINDS, SUFFIX, ProbeWriter
 from sightline.probe.backend import Backend
-from sightline.probe.cost import Cost
+from sightline.probe.cost import Cost, has_cheap_steps
 from sightline.probe.functions import RETURNS_NOTHING, Function
 from sightline.probe.names import ProcessNames, SymbolFiles
 from sightline.probe.processes import is_running, read_environment
@@ -73,7 +73,8 @@ class Session:
     ) -> None:
         self._backend, self._select, self._folder = backend, select, folder
         self._cost, self._takes_stacks, self._say = cost, stacks, say
-        self._targets, self._symbols = Targets(), SymbolFiles()
+        self._targets = Targets(cheap_steps=has_cheap_steps(cost))
+        self._symbols = SymbolFiles()
         self._numbers: dict[str, int] = {}
         self.functions: list[Function] = []
         self.processes: dict[int, Process] = {}
