@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -149,6 +150,7 @@ void Writer::write(Item& item) {
   switch (item.what) {
     case What::buffer: {
       write_buffer(item.buffer, item.valid, item.plans.get());
+      tell_failure();
       std::lock_guard<std::mutex> guard(pool_lock_);
       free_.push_back(item.buffer);
       return;
@@ -178,6 +180,15 @@ void Writer::write(Item& item) {
     }
   }
   file_.commit();
+  tell_failure();
+}
+
+// Once, to whoever started the program: it goes on, and its recording ends here.
+void Writer::tell_failure() {
+  if (file_.is_good() || has_told_) return;
+  has_told_ = true;
+  std::fprintf(stderr, "sightline: the recording of the GPU ends here: %s: %s\n", file_.path().c_str(),
+               std::strerror(file_.error()));
 }
 
 void Writer::write_buffer(const uint8_t* buffer, size_t valid, const Plans* layouts) {

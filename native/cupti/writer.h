@@ -73,6 +73,7 @@ class Writer {
   void push(Item item);
   void run();
   void write(Item& item);
+  void tell_failure();
   void write_buffer(const uint8_t* buffer, size_t valid, const Plans* layouts);
   size_t walk_structs(const uint8_t* buffer, size_t valid);
   size_t walk_layouts(const uint8_t* buffer, size_t valid, const Plans& plans);
@@ -103,6 +104,7 @@ class Writer {
   std::vector<std::vector<bool>> named_calls_;
   Rows call_names_;
   uint32_t new_call_names_ = 0;
+  bool has_told_ = false;
   uint64_t unknown_records_ = 0;
   std::map<uint32_t, uint64_t> unknown_kinds_;  // how many of them, by CUpti_ActivityKind
   std::atomic<uint64_t> records_{0};

@@ -109,6 +109,18 @@ def test_four_threads_at_once(both: Built, tmp_path: Path) -> None:
     check_kernels(outcome.imported.tables["device_ops"], 80_000)
 
 
+def test_sixty_four_threads_at_once(both: Built, tmp_path: Path) -> None:
+    outcome = play(
+        both,
+        tmp_path,
+        "crowd=2000",
+        SIGHTLINE_CUPTI_BUFFER_KIB="64",
+        SIGHTLINE_CUPTI_BUFFERS="4096",
+    )
+    assert outcome.imported.quality == []
+    check_kernels(outcome.imported.tables["device_ops"], 128_000)
+
+
 def test_full_buffers_lose_what_cupti_says(both: Built, tmp_path: Path) -> None:
     count = 100_000
     outcome = play(
@@ -343,6 +355,26 @@ def test_a_child_of_a_fork_records_nothing(both: Built, tmp_path: Path) -> None:
     check_kernels(outcome.imported.tables["device_ops"], 10)
 
 
+def test_a_program_that_becomes_another(both: Built, tmp_path: Path) -> None:
+    """By exec, with the same number: each leaves its own file, and what was flushed is there."""
+    outcome = play(
+        both,
+        tmp_path,
+        "launch=1000",
+        "sleep=600",
+        "exec=launch=7",
+        SIGHTLINE_CUPTI_FLUSH_MS="50",
+        one_file=False,
+    )
+    assert outcome.code == 0
+    first, second = sorted(tmp_path.glob("*.cupti"), key=lambda p: len(p.name))
+    assert second.name == f"{first.name.removesuffix('.cupti')}.2.cupti"
+    for path, count, kinds in ((first, 1000, {"unfinished"}), (second, 7, set())):
+        imported = cupti.read(Source(path, path.name), ImportOptions())
+        check_kernels(imported.tables["device_ops"], count)
+        assert {q.kind for q in imported.quality} == kinds
+
+
 @pytest.mark.parametrize(
     ("verb", "code"), [("quit", 0), ("kill", -signal.SIGKILL), ("abort", -signal.SIGABRT)]
 )
@@ -505,6 +537,38 @@ def test_a_full_disk_ends_the_recording_not_the_program(first: Built, tmp_path: 
     imported = cupti.read(Source(path, path.name), ImportOptions())
     assert {q.kind for q in imported.quality} >= {"unfinished"}
     check_kernels(imported.tables["device_ops"], imported.tables["device_ops"].height)
+
+
+def test_a_disk_that_is_full(first: Built, tmp_path: Path) -> None:
+    """A real one, of a megabyte: the program ends as ever, and says once why its recording ends."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "none", disk], capture_output=True, text=True
+    )
+    if mounted.returncode:
+        pytest.skip(f"no file system can be mounted: {mounted.stderr.strip()}")
+    try:
+        outcome = play(
+            first,
+            disk,
+            "launch=50000",
+            "sleep=100",
+            "launch=50000",
+            SIGHTLINE_CUPTI_BUFFER_KIB="16",
+            SIGHTLINE_CUPTI_BUFFERS="4096",
+        )
+        assert outcome.code == 0
+        assert outcome.said.splitlines() == [
+            f"sightline: the recording of the GPU ends here: {outcome.path}: No space left on device"
+        ]
+        imported = outcome.imported
+        assert {q.kind for q in imported.quality} >= {"unfinished"}
+        ops = imported.tables["device_ops"]
+        assert ops.height > 1000
+        check_kernels(ops, ops.height)
+    finally:
+        subprocess.run(["umount", disk], check=True)
 
 
 def test_it_needs_nothing_but_libc(first: Built) -> None:
