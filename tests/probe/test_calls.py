@@ -26,8 +26,10 @@ from probe.programs import (
     wait_until,
 )
 from sightline.probe.bpf import Programs
+from sightline.probe.cost import Cost
 from sightline.probe.elf import open_elf
 from sightline.probe.perf import Samples
+from sightline.probe.session import Session
 from sightline.probe.targets import Targets
 from support.campaigns import CAMPAIGNS
 
@@ -489,6 +491,80 @@ def test_a_function_that_cannot_be_probed_spoils_no_other(target: Target) -> Non
         assert len(programs.read_calls()) == 10
     finally:
         programs.close()
+
+
+def test_a_stripped_program_of_nvcc_is_named(tmp_path: Path) -> None:
+    """The runtime in it has no names: that is said. One that has its runtime in a library is not meant."""
+    needs("bpf")
+    nvcc = find_nvcc()
+    if nvcc is None or shutil.which("strip") is None:
+        pytest.skip("there is no nvcc or no strip")
+    source = Path(__file__).with_name("kernels.cu")
+    hidden = {}
+    for linked in ("static", "shared"):
+        program = tmp_path / linked
+        subprocess.run([nvcc, "-cudart", linked, "-o", program, source], check=True)
+        with open_elf(str(program)) as elf:
+            assert not elf.hides_runtime()
+        subprocess.run(["strip", program], check=True)
+        with open_elf(str(program)) as elf:
+            hidden[linked] = elf.hides_runtime()
+    assert hidden == {"static": True, "shared": False}
+    target = Target(tmp_path / "static")
+    probe = record(tmp_path / "x", target)
+    target.end()
+    _, _, err = probe.wait()
+    assert "static was stripped: the CUDA runtime in it has no names to probe" in err
+    assert "none of the processes" not in err
+
+
+def test_a_program_in_another_mount_namespace(program: Path, tmp_path: Path) -> None:
+    """As in a container: its libraries lie where nobody outside can go by their paths."""
+    needs("bpf")
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    script = (
+        f"mount -t tmpfs none {inside} && cp {program.parent}/lib* {program} {inside} &&"
+        f" exec env LD_LIBRARY_PATH={inside} {inside}/program"
+    )
+    command = ["unshare", "--mount", "--propagation", "private", "sh", "-c", script]
+    if subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no mount namespace can be made")
+    target = Target(*command)
+    assert not list(inside.iterdir())
+    probe = record(tmp_path / "x", target, "--no-report")
+    target.do("a")
+    target.do("c100")
+    target.end()
+    code, _, err = probe.wait()
+    assert code == 0, err
+    run = open_recorded(tmp_path / "x.sightline")
+    assert len(requests(run, "memcpy")) == 102
+    names = [row["name"] for row in requests(run, "kernel")]
+    assert names == ["saxpy(int, float, float*, float*)", "triton_add(float*)"]
+
+
+def test_a_program_that_ends_while_it_is_probed(target: Target, tmp_path: Path) -> None:
+    """Between its libraries were found and probes were placed: no function is to blame."""
+    needs("bpf")
+    programs = Programs()
+
+    class Ending:
+        """The backend, of a program that ends first."""
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(programs, name)
+
+        def attach(self, path: str, sites: list, pid: int) -> list:
+            target.process.kill()
+            target.process.wait(10)
+            return programs.attach(path, sites, pid)
+
+    session = Session(Ending(), lambda: [target.pid], None, Cost(0, 0))  # type: ignore[arg-type]
+    session.look()
+    assert not {why for why in session.refused.values() if "single-stepped" not in why}
+    session.finish("the program ended")
+    assert session.seen == 0
 
 
 def test_a_stripped_program_has_nothing_to_probe(tmp_path: Path) -> None:

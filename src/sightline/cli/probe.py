@@ -202,7 +202,12 @@ def _say_targets(session: Session) -> None:
     for process in session.processes.values():
         places = ", ".join(sorted(process.modules)) or "nothing to probe yet"
         _say(f"  {process.pid}  {process.name:<16} {places}")
-    if not session.processes:
+    for name in session.hidden:
+        _say(
+            f"  {name} was stripped: the CUDA runtime in it has no names to probe. What it asks of\n"
+            "  the driver (libcuda) is seen."
+        )
+    if not session.processes and not session.hidden:
         _say("  none of the processes has loaded a GPU library yet; each second is looked again")
     if session.refused:
         names = sorted({name for _, name in session.refused})

@@ -119,7 +119,13 @@ class Session:
             else:
                 self.refused[site.module, site.function.name] = site.refused
         for site, error in self._backend.attach(library.opened, wanted, pid) if wanted else ():
-            self.refused[site.module, site.function.name] = error.strerror or str(error)
+            if is_running(pid):  # else it ended meanwhile, which is no fault of the function
+                self.refused[site.module, site.function.name] = error.strerror or str(error)
+
+    @property
+    def hidden(self) -> list[str]:
+        """Files that hold a CUDA runtime without the names of its functions."""
+        return sorted(self._targets.hidden)
 
     def _number(self, function: Function) -> int:
         number = self._numbers.get(function.name)

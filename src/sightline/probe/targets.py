@@ -55,6 +55,7 @@ class Targets:
     def __init__(self, *, cheap_steps: bool = False) -> None:
         self._cheap_steps = cheap_steps
         self._known: dict[tuple[str, int], Library | None] = {}
+        self.hidden: set[str] = set()  # files that were stripped, with a CUDA runtime in them
         self._kernel = parse_release(platform.release())
 
     def find(self, pid: int) -> list[Library]:
@@ -91,6 +92,8 @@ class Targets:
             symbols = _choose_names(elf.find_symbols(functions))
             codes = [elf.content[s.offset : s.offset + NEEDED_BYTES] for s in symbols]
             processor = elf.processor
+            if not symbols and elf.hides_runtime():
+                self.hidden.add(module)
         sites = []
         for symbol, code in zip(symbols, codes, strict=True):
             place = find_place(code, self._kernel, processor, cheap_steps=self._cheap_steps)
