@@ -234,6 +234,27 @@ def test_probes_are_gone_afterwards(backend: str, target: Target, tmp_path: Path
     assert 0 < min(target.do("c1000") for _ in range(10)) < 300  # 1 ns where nobody disturbs it
 
 
+@pytest.mark.parametrize("together", [True, False])
+def test_probes_are_gone_before_the_probe_is(together: bool, target: Target) -> None:
+    """What was counted is read when they are: that takes time, of which the program has nothing."""
+    needs("bpf")
+    programs = Programs(together=together)
+    try:
+        (library,) = [x for x in Targets().find(target.pid) if x.path.endswith("libcudart.so.13")]
+        site = next(s for s in library.sites if s.function.name == "cudaMemcpyAsync")
+        before = read_code(target.pid, "libcudart.so.13", site.offset)
+        programs.tell_function(0, site.function)
+        assert programs.attach(library.opened, [(site, 0)], target.pid) == []
+        assert read_code(target.pid, "libcudart.so.13", site.offset)[0] == 0xCC
+        target.do("c10")
+        programs.detach()
+        assert read_code(target.pid, "libcudart.so.13", site.offset) == before
+        target.do("c10")
+        assert len(programs.read_calls()) == 10
+    finally:
+        programs.close()
+
+
 def test_a_killed_probe_leaves_a_run(target: Target, tmp_path: Path) -> None:
     needs("bpf")
     probe = record(tmp_path / "x", target, "--no-report")

@@ -149,8 +149,9 @@ def test_costs_are_what_a_probe_costs() -> None:
     needs("bpf")
     programs = bpf.Programs()
     try:
-        measured = cost.measure_cost(programs)
-        assert 50 < measured.hit_ns < 3000, measured  # 390 where nobody else uses the processor
+        # 390 ns where nobody else uses the processor; the best of ten, as others do.
+        measured = min(cost.measure_cost(programs) for _ in range(10))
+        assert 50 < measured.hit_ns < 1000, measured
         assert programs.attached == 0 and not len(programs.read_calls())
     finally:
         programs.close()
