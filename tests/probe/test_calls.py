@@ -32,6 +32,7 @@ from sightline.probe.perf import Samples
 from sightline.probe.session import Session
 from sightline.probe.targets import Targets
 from support.campaigns import CAMPAIGNS
+from support.prometheus import run_prometheus
 
 BACKENDS = ["bpf", "perf"]
 CALLS = 1_000_000
@@ -419,6 +420,31 @@ def test_metrics(target: Target) -> None:
     assert values[f"sightline_probe_kernel_launches_total{{{kernel}}}"] == 1
     failed = f'function="cudaMalloc",{who}'
     assert values[f"sightline_probe_call_errors_total{{{failed}}}"] == 1
+
+
+def test_prometheus_itself_has_the_numbers(target: Target, tmp_path: Path) -> None:
+    needs("bpf")
+    if shutil.which("prometheus") is None:
+        pytest.skip("prometheus is not installed")
+    probe = Probe("--pid", str(target.pid), "--prometheus", "0")
+    target.do("l300")
+    target.do("c90")
+    (place,) = [line.split()[-1] for line in probe.said if "http://" in line]
+    port = int(place.split(":")[2].partition("/")[0])
+    with run_prometheus(port, tmp_path, "gpu_cuda_kernel_launch_calls_total > 0") as ask:
+        (launches,) = ask("gpu_cuda_kernel_launch_calls_total")
+        kernels = ask("sightline_probe_kernel_launches_total")
+        (bytes_,) = ask("sum(gpu_cuda_memory_copies_bytes_sum)")
+        (median,) = ask("histogram_quantile(0.5, gpu_cuda_kernel_block_size_bucket)")
+    probe.process.send_signal(signal.SIGINT)
+    assert probe.wait()[0] == 0
+    assert launches["metric"]["process_pid"] == str(target.pid)
+    assert float(launches["value"][1]) == 300
+    assert {k["metric"]["kernel"]: float(k["value"][1]) for k in kernels} == {
+        "saxpy(int, float, float*, float*)": 225, "void scale<float>(float*, float, int)": 75,
+    }  # fmt: skip
+    assert float(bytes_["value"][1]) == 90 * 777
+    assert 32 < float(median["value"][1]) <= 64
 
 
 def test_libraries_that_come_later_are_probed(program: Path, tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def find_place(
     rest = code[skip:]
     if is_emulated(rest, kernel):
         return Place(skip, None)
-    return Place(0, f"its first instruction ({rest[:4].hex(' ')} ...) would be single-stepped")
+    return Place(0, f"would be single-stepped ({rest[:4].hex(' ')})")
 
 
 def is_emulated(code: bytes, kernel: tuple[int, int]) -> bool:
@@ -106,9 +106,7 @@ def _find_place_aarch64(code: bytes, kernel: tuple[int, int], *, cheap_steps: bo
         return Place(0, "it has no code")
     if cheap_steps or is_simulated(words[first], kernel):
         return Place(4 * first, None)
-    return Place(
-        0, f"its first instruction ({words[first]:08x}) would be single-stepped, which is dear here"
-    )
+    return Place(0, f"would be single-stepped ({words[first]:08x})")
 
 
 def is_simulated(word: int, kernel: tuple[int, int]) -> bool:
