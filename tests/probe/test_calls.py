@@ -256,6 +256,38 @@ def test_probes_are_gone_before_the_probe_is(together: bool, target: Target) -> 
         programs.close()
 
 
+def test_a_disk_that_is_full(target: Target, tmp_path: Path) -> None:
+    """What was written is understood: which functions there are was written first."""
+    needs("bpf")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=300k", "none", disk]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("no file system can be mounted")
+    try:
+        probe = record(disk / "x", target, "--no-report")
+        target.do("c10000")
+        code, _, err = probe.wait()
+        assert code == 2 and "no space left on device" in err and "Traceback" not in err
+        run = open_recorded(disk / "x.sightline")
+        assert 0 < run.rows("requests") < 10_000
+        assert run.table("requests").get_column("bytes").unique().to_list() == [777]
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+def test_a_folder_that_is_removed(target: Target, tmp_path: Path) -> None:
+    needs("bpf")
+    probe = record(tmp_path / "x", target)
+    shutil.rmtree(tmp_path / "x.sightline")
+    target.do("c100")
+    target.end()
+    code, _, err = probe.wait()
+    assert code == 2
+    assert "x.sightline was removed while it was written to" in " ".join(err.split())
+    assert "nothing was seen" not in err
+
+
 def test_a_killed_probe_leaves_a_run(target: Target, tmp_path: Path) -> None:
     needs("bpf")
     probe = record(tmp_path / "x", target, "--no-report")

@@ -300,6 +300,10 @@ def _report(folder: Path, args: argparse.Namespace) -> int:
     from sightline.cli._recorded import name_again, print_report
     from sightline.errors import MissingDataError
 
+    if not folder.is_dir():
+        raise MissingDataError(
+            "what was seen is lost", why=f"{folder.name} was removed while it was written to"
+        )
     if not any(folder.glob("*.probe")) and not any(folder.glob("*.stacks")):
         raise MissingDataError(
             "nothing was seen", why="no probed process made a call of a GPU library"

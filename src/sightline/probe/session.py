@@ -287,6 +287,7 @@ def run_session(session: Session, length_s: float | None, stop: Callable[[], boo
     """Probe until the time is over, all processes have ended, or `stop`; why it ended."""
     end = None if length_s is None else time.monotonic() + length_s
     looked = time.monotonic()
+    session.save_facts()  # calls are known by the numbers of functions: those come first
     while True:
         session.poll()
         now = time.monotonic()
