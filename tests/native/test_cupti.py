@@ -559,9 +559,8 @@ def test_a_disk_that_is_full(first: Built, tmp_path: Path) -> None:
             SIGHTLINE_CUPTI_BUFFERS="4096",
         )
         assert outcome.code == 0
-        assert outcome.said.splitlines() == [
-            f"sightline: the recording of the GPU ends here: {outcome.path}: No space left on device"
-        ]
+        told = f"sightline: the recording of the GPU ends here: {outcome.path}"
+        assert outcome.said.splitlines() == [f"{told}: No space left on device"]
         imported = outcome.imported
         assert {q.kind for q in imported.quality} >= {"unfinished"}
         ops = imported.tables["device_ops"]

@@ -573,7 +573,7 @@ def test_a_function_that_cannot_be_probed_spoils_no_other(target: Target) -> Non
 
 
 def test_a_stripped_program_of_nvcc_is_named(tmp_path: Path) -> None:
-    """The runtime in it has no names: that is said. One that has its runtime in a library is not meant."""
+    """The runtime in it has no names: that is said. With the runtime in a library it is not."""
     needs("bpf")
     nvcc = find_nvcc()
     if nvcc is None or shutil.which("strip") is None:

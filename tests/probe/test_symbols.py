@@ -131,7 +131,9 @@ def test_all_versions_of_a_symbol(tmp_path: Path) -> None:
     """A program that was linked years ago calls another function of the same name."""
     if shutil.which("cc") is None:
         pytest.skip("there is no C compiler")
-    (tmp_path / "v.map").write_text("V1 { global: cudaFree; local: *; };\nV2 { global: cudaFree; } V1;\n")
+    (tmp_path / "v.map").write_text(
+        "V1 { global: cudaFree; local: *; };\nV2 { global: cudaFree; } V1;\n"
+    )
     source = tmp_path / "v.c"
     source.write_text(
         "int old(void) { return 1; }\nint new(void) { return 2; }\n"

@@ -44,7 +44,7 @@ def wait_for(ask: Callable[[], object], seconds: float = 30) -> object:
 def run_prometheus(
     target: int, folder: Path, ready: str
 ) -> Iterator[Callable[[str], list[dict[str, Any]]]]:
-    """Prometheus on loopback, which scrapes a port; gives what answers a query, once `ready` has one."""
+    """Prometheus on loopback, scraping a port; gives what answers queries, once `ready` is met."""
     own = find_port()
     jobs = [{"job_name": "gpus", "static_configs": [{"targets": [f"127.0.0.1:{target}"]}]}]
     config = {"global": {"scrape_interval": "500ms"}, "scrape_configs": jobs}

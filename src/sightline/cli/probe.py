@@ -204,8 +204,8 @@ def _say_targets(session: Session) -> None:
         _say(f"  {process.pid}  {process.name:<16} {places}")
     for name in session.hidden:
         _say(
-            f"  {name} was stripped: the CUDA runtime in it has no names to probe. What it asks of\n"
-            "  the driver (libcuda) is seen."
+            f"  {name} was stripped: the CUDA runtime in it has no names to probe. What it asks\n"
+            "  of the driver (libcuda) is seen."
         )
     if not session.processes and not session.hidden:
         _say("  none of the processes has loaded a GPU library yet; each second is looked again")

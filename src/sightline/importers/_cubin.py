@@ -42,8 +42,8 @@ _OPCODES = {
 
 
 # Blackwell kept the numbers of these, and has new ones, some of which mean other operations on 10.x
-# and 11.x than on 12.x. Each was met in code of nvcc's for 10.0, 11.0 and 12.0 (kernels of NCCL 2.31
-# and of the test beside: 1.2 million instructions), and always was what nvdisasm 13.5 says.
+# and 11.x than on 12.x. Each was met in code for 10.0, 11.0 and 12.0 (kernels of NCCL 2.31 and of
+# tests/importers/recorded: 2.9 million instructions), and always was what nvdisasm 13.5 says.
 _GONE = (0x035, 0x0B9, 0x1F0, 0x1F1, 0x1F3)
 _BLACKWELL = {number: name for number, name in _OPCODES.items() if number not in _GONE} | {
     0x016: "PRMT", 0x02E: "ACQBULK", 0x02F: "ELECT", 0x045: "I2FP", 0x048: "VIMNMX", 0x082: "UMOV",

@@ -59,7 +59,7 @@ def _read_size(name: str, low: int, high: int, capability: int) -> str:
 
 
 def _read_narrow_product(name: str, word: int) -> str:
-    """A product of 8 bits and less (Ada, and Blackwell but 10.x): its shape, and what it adds to."""
+    """A product of 8 bits and less (Ada, Blackwell but 10.x): its shape, and what it adds to."""
     if _bits(word, 80, 1):
         return f"{name}.SP"
     if name == "OMMA":

@@ -50,6 +50,7 @@ _CONFIG_STACK_BYTES = 1024  # a launch's configuration lies in its caller's fram
 _RING_BYTES = 16 << 20  # of each processor: 100,000 samples
 _SMALL_RING_BYTES = 1 << 20
 
+
 def _describe_sample(processor: Processor) -> np.dtype[Any]:
     """A sample up to its piece of the stack."""
     return np.dtype(

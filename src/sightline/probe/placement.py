@@ -5,11 +5,11 @@ instead of one. Measured (benchmarks/probe_cost.py): 0.44 us a hit on `push`, 15
 `mov`, `sub` and all others. A GPU program makes up to 100,000 such calls a second, so no probe is
 placed there.
 
-On AArch64 nearly all functions begin with `stp x29, x30, [sp, #-N]!`, which is stepped over, too; but
-a step is no trap into a hypervisor there, and takes 1.1 us where an emulated instruction takes 0.54
-(Kunpeng 916, Linux 6.11: Liao Chang, "arm64: insn: Simulate nop instruction for better uprobe
-performance", 2024-09-09). So it is measured, on a function that begins so (cost.py), before any other
-is probed, and where it is dear, they are left out as on x86-64.
+On AArch64 nearly all functions begin with `stp x29, x30, [sp, #-N]!`, which is stepped over, too.
+But a step is no trap into a hypervisor there, and takes 1.1 us where an emulated instruction takes
+0.54 (Kunpeng 916: Liao Chang, "arm64: insn: Simulate nop instruction for better uprobe
+performance", 2024-09-09). So it is measured, on a function that begins so (cost.py), before any
+other is probed, and where it is dear, they are left out as on x86-64.
 
 Emulated on x86-64 (Linux, arch/x86/kernel/uprobes.c: branch_setup_xol_ops, push_setup_xol_ops):
 nop (90, and from 6.16 on those of several bytes), jmp (eb, e9), call (e8), the conditional jumps

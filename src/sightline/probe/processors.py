@@ -1,7 +1,7 @@
 """What differs between processors: where a function's arguments are as it begins, and numbers.
 
-System V ABI for x86-64 (figure 3.4); Procedure Call Standard for the Arm 64-bit Architecture, 6.8.2.
-A dim3, which is two registers long, takes two places in both.
+System V ABI for x86-64 (figure 3.4); Procedure Call Standard for the Arm 64-bit Architecture,
+6.8.2. A dim3, which is two registers long, takes two places in both.
 """
 
 from __future__ import annotations
