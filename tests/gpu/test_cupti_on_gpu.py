@@ -135,11 +135,7 @@ def test_kernels_are_those_of_pytorchs_profiler(keep: Path) -> None:
 
 def share_by_instruction(folder: Path) -> pl.DataFrame:
     """The share of each kernel's samples that each instruction has, in percent."""
-    run = sl.open(str(folder))
-    samples = run.table("pc_samples").join(
-        run.table("profiled_kernels").select("kernel_id", "mangled_name", "function"),
-        on="kernel_id",
-    )
+    samples = sl.open(str(folder)).table("pc_samples")
     counts = samples.group_by("function", "offset").agg(pl.sum("samples"))
     return counts.with_columns(
         share=100 * pl.col("samples") / pl.sum("samples").over("function")
