@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -72,6 +73,33 @@ uint8_t* Writer::take_buffer() {
   auto* buffer = static_cast<uint8_t*>(std::aligned_alloc(4096, (options_.buffer_bytes + kBehind + 4095) & ~size_t{4095}));
   if (buffer) allocated_++;
   return buffer;
+}
+
+uint8_t* Writer::take_waste() {
+  std::lock_guard<std::mutex> guard(pool_lock_);
+  if (free_waste_.empty()) {
+    auto* buffer = static_cast<uint8_t*>(std::aligned_alloc(4096, kWasteBytes));
+    if (!buffer) return nullptr;
+    waste_.push_back(buffer);
+    return buffer;
+  }
+  uint8_t* buffer = free_waste_.back();
+  free_waste_.pop_back();
+  return buffer;
+}
+
+bool Writer::is_waste(const uint8_t* buffer) {
+  std::lock_guard<std::mutex> guard(pool_lock_);
+  return std::find(waste_.begin(), waste_.end(), buffer) != waste_.end();
+}
+
+uint64_t Writer::give_waste(uint8_t* buffer, size_t valid) {
+  uint64_t count = 0;
+  CUpti_Activity* record = nullptr;
+  while (library_.cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS) count++;
+  std::lock_guard<std::mutex> guard(pool_lock_);
+  free_waste_.push_back(buffer);
+  return count;
 }
 
 void Writer::give_buffer(uint8_t* buffer, size_t valid, std::shared_ptr<const Plans> plans) {

@@ -26,6 +26,9 @@ namespace sightline::cupti {
 // How the records of one buffer become rows: a plan for each kind, by its number in list_kinds.
 using Plans = std::vector<Plan>;
 
+// A buffer of records that are let go is as small as CUPTI's documentation allows for (1 KiB and more).
+constexpr size_t kWasteBytes = 64u << 10;
+
 uint64_t thread_ns(pthread_t thread);  // of the CPU that a thread used
 uint64_t now_ns(int clock);  // CLOCK_MONOTONIC, CLOCK_REALTIME, ...
 
@@ -38,6 +41,11 @@ class Writer {
 
   // A buffer for CUPTI, or null where all are in use.
   uint8_t* take_buffer();
+  // One whose records are let go: for a CUPTI that must not be refused one.
+  uint8_t* take_waste();
+  bool is_waste(const uint8_t* buffer);
+  // How many records it holds, and takes it back.
+  uint64_t give_waste(uint8_t* buffer, size_t valid);
   // A completed buffer. `plans` is null for structs of the v1 interface.
   void give_buffer(uint8_t* buffer, size_t valid, std::shared_ptr<const Plans> plans);
 
@@ -89,6 +97,7 @@ class Writer {
   std::mutex pool_lock_;
   std::vector<uint8_t*> free_;
   uint32_t allocated_ = 0;
+  std::vector<uint8_t*> waste_, free_waste_;  // as many as CUPTI holds at once, and no more
 
   std::mutex queue_lock_;
   std::condition_variable is_filled_;

@@ -33,6 +33,7 @@ from support.damage import survive_damage
 
 pytestmark = pytest.mark.xdist_group("cupti")
 
+HES = {"SIGHTLINE_CUPTI_HES": "1"}
 NOT_SUPPORTED = "27"  # CUPTI_ERROR_NOT_SUPPORTED
 TAKEN = 39  # CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED
 
@@ -137,6 +138,25 @@ def test_full_buffers_lose_what_cupti_says(both: Built, tmp_path: Path) -> None:
     assert kept + dropped == 3 * count
     assert file.facts["dropped"] == dropped
     assert file.facts["refused_buffers"] > 0
+
+
+@pytest.mark.parametrize("version", ["26", "27"])
+def test_a_cupti_that_crashes_without_a_buffer(first: Built, tmp_path: Path, version: str) -> None:
+    """Before CUDA 12.9: it is given one whose records are let go, and they are counted as well."""
+    count = 30_000
+    outcome = play(
+        first,
+        tmp_path,
+        f"launch={count}",
+        SIGHTLINE_CUPTI_BUFFER_KIB="8",
+        SIGHTLINE_CUPTI_BUFFERS="2",
+        MOCK_VERSION=version,
+    )
+    assert outcome.code == 0
+    file = outcome.file
+    kept = sum(file.tables[t].rows for t in ("kernels", "runtime_calls", "external"))
+    assert outcome.limits["dropped_records"] > 0
+    assert kept + outcome.limits["dropped_records"] == 3 * count
 
 
 def test_all_kinds(first: Built, tmp_path: Path) -> None:
@@ -308,12 +328,12 @@ def test_external_numbers_are_those_of_calls(both: Built, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("variables", "verbs", "expected"),
     [
-        ({"MOCK_HES": "1"}, (), "on"),
-        ({}, (), "CUPTI_ERROR_NOT_SUPPORTED"),
-        ({"MOCK_HES": "1", "SIGHTLINE_CUPTI_HES": "0"}, (), "not wanted"),
-        ({"MOCK_HES": "1", "SIGHTLINE_CUPTI_PC": "continuous"}, (), "not with samples"),
+        ({"MOCK_HES": "1", **HES}, (), "on"),
+        (HES, (), "CUPTI_ERROR_NOT_SUPPORTED"),
+        ({"MOCK_HES": "1"}, (), "not wanted"),
+        ({"MOCK_HES": "1", "SIGHTLINE_CUPTI_PC": "continuous", **HES}, (), "not with samples"),
         # Asked before the driver is there, CUPTI says later that the device has none.
-        ({"MOCK_HES": "1"}, ("no_hardware_times",), "CUPTI_ERROR_NOT_SUPPORTED"),
+        ({"MOCK_HES": "1", **HES}, ("no_hardware_times",), "CUPTI_ERROR_NOT_SUPPORTED"),
     ],
 )
 def test_times_of_the_hardware(
