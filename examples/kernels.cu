@@ -8,6 +8,7 @@
 //   conflicted         shared-memory tile without padding: 32-way bank conflicts
 //   polynomial         many FMAs per byte: bound by the FP32 pipes
 #include <cstdio>
+#include <cstdlib>
 #include <cuda_runtime.h>
 
 __global__ void saxpy(int n, float a, const float* x, float* y) {
@@ -39,17 +40,21 @@ __global__ void polynomial(int n, float* y) {
   y[i] = a + b + c + d;
 }
 
-int main() {
+// With a number: so many rounds, long enough for samples of the running program.
+int main(int count, char** words) {
+  const int rounds = count > 1 ? std::atoi(words[1]) : 1;
   const int n = 1 << 24, width = 4096;
   float *x, *y;
   if (cudaMalloc(&x, n * sizeof(float)) != cudaSuccess) { std::puts("no GPU"); return 1; }
   cudaMalloc(&y, n * sizeof(float));
   cudaMemset(x, 0, n * sizeof(float));
   cudaMemset(y, 0, n * sizeof(float));
-  saxpy<<<n / 256, 256>>>(n, 2.0f, x, y);
-  strided_copy<<<n / 256, 256>>>(n, 33, x, y);
-  conflicted<<<dim3(width / 32, width / 32), dim3(32, 32)>>>(width, x, y);
-  polynomial<<<n / 256, 256>>>(n, y);
+  for (int round = 0; round < rounds; ++round) {
+    saxpy<<<n / 256, 256>>>(n, 2.0f, x, y);
+    strided_copy<<<n / 256, 256>>>(n, 33, x, y);
+    conflicted<<<dim3(width / 32, width / 32), dim3(32, 32)>>>(width, x, y);
+    polynomial<<<n / 256, 256>>>(n, y);
+  }
   std::puts(cudaGetErrorString(cudaDeviceSynchronize()));
   return 0;
 }

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "cupti/ranges.h"
 #include "cupti/recorder.h"
 
 namespace {
@@ -20,6 +21,7 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
   is_called = true;
   const Options options = read_options();
   if (!options.chosen) return 1;
+  prepare_ranges();
   recorder = new Recorder(options);
   // A child that is forked while CUDA is in use cannot use it: there, nothing is recorded.
   pthread_atfork(nullptr, nullptr, [] { recorder->abandon(); });

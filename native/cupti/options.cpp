@@ -67,7 +67,7 @@ Options read_options() {
   options.most_buffers = static_cast<uint32_t>(number_of("SIGHTLINE_CUPTI_BUFFERS", 2, 4096, 64));
   options.flush_ms = static_cast<uint32_t>(number_of("SIGHTLINE_CUPTI_FLUSH_MS", 10, 3600000, 1000));
   options.calls = number_of("SIGHTLINE_CUPTI_CALLS", 0, 1, 1) != 0;
-  options.hardware_times = number_of("SIGHTLINE_CUPTI_HES", 0, 1, 1) != 0;
+  options.hardware_times = number_of("SIGHTLINE_CUPTI_HES", 0, 1, 0) != 0;
   options.measure = number_of("SIGHTLINE_CUPTI_MEASURE", 0, 1, 0) != 0;
   if (const char* graph = text_of("SIGHTLINE_CUPTI_GRAPH")) options.whole_graphs = std::strcmp(graph, "graph") == 0;
   // Where recording is measured, windows and pauses are as long, so that either is met as often.

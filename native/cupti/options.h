@@ -16,7 +16,7 @@ struct Options {
   uint32_t flush_ms = 1000;        // SIGHTLINE_CUPTI_FLUSH_MS: what a kill loses at most
   bool calls = true;               // SIGHTLINE_CUPTI_CALLS: runtime and driver calls
   bool whole_graphs = false;       // SIGHTLINE_CUPTI_GRAPH=graph: graphs as one, not node by node
-  bool hardware_times = true;      // SIGHTLINE_CUPTI_HES: the hardware's own times, where it has them
+  bool hardware_times = false;     // SIGHTLINE_CUPTI_HES=1: the hardware's own times, where it has them
   double budget_pct = 0;           // SIGHTLINE_CUPTI_BUDGET_PCT: 0 is no budget
   bool measure = false;            // SIGHTLINE_CUPTI_MEASURE: pauses, to measure what recording costs
   uint32_t on_ms = 200, off_ms = 1800;  // SIGHTLINE_CUPTI_ON_MS, _OFF_MS: windows and pauses

@@ -1,9 +1,11 @@
 #include "cupti/ranges.h"
 
+#include <pthread.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <map>
@@ -64,14 +66,37 @@ Shared& shared() {
   return *one;
 }
 
+thread_local bool has_own = false;  // false again in the child of a fork
 Thread& thread() {
-  thread_local std::shared_ptr<Thread> own = [] {
-    auto made = std::make_shared<Thread>();
+  thread_local std::shared_ptr<Thread> own;
+  if (!has_own) {
+    own = std::make_shared<Thread>();
+    has_own = true;
     std::lock_guard<std::mutex> guard(shared().lock);
-    shared().threads.push_back(made);
-    return made;
-  }();
+    shared().threads.push_back(own);
+  }
   return *own;
+}
+
+// A fork waits until nobody is in here: else a lock that another thread holds would be held in the
+// child for ever. First the shared lock, then those of threads: nobody takes them the other way.
+void before_fork() {
+  shared().lock.lock();
+  for (const auto& one : shared().threads) one->lock.lock();
+}
+void unlock_all() {
+  for (const auto& one : shared().threads) one->lock.unlock();
+  shared().lock.unlock();
+}
+
+// The child begins anew: what was said before it is the parent's, and its other threads are gone.
+void in_child() {
+  for (const auto& one : shared().threads) one->lock.unlock();
+  shared().threads.clear();
+  shared().started.clear();
+  shared().lost = 0;
+  has_own = false;
+  shared().lock.unlock();
 }
 
 Domain* domain_of(nvtxDomainHandle_t handle) {
@@ -310,6 +335,21 @@ void take_ranges(Writer& writer, bool is_last) {
     }
     if (count) writer.add_rows(kRanges, std::move(done), count, fill_ranges);
   }
+  // Of threads that have ended only this list knows; what was made meanwhile is taken next time.
+  threads.clear();
+  std::lock_guard<std::mutex> guard(shared().lock);
+  auto& known = shared().threads;
+  const auto has_ended = [](const std::shared_ptr<Thread>& one) { return one.use_count() == 1 && one->count == 0; };
+  known.erase(std::remove_if(known.begin(), known.end(), has_ended), known.end());
+}
+
+void prepare_ranges() {
+  static const bool is_prepared = [] {
+    shared();
+    pthread_atfork(before_fork, unlock_all, in_child);
+    return true;
+  }();
+  static_cast<void>(is_prepared);
 }
 
 uint64_t count_lost_ranges() { return shared().lost.load(); }
@@ -320,6 +360,7 @@ void abandon_ranges() { shared().is_abandoned = true; }
 // What NVTX calls at a program's first range, in each library of the program that uses NVTX.
 extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_table) {
   using namespace sightline::cupti;
+  prepare_ranges();
   const auto* callbacks = static_cast<const NvtxExportTableCallbacks*>(get_table(NVTX_ETID_CALLBACKS));
   if (callbacks == nullptr) return 0;
   NvtxFunctionTable table = nullptr;
@@ -361,6 +402,7 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(N
 #else  // without NVTX's headers there are no ranges
 
 namespace sightline::cupti {
+void prepare_ranges() {}
 void take_ranges(Writer&, bool) {}
 uint64_t count_lost_ranges() { return 0; }
 void abandon_ranges() {}

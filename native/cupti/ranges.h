@@ -5,6 +5,9 @@
 
 namespace sightline::cupti {
 
+// Before ranges are said or taken: from here on a fork leaves no lock held in its child.
+void prepare_ranges();
+
 // Rows of all threads since the last time. What is made before anybody takes it is kept up to a
 // bound; what comes on top is counted. `is_last` adds the ranges that are still open, without an end.
 void take_ranges(Writer& writer, bool is_last);

@@ -13,6 +13,10 @@
 namespace sightline::cupti {
 namespace {
 
+// The CUPTI of CUDA 12.9: an older one may crash where it is given no buffer (release notes of CUPTI 12.9;
+// pytorch/kineto#1534).
+constexpr uint32_t kMayBeRefused = 27;
+
 Recorder* running = nullptr;  // CUPTI's buffer callbacks carry no data of ours
 
 // Adds the time that it lives to a count.
@@ -210,7 +214,8 @@ void Recorder::set_up_callbacks() {
 
 // Times of kernels by the hardware's own events (HES), from Blackwell on: nothing is put around a kernel.
 // "on", or why not: CUPTI's own method is used then. To be asked for before there is a context. Samples
-// were not tried with it.
+// were not tried with it. Only where somebody asks: what CUPTI decodes after a flush was seen to write
+// into the program's heap on GB200 (NVIDIA's bug 6274883; pytorch/pytorch#186861, #195844).
 std::string Recorder::ask_for_hardware_times() {
   if (!options_.hardware_times) return "not wanted";
   if (sampler_) return "not with samples";
@@ -302,21 +307,36 @@ void Recorder::request_buffer(uint8_t** buffer, size_t* size, size_t* most) {
   *buffer = nullptr;
   *size = 0;
   *most = 0;
-  if (!is_recording()) return;
+  if (state_.load(std::memory_order_acquire) == State::forked) return;
   Stopwatch watch(own_ns_);
-  *buffer = writer_.take_buffer();
-  if (*buffer == nullptr) {
+  if (is_recording()) {
+    if ((*buffer = writer_.take_buffer())) {
+      *size = options_.buffer_bytes;
+      return;
+    }
     refused_buffers_.fetch_add(1, std::memory_order_relaxed);
-    return;
   }
-  *size = options_.buffer_bytes;
+  if (library_.version >= kMayBeRefused) return;
+  if ((*buffer = writer_.take_waste())) *size = kWasteBytes;
 }
 
 void Recorder::complete_buffer(uint8_t* buffer, size_t valid, std::shared_ptr<const Plans> plans) {
-  if (!is_recording() || buffer == nullptr) return;
+  if (state_.load(std::memory_order_acquire) == State::forked || buffer == nullptr) return;
   Stopwatch watch(own_ns_);
-  writer_.give_buffer(buffer, valid, std::move(plans));
-  note_drops();
+  if (library_.version < kMayBeRefused && writer_.is_waste(buffer)) {
+    const uint64_t count = writer_.give_waste(buffer, valid);
+    if (count && is_recording()) add_drops(count);
+  } else if (is_recording()) {
+    writer_.give_buffer(buffer, valid, std::move(plans));
+  }
+  if (is_recording()) note_drops();
+}
+
+void Recorder::add_drops(uint64_t count) {
+  dropped_.fetch_add(count, std::memory_order_relaxed);
+  Rows row;
+  row.put(now_ns(CLOCK_REALTIME)).put(count).put(uint64_t{0});
+  writer_.add_rows(kDrops, std::move(row.data), 1);
 }
 
 void Recorder::note_drops() {
@@ -327,11 +347,7 @@ void Recorder::note_drops() {
   else
 #endif
     library_.cuptiActivityGetNumDroppedRecords(nullptr, 0, &dropped);
-  if (dropped == 0) return;
-  dropped_.fetch_add(dropped, std::memory_order_relaxed);
-  Rows row;
-  row.put(now_ns(CLOCK_REALTIME)).put(static_cast<uint64_t>(dropped)).put(uint64_t{0});
-  writer_.add_rows(kDrops, std::move(row.data), 1);
+  if (dropped) add_drops(dropped);
 }
 
 void Recorder::on_callback(CUpti_CallbackDomain domain, CUpti_CallbackId id, const void* data) {

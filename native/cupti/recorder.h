@@ -56,6 +56,7 @@ class Recorder {
   void pace();
   void note_clocks();
   void note_drops();
+  void add_drops(uint64_t count);
   Facts describe() const;
   void refuse(const std::string& kind, const std::string& why, const std::string& other);
 

@@ -5,6 +5,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -71,6 +73,33 @@ uint8_t* Writer::take_buffer() {
   auto* buffer = static_cast<uint8_t*>(std::aligned_alloc(4096, (options_.buffer_bytes + kBehind + 4095) & ~size_t{4095}));
   if (buffer) allocated_++;
   return buffer;
+}
+
+uint8_t* Writer::take_waste() {
+  std::lock_guard<std::mutex> guard(pool_lock_);
+  if (free_waste_.empty()) {
+    auto* buffer = static_cast<uint8_t*>(std::aligned_alloc(4096, kWasteBytes));
+    if (!buffer) return nullptr;
+    waste_.push_back(buffer);
+    return buffer;
+  }
+  uint8_t* buffer = free_waste_.back();
+  free_waste_.pop_back();
+  return buffer;
+}
+
+bool Writer::is_waste(const uint8_t* buffer) {
+  std::lock_guard<std::mutex> guard(pool_lock_);
+  return std::find(waste_.begin(), waste_.end(), buffer) != waste_.end();
+}
+
+uint64_t Writer::give_waste(uint8_t* buffer, size_t valid) {
+  uint64_t count = 0;
+  CUpti_Activity* record = nullptr;
+  while (library_.cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS) count++;
+  std::lock_guard<std::mutex> guard(pool_lock_);
+  free_waste_.push_back(buffer);
+  return count;
 }
 
 void Writer::give_buffer(uint8_t* buffer, size_t valid, std::shared_ptr<const Plans> plans) {
@@ -149,6 +178,7 @@ void Writer::write(Item& item) {
   switch (item.what) {
     case What::buffer: {
       write_buffer(item.buffer, item.valid, item.plans.get());
+      tell_failure();
       std::lock_guard<std::mutex> guard(pool_lock_);
       free_.push_back(item.buffer);
       return;
@@ -178,6 +208,15 @@ void Writer::write(Item& item) {
     }
   }
   file_.commit();
+  tell_failure();
+}
+
+// Once, to whoever started the program: it goes on, and its recording ends here.
+void Writer::tell_failure() {
+  if (file_.is_good() || has_told_) return;
+  has_told_ = true;
+  std::fprintf(stderr, "sightline: the recording of the GPU ends here: %s: %s\n", file_.path().c_str(),
+               std::strerror(file_.error()));
 }
 
 void Writer::write_buffer(const uint8_t* buffer, size_t valid, const Plans* layouts) {

@@ -26,6 +26,9 @@ namespace sightline::cupti {
 // How the records of one buffer become rows: a plan for each kind, by its number in list_kinds.
 using Plans = std::vector<Plan>;
 
+// A buffer of records that are let go is as small as CUPTI's documentation allows for (1 KiB and more).
+constexpr size_t kWasteBytes = 64u << 10;
+
 uint64_t thread_ns(pthread_t thread);  // of the CPU that a thread used
 uint64_t now_ns(int clock);  // CLOCK_MONOTONIC, CLOCK_REALTIME, ...
 
@@ -38,6 +41,11 @@ class Writer {
 
   // A buffer for CUPTI, or null where all are in use.
   uint8_t* take_buffer();
+  // One whose records are let go: for a CUPTI that must not be refused one.
+  uint8_t* take_waste();
+  bool is_waste(const uint8_t* buffer);
+  // How many records it holds, and takes it back.
+  uint64_t give_waste(uint8_t* buffer, size_t valid);
   // A completed buffer. `plans` is null for structs of the v1 interface.
   void give_buffer(uint8_t* buffer, size_t valid, std::shared_ptr<const Plans> plans);
 
@@ -73,6 +81,7 @@ class Writer {
   void push(Item item);
   void run();
   void write(Item& item);
+  void tell_failure();
   void write_buffer(const uint8_t* buffer, size_t valid, const Plans* layouts);
   size_t walk_structs(const uint8_t* buffer, size_t valid);
   size_t walk_layouts(const uint8_t* buffer, size_t valid, const Plans& plans);
@@ -88,6 +97,7 @@ class Writer {
   std::mutex pool_lock_;
   std::vector<uint8_t*> free_;
   uint32_t allocated_ = 0;
+  std::vector<uint8_t*> waste_, free_waste_;  // as many as CUPTI holds at once, and no more
 
   std::mutex queue_lock_;
   std::condition_variable is_filled_;
@@ -103,6 +113,7 @@ class Writer {
   std::vector<std::vector<bool>> named_calls_;
   Rows call_names_;
   uint32_t new_call_names_ = 0;
+  bool has_told_ = false;
   uint64_t unknown_records_ = 0;
   std::map<uint32_t, uint64_t> unknown_kinds_;  // how many of them, by CUpti_ActivityKind
   std::atomic<uint64_t> records_{0};

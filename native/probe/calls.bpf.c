@@ -5,8 +5,8 @@
 // calls, also for those whose record finds no room, so that a loss is known exactly.
 //
 // Only registers and the program's memory are read (struct pt_regs is the kernel's stable interface
-// to user space), so one object runs on all kernels that have task storage for uprobes. The layouts
-// here are read by src/sightline/probe/bpf.py and src/sightline/model/probe_file.py.
+// to user space), so one object runs on all kernels that have task storage for uprobes: one for
+// x86-64, and one for AArch64 (__TARGET_ARCH_x86, __TARGET_ARCH_arm64). The layouts here are read by src/sightline/probe/bpf.py and src/sightline/model/probe_file.py.
 
 #include <linux/types.h>
 #include <linux/bpf.h>
@@ -209,21 +209,52 @@ static void add_size(__u32 pid, __u16 what, __u64 value) {
 }
 
 struct arguments {
-  __u64 at[11];  // six in registers, four on the stack, and zero
+  __u64 at[11];  // ten in registers and on the stack, and zero
 };
+
+// Where a function begins: System V ABI for x86-64, figure 3.4; Procedure Call Standard for the Arm
+// 64-bit Architecture, 6.8.2. A dim3 takes two places in both.
+#if defined(__TARGET_ARCH_x86)
+enum { IN_REGISTERS = 6, CALL_BYTES = 8 };  // a call puts its return address on the stack
+static __always_inline void read_registers(struct pt_regs *ctx, __u64 *at) {
+  at[0] = ctx->rdi;
+  at[1] = ctx->rsi;
+  at[2] = ctx->rdx;
+  at[3] = ctx->rcx;
+  at[4] = ctx->r8;
+  at[5] = ctx->r9;
+}
+static __always_inline __u64 read_caller(struct pt_regs *ctx) {
+  __u64 caller = 0;
+  bpf_probe_read_user(&caller, sizeof(caller), (void *)ctx->rsp);
+  return caller;
+}
+#elif defined(__TARGET_ARCH_arm64)
+enum { IN_REGISTERS = 8, CALL_BYTES = 0 };  // a call puts it into register 30
+static __always_inline void read_registers(struct pt_regs *ctx, __u64 *at) {
+  const volatile struct user_pt_regs *registers = (const volatile struct user_pt_regs *)ctx;
+  at[0] = registers->regs[0];
+  at[1] = registers->regs[1];
+  at[2] = registers->regs[2];
+  at[3] = registers->regs[3];
+  at[4] = registers->regs[4];
+  at[5] = registers->regs[5];
+  at[6] = registers->regs[6];
+  at[7] = registers->regs[7];
+}
+static __always_inline __u64 read_caller(struct pt_regs *ctx) {
+  return ((const volatile struct user_pt_regs *)ctx)->regs[30];
+}
+#else
+#error "which registers hold arguments is known for x86-64 and AArch64 only"
+#endif
 
 static __always_inline void read_arguments(struct pt_regs *ctx, __u32 flags,
                                            struct arguments *all) {
-  all->at[0] = PT_REGS_PARM1(ctx);
-  all->at[1] = PT_REGS_PARM2(ctx);
-  all->at[2] = PT_REGS_PARM3(ctx);
-  all->at[3] = PT_REGS_PARM4(ctx);
-  all->at[4] = PT_REGS_PARM5(ctx);
-  all->at[5] = ctx->r9;
-  if (flags & READS_STACK) {
-    // Where a function begins, the return address lies below its arguments on the stack.
-    bpf_probe_read_user(&all->at[6], 4 * sizeof(__u64), (void *)(PT_REGS_SP(ctx) + 8));
-  }
+  read_registers(ctx, all->at);
+  if (flags & READS_STACK)
+    bpf_probe_read_user(&all->at[IN_REGISTERS], (10 - IN_REGISTERS) * sizeof(__u64),
+                        (void *)(PT_REGS_SP(ctx) + CALL_BYTES));
 }
 
 static __always_inline __u64 pack_block(__u64 x, __u64 y, __u64 z) {
@@ -316,7 +347,7 @@ int enter_call(struct pt_regs *ctx) {
   frame->stack = -1;
   frame->caller = 0;
   if (takes_stacks) {
-    bpf_probe_read_user(&frame->caller, sizeof(__u64), (void *)sp);
+    frame->caller = read_caller(ctx);
     long stack = bpf_get_stackid(ctx, &stacks, BPF_F_USER_STACK);
     if (stack >= 0)
       frame->stack = stack;
@@ -391,7 +422,7 @@ int leave_call(struct pt_regs *ctx) {
       bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
   if (!thread) return 0;
   __u32 depth = thread->depth;
-  __u64 sp = PT_REGS_SP(ctx) - 8;  // the return address has been taken from the stack
+  __u64 sp = PT_REGS_SP(ctx) - CALL_BYTES;  // as it was where the function began
   struct frame *frame = 0;
 #pragma unroll
   for (int i = 0; i < MAX_DEPTH; i++) {
@@ -416,8 +447,10 @@ int leave_call(struct pt_regs *ctx) {
     total->duration += now - frame->start;
     if (result && !(function->flags & RETURNS_NOTHING)) total->failed++;
   }
-  if (function->flags & RETURNS_POINTER && result == 0)
-    bpf_probe_read_user(&frame->words[0], sizeof(__u64), (void *)frame->pointer);
+  if (function->flags & RETURNS_POINTER) {
+    frame->words[0] = 0;  // until here, where the result would be put
+    if (result == 0) bpf_probe_read_user(&frame->words[0], sizeof(__u64), (void *)frame->pointer);
+  }
   __u32 kind = function->kind;
   if (kind == NAME) {
     if (result == 0 || function->flags & RETURNS_NOTHING) send_name(frame, pid, now);

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
 import subprocess
 import threading
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -25,7 +22,10 @@ from sightline.monitor.latest import Latest
 from sightline.monitor.sources import host
 from sightline.monitor.sources.nvml import open_source
 from support import fake_nvml as fake
+from support.prometheus import get, run_prometheus
 
+# Two scrapes, so that rates have something to go by.
+READY = "count_over_time(DCGM_FI_PROF_SM_ACTIVE[1m]) > 1"
 # What dcgm-exporter collects unless told otherwise: etc/default-counters.csv of May 2026.
 DEFAULT = [
     "SM_CLOCK",
@@ -80,13 +80,6 @@ def serve(latest: Latest, names: str = "dcgm", token: str | None = None) -> Iter
     yield server.server_port
     server.shutdown()
     server.server_close()
-
-
-def get(port: int, path: str = "/metrics", **headers: str) -> str:
-    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=headers)
-    with urllib.request.urlopen(request, timeout=10) as answer:
-        text: str = answer.read().decode()
-        return text
 
 
 def read_samples(text: str) -> Samples:
@@ -168,58 +161,13 @@ def test_promtool_finds_nothing_wrong(latest: Latest) -> None:
     }
 
 
-def find_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
-
-
-def wait_for(ask: Callable[[], object], seconds: float = 30) -> object:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        try:
-            if found := ask():
-                return found
-        except (OSError, ValueError):
-            pass
-        time.sleep(0.2)
-    raise TimeoutError
-
-
-@contextmanager
-def run_prometheus(target: int, folder: Path) -> Iterator[Callable[[str], list[dict[str, Any]]]]:
-    """Prometheus on loopback, which scrapes a port; gives what answers a query, once it does."""
-    own = find_port()
-    jobs = [{"job_name": "gpus", "static_configs": [{"targets": [f"127.0.0.1:{target}"]}]}]
-    config = {"global": {"scrape_interval": "1s"}, "scrape_configs": jobs}
-    (folder / "prometheus.yml").write_text(json.dumps(config))
-    command = ["prometheus", f"--config.file={folder}/prometheus.yml",
-               f"--storage.tsdb.path={folder}/data",
-               f"--web.listen-address=127.0.0.1:{own}"]  # fmt: skip
-
-    def ask(query: str) -> list[dict[str, Any]]:
-        answer = json.loads(get(own, f"/api/v1/query?query={urllib.parse.quote(query)}"))
-        assert answer["status"] == "success", answer
-        found: list[dict[str, Any]] = answer["data"]["result"]
-        return found
-
-    with (folder / "log").open("w") as log, subprocess.Popen(command, stdout=log, stderr=log) as it:
-        try:
-            # Two scrapes, so that rates have something to go by.
-            wait_for(lambda: ask("count_over_time(DCGM_FI_PROF_SM_ACTIVE[1m]) > 1"))
-            yield ask
-        finally:
-            it.terminate()
-
-
 @pytest.mark.skipif(shutil.which("prometheus") is None, reason="prometheus is not installed")
 def test_prometheus_answers_with_the_values_and_to_the_dashboard(
     latest: Latest, tmp_path: Path
 ) -> None:
     board = json.loads(Path("examples/grafana-gpus.json").read_text())
     asked = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
-    with serve(latest) as port, run_prometheus(port, tmp_path) as ask:
+    with serve(latest) as port, run_prometheus(port, tmp_path, READY) as ask:
         values = {
             (one["metric"]["gpu"], one["metric"].get("GPU_I_ID")): float(one["value"][1])
             for one in ask("DCGM_FI_PROF_SM_ACTIVE")

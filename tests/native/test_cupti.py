@@ -33,6 +33,7 @@ from support.damage import survive_damage
 
 pytestmark = pytest.mark.xdist_group("cupti")
 
+HES = {"SIGHTLINE_CUPTI_HES": "1"}
 NOT_SUPPORTED = "27"  # CUPTI_ERROR_NOT_SUPPORTED
 TAKEN = 39  # CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED
 
@@ -109,6 +110,18 @@ def test_four_threads_at_once(both: Built, tmp_path: Path) -> None:
     check_kernels(outcome.imported.tables["device_ops"], 80_000)
 
 
+def test_sixty_four_threads_at_once(both: Built, tmp_path: Path) -> None:
+    outcome = play(
+        both,
+        tmp_path,
+        "crowd=2000",
+        SIGHTLINE_CUPTI_BUFFER_KIB="64",
+        SIGHTLINE_CUPTI_BUFFERS="4096",
+    )
+    assert outcome.imported.quality == []
+    check_kernels(outcome.imported.tables["device_ops"], 128_000)
+
+
 def test_full_buffers_lose_what_cupti_says(both: Built, tmp_path: Path) -> None:
     count = 100_000
     outcome = play(
@@ -125,6 +138,25 @@ def test_full_buffers_lose_what_cupti_says(both: Built, tmp_path: Path) -> None:
     assert kept + dropped == 3 * count
     assert file.facts["dropped"] == dropped
     assert file.facts["refused_buffers"] > 0
+
+
+@pytest.mark.parametrize("version", ["26", "27"])
+def test_a_cupti_that_crashes_without_a_buffer(first: Built, tmp_path: Path, version: str) -> None:
+    """Before CUDA 12.9: it is given one whose records are let go, and they are counted as well."""
+    count = 30_000
+    outcome = play(
+        first,
+        tmp_path,
+        f"launch={count}",
+        SIGHTLINE_CUPTI_BUFFER_KIB="8",
+        SIGHTLINE_CUPTI_BUFFERS="2",
+        MOCK_VERSION=version,
+    )
+    assert outcome.code == 0
+    file = outcome.file
+    kept = sum(file.tables[t].rows for t in ("kernels", "runtime_calls", "external"))
+    assert outcome.limits["dropped_records"] > 0
+    assert kept + outcome.limits["dropped_records"] == 3 * count
 
 
 def test_all_kinds(first: Built, tmp_path: Path) -> None:
@@ -296,12 +328,12 @@ def test_external_numbers_are_those_of_calls(both: Built, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("variables", "verbs", "expected"),
     [
-        ({"MOCK_HES": "1"}, (), "on"),
-        ({}, (), "CUPTI_ERROR_NOT_SUPPORTED"),
-        ({"MOCK_HES": "1", "SIGHTLINE_CUPTI_HES": "0"}, (), "not wanted"),
-        ({"MOCK_HES": "1", "SIGHTLINE_CUPTI_PC": "continuous"}, (), "not with samples"),
+        ({"MOCK_HES": "1", **HES}, (), "on"),
+        (HES, (), "CUPTI_ERROR_NOT_SUPPORTED"),
+        ({"MOCK_HES": "1"}, (), "not wanted"),
+        ({"MOCK_HES": "1", "SIGHTLINE_CUPTI_PC": "continuous", **HES}, (), "not with samples"),
         # Asked before the driver is there, CUPTI says later that the device has none.
-        ({"MOCK_HES": "1"}, ("no_hardware_times",), "CUPTI_ERROR_NOT_SUPPORTED"),
+        ({"MOCK_HES": "1", **HES}, ("no_hardware_times",), "CUPTI_ERROR_NOT_SUPPORTED"),
     ],
 )
 def test_times_of_the_hardware(
@@ -341,6 +373,26 @@ def test_a_child_of_a_fork_records_nothing(both: Built, tmp_path: Path) -> None:
     assert outcome.code == 0
     assert outcome.imported.quality == []
     check_kernels(outcome.imported.tables["device_ops"], 10)
+
+
+def test_a_program_that_becomes_another(both: Built, tmp_path: Path) -> None:
+    """By exec, with the same number: each leaves its own file, and what was flushed is there."""
+    outcome = play(
+        both,
+        tmp_path,
+        "launch=1000",
+        "sleep=600",
+        "exec=launch=7",
+        SIGHTLINE_CUPTI_FLUSH_MS="50",
+        one_file=False,
+    )
+    assert outcome.code == 0
+    first, second = sorted(tmp_path.glob("*.cupti"), key=lambda p: len(p.name))
+    assert second.name == f"{first.name.removesuffix('.cupti')}.2.cupti"
+    for path, count, kinds in ((first, 1000, {"unfinished"}), (second, 7, set())):
+        imported = cupti.read(Source(path, path.name), ImportOptions())
+        check_kernels(imported.tables["device_ops"], count)
+        assert {q.kind for q in imported.quality} == kinds
 
 
 @pytest.mark.parametrize(
@@ -505,6 +557,37 @@ def test_a_full_disk_ends_the_recording_not_the_program(first: Built, tmp_path: 
     imported = cupti.read(Source(path, path.name), ImportOptions())
     assert {q.kind for q in imported.quality} >= {"unfinished"}
     check_kernels(imported.tables["device_ops"], imported.tables["device_ops"].height)
+
+
+def test_a_disk_that_is_full(first: Built, tmp_path: Path) -> None:
+    """A real one, of a megabyte: the program ends as ever, and says once why its recording ends."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "none", disk], capture_output=True, text=True
+    )
+    if mounted.returncode:
+        pytest.skip(f"no file system can be mounted: {mounted.stderr.strip()}")
+    try:
+        outcome = play(
+            first,
+            disk,
+            "launch=50000",
+            "sleep=100",
+            "launch=50000",
+            SIGHTLINE_CUPTI_BUFFER_KIB="16",
+            SIGHTLINE_CUPTI_BUFFERS="4096",
+        )
+        assert outcome.code == 0
+        told = f"sightline: the recording of the GPU ends here: {outcome.path}"
+        assert outcome.said.splitlines() == [f"{told}: No space left on device"]
+        imported = outcome.imported
+        assert {q.kind for q in imported.quality} >= {"unfinished"}
+        ops = imported.tables["device_ops"]
+        assert ops.height > 1000
+        check_kernels(ops, ops.height)
+    finally:
+        subprocess.run(["umount", disk], check=True)
 
 
 def test_it_needs_nothing_but_libc(first: Built) -> None:

@@ -90,6 +90,22 @@ def test_ranges_of_a_killed_program(built: Built, tmp_path: Path) -> None:
     assert 100 <= outcome.file.frame("ranges").height <= 105
 
 
+def test_a_storm_of_forks(built: Built, tmp_path: Path) -> None:
+    """Eight threads are inside all the time, and no child of 60 finds a lock held for ever."""
+    outcome = play(built, tmp_path, "storm=60")
+    assert outcome.code == 0, outcome.said
+    assert outcome.limits.keys() <= {"dropped_ranges"}
+
+
+def test_threads_that_have_ended_are_forgotten(built: Built, tmp_path: Path) -> None:
+    """What they said is kept."""
+    verbs = ["ranges", "sleep=30"] * 20
+    outcome = play(built, tmp_path, *verbs, SIGHTLINE_CUPTI_FLUSH_MS="10")
+    ended_by_threads = outcome.file.frame("ranges").filter(name="across threads")
+    assert ended_by_threads.get_column("end_tid").n_unique() == 20
+    assert ended_by_threads.filter(pl.col("end") > 0).height == 20
+
+
 def test_a_child_of_a_fork_may_go_on_with_ranges(built: Built, tmp_path: Path) -> None:
     outcome = play(built, tmp_path, "pushes=10", "fork=5", "pushes=10")
     assert outcome.code == 0

@@ -26,10 +26,13 @@ from probe.programs import (
     wait_until,
 )
 from sightline.probe.bpf import Programs
+from sightline.probe.cost import Cost
 from sightline.probe.elf import open_elf
 from sightline.probe.perf import Samples
+from sightline.probe.session import Session
 from sightline.probe.targets import Targets
 from support.campaigns import CAMPAIGNS
+from support.prometheus import run_prometheus
 
 BACKENDS = ["bpf", "perf"]
 CALLS = 1_000_000
@@ -88,6 +91,7 @@ def test_arguments(backend: str, target: Target, tmp_path: Path) -> None:
     assert (allocated["bytes"], allocated["return_value"]) == (4096, 0)
     assert allocated["address"] == (0x7F0000001000 if backend == "bpf" else None)
     assert (refused["bytes"], refused["return_value"]) == (1 << 31, 2)
+    assert refused["address"] is None
     (freed,) = requests(run, "free")
     assert freed["address"] == 0x7F0080000000
     reduced, sent = requests(run, "collective")
@@ -229,6 +233,59 @@ def test_probes_are_gone_afterwards(backend: str, target: Target, tmp_path: Path
         if end == signal.SIGINT:
             assert found.rows("requests") == 1000
     assert 0 < min(target.do("c1000") for _ in range(10)) < 300  # 1 ns where nobody disturbs it
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_probes_are_gone_before_the_probe_is(together: bool, target: Target) -> None:
+    """What was counted is read when they are: that takes time, of which the program has nothing."""
+    needs("bpf")
+    programs = Programs(together=together)
+    try:
+        (library,) = [x for x in Targets().find(target.pid) if x.path.endswith("libcudart.so.13")]
+        site = next(s for s in library.sites if s.function.name == "cudaMemcpyAsync")
+        before = read_code(target.pid, "libcudart.so.13", site.offset)
+        programs.tell_function(0, site.function)
+        assert programs.attach(library.opened, [(site, 0)], target.pid) == []
+        assert read_code(target.pid, "libcudart.so.13", site.offset)[0] == 0xCC
+        target.do("c10")
+        programs.detach()
+        assert read_code(target.pid, "libcudart.so.13", site.offset) == before
+        target.do("c10")
+        assert len(programs.read_calls()) == 10
+    finally:
+        programs.close()
+
+
+def test_a_disk_that_is_full(target: Target, tmp_path: Path) -> None:
+    """What was written is understood: which functions there are was written first."""
+    needs("bpf")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=300k", "none", disk]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("no file system can be mounted")
+    try:
+        probe = record(disk / "x", target, "--no-report")
+        target.do("c10000")
+        code, _, err = probe.wait()
+        assert code == 2 and "no space left on device" in err and "Traceback" not in err
+        run = open_recorded(disk / "x.sightline")
+        assert 0 < run.rows("requests") < 10_000
+        assert run.table("requests").get_column("bytes").unique().to_list() == [777]
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+def test_a_folder_that_is_removed(target: Target, tmp_path: Path) -> None:
+    needs("bpf")
+    probe = record(tmp_path / "x", target)
+    shutil.rmtree(tmp_path / "x.sightline")
+    target.do("c100")
+    target.end()
+    code, _, err = probe.wait()
+    assert code == 2
+    assert "x.sightline was removed while it was written to" in " ".join(err.split())
+    assert "nothing was seen" not in err
 
 
 def test_a_killed_probe_leaves_a_run(target: Target, tmp_path: Path) -> None:
@@ -397,6 +454,31 @@ def test_metrics(target: Target) -> None:
     assert values[f"sightline_probe_call_errors_total{{{failed}}}"] == 1
 
 
+def test_prometheus_itself_has_the_numbers(target: Target, tmp_path: Path) -> None:
+    needs("bpf")
+    if shutil.which("prometheus") is None:
+        pytest.skip("prometheus is not installed")
+    probe = Probe("--pid", str(target.pid), "--prometheus", "0")
+    target.do("l300")
+    target.do("c90")
+    (place,) = [line.split()[-1] for line in probe.said if "http://" in line]
+    port = int(place.split(":")[2].partition("/")[0])
+    with run_prometheus(port, tmp_path, "gpu_cuda_kernel_launch_calls_total > 0") as ask:
+        (launches,) = ask("gpu_cuda_kernel_launch_calls_total")
+        kernels = ask("sightline_probe_kernel_launches_total")
+        (bytes_,) = ask("sum(gpu_cuda_memory_copies_bytes_sum)")
+        (median,) = ask("histogram_quantile(0.5, gpu_cuda_kernel_block_size_bucket)")
+    probe.process.send_signal(signal.SIGINT)
+    assert probe.wait()[0] == 0
+    assert launches["metric"]["process_pid"] == str(target.pid)
+    assert float(launches["value"][1]) == 300
+    assert {k["metric"]["kernel"]: float(k["value"][1]) for k in kernels} == {
+        "saxpy(int, float, float*, float*)": 225, "void scale<float>(float*, float, int)": 75,
+    }  # fmt: skip
+    assert float(bytes_["value"][1]) == 90 * 777
+    assert 32 < float(median["value"][1]) <= 64
+
+
 def test_libraries_that_come_later_are_probed(program: Path, tmp_path: Path) -> None:
     needs("bpf")
     script = (
@@ -488,6 +570,80 @@ def test_a_function_that_cannot_be_probed_spoils_no_other(target: Target) -> Non
         assert len(programs.read_calls()) == 10
     finally:
         programs.close()
+
+
+def test_a_stripped_program_of_nvcc_is_named(tmp_path: Path) -> None:
+    """The runtime in it has no names: that is said. With the runtime in a library it is not."""
+    needs("bpf")
+    nvcc = find_nvcc()
+    if nvcc is None or shutil.which("strip") is None:
+        pytest.skip("there is no nvcc or no strip")
+    source = Path(__file__).with_name("kernels.cu")
+    hidden = {}
+    for linked in ("static", "shared"):
+        program = tmp_path / linked
+        subprocess.run([nvcc, "-cudart", linked, "-o", program, source], check=True)
+        with open_elf(str(program)) as elf:
+            assert not elf.hides_runtime()
+        subprocess.run(["strip", program], check=True)
+        with open_elf(str(program)) as elf:
+            hidden[linked] = elf.hides_runtime()
+    assert hidden == {"static": True, "shared": False}
+    target = Target(tmp_path / "static")
+    probe = record(tmp_path / "x", target)
+    target.end()
+    _, _, err = probe.wait()
+    assert "static was stripped: the CUDA runtime in it has no names to probe" in err
+    assert "none of the processes" not in err
+
+
+def test_a_program_in_another_mount_namespace(program: Path, tmp_path: Path) -> None:
+    """As in a container: its libraries lie where nobody outside can go by their paths."""
+    needs("bpf")
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    script = (
+        f"mount -t tmpfs none {inside} && cp {program.parent}/lib* {program} {inside} &&"
+        f" exec env LD_LIBRARY_PATH={inside} {inside}/program"
+    )
+    command = ["unshare", "--mount", "--propagation", "private", "sh", "-c", script]
+    if subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no mount namespace can be made")
+    target = Target(*command)
+    assert not list(inside.iterdir())
+    probe = record(tmp_path / "x", target, "--no-report")
+    target.do("a")
+    target.do("c100")
+    target.end()
+    code, _, err = probe.wait()
+    assert code == 0, err
+    run = open_recorded(tmp_path / "x.sightline")
+    assert len(requests(run, "memcpy")) == 102
+    names = [row["name"] for row in requests(run, "kernel")]
+    assert names == ["saxpy(int, float, float*, float*)", "triton_add(float*)"]
+
+
+def test_a_program_that_ends_while_it_is_probed(target: Target, tmp_path: Path) -> None:
+    """Between its libraries were found and probes were placed: no function is to blame."""
+    needs("bpf")
+    programs = Programs()
+
+    class Ending:
+        """The backend, of a program that ends first."""
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(programs, name)
+
+        def attach(self, path: str, sites: list, pid: int) -> list:
+            target.process.kill()
+            target.process.wait(10)
+            return programs.attach(path, sites, pid)
+
+    session = Session(Ending(), lambda: [target.pid], None, Cost(0, 0))  # type: ignore[arg-type]
+    session.look()
+    assert not {why for why in session.refused.values() if "single-stepped" not in why}
+    session.finish("the program ended")
+    assert session.seen == 0
 
 
 def test_a_stripped_program_has_nothing_to_probe(tmp_path: Path) -> None:

@@ -131,16 +131,17 @@ def test_a_folder_that_is_there_is_not_written_to(target: Target, tmp_path: Path
     (tmp_path / "x.sightline").mkdir()
     (tmp_path / "x.sightline" / "mine").write_text("keep")
     done = probe("--pid", str(target.pid), "-o", str(tmp_path / "x"))
-    assert done.returncode == 2 and "it exists and is not empty" in done.stderr
+    assert done.returncode == 2 and "it exists already and is not empty" in done.stderr
     assert [p.name for p in (tmp_path / "x.sightline").iterdir()] == ["mine"]
 
 
 def test_the_list_needs_no_right(target: Target) -> None:
     done = probe("--pid", str(target.pid), "--list")
     assert done.returncode == 0
+    assert max(len(x) for x in done.stdout.splitlines() if x.startswith(" ")) <= 80
     lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
     assert "cudaMemcpyAsync copy" in lines and "ncclAllReduce collective" in lines
-    why = "no: its first instruction (31 c0 c3 0f ...) would be single-stepped"
+    why = "no: would be single-stepped (31 c0 c3 0f)"
     assert f"cudaEventSynchronize {why}" in lines
 
 
@@ -149,8 +150,9 @@ def test_costs_are_what_a_probe_costs() -> None:
     needs("bpf")
     programs = bpf.Programs()
     try:
-        measured = cost.measure_cost(programs)
-        assert 50 < measured.hit_ns < 3000, measured  # 390 where nobody else uses the processor
+        # 390 ns where nobody else uses the processor; the best of ten, as others do.
+        measured = min(cost.measure_cost(programs) for _ in range(10))
+        assert 50 < measured.hit_ns < 1000, measured
         assert programs.attached == 0 and not len(programs.read_calls())
     finally:
         programs.close()

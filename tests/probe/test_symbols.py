@@ -127,6 +127,28 @@ def test_names_that_share_an_end_are_told_apart(tmp_path: Path) -> None:
     assert found == {"cudaFree": expected["cudaFree"]}  # what is only used is not there
 
 
+def test_all_versions_of_a_symbol(tmp_path: Path) -> None:
+    """A program that was linked years ago calls another function of the same name."""
+    if shutil.which("cc") is None:
+        pytest.skip("there is no C compiler")
+    (tmp_path / "v.map").write_text(
+        "V1 { global: cudaFree; local: *; };\nV2 { global: cudaFree; } V1;\n"
+    )
+    source = tmp_path / "v.c"
+    source.write_text(
+        "int old(void) { return 1; }\nint new(void) { return 2; }\n"
+        '__asm__(".symver old,cudaFree@V1");\n__asm__(".symver new,cudaFree@@V2");\n'
+    )
+    script = f"-Wl,--version-script={tmp_path / 'v.map'}"
+    compile_c(tmp_path / "v.so", source, "-shared", "-fPIC", "-O1", "-fno-lto", script)
+    subprocess.run(["strip", "--strip-unneeded", tmp_path / "v.so"], check=True)
+    expected = [line.split() for line in run("nm", "-D", tmp_path / "v.so").splitlines()]
+    places = {int(w[0], 16) for w in expected if len(w) == 3 and w[2].startswith("cudaFree@")}
+    assert len(places) == 2
+    with open_elf(str(tmp_path / "v.so")) as elf:
+        assert {s.address for s in elf.find_symbols(["cudaFree"])} == places
+
+
 def test_what_is_no_library(tmp_path: Path) -> None:
     for content in (b"", b"\x7fELF", b"\x7fELF\x02\x01" + bytes(100), b"#!/bin/sh\n" * 20):
         path = tmp_path / "file"

@@ -35,7 +35,7 @@ def make_folder(folder: Path, *, chosen: bool, join: bool = False, or_else: str 
     except FileExistsError as error:
         raise RequestError(
             f"cannot record into {show_folder(folder)}",
-            why="it exists already",
+            why="it exists already and is not empty",
             hint=f"Choose another name with -o{or_else}.",
         ) from error
     except OSError as error:

@@ -202,7 +202,12 @@ def _say_targets(session: Session) -> None:
     for process in session.processes.values():
         places = ", ".join(sorted(process.modules)) or "nothing to probe yet"
         _say(f"  {process.pid}  {process.name:<16} {places}")
-    if not session.processes:
+    for name in session.hidden:
+        _say(
+            f"  {name} was stripped: the CUDA runtime in it has no names to probe. What it asks\n"
+            "  of the driver (libcuda) is seen."
+        )
+    if not session.processes and not session.hidden:
         _say("  none of the processes has loaded a GPU library yet; each second is looked again")
     if session.refused:
         names = sorted({name for _, name in session.refused})
@@ -276,7 +281,7 @@ def _list(pids: list[int]) -> int:
     """What would be probed where, and what not and why; needs no right but to read the files."""
     from sightline.probe.targets import Targets
 
-    targets = Targets()
+    targets = Targets(cheap_steps=True)  # whether they are is measured when a probe begins
     for pid in pids:
         try:
             libraries = targets.find(pid)
@@ -295,6 +300,10 @@ def _report(folder: Path, args: argparse.Namespace) -> int:
     from sightline.cli._recorded import name_again, print_report
     from sightline.errors import MissingDataError
 
+    if not folder.is_dir():
+        raise MissingDataError(
+            "what was seen is lost", why=f"{folder.name} was removed while it was written to"
+        )
     if not any(folder.glob("*.probe")) and not any(folder.glob("*.stacks")):
         raise MissingDataError(
             "nothing was seen", why="no probed process made a call of a GPU library"

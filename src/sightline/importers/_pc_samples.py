@@ -141,7 +141,7 @@ def _find_place(
     if cubin is None or function not in cubin.code:
         return None, None, None, None, False
     word = cubin.read_instruction(function, offset)
-    opcode = None if word is None else read_opcode(word[0], cubin.capability)
+    opcode = None if word is None else read_opcode(word[0], cubin.capability, word[1])
     word = cubin.read_instruction(function, offset - INSTRUCTION_BYTES)
     before = None if word is None else read_operation(*word, cubin.capability)
     file, line = cubin.find_line(function, offset)

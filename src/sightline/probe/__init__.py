@@ -5,6 +5,7 @@ uprobe) on the first instruction of each function and another one on its return.
 
     elf         symbols of libraries and programs
     placement   which first instructions the kernel emulates: the others cost 16 us a hit
+    processors  where x86-64 and AArch64 have a function's arguments
     functions   the functions that are probed, and what their arguments say
     processes   processes, containers and the files that they have mapped
     targets     which function lies where, and which of them cannot be probed

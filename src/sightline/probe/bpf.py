@@ -24,6 +24,8 @@ from sightline.errors import RequestError
 from sightline.model.probe_file import RECORD
 from sightline.probe.backend import TOTALS, Name, Sites, Size
 from sightline.probe.functions import Function
+from sightline.probe.perf_event import keep_order
+from sightline.probe.processors import find_processor
 from sightline.probe.targets import Site, parse_release
 
 OBJECT = "calls.bpf.o"
@@ -39,8 +41,8 @@ MISSES = ("functions", "kernels", "stacks", "nested calls", "names", "threads", 
 STACK_FRAMES = 64
 
 
-# bpf(2), include/uapi/linux/bpf.h: BPF_LINK_CREATE, BPF_TRACE_UPROBE_MULTI; x86-64's number of bpf.
-_BPF, _LINK_CREATE, _UPROBE_MULTI = 321, 28, 48
+# bpf(2), include/uapi/linux/bpf.h: BPF_LINK_CREATE, BPF_TRACE_UPROBE_MULTI.
+_LINK_CREATE, _UPROBE_MULTI = 28, 48
 _MULTI_SINCE = (6, 6)
 
 
@@ -111,14 +113,15 @@ class Programs:
         functions of a file, where the kernel has that (None).
         """
         self._library = load_libbpf()
-        path = find_object()
-        if path is None:
+        processor, path = find_processor(), find_object()
+        if path is None or processor is None:
             raise RequestError(
                 "eBPF cannot be used",
                 why="sightline was built without clang, so its programs are missing",
                 hint="sudo apt-get install clang libbpf-dev, and install sightline again.\n"
                 "Without them:  sightline probe --backend perf",
             )
+        self._processor = processor
         self._said: list[str] = []
         self._print = _Print(self._hear)  # held: libbpf keeps the pointer
         self._library.libbpf_set_print(self._print)
@@ -223,7 +226,7 @@ class Programs:
                 len(sites), is_return, pid,
             )  # fmt: skip
             link = self._libc.syscall(
-                _BPF, _LINK_CREATE, ctypes.byref(create), ctypes.sizeof(create)
+                self._processor.bpf, _LINK_CREATE, ctypes.byref(create), ctypes.sizeof(create)
             )
             if link < 0:
                 code = ctypes.get_errno()
@@ -360,6 +363,7 @@ class _Ring:
         """All finished records, copied."""
         step = _RING_HEAD + (kind.itemsize + 7) // 8 * 8
         start, end = int(self._consumed[0]), int(self._produced[0])
+        keep_order()
         count = (end - start) // step
         if not count:
             return np.zeros(0, kind)
@@ -371,5 +375,6 @@ class _Ring:
             count = int(busy[0])
         kept = rows[:count, _RING_HEAD : _RING_HEAD + kind.itemsize]
         kept = np.ascontiguousarray(kept[(lengths[:count] & _DISCARDED) == 0])
+        keep_order()
         self._consumed[0] = start + count * step
         return kept.reshape(-1).view(kind)

@@ -8,7 +8,9 @@ from typing import NamedTuple
 from sightline.errors import RequestError
 from sightline.probe.backend import Backend
 from sightline.probe.functions import NO_FACTOR, NO_WORD, Function
+from sightline.probe.placement import MOST_STEP_NS
 from sightline.probe.processes import find_file, read_mappings
+from sightline.probe.processors import find_processor
 from sightline.probe.targets import Site
 
 _CALLS, _ROUNDS = 4_000, 10  # 40 ms in all
@@ -36,7 +38,7 @@ def measure_cost(backend: Backend) -> Cost:
     mapping = next((m for m in read_mappings(pid) if m.start <= address < m.end), None)
     path = None if mapping is None else find_file(pid, mapping)
     if mapping is None or path is None:
-        raise RequestError("probes are for x86-64 only")
+        raise RequestError("probes are for x86-64 and AArch64 only")
     offset = address - mapping.start + mapping.offset
     bare = _time_call()
     backend.tell_function(NUMBER, _TARGET)
@@ -55,6 +57,15 @@ def measure_cost(backend: Backend) -> Cost:
         )
     call_ns = max(probed - bare, 0.0)
     return Cost(call_ns, call_ns / 2)
+
+
+def has_cheap_steps(cost: Cost) -> bool:
+    """Whether the kernel steps over an instruction in little time: what is measured here is one.
+
+    On x86-64 it is not: there the function that is measured begins with an emulated instruction.
+    """
+    processor = find_processor()
+    return bool(processor and processor.steps_may_be_cheap and cost.hit_ns <= MOST_STEP_NS)
 
 
 def explain_refusal(error: OSError) -> RequestError:

@@ -14,10 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sightline.probe.processors import find_by_elf
+
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
-_X86_64 = 62  # e_machine
 _SHT_SYMTAB, _SHT_DYNSYM, _SHT_NOBITS = 2, 11, 8
 _PT_LOAD = 1
+# crt/host_runtime.h of CUDA: where the handle of a fat binary lies, and what it is given to.
+_KERNELS, _REGISTERS = ".nvFatBinSegment", b"\0__cudaRegisterFatBinary"
 _SECTION = np.dtype(
     [("name", "<u4"), ("type", "<u4"), ("flags", "<u8"), ("address", "<u8"), ("offset", "<u8"),
      ("size", "<u8"), ("link", "<u4"), ("info", "<u4"), ("align", "<u8"), ("entry", "<u8")]
@@ -79,13 +82,15 @@ class Elf:
     """The symbol tables of one mapped file."""
 
     def __init__(self, content: mmap.mmap | bytes) -> None:
-        """Raise ValueError where it is no whole ELF file for x86-64."""
+        """Raise ValueError where it is no whole ELF file for a processor that is known."""
         self.content = content
         if len(content) < _HEADER.size or content[:6] != b"\x7fELF\x02\x01":
             raise ValueError("it is no 64-bit ELF file")
         fields = _HEADER.unpack_from(content)
-        if fields[2] != _X86_64:
-            raise ValueError("it is for another processor than x86-64")
+        processor = find_by_elf(fields[2])
+        if processor is None:
+            raise ValueError("it is for another processor than x86-64 and AArch64")
+        self.processor = processor
         self.segments = self._rows(_SEGMENT, fields[5], fields[10])
         self.segments = self.segments[self.segments["type"] == _PT_LOAD]
         self._sections = self._rows(_SECTION, fields[6], fields[12])
@@ -114,17 +119,33 @@ class Elf:
 
     def read_section(self, name: str, most: int) -> tuple[int, bytes] | None:
         """Address and content of a section; None where there is none, or it has more bytes."""
+        section = self._find_section(name)
+        if section is None:
+            return None
+        offset, size = int(section["offset"]), int(section["size"])
+        content = self.content[offset : offset + size] if size <= most else b""
+        is_whole = size == len(content) and section["type"] != _SHT_NOBITS
+        return (int(section["address"]), bytes(content)) if is_whole else None
+
+    def _find_section(self, name: str) -> Any:
         if self._names_at >= len(self._sections):
             return None
         start = int(self._sections[self._names_at]["offset"])
         for section in self._sections:
             at = start + int(section["name"])
             if self.content[at : at + len(name) + 1] == name.encode() + b"\0":
-                offset, size = int(section["offset"]), int(section["size"])
-                content = self.content[offset : offset + size] if size <= most else b""
-                is_whole = size == len(content) and section["type"] != _SHT_NOBITS
-                return (int(section["address"]), bytes(content)) if is_whole else None
+                return section
         return None
+
+    def hides_runtime(self) -> bool:
+        """Whether it was linked with a CUDA runtime whose functions have no names any more.
+
+        nvcc puts kernels into a section that stays when a file is stripped, and has them registered
+        by the runtime: one that is in another file is imported by name.
+        """
+        if self._find_section(_KERNELS) is None:
+            return False
+        return not any(_REGISTERS in texts for _, texts in self._tables())
 
     def find_symbols(self, names: Iterable[str]) -> list[Symbol]:
         """The defined functions of these names, each name and place once."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import os
-import platform
 import struct
 import time
 from collections.abc import Iterator
@@ -37,27 +36,28 @@ from sightline.probe.functions import (
     RETURNS_POINTER,
     Function,
 )  # fmt: skip
+from sightline.probe.processors import Processor, find_processor
 from sightline.probe.targets import Site
 
 Array = np.ndarray[Any, Any]
 
 _PMU = Path("/sys/bus/event_source/devices/uprobe")
 _LOST, _SAMPLE = 2, 9  # include/uapi/linux/perf_event.h: types of records
-# PERF_REG_X86_* (arch/x86/include/uapi/asm/perf_regs.h), in the order in which they are sampled.
-_REGISTER_BITS = {"ax": 0, "cx": 2, "dx": 3, "si": 4, "di": 5, "sp": 7, "r8": 16, "r9": 17}
 _RECORD_HEAD, _LOST_BODY = struct.Struct("<IHH"), struct.Struct("<QQ")
 _RETURN_BIT = 0  # /sys/bus/event_source/devices/uprobe/format/retprobe: config:0
-_STACK_BYTES = 40  # the return address and four arguments
+_STACK_BYTES = 40  # the return address, or what the caller left there, and four arguments
 _CONFIG_STACK_BYTES = 1024  # a launch's configuration lies in its caller's frame, as a rule
 _RING_BYTES = 16 << 20  # of each processor: 100,000 samples
 _SMALL_RING_BYTES = 1 << 20
 
-_SAMPLED = np.dtype(
-    [("type", "<u4"), ("misc", "<u2"), ("size", "<u2"), ("id", "<u8"), ("pid", "<u4"),
-     ("tid", "<u4"), ("time", "<u8"), ("abi", "<u8"), ("registers", "<u8", (8,)),
-     ("stack_size", "<u8")]
-)  # fmt: skip
-_AX, _CX, _DX, _SI, _DI, _SP, _R8, _R9 = range(8)
+
+def _describe_sample(processor: Processor) -> np.dtype[Any]:
+    """A sample up to its piece of the stack."""
+    return np.dtype(
+        [("type", "<u4"), ("misc", "<u2"), ("size", "<u2"), ("id", "<u8"), ("pid", "<u4"),
+         ("tid", "<u4"), ("time", "<u8"), ("abi", "<u8"),
+         ("registers", "<u8", (len(processor.sampled),)), ("stack_size", "<u8")]
+    )  # fmt: skip
 
 
 # What a sample says, entry or return.
@@ -74,10 +74,12 @@ class Samples:
 
     def __init__(self, *, stacks: bool = False, sizes: bool = False) -> None:
         """Prepare. Raises RequestError where the kernel has no such probes."""
-        if platform.machine() != "x86_64" or not (_PMU / "type").is_file():
+        processor = find_processor()
+        if processor is None or not (_PMU / "type").is_file():
             raise RequestError(
                 "probes cannot be placed",
-                why="this kernel has no perf events for uprobes, or is not for x86-64",
+                why="this kernel has no perf events for uprobes, or is neither for x86-64 nor for "
+                "AArch64",
                 hint="It needs CONFIG_UPROBE_EVENTS and CONFIG_PERF_EVENTS (Linux 4.17 or newer).",
             )
         if stacks:
@@ -85,6 +87,7 @@ class Samples:
                 "perf_event probes take no call stacks",
                 hint="With eBPF:  sightline probe --backend bpf --stacks",
             )
+        self._processor = processor
         self._type = int((_PMU / "type").read_text())
         self._counts_sizes = sizes
         self._functions: dict[int, Function] = {}
@@ -139,16 +142,13 @@ class Samples:
                 ring = self._rings.get((cpu, stack))
                 if ring is None:
                     size = _RING_BYTES if stack == _STACK_BYTES else _SMALL_RING_BYTES
-                    self._rings[cpu, stack] = _Ring(event, size, stack)
+                    self._rings[cpu, stack] = _Ring(event, size, stack, self._processor)
                 else:
                     fcntl.ioctl(event, e.SET_OUTPUT, ring.event)
                 fcntl.ioctl(event, e.ENABLE, 0)
 
     def _open_event(self, path: str, offset: int, is_return: bool, cpu: int, stack: int) -> int:
         text = ctypes.create_string_buffer(os.fsencode(path))
-        mask = 0
-        for bit in _REGISTER_BITS.values():
-            mask |= 1 << bit
         attributes = e.Attributes(
             type=self._type,
             config=int(is_return) << _RETURN_BIT,
@@ -158,7 +158,7 @@ class Samples:
             wakeup=_RING_BYTES,  # nobody sleeps until it is full: it is looked at all the time
             path=ctypes.addressof(text),
             offset=offset,
-            registers=mask,
+            registers=sum(1 << bit for bit in self._processor.sampled),
             stack=stack,
             clock=e.CLOCK_MONOTONIC,
         )
@@ -195,10 +195,11 @@ class Samples:
             registers = head["registers"][rows]
             if is_return:
                 # An enumeration: the upper half of the register may hold anything.
-                found["result"][rows] = registers[:, _AX].astype(np.uint32).view(np.int32)
+                result = registers[:, self._processor.result]
+                found["result"][rows] = result.astype(np.uint32).view(np.int32)
             else:
                 words, text = list_words(
-                    self._functions[function], registers, samples["stack"][rows]
+                    self._functions[function], registers, samples["stack"][rows], self._processor
                 )
                 found["words"][rows], found["text"][rows] = words, text
             self._add(head["pid"][rows], function, "returned" if is_return else "entered")
@@ -385,15 +386,18 @@ class Samples:
         self._events.clear()
 
 
-def list_words(function: Function, registers: Array, stack: Array) -> tuple[Array, Array]:
+def list_words(
+    function: Function, registers: Array, stack: Array, processor: Processor
+) -> tuple[Array, Array]:
     """The words of calls (n × 5), and the addresses of the names that they were given.
 
-    registers: n × 8 in the order of _REGISTER_BITS; stack: n × words from the stack pointer on.
+    registers: n × those that are sampled; stack: n × words from the stack pointer on.
     """
-    count = len(registers)
+    count, inside = len(registers), len(processor.arguments)
     arguments = np.zeros((count, 10), "<u8")
-    arguments[:, :6] = registers[:, [_DI, _SI, _DX, _CX, _R8, _R9]]
-    arguments[:, 6:] = stack[:, 1:5]
+    arguments[:, :inside] = registers[:, processor.arguments]
+    first = processor.call_bytes // 8
+    arguments[:, inside:] = stack[:, first : first + 10 - inside]
     words = np.zeros((count, 5), "<u8")
     low = np.uint64(0xFFFFFFFF)
     if function.shape == GRID_BY_VALUE:
@@ -409,7 +413,7 @@ def list_words(function: Function, registers: Array, stack: Array) -> tuple[Arra
         words[:, 4] = arguments[:, 8]
     elif function.shape in (CONFIG_RUNTIME, CONFIG_DRIVER):
         words[:, 0] = arguments[:, 1]
-        _take_config(words, arguments[:, 0], registers[:, _SP], stack)
+        _take_config(words, arguments[:, 0], registers[:, processor.stack], stack)
     else:
         for place, which in enumerate(function.words):
             if which >= CONSTANT:
@@ -446,11 +450,12 @@ def _take_config(words: Array, address: Array, sp: Array, stack: Array) -> None:
 class _Ring(e.Ring):
     """The ring of one processor that events write samples of one size to."""
 
-    def __init__(self, event: int, size: int, stack: int) -> None:
+    def __init__(self, event: int, size: int, stack: int, processor: Processor) -> None:
         super().__init__(event, size)
         self.lost = 0
+        head = _describe_sample(processor)
         self._sample = np.dtype(
-            [("head", _SAMPLED), ("stack", "<u8", (stack // 8,)), ("dynamic_size", "<u8")]
+            [("head", head), ("stack", "<u8", (stack // 8,)), ("dynamic_size", "<u8")]
         )
 
     def take(self) -> Iterator[Array]:

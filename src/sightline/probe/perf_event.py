@@ -11,6 +11,7 @@ import mmap
 import os
 import platform
 import resource
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,19 @@ def read_id(event: int) -> int:
     return int.from_bytes(number, "little")
 
 
+_ORDER = threading.Lock()
+
+
+def keep_order() -> None:
+    """Let nothing that is read or written later happen before, nor what came before later.
+
+    A ring's position is read before its records, and written after them. AArch64 may do either
+    the other way round; taking a lock and giving it back lets it not (C11, 7.17.3).
+    """
+    with _ORDER:
+        pass
+
+
 def list_processors() -> list[int]:
     """The processors that are switched on."""
     found: list[int] = []
@@ -101,11 +115,13 @@ class Ring:
     def take_bytes(self) -> Array:
         """All whole records since the last time, copied."""
         head, tail = int(self._ends[0]), int(self._ends[1])
+        keep_order()
         start, count = tail % self.size, head - tail
         content = self._data[start : start + count]
         if len(content) < count:
             content = np.concatenate([content, self._data[: count - len(content)]])
         else:
             content = content.copy()
+        keep_order()
         self._ends[1] = head
         return content

@@ -18,7 +18,7 @@ import numpy as np
 from sightline.inline.rank import find_identity, make_host_mark
 from sightline.model.probe_file import KINDS, SUFFIX, ProbeWriter
 from sightline.probe.backend import Backend
-from sightline.probe.cost import Cost
+from sightline.probe.cost import Cost, has_cheap_steps
 from sightline.probe.functions import RETURNS_NOTHING, Function
 from sightline.probe.names import ProcessNames, SymbolFiles
 from sightline.probe.processes import is_running, read_environment
@@ -73,7 +73,8 @@ class Session:
     ) -> None:
         self._backend, self._select, self._folder = backend, select, folder
         self._cost, self._takes_stacks, self._say = cost, stacks, say
-        self._targets, self._symbols = Targets(), SymbolFiles()
+        self._targets = Targets(cheap_steps=has_cheap_steps(cost))
+        self._symbols = SymbolFiles()
         self._numbers: dict[str, int] = {}
         self.functions: list[Function] = []
         self.processes: dict[int, Process] = {}
@@ -118,7 +119,13 @@ class Session:
             else:
                 self.refused[site.module, site.function.name] = site.refused
         for site, error in self._backend.attach(library.opened, wanted, pid) if wanted else ():
-            self.refused[site.module, site.function.name] = error.strerror or str(error)
+            if is_running(pid):  # else it ended meanwhile, which is no fault of the function
+                self.refused[site.module, site.function.name] = error.strerror or str(error)
+
+    @property
+    def hidden(self) -> list[str]:
+        """Files that hold a CUDA runtime without the names of its functions."""
+        return sorted(self._targets.hidden)
 
     def _number(self, function: Function) -> int:
         number = self._numbers.get(function.name)
@@ -280,6 +287,7 @@ def run_session(session: Session, length_s: float | None, stop: Callable[[], boo
     """Probe until the time is over, all processes have ended, or `stop`; why it ended."""
     end = None if length_s is None else time.monotonic() + length_s
     looked = time.monotonic()
+    session.save_facts()  # calls are known by the numbers of functions: those come first
     while True:
         session.poll()
         now = time.monotonic()

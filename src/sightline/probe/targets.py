@@ -21,7 +21,7 @@ from sightline.probe.processes import Mapping, find_file, read_mappings
 
 # What is part of the system and calls no GPU; a few dozen files of each Python program.
 _SYSTEM = re.compile(
-    r"^/(?:usr/)?lib(?:64|/x86_64-linux-gnu)?/(?:ld-linux|libc|libm|libdl|libpthread|librt|libutil"
+    r"^/(?:usr/)?lib(?:64|/x86_64-linux-gnu|/aarch64-linux-gnu)?/(?:ld-linux|libc|libm|libdl|libpthread|librt|libutil"
     r"|libgcc_s|libstdc\+\+|libz|libffi|libssl|libcrypto|libexpat|liblzma|libbz2)[-.]"
 )
 
@@ -47,10 +47,15 @@ class Library:
 
 
 class Targets:
-    """The files that were looked at, each once."""
+    """The files that were looked at, each once.
 
-    def __init__(self) -> None:
+    `cheap_steps`: whether instructions may be probed over which the kernel steps (placement).
+    """
+
+    def __init__(self, *, cheap_steps: bool = False) -> None:
+        self._cheap_steps = cheap_steps
         self._known: dict[tuple[str, int], Library | None] = {}
+        self.hidden: set[str] = set()  # files that were stripped, with a CUDA runtime in them
         self._kernel = parse_release(platform.release())
 
     def find(self, pid: int) -> list[Library]:
@@ -86,9 +91,12 @@ class Targets:
         with open_elf(path) as elf:
             symbols = _choose_names(elf.find_symbols(functions))
             codes = [elf.content[s.offset : s.offset + NEEDED_BYTES] for s in symbols]
+            processor = elf.processor
+            if not symbols and elf.hides_runtime():
+                self.hidden.add(module)
         sites = []
         for symbol, code in zip(symbols, codes, strict=True):
-            place = find_place(code, self._kernel)
+            place = find_place(code, self._kernel, processor, cheap_steps=self._cheap_steps)
             sites.append(
                 Site(
                     functions[symbol.name], mapping.file, module, symbol.offset + place.skip,

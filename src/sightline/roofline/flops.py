@@ -57,7 +57,7 @@ METRICS = (
 
 # HMMA.16816.F32.BF16, IMMA.16832.S8.S8, HGMMA.64x128x16.F32, QGMMA.64x256x32.F32.E4M3.E4M3
 _MATRIX = re.compile(
-    r"^(?P<op>[HDIQ]G?MMA)\.(?:(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)|(?P<packed>\d{3,5}))(?P<rest>\.|$)"
+    r"^(?P<op>[HDIQO]G?MMA)\.(?:(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)|(?P<packed>\d{3,5}))(?P<rest>\.|$)"
 )
 _PACKED = {
     "884": (8, 8, 4),
@@ -194,7 +194,7 @@ def count_product(opcode: str) -> tuple[str, float] | None:
 def _precision(op: str, opcode: str) -> str:
     if op.startswith("I") and re.search(r"\.[SU]4\b", opcode):
         return "int4"
-    for kind, name in (("D", "fp64"), ("I", "int8"), ("Q", "fp8")):
+    for kind, name in (("D", "fp64"), ("I", "int8"), ("Q", "fp8"), ("O", "fp4")):
         if op.startswith(kind):
             return name
     if "TF32" in opcode:

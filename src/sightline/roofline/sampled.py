@@ -28,12 +28,13 @@ _LANES = 32
 # Where lanes that parted meet again (CUDA Binary Utilities 12.9, "Instruction Set Reference").
 REJOINS = ("BSSY", "BSYNC", "WARPSYNC", "BREAK")
 # Bytes of a thread's access, by the ending of the operation; 32 bits have none.
-_BYTES = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "": 4, "64": 8, "128": 16}
+_BYTES = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "": 4, "64": 8, "128": 16, "256": 32}
 _GLOBAL = ("LDG", "STG", "LD", "ST", "LDL", "STL", "LDGSTS")
 # Precision, and FLOP of a thread's instruction at least and at most. Compilers also load constants
 # with HFMA2, which then computes nothing.
 _VECTOR = {
     "FADD": ("fp32", 1, 1), "FMUL": ("fp32", 1, 1), "FFMA": ("fp32", 2, 2),
+    "FADD2": ("fp32", 2, 2), "FMUL2": ("fp32", 2, 2), "FFMA2": ("fp32", 4, 4),
     "DADD": ("fp64", 1, 1), "DMUL": ("fp64", 1, 1), "DFMA": ("fp64", 2, 2),
     "HADD2": ("fp16", 2, 2), "HMUL2": ("fp16", 2, 2), "HFMA2": ("fp16", 0, 4),
 }  # fmt: skip

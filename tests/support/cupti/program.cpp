@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -76,6 +77,42 @@ void annotate() {
   nvtxRangePop();
 }
 
+bool has_recording_open() {
+  for (int number = 0; number < 256; number++) {
+    char target[4096] = "";
+    if (readlink(("/proc/self/fd/" + std::to_string(number)).c_str(), target, sizeof target - 1) > 0 && std::strstr(target, ".cupti"))
+      return true;
+  }
+  return false;
+}
+
+// Threads that say ranges in every way, and forks meanwhile whose children say some, too.
+void storm(uint64_t forks) {
+  std::atomic<bool> is_over{false};
+  std::vector<std::thread> all;
+  for (int t = 0; t < 8; t++)
+    all.emplace_back([&] {
+      while (!is_over) annotate();
+    });
+  for (uint64_t i = 0; i < forks; i++) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(20);  // one that hangs is killed
+      annotate();
+      std::thread(annotate).join();
+      _exit(7);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 7) {
+      std::fprintf(stderr, "child %llu of a fork did not end\n", static_cast<unsigned long long>(i));
+      _exit(91);
+    }
+  }
+  is_over = true;
+  for (auto& thread : all) thread.join();
+}
+
 void run(const std::string& verb, uint64_t n, const std::string& text) {
   if (verb == "launch") return launch(n);
   if (verb == "ranges") return annotate();
@@ -86,6 +123,7 @@ void run(const std::string& verb, uint64_t n, const std::string& text) {
     }
     return;
   }
+  if (verb == "storm") return storm(n);
   if (verb == "open") return static_cast<void>(nvtxRangePushA("open"));
   if (verb == "work") {  // launches for n ms, as fast as it goes
     auto* one = control<void (*)(uint64_t, uint32_t)>("mock_launch");
@@ -98,15 +136,16 @@ void run(const std::string& verb, uint64_t n, const std::string& text) {
     std::fprintf(stderr, "%llu\n", static_cast<unsigned long long>(next));
     return;
   }
-  if (verb == "threads") {  // n launches on each of four threads, at once
+  if (verb == "threads" || verb == "crowd") {  // n launches on each of 4 or 64 threads, at once
     std::vector<std::thread> all;
     auto* one = control<void (*)(uint64_t, uint32_t)>("mock_launch");
-    for (uint32_t t = 0; t < 4; t++)
+    const uint32_t count = verb == "threads" ? 4 : 64;
+    for (uint32_t t = 0; t < count; t++)
       all.emplace_back([=] {
         for (uint64_t i = 0; i < n; i++) one(next + t * n + i, 100 + t);
       });
     for (auto& thread : all) thread.join();
-    next += 4 * n;
+    next += count * n;
     return;
   }
   if (verb == "copy") {
@@ -159,12 +198,16 @@ void run(const std::string& verb, uint64_t n, const std::string& text) {
   } else if (verb == "fork") {
     const pid_t child = fork();
     if (child == 0) {
+      if (has_recording_open()) std::exit(8);  // what the parent writes to is not its
       launch(n);
       std::exit(7);
     }
     int status = 0;
     waitpid(child, &status, 0);
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 7) std::exit(91);
+  } else if (verb == "exec") {  // becomes another program, which does the other verb
+    execl("/proc/self/exe", "program", text.c_str(), static_cast<char*>(nullptr));
+    std::exit(95);
   } else if (verb == "quit") {
     _exit(0);
   } else if (verb == "kill") {

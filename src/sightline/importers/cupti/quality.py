@@ -45,8 +45,8 @@ def _of_file(file: CuptiFile) -> list[Quality]:
         found.append(Quality("missing_chunks", "error", text, file.missing_chunks))
     if not file.facts.get("ended") and not file.facts.get("refusal"):
         text = (
-            "the program ended without its end being recorded (it was killed, or left by _exit): "
-            "what the GPU did in its last second may be missing"
+            "the program ended without its end being recorded (it was killed, left by "
+            "_exit, or its disk was full): what the GPU did in its last second may be missing"
         )
         found.append(Quality("unfinished", "warning", text))
         return found

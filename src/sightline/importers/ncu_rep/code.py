@@ -45,7 +45,6 @@ class Code:
         self.files: dict[str, str | None] = {}
         self.damaged = 0
         self.notes: list[str] = []
-        self._words: dict[tuple[int, str], list[int]] = {}
         for _, start, end in report.of("Source"):
             try:
                 self._add(read_fields("Source", report.data[start:end]))
@@ -97,11 +96,8 @@ class Code:
         cubin = module.cubin
         if cubin is None:
             return Place(offset, function)
-        key = (reference or 0, function)
-        if key not in self._words:
-            self._words[key] = cubin.words(function)
-        words, index = self._words[key], offset // INSTRUCTION_BYTES
-        name = read_opcode(words[index], module.capability) if index < len(words) else None
+        word = cubin.read_instruction(function, offset)
+        name = None if word is None else read_opcode(word[0], module.capability, word[1])
         rows = cubin.lines.get(function, [])
         at = bisect.bisect_right(rows, offset, key=lambda row: row[0]) - 1
         _, file, line = rows[at] if at >= 0 else (0, None, None)
