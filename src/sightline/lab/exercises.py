@@ -46,7 +46,8 @@ class Measured:
 class Exercise:
     """One exercise. `needs` are modules, programs, or `gpu`; `status`: who made its recordings.
 
-    It runs on `ranks` processes; with `jobs` on each of these numbers of them, for `scaling`.
+    It runs on `ranks` processes; with `jobs` on each of these numbers of them, for `scaling`;
+    `environment` are variables (`NAME=value`) that both sides run with.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Exercise:
     ranks: int = 1
     jobs: tuple[int, ...] = ()
     record: tuple[str, ...] = ()
+    environment: tuple[str, ...] = ()
     steps: str = "undisturbed"
     why_not_predicted: str | None = None
     measured: Measured | None = field(default=None, repr=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from sightline.errors import RequestError
@@ -33,7 +34,7 @@ def record_side(exercise: Exercise, side: str, folder: Path, ranks: int | None =
         *(sys.executable, "-m", "sightline", "run", "--no-report", *exercise.record),
         *("-o", str(target), "--", *command),
     ]
-    done = _run(words, place)
+    done = _run(words, place, exercise.environment)
     if done.returncode != 0:
         raise _explain(f"{side} of '{exercise.name}'", done)
     return target
@@ -48,10 +49,13 @@ def _compile(program: Path, folder: Path) -> Path:
     return built
 
 
-def _run(words: list[str], place: Path) -> subprocess.CompletedProcess[str]:
+def _run(
+    words: list[str], place: Path, environment: Sequence[str] = ()
+) -> subprocess.CompletedProcess[str]:
     # "python" and "torchrun" are those beside this Python, whose PyTorch was looked for.
     beside = str(Path(sys.executable).parent)
     env = {**os.environ, "PATH": os.pathsep.join([beside, os.environ.get("PATH", "")])}
+    env |= dict(setting.split("=", 1) for setting in environment)
     return subprocess.run(  # noqa: S603  # a program of the lab's own, or what builds it
         words, cwd=place, env=env, capture_output=True, text=True, check=False
     )
