@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sightline.collect.cupti import INJECTION, names_other
+from sightline.collect.mpi_calls import is_mpi_job
 from sightline.errors import RequestError
 from sightline.inline.hook import LAUNCHERS
 from sightline.sampling.events import HZ
@@ -25,6 +26,7 @@ BACKENDS = (
     "nvml",
     "lttng",
     "sched",
+    "mpi",
 )
 # What samples CPU stacks: sightline itself through perf_event, or another program.
 CPU_TOOLS = ("py-spy", "perf_event", "perf")
@@ -120,6 +122,9 @@ def make_plan(
     wanted = backends or _for(plan.question, facts, command)
     if plan.options.get("cpu_stacks") and "cpu" not in wanted:
         wanted = (*wanted, "cpu")
+    # Nsight Systems and unitrace record MPI's calls themselves.
+    if not backends and plan.question == "timeline" and is_mpi_job(command):
+        wanted = (*wanted, *(() if {"nsys", "unitrace"} & set(wanted) else ("mpi",)))
     for backend in BACKENDS:
         plan.choices.append(_judged(backend, backend in wanted, plan, facts, bool(backends)))
     _only_one_tracer(plan)
@@ -363,6 +368,12 @@ def _sched(plan: Plan, facts: dict[str, Any], asked: bool) -> tuple[bool, str]:
     return True, f"perf {facts['perf']}: context switches, wake-ups, interrupts, disks, locks"
 
 
+def _mpi(plan: Plan, facts: dict[str, Any], asked: bool) -> tuple[bool, str]:
+    if facts.get("mpicc") is None:
+        return False, "mpicc, which builds the recorder for this MPI, is not on the PATH"
+    return True, "MPI's calls: who sends, receives and waits, through its profiling interface"
+
+
 _JUDGES = {
     "torch": _torch,
     "nsys": _nsys,
@@ -374,6 +385,7 @@ _JUDGES = {
     "nvml": _nvml,
     "lttng": _lttng,
     "sched": _sched,
+    "mpi": _mpi,
 }
 
 

@@ -20,6 +20,7 @@ NEEDS = {
     "system": ("lttng|sched",),
     "lttng": ("lttng",),
     "sched": ("sched",),
+    "mpi": ("mpi",),
     "torch": ("torch",),
     "nsys": ("gpu", "nsys"),
     "ncu": ("gpu", "ncu", "counters"),
@@ -215,6 +216,18 @@ def _lttng(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
         )
 
 
+def _mpi(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
+    if facts.get("mpicc") is None:
+        yield Missing(
+            "mpicc, which builds the recorder of MPI's calls, is not on the PATH",
+            (
+                "module load openmpi                           # on a cluster, or its own name",
+                "sudo apt-get install libopenmpi-dev           # or libmpich-dev: the program's MPI",
+            ),
+            "https://docs.open-mpi.org/en/main/building-apps/index.html",
+        )
+
+
 def _sched(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
     yield from _perf(facts, root)
     level = facts["perf_event_paranoid"]
@@ -276,4 +289,5 @@ _CHECKS = {
     "nvml": _nvml,
     "lttng": _lttng,
     "sched": _sched,
+    "mpi": _mpi,
 }

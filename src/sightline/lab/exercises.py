@@ -46,7 +46,7 @@ class Measured:
 class Exercise:
     """One exercise. `needs` are modules, programs, or `gpu`; `status`: who made its recordings.
 
-    It runs on `ranks` processes; with `jobs` on each of these numbers of them, for `scaling`;
+    It runs on `ranks` processes, which `launcher` starts; with `jobs` on each of these numbers of them, for `scaling`;
     `environment` are variables (`NAME=value`) that both sides run with.
     """
 
@@ -58,6 +58,7 @@ class Exercise:
     status: str
     needs: tuple[str, ...] = ()
     ranks: int = 1
+    launcher: str = "torchrun"
     jobs: tuple[int, ...] = ()
     record: tuple[str, ...] = ()
     environment: tuple[str, ...] = ()

@@ -29,7 +29,9 @@ def record_side(exercise: Exercise, side: str, folder: Path, ranks: int | None =
     if program.suffix == ".cu":
         command, place = [f"./{_compile(program, folder).name}"], folder
     else:
-        command, place = _list_words(program, count, launched=ranks is not None), exercise.folder
+        launched = count > 1 or ranks is not None
+        command = _list_words(program, count, exercise.launcher if launched else None)
+        place = exercise.folder
     words = [
         *(sys.executable, "-m", "sightline", "run", "--no-report", *exercise.record),
         *("-o", str(target), "--", *command),
@@ -55,6 +57,8 @@ def _run(
     # "python" and "torchrun" are those beside this Python, whose PyTorch was looked for.
     beside = str(Path(sys.executable).parent)
     env = {**os.environ, "PATH": os.pathsep.join([beside, os.environ.get("PATH", "")])}
+    if os.geteuid() == 0:  # in a container one is root, and Open MPI wants to hear that twice
+        env |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     env |= dict(setting.split("=", 1) for setting in environment)
     return subprocess.run(  # noqa: S603  # a program of the lab's own, or what builds it
         words, cwd=place, env=env, capture_output=True, text=True, check=False
@@ -68,8 +72,10 @@ def _explain(what: str, done: subprocess.CompletedProcess[str]) -> RequestError:
     )
 
 
-def _list_words(program: Path, ranks: int, *, launched: bool) -> list[str]:
+def _list_words(program: Path, ranks: int, launcher: str | None) -> list[str]:
     """The command, from within the exercise's folder: no path of this machine is recorded."""
-    if launched or ranks > 1:
+    if launcher == "mpiexec":
+        return ["mpiexec", "-n", str(ranks), "python", program.name]
+    if launcher is not None:
         return ["torchrun", "--standalone", "--nproc-per-node", str(ranks), program.name]
     return ["python", program.name]

@@ -29,8 +29,8 @@ _THREAD = ["rank", "pid", "tid"]
 # zero_grad's.
 _OPTIMIZER = r"^Optimizer\.(?:step|zero_grad)#"
 # ProcessGroupGloo's and MPI's ranges ("gloo:all_reduce", torch/csrc/distributed/c10d), the
-# dispatcher's operators (c10d::allreduce_) and the metadata range around both.
-_COMMUNICATION = r"^(?:gloo|nccl|mpi|ucc):|^c10d::|^record_param_comms"
+# dispatcher's operators (c10d::allreduce_), the metadata range around both, and MPI's own calls.
+_COMMUNICATION = r"^(?:gloo|nccl|mpi|ucc):|^c10d::|^record_param_comms|^P?MPI_[A-Z]"
 # Operators by what they work on (native_functions.yaml); the first that fits. What is not listed
 # and is aten's works element by element, or nearly.
 KINDS = (
@@ -63,6 +63,11 @@ def has_only_host(run: Run) -> bool:
     return bool(
         run.rows("host_ops") and not run.rows("device_ops") and not run.rows("profiled_kernels")
     ) and bool(list_windows(run).height)
+
+
+def has_operators(run: Run) -> bool:
+    """Whether operators were recorded: else nothing is known of what lies between them."""
+    return not run.scan("host_ops").filter(pl.col("layer") == "op").head(1).collect().is_empty()
 
 
 def list_windows(run: Run) -> pl.DataFrame:
