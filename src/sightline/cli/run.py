@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="B",
-        help="torch, nsys, ncu, cupti, rocprofv3, unitrace, cpu, nvml, lttng, sched or mpi "
+        help="torch, jax, nsys, ncu, cupti, rocprofv3, unitrace, cpu, nvml, lttng, sched or mpi "
         "instead of what --for picks",
     )
     what.add_argument("--steps", metavar="W:U:A", help="PyTorch: wait W steps, warm up U, record A")

@@ -119,6 +119,7 @@ def examine_machine(
         "mpicc": find_program("mpicc"),
         "py_spy": _version(run(["py-spy", "--version"])),
         "torch": _installed("torch"),
+        "jax": _installed("jax"),
         "cupti": next(iter(list_cuptis(root)), None),
         "cupti_injection": find_injection() is not None,
         "counters_need_admin": _admin_only(root),

@@ -86,6 +86,9 @@ def environment(recording: Recording, base: Mapping[str, str], address: Any) -> 
         told["every"] = recording.every
     if recording.plan.torch is not None:
         told["torch"] = {k: v for k, v in recording.plan.torch.items() if v not in (None, False)}
+    if recording.plan.jax is not None:
+        kept = ("steps", "after_s", "seconds", "stacks")
+        told["jax"] = {k: v for k in kept if (v := recording.plan.jax.get(k)) not in (None, False)}
     for tool in ("ncu", "nsys"):
         if tool in recording.plan.backends:
             told["nvtx"] = tool

@@ -22,6 +22,7 @@ NEEDS = {
     "sched": ("sched",),
     "mpi": ("mpi",),
     "torch": ("torch",),
+    "jax": ("jax",),
     "nsys": ("gpu", "nsys"),
     "ncu": ("gpu", "ncu", "counters"),
     "cupti": ("gpu", "cupti"),
@@ -257,6 +258,15 @@ def _perf_event(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
         )
 
 
+def _jax(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
+    if facts.get("jax") is None:
+        yield Missing(
+            "jax is not installed in this Python",
+            ("pip install jax            # or the program's own environment has it",),
+            "https://docs.jax.dev/en/latest/installation.html",
+        )
+
+
 def _nvml(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
     from sightline.nvml.library import Unavailable, connect_nvml
 
@@ -276,6 +286,7 @@ def _nvml(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
 _CHECKS = {
     "gpu": _gpu,
     "torch": _torch,
+    "jax": _jax,
     "nsys": _nsys,
     "ncu": _ncu,
     "cupti": _cupti,

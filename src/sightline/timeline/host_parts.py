@@ -31,6 +31,8 @@ _OPTIMIZER = r"^Optimizer\.(?:step|zero_grad)#"
 # ProcessGroupGloo's and MPI's ranges ("gloo:all_reduce", torch/csrc/distributed/c10d), the
 # dispatcher's operators (c10d::allreduce_), the metadata range around both, and MPI's own calls.
 _COMMUNICATION = r"^(?:gloo|nccl|mpi|ucc):|^c10d::|^record_param_comms|^P?MPI_[A-Z]"
+# JAX's calls of what XLA compiled (jaxlib, pjit.cc): they return before it has run.
+_CALLS_XLA = r"^PjitFunction\("
 # Operators by what they work on (native_functions.yaml); the first that fits. What is not listed
 # and is aten's works element by element, or nearly.
 KINDS = (
@@ -246,6 +248,7 @@ def _name_parts(inside: pl.DataFrame) -> pl.Series:
         (COMMUNICATE, _COMMUNICATION),
         (OPTIMIZE, _OPTIMIZER),
         (COMPILE, COMPILING),
+        (DISPATCH, _CALLS_XLA),
     ):
         claiming = ids.filter(match_names(inside, pattern) & (inside.get_column("layer") != "step"))
         if claiming.len():
