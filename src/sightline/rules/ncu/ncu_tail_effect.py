@@ -39,7 +39,7 @@ from sightline.roofline.occupancy import compute_occupancy
 from sightline.rules.profiled import Case, Hit, load_cases, make_findings
 from sightline.units import format_several
 
-RULE = Rule("ncu-tail-effect", "Tail effect")
+RULE = Rule("ncu-tail-effect", "Tail effect", explains=("ncu-occupancy-achieved",))
 TAIL_SHARE = 0.2
 ACHIEVED_SHARE = 0.8
 _ACHIEVED = "sm__warps_active.avg.pct_of_peak_sustained_active"
