@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
     from sightline.text import clean_text
 
     page = clean_text(explain_name(args.name, load_own_rules(args.rules)))
-    print(_fit(page, shutil.get_terminal_size((100, 24)).columns))
+    print(_fit(page, shutil.get_terminal_size((100, 24)).columns))  # COLUMNS, else the window
     return 0
 
 

@@ -125,16 +125,16 @@ def _run_command(stop: Stop, lab: Path) -> None:
         stderr=subprocess.PIPE,
         cwd=lab,
         text=True,
-        env={**os.environ, "COLUMNS": str(width - 2)},  # it is shown indented
+        env={**os.environ, "COLUMNS": str(width)},
         check=False,
     )
     if done.returncode not in (0, 1):  # 1 is a verdict
         sys.stderr.write(done.stderr)
     said = done.stdout.splitlines()
     for line in said[: stop.lines]:
-        print(f"  {line}".rstrip())
+        print(line.rstrip())
     if stop.lines is not None and len(said) > stop.lines:
-        print(f"  … and {len(said) - stop.lines} lines more")
+        print(f"… and {len(said) - stop.lines} lines more")
     print()
 
 
