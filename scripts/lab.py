@@ -34,6 +34,7 @@ PAIR = re.compile(
     r"(?P<all>```sh\n(?P<commands>.*?)```\n\n```text\n)(?P<output>.*?)(?=```)", re.DOTALL
 )
 TIMES = 3
+LIBRARIES = {"torch": "PyTorch", "jax": "JAX", "mpi4py": "mpi4py"}
 GOOD_PCT = 15.0  # the goal that docs/lab.md states
 INTRODUCTION = """\
 Programs that are slow for one reason, each with its fix. `sightline lab` lists them,
@@ -112,14 +113,17 @@ def keep_runs(exercise: Exercise) -> None:
         for side in SIDES:
             made = folder / str(middle + 1) / f"{side}.sightline"
             keep_recording(made, exercise.folder / "recorded" / made.name)
-    where = f"{os.cpu_count()} CPUs, PyTorch {_find_torch()}"
+    where = f"{os.cpu_count()} CPUs, {_name_versions(exercise)}"
     _write_measured(exercise, sum_up(exercise, trials, where))
 
 
-def _find_torch() -> str:
+def _name_versions(exercise: Exercise) -> str:
+    """The libraries that the exercise is about."""
     import importlib.metadata
 
-    return importlib.metadata.version("torch").split("+")[0]
+    used = [need for need in exercise.needs if need in LIBRARIES]
+    versions = [importlib.metadata.version(name).split("+")[0] for name in used]
+    return ", ".join(f"{LIBRARIES[n]} {v}" for n, v in zip(used, versions, strict=True))
 
 
 def _write_measured(exercise: Exercise, found: Measured) -> None:

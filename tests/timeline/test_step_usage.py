@@ -119,3 +119,29 @@ def test_what_recording_took_is_taken_off_once_where_another_thread_works(tmp_pa
         assert segments.select(
             pl.col("own_ns").sum() - pl.col("undisturbed_ns").sum()
         ).item() == pytest.approx(taken, rel=0.01), begin
+
+
+@pytest.mark.parametrize(("longer", "steps"), [(9 * MS, 6), (11 * MS, 5)])
+def test_a_step_in_which_a_profiler_starts_is_not_in_the_window(
+    tmp_path: Path, longer: int, steps: int
+) -> None:
+    """Six steps of 10 ms were recorded; the first is out where it takes more than twice as long."""
+    run = write_program(
+        tmp_path / "run", step_ns=10 * MS, slower_ns={10: longer}, operators=WORK, rises=ALL
+    )
+    (window,) = list_windows(run).rows(named=True)
+    assert window["steps"] == steps
+    assert window["end_ns"] - window["start_ns"] == 60 * MS + longer - (6 - steps) * (10 * MS + longer)
+
+
+def test_of_a_program_that_only_marks_steps_the_setup_is_no_step(tmp_path: Path) -> None:
+    """Without a profiler all steps are the window, but for the first, in which it imports."""
+    run = write_program(
+        tmp_path / "run",
+        step_ns=10 * MS,
+        slower_ns={0: 500 * MS},
+        recorded=range(1),
+        rises=ALL,
+    )
+    (window,) = list_windows(run).rows(named=True)
+    assert (window["steps"], window["end_ns"] - window["start_ns"]) == (19, 190 * MS)

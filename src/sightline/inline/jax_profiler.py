@@ -9,6 +9,7 @@ Every error in here ends the recording and never the program.
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import tempfile
@@ -102,6 +103,7 @@ def stop() -> None:
         try:
             sys.modules["jax"].profiler.stop_trace()
             written = max(place.rglob("*.xplane.pb"), key=lambda p: p.stat().st_mtime)
+            _leave_out_place(written)
             written.replace(state.folder / f"{_name}.xplane.pb")
         except Exception as error:  # a full disk, or a profile that the program ended itself
             _fail(error)
@@ -111,6 +113,17 @@ def stop() -> None:
         if file is not None:
             version = str(getattr(sys.modules["jax"], "__version__", "unknown"))
             file.fact(jax_profiler={**_costs, "version": version})
+
+
+def _leave_out_place(profile: Path) -> None:
+    """Files of the program by their place in its folder: a profile is passed on to others.
+
+    In place, as the length of each text stands before it: `/home/me/run.py` becomes `.////////run.py`.
+    """
+    here = os.fsencode(os.getcwd()) + b"/"  # noqa: PTH109  # as elsewhere here
+    data = profile.read_bytes()
+    if len(here) > 1 and here in data:
+        profile.write_bytes(data.replace(here, b"." + b"/" * (len(here) - 1)))
 
 
 def at_end() -> None:
