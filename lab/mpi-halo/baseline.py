@@ -1,4 +1,4 @@
-"""Heat and a reaction on a grid that is split by rows; the lower half is hot, and only it reacts."""
+"""Heat and a reaction on a grid split by rows; the lower half is hot, and only it reacts."""
 
 import numpy as np
 from mpi4py import MPI

@@ -1,4 +1,4 @@
-"""MPI's calls of real programs: each message that they send, matched, with its size and its rank."""
+"""MPI's calls of real programs: each message that they send, matched, with size and rank."""
 
 from __future__ import annotations
 
@@ -74,8 +74,10 @@ def test_each_message_is_there_once(tmp_path: Path, program: Path, ranks: int) -
 @needs_mpi
 def test_collectives_meet_in_communicators_that_were_made(tmp_path: Path, program: Path) -> None:
     run = record(tmp_path, 4, str(program))
-    met = list_mpi_collectives(run).group_by("meeting", "routine", "group").agg(
-        members=pl.col("process").sort(), root=pl.col("root_rank").unique()
+    met = (
+        list_mpi_collectives(run)
+        .group_by("meeting", "routine", "group")
+        .agg(members=pl.col("process").sort(), root=pl.col("root_rank").unique())
     )
     by = {
         (name, tuple(members)): meetings

@@ -218,10 +218,8 @@ def _chain(program: Program, gpu: Gpu) -> tuple[float, dict[str, float]]:
     return sum(reasons.values()), reasons
 
 
-def _demands(
-    program: Program, gpu: Gpu, blocks: int, *, spread: bool = False
-) -> dict[str, float]:
-    """Cycles that each unit needs for so many blocks: on the fullest multiprocessor, or the mean."""
+def _demands(program: Program, gpu: Gpu, blocks: int, *, spread: bool = False) -> dict[str, float]:
+    """Cycles that each unit needs for so many blocks: on the fullest SM, or the mean."""
     warps = (blocks / gpu.sms if spread else math.ceil(blocks / gpu.sms)) * program.warps
     all_warps = blocks * program.warps
     fma = sum(p.count for p in program.parts if isinstance(p, Math) and p.kind != "other")

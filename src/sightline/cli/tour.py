@@ -121,8 +121,7 @@ def _run_command(stop: Stop, lab: Path) -> None:
     width = min(os.get_terminal_size().columns, 100) if sys.stdout.isatty() else 80
     done = subprocess.run(  # noqa: S603  # our own command line, on our own recordings
         [sys.executable, "-m", *shlex.split(stop.command)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        capture_output=True,
         cwd=lab,
         text=True,
         env={**os.environ, "COLUMNS": str(width)},

@@ -223,7 +223,7 @@ def _mpi(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
             "mpicc, which builds the recorder of MPI's calls, is not on the PATH",
             (
                 "module load openmpi                           # on a cluster, or its own name",
-                "sudo apt-get install libopenmpi-dev           # or libmpich-dev: the program's MPI",
+                "sudo apt-get install libopenmpi-dev           # or libmpich-dev",
             ),
             "https://docs.open-mpi.org/en/main/building-apps/index.html",
         )

@@ -168,7 +168,9 @@ def _describe(rows: pl.DataFrame, rank: int | None) -> pl.DataFrame:
         group_size=know("group_size"),
         request=know("request"),
     )
-    return found.select(pl.col(name).cast(dtype) for name, dtype in _COLUMNS.items() if name in found)
+    return found.select(
+        pl.col(name).cast(dtype) for name, dtype in _COLUMNS.items() if name in found
+    )
 
 
 def _note(damage: Any, bad: int, ended: bool, lost: int, drift: int) -> list[Quality]:

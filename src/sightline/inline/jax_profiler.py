@@ -118,7 +118,7 @@ def stop() -> None:
 def _leave_out_place(profile: Path) -> None:
     """Files of the program by their place in its folder: a profile is passed on to others.
 
-    In place, as the length of each text stands before it: `/home/me/run.py` becomes `.////////run.py`.
+    In place, as the length of each text stands before it: `/home/me/a.py` becomes `.////////a.py`.
     """
     here = os.fsencode(os.getcwd()) + b"/"  # noqa: PTH109  # as elsewhere here
     data = profile.read_bytes()

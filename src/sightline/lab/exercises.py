@@ -46,8 +46,8 @@ class Measured:
 class Exercise:
     """One exercise. `needs` are modules, programs, or `gpu`; `status`: who made its recordings.
 
-    It runs on `ranks` processes, which `launcher` starts; with `jobs` on each of these numbers of them, for `scaling`;
-    `environment` are variables (`NAME=value`) that both sides run with.
+    It runs on `ranks` processes, which `launcher` starts; with `jobs` on each of these numbers of
+    them, for `scaling`; `environment` are variables (`NAME=value`) that both sides run with.
     """
 
     name: str

@@ -121,7 +121,7 @@ def list_shared_clocks(run: Run) -> pl.DataFrame:
 
 
 def share_a_clock(run: Run) -> bool:
-    """Whether all ranks' times are of one host's monotonic clock: then there is nothing to align."""
+    """Whether all ranks' times are of one host's monotonic clock, with nothing to align."""
     shared = list_shared_clocks(run)
     ranks = {part.rank for part in run.parts}
     return shared.get_column("host").n_unique() == 1 and set(shared.get_column("rank")) == ranks

@@ -79,8 +79,8 @@ def measure_recording_cost(run: Run) -> pl.DataFrame:
     """How long a step takes with and without the recording of operators, by rank.
 
     rank, recorded_step_ns and undisturbed_step_ns (medians), undisturbed_mean_ns, recorded_steps,
-    undisturbed_steps. A rank has a row if it marked LEAST_STEPS of either kind, the first step, that of the setup, and
-    those beside the recording, in which a profiler starts and writes, left out.
+    undisturbed_steps. A rank has a row if it marked LEAST_STEPS of either kind; the first step, of
+    the setup, and those beside the recording, in which a profiler starts and writes, count as none.
     """
     steps = _mark_recorded(list_marked_steps(run), find_recorded_spans(run)).sort(
         "rank", "start_ns"

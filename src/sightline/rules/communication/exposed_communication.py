@@ -15,8 +15,9 @@ Evidence
     imbalance, small collectives and pipelines to their rules. The gain is a replay in which
     transfers take no time once all ranks have arrived: the most that hiding them can give. Of
     reductions in a row, such as gradients behind a backward pass, the last has no compute left to
-    hide behind, and keeps its time, up to that of a bucket. From one rank alone: the rate of the fastest of like operations, beside what the GPU's links have
-    (docs/roofline.md); how much runs on streams that compute; whether most are as short as a start.
+    hide behind, and keeps its time, up to that of a bucket. From one rank alone: the rate of the
+    fastest of like operations, beside what the GPU's links have (docs/roofline.md); how much runs
+    on streams that compute; whether most are as short as a start.
 
 Threshold
     Over 5 % of the window (TraceLens agent, 2026-08). A rank counts as late where its share of

@@ -91,6 +91,6 @@ def _expect_of_aligned(calls: pl.DataFrame, aligned: pl.DataFrame) -> pl.DataFra
         .agg(pl.col("share").max().clip(upper_bound=1.0))
     )
     joined = calls.join(best, on=kind, how="left", maintain_order="left")
-    return joined.with_columns(
-        reach_ns=pl.col("reach_ns") / pl.col("share").fill_null(1.0)
-    ).drop("share")
+    return joined.with_columns(reach_ns=pl.col("reach_ns") / pl.col("share").fill_null(1.0)).drop(
+        "share"
+    )
