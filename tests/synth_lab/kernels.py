@@ -178,7 +178,8 @@ def run_kernel(program: Program, gpu: Gpu = H100) -> Outcome:
         cycles += taken
         held += taken * blocks * program.warps
         left -= blocks
-    demands = _demands(program, gpu, program.blocks)
+    # A profiler's throughputs are means over all multiprocessors, not those of the fullest.
+    demands = _demands(program, gpu, program.blocks, spread=True)
     busy = {unit: need / cycles for unit, need in demands.items()}
     life = held / (program.blocks * program.warps)
     # What a warp waits beyond its own chain, it waits for the unit that is busiest.
@@ -217,9 +218,9 @@ def _chain(program: Program, gpu: Gpu) -> tuple[float, dict[str, float]]:
     return sum(reasons.values()), reasons
 
 
-def _demands(program: Program, gpu: Gpu, blocks: int) -> dict[str, float]:
-    """Cycles that each unit needs for so many blocks, spread over all multiprocessors."""
-    warps = math.ceil(blocks / gpu.sms) * program.warps  # on the fullest one
+def _demands(program: Program, gpu: Gpu, blocks: int, *, spread: bool = False) -> dict[str, float]:
+    """Cycles that each unit needs for so many blocks: on the fullest SM, or the mean."""
+    warps = (blocks / gpu.sms if spread else math.ceil(blocks / gpu.sms)) * program.warps
     all_warps = blocks * program.warps
     fma = sum(p.count for p in program.parts if isinstance(p, Math) and p.kind != "other")
     shared = sum(a.count * a.wavefronts for a in program.accesses if a.space == "shared")

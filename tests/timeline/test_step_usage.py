@@ -42,12 +42,12 @@ def test_running_queued_and_asleep_are_the_interval(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_sums_leave_the_recorded_steps_out(tmp_path: Path) -> None:
+def test_sums_leave_out_the_recorded_steps_and_those_beside_them(tmp_path: Path) -> None:
     run = write_program(
         tmp_path / "run", step_ns=10 * MS, slower_ns=30 * MS, rises=ALL, operators=WORK
     )
     row = sum_usage(run).row(0, named=True)
-    assert (row["steps"], row["length_ns"]) == (13, 130 * MS)
+    assert (row["steps"], row["length_ns"]) == (11, 110 * MS)
     assert (row["running_pct"], row["queued_pct"], row["asleep_pct"]) == (60, 10, 30)
     assert (row["cpus"], row["usable_cpus"], row["torch_threads"]) == (0.9, 2, 1)
     assert row["preempted_ratio"] == 0.25
@@ -63,7 +63,7 @@ def test_a_kernel_without_schedstat_leaves_queued_unknown(tmp_path: Path) -> Non
 def test_recording_cost_is_that_of_recorded_against_other_steps(tmp_path: Path) -> None:
     run = write_program(tmp_path / "run", step_ns=10 * MS, slower_ns=2 * MS, operators=WORK)
     # Of 20 steps 6 were recorded; the first, and those beside the recording, are not counted.
-    assert measure_recording_cost(run).rows() == [(0, 12 * MS, 10 * MS, 6, 11)]
+    assert measure_recording_cost(run).rows() == [(0, 12 * MS, 10 * MS, 10 * MS, 6, 11)]
 
 
 def test_without_other_steps_no_cost_is_known(tmp_path: Path) -> None:
@@ -119,3 +119,30 @@ def test_what_recording_took_is_taken_off_once_where_another_thread_works(tmp_pa
         assert segments.select(
             pl.col("own_ns").sum() - pl.col("undisturbed_ns").sum()
         ).item() == pytest.approx(taken, rel=0.01), begin
+
+
+@pytest.mark.parametrize(("longer", "steps"), [(9 * MS, 6), (11 * MS, 5)])
+def test_a_step_in_which_a_profiler_starts_is_not_in_the_window(
+    tmp_path: Path, longer: int, steps: int
+) -> None:
+    """Six steps of 10 ms were recorded; the first is out where it takes more than twice as long."""
+    run = write_program(
+        tmp_path / "run", step_ns=10 * MS, slower_ns={10: longer}, operators=WORK, rises=ALL
+    )
+    (window,) = list_windows(run).rows(named=True)
+    assert window["steps"] == steps
+    left_out = (6 - steps) * (10 * MS + longer)
+    assert window["end_ns"] - window["start_ns"] == 60 * MS + longer - left_out
+
+
+def test_of_a_program_that_only_marks_steps_the_setup_is_no_step(tmp_path: Path) -> None:
+    """Without a profiler all steps are the window, but for the first, in which it imports."""
+    run = write_program(
+        tmp_path / "run",
+        step_ns=10 * MS,
+        slower_ns={0: 500 * MS},
+        recorded=range(1),
+        rises=ALL,
+    )
+    (window,) = list_windows(run).rows(named=True)
+    assert (window["steps"], window["end_ns"] - window["start_ns"]) == (19, 190 * MS)

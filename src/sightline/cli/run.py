@@ -41,8 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="B",
-        help="torch, nsys, ncu, cupti, rocprofv3, unitrace, cpu, nvml, lttng or sched instead of "
-        "what --for picks",
+        help="torch, jax, nsys, ncu, cupti, rocprofv3, unitrace, cpu, nvml, lttng, sched or mpi "
+        "instead of what --for picks",
     )
     what.add_argument("--steps", metavar="W:U:A", help="PyTorch: wait W steps, warm up U, record A")
     what.add_argument("--after", type=float, metavar="S", help="begin to record after S seconds")

@@ -118,20 +118,22 @@ def _run_command(stop: Stop, lab: Path) -> None:
 
     lines = textwrap.wrap(stop.command, 74, break_long_words=False, break_on_hyphens=False)
     print("  $ " + " \\\n      ".join(lines), end="\n\n", flush=True)
-    width = str(min(os.get_terminal_size().columns, 100)) if sys.stdout.isatty() else "80"
+    width = min(os.get_terminal_size().columns, 100) if sys.stdout.isatty() else 80
     done = subprocess.run(  # noqa: S603  # our own command line, on our own recordings
         [sys.executable, "-m", *shlex.split(stop.command)],
-        stdout=subprocess.PIPE,
+        capture_output=True,
         cwd=lab,
         text=True,
-        env={**os.environ, "COLUMNS": width},
+        env={**os.environ, "COLUMNS": str(width)},
         check=False,
     )
+    if done.returncode not in (0, 1):  # 1 is a verdict
+        sys.stderr.write(done.stderr)
     said = done.stdout.splitlines()
     for line in said[: stop.lines]:
-        print(f"  {line}".rstrip())
+        print(line.rstrip())
     if stop.lines is not None and len(said) > stop.lines:
-        print(f"  … and {len(said) - stop.lines} lines more")
+        print(f"… and {len(said) - stop.lines} lines more")
     print()
 
 

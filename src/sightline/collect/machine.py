@@ -116,8 +116,10 @@ def examine_machine(
         "perf": _version(run(["perf", "--version"])),
         "lttng": _version(run(["lttng", "--version"])),
         "lttng_kernel": run(["modinfo", "lttng_tracer"]) is not None,
+        "mpicc": find_program("mpicc"),
         "py_spy": _version(run(["py-spy", "--version"])),
         "torch": _installed("torch"),
+        "jax": _installed("jax"),
         "cupti": next(iter(list_cuptis(root)), None),
         "cupti_injection": find_injection() is not None,
         "counters_need_admin": _admin_only(root),
@@ -141,6 +143,7 @@ def list_recordable(facts: dict[str, Any]) -> list[Way]:
         _perf_event(facts),
         _perf(facts),
         _py_spy(facts),
+        _mpi(facts),
         _attach(facts),
     ]
 
@@ -219,6 +222,13 @@ def _py_spy(facts: dict[str, Any]) -> Way:
     if (facts["ptrace_scope"] or 0) >= 1:
         return Way(what, True, "programs it starts itself; others need root (ptrace_scope)")
     return Way(what, True, facts["py_spy"])
+
+
+def _mpi(facts: dict[str, Any]) -> Way:
+    what = "MPI's calls (any MPI)"
+    if facts.get("mpicc") is None:
+        return Way(what, False, "mpicc is not on the PATH: sudo apt-get install libopenmpi-dev")
+    return Way(what, True, "programs in C, C++ and mpi4py that mpirun, mpiexec or srun start")
 
 
 def _attach(facts: dict[str, Any]) -> Way:

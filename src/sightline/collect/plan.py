@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from sightline.collect.cupti import INJECTION, names_other
+from sightline.collect.mpi_calls import is_mpi_job
 from sightline.errors import RequestError
 from sightline.inline.hook import LAUNCHERS
 from sightline.sampling.events import HZ
 
 BACKENDS = (
     "torch",
+    "jax",
     "nsys",
     "ncu",
     "cupti",
@@ -25,6 +27,7 @@ BACKENDS = (
     "nvml",
     "lttng",
     "sched",
+    "mpi",
 )
 # What samples CPU stacks: sightline itself through perf_event, or another program.
 CPU_TOOLS = ("py-spy", "perf_event", "perf")
@@ -62,6 +65,7 @@ class Plan:
     question: str = "timeline"
     choices: list[Choice] = field(default_factory=list)
     torch: dict[str, Any] | None = None
+    jax: dict[str, Any] | None = None
     cpu_tool: str | None = None  # one of CPU_TOOLS
     options: dict[str, Any] = field(default_factory=dict)
 
@@ -77,6 +81,8 @@ class Plan:
         ]
         if backend == "torch":
             self.torch = None
+        if backend == "jax":
+            self.jax = None
 
 
 def is_python(command: Sequence[str]) -> bool:
@@ -120,6 +126,11 @@ def make_plan(
     wanted = backends or _for(plan.question, facts, command)
     if plan.options.get("cpu_stacks") and "cpu" not in wanted:
         wanted = (*wanted, "cpu")
+    if not backends and "torch" in wanted and facts.get("jax") is not None:
+        wanted = (*wanted, "jax")
+    # Nsight Systems and unitrace record MPI's calls themselves.
+    if not backends and plan.question == "timeline" and is_mpi_job(command):
+        wanted = (*wanted, *(() if {"nsys", "unitrace"} & set(wanted) else ("mpi",)))
     for backend in BACKENDS:
         plan.choices.append(_judged(backend, backend in wanted, plan, facts, bool(backends)))
     _only_one_tracer(plan)
@@ -159,6 +170,8 @@ def make_plan(
         )
     if "torch" in plan.backends:
         plan.torch = _torch_options(plan)
+    if "jax" in plan.backends:
+        plan.jax = _torch_options(plan)
     return plan
 
 
@@ -229,6 +242,17 @@ def _torch(plan: Plan, facts: dict[str, Any], asked: bool) -> tuple[bool, str]:
         return True, f"PyTorch's profiler, for {active} steps after {wait + warm_up}"
     seconds = chosen.get("seconds") or MAX_TORCH_S
     return True, f"PyTorch's profiler, {seconds:g} s at most, once the program imports torch"
+
+
+def _jax(plan: Plan, facts: dict[str, Any], asked: bool) -> tuple[bool, str]:
+    if not asked and not is_python(plan.command):
+        return False, "the command is not a Python program"
+    chosen = plan.options
+    if chosen.get("steps"):
+        wait, warm_up, active = chosen["steps"]
+        return True, f"JAX's profiler, for {active} steps after {wait + warm_up}"
+    seconds = chosen.get("seconds") or MAX_TORCH_S
+    return True, f"JAX's profiler, {seconds:g} s at most, once the program imports jax"
 
 
 def _nsys(plan: Plan, facts: dict[str, Any], asked: bool) -> tuple[bool, str]:
@@ -363,8 +387,15 @@ def _sched(plan: Plan, facts: dict[str, Any], asked: bool) -> tuple[bool, str]:
     return True, f"perf {facts['perf']}: context switches, wake-ups, interrupts, disks, locks"
 
 
+def _mpi(plan: Plan, facts: dict[str, Any], asked: bool) -> tuple[bool, str]:
+    if facts.get("mpicc") is None:
+        return False, "mpicc, which builds the recorder for this MPI, is not on the PATH"
+    return True, "MPI's calls: who sends, receives and waits, through its profiling interface"
+
+
 _JUDGES = {
     "torch": _torch,
+    "jax": _jax,
     "nsys": _nsys,
     "ncu": _ncu,
     "cupti": _cupti,
@@ -374,6 +405,7 @@ _JUDGES = {
     "nvml": _nvml,
     "lttng": _lttng,
     "sched": _sched,
+    "mpi": _mpi,
 }
 
 
@@ -383,7 +415,8 @@ def _only_one_tracer(plan: Plan) -> None:
     CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED (CUPTI documentation, result codes).
     """
     tools = [t for t in ("nsys", "ncu", "cupti", "rocprofv3", "unitrace") if t in plan.backends]
-    for left in [*tools[1:], *(["torch"] if tools and "torch" in plan.backends else [])]:
+    own = [b for b in ("torch", "jax") if tools and b in plan.backends]
+    for left in [*tools[1:], *own]:
         plan.leave_out(left, f"{tools[0]} records, and only one tool can trace a GPU at a time")
 
 

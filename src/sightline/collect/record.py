@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sightline.collect import commands, conditions, cupti, finishing
+from sightline.collect import commands, conditions, cupti, finishing, mpi_calls
 from sightline.collect.child import Child, Ended
 from sightline.collect.lttng import Lttng
+from sightline.collect.machine import find_program
 from sightline.collect.plan import Plan, is_python
 from sightline.collect.sleeps import SleepSampler
 from sightline.collect.watchers import Gpus, Perf, PySpy
@@ -50,6 +51,7 @@ class Recording:
     shifts: dict[str, int] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     variables: dict[str, str] = field(default_factory=dict)  # more for the program's environment
+    mpi_recorder: Path | None = None  # as it was built for this recording
     keep_identity: bool = False  # whole command lines, with whatever is in them
 
     def note(
@@ -84,6 +86,9 @@ def environment(recording: Recording, base: Mapping[str, str], address: Any) -> 
         told["every"] = recording.every
     if recording.plan.torch is not None:
         told["torch"] = {k: v for k, v in recording.plan.torch.items() if v not in (None, False)}
+    if recording.plan.jax is not None:
+        kept = ("steps", "after_s", "seconds", "stacks")
+        told["jax"] = {k: v for k in kept if (v := recording.plan.jax.get(k)) not in (None, False)}
     for tool in ("ncu", "nsys"):
         if tool in recording.plan.backends:
             told["nvtx"] = tool
@@ -99,6 +104,10 @@ def environment(recording: Recording, base: Mapping[str, str], address: Any) -> 
         who |= {"ranks": recording.ranks, "every": recording.every}
         chosen = {**recording.plan.options, "question": recording.plan.question}
         own = cupti.make_variables(who, chosen, base)
+    if recording.mpi_recorder is not None:
+        who = {"folder": recording.folder, "mark": recording.mark}
+        who |= {"ranks": recording.ranks, "every": recording.every}
+        own |= mpi_calls.make_variables(recording.mpi_recorder, who, base)
     if recording.names_functions:
         own[_NAMES_FUNCTIONS] = "1"  # Python before 3.12 does not know it
     path = os.pathsep.join([str(SITE), *filter(None, [base.get("PYTHONPATH")])])
@@ -129,6 +138,7 @@ def record_program(recording: Recording) -> Ended:
         "state": "running",
     }
     server, address = _clock(recording)
+    _build_mpi_recorder(recording)
     _write(recording)
     words = commands.wrap_command(
         plan.command, plan.backends, folder, f"host-{recording.mark}.{os.getpid()}", _options(plan)
@@ -154,12 +164,21 @@ def record_program(recording: Recording) -> Ended:
     _stop(recording, (perf, spy, stacks), gpus)
     if stacks is not None and recording.names_functions:
         finishing.remove_maps(stacks.list_maps())
+    if recording.mpi_recorder is not None:
+        recording.mpi_recorder.unlink(missing_ok=True)
     if server is not None:
         server.close()
         (folder / _CLOCK_FILE).unlink(missing_ok=True)
     finishing.finish_files(folder, recording.mark, child.pid)
     if plan.torch is not None and not any(folder.glob("*.torch-0.*")):
         recording.note("torch_absent", _torch_absent(recording), "info")
+    if recording.mpi_recorder is not None and not any(folder.glob(f"*-{recording.mark}-*.mpi")):
+        text = (
+            "MPI's calls were not recorded: no rank on this host used MPI from C, C++ or mpi4py, "
+            "or the launcher did not hand LD_PRELOAD on"
+        )
+        remedy = "Name the variables to Open MPI's launcher:  mpirun -x LD_PRELOAD ..."
+        recording.note("mpi_absent", text, "info", remedy)
     if "cupti" in plan.backends and not any(folder.glob("*.cupti*")):
         text = "CUPTI recorded nothing: no recorded process used CUDA"
         recording.note("cupti_absent", text, "info")
@@ -170,6 +189,19 @@ def record_program(recording: Recording) -> Ended:
     _say_costs(recording)
     _write(recording)
     return ended
+
+
+def _build_mpi_recorder(recording: Recording) -> None:
+    """Build what the ranks preload, where MPI's calls are to be recorded."""
+    mpicc = find_program("mpicc") if "mpi" in recording.plan.backends else None
+    if mpicc is None:
+        return
+    target = recording.folder / f".mpi-{recording.name}.so"
+    problem = mpi_calls.build_recorder(mpicc, target)
+    if problem is None:
+        recording.mpi_recorder = target
+    else:
+        recording.note("mpi_absent", f"MPI's calls were not recorded: {problem}")
 
 
 def _torch_absent(recording: Recording) -> str:

@@ -20,7 +20,9 @@ NEEDS = {
     "system": ("lttng|sched",),
     "lttng": ("lttng",),
     "sched": ("sched",),
+    "mpi": ("mpi",),
     "torch": ("torch",),
+    "jax": ("jax",),
     "nsys": ("gpu", "nsys"),
     "ncu": ("gpu", "ncu", "counters"),
     "cupti": ("gpu", "cupti"),
@@ -215,6 +217,18 @@ def _lttng(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
         )
 
 
+def _mpi(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
+    if facts.get("mpicc") is None:
+        yield Missing(
+            "mpicc, which builds the recorder of MPI's calls, is not on the PATH",
+            (
+                "module load openmpi                           # on a cluster, or its own name",
+                "sudo apt-get install libopenmpi-dev           # or libmpich-dev",
+            ),
+            "https://docs.open-mpi.org/en/main/building-apps/index.html",
+        )
+
+
 def _sched(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
     yield from _perf(facts, root)
     level = facts["perf_event_paranoid"]
@@ -244,6 +258,15 @@ def _perf_event(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
         )
 
 
+def _jax(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
+    if facts.get("jax") is None:
+        yield Missing(
+            "jax is not installed in this Python",
+            ("pip install jax            # or the program's own environment has it",),
+            "https://docs.jax.dev/en/latest/installation.html",
+        )
+
+
 def _nvml(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
     from sightline.nvml.library import Unavailable, connect_nvml
 
@@ -263,6 +286,7 @@ def _nvml(facts: dict[str, Any], root: bool) -> Iterator[Missing]:
 _CHECKS = {
     "gpu": _gpu,
     "torch": _torch,
+    "jax": _jax,
     "nsys": _nsys,
     "ncu": _ncu,
     "cupti": _cupti,
@@ -276,4 +300,5 @@ _CHECKS = {
     "nvml": _nvml,
     "lttng": _lttng,
     "sched": _sched,
+    "mpi": _mpi,
 }

@@ -280,6 +280,7 @@ def _notes(found: _Read, state: int, error: int, lost: int, drift: int) -> list[
         )
     for key, text in (
         ("torch_failed", "the PyTorch profiler failed"),
+        ("jax_failed", "JAX's profiler failed"),
         ("torch_skipped", "the PyTorch profiler was not started"),
         ("torch_ended_early", "the PyTorch recording ended early"),
         ("memory_history_skipped", "no memory history was kept"),
@@ -324,6 +325,13 @@ def _cost(found: _Read) -> list[Quality]:
         said.append(
             f"PyTorch profiler: start {format_ns(numbers['start_ns'])}, stop "
             f"{format_ns(numbers['stop_ns'])}, writing {format_ns(numbers['export_ns'])}"
+        )
+    jax = found.facts.get("jax_profiler")
+    if isinstance(jax, dict):
+        numbers = {k: _int(jax.get(k)) or 0 for k in ("start_ns", "stop_ns")}
+        said.append(
+            f"JAX's profiler: start {format_ns(numbers['start_ns'])}, stop and writing "
+            f"{format_ns(numbers['stop_ns'])}"
         )
     return [Quality("overhead", "info", "recording cost: " + "; ".join(said))] if said else []
 

@@ -1,4 +1,4 @@
-"""Waits for torch to be imported, in processes that are to be recorded."""
+"""Waits for torch and jax to be imported, in processes that are to be recorded."""
 
 from __future__ import annotations
 
@@ -47,17 +47,21 @@ def is_launcher(arguments: Sequence[str]) -> bool:
 
 
 def install() -> None:
-    """Watch for torch, where the plan wants it; a launcher records nothing."""
+    """Watch for torch and jax, where the plan wants them; a launcher records nothing."""
     if is_launcher(sys.orig_argv):
         state.on = False
     if state.plan.get("traced"):
         _allow_tracing()
-    if not state.on or not (state.plan.get("torch") or state.plan.get("oom_snapshot")):
+    if not state.on:
         return
-    if "torch" not in sys.modules:
-        sys.meta_path.insert(0, _Watcher())
-        return
-    if not state.plan.get("torch"):
+    wanted = set()
+    if state.plan.get("torch") or state.plan.get("oom_snapshot"):
+        wanted.add("torch")
+    if state.plan.get("jax"):
+        wanted.add("jax")
+    if missing := wanted - set(sys.modules):
+        sys.meta_path.insert(0, _Watcher(missing))
+    if "torch" in missing or not state.plan.get("torch"):
         return
     from sightline.inline.torch_profiler import at_step
 
@@ -75,15 +79,16 @@ def _allow_tracing() -> None:
 
 
 class _Watcher:
-    """Lets the usual finders find torch, and adds one call after its import."""
+    """Lets the usual finders find these modules, and adds one call after the import of each."""
 
-    def __init__(self) -> None:
+    def __init__(self, names: set[str]) -> None:
+        self._names = names
         self._busy = False
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        if name != "torch" or self._busy:
+        if name not in self._names or self._busy:
             return None
         self._busy = True
         try:
@@ -91,22 +96,29 @@ class _Watcher:
         finally:
             self._busy = False
         if spec is not None and spec.loader is not None:
-            sys.meta_path.remove(self)
-            _after(spec.loader)
+            self._names.discard(name)
+            if not self._names:
+                sys.meta_path.remove(self)
+            _after(spec.loader, name)
         return spec
 
 
-def _after(loader: Any) -> None:
+def _after(loader: Any, name: str) -> None:
     original = loader.exec_module
 
     def exec_module(module: ModuleType) -> None:
         original(module)
         try:
-            from sightline.inline import oom_snapshot, torch_profiler
+            if name == "jax":
+                from sightline.inline import jax_profiler
 
-            torch_profiler.at_import(module)
-            oom_snapshot.at_import(module)
+                jax_profiler.at_import(module)
+            else:
+                from sightline.inline import oom_snapshot, torch_profiler
+
+                torch_profiler.at_import(module)
+                oom_snapshot.at_import(module)
         except Exception as error:  # the program's import has worked: so it goes on
-            sys.stderr.write(f"sightline: cannot record torch here: {error!r}\n")
+            sys.stderr.write(f"sightline: cannot record {name} here: {error!r}\n")
 
     loader.exec_module = exec_module

@@ -5,6 +5,7 @@
     folder    the run folder, absolute
     ranks, every   which ranks are recorded
     torch     how the PyTorch profiler is scheduled (inline.torch_profiler), or absent
+    jax       how JAX's profiler is (inline.jax_profiler), or absent
     nvtx      whether annotations go to NVTX as well
     clock     [host, port, token] of the clock that other hosts compare theirs with, or absent
 
@@ -212,6 +213,9 @@ def finish() -> None:
     torch_profiler = sys.modules.get("sightline.inline.torch_profiler")
     if torch_profiler is not None:
         torch_profiler.at_end()
+    jax_profiler = sys.modules.get("sightline.inline.jax_profiler")
+    if jax_profiler is not None:
+        jax_profiler.at_end()
     if state.recorder is not None and state.recorder.pid == os.getpid():
         _late_rank(state.recorder)
         state.recorder.close()

@@ -46,7 +46,8 @@ class Measured:
 class Exercise:
     """One exercise. `needs` are modules, programs, or `gpu`; `status`: who made its recordings.
 
-    It runs on `ranks` processes; with `jobs` on each of these numbers of them, for `scaling`.
+    It runs on `ranks` processes, which `launcher` starts; with `jobs` on each of these numbers of
+    them, for `scaling`; `environment` are variables (`NAME=value`) that both sides run with.
     """
 
     name: str
@@ -57,8 +58,10 @@ class Exercise:
     status: str
     needs: tuple[str, ...] = ()
     ranks: int = 1
+    launcher: str = "torchrun"
     jobs: tuple[int, ...] = ()
     record: tuple[str, ...] = ()
+    environment: tuple[str, ...] = ()
     steps: str = "undisturbed"
     why_not_predicted: str | None = None
     measured: Measured | None = field(default=None, repr=False)

@@ -48,14 +48,16 @@ def predict_gain(run: Run, steps: str = "undisturbed") -> Prediction:
 def measure_step(run: Run, steps: str = "undisturbed") -> float:
     """How long a step takes, ns: the mean over ranks.
 
-    `undisturbed`: the median of those without the recording of operators; `all`: the mean of all
-    but the first, for programs whose steps differ. Without marked steps, the longest window, or the
-    sum of the profiled kernels where nothing else was recorded.
+    `undisturbed`: the median of those without the recording of operators; `uneven`: their mean,
+    where something meets some of them and not others; `all`: the mean of all but the first, for
+    programs whose steps differ. Without marked steps, the longest window, or the sum of the
+    profiled kernels where nothing else was recorded.
     """
-    if steps == "undisturbed":
+    if steps != "all":
         cost = measure_recording_cost(run)
+        column = "undisturbed_step_ns" if steps == "undisturbed" else "undisturbed_mean_ns"
         if cost.height:
-            return float(cost.get_column("undisturbed_step_ns").mean())  # type: ignore[arg-type]
+            return float(cost.get_column(column).mean())  # type: ignore[arg-type]
     marked = list_marked_steps(run).with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
     later = marked.group_by("rank").agg(pl.col("ns").slice(1).mean()).drop_nulls("ns")
     if later.height:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from sightline.errors import RequestError
@@ -28,12 +29,14 @@ def record_side(exercise: Exercise, side: str, folder: Path, ranks: int | None =
     if program.suffix == ".cu":
         command, place = [f"./{_compile(program, folder).name}"], folder
     else:
-        command, place = _list_words(program, count, launched=ranks is not None), exercise.folder
+        launched = count > 1 or ranks is not None
+        command = _list_words(program, count, exercise.launcher if launched else None)
+        place = exercise.folder
     words = [
         *(sys.executable, "-m", "sightline", "run", "--no-report", *exercise.record),
         *("-o", str(target), "--", *command),
     ]
-    done = _run(words, place)
+    done = _run(words, place, exercise.environment)
     if done.returncode != 0:
         raise _explain(f"{side} of '{exercise.name}'", done)
     return target
@@ -48,10 +51,15 @@ def _compile(program: Path, folder: Path) -> Path:
     return built
 
 
-def _run(words: list[str], place: Path) -> subprocess.CompletedProcess[str]:
+def _run(
+    words: list[str], place: Path, environment: Sequence[str] = ()
+) -> subprocess.CompletedProcess[str]:
     # "python" and "torchrun" are those beside this Python, whose PyTorch was looked for.
     beside = str(Path(sys.executable).parent)
     env = {**os.environ, "PATH": os.pathsep.join([beside, os.environ.get("PATH", "")])}
+    if os.geteuid() == 0:  # in a container one is root, and Open MPI wants to hear that twice
+        env |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    env |= dict(setting.split("=", 1) for setting in environment)
     return subprocess.run(  # noqa: S603  # a program of the lab's own, or what builds it
         words, cwd=place, env=env, capture_output=True, text=True, check=False
     )
@@ -64,8 +72,10 @@ def _explain(what: str, done: subprocess.CompletedProcess[str]) -> RequestError:
     )
 
 
-def _list_words(program: Path, ranks: int, *, launched: bool) -> list[str]:
+def _list_words(program: Path, ranks: int, launcher: str | None) -> list[str]:
     """The command, from within the exercise's folder: no path of this machine is recorded."""
-    if launched or ranks > 1:
+    if launcher == "mpiexec":
+        return ["mpiexec", "-n", str(ranks), "python", program.name]
+    if launcher is not None:
         return ["torchrun", "--standalone", "--nproc-per-node", str(ranks), program.name]
     return ["python", program.name]

@@ -18,6 +18,7 @@ from sightline.timeline.clocks import (
     fit_by_packets,
     fit_clocks,
     list_anchors,
+    share_a_clock,
 )
 from sightline.timeline.collectives import describe_collectives
 from sightline.timeline.communication_names import PATTERN
@@ -30,10 +31,11 @@ _FACTS = ("start_ns", "end_ns")
 def align_clocks(run: Run) -> Run:
     """The run with each rank's times on the clock of the lowest rank that it can be compared with.
 
-    Nothing is moved where all clocks agree within their uncertainty and the fabric's latency, or
+    Nothing is moved where all clocks agree within their uncertainty and the fabric's latency, where
+    all ranks were recorded by one host's monotonic clock, or
     where no clocks make sense of how the collectives were matched.
     """
-    if len({part.rank for part in run.parts}) < 2:
+    if len({part.rank for part in run.parts}) < 2 or share_a_clock(run):
         return run
     anchors = _list_anchors(run)
     apart = anchors.group_by("meeting").agg(ns=pl.col("end_ns").max() - pl.col("end_ns").min())

@@ -71,6 +71,8 @@ def _explain_nothing(given: str, unread: list[Quality], told: list[dict[str, Any
     """Why a run folder has nothing to report on, as its recording noted it, and what would have."""
     notes = [n for facts in told for n in facts.get("notes", ()) if isinstance(n, dict)]
     why = [q.text for q in unread]
+    codes = [c for f in told if type(c := f.get("exit_code")) is int and c != 0]
+    why += [f"the program ended with {code}" for code in codes[:1]]
     why += [
         str(n.get("text"))
         for n in notes

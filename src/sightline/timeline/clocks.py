@@ -45,6 +45,7 @@ MOST_IMPOSSIBLE = 0.1
 _HUBER, _ROUNDS = 1.5, 12
 # A drift is taken as real where it is so many times its own error, and no crystal is so far off.
 _DRIFT_ERRORS = 5.0
+_ON_MONOTONIC = "sightline_mpi"  # the format whose times are CLOCK_MONOTONIC's
 COLLECTIVES, PACKETS = "collectives", "packets"  # what clocks are told by
 
 
@@ -99,6 +100,31 @@ def list_anchors(device_ops: pl.DataFrame, described: pl.DataFrame) -> pl.DataFr
 
 
 _GROUP_KEYS = ("group", "members")
+
+
+def list_shared_clocks(run: Run) -> pl.DataFrame:
+    """Ranks whose times are a host's monotonic clock, which its processes share: rank, host.
+
+    Those whose MPI calls `sightline run` recorded into a run folder; `offset_ns` is what was added
+    to reach the wall clock, which each process read by itself.
+    """
+    recordings = run.table("recordings").filter(pl.col("format") == _ON_MONOTONIC)
+    return (
+        recordings.select(
+            "rank",
+            host=pl.col("process").str.extract(r"^([0-9a-f]{8})-\d+$"),
+            offset_ns="clock_offset_ns",
+        )
+        .drop_nulls()
+        .unique("rank", keep="first", maintain_order=True)
+    )
+
+
+def share_a_clock(run: Run) -> bool:
+    """Whether all ranks' times are of one host's monotonic clock, with nothing to align."""
+    shared = list_shared_clocks(run)
+    ranks = {part.rank for part in run.parts}
+    return shared.get_column("host").n_unique() == 1 and set(shared.get_column("rank")) == ranks
 
 
 def fit_run_clocks(run: Run) -> Fit | None:

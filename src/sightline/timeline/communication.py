@@ -15,7 +15,6 @@ from sightline.timeline.collectives import (
     match_collectives,
 )
 from sightline.timeline.host_ranges import list_host_names, list_parents
-from sightline.timeline.replay import is_op, scale_nodes
 
 _BY = ["rank", "device_id"]
 # Send and receive are one kernel in NCCL and RCCL, and an all-to-all runs the same one: who asked
@@ -140,10 +139,40 @@ def partition_exposed(run: Run) -> pl.DataFrame:
     return parts.select(*_BY, "window_ns", *(f"{part}_ns" for part in PARTS))
 
 
-def remove_transfer(nodes: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
-    """The nodes with these communication kernels as short as waiting for each other allows."""
-    mine = is_op(nodes) & nodes.get_column("ref_id").is_in(ids.implode())
-    return scale_nodes(nodes, pl.select(pl.when(mine).then(0.0)).to_series())
+def fit_transfers(comm: pl.DataFrame) -> pl.DataFrame:
+    """What collectives of one kind take whatever their size, and for each byte.
+
+    Hockney's model (R. W. Hockney, "The communication challenge for MPP", Parallel Computing 20,
+    1994), through the fastest of the smallest and of the largest size; `comm` are rows of
+    list_communication. Columns: op, group, group_size, latency_ns and ns_per_byte. A kind has a row
+    where the largest size is at least twice the smallest (ours: below it noise is as large).
+    """
+    kind = ["op", "group", "group_size"]
+    length = pl.col("end_ns") - pl.max_horizontal("start_ns", "last")
+    sizes = (
+        comm.filter(pl.col("size") > 0, pl.col("part") != "pipeline")
+        .group_by(*kind, "size", pl.coalesce("meeting", -pl.col("device_op_id") - 1))
+        .agg(ns=length.min())
+        .group_by(*kind, "size")
+        .agg(pl.col("ns").min())
+        .sort("size")
+    )
+    ends = sizes.group_by(kind).agg(
+        small=pl.col("size").first(),
+        least=pl.col("ns").first(),
+        largest=pl.col("size").last(),
+        most=pl.col("ns").last(),
+    )
+    per_byte = ((pl.col("most") - pl.col("least")) / (pl.col("largest") - pl.col("small"))).clip(0)
+    return (
+        ends.filter(pl.col("largest") >= 2 * pl.col("small"))
+        .with_columns(ns_per_byte=per_byte)
+        .select(
+            *kind,
+            "ns_per_byte",
+            latency_ns=(pl.col("least") - pl.col("small") * pl.col("ns_per_byte")).clip(0),
+        )
+    )
 
 
 def overlaps_communication(kernels: pl.DataFrame, run: Run) -> pl.Series:

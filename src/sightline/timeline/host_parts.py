@@ -1,7 +1,8 @@
 """What the main thread did, where no device was recorded: its time in disjoint parts.
 
 The window of a rank is those of its marked steps in which operators were recorded, from the first
-one's start to the last one's end; without marks, from the first to the last operator of the thread
+one's start to the last one's end; the first is left out where the program sets itself up in it, or
+a profiler. Without marks, from the first to the last operator of the thread
 that spent most time in operators. Every nanosecond of it belongs to the innermost range that is
 open then (its own time), and that range to a part: loading, communication, the optimizer or
 compiling where it lies in such a range; else an operator's work by its kind, if it calls no other
@@ -19,7 +20,7 @@ from sightline.algebra.trees import find_nearest_ancestor
 from sightline.model.run import Run
 from sightline.timeline.host_ranges import COMPILING, LOADING, PACE_NS
 from sightline.timeline.iterations import list_marked_steps, list_recorded_steps
-from sightline.timeline.step_usage import measure_recording_cost
+from sightline.timeline.step_usage import LEAST_STEPS, measure_recording_cost
 
 LOAD, COMMUNICATE, OPTIMIZE = "loading data", "communication", "optimizer"
 COMPILE, COPY = "compiling", "copies and allocation"
@@ -29,8 +30,14 @@ _THREAD = ["rank", "pid", "tid"]
 # zero_grad's.
 _OPTIMIZER = r"^Optimizer\.(?:step|zero_grad)#"
 # ProcessGroupGloo's and MPI's ranges ("gloo:all_reduce", torch/csrc/distributed/c10d), the
-# dispatcher's operators (c10d::allreduce_) and the metadata range around both.
-_COMMUNICATION = r"^(?:gloo|nccl|mpi|ucc):|^c10d::|^record_param_comms"
+# dispatcher's operators (c10d::allreduce_), the metadata range around both, and MPI's own calls.
+_COMMUNICATION = r"^(?:gloo|nccl|mpi|ucc):|^c10d::|^record_param_comms|^P?MPI_[A-Z]"
+# JAX's calls of what XLA compiled (jaxlib, pjit.cc): they return before it has run.
+_CALLS_XLA = r"^PjitFunction\("
+# A first step is a setup where it takes so many times as long as the others do in the median (ours:
+# PyTorch 2.13's profiler made the step behind its start 1.1 to 5 times as long, imports and
+# compilers make the first of all 10 to 1,000 times as long; those of one loop differ by less).
+SETUP_MEDIANS = 2.0
 # Operators by what they work on (native_functions.yaml); the first that fits. What is not listed
 # and is aten's works element by element, or nearly.
 KINDS = (
@@ -74,6 +81,11 @@ def uses_device(run: Run) -> bool:
     return bool(run.table("host_ops").get_column("name").str.contains(_ON_DEVICE).any())
 
 
+def has_operators(run: Run) -> bool:
+    """Whether operators were recorded: else nothing is known of what lies between them."""
+    return not run.scan("host_ops").filter(pl.col("layer") == "op").head(1).collect().is_empty()
+
+
 def list_windows(run: Run) -> pl.DataFrame:
     """The main thread of each rank that has ranges: rank, pid, tid, start_ns, end_ns, steps."""
     return run.once(_list_windows)
@@ -82,7 +94,7 @@ def list_windows(run: Run) -> pl.DataFrame:
 def _list_windows(run: Run) -> pl.DataFrame:
     host = run.table("host_ops").filter(pl.col("end_ns") >= pl.col("start_ns"))
     # A profiler covers some steps of a loop; in the others nothing says what the thread did.
-    steps = list_recorded_steps(run)
+    steps = _drop_setup(list_recorded_steps(run))
     marked = (
         host.filter(pl.col("layer") == "step")
         .join(steps, on=["rank", "pid", "start_ns", "end_ns"], how="semi")
@@ -111,6 +123,16 @@ def _list_windows(run: Run) -> pl.DataFrame:
         .sort("rank", length, "tid", descending=[False, True, False])
         .unique("rank", keep="first", maintain_order=True)
     )
+
+
+def _drop_setup(steps: pl.DataFrame) -> pl.DataFrame:
+    """The steps without each process' first, if that is far longer than the others are."""
+    length = pl.col("end_ns") - pl.col("start_ns")
+    by = ["rank", "pid"]
+    nth = pl.int_range(pl.len()).over(by)
+    usual = length.filter(nth > 0).median().over(by)
+    sets_up = (nth == 0) & (pl.len().over(by) > LEAST_STEPS) & (length > SETUP_MEDIANS * usual)
+    return steps.sort("rank", "start_ns").filter(~sets_up.fill_null(value=False))
 
 
 def find_longest_window(run: Run) -> int:
@@ -250,6 +272,7 @@ def _name_parts(inside: pl.DataFrame) -> pl.Series:
         (COMMUNICATE, _COMMUNICATION),
         (OPTIMIZE, _OPTIMIZER),
         (COMPILE, COMPILING),
+        (DISPATCH, _CALLS_XLA),
     ):
         claiming = ids.filter(match_names(inside, pattern) & (inside.get_column("layer") != "step"))
         if claiming.len():

@@ -15,7 +15,7 @@ from __future__ import annotations
 import polars as pl
 
 from sightline.model.run import Run
-from sightline.timeline.clocks import fit_run_clocks
+from sightline.timeline.clocks import fit_run_clocks, list_shared_clocks
 from sightline.timeline.mpi import (
     ALL_TO_ALL,
     ALL_TO_ROOT,
@@ -52,8 +52,9 @@ def list_mpi_waits(run: Run) -> pl.DataFrame:
 
     Columns: pattern, process and peer (ranks in the world), the call (rank, pid, tid, host_op_id;
     start_ns until end_ns is the wait, wait_ns long), the peer's call `peer_op_id`, and how far the
-    two ranks' clocks may be wrong: `uncertainty_ns`, 0 in one recording; where no collectives tell,
-    they are not `is_comparable`.
+    two ranks' clocks may be wrong: `uncertainty_ns`, 0 in one recording, and of ranks that share
+    their host's clock what their readings of the wall clock are apart; where neither that nor
+    collectives tell, they are not `is_comparable`.
     """
     return run.once(_list_waits)
 
@@ -175,13 +176,26 @@ def _add_uncertainty(run: Run, waits: pl.DataFrame) -> pl.DataFrame:
     known = pl.DataFrame(schema=schema) if fit is None or fit.is_contradictory else fit.clocks
     mine = known.select("rank", own="component", own_ns="uncertainty_ns")
     theirs = known.select(peer_place="rank", other="component", other_ns="uncertainty_ns")
-    joined = waits.join(mine, on="rank", how="left").join(theirs, on="peer_place", how="left")
+    shared = list_shared_clocks(run)
+    my_host = shared.rename({"host": "my_host", "offset_ns": "my_offset"})
+    their_host = shared.rename({"rank": "peer_place", "host": "their_host", "offset_ns": "offset"})
+    joined = waits
+    for known_of, place in (
+        (mine, "rank"),
+        (theirs, "peer_place"),
+        (my_host, "rank"),
+        (their_host, "peer_place"),
+    ):
+        joined = joined.join(known_of, on=place, how="left", maintain_order="left")
     is_same = pl.col("rank") == pl.col("peer_place")
+    on_one_host = (pl.col("my_host") == pl.col("their_host")).fill_null(value=False)
     compared = (pl.col("own") == pl.col("other")).fill_null(value=False)
     return joined.with_columns(
-        is_comparable=is_same | compared,
+        is_comparable=is_same | on_one_host | compared,
         uncertainty_ns=pl.when(is_same)
         .then(0)
+        .when(on_one_host)
+        .then((pl.col("my_offset") - pl.col("offset")).abs())
         .when(compared)
         .then(pl.max_horizontal("own_ns", "other_ns")),
     )

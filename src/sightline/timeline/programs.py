@@ -44,7 +44,11 @@ def _recognise(run: Run) -> Program:
     )
     by_name = [f for f, pattern in _FRAMEWORKS.items() if names.str.contains(pattern).any()]
     # Kineto is PyTorch's profiler: what it recorded is PyTorch, whatever its kernels are called.
-    is_kineto = (run.table("recordings").get_column("format") == "kineto").any()
+    formats = run.table("recordings").get_column("format")
+    is_kineto = (formats == "kineto").any()
+    if (formats == "xplane").any() and not is_kineto and "pytorch" in by_name:
+        by_name.remove("pytorch")  # sl.step() names steps as PyTorch does
+        by_name.append("jax")
     framework = next(iter([*by_name, "pytorch" if is_kineto else NATIVE]))
     known = run.table("devices").get_column("vendor").drop_nulls().to_list()
     called = [v for v, pattern in _CALLS.items() if names.str.contains(pattern).any()]

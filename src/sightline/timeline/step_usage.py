@@ -78,25 +78,22 @@ def _mark_recorded(rows: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
 def measure_recording_cost(run: Run) -> pl.DataFrame:
     """How long a step takes with and without the recording of operators, by rank.
 
-    rank, recorded_step_ns and undisturbed_step_ns (medians), recorded_steps, undisturbed_steps. A
-    rank has a row if it marked LEAST_STEPS of either kind, the first step, that of the setup, and
-    those beside the recording, in which a profiler starts and writes, left out.
+    rank, recorded_step_ns and undisturbed_step_ns (medians), undisturbed_mean_ns, recorded_steps,
+    undisturbed_steps. A rank has a row if it marked LEAST_STEPS of either kind; the first step, of
+    the setup, and those beside the recording, in which a profiler starts and writes, count as none.
     """
     steps = _mark_recorded(list_marked_steps(run), find_recorded_spans(run)).sort(
         "rank", "start_ns"
     )
-    is_recorded = pl.col("recorded")
-    nearby = is_recorded.shift(1).fill_null(value=False) | is_recorded.shift(-1).fill_null(
-        value=False
-    )
     is_first = pl.int_range(pl.len()).over("rank") == 0
     counted = steps.with_columns(
-        undisturbed=~is_recorded & ~nearby.over("rank") & ~is_first,
+        undisturbed=~_touches_recording().over("rank") & ~is_first,
         ns=pl.col("end_ns") - pl.col("start_ns"),
     )
     each = counted.group_by("rank", maintain_order=True).agg(
         recorded_step_ns=pl.col("ns").filter("recorded").median(),
         undisturbed_step_ns=pl.col("ns").filter("undisturbed").median(),
+        undisturbed_mean_ns=pl.col("ns").filter("undisturbed").mean(),
         recorded_steps=pl.col("recorded").sum().cast(pl.Int64),
         undisturbed_steps=pl.col("undisturbed").sum().cast(pl.Int64),
     )
@@ -105,21 +102,30 @@ def measure_recording_cost(run: Run) -> pl.DataFrame:
     )
 
 
+def _touches_recording() -> pl.Expr:
+    """Of rows in order of time: whether operators were recorded there, or right beside it."""
+    recorded = pl.col("recorded")
+    return pl.any_horizontal(recorded, *(recorded.shift(n, fill_value=False) for n in (1, -1)))
+
+
 def sum_usage(run: Run) -> pl.DataFrame:
     """One row per rank over its steady steps: what list_usage counts, added up, with the shares.
 
     Besides: length_ns, steps, running_pct, queued_pct and asleep_pct of it, kernel_pct (may pass
     100: all threads'), cpus, the CPUs that the process kept busy, usable_cpus, torch_threads, with
     which PyTorch computes, and preempted_ratio: which share of the thread's waits for a CPU began
-    with a preemption; the others began when it woke. Steps beside which operators were recorded
-    count where there are too few others; a rank with less than LEAST_STEPS intervals has no row.
+    with a preemption; the others began when it woke. Steps in which operators were recorded, and
+    those beside the recording, in which a profiler starts and writes, count where there are too few
+    others; a rank with less than LEAST_STEPS intervals has no row.
     """
     return run.once(_sum_usage)
 
 
 def _sum_usage(run: Run) -> pl.DataFrame:
-    rows = list_usage(run).with_columns(bare=(~pl.col("recorded")).sum().over("rank"))
-    kept = rows.filter((pl.col("bare") < LEAST_STEPS) | ~pl.col("recorded"))
+    is_bare = ~_touches_recording().over("rank")
+    rows = list_usage(run).with_columns(is_bare=is_bare)
+    rows = rows.with_columns(bare=pl.col("is_bare").sum().over("rank"))
+    kept = rows.filter((pl.col("bare") < LEAST_STEPS) | pl.col("is_bare"))
     length = (pl.col("end_ns") - pl.col("start_ns")).sum()
     starts = list_marked_steps(run).select("rank", "start_ns", "end_ns")
     steps = (

@@ -83,3 +83,25 @@ def test_those_launched_in_a_row_are_one_call(tmp_path: Path) -> None:
     assert_speaks(
         run, RULE, cost_ns=300_000, gain_ns=300_000, evidence=["2 operations"], fix="bucket"
     )
+
+
+def test_bytes_take_their_time_also_when_they_are_sent_together(tmp_path: Path) -> None:
+    """Of 40 us and of 20 kB/us: 4, 4 and 80 kB in a row take 40.2, 40.2 and 44 us.
+
+    Sent together, the 88 kB take 40 + 4.4 us, where they took 124.4.
+    """
+    sizes = (1_000, 1_000, 20_000)
+    lengths = (40.2, 40.2, 44.0)
+    at, events = 200.0, [launched(0, kernel("a", 10, 190))]
+    for nth, (floats, length) in enumerate(zip(sizes, lengths, strict=True)):
+        events.append(launched(20 + nth, collective(at, length, floats=floats)))
+        at += length
+    events.append(launched(30, kernel("b", at, 200)))
+    assert_speaks(
+        opened(tmp_path, events),
+        RULE,
+        cost_ns=124_400,
+        gain_ns=80_000,
+        evidence=["3 operations"],
+        fix="bucket",
+    )

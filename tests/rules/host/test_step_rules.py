@@ -119,6 +119,20 @@ def test_copies_of_a_program_that_uses_a_gpu_wait_for_it(tmp_path: Path) -> None
     assert found.is_remark
 
 
+@pytest.mark.parametrize(("kernel_ns", "freed"), [(2 * MS, 0.9 * MS), (MS // 2, 0.5 * MS), (0, 0)])
+def test_memory_that_goes_back_behind_a_copy_is_the_copys(
+    tmp_path: Path, kernel_ns: int, freed: float
+) -> None:
+    # Python of 0.1 ms behind each product, and of 1 ms behind the copy, in a step of 10 ms.
+    ends = [("aten::mm", n * 1_100_000, n * 1_100_000 + MS) for n in range(5)]
+    work = [*ends, ("aten::cat", 5_500_000, 9 * MS)]
+    run = program(tmp_path, {m.KERNEL_CPU: kernel_ns}, operators=work)
+    (found,) = answers(run, "host-copies")
+    # The last step's 1 ms lies behind the window's copies like the others'.
+    assert found.gain_ns == pytest.approx(6 * 3.5 * MS + 6 * freed, abs=0.02 * MS)
+    assert any("goes back" in line for line in found.evidence) == bool(freed)
+
+
 def test_compiling_counts_from_two_steps_on(tmp_path: Path) -> None:
     compiled = [("entire_frame_compile (dynamo_timed)", 0, 4 * MS), ("aten::mm", 5 * MS, 9 * MS)]
     plain = [("aten::mm", 5 * MS, 9 * MS)]

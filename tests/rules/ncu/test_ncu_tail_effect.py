@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.profiled import FULL_SM, profiled
+from support.profiled import FULL_SM, SM, profiled
 from support.rules import assert_abstains, assert_silent, assert_speaks
 
 RULE = "ncu-tail-effect"
@@ -65,3 +65,15 @@ def test_a_last_wave_that_is_nearly_full(tmp_path: Path) -> None:
 def test_without_registers_a_wave_is_not_known(tmp_path: Path) -> None:
     metrics = {ACHIEVED: 50.0, "launch__block_size": 256.0}
     assert_silent(profiled(tmp_path, metrics, blocks=528), RULE)
+
+
+def test_no_more_than_is_left_to_the_speed_of_light(tmp_path: Path) -> None:
+    """The blocks of the last wave have to themselves what four share: the mean tells."""
+    assert_speaks(
+        profiled(tmp_path, METRICS | {SM: 70.0}, blocks=528),
+        RULE,
+        cost_ns=3000,
+        gain_ns=3000,
+        evidence=["48 blocks"],
+        fix="fills the last wave",
+    )

@@ -22,7 +22,8 @@ _STREAM = re.compile(r"^Stream #(\d+)")
 # Lines of device planes that XLA derives from the others, or that frame them.
 _FRAMES = ("Steps", "XLA Modules")
 _WORK = ("XLA Ops",)  # of a TPU, whose operations are all its work
-_PID = 0  # a file is of one process, and does not say which
+_PID = 0  # a file is of one process, and before JAX 0.9 or so does not say which
+_PYTHON_LINE = re.compile(r"^python[\d.]*$")  # the thread of a program that Python runs
 _CALL = re.compile(r"^(?:cu|hip|cuda|ze)[A-Z]\w*$")
 _PYTHON = re.compile(r"^\$(.+):(\d+) (.+)$")
 _DETAIL = re.compile(r"(\w+)[:=]([\w.,]+)")
@@ -99,11 +100,15 @@ def _read_plane(plane: Plane, tables: _Tables) -> None:
     if device:
         _read_device(plane, int(device[2]), tables)
     elif plane.name.startswith("/host:CPU"):
-        for line in plane.lines:
-            name = decode_text(line.display_name or line.name)
-            tables.threads.append((_PID, line.id, name))
+        pid = _find_process(plane)
+        names = [decode_text(line.display_name or line.name) for line in plane.lines]
+        # A line's number is a hash. Python's only thread is the process' first one.
+        has_one = sum(bool(_PYTHON_LINE.match(name)) for name in names) == 1
+        for line, name in zip(plane.lines, names, strict=True):
+            tid = pid if pid and has_one and _PYTHON_LINE.match(name) else line.id
+            tables.threads.append((pid, tid, name))
             for event in plane.list_events(line):
-                tables.host.append(_describe_host(event, line.id))
+                tables.host.append(_describe_host(event, pid, tid))
     elif plane.name == "/host:metadata":
         for program, hlo in plane.list_programs():
             try:
@@ -114,6 +119,12 @@ def _read_plane(plane: Plane, tables: _Tables) -> None:
         started = plane.facts.get("profile_start_time")
         tables.begin_ns = started if isinstance(started, int) and 0 < started < 2**61 else 0
     tables.bad_times += plane.bad_times
+
+
+def _find_process(plane: Plane) -> int:
+    """The process that a plane of the host is of."""
+    told = plane.facts.get("process_id")
+    return told if isinstance(told, int) and 0 < told < 2**31 else _PID
 
 
 def _read_device(plane: Plane, number: int, tables: _Tables) -> None:
@@ -187,7 +198,7 @@ def _describe_work(event: Event) -> dict[str, Any]:
     }
 
 
-def _describe_host(event: Event, thread: int) -> dict[str, Any]:
+def _describe_host(event: Event, pid: int, thread: int) -> dict[str, Any]:
     step = event.facts.get("step_num")
     found = _PYTHON.match(event.name)
     layer = "annotation"
@@ -204,7 +215,7 @@ def _describe_host(event: Event, thread: int) -> dict[str, Any]:
     return {
         "start_ns": event.start_ns,
         "end_ns": event.end_ns,
-        "pid": _PID,
+        "pid": pid,
         "tid": thread,
         "layer": layer,
         "name": f"{event.name} {step}" if layer == "step" else event.name.removeprefix("$"),

@@ -13,11 +13,12 @@ Evidence
     those that spend clearly less time in communication arrive last, and the others wait for them.
     Where collectives could be matched across ranks, waiting is left to straggler-rank and
     imbalance, small collectives and pipelines to their rules. The gain is a replay in which
-    transfers take no time once all ranks have arrived: the most that hiding them can give. From one
-    rank alone: the rate of the fastest of like operations, beside what the GPU's links have
-    (docs/roofline.md); how much runs on streams that compute; whether most are as short as a start;
-    what all would take at the pace of the fastest like ones, where that is less than half: the rest
-    is waiting.
+    transfers take no time once all ranks have arrived: the most that hiding them can give. Of
+    reductions in a row, such as gradients behind a backward pass, the last has no compute left to
+    hide behind, and keeps its time, up to that of a bucket. From one rank alone: the rate of the
+    fastest of like operations, beside what the GPU's links have (docs/roofline.md); how much runs
+    on streams that compute; whether most are as short as a start; what all would take at the pace
+    of the fastest like ones, where that is less than half: the rest is waiting.
 
 Threshold
     Over 5 % of the window (TraceLens agent, 2026-08). A rank counts as late where its share of
@@ -55,13 +56,19 @@ from sightline.rules.communication._transfers import (
     measure_shared_stream,
 )
 from sightline.rules.finding import MAX_ROWS, NOTABLE_PCT, Advice, Evidence, Loss, make_finding
-from sightline.timeline.communication import SEND_RECV, list_communication, remove_transfer
+from sightline.timeline.classes import COMPUTE, classify_run
+from sightline.timeline.collectives import name_kind
+from sightline.timeline.communication import SEND_RECV, list_communication
 from sightline.timeline.gains import sum_windows
+from sightline.timeline.replay import scale_ops
 from sightline.units import format_ns, format_pct, format_several
 
 RULE = Rule("exposed-communication", "Exposed communication")
 
 LATE_POINTS = 10.0
+# What PyTorch sends at once (DistributedDataParallel, bucket_cap_mb=25).
+BUCKET_BYTES = 25 << 20
+_REDUCTIONS = ("all_reduce", "reduce_scatter")
 # Most of communication is on streams that compute (ours: more than half).
 SHARED_PCT = 50.0
 
@@ -132,7 +139,7 @@ def check(run: Run) -> Iterator[Finding]:
     if not run.rows("collectives"):
         evidence.append("sizes and groups of the collectives were not recorded")
     comm = list_communication(run).filter(pl.col("part") == "transfer")
-    ids = comm.get_column("device_op_id")
+    left = _list_left(run, comm, _share_left(rate))
     yield make_finding(
         run,
         RULE,
@@ -140,7 +147,7 @@ def check(run: Run) -> Iterator[Finding]:
         Loss(
             cost_ns=cost,
             bound_ns=find_largest(parts, "transfer_ns"),
-            change=lambda nodes: remove_transfer(nodes, ids),
+            change=lambda nodes: scale_ops(nodes, left),
             # Hidden, it still takes its time: overlap cannot beat the longer of the two.
             floor_ns=round(_measure_transfer(comm) * _share_left(rate)),
         ),
@@ -157,6 +164,31 @@ def check(run: Run) -> Iterator[Finding]:
             sources=("TraceLens agent: exposed communication above 5 %",),
         ),
         confidence="medium",
+    )
+
+
+def _list_left(run: Run, comm: pl.DataFrame, share: float) -> pl.DataFrame:
+    """What is left of each transfer that is hidden as far as it can be: `ref_id` and `factor`.
+
+    `share` is what is left of each at the links' own rate.
+    """
+    by = ["rank", "device_id"]
+    sums = comm.filter(name_kind(pl.col("op")).is_in(_REDUCTIONS)).select(
+        *by, "start_ns", "device_op_id", "size"
+    )
+    compute = classify_run(run).filter(pl.col("class_") == COMPUTE).select(*by, "start_ns")
+    # A row: what is sent one after the other, with no kernel that begins between.
+    rows = pl.concat([sums, compute], how="diagonal").sort(*by, "start_ns")
+    row = pl.col("device_op_id").is_null().cum_sum().over(by)
+    last = (
+        rows.with_columns(row=row)
+        .drop_nulls("device_op_id")
+        .filter(pl.len().over(*by, "row") > 1)
+        .unique([*by, "row"], keep="last", maintain_order=True)
+        .select("device_op_id", left=share * (BUCKET_BYTES / pl.col("size").clip(1)).clip(0, 1))
+    )
+    return comm.join(last, on="device_op_id", how="left").select(
+        ref_id="device_op_id", factor=pl.col("left").fill_null(0.0)
     )
 
 

@@ -10,8 +10,10 @@ Why it hurts
 Evidence
     Exposed time of collectives whose recorded size is up to 1 MiB, after the last rank has arrived
     (`sightline stats comm_exposure`). Without recorded sizes nothing is small. The gain is a
-    replay in which they take no time once all ranks have arrived, and those that a thread launches
-    one directly after another are one call.
+    replay in which those that a thread launches one directly after another are one call, and what
+    is sent takes as long as its bytes do, and one latency for each call; where all have one size,
+    so that nothing tells what a byte takes, a call takes as long as the longest of its parts did,
+    and a collective with no other beside it no time.
 
 Threshold
     Over 5 % of the window (TraceLens agent, 2026-08); small is up to 1 MiB (PyTorch DDP's first
@@ -39,8 +41,8 @@ from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.advice import choose_fix
 from sightline.rules.communication._parts import find_exposed_part
-from sightline.timeline.communication import remove_transfer
-from sightline.timeline.replay import is_op
+from sightline.timeline.communication import fit_transfers, list_communication
+from sightline.timeline.replay import is_op, scale_ops
 
 RULE = Rule("small-collectives", "Many small collectives")
 
@@ -52,7 +54,7 @@ def check(run: Run) -> Iterator[Finding]:
         RULE,
         "small",
         "exposed small collectives",
-        _send_together,
+        lambda nodes, ids: _send_together(run, nodes, ids),
         cause="each small collective pays its full latency",
         fix=choose_fix(
             run,
@@ -66,8 +68,8 @@ def check(run: Run) -> Iterator[Finding]:
     )
 
 
-def _send_together(nodes: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
-    """The nodes without these transfers, and one call for those launched directly in a row."""
+def _send_together(run: Run, nodes: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
+    """The nodes with one call for those launched directly in a row, which sends all their bytes."""
     mine = is_op(nodes) & nodes.get_column("ref_id").is_in(ids.implode())
     calls = nodes.get_column("launch").filter(mine).drop_nulls().implode()
     # Of calls that launch several things, a graph among them, nothing is known to be in a row.
@@ -77,7 +79,52 @@ def _send_together(nodes: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
         pl.col(at).is_in(calls) & pl.col(at).is_in(alone) for at in ("node", "prev")
     )
     joins = (pl.col("kind") == "call") & joins.fill_null(value=False)
-    return remove_transfer(nodes, ids).with_columns(
+    heads = _find_first_calls(nodes.filter(joins).select("node", "prev"))
+    sent = nodes.filter(mine).select("ref_id", "launch")
+    shorter = scale_ops(nodes, _measure_together(run, sent, heads))
+    return shorter.with_columns(
         end_ns=pl.when(joins).then("start_ns").otherwise("end_ns"),
         prev_lag_ns=pl.when(joins).then(0).otherwise("prev_lag_ns"),
     )
+
+
+def _find_first_calls(joined: pl.DataFrame) -> pl.DataFrame:
+    """Of calls that each follow another (`node`, `prev`): the first of their row, as `head`."""
+    heads = joined.rename({"prev": "head"})
+    while True:
+        further = heads.join(
+            heads.rename({"node": "head", "head": "before"}),
+            on="head",
+            how="left",
+            maintain_order="left",
+        )
+        if not further.get_column("before").is_not_null().any():
+            return heads
+        heads = further.select("node", head=pl.coalesce("before", "head"))
+
+
+def _measure_together(run: Run, sent: pl.DataFrame, heads: pl.DataFrame) -> pl.DataFrame:
+    """What is left of each transfer, as a factor of its length: `ref_id` and `factor`.
+
+    `sent` has the operations (`ref_id`) and their calls (`launch`), `heads` the first call of those
+    in a row.
+    """
+    comm = list_communication(run)
+    took = pl.col("end_ns") - pl.max_horizontal("start_ns", "last")
+    rows = (
+        sent.join(heads, left_on="launch", right_on="node", how="left")
+        .with_columns(call=pl.coalesce("head", "launch"))
+        .join(comm.with_columns(took=took), left_on="ref_id", right_on="device_op_id")
+        .join(fit_transfers(comm), on=["op", "group", "group_size"], how="left", nulls_equal=True)
+        .sort("ref_id")
+    )
+    known = pl.col("ns_per_byte").is_not_null()
+    in_row = pl.col("call").is_not_null() & (pl.len().over("call") > 1)
+    is_last = pl.int_range(pl.len()).over("call") == pl.len().over("call") - 1
+    longest = pl.when(in_row & is_last).then(pl.col("took").max().over("call")).otherwise(0)
+    by_size = pl.col("size") * pl.col("ns_per_byte") + pl.when(in_row & is_last).then(
+        "latency_ns"
+    ).otherwise(0)
+    # One of a row may take longer than before, as it sends for all; alone, none does.
+    left = pl.when(known).then(by_size).otherwise(longest) / pl.col("took").clip(1)
+    return rows.select("ref_id", factor=pl.when(in_row).then(left).otherwise(left.clip(0, 1)))

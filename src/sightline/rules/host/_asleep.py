@@ -64,6 +64,19 @@ def measure_share(
 
     `pct` is of the columns of sum_usage. None where no rank has a value.
     """
+    each = list_shares(run, pct, known, most)
+    if each.is_empty():
+        return None
+    windows = list_windows(run).select(ns=pl.col("end_ns") - pl.col("start_ns"))
+    cost, whole = sum_column(each, "ns"), max(sum_column(windows, "ns"), 1)
+    ranks = each.filter(pl.col("ns") > 0).get_column("rank").sort().to_list()
+    return Blocked(cost, find_largest(each, "ns"), 100 * cost / whole, ranks)
+
+
+def list_shares(
+    run: Run, pct: pl.Expr, known: pl.DataFrame | None = None, most: pl.DataFrame | None = None
+) -> pl.DataFrame:
+    """The same of each rank that has a value: rank, ns."""
     windows = list_windows(run).select("rank", window=pl.col("end_ns") - pl.col("start_ns"))
     if known is None:
         known = pl.DataFrame(schema={"rank": pl.Int64, "known": pl.Int64})
@@ -72,12 +85,7 @@ def measure_share(
     if most is not None:
         rows = rows.join(most, on="rank", how="left")
         time = pl.min_horizontal(time, pl.col("most").fill_null(0))
-    each = rows.select("rank", ns=time.clip(0).round().cast(pl.Int64)).drop_nulls("ns")
-    if each.is_empty():
-        return None
-    cost, whole = sum_column(each, "ns"), max(sum_column(windows, "window"), 1)
-    ranks = each.filter(pl.col("ns") > 0).get_column("rank").sort().to_list()
-    return Blocked(cost, find_largest(each, "ns"), 100 * cost / whole, ranks)
+    return rows.select("rank", ns=time.clip(0).round().cast(pl.Int64)).drop_nulls("ns")
 
 
 def measure_not_running(run: Run) -> Blocked | None:

@@ -15,7 +15,7 @@ import polars as pl
 from sightline.algebra.scalars import find_largest, sum_column
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.finding import MAX_ROWS, Advice, grade_severity
+from sightline.rules.finding import CRITICAL_PCT, MAX_ROWS, Advice, grade_severity
 from sightline.timeline.host_parts import list_segments, list_windows
 from sightline.units import format_ns
 
@@ -38,10 +38,12 @@ class Share:
 
     @property
     def where(self) -> dict[str, Any]:
-        """The ranks, and the longest spans as time ranges."""
+        """The ranks that have much of what the worst one has, and the longest as time ranges."""
         spans = self.segments.sort("own_ns", "start_ns", descending=[True, False]).head(MAX_ROWS)
+        each = self.segments.group_by("rank").agg(pl.col("own_ns").sum())
+        much = 100 * pl.col("own_ns") >= CRITICAL_PCT * pl.col("own_ns").max()
         return {
-            "ranks": self.segments.get_column("rank").unique().sort().to_list(),
+            "ranks": each.filter(much).get_column("rank").sort().to_list(),
             "time_ranges": spans.select("start_ns", "end_ns").rows(),
         }
 
@@ -97,11 +99,11 @@ def report_share(
     *,
     gain_ns: int | None = None,
     confidence: str = "high",
-    late_rank: int | None = None,
+    late_ranks: list[int] | None = None,
 ) -> Finding:
     """The finding: the gain is at most what the rank that lost most lost.
 
-    `late_rank` is the one that the others wait for, if one is.
+    `late_ranks` are those that the others wait for, of a finding that is about that.
     """
     gain = share.worst_ns if gain_ns is None else min(gain_ns, share.worst_ns)
     return Finding(
@@ -114,7 +116,7 @@ def report_share(
         gain_ns=gain,
         confidence=confidence,
         evidence=tuple(lines),
-        where=share.where | ({} if late_rank is None else {"late_ranks": [late_rank]}),
+        where=share.where | ({} if late_ranks is None else {"late_ranks": late_ranks}),
         fix=advice.fix,
         verify=advice.verify,
         cause=advice.cause,

@@ -10,7 +10,8 @@ Evidence
     The main thread's time in collectives, and in no operator while another thread of its process
     communicates. Whether it is the transfer or a rank that comes late, the recordings of all ranks
     together tell (`sightline ranks`). The gain is a bound: all of that time; where one rank comes
-    late, what the others wait longer than that one, which waits for the transfer alone.
+    late, what the others wait longer than that one, which waits for the transfer alone. What
+    that rank alone loses time with is taken into the finding: it says why.
 
 Threshold
     Over 5 % of the window (TraceLens agent, 2026-08: exposed communication).
@@ -41,13 +42,13 @@ from sightline.rules.host._shared import list_names, report_share, take_part
 from sightline.timeline.host_parts import COMMUNICATE, has_only_host, list_segments
 from sightline.units import format_ns, format_pct
 
-RULE = Rule("host-communication", "Waiting for other ranks")
+RULE = Rule("host-communication", "Waiting for other ranks", finds_late_ranks=True)
 
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all ranks."""
-    if not has_only_host(run):
-        return
+    if not has_only_host(run) or run.rows("mpi_events"):
+        return  # of MPI's calls is known who waits for whom: late-sender speaks
     share = take_part(run, COMMUNICATE)
     if share.pct < NOTABLE_PCT:
         return
@@ -66,7 +67,7 @@ def check(run: Run) -> Iterator[Finding]:
         ),
         gain_ns=late.excess_ns if late else None,
         confidence="high" if ranks > 1 else "medium",
-        late_rank=late.rank if late else None,
+        late_ranks=[late.rank] if late else [],
     )
 
 

@@ -9,7 +9,9 @@ Why it hurts
 
 Evidence
     The main thread's own time in operators that copy or allocate, 10 µs and longer each, with those
-    that take most. The gain is a bound: all of that time.
+    that take most. A copy whose result replaces an older one also gives that one's memory back,
+    in no operator: how much longer Python is behind such operators than elsewhere (the median), at
+    most the time that the kernel took where steps were counted. The gain is a bound: all of that.
 
 Threshold
     Over 10 % of the window (ours: as for loading).
@@ -36,12 +38,21 @@ from dataclasses import replace
 
 import polars as pl
 
+from sightline.algebra.scalars import find_largest, sum_column
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import Advice
+from sightline.rules.host._asleep import list_shares
 from sightline.rules.host._shared import SHORT_NS, Share, list_names, report_share, take_share
-from sightline.timeline.host_parts import COPY, has_only_host, list_segments, uses_device
-from sightline.units import format_pct
+from sightline.timeline.host_parts import (
+    COPY,
+    PYTHON,
+    has_only_host,
+    list_segments,
+    list_windows,
+    uses_device,
+)
+from sightline.units import format_ns, format_pct
 
 RULE = Rule("host-copies", "Copies on the CPU")
 
@@ -60,11 +71,21 @@ def check(run: Run) -> Iterator[Finding]:
     if uses_device(run):
         yield _report_waits(share)
         return
+    freed, lines = _measure_freed(run), list_names(share.segments)
+    if cost := sum_column(freed, "ns"):
+        lines.append(f"{format_ns(cost)} behind them, in which the memory of older ones goes back")
+        windows = list_windows(run).select(ns=pl.col("end_ns") - pl.col("start_ns"))
+        share = replace(
+            share,
+            cost_ns=share.cost_ns + cost,
+            worst_ns=share.worst_ns + find_largest(freed, "ns"),
+            pct=share.pct + 100 * cost / max(sum_column(windows, "ns"), 1),
+        )
     yield report_share(
         RULE,
         share,
         f"For {format_pct(share.pct)} of its time the main thread copies or allocates tensors.",
-        list_names(share.segments),
+        lines,
         Advice(
             fix="allocate once and write into slices instead of cat; make tensors in the layout "
             "and type in which they are used; views instead of copies",
@@ -96,4 +117,25 @@ def _report_waits(share: Share) -> Finding:
         severity="info",
         gain_ns=None,
         method=None,
+    )
+
+
+def _measure_freed(run: Run) -> pl.DataFrame:
+    """How long the main threads gave memory back behind copies: rank, ns."""
+    segments = list_segments(run).with_columns(whole=pl.col("own_ns").sum().over("host_op_id"))
+    is_python = pl.col("part") == PYTHON
+    copies = (pl.col("part") == COPY) & (pl.col("whole") >= SHORT_NS)
+    # What ended before a stretch of Python, calls of other operators around it left out.
+    worked = pl.when(pl.col("works")).then(copies).forward_fill().over("rank")
+    python = segments.with_columns(behind=worked.fill_null(value=False)).filter(is_python)
+    usual = pl.col("own_ns").filter(~pl.col("behind")).median().over("rank")
+    longer = (pl.col("own_ns") - pl.col("usual")).clip(0).filter("behind").sum()
+    each = (
+        python.with_columns(usual=usual)
+        .group_by("rank", maintain_order=True)
+        .agg(ns=longer.round().cast(pl.Int64))
+    )
+    kernel = list_shares(run, pl.col("kernel_pct").clip(0, 100))
+    return each.join(kernel.rename({"ns": "most"}), on="rank").select(
+        "rank", ns=pl.min_horizontal("ns", "most")
     )

@@ -35,6 +35,7 @@ import polars as pl
 
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
+from sightline.rules.advice import choose_fix
 from sightline.rules.finding import Advice
 from sightline.rules.host._shared import (
     SHORT_NS,
@@ -52,7 +53,9 @@ from sightline.timeline.host_parts import (
     has_only_host,
     list_segments,
     list_short_python,
+    list_windows,
 )
+from sightline.timeline.iterations import list_recorded_steps
 from sightline.units import format_count, format_ns, format_pct
 
 RULE = Rule("host-dispatch", "Many small operators")
@@ -68,6 +71,9 @@ def check(run: Run) -> Iterator[Finding]:
     segments = list_segments(run).filter(~pl.col("part").is_in(other_rules))
     working = segments.filter("works")
     each = working.group_by("host_op_id").agg(pl.col("own_ns").sum())
+    elsewhere = _list_elsewhere(run) if each.is_empty() else None
+    if elsewhere is not None:
+        each = elsewhere.select("host_op_id", own_ns=pl.col("end_ns") - pl.col("start_ns"))
     small = each.filter(pl.col("own_ns") < SHORT_NS).get_column("host_op_id")
     is_small = pl.col("works") & pl.col("host_op_id").is_in(small.implode())
     is_calling = (pl.col("layer") == "op") & ~pl.col("works")
@@ -75,6 +81,8 @@ def check(run: Run) -> Iterator[Finding]:
         [segments.filter(is_small | is_calling | (pl.col("part") == DISPATCH)),
          list_short_python(run)]
     )  # fmt: skip
+    if elsewhere is not None:
+        lost, working = _keep_between(run, lost, elsewhere), elsewhere
     share = take_share(run, lost)
     if share.pct < DISPATCH_PCT or small.len() < each.height / 2:
         return
@@ -92,10 +100,52 @@ def check(run: Run) -> Iterator[Finding]:
             *list_names(working.filter(pl.col("host_op_id").is_in(small.implode()))),
         ],
         Advice(
-            fix="torch.compile the step, take larger batches, or work on one stacked tensor "
-            "instead of a loop over small ones",
+            fix=choose_fix(
+                run,
+                "torch.compile the step, take larger batches, or work on one stacked tensor "
+                "instead of a loop over small ones",
+                jax="put the whole step under one jax.jit, and loops into jax.lax.scan; or take "
+                "larger batches",
+            ),
             verify="sightline stats host_breakdown AFTER: window_pct of dispatch and Python",
             sources=("TraceLens: short below 10 µs",),
         ),
         confidence="medium",
+    )
+
+
+def _list_elsewhere(run: Run) -> pl.DataFrame | None:
+    """Operators of other threads in the windows, as XLA's are; None where there are none."""
+    windows = list_windows(run).select("rank", since="start_ns", until="end_ns")
+    found = (
+        run.table("host_ops")
+        .filter(pl.col("layer") == "op")
+        .join(windows, on="rank")
+        .filter(pl.col("start_ns") >= pl.col("since"), pl.col("end_ns") <= pl.col("until"))
+        .select("rank", "host_op_id", "name", "start_ns", "end_ns")
+        .with_columns(own_ns=pl.col("end_ns") - pl.col("start_ns"))
+    )
+    return None if found.is_empty() else found
+
+
+def _keep_between(run: Run, lost: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
+    """What lies between a step's first operator and its last: before that one call stays."""
+    steps = list_recorded_steps(run).select("rank", "start_ns", until="end_ns").sort("start_ns")
+    if steps.is_empty():
+        return lost
+    spans = (
+        ops.sort("start_ns")
+        .join_asof(
+            steps.with_columns(step="start_ns"), on="start_ns", by="rank", check_sortedness=False
+        )
+        .filter(pl.col("start_ns") < pl.col("until"))
+        .group_by("rank", "step")
+        .agg(first=pl.col("start_ns").min(), last=pl.col("end_ns").max())
+        .sort("step")
+    )
+    return (
+        lost.sort("start_ns")
+        .join_asof(spans, left_on="start_ns", right_on="step", by="rank", check_sortedness=False)
+        .filter(pl.col("start_ns") >= pl.col("first"), pl.col("end_ns") <= pl.col("last"))
+        .drop("step", "first", "last", strict=False)
     )

@@ -39,7 +39,7 @@ from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import Advice
 from sightline.rules.host._asleep import Blocked, report_blocked
-from sightline.timeline.host_parts import count_step_operators, has_only_host
+from sightline.timeline.host_parts import count_step_operators, has_only_host, has_operators
 from sightline.units import format_count, format_ns
 
 RULE = Rule("host-growing", "Steps that grow")
@@ -51,7 +51,7 @@ LEAST_GROWTH = 1.1
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all ranks."""
-    if not has_only_host(run):
+    if not has_only_host(run) or not has_operators(run):
         return
     steps = count_step_operators(run)
     place = pl.int_range(pl.len())

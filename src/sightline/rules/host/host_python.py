@@ -38,17 +38,17 @@ from sightline.model.run import Run
 from sightline.rules.finding import Advice
 from sightline.rules.host._asleep import measure_queued, measure_unexplained_sleep
 from sightline.rules.host._shared import list_names, report_share, take_share
-from sightline.timeline.host_parts import has_only_host, list_long_python
+from sightline.timeline.host_parts import has_only_host, has_operators, list_long_python
 from sightline.units import format_pct
 
-RULE = Rule("host-python", "Long stretches without an operator")
+RULE = Rule("host-python", "Long stretches without an operator", explains_lateness=True)
 
 PYTHON_PCT = 10.0
 
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all ranks."""
-    if not has_only_host(run):
+    if not has_only_host(run) or not has_operators(run):
         return
     share = take_share(run, list_long_python(run))
     slept = measure_unexplained_sleep(run)
@@ -76,6 +76,9 @@ def check(run: Run) -> Iterator[Finding]:
         Advice(
             fix="do it with operators on whole tensors, once before the loop, or in a worker",
             verify="sightline stats host_breakdown AFTER: window_pct of Python",
+            cause="the main thread runs Python for long, and no operator"
+            if runs
+            else "the main thread is in no operator for long",
         ),
         gain_ns=None if runs else 0,
         confidence="medium" if runs else "low",

@@ -11,8 +11,9 @@ Evidence
     torch.get_num_threads() and the CPUs of the process (sched_getaffinity), and the time for which
     the main thread had no CPU or slept. The gain replays a step with as many threads as CPUs: the
     CPU time of the process is what the main thread does alone and what all threads share evenly,
-    and the latter is spread over the CPUs. Threads that spin while they wait need less then, so it
-    may gain more.
+    and the latter is spread over the CPUs. That is the least: threads that spin while they wait,
+    and products that are split into too many parts, need less then. All of the time in which the
+    main thread does not run is the most.
 
 Threshold
     More threads than CPUs, and over 5 % of the window lost (TraceLens agent, 2026-08).
@@ -59,7 +60,10 @@ def check(run: Run) -> Iterator[Finding]:
         f"PyTorch computes with {threads} threads on {cpus} CPUs: for {format_pct(lost.pct)} of "
         "its time the main thread has no CPU or waits for the others.",
         [f"ready to run, but no CPU: {format_pct(row['queued_pct'] or 0)}",
-         f"asleep: {format_pct(row['asleep_pct'])}"],
+         f"asleep: {format_pct(row['asleep_pct'])}",
+         "the gain is the least: the same work on fewer threads; how much of the work is only "
+         f"there because it is split so finely, nothing counts, and up to {format_pct(lost.pct)} "
+         "may go"],
         Advice(
             fix=f"OMP_NUM_THREADS={cpus}, or torch.set_num_threads({cpus})",
             verify="sightline stats step_usage AFTER: queued_pct, and the step's time",

@@ -13,7 +13,9 @@ Threshold
     At least one whole wave, a partial last one, 1 / (whole waves + 1) ≥ 20 %, and achieved
     occupancy under 80 % of the theoretical, where it was measured (Nsight Compute 2024.1, rule
     LaunchConfiguration). Estimate, global: what the last wave leaves empty, as a share of all
-    waves; Nsight Compute's is the whole last wave, though its blocks have to run somewhere.
+    waves; Nsight Compute's is the whole last wave, though its blocks have to run somewhere. A block
+    of the last wave may have to itself what several share in a full one, and takes less time then:
+    so it is never more than what is left to the speed of light, which counts the work of all.
 
 Fix
     Choose grid or block size so that the grid is a whole number of waves, or use a persistent
@@ -37,7 +39,7 @@ from sightline.roofline.occupancy import compute_occupancy
 from sightline.rules.profiled import Case, Hit, load_cases, make_findings
 from sightline.units import format_several
 
-RULE = Rule("ncu-tail-effect", "Tail effect")
+RULE = Rule("ncu-tail-effect", "Tail effect", explains=("ncu-occupancy-achieved",))
 TAIL_SHARE = 0.2
 ACHIEVED_SHARE = 0.8
 _ACHIEVED = "sm__warps_active.avg.pct_of_peak_sustained_active"
@@ -73,7 +75,7 @@ def _hit(case: Case) -> Hit | None:
         return None
     return Hit(
         case,
-        100 * (1 - tail / wave) / (whole + 1),
+        min(100 * (1 - tail / wave) / (whole + 1), case.headroom),
         None,
         f"{format_several(whole, 'full wave')} and a partial wave of "
         f"{format_several(tail, 'block')}",

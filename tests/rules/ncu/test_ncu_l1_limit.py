@@ -1,0 +1,56 @@
+"""ncu-l1-limit: a kernel that reads the same from the L1 again and again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.profiled import DRAM, L1, L2, SM, profiled
+from support.rules import assert_abstains, assert_silent, assert_speaks
+
+RULE = "ncu-l1-limit"
+HITS = "l1tex__t_sector_hit_rate.pct"
+SHARED = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"
+REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
+METRICS = {HITS: 75.0, L1: 90.0, L2: 20.0, DRAM: 10.0, SM: 40.0, REQUESTS: 100.0, SHARED: 50.0}
+
+
+def test_until_the_next_unit_limits(tmp_path: Path) -> None:
+    """Three quarters of 90 % would be 67.5 % of the kernel; the SM is needed for 40 % of it."""
+    assert_speaks(
+        profiled(tmp_path, METRICS),
+        RULE,
+        cost_ns=6000,
+        gain_ns=6000,
+        evidence=["90.0 % of its peak", "75.0 % of what it is asked for", "the SM is needed"],
+        fix="register tiles",
+        severity="warning",
+        confidence="low",
+    )
+
+
+def test_what_is_read_once_must_be_read(tmp_path: Path) -> None:
+    """Half of it is: with the other half gone the L1 is still needed for 45 % of the time."""
+    assert_speaks(
+        profiled(tmp_path, METRICS | {HITS: 50.0}),
+        RULE,
+        cost_ns=4500,
+        gain_ns=4500,
+        evidence=["50.0 % of what it is asked for"],
+        fix="register tiles",
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{L1: 79.9}, {HITS: 49.9}, {SHARED: 101.0}],
+    ids=["not at its limit", "read once", "shared memory"],
+)
+def test_silence(tmp_path: Path, change: dict[str, Any]) -> None:
+    assert_silent(profiled(tmp_path, METRICS | change), RULE)
+
+
+def test_not_recorded(tmp_path: Path) -> None:
+    assert_abstains(profiled(tmp_path, {}), RULE, "--section MemoryWorkloadAnalysis")
