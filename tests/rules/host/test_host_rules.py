@@ -149,3 +149,7 @@ def test_the_rank_that_the_others_wait_for_is_named() -> None:
     assert "more in Python" in first.evidence[1] and "sleep" in first.evidence[1]
     # Rank 0 waits three times for 30 ms that rank 1 sleeps, and for the transfers.
     assert first.gain_ns > 3 * 30_000_000
+    # What rank 1 alone loses time with is the reason, and no second problem.
+    assert first.cause.startswith("host-python on these ranks")
+    assert first.fix.startswith("on these ranks: ")
+    assert "host-python" not in [f.rule for f in run.findings()]
