@@ -46,7 +46,7 @@ from sightline.rules.kernels._shared import (
     has_kernel,
     list_kernels,
 )
-from sightline.units import format_count
+from sightline.units import format_several
 
 RULE = Rule("unfused-elementwise-chain", "Unfused elementwise kernels")
 _SHAPE = ["grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"]
@@ -82,7 +82,7 @@ def check(run: Run) -> Iterator[Finding]:
             jax="put them under one jax.jit, so that XLA fuses them",
             native="merge these kernels into one that passes over the data once",
         ),
-        extra=[f"{format_count(number)} chains of {_mean(chains):.1f} kernels on average"],
+        extra=[f"{format_several(number, 'chain')} of {_mean(chains):.1f} kernels on average"],
         sources=("PyTorch Performance Tuning Guide: Fuse operations",),
         is_bound=True,
         with_host=True,
