@@ -43,6 +43,7 @@ from sightline.rules.finding import MAX_ROWS
 from sightline.rules.gaps import are_the_profilers
 from sightline.rules.kernels._kinds import MOSTLY_PCT, split_into_kinds
 from sightline.timeline.classes import is_communication
+from sightline.timeline.programs import NATIVE, recognise_program
 from sightline.units import format_count, format_ns, format_pct
 
 RULE = Rule("device-busy", "The GPU computes nearly all the time")
@@ -67,7 +68,12 @@ def check(run: Run) -> Iterator[Finding]:
     name, _, first_ns = top.row(0)
     labels = label_kernels(top.get_column("name"))
     kinds = split_into_kinds(kernels)
-    moves = kinds is not None and kinds.moving_pct >= MOSTLY_PCT
+    # A program's own kernel may be called transpose, and be all that it is there for.
+    moves = (
+        kinds is not None
+        and kinds.moving_pct >= MOSTLY_PCT
+        and recognise_program(run).framework != NATIVE
+    )
     said = (
         "The profiler ran one kernel at a time: the gaps are its own, the kernels' times are not."
         if alone
@@ -114,7 +120,6 @@ def _advise_fusing(run: Run, profile: str) -> str:
         "memory that is saved counts",
         jax="put the step under one jax.jit, so that XLA fuses them: each pass over memory that is "
         "saved counts",
-        native="merge kernels that pass over the same data: each pass that is saved counts",
     )
     return f"{fuse}; then {profile}"
 
