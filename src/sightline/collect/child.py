@@ -10,7 +10,7 @@ import ctypes
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -49,6 +49,8 @@ class Child:
     def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, {*_FORWARDED, signal.SIGCHLD})
         self.watchers: set[int] = set()  # processes of ours, which no time-out ends
+        # What became sightline may have started others before: a shell's server, a test's browser.
+        self._others = list_children(os.getpid())
         gate, self._opener = os.pipe()
         self._failed, self._failure = os.pipe()  # closed by the program's start, as all of ours
         with contextlib.suppress(OSError, AttributeError):
@@ -151,7 +153,7 @@ class Child:
 
     def _end(self, number: int) -> None:
         """Signal the program and everything below it."""
-        for pid in set(list_descendants(os.getpid())) - self.watchers:
+        for pid in set(list_descendants(os.getpid(), self._others)) - self.watchers:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, number)
 
@@ -170,8 +172,25 @@ def list_zombies(parent: int) -> list[int]:
     return found
 
 
-def list_descendants(pid: int) -> list[int]:
-    """All processes below one, as /proc has them now."""
+def list_children(pid: int) -> frozenset[int]:
+    """The processes that one has started, or was given, and that have not ended."""
+    return frozenset(_list_below().get(pid, ()))
+
+
+def list_descendants(pid: int, but: Collection[int] = ()) -> list[int]:
+    """All processes below one, as /proc has them now, without some of its children."""
+    below = _list_below()
+    found = [child for child in below.get(pid, ()) if child not in but]
+    open_ = [*found]
+    while open_:
+        children = below.get(open_.pop(), [])
+        found += children
+        open_ += children
+    return found
+
+
+def _list_below() -> dict[int, list[int]]:
+    """The children of every process."""
     below: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -181,9 +200,4 @@ def list_descendants(pid: int) -> list[int]:
             except OSError:
                 continue
             below.setdefault(int(fields[1]), []).append(int(entry.name))
-    found, open_ = [], [pid]
-    while open_:
-        children = below.get(open_.pop(), [])
-        found += children
-        open_ += children
-    return found
+    return below
