@@ -19,7 +19,9 @@ import polars as pl
 import pytest
 
 import sightline as sl
+from sightline.cli._recorded import make_folder
 from sightline.collect import watchers
+from sightline.model import run_folder
 from support import recording
 from support.command import sightline
 
@@ -239,6 +241,21 @@ def test_two_runs_at_once_get_a_folder_each(tmp_path):
     assert folders == ["work-2.sightline", "work.sightline"]
     for folder in folders:
         assert sl.open(str(tmp_path / folder)).rows("host_ops") == 1
+
+
+def test_a_folder_that_another_run_made_meanwhile_is_its_own(tmp_path, monkeypatch):
+    """Between the search for a free name and the folder another run may take the name."""
+    find = run_folder.find_free_name
+
+    def find_too_late(folder):
+        free = find(folder)
+        if free == folder:
+            free.mkdir()
+        return free
+
+    monkeypatch.setattr(run_folder, "find_free_name", find_too_late)
+    made = make_folder(tmp_path / "work.sightline", chosen=False)
+    assert made == tmp_path / "work-2.sightline"
 
 
 def test_a_folder_that_exists_or_cannot_be_made_is_refused_before_anything_runs(tmp_path):

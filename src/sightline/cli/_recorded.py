@@ -27,7 +27,7 @@ def make_folder(folder: Path, *, chosen: bool, join: bool = False, or_else: str 
         while True:
             target = folder if chosen else run_folder.find_free_name(folder)
             try:
-                run_folder.make_folder(target, join=join)
+                run_folder.make_folder(target, join=join, new=not chosen)
                 return target
             except FileExistsError:
                 if chosen:

@@ -40,9 +40,12 @@ def is_recorded(path: Path) -> bool:
     return any(path.glob(f"*{ENDING}")) or any(path.glob(f"*{SUFFIX}"))
 
 
-def make_folder(folder: Path, *, join: bool = False) -> None:
-    """Make the folder. Raises FileExistsError where it holds something and is not to be joined."""
-    folder.mkdir(parents=True, exist_ok=True)
+def make_folder(folder: Path, *, join: bool = False, new: bool = False) -> None:
+    """Make the folder. Raises FileExistsError where it holds something and is not to be joined.
+
+    `new`: also where it is there at all. Of two who make it at one time one is told so.
+    """
+    folder.mkdir(parents=True, exist_ok=not new)
     if not join and any(folder.iterdir()):
         raise FileExistsError(17, "it exists and is not empty", str(folder))
 
