@@ -25,8 +25,10 @@ if compiled.marks is None:
 
 
 @pytest.fixture
-def recorded(tmp_path: Path) -> Iterator[Path]:
-    """A run that this process itself is recorded into."""
+def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A run that this process itself is recorded into; no profiler of a framework listens."""
+    for framework in ("jax", "torch"):  # which another test may have imported
+        monkeypatch.delitem(sys.modules, framework, raising=False)
     session.start({"folder": str(tmp_path)})
     yield tmp_path
     session.end()
