@@ -24,14 +24,10 @@ def make_folder(folder: Path, *, chosen: bool, join: bool = False, or_else: str 
     `or_else`: what else can be done where the chosen one exists.
     """
     try:
-        while True:
-            target = folder if chosen else run_folder.find_free_name(folder)
-            try:
-                run_folder.make_folder(target, join=join, new=not chosen)
-                return target
-            except FileExistsError:
-                if chosen:
-                    raise
+        if not chosen:
+            return run_folder.make_free_folder(folder)
+        run_folder.make_folder(folder, join=join)
+        return folder
     except FileExistsError as error:
         raise RequestError(
             f"cannot record into {show_folder(folder)}",

@@ -10,7 +10,7 @@ import ctypes
 import os
 import signal
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -160,26 +160,19 @@ class Child:
 
 def list_zombies(parent: int) -> list[int]:
     """Children of a process that have ended and that it has not asked for."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                state, above = (entry / "stat").read_text().rpartition(")")[2].split()[:2]
-            except (OSError, ValueError):
-                continue
-            if state == "Z" and above == str(parent):
-                found.append(int(entry.name))
-    return found
+    return [pid for pid, state, above in _list_processes() if state == "Z" and above == parent]
 
 
 def list_children(pid: int) -> frozenset[int]:
-    """The processes that one has started, or was given, and that have not ended."""
-    return frozenset(_list_below().get(pid, ()))
+    """The processes that one has started, or was given."""
+    return frozenset(child for child, _, above in _list_processes() if above == pid)
 
 
 def list_descendants(pid: int, but: Collection[int] = ()) -> list[int]:
     """All processes below one, as /proc has them now, without some of its children."""
-    below = _list_below()
+    below: dict[int, list[int]] = {}
+    for child, _, above in _list_processes():
+        below.setdefault(above, []).append(child)
     found = [child for child in below.get(pid, ()) if child not in but]
     open_ = [*found]
     while open_:
@@ -189,15 +182,13 @@ def list_descendants(pid: int, but: Collection[int] = ()) -> list[int]:
     return found
 
 
-def _list_below() -> dict[int, list[int]]:
-    """The children of every process."""
-    below: dict[int, list[int]] = {}
+def _list_processes() -> Iterator[tuple[int, str, int]]:
+    """Every process as /proc has it now: its number, its state, and its parent's number."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
                 # The name in brackets may hold anything, so fields are counted after it.
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
+                state, above = (entry / "stat").read_text().rpartition(")")[2].split()[:2]
+            except (OSError, ValueError):
                 continue
-            below.setdefault(int(fields[1]), []).append(int(entry.name))
-    return below
+            yield int(entry.name), state, int(above)

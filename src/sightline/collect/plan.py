@@ -234,25 +234,23 @@ def _judged(backend: str, wanted: bool, plan: Plan, facts: dict[str, Any], asked
 
 
 def _torch(plan: Plan, facts: dict[str, Any], asked: bool) -> tuple[bool, str]:
-    if not asked and not is_python(plan.command):
-        return False, "the command is not a Python program"
-    chosen = plan.options
-    if chosen.get("steps"):
-        wait, warm_up, active = chosen["steps"]
-        return True, f"PyTorch's profiler, for {active} steps after {wait + warm_up}"
-    seconds = chosen.get("seconds") or MAX_TORCH_S
-    return True, f"PyTorch's profiler, {seconds:g} s at most, once the program imports torch"
+    return _judge_framework(plan, asked, "PyTorch", "torch")
 
 
 def _jax(plan: Plan, facts: dict[str, Any], asked: bool) -> tuple[bool, str]:
+    return _judge_framework(plan, asked, "JAX", "jax")
+
+
+def _judge_framework(plan: Plan, asked: bool, name: str, module: str) -> tuple[bool, str]:
+    """Of a profiler that is switched on inside the program, where that imports the framework."""
     if not asked and not is_python(plan.command):
         return False, "the command is not a Python program"
     chosen = plan.options
     if chosen.get("steps"):
         wait, warm_up, active = chosen["steps"]
-        return True, f"JAX's profiler, for {active} steps after {wait + warm_up}"
+        return True, f"{name}'s profiler, for {active} steps after {wait + warm_up}"
     seconds = chosen.get("seconds") or MAX_TORCH_S
-    return True, f"JAX's profiler, {seconds:g} s at most, once the program imports jax"
+    return True, f"{name}'s profiler, {seconds:g} s at most, once the program imports {module}"
 
 
 def _nsys(plan: Plan, facts: dict[str, Any], asked: bool) -> tuple[bool, str]:

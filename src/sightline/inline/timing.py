@@ -113,11 +113,9 @@ class profile:  # used as a function, a context manager and a decorator
         return self
 
     def _begin(self) -> None:
-        folder = run_folder.find_free_name(
-            Path(f"{self.name}{run_folder.FOLDER_ENDING}").absolute()
-        )
+        folder = Path(f"{self.name}{run_folder.FOLDER_ENDING}").absolute()
         try:
-            run_folder.make_folder(folder)
+            folder = run_folder.make_free_folder(folder)
             facts = {
                 "command": [Path(a).name for a in sys.argv[:1]],
                 "made_by": "sl.profile",

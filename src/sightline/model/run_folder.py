@@ -40,12 +40,9 @@ def is_recorded(path: Path) -> bool:
     return any(path.glob(f"*{ENDING}")) or any(path.glob(f"*{SUFFIX}"))
 
 
-def make_folder(folder: Path, *, join: bool = False, new: bool = False) -> None:
-    """Make the folder. Raises FileExistsError where it holds something and is not to be joined.
-
-    `new`: also where it is there at all. Of two who make it at one time one is told so.
-    """
-    folder.mkdir(parents=True, exist_ok=not new)
+def make_folder(folder: Path, *, join: bool = False) -> None:
+    """Make the folder. Raises FileExistsError where it holds something and is not to be joined."""
+    folder.mkdir(parents=True, exist_ok=True)
     if not join and any(folder.iterdir()):
         raise FileExistsError(17, "it exists and is not empty", str(folder))
 
@@ -57,6 +54,17 @@ def find_free_name(folder: Path) -> Path:
     base = folder.name.removesuffix(FOLDER_ENDING)
     numbers = (folder.with_name(f"{base}-{n}{FOLDER_ENDING}") for n in range(2, 10_000))
     return next(p for p in numbers if not p.exists())
+
+
+def make_free_folder(folder: Path) -> Path:
+    """Make the folder, or that with the first free number: of two at one time each has its own."""
+    while True:
+        free = find_free_name(folder)
+        try:
+            free.mkdir(parents=True)
+        except FileExistsError:  # another took the name meanwhile
+            continue
+        return free
 
 
 def write_facts(folder: Path, name: str, facts: dict[str, Any]) -> None:

@@ -11,7 +11,6 @@ from functools import cache
 
 import polars as pl
 
-from sightline.algebra.trees import find_nearest_ancestor
 from sightline.algebra.window import select_starting_in
 from sightline.model.run import Run
 from sightline.roofline.hardware import find_gpu
@@ -19,7 +18,7 @@ from sightline.roofline.operators import MODELS, count_operator_work
 from sightline.roofline.operators.arguments import parse_arguments
 from sightline.roofline.operators.nvtx import list_nvtx_calls
 from sightline.timeline.classes import COMPUTE, classify_run
-from sightline.timeline.host_ranges import list_parents
+from sightline.timeline.host_ranges import find_host_ancestor
 
 ARGUMENTS = ("input_shapes", "input_types", "input_strides", "input_values")
 CALL = ("name", *ARGUMENTS)
@@ -84,9 +83,7 @@ def _list_operator_kernels(run: Run) -> pl.DataFrame:
     owner = pl.Series([None] * ops.height, dtype=pl.Int64)
     if (calls := run.once(_count_work)).height:
         wanted = _select_outermost(calls).get_column("host_op_id")
-        owner = find_nearest_ancestor(
-            run.table("host_ops"), ops.get_column("launch_id"), wanted, up=list_parents(run)
-        )
+        owner = find_host_ancestor(run, ops.get_column("launch_id"), wanted)
     return ops.with_columns(owner=owner)
 
 

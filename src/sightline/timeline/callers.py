@@ -9,7 +9,7 @@ import polars as pl
 from sightline.algebra.lookup import Texts, find_rows, match_names
 from sightline.algebra.trees import find_nearest_ancestor
 from sightline.model.run import Run
-from sightline.timeline.host_ranges import list_parents
+from sightline.timeline.host_ranges import find_host_ancestor
 from sightline.timeline.iterations import STEP_RANGES
 
 # How PyTorch's profiler names frames: "FILE(LINE): FUNCTION", the path below where it was found;
@@ -40,17 +40,16 @@ def find_callers(run: Run, ids: pl.Series) -> pl.Series:
     """
     host = run.table("host_ops")
     marks = run.once(_list_marks)
-    up = list_parents(run)
-    found = _climb(host, ids, marks, up)
+    found = _climb(run, ids, marks)
     if not found.is_null().any():
         return found
     forward = host.get_column("forward_id")
     linked = host.get_column("host_op_id").filter(forward.is_not_null())
     if linked.is_empty():
         return found
-    backward = find_nearest_ancestor(host, ids, linked, up=up)
+    backward = find_host_ancestor(run, ids, linked)
     origin = forward.gather(find_rows(host.get_column("host_op_id"), backward))
-    return pl.select(pl.coalesce(found, _climb(host, origin, marks, up))).to_series()
+    return pl.select(pl.coalesce(found, _climb(run, origin, marks))).to_series()
 
 
 def find_places(run: Run, ids: pl.Series) -> pl.Series:
@@ -60,7 +59,7 @@ def find_places(run: Run, ids: pl.Series) -> pl.Series:
     """
     _, modules, ranges = run.once(_list_marks)
     marks = [modules, ranges.filter(~match_names(ranges, STEP_RANGES, "text"))]
-    found = _climb(run.table("host_ops"), ids, marks, list_parents(run))
+    found = _climb(run, ids, marks)
     return found.str.strip_prefix("nn.Module: ")
 
 
@@ -90,16 +89,14 @@ def find_operators(host: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
     )
 
 
-def _climb(
-    host: pl.DataFrame, ids: pl.Series, marks: list[pl.DataFrame], up: pl.Series
-) -> pl.Series:
+def _climb(run: Run, ids: pl.Series, marks: list[pl.DataFrame]) -> pl.Series:
     """The text of the nearest of the first kind of marks that there is one of."""
     answer = pl.repeat(None, ids.len(), dtype=pl.String, eager=True)
     for kind in marks:
         known = kind.get_column("host_op_id")
         if known.is_empty() or not answer.is_null().any():
             continue
-        nearest = find_nearest_ancestor(host, ids, known, up=up)
+        nearest = find_host_ancestor(run, ids, known)
         text = kind.get_column("text").gather(find_rows(known, nearest))
         answer = pl.select(pl.coalesce(answer, text)).to_series()
     return answer

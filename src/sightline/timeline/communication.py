@@ -6,7 +6,6 @@ import polars as pl
 
 from sightline.algebra.intervals import clip_intervals, measure_cover_between, partition_windows
 from sightline.algebra.lookup import match_names
-from sightline.algebra.trees import find_nearest_ancestor
 from sightline.model.run import Run
 from sightline.timeline.classes import COMMUNICATION, COMPUTE, classify_run
 from sightline.timeline.collectives import (
@@ -14,7 +13,7 @@ from sightline.timeline.collectives import (
     describe_collectives,
     match_collectives,
 )
-from sightline.timeline.host_ranges import list_host_names, list_parents
+from sightline.timeline.host_ranges import find_host_ancestor, list_host_names
 
 _BY = ["rank", "device_id"]
 # Send and receive are one kernel in NCCL and RCCL, and an all-to-all runs the same one: who asked
@@ -102,11 +101,11 @@ def _is_asked_to_send(comm: pl.DataFrame, run: Run) -> pl.Series:
     kernels = match_names(comm, SEND_RECV)
     if not kernels.any():
         return kernels
-    host = run.table("host_ops")
-    asked = host.get_column("host_op_id").filter(list_host_names(run).match(_ASKED))
+    ids = run.table("host_ops").get_column("host_op_id")
+    asked = ids.filter(list_host_names(run).match(_ASKED))
     if asked.is_empty():
         return pl.repeat(value=False, n=comm.height, eager=True)
-    owner = find_nearest_ancestor(host, comm.get_column("launch_id"), asked, up=list_parents(run))
+    owner = find_host_ancestor(run, comm.get_column("launch_id"), asked)
     return kernels & owner.is_not_null()
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import polars as pl
 
 from sightline.algebra.intervals import clip_intervals, partition_windows
-from sightline.algebra.trees import find_nearest_ancestor
 from sightline.model.run import Run
 from sightline.timeline import causes
 from sightline.timeline.classes import COMMUNICATION, COMPUTE, COPY, classify_run
-from sightline.timeline.host_ranges import list_parents, list_saving_ranges
+from sightline.timeline.host_ranges import find_host_ancestor, list_saving_ranges
 
 # Up to here a copy from pageable memory is staged at once and its call returns (CUDA Runtime API,
 # "API synchronization behavior": transfers of 64 KB or less); it takes no longer than its launch.
@@ -33,9 +32,7 @@ def name_copy_causes(run: Run, ops: pl.DataFrame) -> pl.Series:
     saving = list_saving_ranges(run).get_column("host_op_id")
     if saving.is_empty():
         return cause
-    saved = find_nearest_ancestor(
-        run.table("host_ops"), ops.get_column("launch_id"), saving, up=list_parents(run)
-    )
+    saved = find_host_ancestor(run, ops.get_column("launch_id"), saving)
     down = cause.is_not_null() & (ops.get_column("copy_kind") == "DtoH").fill_null(value=False)
     mine = down & saved.is_not_null()
     return pl.select(pl.when(mine).then(pl.lit(causes.CHECKPOINT)).otherwise(cause)).to_series()

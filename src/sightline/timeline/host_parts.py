@@ -15,7 +15,7 @@ import polars as pl
 
 from sightline.algebra.intervals import measure_cover_between
 from sightline.algebra.lookup import find_rows, match_names
-from sightline.algebra.scalars import find_largest
+from sightline.algebra.scalars import find_largest, sum_column
 from sightline.algebra.trees import find_nearest_ancestor
 from sightline.model.run import Run
 from sightline.timeline.host_ranges import COMPILING, LOADING, PACE_NS
@@ -133,6 +133,12 @@ def _drop_setup(steps: pl.DataFrame) -> pl.DataFrame:
     usual = length.filter(nth > 0).median().over(by)
     sets_up = (nth == 0) & (pl.len().over(by) > LEAST_STEPS) & (length > SETUP_MEDIANS * usual)
     return steps.sort("rank", "start_ns").filter(~sets_up.fill_null(value=False))
+
+
+def sum_host_windows(run: Run) -> int:
+    """All main threads' windows together, ns; 1 where there are none, as it is divided by."""
+    windows = list_windows(run).select(ns=pl.col("end_ns") - pl.col("start_ns"))
+    return max(sum_column(windows, "ns"), 1)
 
 
 def find_longest_window(run: Run) -> int:

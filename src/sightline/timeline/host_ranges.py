@@ -9,7 +9,7 @@ import polars as pl
 from sightline.algebra.intervals import measure_cover_between
 from sightline.algebra.latest import find_next
 from sightline.algebra.lookup import Texts
-from sightline.algebra.trees import find_parents
+from sightline.algebra.trees import find_nearest_ancestor, find_parents
 from sightline.model.run import Run
 from sightline.timeline.api_calls import begins_capture, builds_graph, ends_capture
 from sightline.timeline.replay import free_calls, shorten_thinking
@@ -35,9 +35,10 @@ def measure_in_ranges(nodes: pl.DataFrame, ranges: pl.DataFrame, by: list[str]) 
     return found.clip(lower_bound=0)
 
 
-def list_parents(run: Run) -> pl.Series:
-    """The row of each host operation's parent, or null."""
-    return run.once(_list_parents)
+def find_host_ancestor(run: Run, ids: pl.Series, wanted: pl.Series) -> pl.Series:
+    """For each host operation itself or its nearest ancestor that is wanted (both ids), or null."""
+    up = run.once(_list_parents)
+    return find_nearest_ancestor(run.table("host_ops"), ids, wanted, up=up)
 
 
 def _list_parents(run: Run) -> pl.Series:
@@ -219,6 +220,10 @@ def is_saving(names: Texts) -> pl.Series:
 
 def list_saving_ranges(run: Run) -> pl.DataFrame:
     """The ranges in which a thread writes a checkpoint, as `list_ranges` has them."""
+    return run.once(_list_saving_ranges)
+
+
+def _list_saving_ranges(run: Run) -> pl.DataFrame:
     ranges, names = list_ranges(run)
     return ranges.filter(is_saving(names) & ~ranges.select(IN_API).to_series())
 
@@ -229,6 +234,10 @@ def list_capture_ranges(run: Run) -> pl.DataFrame:
     From the begin of a capture to its end, and each call that builds one; `host_op_id` is the call
     that it begins with.
     """
+    return run.once(_list_capture_ranges)
+
+
+def _list_capture_ranges(run: Run) -> pl.DataFrame:
     ranges, names = list_ranges(run)
     is_api = ranges.select(IN_API).to_series()
     begins = ranges.filter(begins_capture(names) & is_api)

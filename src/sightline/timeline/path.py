@@ -51,7 +51,7 @@ RECORDED, INFERRED, GUESSED = "recorded", "inferred", "guessed"
 
 
 def sort_nodes(nodes: pl.DataFrame) -> pl.Series:
-    """Each node's sort, a row of `_SORTS`: what its pieces of a path are named by.
+    """Each node's sort, a number: what its pieces of a path are named by.
 
     No replay changes it: one answer does for all paths through a graph.
     """

@@ -523,6 +523,17 @@ int MPI_Finalize(void) {
 
 // -- messages -------------------------------------------------------------------------------------
 
+// How many bytes came, NONE where none did; from whom and with which tag, where any would do.
+static int read_received(int code, const MPI_Status *told, int *peer, int *tag) {
+    int bytes = NONE;
+    if (code == MPI_SUCCESS) {
+        PMPI_Get_count(told, MPI_BYTE, &bytes);
+        *peer = told->MPI_SOURCE;
+        *tag = told->MPI_TAG;
+    }
+    return bytes;
+}
+
 #define SENDS(name)                                                                                \
     int MPI_##name(const void *data, int n, MPI_Datatype type, int peer, int tag, MPI_Comm comm) { \
         BEGIN;                                                                                     \
@@ -557,12 +568,7 @@ int MPI_Recv(void *data, int n, MPI_Datatype type, int peer, int tag, MPI_Comm c
     BEGIN;
     const int code = PMPI_Recv(data, n, type, peer, tag, comm, told);
     const int64_t end = now();
-    int bytes = NONE;
-    if (code == MPI_SUCCESS) {
-        PMPI_Get_count(told, MPI_BYTE, &bytes);
-        peer = told->MPI_SOURCE;
-        tag = told->MPI_TAG;
-    }
+    const int bytes = read_received(code, told, &peer, &tag);
     keep_message(ROUTINE_Recv, RECEIVE, start, end, bytes, MPI_BYTE, peer, tag, comm, NONE);
     return code;
 }
@@ -608,12 +614,7 @@ int MPI_Sendrecv(const void *data, int n, MPI_Datatype type, int to, int tag, vo
     const int code =
         PMPI_Sendrecv(data, n, type, to, tag, room, most, other, from, other_tag, comm, told);
     const int64_t end = now();
-    int bytes = NONE;
-    if (code == MPI_SUCCESS) {
-        PMPI_Get_count(told, MPI_BYTE, &bytes);
-        from = told->MPI_SOURCE;
-        other_tag = told->MPI_TAG;
-    }
+    const int bytes = read_received(code, told, &from, &other_tag);
     keep_message(ROUTINE_Sendrecv, SEND, start, end, n, type, to, tag, comm, NONE);
     keep_message(ROUTINE_Sendrecv, RECEIVE, start, end, bytes, MPI_BYTE, from, other_tag, comm,
                  NONE);
@@ -652,12 +653,7 @@ int MPI_Mprobe(int peer, int tag, MPI_Comm comm, MPI_Message *message, MPI_Statu
     BEGIN;
     const int code = PMPI_Mprobe(peer, tag, comm, message, told);
     const int64_t end = now();
-    int bytes = NONE;
-    if (code == MPI_SUCCESS) {
-        PMPI_Get_count(told, MPI_BYTE, &bytes);
-        peer = told->MPI_SOURCE;
-        tag = told->MPI_TAG;
-    }
+    const int bytes = read_received(code, told, &peer, &tag);
     keep_message(ROUTINE_Mprobe, RECEIVE, start, end, bytes, MPI_BYTE, peer, tag, comm, NONE);
     return code;
 }

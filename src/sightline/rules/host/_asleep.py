@@ -18,6 +18,7 @@ from sightline.timeline.host_parts import (
     list_long_python,
     list_segments,
     list_windows,
+    sum_host_windows,
 )
 from sightline.timeline.step_usage import sum_usage
 
@@ -67,10 +68,9 @@ def measure_share(
     each = list_shares(run, pct, known, most)
     if each.is_empty():
         return None
-    windows = list_windows(run).select(ns=pl.col("end_ns") - pl.col("start_ns"))
-    cost, whole = sum_column(each, "ns"), max(sum_column(windows, "ns"), 1)
+    cost = sum_column(each, "ns")
     ranks = each.filter(pl.col("ns") > 0).get_column("rank").sort().to_list()
-    return Blocked(cost, find_largest(each, "ns"), 100 * cost / whole, ranks)
+    return Blocked(cost, find_largest(each, "ns"), 100 * cost / sum_host_windows(run), ranks)
 
 
 def list_shares(

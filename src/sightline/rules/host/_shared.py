@@ -16,7 +16,7 @@ from sightline.algebra.scalars import find_largest, sum_column
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import CRITICAL_PCT, MAX_ROWS, Advice, grade_severity
-from sightline.timeline.host_parts import list_segments, list_windows
+from sightline.timeline.host_parts import list_segments, list_windows, sum_host_windows
 from sightline.units import format_ns
 
 # TraceLens agent, 2026-08: kernels under 10 µs are short; so much a call from Python takes itself.
@@ -50,10 +50,9 @@ class Share:
 
 def take_share(run: Run, segments: pl.DataFrame) -> Share:
     """How much of the windows these segments are."""
-    windows = list_windows(run).select(ns=pl.col("end_ns") - pl.col("start_ns"))
     cost = sum_column(segments, "own_ns")
-    whole = max(sum_column(windows, "ns"), 1)
-    return Share(segments, cost, _find_worst(run, segments), 100 * cost / whole)
+    pct = 100 * cost / sum_host_windows(run)
+    return Share(segments, cost, _find_worst(run, segments), pct)
 
 
 def _find_worst(run: Run, segments: pl.DataFrame) -> int:

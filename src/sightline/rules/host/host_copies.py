@@ -49,7 +49,7 @@ from sightline.timeline.host_parts import (
     PYTHON,
     has_only_host,
     list_segments,
-    list_windows,
+    sum_host_windows,
     uses_device,
 )
 from sightline.units import format_ns, format_pct
@@ -74,12 +74,11 @@ def check(run: Run) -> Iterator[Finding]:
     freed, lines = _measure_freed(run), list_names(share.segments)
     if cost := sum_column(freed, "ns"):
         lines.append(f"{format_ns(cost)} behind them, in which the memory of older ones goes back")
-        windows = list_windows(run).select(ns=pl.col("end_ns") - pl.col("start_ns"))
         share = replace(
             share,
             cost_ns=share.cost_ns + cost,
             worst_ns=share.worst_ns + find_largest(freed, "ns"),
-            pct=share.pct + 100 * cost / max(sum_column(windows, "ns"), 1),
+            pct=share.pct + 100 * cost / sum_host_windows(run),
         )
     yield report_share(
         RULE,

@@ -5,10 +5,9 @@ from __future__ import annotations
 import polars as pl
 
 from sightline.algebra.lookup import find_rows, match_names
-from sightline.algebra.trees import find_nearest_ancestor
 from sightline.model.run import Run
 from sightline.rules.kernels._shared import list_kernels
-from sightline.timeline.host_ranges import list_host_names, list_parents
+from sightline.timeline.host_ranges import find_host_ancestor, list_host_names
 
 # torch.optim.Optimizer wraps each step in a range "Optimizer.step#NAME.step" (torch/optim/
 # optimizer.py, profile_hook_step); with Python stacks the function itself is there too.
@@ -32,15 +31,13 @@ def list_optimizer_loops(run: Run) -> pl.DataFrame:
 
 
 def _list_optimizer_loops(run: Run) -> pl.DataFrame:
-    host = run.table("host_ops")
-    steps = host.get_column("host_op_id").filter(list_host_names(run).match(_STEP))
+    ids = run.table("host_ops").get_column("host_op_id")
+    steps = ids.filter(list_host_names(run).match(_STEP))
     kernels = list_kernels(run).drop_nulls("launch_id")
     if steps.is_empty():  # to climb from every launch to the top would find nothing
         none = {"step_id": pl.Int64, "parameter": pl.Int64}
         return kernels.clear().with_columns(pl.lit(None, t).alias(n) for n, t in none.items())
-    owner = find_nearest_ancestor(
-        host, kernels.get_column("launch_id"), steps, up=list_parents(run)
-    )
+    owner = find_host_ancestor(run, kernels.get_column("launch_id"), steps)
     inside = kernels.with_columns(step_id=owner).drop_nulls("step_id")
     alone = inside.filter(~match_names(inside, _FUSED))
     return _number_parameters(run, alone.filter(pl.len().over("step_id") >= LEAST_KERNELS))

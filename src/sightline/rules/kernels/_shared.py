@@ -9,13 +9,13 @@ import polars as pl
 
 from sightline.algebra.lookup import find_rows, keep_rows, match_names, select_varying
 from sightline.algebra.scalars import find_largest
-from sightline.algebra.trees import find_nearest_ancestor
 from sightline.algebra.window import select_starting_in
 from sightline.kernel_labels import shorten_kernel_name
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import MAX_ROWS, NOTABLE_PCT, Advice, Evidence, Loss, make_finding
 from sightline.timeline.gains import sum_windows
+from sightline.timeline.host_ranges import find_host_ancestor
 from sightline.timeline.replay import is_op, remove_ops, scale_ops, shorten_thinking
 from sightline.units import format_count, format_ns, format_pct
 
@@ -65,7 +65,7 @@ def add_shapes(run: Run, kernels: pl.DataFrame) -> pl.DataFrame:
     if shapes.null_count() == shapes.len():
         return kernels.with_columns(shapes=pl.lit(None, pl.String))
     known = ids.filter(shapes.is_not_null())
-    owner = find_nearest_ancestor(host, kernels.get_column("launch_id"), known)
+    owner = find_host_ancestor(run, kernels.get_column("launch_id"), known)
     return kernels.with_columns(owner=owner, shapes=shapes.gather(find_rows(ids, owner)))
 
 

@@ -32,10 +32,10 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from sightline.algebra.trees import find_nearest_ancestor
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.kernels._shared import find_shorter_kernels, list_kernels
+from sightline.timeline.host_ranges import find_host_ancestor
 
 RULE = Rule("dtype-casts", "Data type casts")
 _CAST = "aten::_to_copy"
@@ -50,8 +50,8 @@ def check(run: Run) -> Iterator[Finding]:
     if casts.is_empty():
         return
     kernels = list_kernels(run).drop_nulls("launch_id")
-    inside = find_nearest_ancestor(
-        host, kernels.get_column("launch_id"), casts.get_column("host_op_id")
+    inside = find_host_ancestor(
+        run, kernels.get_column("launch_id"), casts.get_column("host_op_id")
     )
     found = find_shorter_kernels(
         run,
