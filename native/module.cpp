@@ -106,9 +106,6 @@ public:
         if (columns.has_value() && array_.n_children != *columns) {
             throw nb::value_error("not the columns that are wanted");
         }
-        for (int64_t i = 0; i < array_.n_children; ++i) {
-            if (array_.children[i]->null_count != 0) throw nb::value_error("a column has nulls");
-        }
     }
     Given(const Given&) = delete;
     Given& operator=(const Given&) = delete;
@@ -119,14 +116,27 @@ public:
 
     int64_t rows() const { return array_.length; }
 
+    // Columns of int64 without nulls.
     Keys keys() const {
         Keys keys{rows(), {}};
         for (int64_t i = 0; i < schema_.n_children; ++i) {
-            keys.columns.push_back(column(static_cast<size_t>(i)));
+            if (array_.release != nullptr && array_.children[i]->null_count != 0) {
+                throw nb::value_error("a column has nulls");
+            }
+            keys.columns.push_back(
+                static_cast<const int64_t*>(data(static_cast<size_t>(i), "l", 8)));
         }
         return keys;
     }
-    const int64_t* column(size_t i) const { return static_cast<const int64_t*>(data(i, "l", 8)); }
+
+    // Columns of int64 or uint32, with their nulls.
+    NumberColumns columns() const {
+        NumberColumns found{rows(), {}};
+        for (int64_t i = 0; i < schema_.n_children; ++i) {
+            found.columns.push_back(column(static_cast<size_t>(i)));
+        }
+        return found;
+    }
 
     // The bytes of the first column, in the machine's order.
     nb::bytes bytes() const {
@@ -138,6 +148,20 @@ public:
     }
 
 private:
+    NumberColumn column(size_t i) const {
+        NumberColumn found;
+        if (std::string_view(schema_.children[i]->format) == "I") {
+            found.rows = static_cast<const uint32_t*>(data(i, "I", 4));
+        } else {
+            found.numbers = static_cast<const int64_t*>(data(i, "l", 8));
+        }
+        if (array_.release == nullptr || array_.children[i]->null_count == 0) return found;
+        const ArrowArray& one = *array_.children[i];
+        found.valid = static_cast<const uint8_t*>(one.buffers[0]);
+        found.first_bit = static_cast<size_t>(one.offset + array_.offset);
+        return found;
+    }
+
     const void* data(size_t i, std::string_view format, size_t width) const {
         if (array_.release == nullptr) return nullptr;
         if (format != schema_.children[i]->format) throw nb::value_error("another type is wanted");
@@ -153,9 +177,9 @@ private:
 
 Batch replay_of(const nb::object& frame) {
     const Given given(frame, 11);
-    const Keys keys = given.keys();
+    const NumberColumns nodes = given.columns();
     const nb::gil_scoped_release release;
-    return replay(keys);
+    return replay(nodes);
 }
 
 Batch row_of_ids(const nb::object& ids, const nb::object& wanted) {
@@ -204,35 +228,55 @@ Batch cover_of(const nb::object& intervals, const nb::object& queries) {
 }
 
 // Throws where a column of rows names one that is not among so many.
-void check_rows(const int64_t* rows, int64_t count, int64_t among) {
-    const bool are_rows = std::all_of(rows, rows + count, [among](int64_t row) {
-        return row == kNull || (row >= 0 && row < among);
-    });
-    if (!are_rows) throw nb::value_error("there is no such row");
+void check_rows(const NumberColumn& rows, int64_t count, int64_t among) {
+    for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
+        const int64_t row = rows[i];
+        if (row != kNull && (row < 0 || row >= among)) throw nb::value_error("there is no such row");
+    }
+    if (among >= static_cast<int64_t>(kNoRow)) throw nb::value_error("there are too many rows");
 }
 
 Batch climb_of(const nb::object& ranges, const nb::object& starts) {
-    const Given known(ranges, 2), asked(starts, 2);
-    const Keys have = known.keys(), want = asked.keys();
-    check_rows(have.columns[1], have.rows, have.rows);
-    check_rows(want.columns[0], want.rows, have.rows);
+    const Given given(ranges, 2), asked(starts, 2);
+    const NumberColumns known = given.columns(), from = asked.columns();
+    check_rows(known.columns[1], known.rows, known.rows);
+    check_rows(from.columns[0], from.rows, known.rows);
     const nb::gil_scoped_release release;
-    return climb(have, want);
+    return climb(known, from);
+}
+
+Batch climb_to_of(const nb::object& parents, const nb::object& wanted, const nb::object& starts) {
+    const Given given(parents, 1), meant(wanted, 1), asked(starts, 1);
+    const NumberColumns up = given.columns(), to = meant.columns(), from = asked.columns();
+    for (const NumberColumns* rows : {&up, &to, &from}) {
+        check_rows(rows->columns[0], rows->rows, up.rows);
+    }
+    const nb::gil_scoped_release release;
+    return climb_to(up, to, from);
 }
 
 Batch edges_of(const nb::object& nodes, int64_t stretch) {
     const Given given(nodes);
-    const Keys keys = given.keys();
+    const NumberColumns columns = given.columns();
     const nb::gil_scoped_release release;
-    return edges(keys, stretch);
+    return edges(columns, stretch);
 }
 
 Batch path_of(const nb::object& nodes, int64_t node, int64_t begin, int64_t end,
               int64_t guess_lag) {
     const Given given(nodes, 11);
-    const Keys keys = given.keys();
+    const NumberColumns columns = given.columns();
     const nb::gil_scoped_release release;
-    return path(keys, node, begin, end, guess_lag);
+    return path(columns, node, begin, end, guess_lag);
+}
+
+std::pair<Batch, Batch> sum_path_of(const nb::object& nodes, int64_t node, int64_t begin,
+                                    int64_t end, int64_t guess_lag,
+                                    const std::vector<int64_t>& kept) {
+    const Given given(nodes, 12);
+    const NumberColumns columns = given.columns();
+    const nb::gil_scoped_release release;
+    return sum_path(columns, node, begin, end, guess_lag, kept);
 }
 
 Batch slack_of(const nb::object& nodes) {
@@ -718,6 +762,8 @@ NB_MODULE(_native, m) {
     m.def("replay", &sightline::replay_of, "nodes"_a);
     m.def("edges", &sightline::edges_of, "nodes"_a, "stretch"_a);
     m.def("path", &sightline::path_of, "nodes"_a, "node"_a, "begin"_a, "end"_a, "guess_lag"_a);
+    m.def("sum_path", &sightline::sum_path_of, "nodes"_a, "node"_a, "begin"_a, "end"_a,
+          "guess_lag"_a, "kept"_a);
     m.def("slack", &sightline::slack_of, "nodes"_a);
     m.def("partition", &sightline::partition_of, "intervals"_a, "windows"_a, "classes"_a);
     m.def("peaks_without", &sightline::peaks_without, "sums"_a, "blocks"_a, "groups"_a);
@@ -728,6 +774,7 @@ NB_MODULE(_native, m) {
     m.def("latest", &sightline::latest_of, "events"_a, "queries"_a);
     m.def("cover", &sightline::cover_of, "intervals"_a, "queries"_a);
     m.def("climb", &sightline::climb_of, "ranges"_a, "starts"_a);
+    m.def("climb_to", &sightline::climb_to_of, "parents"_a, "wanted"_a, "starts"_a);
     m.def("split_lines", &sightline::split_lines, "data"_a, "patterns"_a);
     m.def("read_json", &sightline::read_json, "data"_a, "tables"_a);
     m.def("split_folded", &sightline::split_folded, "data"_a);

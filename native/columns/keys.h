@@ -1,6 +1,7 @@
 // The input of a pass: columns of integers that Python owns.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -20,6 +21,28 @@ inline int64_t minus(int64_t a, int64_t b) {
 struct Keys {
     int64_t rows = 0;
     std::vector<const int64_t*> columns;
+};
+
+// A column as Python has it: int64, or rows of a frame as uint32; a null is read as kNull.
+struct NumberColumn {
+    const int64_t* numbers = nullptr;
+    const uint32_t* rows = nullptr;
+    const uint8_t* valid = nullptr;  // one bit a row, where some are null
+    size_t first_bit = 0;            // of row 0
+
+    int64_t operator[](size_t row) const {
+        if (valid != nullptr) {
+            const size_t bit = first_bit + row;
+            if ((valid[bit / 8] >> (bit % 8) & 1) == 0) return kNull;
+        }
+        return numbers != nullptr ? numbers[row] : static_cast<int64_t>(rows[row]);
+    }
+};
+
+// Columns of `rows` rows each, read where they lie: a copy without nulls takes longer than a pass.
+struct NumberColumns {
+    int64_t rows = 0;
+    std::vector<NumberColumn> columns;
 };
 
 }  // namespace sightline

@@ -18,16 +18,17 @@ enum Column : size_t { kMoment, kTurn, kUid, kEdges, kStart = kEdges + 6, kEnd, 
 constexpr size_t kLaunch = 1;  // of the three edges, the one that counts from a start
 
 struct Node {
-    int64_t moment, row;
+    int64_t moment;
+    uint32_t row;
 };
 
-std::vector<Node> ordered(const Keys& nodes) {
+std::vector<Node> ordered(const NumberColumns& nodes) {
     std::vector<Node> order(static_cast<size_t>(nodes.rows));
     for (size_t i = 0; i < order.size(); ++i) {
-        order[i] = {nodes.columns[kMoment][i], static_cast<int64_t>(i)};
+        order[i] = {nodes.columns[kMoment][i], static_cast<uint32_t>(i)};
     }
-    const int64_t* turn = nodes.columns[kTurn];
-    const int64_t* uid = nodes.columns[kUid];
+    const NumberColumn& turn = nodes.columns[kTurn];
+    const NumberColumn& uid = nodes.columns[kUid];
     merge_sort(order.data(), order.data() + order.size(), [&](const Node& a, const Node& b) {
         if (a.moment != b.moment) return a.moment < b.moment;
         if (turn[a.row] != turn[b.row]) return turn[a.row] < turn[b.row];
@@ -39,9 +40,9 @@ std::vector<Node> ordered(const Keys& nodes) {
 // Where in the order the node with a uid is: uids of one stretch are close together.
 class PlacesByStretch {
 public:
-    PlacesByStretch(const Keys& nodes, const std::vector<Node>& order, int64_t stretch)
+    PlacesByStretch(const NumberColumns& nodes, const std::vector<Node>& order, int64_t stretch)
         : stretch_(stretch) {
-        const int64_t* uid = nodes.columns[kUid];
+        const NumberColumn& uid = nodes.columns[kUid];
         for (size_t i = 0; i < order.size(); ++i) {
             if (uid[i] < 0) throw std::out_of_range("a node has no number");
             const auto part = static_cast<size_t>(uid[i] / stretch);
@@ -69,16 +70,17 @@ private:
 
 }  // namespace
 
-Batch edges(const Keys& nodes, int64_t stretch) {
+Batch edges(const NumberColumns& nodes, int64_t stretch) {
     if (nodes.columns.size() != kColumns) throw std::invalid_argument("columns are missing");
+    if (nodes.rows >= static_cast<int64_t>(kNoRow)) throw std::length_error("too many nodes");
     const std::vector<Node> order = ordered(nodes);
     const PlacesByStretch places(nodes, order, stretch);
     const auto value = [&](size_t column, size_t i) {
-        return nodes.columns[column][static_cast<size_t>(order[i].row)];
+        return nodes.columns[column][order[i].row];
     };
-    std::array<std::vector<int64_t>, 3> to;
-    for (auto& column : to) column.assign(order.size(), kNull);
-    std::vector<int64_t> row(order.size());
+    std::array<std::vector<uint32_t>, 3> to;
+    for (auto& column : to) column.assign(order.size(), kNoRow);
+    std::vector<uint32_t> row(order.size());
     std::vector<int64_t> residual(order.size());
     for (size_t i = 0; i < order.size(); ++i) {
         row[i] = order[i].row;
@@ -88,7 +90,7 @@ Batch edges(const Keys& nodes, int64_t stretch) {
             const int64_t before = places.of(value(kEdges + 2 * edge, i));
             // What would come before its cause (clocks apart) is no cause.
             if (before == kNull || before >= static_cast<int64_t>(i)) continue;
-            to[edge][i] = before;
+            to[edge][i] = static_cast<uint32_t>(before);
             const int64_t moment = value(edge == kLaunch ? kStart : kEnd,
                                          static_cast<size_t>(before));
             const int64_t lag = value(kEdges + 2 * edge + 1, i);
@@ -100,10 +102,10 @@ Batch edges(const Keys& nodes, int64_t stretch) {
     }
     Batch batch;
     batch.rows = nodes.rows;
-    batch.columns = {numbers_column("row", std::move(row)),
-                     numbers_column("prev", std::move(to[0])),
-                     numbers_column("launch", std::move(to[1])),
-                     numbers_column("wait", std::move(to[2])),
+    batch.columns = {rows_column("row", std::move(row)),
+                     rows_column("prev", std::move(to[0])),
+                     rows_column("launch", std::move(to[1])),
+                     rows_column("wait", std::move(to[2])),
                      numbers_column("residual_ns", std::move(residual))};
     return batch;
 }

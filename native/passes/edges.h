@@ -13,6 +13,6 @@ namespace sightline {
 // Of each node in order: the row that it was in; prev, launch and wait as places in the order, null
 // where there is no such node before; and residual, the time from the latest of the three moments
 // to its start.
-Batch edges(const Keys& nodes, int64_t stretch);
+Batch edges(const NumberColumns& nodes, int64_t stretch);
 
 }  // namespace sightline

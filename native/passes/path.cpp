@@ -4,6 +4,7 @@
 #include <array>
 #include <stdexcept>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "columns/numbers.h"
@@ -13,11 +14,10 @@ namespace sightline {
 namespace {
 
 constexpr int64_t kInfinite = int64_t{1} << 62;
-// A node gives four pieces at most: what it met, itself, what nothing explains, and its edge.
-constexpr size_t kMostPieces = 4;
+constexpr int64_t kMostNames = 1 << 16;  // sorts of nodes are few (timeline/path.py)
 
-size_t place(const Keys& nodes, int64_t node) {
-    if (node < 0 || node >= nodes.rows) throw std::out_of_range("an edge leads to no node");
+size_t place(int64_t rows, int64_t node) {
+    if (node < 0 || node >= rows) throw std::out_of_range("an edge leads to no node");
     return static_cast<size_t>(node);
 }
 
@@ -30,19 +30,19 @@ struct Binding {
 };
 
 struct Bindings {
-    const Keys& nodes;
+    const NumberColumns& nodes;
     int64_t guess_lag;
 
     Binding find(size_t i) const {
-        const int64_t* start = nodes.columns[0];
-        const int64_t* end = nodes.columns[1];
+        const NumberColumn& start = nodes.columns[0];
+        const NumberColumn& end = nodes.columns[1];
         Binding found;
         found.rest = nodes.columns[9][i];
         int64_t arrives = 0;
-        const auto follow = [&](size_t column, const int64_t* moments, PathStep edge) {
+        const auto follow = [&](size_t column, const NumberColumn& moments, PathStep edge) {
             const int64_t to = nodes.columns[column][i], lag = nodes.columns[column + 1][i];
             if (to == kNull || lag == kNull) return;
-            const int64_t at = moments[place(nodes, to)];
+            const int64_t at = moments[place(nodes.rows, to)];
             if (found.before != kNull && plus(at, lag) <= arrives) return;
             arrives = plus(at, lag);
             found = {to, at, found.rest, edge};
@@ -53,7 +53,7 @@ struct Bindings {
         const int64_t guess = nodes.columns[8][i];
         if (guess == kNull) return found;
         // A replay may move what was guessed, since it does not hold anything back there.
-        const int64_t at = end[place(nodes, guess)];
+        const int64_t at = end[place(nodes.rows, guess)];
         if (at > start[i] || (found.before != kNull && at <= arrives)) return found;
         const int64_t rest = minus(minus(start[i], at), guess_lag);
         return {guess, at, std::max(rest, int64_t{0}), PathStep::guess};
@@ -61,42 +61,38 @@ struct Bindings {
 };
 
 // The member of each meeting that came last; of those that came together the last one counts.
-std::unordered_map<int64_t, int64_t> find_last_members(const Keys& nodes, const int64_t* start,
-                                                       const int64_t* meeting) {
+std::unordered_map<int64_t, int64_t> find_last_members(const NumberColumns& nodes,
+                                                       const NumberColumn& start,
+                                                       const NumberColumn& meeting) {
     std::unordered_map<int64_t, int64_t> last;
-    for (int64_t i = 0; i < nodes.rows; ++i) {
+    for (size_t i = 0; i < static_cast<size_t>(nodes.rows); ++i) {
         if (meeting[i] == kNull) continue;
-        const auto [at, is_first] = last.try_emplace(meeting[i], i);
-        if (!is_first && start[i] >= start[at->second]) at->second = i;
+        const auto [at, is_first] = last.try_emplace(meeting[i], static_cast<int64_t>(i));
+        if (!is_first && start[i] >= start[static_cast<size_t>(at->second)]) {
+            at->second = static_cast<int64_t>(i);
+        }
     }
     return last;
 }
 
-}  // namespace
-
-Batch path(const Keys& nodes, int64_t node, int64_t begin, int64_t end, int64_t guess_lag) {
-    const int64_t* start = nodes.columns.at(0);
-    const int64_t* meeting = nodes.columns.at(10);
+// Goes back along the path and gives each of its pieces to `add`.
+template <typename Add>
+void walk(const NumberColumns& nodes, int64_t node, int64_t begin, int64_t end, int64_t guess_lag,
+          Add add) {
+    const NumberColumn& start = nodes.columns.at(0);
+    const NumberColumn& meeting = nodes.columns.at(10);
     const Bindings bindings{nodes, guess_lag};
     const auto last = find_last_members(nodes, start, meeting);
-    std::array<std::vector<int64_t>, 4> pieces;
-    const auto add = [&](int64_t from, int64_t to, int64_t of, PathStep step) {
-        const std::array<int64_t, 4> values = {from, to, of, static_cast<int64_t>(step)};
-        for (size_t i = 0; i < values.size(); ++i) pieces[i].push_back(values[i]);
-        if (pieces[0].size() > kMostPieces * static_cast<size_t>(nodes.rows) + kMostPieces) {
-            throw std::runtime_error("the edges form a circle");
-        }
-    };
     int64_t reach = end;  // everything from here on is explained
     int64_t steps = 0;
     while (reach > begin) {
         if (++steps > 2 * nodes.rows + 2) throw std::runtime_error("the edges form a circle");
-        const size_t i = place(nodes, node);
+        const size_t i = place(nodes.rows, node);
         if (meeting[i] != kNull) {
             const int64_t latest = last.at(meeting[i]);
             if (latest != node) {  // a collective: it ended because its last member had come
                 node = latest;
-                const int64_t met = start[place(nodes, latest)];
+                const int64_t met = start[place(nodes.rows, latest)];
                 add(met, reach, static_cast<int64_t>(i), PathStep::meeting);
                 reach = met;
                 continue;
@@ -115,13 +111,66 @@ Batch path(const Keys& nodes, int64_t node, int64_t begin, int64_t end, int64_t 
         node = binding.before;
     }
     if (reach > begin) add(begin, reach, node, PathStep::beginning);
-    Batch batch;
-    batch.rows = static_cast<int64_t>(pieces[0].size());
-    constexpr std::array<const char*, 4> names = {"start_ns", "end_ns", "node", "step"};
-    for (size_t i = 0; i < names.size(); ++i) {
-        batch.columns.push_back(numbers_column(names[i], std::move(pieces[i])));
+}
+
+// Rows of numbers that become a batch.
+template <size_t width>
+struct Rows {
+    std::array<const char*, width> names;
+    std::array<std::vector<int64_t>, width> columns{};
+
+    void add(const std::array<int64_t, width>& values) {
+        for (size_t i = 0; i < width; ++i) columns[i].push_back(values[i]);
     }
-    return batch;
+
+    Batch finish() {
+        Batch batch;
+        batch.rows = static_cast<int64_t>(columns[0].size());
+        for (size_t i = 0; i < width; ++i) {
+            batch.columns.push_back(numbers_column(names[i], std::move(columns[i])));
+        }
+        return batch;
+    }
+};
+
+}  // namespace
+
+Batch path(const NumberColumns& nodes, int64_t node, int64_t begin, int64_t end,
+           int64_t guess_lag) {
+    Rows<4> pieces{{"start_ns", "end_ns", "node", "step"}};
+    walk(nodes, node, begin, end, guess_lag,
+         [&](int64_t from, int64_t to, int64_t of, PathStep step) {
+             pieces.add({from, to, of, static_cast<int64_t>(step)});
+         });
+    return pieces.finish();
+}
+
+std::pair<Batch, Batch> sum_path(const NumberColumns& nodes, int64_t node, int64_t begin,
+                                 int64_t end, int64_t guess_lag,
+                                 const std::vector<int64_t>& kept) {
+    const NumberColumn& sort = nodes.columns.at(11);
+    std::vector<int64_t> sums;
+    Rows<3> pieces{{"start_ns", "end_ns", "node"}};
+    walk(nodes, node, begin, end, guess_lag,
+         [&](int64_t from, int64_t to, int64_t of, PathStep step) {
+             from = std::max(from, begin);
+             if (to <= from) return;
+             const int64_t name = sort[static_cast<size_t>(of)] * kPathSteps +
+                                  static_cast<int64_t>(step);
+             if (name < 0 || name > kMostNames) throw std::out_of_range("a node has no sort");
+             if (std::find(kept.begin(), kept.end(), name) != kept.end()) {
+                 pieces.add({from, to, of});
+                 return;
+             }
+             const auto at = static_cast<size_t>(name);
+             if (at >= sums.size()) sums.resize(at + 1);
+             sums[at] = plus(sums[at], minus(to, from));
+         });
+    Rows<2> all{{"name", "ns"}};
+    for (size_t name = 0; name < sums.size(); ++name) {
+        if (sums[name] != 0) all.add({static_cast<int64_t>(name), sums[name]});
+    }
+    return {all.finish(), pieces.finish()};
 }
 
 Batch slack(const Keys& nodes) {
@@ -167,7 +216,7 @@ Batch slack(const Keys& nodes) {
         for (size_t edge = 0; edge < 3; ++edge) {
             const int64_t from = nodes.columns.at(5 + 2 * edge)[i];
             if (from == kNull) continue;
-            const size_t before = place(nodes, from);
+            const size_t before = place(nodes.rows, from);
             const int64_t* moment = edge == 1 ? start : end;  // a launch counts from its call's begin
             const int64_t spare = due - moment[before] - nodes.columns.at(6 + 2 * edge)[i];
             late[before] = std::min(late[before], spare);

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "columns/arrow.h"
 #include "columns/keys.h"
@@ -19,7 +21,15 @@ namespace sightline {
 // Pieces from the last to the first: start, end, node and step, a PathStep. Throws
 // std::out_of_range where an edge leads to no node, std::runtime_error where they form a circle.
 enum class PathStep : int64_t { meeting, own, rest, beginning, prev, launch, wait, guess };
-Batch path(const Keys& nodes, int64_t node, int64_t begin, int64_t end, int64_t guess_lag);
+Batch path(const NumberColumns& nodes, int64_t node, int64_t begin, int64_t end,
+           int64_t guess_lag);
+
+// How much of the path are pieces of each name: `name`, and ns. A name is the number in a twelfth
+// column, the node's sort, times the number of steps, and the step. Of the names that are `kept`
+// the pieces themselves are the second batch: start, end and node. Pieces are cut at `begin`.
+constexpr int64_t kPathSteps = 8;
+std::pair<Batch, Batch> sum_path(const NumberColumns& nodes, int64_t node, int64_t begin,
+                                 int64_t end, int64_t guess_lag, const std::vector<int64_t>& kept);
 
 // How much later each node could end without making the last operation's end later, or null.
 // Nodes are in order and have the columns start, end, is_op, residual, meeting (a number from 0, or

@@ -11,49 +11,49 @@ namespace {
 
 constexpr int64_t kNever = -(int64_t{1} << 62);
 
+struct Member {
+    size_t node;
+    int64_t lag;
+};
+
 struct Meeting {
     int64_t latest = kNever;
-    std::vector<int64_t> members;
+    std::vector<Member> members;
 };
 
 }  // namespace
 
-Batch replay(const Keys& nodes) {
-    const int64_t n = nodes.rows;
-    const int64_t* was_start = nodes.columns.at(0);
-    const int64_t* was_end = nodes.columns.at(1);
-    const int64_t* residual = nodes.columns.at(8);
-    const int64_t* meeting = nodes.columns.at(9);
-    const int64_t* meeting_lag = nodes.columns.at(10);
-    std::vector<int64_t> start(static_cast<size_t>(n), 0);
-    std::vector<int64_t> end = start;
+Batch replay(const NumberColumns& nodes) {
+    enum Column : size_t { kStart, kEnd, kEdges, kResidual = kEdges + 6, kMeeting, kMeetingLag };
+    const auto n = static_cast<size_t>(nodes.rows);
+    std::vector<int64_t> start(n), end(n);
     std::unordered_map<int64_t, Meeting> meetings;
-    for (int64_t i = 0; i < n; ++i) {
+    for (size_t i = 0; i < n; ++i) {
+        const auto value = [&](size_t column) { return nodes.columns[column][i]; };
         int64_t begin = kNull;
         const auto follow = [&](size_t column, const std::vector<int64_t>& times) {
-            const int64_t to = nodes.columns[column][i], lag = nodes.columns[column + 1][i];
+            const int64_t to = value(column), lag = value(column + 1);
             if (to == kNull) return;
-            if (to < 0 || to >= n) throw std::out_of_range("an edge leads to no node");
+            if (to < 0 || to >= nodes.rows) throw std::out_of_range("an edge leads to no node");
             begin = std::max(begin, plus(times[static_cast<size_t>(to)], lag == kNull ? 0 : lag));
         };
-        follow(2, end);
-        follow(4, start);
-        follow(6, end);
-        begin = plus(begin == kNull ? 0 : begin, residual[i]);
-        start[static_cast<size_t>(i)] = begin;
-        end[static_cast<size_t>(i)] = plus(begin, minus(was_end[i], was_start[i]));
-        if (meeting[i] == kNull) continue;
+        follow(kEdges, end);
+        follow(kEdges + 2, start);
+        follow(kEdges + 4, end);
+        begin = plus(begin == kNull ? 0 : begin, value(kResidual));
+        start[i] = begin;
+        end[i] = plus(begin, minus(value(kEnd), value(kStart)));
+        if (value(kMeeting) == kNull) continue;
         // All members end after the last of them has begun.
-        Meeting& met = meetings[meeting[i]];
-        met.members.push_back(i);
+        Meeting& met = meetings[value(kMeeting)];
+        met.members.push_back({i, value(kMeetingLag)});
         met.latest = std::max(met.latest, begin);
-        for (const int64_t member : met.members) {
-            const int64_t lag = meeting_lag[member];
-            end[static_cast<size_t>(member)] = plus(met.latest, lag == kNull ? 0 : lag);
+        for (const Member& member : met.members) {
+            end[member.node] = plus(met.latest, member.lag == kNull ? 0 : member.lag);
         }
     }
     Batch batch;
-    batch.rows = n;
+    batch.rows = nodes.rows;
     batch.columns = {numbers_column("start_ns", std::move(start)),
                      numbers_column("end_ns", std::move(end))};
     return batch;

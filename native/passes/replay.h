@@ -15,6 +15,6 @@ namespace sightline {
 // last of them has begun.
 //
 // Columns start_ns and end_ns. Throws std::out_of_range where an edge leads nowhere.
-Batch replay(const Keys& nodes);
+Batch replay(const NumberColumns& nodes);
 
 }  // namespace sightline

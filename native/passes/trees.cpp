@@ -112,23 +112,46 @@ Batch trees(const Keys& ranges, size_t width) {
     return batch;
 }
 
-Batch climb(const Keys& ranges, const Keys& starts) {
-    const int64_t* value = ranges.columns[0];
-    const int64_t* parent = ranges.columns[1];
-    std::vector<int64_t> found(starts.columns[0], starts.columns[0] + starts.rows);
+namespace {
+
+// From each start up to the first row that `fits`; null where there is none.
+template <typename Fits>
+Batch climb_from(const NumberColumn& starts, int64_t count, const NumberColumn& parents,
+                 int64_t rows, Fits fits) {
+    std::vector<uint32_t> found(static_cast<size_t>(count), kNoRow);
     for (size_t i = 0; i < found.size(); ++i) {
-        const int64_t least = starts.columns[1][i];
-        int64_t row = found[i];
+        int64_t row = starts[i];
         // No climb is longer than there are rows: of damaged ranges one may be its own ancestor.
-        for (int64_t left = ranges.rows; row != kNull && !(value[row] > least); --left) {
-            row = left > 0 ? parent[row] : kNull;
+        int64_t left = rows;
+        while (row != kNull && !fits(static_cast<size_t>(row), i)) {
+            row = left-- > 0 ? parents[static_cast<size_t>(row)] : kNull;
         }
-        found[i] = row;
+        if (row != kNull) found[i] = static_cast<uint32_t>(row);
     }
     Batch batch;
-    batch.rows = starts.rows;
-    batch.columns = {numbers_column("row", std::move(found))};
+    batch.rows = count;
+    batch.columns = {rows_column("row", std::move(found))};
     return batch;
+}
+
+}  // namespace
+
+Batch climb(const NumberColumns& ranges, const NumberColumns& starts) {
+    const NumberColumn& value = ranges.columns[0];
+    const NumberColumn& least = starts.columns[1];
+    return climb_from(starts.columns[0], starts.rows, ranges.columns[1], ranges.rows,
+                      [&](size_t row, size_t i) { return value[row] > least[i]; });
+}
+
+Batch climb_to(const NumberColumns& parents, const NumberColumns& wanted,
+               const NumberColumns& starts) {
+    std::vector<bool> is_wanted(static_cast<size_t>(parents.rows));
+    for (size_t i = 0; i < static_cast<size_t>(wanted.rows); ++i) {
+        const int64_t row = wanted.columns[0][i];
+        if (row != kNull) is_wanted[static_cast<size_t>(row)] = true;
+    }
+    return climb_from(starts.columns[0], starts.rows, parents.columns[0], parents.rows,
+                      [&](size_t row, size_t) -> bool { return is_wanted[row]; });
 }
 
 }  // namespace sightline

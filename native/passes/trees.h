@@ -19,6 +19,11 @@ Batch trees(const Keys& ranges, size_t width);
 
 // From each row of `starts` up to the first one whose `value` is above the start's, itself or an
 // ancestor: that row, or null. `ranges` are value and row of the parent, `starts` row and value.
-Batch climb(const Keys& ranges, const Keys& starts);
+Batch climb(const NumberColumns& ranges, const NumberColumns& starts);
+
+// From each row of `starts` up to the first one that is among the `wanted` rows, itself or an
+// ancestor: that row, or null. `parents` are the rows of all ranges' parents.
+Batch climb_to(const NumberColumns& parents, const NumberColumns& wanted,
+               const NumberColumns& starts);
 
 }  // namespace sightline

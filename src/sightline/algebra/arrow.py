@@ -20,6 +20,14 @@ def pack_numbers(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.rechunk()
 
 
+def pack_columns(frame: pl.DataFrame) -> pl.DataFrame:
+    """Columns as the passes over graphs read them: int64 and uint32 as they lie, with nulls."""
+    others = [c for c, dtype in frame.schema.items() if dtype not in (pl.Int64, pl.UInt32)]
+    if others:
+        frame = frame.with_columns(pl.col(others).cast(pl.Int64))
+    return frame.rechunk()
+
+
 def unpack_columns(batch: Batch) -> pl.DataFrame:
     """The columns that compiled code answers with."""
     found = pl.from_arrow(batch)

@@ -55,6 +55,12 @@ def take_rows(frame: pl.DataFrame, rows: pl.Series) -> pl.DataFrame:
     return frame.select(pl.all().gather(rows))
 
 
+def mark_rows(rows: pl.Series, height: int) -> pl.Series:
+    """A mask of so many rows that holds in these, of which null is none."""
+    nothing = pl.repeat(value=False, n=height, eager=True)
+    return nothing.scatter(rows.drop_nulls(), True)
+
+
 def keep_rows(frame: pl.DataFrame, mask: pl.Series) -> pl.DataFrame:
     """The rows of the mask; the frame itself where that is all of them, which costs no copy."""
     return frame if mask.all() else frame.filter(mask)
@@ -120,15 +126,16 @@ def _is_constant(column: pl.Series) -> bool:
 
 
 class Texts:
-    """The different texts of a column, to be asked for several patterns: they repeat."""
+    """The different texts of a column, or categories, to be asked for several patterns."""
 
     def __init__(self, column: pl.Series) -> None:
         self._column = column
         self._different = column.unique().drop_nulls()
+        self._texts = self._different.cast(pl.String)
 
     def match(self, pattern: str) -> pl.Series:
         """Which rows' text matches a pattern."""
-        found = self._different.filter(self._different.str.contains(pattern))
+        found = self._different.filter(self._texts.str.contains(pattern))
         if found.is_empty():
             return pl.repeat(value=False, n=self._column.len(), eager=True)
         matches = self._column.is_in(found.implode())

@@ -5,7 +5,8 @@ from __future__ import annotations
 import polars as pl
 
 from sightline._native import climb as native_climb
-from sightline.algebra.arrow import pack_numbers, unpack_columns
+from sightline._native import climb_to as native_climb_to
+from sightline.algebra.arrow import pack_columns, unpack_columns
 from sightline.algebra.latest import find_latest
 from sightline.algebra.lookup import find_rows
 
@@ -25,16 +26,16 @@ def find_nearest_ancestor(
     """
     ids = host.get_column("host_op_id")
     up = find_parents(host) if up is None else up
-    marks = find_rows(ids, wanted).drop_nulls()
-    hit = pl.repeat(0, n=host.height, dtype=pl.Int64, eager=True).scatter(marks, 1)
-    places = find_rows(ids, start)
-    found = climb_ranges(hit, up, places if itself else up.gather(places), 0)
-    return ids.gather(found)
+    starts = find_rows(ids, start)
+    asked = (up, find_rows(ids, wanted), starts if itself else up.gather(starts))
+    found = native_climb_to(*(pack_columns(rows.to_frame()) for rows in asked))
+    return ids.gather(unpack_columns(found).to_series())
 
 
 def find_parents(host: pl.DataFrame) -> pl.Series:
-    """The row of each range's parent, or null: with rows, going up a level is one gather."""
-    return find_rows(host.get_column("host_op_id"), host.get_column("parent_id"))
+    """The row (uint32) of each range's parent, or null: then going up a level is one gather."""
+    rows = find_rows(host.get_column("host_op_id"), host.get_column("parent_id"))
+    return rows.cast(pl.UInt32)
 
 
 def find_open_range(
@@ -59,7 +60,7 @@ def climb_ranges(
     """From each row up to the first whose value is above the one asked for: its row, or null."""
     ranges = pl.DataFrame({"value": values, "parent": parents})
     asked = pl.DataFrame({"row": starts}).with_columns(above=above)
-    found = native_climb(pack_numbers(ranges), pack_numbers(asked))
+    found = native_climb(pack_columns(ranges), pack_columns(asked))
     return unpack_columns(found).to_series()
 
 

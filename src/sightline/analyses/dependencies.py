@@ -7,7 +7,7 @@ import polars as pl
 from sightline.model.columns import RANK, duration, number, text, time
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
-from sightline.timeline.graph import build_graph
+from sightline.timeline.graph import list_nodes
 
 ANALYSIS = Analysis(
     "dependencies",
@@ -46,4 +46,4 @@ ANALYSIS = Analysis(
 
 def run(run: Run) -> pl.DataFrame:
     """One row per call, waiting call's return, and device operation."""
-    return build_graph(run.table("device_ops"), run.table("host_ops"), run.table("collectives"))
+    return list_nodes(run)

@@ -165,9 +165,7 @@ class Run:
         key = (analysis, tuple(sorted(chosen.items())))
         with self._locks.setdefault(key, RLock()):
             if key not in self._answers:
-                missing = [t for t in declared.needs if not self.rows(t)]
-                if missing:
-                    raise _not_recorded(analysis, missing, self.present())
+                self.require(analysis, declared.needs)
                 try:
                     answer = module.run(self, **chosen)
                 except READ_FAILURES:
@@ -175,6 +173,12 @@ class Run:
                     raise
                 self._answers[key] = conform_columns(answer, declared.columns)
         return self._answers[key]
+
+    def require(self, question: str, tables: Sequence[str]) -> None:
+        """Raises MissingDataError, of that question, where one of the tables has no rows."""
+        missing = [t for t in tables if not self.rows(t)]
+        if missing:
+            raise _not_recorded(question, missing, self.present())
 
     def once(self, make: Callable[[Run], T]) -> T:
         """What several analyses or rules make of the run on their way, made the first time only."""

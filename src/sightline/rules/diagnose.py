@@ -14,13 +14,13 @@ from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.ranking import rank_findings
 from sightline.rules.vendor_words import translate_findings
+from sightline.timeline.graph import list_nodes
 from sightline.timeline.host_parts import find_longest_window
 
 if TYPE_CHECKING:
     from sightline.rules.custom.forms import OwnRule
 
 _AT_ONCE = 4  # rules: each takes memory of its own
-_AWAITED = ("dependencies", "idle_rules")  # what several rules need, and takes longest
 
 
 def diagnose_run(run: Run, own: Sequence[OwnRule] = (), *, vendor: bool = False) -> list[Finding]:
@@ -33,8 +33,9 @@ def diagnose_run(run: Run, own: Sequence[OwnRule] = (), *, vendor: bool = False)
     # of them ask of the run is computed once (model.run); where all would wait for it, it is begun
     # first, before the rules are even loaded.
     with ThreadPoolExecutor(min(os.cpu_count() or 1, _AT_ONCE)) as pool:
-        for analysis in _AWAITED:
-            pool.submit(run.ask, analysis)  # a rule that needs it meets the same error, if any
+        # A rule that needs them meets the same error, if any.
+        pool.submit(list_nodes, run)
+        pool.submit(run.ask, "idle_rules")
         asked = [m for _, m in registry.load_members("rules") if vendor or not m.RULE.vendor]
         found = [f for answers in pool.map(partial(_check, run), asked) for f in answers]
     found = translate_findings(run, found)

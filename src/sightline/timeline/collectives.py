@@ -189,6 +189,7 @@ def match_collectives(ops: pl.DataFrame, collectives: pl.DataFrame) -> pl.DataFr
     schema = {"device_op_id": pl.Int64, "meeting": pl.Int64, "meeting_lag_ns": pl.Int64}
     if ops.get_column("rank").n_unique() < 2:
         return pl.DataFrame(schema=schema)
+    ops = ops.with_columns(pl.col("name").cast(pl.String))  # of categories, patterns find none
     members = pair_members(ops, describe_collectives(collectives)).filter("whole")
     last, first_end = pl.col("start_ns").max(), pl.col("end_ns").min()
     return (

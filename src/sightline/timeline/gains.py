@@ -11,6 +11,7 @@ from sightline.algebra.scalars import sum_column
 from sightline.algebra.window import starts_in
 from sightline.model.run import Run
 from sightline.timeline import path
+from sightline.timeline.graph import list_nodes
 from sightline.timeline.replay import Times, is_op, measure_span, replay_graph
 
 Change = Callable[[pl.DataFrame], pl.DataFrame]
@@ -56,7 +57,7 @@ def starts_in_window(run: Run, nodes: pl.DataFrame) -> pl.Series:
 
 def replay_gain(run: Run, change: Change) -> Gain:
     """The window without the problem: the nodes are changed, and the run is replayed."""
-    nodes = run.ask("dependencies")
+    nodes = list_nodes(run)
     inside, before = run.once(_measure_recorded)
     changed = change(nodes)
     times = replay_graph(changed)
@@ -92,14 +93,14 @@ def name_next_limit(run: Run, gain: Gain) -> tuple[str, float] | None:
 
 def _measure_recorded(run: Run) -> tuple[pl.Series, int]:
     """Which nodes count, and from their first start to their last end as recorded, ns."""
-    nodes = run.ask("dependencies")
+    nodes = list_nodes(run)
     inside = starts_in_window(run, nodes)
     times = Times(nodes.get_column("start_ns"), nodes.get_column("end_ns"))
     return inside, measure_span(nodes, times, inside)
 
 
 def _sort_recorded(run: Run) -> pl.Series:
-    return path.sort_nodes(run.ask("dependencies"))
+    return path.sort_nodes(list_nodes(run))
 
 
 def sum_windows(run: Run) -> int:

@@ -28,7 +28,7 @@ from __future__ import annotations
 import polars as pl
 
 from sightline._native import edges as native_edges
-from sightline.algebra.arrow import pack_numbers, unpack_columns
+from sightline.algebra.arrow import pack_columns, unpack_columns
 from sightline.algebra.constants import keep_single_values
 from sightline.algebra.intervals import is_one_group
 from sightline.algebra.latest import find_latest
@@ -39,6 +39,8 @@ from sightline.algebra.lookup import (
     select_varying,
     take_rows,
 )
+from sightline.model.columns import DType
+from sightline.model.run import Run
 from sightline.model.store import ID_SHIFT
 from sightline.timeline.api_calls import orders_streams
 from sightline.timeline.collectives import match_collectives
@@ -63,41 +65,60 @@ _IS_ELSEWHERE = (pl.col("other") != pl.col("stream_id")) | (
 )
 
 
-_WAITS = {
+_WAIT_BY = pl.Enum(["event", "timing", "guess"])
+_WAITS: dict[str, DType] = {
     "device_op_id": pl.Int64,
     "event_id": pl.Int64,
     "event_end": pl.Int64,
-    "wait_by": pl.String,
+    "wait_by": _WAIT_BY,
 }
 # A node's uid is four times its row's id and its kind; ids of recording k start at k << ID_SHIFT.
 _RECORDING = 4 << ID_SHIFT
 EDGES = ("prev", "launch", "wait")
+# What a node is: a call, its return, or the kind of a device operation (tables/device_ops.py).
+KINDS = ("call", "finish", "kernel", "memcpy", "memset", "graph", "other")
 PROCESS = ["rank", "pid"]
 
 
-def build_graph(
-    device_ops: pl.DataFrame, host_ops: pl.DataFrame, collectives: pl.DataFrame
-) -> pl.DataFrame:
-    """The nodes in an order in which everything comes after what it waits for."""
-    return _order_nodes(_list_nodes(device_ops, host_ops, collectives))
+def list_nodes(run: Run) -> pl.DataFrame:
+    """The nodes in an order in which everything comes after what it waits for.
+
+    The columns of the analysis `dependencies`, in half of its memory: `kind` and `wait_by` are
+    enumerations, names categories, and nodes uint32. Raises MissingDataError without device_ops.
+    """
+    return run.once(_build_graph)
+
+
+def _build_graph(run: Run) -> pl.DataFrame:
+    run.require("dependencies", ["device_ops"])
+    tables = (run.table(name) for name in ("device_ops", "host_ops", "collectives"))
+    return _order_nodes(_list_nodes(*tables))
 
 
 def _list_nodes(
     device_ops: pl.DataFrame, host_ops: pl.DataFrame, collectives: pl.DataFrame
 ) -> pl.DataFrame:
     """The nodes with what each waits for, by uid; what they are made of is given back here."""
+    kinds = device_ops.get_column("kind").unique().sort().to_list()
     ops = device_ops.select(
-        "device_op_id", *LANE, "kind", "name", "start_ns", "end_ns", "launch_id"
+        "device_op_id",
+        *LANE,
+        pl.col("kind").cast(pl.Enum([*KINDS, *(k for k in kinds if k not in KINDS)])),
+        pl.col("name").cast(pl.Categorical),
+        "start_ns",
+        "end_ns",
+        "launch_id",
     )
     # A recording that names no processes is of one.
     host_ops = host_ops.with_columns(pl.col("pid").fill_null(0))
     calls = _list_calls(host_ops, ops)
     ops = _add_launch(ops, calls, host_ops)
     waits = list_waits(calls, ops)
+    kind = ops.schema["kind"]
     return pl.concat(
         [
-            _make_host_nodes(calls, waits),
-            _make_finish_nodes(waits),
+            _make_host_nodes(calls, waits).with_columns(kind=pl.lit("call", kind)),
+            _make_finish_nodes(waits).with_columns(kind=pl.lit("finish", kind)),
             _make_op_nodes(ops, calls, collectives),
         ],
         how="diagonal",
@@ -114,6 +135,7 @@ def _list_calls(host_ops: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
         host_ops.select("host_op_id", *THREAD, "name", "start_ns", "end_ns", "layer")
         .filter(pl.col("layer").is_in(["runtime", "driver"]))
         .drop("layer")
+        .with_columns(pl.col("name").cast(pl.Categorical))
     )
     launches = find_rows(api.get_column("host_op_id"), ops.get_column("launch_id"))
     home = (
@@ -198,7 +220,6 @@ def _make_host_nodes(calls: pl.DataFrame, finishes: pl.DataFrame) -> pl.DataFram
         "device_id",
         "name",
         "start_ns",
-        kind=pl.lit("call"),
         ref_id="host_op_id",
         uid=pl.col("host_op_id") * 4 + BEGIN,
         end_ns=pl.when("split").then("start_ns").otherwise("end_ns"),
@@ -214,7 +235,6 @@ def _make_finish_nodes(finishes: pl.DataFrame) -> pl.DataFrame:
         *THREAD,
         "device_id",
         "name",
-        kind=pl.lit("finish"),
         ref_id="host_op_id",
         uid=pl.col("host_op_id") * 4 + FINISH,
         # An allocation that waited works on after the wait: that work is the node's length.
@@ -292,7 +312,7 @@ def _find_events(ops: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
     behind = waits.shift(1, fill_value=False) & calls.select(same).to_series()
     launched = calls.filter(behind).select(call_id="host_op_id")
     told = ops.join(launched, on="call_id", how="semi")
-    return _find_last_elsewhere(told, ops).with_columns(wait_by=pl.lit("event"))
+    return _find_last_elsewhere(told, ops).with_columns(wait_by=pl.lit("event", _WAIT_BY))
 
 
 def _infer_waits(late: pl.DataFrame, ops: pl.DataFrame, gap_ns: int) -> pl.DataFrame:
@@ -311,7 +331,7 @@ def _infer_waits(late: pl.DataFrame, ops: pl.DataFrame, gap_ns: int) -> pl.DataF
     near = pl.col("start_ns") - pl.col("event_end") <= allowed
     found = found.filter(pl.col("event_end") > pl.col("ready"))
     found = found.with_columns(
-        wait_by=pl.when(near).then(pl.lit("timing")).otherwise(pl.lit("guess"))
+        wait_by=pl.when(near).then(pl.lit("timing", _WAIT_BY)).otherwise(pl.lit("guess", _WAIT_BY))
     )
     # Of several that ended right before, the one that took longest is what others wait for; else
     # the last.
@@ -384,7 +404,7 @@ def _order_nodes(nodes: pl.DataFrame) -> pl.DataFrame:
     nodes = nodes[edges.get_column("row")].hstack(edges.drop("row")).with_row_index("node")
     nodes = _explain_slow_launches(_number_guesses(nodes))
     ordered = nodes.select(
-        pl.col("node").cast(pl.Int64),
+        "node",
         "kind",
         "rank",
         "device_id",
@@ -416,16 +436,15 @@ def _find_edges(nodes: pl.DataFrame) -> pl.DataFrame:
         "start_ns",
         "end_ns",
     )
-    return unpack_columns(native_edges(pack_numbers(given), _RECORDING))
+    return unpack_columns(native_edges(pack_columns(given), _RECORDING))
 
 
 def _number_guesses(nodes: pl.DataFrame) -> pl.DataFrame:
     """The nodes with `guess` as a number of a node, as the edges are."""
     asked = nodes.select("node", uid="guess_uid").drop_nulls()
     found = asked.join(nodes.select("uid", guess="node"), on="uid")
-    guess = pl.Series("guess", [None] * nodes.height, dtype=pl.Int64).scatter(
-        found.get_column("node"), found.get_column("guess").cast(pl.Int64)
-    )
+    nothing = pl.repeat(None, nodes.height, dtype=pl.UInt32, eager=True)
+    guess = nothing.scatter(found.get_column("node"), found.get_column("guess")).alias("guess")
     return nodes.drop("uid", "guess_uid").with_columns(guess)
 
 

@@ -8,11 +8,16 @@ import polars as pl
 
 from sightline.algebra.intervals import measure_cover_between
 from sightline.algebra.latest import find_next
-from sightline.algebra.lookup import Texts
+from sightline.algebra.lookup import Texts, mark_rows
 from sightline.algebra.trees import find_nearest_ancestor, find_parents
 from sightline.model.run import Run
 from sightline.timeline.api_calls import begins_capture, builds_graph, ends_capture
-from sightline.timeline.replay import free_calls, shorten_thinking
+from sightline.timeline.replay import (
+    free_calls,
+    select_calls_of,
+    select_ops,
+    shorten_thinking,
+)
 from sightline.timeline.system_calls import keep_ranges_of_processes
 
 _THREAD = ["rank", "pid", "tid"]
@@ -115,9 +120,9 @@ def find_long_intervals(nodes: pl.DataFrame, pace: pl.DataFrame, held: pl.Series
     of other devices no interval is long. What lies behind the last launch is of an interval, too.
     """
     chain = ["rank", "pid", "device_id"]
-    launching = nodes.get_column("node").is_in(
-        nodes.get_column("launch").drop_nulls().unique().implode()
-    ) & (nodes.get_column("kind") == "call")
+    launching = mark_rows(nodes.get_column("launch"), nodes.height) & (
+        nodes.get_column("kind") == "call"
+    )
     is_host = (nodes.get_column("kind") == "call") | (nodes.get_column("kind") == "finish")
     length = pl.col("end_ns") - pl.col("start_ns")
     host = (
@@ -152,8 +157,7 @@ def measure_long_calls(nodes: pl.DataFrame, gaps: pl.DataFrame, waits: pl.DataFr
     above = length - round(usual if isinstance(usual, float) else 0.0)
     # Of half a million calls a few are asked about.
     rows = (is_call & (above > 0)).arg_true()
-    launching = nodes.get_column("launch").drop_nulls()
-    rows = rows.filter(~rows.cast(pl.Int64).is_in(launching.implode()))
+    rows = rows.filter(~mark_rows(nodes.get_column("launch"), nodes.height).gather(rows))
     calls = nodes.select(*by, "pid", "tid", "start_ns", "end_ns", ns=above)[rows]
     inside = measure_cover_between(calls, "start_ns", "end_ns", gaps, by)
     waited = measure_cover_between(calls, "start_ns", "end_ns", waits, _THREAD)
@@ -255,7 +259,7 @@ def remove_ranges(nodes: pl.DataFrame, ranges: pl.DataFrame) -> pl.DataFrame:
     """The nodes where threads take no time in these ranges, nor calls there that launch nothing."""
     starts = nodes.select(*_THREAD, "start_ns", after=pl.col("start_ns") + 1)
     inside = measure_cover_between(starts, "start_ns", "after", ranges, _THREAD) > 0
-    launching = nodes.get_column("node").is_in(nodes.get_column("launch").drop_nulls().implode())
+    launching = mark_rows(nodes.get_column("launch"), nodes.height)
     free = free_calls(nodes, inside & ~(launching & (nodes.get_column("kind") == "call")))
     return shorten_thinking(free, measure_in_ranges(nodes, ranges, _THREAD))
 
@@ -266,14 +270,12 @@ def shorten_first_launches(nodes: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFr
     Of a call that returned, the time over the median of all calls that launch is cut; of its
     operation, what came on top of a usual launch.
     """
-    ending = nodes.get_column("ref_id").is_in(gaps.get_column("after_id").implode())
-    ops = nodes.filter(ending & ~nodes.get_column("kind").is_in(["call", "finish"]))
-    slow = nodes.get_column("node").is_in(ops.get_column("launch").drop_nulls().implode())
+    first = select_ops(nodes, gaps.get_column("after_id"))
+    slow = select_calls_of(nodes, first)
     launching = nodes.get_column("launch").drop_nulls().unique()
     length = pl.col("end_ns") - pl.col("start_ns")
     usual = int(nodes[launching].select(length.median()).item() or 0) if launching.len() else 0
     lag = int(nodes.get_column("launch_lag_ns").median() or 0)  # type: ignore[arg-type]
-    first = nodes.get_column("node").is_in(ops.get_column("node").implode())
     return nodes.with_columns(
         end_ns=pl.when(pl.lit(slow))
         .then(pl.col("start_ns") + pl.min_horizontal(length, pl.lit(usual)))

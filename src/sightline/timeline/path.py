@@ -13,7 +13,8 @@ import polars as pl
 
 from sightline._native import path as native_path
 from sightline._native import slack as native_slack
-from sightline.algebra.arrow import pack_numbers, unpack_columns
+from sightline._native import sum_path as native_sum_path
+from sightline.algebra.arrow import pack_columns, pack_numbers, unpack_columns
 from sightline.algebra.latest import find_latest
 from sightline.algebra.lookup import Texts, take_rows
 from sightline.timeline.api_calls import launches_graph
@@ -101,31 +102,43 @@ def sum_critical_path(
 
     `sort` is that of the nodes (`sort_nodes`), or of those that they were replayed from.
     """
-    pieces = _walk(nodes, begin_ns, end_ns, sort)
-    length = pl.col("end_ns") - pl.col("start_ns")
-    named = _name_pieces()
-    sums = pieces.group_by("sort").agg(ns=length.sum())
-    sums = sums.select("ns", part=named.get_column("part").gather(sums.get_column("sort")))
-    unexplained = named.with_row_index("sort").filter(pl.col("part") == UNEXPLAINED)
-    rests = pieces.filter(pl.col("sort").is_in(unexplained.get_column("sort").implode()))
+    named = _name_pieces().with_row_index("name")
+    unexplained = named.filter(pl.col("part") == UNEXPLAINED).get_column("name").to_list()
+    given, first, reach = _begin_at_end(nodes, begin_ns, end_ns)
+    given = given.with_columns(sort.alias("sort"))
+    sums, rests = (
+        unpack_columns(batch)
+        for batch in native_sum_path(
+            pack_columns(given), first, begin_ns, reach, WAIT_NS, unexplained
+        )
+    )
+    parts = sums.select("ns", part=named.get_column("part").gather(sums.get_column("name")))
     if rests.height:
+        rests = rests.reverse()
         guess = _guess_rests(rests, nodes).fill_null(UNEXPLAINED)
-        guessed = rests.select(length.alias("ns"), guess.alias("part"))
-        sums = pl.concat([sums.filter(pl.col("part") != UNEXPLAINED), guessed])
-    return sums.group_by("part").agg(pl.col("ns").sum())
+        length = pl.col("end_ns") - pl.col("start_ns")
+        parts = pl.concat([parts, rests.select(length.alias("ns"), guess.alias("part"))])
+    return parts.group_by("part").agg(pl.col("ns").sum())
 
 
-def _walk(nodes: pl.DataFrame, begin_ns: int, end_ns: int, sort: pl.Series) -> pl.DataFrame:
-    """The path's pieces, in order of time and cut to the window; `sort` is a row of their names."""
+def _begin_at_end(nodes: pl.DataFrame, begin_ns: int, end_ns: int) -> tuple[pl.DataFrame, int, int]:
+    """What a walk needs: the nodes' columns, the one to begin with, and the end of the path.
+
+    That is its begin, so that it has no length, where no operation ends the window.
+    """
     ends = nodes.select("end_ns", "start_ns", "kind", "node").filter(
         pl.col("end_ns") == end_ns,
         pl.col("start_ns") >= begin_ns,
         ~pl.col("kind").is_in(["call", "finish"]),
     )
     given = nodes.select("start_ns", "end_ns", *EDGES, "guess", "residual_ns", "meeting")
-    # A path of no length where no operation ends the window.
-    first, reach = (int(ends.item(0, "node")), end_ns) if ends.height else (0, begin_ns)
-    walked = unpack_columns(native_path(pack_numbers(given), first, begin_ns, reach, WAIT_NS))
+    return (given, int(ends.item(0, "node")), end_ns) if ends.height else (given, 0, begin_ns)
+
+
+def _walk(nodes: pl.DataFrame, begin_ns: int, end_ns: int, sort: pl.Series) -> pl.DataFrame:
+    """The path's pieces, in order of time and cut to the window; `sort` is a row of their names."""
+    given, first, reach = _begin_at_end(nodes, begin_ns, end_ns)
+    walked = unpack_columns(native_path(pack_columns(given), first, begin_ns, reach, WAIT_NS))
     pieces = walked.reverse().select(
         pl.max_horizontal("start_ns", pl.lit(begin_ns, pl.Int64)),
         "end_ns",

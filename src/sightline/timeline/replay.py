@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import polars as pl
 
 from sightline._native import replay as native_replay
-from sightline.algebra.arrow import pack_numbers, unpack_columns
-from sightline.algebra.lookup import find_rows
+from sightline.algebra.arrow import pack_columns, unpack_columns
+from sightline.algebra.intervals import is_one_group
+from sightline.algebra.lookup import find_rows, mark_rows
 
 # What a node waits for, as compiled code reads it: a node, and the time from then on.
 EDGES = ("prev", "prev_lag_ns", "launch", "launch_lag_ns", "wait", "wait_lag_ns")
@@ -30,14 +31,17 @@ class Times:
 def replay_graph(nodes: pl.DataFrame) -> Times:
     """The times that follow from the nodes' edges, lags and lengths."""
     given = nodes.select("start_ns", "end_ns", *EDGES, "residual_ns", "meeting", "meeting_lag_ns")
-    return Times(*unpack_columns(native_replay(pack_numbers(given))).get_columns())
+    return Times(*unpack_columns(native_replay(pack_columns(given))).get_columns())
 
 
 def measure_span(nodes: pl.DataFrame, times: Times, inside: pl.Series) -> int:
     """From the first start to the last end of the operations that count, of the slowest device."""
+    devices = nodes.select("rank", "device_id")
+    if is_one_group(devices, devices.columns):
+        last, first = times.end.filter(inside).max(), times.start.filter(inside).min()
+        return int(last) - int(first) if isinstance(last, int) and isinstance(first, int) else 0
     spans = (
-        nodes.select("rank", "device_id")
-        .with_columns(start=times.start, end=times.end)
+        devices.with_columns(start=times.start, end=times.end)
         .filter(inside)
         .group_by("rank", "device_id")
         .agg(span=pl.col("end").max() - pl.col("start").min())
@@ -52,18 +56,41 @@ def is_op(nodes: pl.DataFrame) -> pl.Series:
     return (kind != "call") & (kind != "finish")
 
 
+def select_ops(nodes: pl.DataFrame, ids: pl.Series) -> pl.Series:
+    """Which nodes are these device operations, by id."""
+    rows, _ = _find_ops(nodes, ids.drop_nulls().unique().sort())
+    return mark_rows(rows, nodes.height)
+
+
+def _find_ops(nodes: pl.DataFrame, ids: pl.Series) -> tuple[pl.Series, pl.Series]:
+    """The nodes of these device operations, and which of the ids each one's is."""
+    rows = is_op(nodes).arg_true()
+    places = find_rows(ids, nodes.get_column("ref_id").gather(rows))
+    known = places.is_not_null()
+    return rows.filter(known), places.filter(known)
+
+
+def select_calls_of(nodes: pl.DataFrame, which: pl.Series) -> pl.Series:
+    """The calls that launched some nodes (by mask), as a mask."""
+    return mark_rows(nodes.get_column("launch").filter(which), nodes.height)
+
+
+def _select_returns(nodes: pl.DataFrame, calls: pl.Series) -> pl.Series:
+    """The returns of these calls (by mask), as a mask."""
+    ref, rows = nodes.get_column("ref_id"), is_finish(nodes).arg_true()
+    mine = ref.gather(rows).is_in(ref.filter(calls).implode())
+    return mark_rows(rows.filter(mine), nodes.height)
+
+
 def remove_ops(nodes: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
     """The nodes with some device operations, their calls, and the waits for them gone."""
-    device, finish, ref = is_op(nodes), is_finish(nodes), nodes.get_column("ref_id")
-    gone = device & ref.is_in(ids.implode())
+    device, finish = is_op(nodes), is_finish(nodes)
+    gone = select_ops(nodes, ids)
     # A call that launches something else too stays.
-    launch = nodes.get_column("launch")
-    calls = launch.filter(gone).drop_nulls().unique()
-    kept = launch.filter(device & ~gone).drop_nulls().unique()
-    calls = calls.filter(~calls.is_in(kept.implode()))
-    own = ~device & ref.is_in(ref.gather(calls).implode())
-    targets = nodes.get_column("node").filter(gone)
-    waits = finish & nodes.get_column("wait").is_in(targets.implode()).fill_null(value=False)
+    calls = select_calls_of(nodes, gone) & ~select_calls_of(nodes, device & ~gone)
+    own = calls | _select_returns(nodes, calls)
+    wait = nodes.get_column("wait")
+    waits = finish & gone.gather(wait).fill_null(value=False)
     ends = waits | (own & finish)
     # What nothing explains before an operation is not known to end with it; what its own call does
     # until it begins, such as copying to a buffer, is explained.
@@ -71,26 +98,24 @@ def remove_ops(nodes: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
         nodes,
         gone | own | waits,
         cut_lags=gone | ends,
-        cut_residuals=_begin_in_calls(nodes, device, gone) | ends,
+        cut_residuals=_begin_in_calls(nodes, gone) | ends,
         unwait=waits,
     )
     return _make_room(empty, gone)
 
 
-def _begin_in_calls(nodes: pl.DataFrame, device: pl.Series, which: pl.Series) -> pl.Series:
+def _begin_in_calls(nodes: pl.DataFrame, which: pl.Series) -> pl.Series:
     """Which of these operations (by mask) begin while their own calls run."""
-    calls = nodes.get_column("ref_id").gather(nodes.get_column("launch").filter(which))
-    is_call = ~device & nodes.get_column("ref_id").is_in(calls.drop_nulls().implode())
-    returns = (
-        nodes.select("ref_id", "end_ns")
-        .filter(is_call)
-        .group_by("ref_id")
-        .agg(pl.col("end_ns").max())
-    )
-    call_end = returns.get_column("end_ns").gather(find_rows(returns["ref_id"], calls))
+    calls = nodes.get_column("launch").filter(which)
+    returns = nodes.select("ref_id", "end_ns").filter(is_finish(nodes)).sort("ref_id")
+    back = find_rows(returns.get_column("ref_id"), nodes.get_column("ref_id").gather(calls))
+    call_end = pl.select(
+        pl.max_horizontal(
+            nodes.get_column("end_ns").gather(calls), returns.get_column("end_ns").gather(back)
+        )
+    ).to_series()
     begins = (nodes.get_column("start_ns").filter(which) <= call_end).fill_null(value=False)
-    nothing = pl.repeat(value=False, n=nodes.height, eager=True)
-    return nothing.scatter(which.arg_true().filter(begins), True)
+    return mark_rows(which.arg_true().filter(begins), nodes.height)
 
 
 def _make_room(nodes: pl.DataFrame, gone: pl.Series) -> pl.DataFrame:
@@ -185,12 +210,10 @@ def scale_nodes(nodes: pl.DataFrame, factor: pl.Series) -> pl.DataFrame:
 
 def scale_ops(nodes: pl.DataFrame, factors: pl.DataFrame) -> pl.DataFrame:
     """The nodes with some device operations' lengths times a factor: `ref_id` and `factor`."""
-    factor = (
-        nodes.select("ref_id")
-        .join(factors, on="ref_id", how="left", maintain_order="left")
-        .get_column("factor")
-    )
-    return scale_nodes(nodes, pl.select(pl.when(is_op(nodes)).then(factor)).to_series())
+    factors = factors.drop_nulls("ref_id").sort("ref_id")
+    rows, places = _find_ops(nodes, factors.get_column("ref_id"))
+    nothing = pl.repeat(None, nodes.height, dtype=pl.Float64, eager=True)
+    return scale_nodes(nodes, nothing.scatter(rows, factors.get_column("factor").gather(places)))
 
 
 def shorten_thinking(nodes: pl.DataFrame, cut: pl.Series) -> pl.DataFrame:

@@ -60,7 +60,8 @@ def parse_wish(text: str, *, scale: bool) -> Wish:
 
 def select_nodes(run: Run, wish: Wish, nodes: pl.DataFrame) -> pl.Series:
     """Which nodes a wish is about; of `think`, the calls whose time before them it is about."""
-    named = pl.col("name").str.contains(wish.pattern)
+    name = pl.col("name").cast(pl.String)
+    named = name.str.contains(wish.pattern)
     if wish.kind in ("call", "think"):
         calls = pl.col("kind").is_in(["call", "finish"])
         if wish.kind == "call":
@@ -70,7 +71,7 @@ def select_nodes(run: Run, wish: Wish, nodes: pl.DataFrame) -> pl.Series:
     if wish.kind == "op":
         return device & nodes.select(named).to_series()
     if wish.kind == "comm":
-        return device & nodes.select(is_communication(pl.col("name")) & named).to_series()
+        return device & nodes.select(is_communication(name) & named).to_series()
     if wish.kind == "memcpy":
         ways = run.table("device_ops").select(
             ref_id="device_op_id", way=pl.col("copy_kind").fill_null("")

@@ -42,7 +42,7 @@ from sightline.model.run import Run
 from sightline.rules.advice import choose_fix
 from sightline.rules.communication._parts import find_exposed_part
 from sightline.timeline.communication import fit_transfers, list_communication
-from sightline.timeline.replay import is_op, scale_ops
+from sightline.timeline.replay import is_op, scale_ops, select_ops
 
 RULE = Rule("small-collectives", "Many small collectives")
 
@@ -70,7 +70,7 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _send_together(run: Run, nodes: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
     """The nodes with one call for those launched directly in a row, which sends all their bytes."""
-    mine = is_op(nodes) & nodes.get_column("ref_id").is_in(ids.implode())
+    mine = select_ops(nodes, ids)
     calls = nodes.get_column("launch").filter(mine).drop_nulls().implode()
     # Of calls that launch several things, a graph among them, nothing is known to be in a row.
     alone = nodes.get_column("launch").filter(is_op(nodes)).drop_nulls()

@@ -25,7 +25,7 @@ from sightline.timeline.copies import name_copy_causes
 from sightline.timeline.gains import sum_windows
 from sightline.timeline.host_ranges import measure_in_ranges
 from sightline.timeline.idle import list_system_waits
-from sightline.timeline.replay import is_op, remove_ops, shorten_thinking
+from sightline.timeline.replay import remove_ops, select_calls_of, select_ops, shorten_thinking
 from sightline.units import format_bytes, format_count, format_ns, format_pct
 
 
@@ -134,9 +134,7 @@ def _separate_calls(run: Run, nodes: pl.DataFrame, ids: pl.Series) -> pl.DataFra
 
     What the system kept the thread from is no work for them.
     """
-    mine = is_op(nodes) & nodes.get_column("ref_id").is_in(ids.implode())
-    calls = nodes.get_column("launch").filter(mine).drop_nulls()
-    whole = nodes.get_column("node").is_in(calls.implode())
+    whole = select_calls_of(nodes, select_ops(nodes, ids))
     held = measure_in_ranges(nodes, list_system_waits(run), ["rank", "pid", "tid"])
     thought = nodes.get_column("prev_lag_ns").fill_null(0) - held
     return shorten_thinking(nodes, thought * whole.cast(pl.Int64))

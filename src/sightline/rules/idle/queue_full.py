@@ -44,6 +44,7 @@ from sightline.model.run import Run
 from sightline.rules.finding import MAX_ROWS, NOTABLE_PCT, Advice, Evidence, Loss, make_finding
 from sightline.timeline.gains import replay_gain as replayed
 from sightline.timeline.gains import sum_windows
+from sightline.timeline.graph import list_nodes
 from sightline.timeline.replay import is_finish, remove_waits
 from sightline.units import format_count, format_ns, format_pct
 
@@ -107,7 +108,7 @@ def _list_full(nodes: pl.DataFrame) -> pl.Series:
 
 def _list_blocked(run: Run) -> pl.DataFrame:
     """The calls that waited: the longest first."""
-    nodes = run.ask("dependencies")
+    nodes = list_nodes(run)
     calls = nodes.filter(_list_full(nodes))
     begin = nodes.get_column("start_ns").gather(calls.get_column("prev"))
     return (

@@ -39,7 +39,7 @@ from sightline.rules.advice import choose_fix
 from sightline.rules.finding import Advice, Evidence, Loss, make_finding
 from sightline.rules.gaps import claim_gaps
 from sightline.timeline import causes
-from sightline.timeline.replay import is_op
+from sightline.timeline.replay import select_ops
 from sightline.units import format_count, format_pct
 
 RULE = Rule(
@@ -57,7 +57,7 @@ def check(run: Run) -> Iterator[Finding]:
     after = mine.gaps.get_column("after_id")
 
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
-        ends_gap = is_op(nodes) & nodes.get_column("ref_id").is_in(after.implode())
+        ends_gap = select_ops(nodes, after)
         return nodes.with_columns(
             pl.when(ends_gap).then(0).otherwise(pl.col(lag)).alias(lag)
             for lag in ("prev_lag_ns", "residual_ns")

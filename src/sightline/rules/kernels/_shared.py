@@ -16,7 +16,13 @@ from sightline.model.run import Run
 from sightline.rules.finding import MAX_ROWS, NOTABLE_PCT, Advice, Evidence, Loss, make_finding
 from sightline.timeline.gains import sum_windows
 from sightline.timeline.host_ranges import find_host_ancestor
-from sightline.timeline.replay import is_op, remove_ops, scale_ops, shorten_thinking
+from sightline.timeline.replay import (
+    remove_ops,
+    scale_ops,
+    select_calls_of,
+    select_ops,
+    shorten_thinking,
+)
 from sightline.units import format_count, format_ns, format_pct
 
 _COLUMNS = (
@@ -128,9 +134,7 @@ def find_shorter_kernels(
 
 def _drop_thinking(nodes: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
     """The nodes with no time between the launches of these operations and the calls before them."""
-    mine = is_op(nodes) & nodes.get_column("ref_id").is_in(ids.implode())
-    calls = nodes.filter(mine).get_column("launch").drop_nulls()
-    whole = nodes.get_column("node").is_in(calls.implode())
+    whole = select_calls_of(nodes, select_ops(nodes, ids))
     return shorten_thinking(
         nodes, nodes.get_column("prev_lag_ns").fill_null(0) * whole.cast(pl.Int64)
     )

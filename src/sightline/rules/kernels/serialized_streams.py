@@ -49,6 +49,7 @@ from sightline.rules.finding import MAX_ROWS, Advice, Evidence, Loss, keep_notab
 from sightline.rules.kernels._shared import list_kernels
 from sightline.timeline.classes import is_communication
 from sightline.timeline.gains import sum_windows
+from sightline.timeline.graph import list_nodes
 from sightline.units import format_ns, format_pct, format_several
 
 RULE = Rule("serialized-streams", "Streams that take turns")
@@ -159,7 +160,7 @@ def _measure_share(row: dict[str, Any]) -> float | None:
 
 def _list_waits(run: Run, kernels: pl.DataFrame) -> pl.DataFrame:
     """Kernels that waited for one of another stream which they fit beside, and for how long."""
-    nodes = run.ask("dependencies")
+    nodes = list_nodes(run)
     known = kernels.select("device_op_id", "share")
     began, ended = nodes.get_column("start_ns"), nodes.get_column("end_ns")
     ready = pl.max_horizontal(

@@ -54,7 +54,13 @@ from sightline.rules.finding import (
 from sightline.rules.kernels._optimizer import list_optimizer_loops
 from sightline.timeline.gains import sum_windows
 from sightline.timeline.host_ranges import measure_in_ranges
-from sightline.timeline.replay import is_op, remove_ops, scale_ops, shorten_thinking
+from sightline.timeline.replay import (
+    remove_ops,
+    scale_ops,
+    select_calls_of,
+    select_ops,
+    shorten_thinking,
+)
 from sightline.units import format_count, format_ns, format_pct
 
 RULE = Rule("unfused-optimizer", "The optimizer launches kernels per parameter")
@@ -152,10 +158,8 @@ def _fuse(
     kept = left.select(ref_id="device_op_id", factor=pl.col("left_ns") / pl.col("length").clip(1))
     gone = loops.get_column("device_op_id")
     gone = gone.filter(~gone.is_in(kept.get_column("ref_id").implode()))
-    is_gone = is_op(nodes) & nodes.get_column("ref_id").is_in(gone.implode())
-    calls = nodes.get_column("launch").filter(is_gone).drop_nulls()
     thought = measure_in_ranges(nodes, steps, ["rank", "pid", "tid"])
-    before = nodes.get_column("node").is_in(calls.implode())
+    before = select_calls_of(nodes, select_ops(nodes, gone))
     fewer = shorten_thinking(remove_ops(nodes, gone), thought * before.cast(pl.Int64))
     return scale_ops(fewer, kept)
 
