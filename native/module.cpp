@@ -206,14 +206,14 @@ Batch first_of(const nb::object& known, const nb::object& wanted) {
     return first(have, want);
 }
 
-Batch latest_of(const nb::object& events, const nb::object& queries) {
+Batch latest_of(const nb::object& events, const nb::object& queries, bool from_then_on) {
     const Given known(events), asked(queries);
     const Keys have = known.keys(), want = asked.keys();
     if (want.columns.empty() || have.columns.size() < want.columns.size()) {
         throw nb::value_error("not the columns that are wanted");
     }
     const nb::gil_scoped_release release;
-    return latest(have, want);
+    return latest(have, want, from_then_on);
 }
 
 Batch cover_of(const nb::object& intervals, const nb::object& queries) {
@@ -771,7 +771,7 @@ NB_MODULE(_native, m) {
     m.def("row_of", &sightline::row_of_ids, "ids"_a, "wanted"_a);
     m.def("first", &sightline::first_of, "known"_a, "wanted"_a);
     m.def("number", &sightline::number_of, "rows"_a);
-    m.def("latest", &sightline::latest_of, "events"_a, "queries"_a);
+    m.def("latest", &sightline::latest_of, "events"_a, "queries"_a, "from_then_on"_a);
     m.def("cover", &sightline::cover_of, "intervals"_a, "queries"_a);
     m.def("climb", &sightline::climb_of, "ranges"_a, "starts"_a);
     m.def("climb_to", &sightline::climb_to_of, "parents"_a, "wanted"_a, "starts"_a);

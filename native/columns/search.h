@@ -8,27 +8,37 @@
 
 namespace sightline {
 
-// How many of the items, sorted by their `time`, are not after `at`. Searched from `near` outwards,
-// as questions mostly come in order of time.
-template <typename Item>
-size_t until(const std::vector<Item>& items, int64_t at, size_t near) {
+// How many of so many moments, in order, are not after `at`; `time` gives each. Searched from `near`
+// outwards, as questions mostly come in order of time.
+template <typename Time>
+size_t until(size_t count, Time time, int64_t at, size_t near) {
     size_t low = near, high = near, step = 1;
-    while (low > 0 && items[low - 1].time > at) {
+    while (low > 0 && time(low - 1) > at) {
         high = low - 1;
         low = low > step ? low - step : 0;
         step *= 2;
     }
     step = 1;
-    while (high < items.size() && items[high].time <= at) {
+    while (high < count && time(high) <= at) {
         low = high + 1;
-        high = std::min(high + step, items.size());
+        high = std::min(high + step, count);
         step *= 2;
     }
-    const auto first = items.begin() + static_cast<std::ptrdiff_t>(low);
-    const auto last = items.begin() + static_cast<std::ptrdiff_t>(high);
-    const auto found = std::upper_bound(
-        first, last, at, [](int64_t time, const Item& item) { return time < item.time; });
-    return static_cast<size_t>(found - items.begin());
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (time(middle) <= at) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+// The same of items that have a `time`.
+template <typename Item>
+size_t until(const std::vector<Item>& items, int64_t at, size_t near) {
+    return until(items.size(), [&](size_t i) { return items[i].time; }, at, near);
 }
 
 }  // namespace sightline

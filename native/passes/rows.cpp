@@ -1,6 +1,8 @@
 #include "passes/rows.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -24,30 +26,109 @@ Batch answer(std::vector<int64_t> rows) {
 
 struct Moment {
     int64_t time;
+    uint32_t row;
+};
+
+// The rows of each group in order of their times, one group after the other; `ties` are the columns
+// that decide between equal times.
+class Moments {
+public:
+    Moments(const Keys& events, size_t width, Groups& groups)
+        : events_(events), width_(width), time_(events.columns[width]) {
+        if (events.rows >= static_cast<int64_t>(kNoRow)) throw std::length_error("too many rows");
+        if (width == 0 && is_in_order()) {
+            edges_ = {0, static_cast<size_t>(events.rows)};
+            return;  // the rows as they are
+        }
+        std::vector<uint32_t> group_of(static_cast<size_t>(events.rows), kNoRow);
+        std::vector<size_t> sizes;
+        for_rows(events, width, [&](size_t row) {
+            if (time_[row] == kNull) return;
+            const int64_t group = groups.of(events, row, true);
+            if (group == Groups::kNone) return;
+            if (static_cast<size_t>(group) == sizes.size()) sizes.push_back(0);
+            ++sizes[static_cast<size_t>(group)];
+            group_of[row] = static_cast<uint32_t>(group);
+        });
+        for (const size_t size : sizes) edges_.push_back(edges_.back() + size);
+        rows_.resize(edges_.back());
+        std::vector<size_t> next(edges_.begin(), edges_.end());
+        for_rows(events, width, [&](size_t row) {
+            if (group_of[row] != kNoRow) rows_[next[group_of[row]]++] = static_cast<uint32_t>(row);
+        });
+        for (size_t group = 0; group + 1 < edges_.size(); ++group) sort(group);
+    }
+
+    size_t groups() const { return edges_.size() - 1; }
+
+    // The last one by the moment `at`, or the first one from then on: of those at one moment the
+    // last. `near` is a place of the group where it may be.
+    int64_t find(size_t group, int64_t at, bool from_then_on, size_t& near) const {
+        const size_t first = edges_[group], count = edges_[group + 1] - first;
+        const auto time = [&](size_t place) { return time_[row(first + place)]; };
+        if (from_then_on) {
+            near = until(count, time, at - 1, near);
+            if (near == count) return kNull;
+            at = time(near);
+        }
+        near = until(count, time, at, near);
+        return near > 0 ? static_cast<int64_t>(row(first + near - 1)) : kNull;
+    }
+
+private:
+    size_t row(size_t place) const { return rows_.empty() ? place : rows_[place]; }
+
+    bool before(size_t a, size_t b) const {
+        if (time_[a] != time_[b]) return time_[a] < time_[b];
+        for (size_t c = width_ + 1; c < events_.columns.size(); ++c) {
+            const int64_t* tie = events_.columns[c];
+            if (tie[a] != tie[b]) return tie[a] < tie[b];
+        }
+        return a < b;
+    }
+
+    bool is_in_order() const {
+        const auto rows = static_cast<size_t>(events_.rows);
+        for (size_t row = 0; row < rows; ++row) {
+            if (time_[row] == kNull || (row > 0 && !before(row - 1, row))) return false;
+        }
+        return true;
+    }
+
+    // Times beside the rows: a comparison then looks at what is near in memory.
+    void sort(size_t group) {
+        const auto first = rows_.begin() + static_cast<std::ptrdiff_t>(edges_[group]);
+        const auto last = rows_.begin() + static_cast<std::ptrdiff_t>(edges_[group + 1]);
+        const auto is_before = [&](uint32_t a, uint32_t b) { return before(a, b); };
+        if (std::is_sorted(first, last, is_before)) return;
+        std::vector<Moment> moments;
+        moments.reserve(static_cast<size_t>(last - first));
+        for (auto at = first; at != last; ++at) moments.push_back({time_[*at], *at});
+        merge_sort(moments.data(), moments.data() + moments.size(),
+                   [&](const Moment& a, const Moment& b) {
+                       return a.time != b.time ? a.time < b.time : before(a.row, b.row);
+                   });
+        std::transform(moments.begin(), moments.end(), first,
+                       [](const Moment& moment) { return moment.row; });
+    }
+
+    const Keys& events_;
+    size_t width_;
+    const int64_t* time_;
+    std::vector<uint32_t> rows_;  // none where they are in order as they are
+    std::vector<size_t> edges_{0};
+};
+
+// Ids that count up, from a row on.
+struct Stretch {
+    int64_t time;  // its first id
     int64_t row;
 };
 
-// The events of each group in order; `ties` are the columns that decide between equal times.
-std::vector<std::vector<Moment>> by_group(const Keys& events, size_t width, Groups& groups) {
-    std::vector<std::vector<Moment>> found;
-    const int64_t* time = events.columns[width];
-    for_rows(events, width, [&](size_t row) {
-        if (time[row] == kNull) return;
-        const int64_t group = groups.of(events, row, true);
-        if (group == Groups::kNone) return;
-        if (static_cast<size_t>(group) == found.size()) found.emplace_back();
-        found[static_cast<size_t>(group)].push_back({time[row], static_cast<int64_t>(row)});
-    });
-    const auto before = [&](const Moment& a, const Moment& b) {
-        if (a.time != b.time) return a.time < b.time;
-        for (size_t c = width + 1; c < events.columns.size(); ++c) {
-            const int64_t* tie = events.columns[c];
-            if (tie[a.row] != tie[b.row]) return tie[a.row] < tie[b.row];
-        }
-        return a.row < b.row;
-    };
-    for (auto& moments : found) {
-        merge_sort(moments.data(), moments.data() + moments.size(), before);
+std::vector<Stretch> list_stretches(const int64_t* id, int64_t rows) {
+    std::vector<Stretch> found;
+    for (int64_t row = 0; row < rows; ++row) {
+        if (row == 0 || id[row] != id[row - 1] + 1) found.push_back({id[row], row});
     }
     return found;
 }
@@ -55,24 +136,29 @@ std::vector<std::vector<Moment>> by_group(const Keys& events, size_t width, Grou
 }  // namespace
 
 Batch row_of(const Keys& ids, const Keys& wanted) {
-    // Ids of one recording count up, so few stretches of consecutive ones hold all of them.
-    std::vector<Moment> stretches;
     const int64_t* id = ids.columns[0];
-    for (int64_t row = 0; row < ids.rows; ++row) {
-        if (row == 0 || id[row] != id[row - 1] + 1) stretches.push_back({id[row], row});
-    }
+    const auto count = static_cast<uint64_t>(ids.rows);
+    // Ids of one recording count up, so few stretches of consecutive ones hold all of them; they are
+    // only listed where an id is not as far from the first one as its row.
+    std::vector<Stretch> stretches;
     std::vector<int64_t> rows(static_cast<size_t>(wanted.rows), kNull);
     size_t near = 0;
     for (size_t i = 0; i < rows.size(); ++i) {
         const int64_t value = wanted.columns[0][i];
         if (value == kNull) continue;
+        const auto likely = static_cast<uint64_t>(minus(value, id[0]));
+        if (likely < count && id[likely] == value &&
+            (likely + 1 == count || id[likely + 1] != value)) {
+            rows[i] = static_cast<int64_t>(likely);
+            continue;
+        }
+        if (value < id[0] || value > id[count - 1]) continue;
+        if (stretches.empty()) stretches = list_stretches(id, ids.rows);
         near = until(stretches, value, near);
-        if (near == 0) continue;
         const int64_t end = near < stretches.size() ? stretches[near].row : ids.rows;
-        const Moment& stretch = stretches[near - 1];
+        const Stretch& stretch = stretches[near - 1];
         // The difference is not negative; of damaged ids it may be beyond int64.
-        const uint64_t place =
-            static_cast<uint64_t>(value) - static_cast<uint64_t>(stretch.time);
+        const auto place = static_cast<uint64_t>(minus(value, stretch.time));
         if (place < static_cast<uint64_t>(end - stretch.row)) {
             rows[i] = stretch.row + static_cast<int64_t>(place);
         }
@@ -106,19 +192,21 @@ Batch first(const Keys& known, const Keys& wanted) {
     return answer(std::move(found));
 }
 
-Batch latest(const Keys& events, const Keys& queries) {
+Batch latest(const Keys& events, const Keys& queries, bool from_then_on) {
     const size_t width = queries.columns.size() - 1;
     Groups groups(width);
-    const auto moments = by_group(events, width, groups);
-    std::vector<size_t> near(moments.size(), 0);
+    const Moments moments(events, width, groups);
+    std::vector<size_t> near(moments.groups(), 0);
     std::vector<int64_t> rows(static_cast<size_t>(queries.rows), kNull);
     for (size_t i = 0; i < rows.size(); ++i) {
         const int64_t at = queries.columns[width][i];
-        const int64_t group = at == kNull ? Groups::kNone : groups.of(queries, i, false);
+        // Of no columns there is one group, which may not have been counted.
+        const int64_t group = at == kNull || near.empty() ? Groups::kNone
+                              : width == 0                ? 0
+                                                          : groups.of(queries, i, false);
         if (group == Groups::kNone) continue;
-        size_t& place = near[static_cast<size_t>(group)];
-        place = until(moments[static_cast<size_t>(group)], at, place);
-        if (place > 0) rows[i] = moments[static_cast<size_t>(group)][place - 1].row;
+        const auto place = static_cast<size_t>(group);
+        rows[i] = moments.find(place, at, from_then_on, near[place]);
     }
     return answer(std::move(rows));
 }

@@ -16,12 +16,13 @@ Batch row_of(const Keys& ids, const Keys& wanted);
 // group, the columns before it; or null.
 Batch first(const Keys& known, const Keys& wanted);
 
-// For each query the row of `events` that came last in its group by its moment, or null.
+// For each query the row of `events` that came last in its group by its moment, or null; or the one
+// that came first `from_then_on`.
 //
 // The last column of a query is its moment, those before it are its group; an event has the same
 // and after them what decides between those of one moment, then its place does. What has no group
 // or no moment is found by none and finds none.
-Batch latest(const Keys& events, const Keys& queries);
+Batch latest(const Keys& events, const Keys& queries, bool from_then_on);
 
 // For each row the number of its group, counted from 0 in order of their first rows, and these rows.
 // Missing values are equal to each other.

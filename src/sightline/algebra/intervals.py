@@ -13,7 +13,7 @@ from sightline._native import cover as native_cover
 from sightline._native import partition as native_partition
 from sightline.algebra.arrow import pack_numbers, unpack_columns
 from sightline.algebra.latest import find_latest
-from sightline.algebra.lookup import select_varying
+from sightline.algebra.lookup import find_varying, select_varying
 
 
 def clip_intervals(
@@ -24,17 +24,16 @@ def clip_intervals(
     `windows` has the columns `by`, window_start_ns and window_end_ns, one row a group. What falls
     outside is dropped; intervals of no length are dropped unless `keep_empty` and they lie inside.
     """
-    on = select_varying(by, frame, windows)
-    cut = (
-        frame.join(
-            windows.select(*on, "window_start_ns", "window_end_ns"), on=on, maintain_order="left"
-        )
-        .with_columns(
-            start_ns=pl.max_horizontal("start_ns", "window_start_ns"),
-            end_ns=pl.min_horizontal("end_ns", "window_end_ns"),
-        )
-        .drop("window_start_ns", "window_end_ns")
-    )
+    edges = ["window_start_ns", "window_end_ns"]
+    on = find_varying(by, frame, windows)
+    if on:
+        known = frame.join(windows.select(*on, *edges), on=on, maintain_order="left")
+    else:  # all rows are of the one window, or there is none
+        known = frame.join(windows.select(edges), how="cross", maintain_order="left")
+    cut = known.with_columns(
+        start_ns=pl.max_horizontal("start_ns", "window_start_ns"),
+        end_ns=pl.min_horizontal("end_ns", "window_end_ns"),
+    ).drop(edges)
     shorter = (
         pl.col("start_ns") <= pl.col("end_ns")
         if keep_empty
@@ -136,7 +135,7 @@ def _measure_cover_at(
 ) -> pl.Series:
     if intervals.is_empty() or queries.is_empty():
         return pl.repeat(0, queries.height, dtype=pl.Int64, eager=True)
-    by = select_varying(by, queries, intervals)
+    by = find_varying(by, queries, intervals)
     known = pack_numbers(intervals.select(*by, "start_ns", "end_ns"))
     # A moment may be called as a column of the group is.
     asked = queries.select(*by, *(pl.col(at).alias(f"_{at}") for at in moments))

@@ -13,7 +13,7 @@ import polars as pl
 
 from sightline._native import latest as native_latest
 from sightline.algebra.arrow import pack_numbers, unpack_columns
-from sightline.algebra.lookup import select_varying
+from sightline.algebra.lookup import find_varying
 
 
 def find_latest(
@@ -29,13 +29,7 @@ def find_latest(
     Of events at one moment that with the highest `ties` counts, then the one further down. A row
     without a group (a null in `by`) or a moment finds nothing and is not found.
     """
-    if queries.is_empty() or events.is_empty():
-        return pl.repeat(None, queries.height, dtype=pl.Int64, eager=True)
-    by = select_varying(by, queries, events)
-    # A time may be called as a column of the group is.
-    asked = pack_numbers(queries.select(*by, pl.col(at).alias("_time")))
-    known = pack_numbers(events.select(*by, pl.col(time).alias("_time"), *ties))
-    return unpack_columns(native_latest(known, asked)).to_series()
+    return _find_nearest(queries, at, events, time, by, ties, from_then_on=False)
 
 
 def find_next(
@@ -50,11 +44,23 @@ def find_next(
 
     Of events at one moment that with the highest `ties` counts, then the one further down.
     """
-    return find_latest(
-        queries.select(*by, _at=-pl.col(at)),
-        "_at",
-        events.select(*by, *ties, _from=-pl.col(time)),
-        "_from",
-        by,
-        ties,
-    )
+    return _find_nearest(queries, at, events, time, by, ties, from_then_on=True)
+
+
+def _find_nearest(
+    queries: pl.DataFrame,
+    at: str,
+    events: pl.DataFrame,
+    time: str,
+    by: Sequence[str],
+    ties: Sequence[str],
+    *,
+    from_then_on: bool,
+) -> pl.Series:
+    if queries.is_empty() or events.is_empty():
+        return pl.repeat(None, queries.height, dtype=pl.Int64, eager=True)
+    by = find_varying(by, queries, events)
+    # A time may be called as a column of the group is.
+    asked = pack_numbers(queries.select(*by, pl.col(at).alias("_time")))
+    known = pack_numbers(events.select(*by, pl.col(time).alias("_time"), *ties))
+    return unpack_columns(native_latest(known, asked, from_then_on)).to_series()

@@ -103,18 +103,22 @@ def _number_values(column: pl.Series) -> pl.Series:
 
 
 def select_varying(by: Sequence[str], *frames: pl.DataFrame) -> list[str]:
-    """Those of the columns in which the frames' rows differ, or one: a join by fewer is faster.
+    """Those of the columns in which the frames' rows differ, or one: a join by fewer is faster."""
+    return find_varying(by, *frames) or list(by[:1])
 
-    Columns with nulls are kept, as what they join with is another question.
+
+def find_varying(by: Sequence[str], *frames: pl.DataFrame) -> list[str]:
+    """Those of the columns in which the frames' rows differ.
+
+    Columns with nulls are kept, as what they are compared to is another question.
     """
     filled = [frame for frame in frames if frame.height]
-    several = [
+    return [
         c
         for c in by
         if len({f.item(0, c) for f in filled}) > 1
         or any(f.get_column(c).null_count() or not _is_constant(f.get_column(c)) for f in filled)
     ]
-    return several or list(by[:1])
 
 
 def _is_constant(column: pl.Series) -> bool:
@@ -129,17 +133,18 @@ class Texts:
     """The different texts of a column, or categories, to be asked for several patterns."""
 
     def __init__(self, column: pl.Series) -> None:
-        self._column = column
-        self._different = column.unique().drop_nulls()
-        self._texts = self._different.cast(pl.String)
+        different = column.unique().drop_nulls()
+        self._texts = different.cast(pl.String)
+        # A row's place among them: going through places takes a tenth of going through texts.
+        self._places = column.cast(pl.Enum(self._texts)).to_physical().cast(pl.UInt32)
 
     def match(self, pattern: str) -> pl.Series:
         """Which rows' text matches a pattern."""
-        found = self._different.filter(self._texts.str.contains(pattern))
-        if found.is_empty():
-            return pl.repeat(value=False, n=self._column.len(), eager=True)
-        matches = self._column.is_in(found.implode())
-        return matches.fill_null(value=False) if matches.null_count() else matches
+        matches = self._texts.str.contains(pattern)
+        if not matches.any():
+            return pl.repeat(value=False, n=self._places.len(), eager=True)
+        found = matches.gather(self._places)
+        return found.fill_null(value=False) if found.null_count() else found
 
 
 def match_names(frame: pl.DataFrame, pattern: str, column: str = "name") -> pl.Series:

@@ -41,7 +41,7 @@ from sightline.model.columns import RANK, duration, join, number, text, time
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
 from sightline.timeline import causes
-from sightline.timeline.copies import SMALL_BYTES, name_copy_causes
+from sightline.timeline.copies import SMALL_BYTES, list_copy_causes
 from sightline.timeline.idle import PACE_INTERVALS
 
 ANALYSIS = Analysis(
@@ -73,7 +73,7 @@ def run(run: Run) -> pl.DataFrame:
     """One row per gap and cause, in order of device and time."""
     gaps = run.ask("idle_parts").rename({"part_ns": "duration_ns"})
     ops = run.table("device_ops")
-    copies = ops.select(copy=name_copy_causes(run, ops), size="bytes", way="copy_kind")
+    copies = ops.select(copy=list_copy_causes(run), size="bytes", way="copy_kind")
     before = find_rows(ops.get_column("device_op_id"), gaps.get_column("before_id"))
     after = find_rows(ops.get_column("device_op_id"), gaps.get_column("after_id"))
     gaps = gaps.hstack(take_rows(copies, before)).with_columns(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -34,7 +35,7 @@ class Claim:
     gaps: pl.DataFrame
     cost_ns: int
     pct: float
-    others: pl.DataFrame  # parts of gaps that other rules speak for
+    others: Mapping[str, pl.DataFrame]  # parts of gaps that other rules speak for, by rule
     period: str | None = None  # how often they come back
 
     @property
@@ -48,8 +49,8 @@ class Claim:
     def behind(self) -> pl.DataFrame:
         """The rest of the same gaps, where nobody else speaks for it: what the host did next."""
         here = self.gaps.select("rank", "device_id", "start_ns").unique()
-        rest = self.others.filter(pl.col("rule").is_in([causes.HOST, causes.LAUNCHES]))
-        return rest.join(here, on=here.columns, how="semi")
+        rest = [self.others[r] for r in (causes.HOST, causes.LAUNCHES) if r in self.others]
+        return pl.concat([self.gaps.clear(), *rest]).join(here, on=here.columns, how="semi")
 
     @property
     def behind_ns(self) -> int:
@@ -147,9 +148,12 @@ def claim_gaps(
     """
     if not run.rows("device_ops") or are_the_profilers(run):
         return None
-    every = run.ask("idle_rules")
-    is_mine = pl.col("rule").is_in(rule.causes)
-    gaps, others = every.filter(is_mine), every.filter(~is_mine)
+    every = run.once(_list_gaps)
+    mine = [gaps for name, gaps in every.items() if name in rule.causes]
+    others = {name: gaps for name, gaps in every.items() if name not in rule.causes}
+    gaps = pl.concat([run.ask("idle_rules").clear(), *mine])
+    if len(mine) > 1:  # in order of time again
+        gaps = gaps.sort("rank", "device_id", "start_ns", maintain_order=True)
     cost = int(gaps.get_column("duration_ns").sum()) + extra_ns
     pct = 100 * cost / sum_windows(run)
     claim = Claim(gaps, cost, pct, others)
@@ -158,6 +162,12 @@ def claim_gaps(
     if pct < least_pct or not cost:
         return None
     return replace(claim, period=describe_period(gaps, _list_steps(run)))
+
+
+def _list_gaps(run: Run) -> dict[str, pl.DataFrame]:
+    """The parts of gaps that each rule speaks for."""
+    every = run.ask("idle_rules").partition_by("rule", as_dict=True, maintain_order=True)
+    return {str(name): gaps for (name,), gaps in every.items()}
 
 
 def _list_steps(run: Run) -> pl.DataFrame:

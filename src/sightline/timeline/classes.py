@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.lookup import Texts, match_names
+from sightline.algebra.lookup import Texts
 from sightline.model.run import Run
 from sightline.timeline.communication_names import PATTERN
 
@@ -46,11 +46,6 @@ def classify_run(run: Run) -> pl.DataFrame:
 
 def _classify_run(run: Run) -> pl.DataFrame:
     return classify_ops(run.table("device_ops"), run.table("collectives"))
-
-
-def is_named_communication(device_ops: pl.DataFrame) -> pl.Series:
-    """Which operations have the name of a communication library's kernel."""
-    return match_names(device_ops, PATTERN)
 
 
 def is_communication(name: pl.Expr) -> pl.Expr:

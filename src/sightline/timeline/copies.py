@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from sightline.algebra.intervals import clip_intervals, partition_windows
+from sightline.algebra.window import select_starting_in
 from sightline.model.run import Run
 from sightline.timeline import causes
 from sightline.timeline.classes import COMMUNICATION, COMPUTE, COPY, classify_run
@@ -26,24 +29,43 @@ CAUSES = (
 _BY = ["rank", "device_id"]
 
 
-def name_copy_causes(run: Run, ops: pl.DataFrame) -> pl.Series:
+def list_copy_causes(run: Run) -> pl.Series:
     """The cause that each copy or memset is, of CAUSES; null for other device operations."""
-    cause = ops.select(_name_by_kind().alias("cause")).to_series()
+    return run.once(_list_copy_causes)
+
+
+def select_copies(run: Run, among: Sequence[str]) -> pl.DataFrame:
+    """The copies and memsets of some causes, in the window."""
+    return select_starting_in(list_copies(run, among), run.ask("windows"))
+
+
+def list_copies(run: Run, among: Sequence[str]) -> pl.DataFrame:
+    """The copies and memsets of some causes."""
+    known = [cause for cause in among if cause in CAUSES]
+    return run.table("device_ops").filter(list_copy_causes(run).is_in(known))
+
+
+def _list_copy_causes(run: Run) -> pl.Series:
+    ops = run.table("device_ops")
+    # Most operations are kernels: what each copy is costs as much as there are copies.
+    rows = ops.get_column("kind").is_in(["memcpy", "memset"]).arg_true()
+    copies = ops.select("kind", "copy_kind", "src_kind", "bytes", "launch_id")[rows]
+    cause = copies.select(_name_by_kind().alias("cause")).to_series()
     saving = list_saving_ranges(run).get_column("host_op_id")
-    if saving.is_empty():
-        return cause
-    saved = find_host_ancestor(run, ops.get_column("launch_id"), saving)
-    down = cause.is_not_null() & (ops.get_column("copy_kind") == "DtoH").fill_null(value=False)
-    mine = down & saved.is_not_null()
-    return pl.select(pl.when(mine).then(pl.lit(causes.CHECKPOINT)).otherwise(cause)).to_series()
+    if not saving.is_empty():
+        saved = find_host_ancestor(run, copies.get_column("launch_id"), saving)
+        mine = (copies.get_column("copy_kind") == "DtoH") & saved.is_not_null()
+        cause = pl.select(
+            pl.when(mine.fill_null(value=False)).then(pl.lit(causes.CHECKPOINT)).otherwise(cause)
+        ).to_series()
+    nothing = pl.repeat(None, ops.height, dtype=pl.Enum(CAUSES), eager=True)
+    return nothing.scatter(rows, cause.cast(pl.Enum(CAUSES)))
 
 
 def _name_by_kind() -> pl.Expr:
     up, down = pl.col("copy_kind") == "HtoD", pl.col("copy_kind") == "DtoH"
     return (
-        pl.when(~pl.col("kind").is_in(["memcpy", "memset"]))
-        .then(None)
-        .when(pl.col("kind") == "memset")
+        pl.when(pl.col("kind") == "memset")
         .then(pl.lit(causes.FILL))
         .when(pl.col("copy_kind").str.starts_with("UVM"))
         .then(pl.lit(causes.MIGRATION))
@@ -61,10 +83,9 @@ def _name_by_kind() -> pl.Expr:
 
 def measure_exposed_copies(run: Run) -> pl.DataFrame:
     """Per rank and device, how long copies of each cause ran, and nothing else."""
-    ops = classify_run(run)
-    ops = ops.with_columns(
+    ops = classify_run(run).with_columns(
         class_=pl.when(pl.col("class_") == COPY)
-        .then(pl.lit(name_copy_causes(run, ops)))
+        .then(list_copy_causes(run).cast(pl.String))
         .otherwise("class_")
     )
     windows = run.ask("windows")

@@ -172,7 +172,7 @@ def _make_idle_gaps(run: Run) -> tuple[pl.DataFrame, pl.DataFrame]:
         found,
         ranges,
         names,
-        _begin_in_work(ranges, ops),
+        ops,
         {
             "code_loading": loading,
             "graph_capture": list_capture_ranges(run),
@@ -297,22 +297,23 @@ def _measure_host_causes(
     found: pl.DataFrame,
     ranges: pl.DataFrame,
     names: Texts,
-    in_work: pl.Series,
+    ops: pl.DataFrame,
     deeds: dict[str, pl.DataFrame],
     waits: dict[str, pl.DataFrame],
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Gaps with the ns that went to each host cause, and what the thread was in meanwhile.
 
-    `in_work` says which ranges begin while a device works. `deeds` are the ranges of causes that no
-    single range is named after, `waits` what the operating system did with the thread, within the
-    time in which the device waits for it. The second answer
+    `deeds` are the ranges of causes that no single range is named after, `waits` what the operating
+    system did with the thread, within the time in which the device waits for it. The second answer
     are the ranges of all causes that are the program's.
     """
     is_api = ranges.select(IN_API).to_series()
     is_cost = ranges.select(_IS_COST).to_series()
     waiting = may_wait(names) & is_api
     held = _is_open_at_start(found, ranges, waiting)
-    takes_long = ranges.get_column("end_ns") - ranges.get_column("start_ns") > IDLE_WAIT_NS
+    syncs = ranges.filter(waiting & synchronizes(names) & ~held)
+    takes_long = pl.col("end_ns") - pl.col("start_ns") > IDLE_WAIT_NS
+    syncs = syncs.filter(_begin_in_work(syncs, ops) | syncs.select(takes_long).to_series())
     kinds = {
         "compiling": ranges.filter(is_compiler(names)),
         "data_loading": ranges.filter(names.match(LOADING) & ~is_api),
@@ -320,7 +321,7 @@ def _measure_host_causes(
         "allocation": ranges.filter(allocates(names) & (is_api | is_cost)),
         # What is called when nothing is left to wait for costs what the call costs, and no more:
         # neither its name nor a copy's says that it waited. Where it takes long, it did.
-        "host_sync": ranges.filter(held | (waiting & synchronizes(names) & (in_work | takes_long))),
+        "host_sync": pl.concat([ranges.filter(held), syncs]).sort("host_op_id"),
     }
     overhead = ranges.filter(~is_own_cost(names) & is_cost)
     until_launch = ("start_ns", "host_end_ns")

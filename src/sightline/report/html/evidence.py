@@ -11,7 +11,7 @@ from sightline.algebra.intervals import measure_cover_until
 from sightline.errors import MissingDataError
 from sightline.model.run import Run
 from sightline.timeline.classes import is_communication
-from sightline.timeline.copies import name_copy_causes
+from sightline.timeline.copies import list_copies
 
 BUCKETS = 60
 # A page holds so many places of one finding: 2 to 3 bytes each, packed. More are the longest ones,
@@ -71,15 +71,14 @@ def _of_rule(run: Run, finding: dict[str, Any]) -> pl.DataFrame | None:
     family = registry.family_of("rules", name)
     if family is None:
         return None
-    ops = run.table("device_ops")
     if family.name == "communication":
+        ops = run.table("device_ops")
         return ops.filter(is_communication(pl.col("name"))).select(_PLACE)
     causes = registry.load("rules", name).RULE.causes
     if not causes:
         return None
     gaps = run.ask("idle_rules").filter(pl.col("rule").is_in(causes))
-    copies = ops.filter(name_copy_causes(run, ops).is_in(causes))
-    return pl.concat([frame.select(_PLACE) for frame in (gaps, copies)])
+    return pl.concat([frame.select(_PLACE) for frame in (gaps, list_copies(run, causes))])
 
 
 def choose_places(found: pl.DataFrame, most: int = MAX_PLACES) -> pl.DataFrame:

@@ -21,18 +21,12 @@ from sightline.rules.finding import (
 )
 from sightline.rules.gaps import LOOK_PCT, Claim, claim_gaps
 from sightline.timeline.classes import COMPUTE, classify_run
-from sightline.timeline.copies import name_copy_causes
+from sightline.timeline.copies import select_copies
 from sightline.timeline.gains import sum_windows
 from sightline.timeline.host_ranges import measure_in_ranges
 from sightline.timeline.idle import list_system_waits
 from sightline.timeline.replay import remove_ops, select_calls_of, select_ops, shorten_thinking
 from sightline.units import format_bytes, format_count, format_ns, format_pct
-
-
-def list_copies(run: Run, rule: Rule) -> pl.DataFrame:
-    """The copies and memsets that a rule speaks for, in the window."""
-    inside = select_starting_in(run.table("device_ops"), run.ask("windows"))
-    return inside.filter(name_copy_causes(run, inside).is_in(rule.causes))
 
 
 def find_exposed_copies(
@@ -65,7 +59,7 @@ def find_exposed_copies(
     gaps = claim_gaps(run, rule, extra_ns=alone, least_pct=least)
     if gaps is None:
         return
-    copies = list_copies(run, rule)
+    copies = select_copies(run, rule.causes)
     if copies.is_empty():
         return
     worst = find_largest(per_device, "total_ns") + gaps.worst_ns

@@ -31,8 +31,9 @@ from collections.abc import Iterator
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.advice import choose_fix
-from sightline.rules.copies._shared import find_exposed_copies, list_copies
+from sightline.rules.copies._shared import find_exposed_copies
 from sightline.timeline import causes
+from sightline.timeline.copies import select_copies
 
 RULE = Rule("copy-bound", "Exposed copies within or between GPUs", causes=(causes.OTHER_COPY,))
 
@@ -40,7 +41,7 @@ RULE = Rule("copy-bound", "Exposed copies within or between GPUs", causes=(cause
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
     sources = ("TraceLens agent: copies above 5 % of the time",)
-    copies = list_copies(run, RULE) if run.rows("device_ops") else None
+    copies = select_copies(run, RULE.causes) if run.rows("device_ops") else None
     if copies is not None and copies.get_column("copy_kind").null_count() == copies.height:
         yield from find_exposed_copies(
             run,

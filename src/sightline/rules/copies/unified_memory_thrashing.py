@@ -44,7 +44,6 @@ from sightline.algebra.lookup import match_names
 from sightline.algebra.scalars import find_largest, sum_column
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.copies._shared import list_copies
 from sightline.rules.finding import (
     MAX_ROWS,
     NOTABLE_PCT,
@@ -55,6 +54,7 @@ from sightline.rules.finding import (
     make_finding,
 )
 from sightline.timeline import causes
+from sightline.timeline.copies import select_copies
 from sightline.timeline.gains import sum_windows
 from sightline.units import format_bytes, format_count, format_ns, format_pct
 
@@ -71,7 +71,7 @@ def check(run: Run) -> Iterator[Finding]:
         return
     # Few recordings have any: asked of the kinds first, of which there are few.
     some = match_names(run.table("device_ops"), "^UVM", "copy_kind").any()
-    moves = list_copies(run, RULE) if some else None
+    moves = select_copies(run, RULE.causes) if some else None
     if moves is None:
         faults = run.table("page_faults").filter(pl.col("side") == "gpu")
         if faults.height:

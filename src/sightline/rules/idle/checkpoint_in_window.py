@@ -33,14 +33,13 @@ from collections.abc import Iterator
 import polars as pl
 
 from sightline.algebra.scalars import find_largest, sum_column
-from sightline.algebra.window import select_starting_in
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.advice import choose_fix
 from sightline.rules.finding import Advice, Evidence, Loss, make_finding
 from sightline.rules.gaps import claim_gaps
 from sightline.timeline import causes
-from sightline.timeline.copies import name_copy_causes
+from sightline.timeline.copies import select_copies
 from sightline.timeline.host_ranges import list_saving_ranges, remove_ranges
 from sightline.timeline.replay import remove_ops
 from sightline.units import format_bytes, format_ns, format_pct, format_several
@@ -61,8 +60,7 @@ def check(run: Run) -> Iterator[Finding]:
     mine = claim_gaps(run, RULE, extra_ns=sum_column(exposed, "total_ns"))
     if mine is None:
         return
-    inside = select_starting_in(run.table("device_ops"), run.ask("windows"))
-    copies = inside.filter(name_copy_causes(run, inside) == causes.CHECKPOINT)
+    copies = select_copies(run, [causes.CHECKPOINT])
     ids = copies.get_column("device_op_id")
 
     def without(nodes: pl.DataFrame) -> pl.DataFrame:

@@ -7,13 +7,14 @@ from typing import Any
 
 import polars as pl
 
-from sightline.algebra.lookup import find_rows, keep_rows, match_names, select_varying
+from sightline.algebra.lookup import Texts, find_rows, keep_rows, select_varying
 from sightline.algebra.scalars import find_largest
 from sightline.algebra.window import select_starting_in
 from sightline.kernel_labels import shorten_kernel_name
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import MAX_ROWS, NOTABLE_PCT, Advice, Evidence, Loss, make_finding
+from sightline.timeline.communication_names import PATTERN as COMMUNICATION
 from sightline.timeline.gains import sum_windows
 from sightline.timeline.host_ranges import find_host_ancestor
 from sightline.timeline.replay import (
@@ -52,7 +53,21 @@ def has_kernel(run: Run, pattern: str) -> bool:
 def list_kernels(run: Run, pattern: str | None = None) -> pl.DataFrame:
     """The window's kernels (of matching names) in order of stream and start, with `length` (ns)."""
     kernels = run.once(_list_kernels)
-    return kernels if pattern is None else kernels.filter(match_names(kernels, pattern))
+    return kernels if pattern is None else kernels.filter(match_kernels(run, pattern))
+
+
+def match_kernels(run: Run, pattern: str) -> pl.Series:
+    """Which of `list_kernels` have a matching name."""
+    return run.once(_list_names).match(pattern)
+
+
+def _list_names(run: Run) -> Texts:
+    return Texts(list_kernels(run).get_column("name"))
+
+
+def list_computing(run: Run) -> pl.DataFrame:
+    """The window's kernels but those that have the name of a communication library's."""
+    return keep_rows(list_kernels(run), ~match_kernels(run, COMMUNICATION))
 
 
 def _list_kernels(run: Run) -> pl.DataFrame:

@@ -35,8 +35,7 @@ import polars as pl
 from sightline.algebra.scalars import sum_column
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
-from sightline.rules.kernels._shared import find_shorter_kernels, list_kernels
-from sightline.timeline.classes import is_communication
+from sightline.rules.kernels._shared import find_shorter_kernels, list_computing
 from sightline.timeline.communication import overlaps_communication
 
 RULE = Rule("overlap-slows-compute", "Compute slowed by overlapping communication")
@@ -48,7 +47,7 @@ def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
     if not run.rows("device_ops") or not sum_column(run.ask("overlap"), "comm_overlap_ns"):
         return
-    kernels = list_kernels(run).filter(~is_communication(pl.col("name")))
+    kernels = list_computing(run)
     kernels = kernels.with_columns(beside=overlaps_communication(kernels, run))
     if not kernels.get_column("beside").any():
         return

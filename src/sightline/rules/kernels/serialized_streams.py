@@ -46,8 +46,7 @@ from sightline.model.run import Run
 from sightline.roofline.launch import limit_device
 from sightline.roofline.occupancy import Launch, compute_occupancy
 from sightline.rules.finding import MAX_ROWS, Advice, Evidence, Loss, keep_notable, make_finding
-from sightline.rules.kernels._shared import list_kernels
-from sightline.timeline.classes import is_communication
+from sightline.rules.kernels._shared import list_computing
 from sightline.timeline.gains import sum_windows
 from sightline.timeline.graph import list_nodes
 from sightline.units import format_ns, format_pct, format_several
@@ -66,7 +65,7 @@ def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
     if not run.rows("device_ops") or not run.rows("host_ops"):
         return
-    kernels = list_kernels(run).filter(~is_communication(pl.col("name")))
+    kernels = list_computing(run)
     kernels = kernels.join(_find_serial_devices(kernels), on=_DEVICE, how="semi")
     if kernels.is_empty():
         return

@@ -36,6 +36,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from sightline.algebra.lookup import number_groups
 from sightline.algebra.scalars import sum_column
 from sightline.errors import MissingDataError
 from sightline.model.declare import Finding, Rule
@@ -92,10 +93,11 @@ def _compare_to_like(kernels: pl.DataFrame) -> pl.DataFrame:
     """Kernels with 20 like ones or more: `ratio` to their median, and the `piece` of the window."""
     start, end = pl.col("start_ns").min().over(_DEVICE), pl.col("start_ns").max().over(_DEVICE)
     piece = _PIECES * (pl.col("start_ns") - start) // (end - start + 1)
+    group = number_groups(kernels, _GROUP)[0].alias("group")
     return (
-        kernels.with_columns(piece=piece, since=pl.col("start_ns") - start)
-        .filter(pl.len().over(_GROUP) >= _LIKE, pl.col("length") > 0)
-        .with_columns(ratio=pl.col("length") / pl.col("length").median().over(_GROUP))
+        kernels.with_columns(group, piece=piece, since=pl.col("start_ns") - start)
+        .filter(pl.len().over("group") >= _LIKE, pl.col("length") > 0)
+        .with_columns(ratio=pl.col("length") / pl.col("length").median().over("group"))
     )
 
 
@@ -113,7 +115,7 @@ def _find_cut(kernels: pl.DataFrame) -> tuple[int, float, pl.DataFrame] | None:
         return None
     piece = pieces.item(best[0], "piece")
     is_later = pl.col("piece") >= piece
-    by_group = kernels.group_by(_GROUP).agg(
+    by_group = kernels.group_by("group").agg(
         before=pl.col("length").filter(~is_later).median(),
         after=pl.col("length").filter(is_later).median(),
         whole=pl.col("length").sum(),
@@ -129,7 +131,7 @@ def _find_cut(kernels: pl.DataFrame) -> tuple[int, float, pl.DataFrame] | None:
         return None
     later = (
         kernels.filter(is_later)
-        .join(slow, on=_GROUP, how="inner", nulls_equal=True, maintain_order="left")
+        .join(slow, on="group", how="inner", maintain_order="left")
         .with_columns(factor=(pl.col("before") / pl.col("length")).clip(upper_bound=1.0))
         .filter(pl.col("factor") < 1)
     )

@@ -39,8 +39,7 @@ from sightline.algebra.scalars import sum_column
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.finding import NOTABLE_PCT, abstain
-from sightline.rules.kernels._shared import add_shapes, find_shorter_kernels, list_kernels
-from sightline.timeline.classes import is_named_communication
+from sightline.rules.kernels._shared import add_shapes, find_shorter_kernels, list_computing
 from sightline.timeline.communication import overlaps_communication
 from sightline.timeline.gains import sum_windows
 
@@ -55,8 +54,7 @@ def check(run: Run) -> Iterator[Finding]:
         return
     if not _describe_spread(run):
         return
-    kernels = list_kernels(run)
-    kernels = add_shapes(run, keep_rows(kernels, ~is_named_communication(kernels)))
+    kernels = add_shapes(run, list_computing(run))
     slow = _list_above_median(keep_rows(kernels, kernels.get_column("grid_x").is_not_null()))
     if slow.get_column("shapes").null_count():
         excess = slow.filter(pl.col("shapes").is_null()).get_column("length").sum()

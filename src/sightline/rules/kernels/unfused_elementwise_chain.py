@@ -35,7 +35,6 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from sightline.algebra.lookup import match_names
 from sightline.model.declare import Finding, Rule
 from sightline.model.run import Run
 from sightline.rules.advice import choose_fix
@@ -45,6 +44,7 @@ from sightline.rules.kernels._shared import (
     find_shorter_kernels,
     has_kernel,
     list_kernels,
+    match_kernels,
 )
 from sightline.units import format_several
 
@@ -57,13 +57,12 @@ def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
     if not run.rows("device_ops") or not has_kernel(run, POINTWISE):
         return
-    kernels = list_kernels(run)
+    kernels = list_kernels(run).with_columns(pointwise=match_kernels(run, POINTWISE))
     if run.rows("host_ops"):  # a loop over parameters is a problem of its own
         kernels = kernels.join(list_optimizer_loops(run), on="device_op_id", how="anti")
     chains = (
-        kernels.with_columns(pointwise=match_names(kernels, POINTWISE))
         # A new link begins where the stream, the kind or the shape of the kernel changes.
-        .with_columns(chain=pl.struct(*_LANE, "pointwise", *_SHAPE).rle_id())
+        kernels.with_columns(chain=pl.struct(*_LANE, "pointwise", *_SHAPE).rle_id())
         .filter("pointwise", pl.len().over("chain") > 1)
         .with_columns(
             kept=pl.int_range(pl.len()).over("chain") == pl.col("length").arg_max().over("chain")
