@@ -122,9 +122,7 @@ def run(run: Run) -> pl.DataFrame:
         first = pl.when(holds.fill_null(value=False)).then(pl.lit(place, pl.UInt8)).otherwise(first)
     # A text for each gap is made once, not for each rule.
     rule = pl.Series([*rules, causes.OTHER_IDLE]).gather(gaps.select(first).to_series())
-    return (
-        gaps.with_columns(rule=rule).sort(*_BY, "start_ns").select(c.name for c in ANALYSIS.columns)
-    )
+    return gaps.with_columns(rule=rule).select(c.name for c in ANALYSIS.columns)
 
 
 def _is_recompilation(run: Run, gaps: pl.DataFrame) -> pl.Series:

@@ -60,7 +60,10 @@ def _device(run: Run) -> Iterator[Row]:
     if not run.rows("device_ops"):
         yield "device", "blocks", "all", 0, "no device operations were recorded"
         return
-    ops = select_starting_in(run.table("device_ops"), run.ask("windows"))
+    ops = run.table("device_ops").select(
+        "rank", "device_id", "kind", "start_ns", "end_ns", "copy_kind", "launch_id"
+    )
+    ops = select_starting_in(ops, run.ask("windows"))
     n = max(ops.height, 1)
     empty = ops.filter(pl.col("end_ns") == pl.col("start_ns")).height
     whole = ops.filter(pl.col("kind") == "graph").height

@@ -67,6 +67,7 @@ class Imported:
 
     `large` holds tables that are never in memory as a whole: they are made while they are written.
     `constants` are columns of those that have one value throughout, and are not in their rows.
+    `rows` says how many rows some of them have, where that is known before.
     """
 
     tables: dict[str, pl.DataFrame]
@@ -74,6 +75,7 @@ class Imported:
     quality: list[Quality] = field(default_factory=list)
     large: dict[str, pl.LazyFrame] = field(default_factory=dict)
     constants: dict[str, dict[str, int | str]] = field(default_factory=dict)
+    rows: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from sightline.errors import StoreError
+from sightline.model import unwritten
 from sightline.model.clock import Clock
 from sightline.model.columns import Table
 from sightline.model.store_facts import check_facts
@@ -93,17 +94,20 @@ class Part:
 
     def file(self, table: str) -> Path:
         """Where the recording's rows of a table lie; absent if it has none."""
-        return self.store / table / f"rank={self.stored_rank}" / f"{self.index}.parquet"
+        place = unwritten.find_place(self.store)
+        return place / table / f"rank={self.stored_rank}" / f"{self.index}.parquet"
 
-    def columns(self, table: Table) -> dict[str, pl.DataType]:
+    def columns(self, table: Table) -> pl.Schema:
         """The columns of the recording's file of a table; of the others see `constants`.
 
         Raises StoreError where the file is damaged.
         """
+        if (tables := unwritten.find_tables(self.store)) is not None:
+            return tables[table.name].schema
         try:
             # As bytes: of a path Polars would expand [..], * and ?, and read another file.
             with self.file(table.name).open("rb") as file:
-                return dict(pl.read_parquet_schema(file))
+                return pl.Schema(pl.read_parquet_schema(file))
         except READ_FAILURES as error:
             raise explain_unreadable(table.name, self.store, error) from error
 
@@ -115,30 +119,38 @@ class Part:
     def scan(self, table: Table) -> pl.LazyFrame | None:
         """The recording's rows of a table with the run's rank and ids, or None if it has none."""
         if table.name in FROM_FACTS:
-            rows = list_fact_rows(self.facts, table)
+            facts = list_fact_rows(self.facts, table)
             return (
-                pl.DataFrame(rows, schema=table.schema)
+                pl.DataFrame(facts, schema=table.schema)
                 .with_columns(
                     rank=pl.lit(self.rank, pl.Int64),
                     recording_id=pl.lit(self.recording_id, pl.Int64),
                 )
                 .lazy()
             )
-        path = self.file(table.name)
-        if not path.is_file():
-            if self.facts["rows"].get(table.name):
-                raise StoreError(
-                    f"cannot read table {table.name} of {self.store}", why=f"{path} is missing"
-                )
-            return None
+        tables = unwritten.find_tables(self.store)
+        if tables is not None:
+            if table.name not in tables:
+                return None
+            rows, stored = tables[table.name].lazy(), tables[table.name].schema
+        else:
+            path = self.file(table.name)
+            if not path.is_file():
+                if self.facts["rows"].get(table.name):
+                    raise StoreError(
+                        f"cannot read table {table.name} of {self.store}", why=f"{path} is missing"
+                    )
+                return None
+            stored = self.columns(table)
+            rows = pl.scan_parquet(path.absolute(), hive_partitioning=False, glob=False)
         offset = (self.recording_id - self.index) << ID_SHIFT
-        stored, constants = self.columns(table), self.constants(table)
+        constants = self.constants(table)
         absent = [
             c
             for c in table.columns
             if c.name not in stored and (c.name in constants or not c.required)
         ]
-        frame = pl.scan_parquet(path.absolute(), hive_partitioning=False, glob=False).with_columns(
+        frame = rows.with_columns(
             *(pl.lit(constants.get(c.name), c.dtype).alias(c.name) for c in absent),
             *(pl.col(c).cast(pl.String) for c, dtype in stored.items() if dtype == pl.Categorical),
             rank=pl.lit(self.rank, pl.Int64),
@@ -224,7 +236,7 @@ def fill_store(
     for index, (rank, facts, tables) in enumerate(recordings):
         file = f"rank={rank}/{index}.parquet"
         rows = _write_all(tables, folder, file, _QUICK if quick else _SMALL)
-        described.append({"content": None, **facts, "rank": rank, "rows": rows})
+        described.append(describe_recording(rank, facts, rows))
     document = {
         "format": FORMAT,
         "version": VERSION,
@@ -232,6 +244,11 @@ def fill_store(
         "recordings": described,
     }
     (folder / "run.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
+
+
+def describe_recording(rank: int, facts: dict[str, Any], rows: dict[str, int]) -> dict[str, Any]:
+    """What run.json says of a recording; `rows` are those of tables that have any."""
+    return {"content": None, **facts, "rank": rank, "rows": rows}
 
 
 def explain_foreign(target: Path) -> str | None:
@@ -314,6 +331,8 @@ def put_in_place(scratch: Path, target: Path) -> None:
 
 def read_facts(store: Path) -> list[dict[str, Any]]:
     """The recordings of a store, from its run.json. Raises StoreError."""
+    if (facts := unwritten.find_facts(store)) is not None:
+        return [facts]
     path = store / "run.json"
     again = "Make it again:  sightline import RECORDINGS... -o " + store.name
     try:

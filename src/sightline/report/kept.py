@@ -13,10 +13,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sightline import registry
+from sightline.errors import StoreError
 from sightline.model.run import Run
+from sightline.model.unwritten import is_unwritten
 from sightline.opening.answers import find_answer, keep_answer
 from sightline.opening.stamps import stamp_file, stamp_program
 from sightline.report.summary import summarize_run
+from sightline.stages import stage
 
 if TYPE_CHECKING:
     from sightline.rules.custom.forms import OwnRule
@@ -33,18 +36,25 @@ def keep_summary(run: Run, own: Sequence[OwnRule] = ()) -> dict[str, Any]:
     return said
 
 
-def keep_part(run: Run, part: str, make: Callable[[], Any]) -> Any:
+def keep_part(run: Run, word: str, make: Callable[[], Any]) -> Any:
     """What `make` makes of a run, as JSON holds it; taken from the cache where the run is large.
 
-    `part` is a word for what is made: letters and hyphens, another for each.
+    `word` says what is made: letters and hyphens, another for each.
     """
     rows = sum(run.rows(table) for table in _MANY)
     if rows < MIN_ROWS or registry.has_outsiders():
         return make()
-    name = identify_run(run) + part
-    text = find_answer(name)
+    made = None
+    if any(is_unwritten(part.store) for part in run.parts):
+        made = make()  # of a recording that was never read there is no answer
+    with stage("write the rest of the cache"):
+        try:
+            name = identify_run(run) + word
+        except StoreError:  # which was said when it could not be written
+            return make() if made is None else json.loads(json.dumps(made))
+    text = find_answer(name) if made is None else None
     if text is None:
-        text = json.dumps(make())
+        text = json.dumps(make() if made is None else made)
         keep_answer(name, text)
     # As it will be read the next time, so that both times say the same.
     return json.loads(text)

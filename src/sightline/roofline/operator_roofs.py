@@ -18,7 +18,7 @@ from sightline.roofline.operators import MODELS, count_operator_work
 from sightline.roofline.operators.arguments import parse_arguments
 from sightline.roofline.operators.nvtx import list_nvtx_calls
 from sightline.timeline.classes import COMPUTE, classify_run
-from sightline.timeline.host_ranges import find_host_ancestor
+from sightline.timeline.host_ranges import find_host_ancestor, list_host_names
 
 ARGUMENTS = ("input_shapes", "input_types", "input_strides", "input_values")
 CALL = ("name", *ARGUMENTS)
@@ -70,16 +70,19 @@ def list_operator_kernels(run: Run) -> pl.DataFrame:
 
 
 def _list_operator_kernels(run: Run) -> pl.DataFrame:
-    ops = classify_run(run).filter((pl.col("class_") == COMPUTE) & (pl.col("kind") == "kernel"))
-    ops = select_starting_in(ops, run.ask("windows")).select(
+    ops = classify_run(run).select(
         "device_op_id",
         "rank",
         "device_id",
         "name",
         "start_ns",
         "launch_id",
+        "class_",
+        "kind",
         length=pl.col("end_ns") - pl.col("start_ns"),
     )
+    ops = ops.filter((pl.col("class_") == COMPUTE) & (pl.col("kind") == "kernel"))
+    ops = select_starting_in(ops.drop("class_", "kind"), run.ask("windows"))
     owner = pl.Series([None] * ops.height, dtype=pl.Int64)
     if (calls := run.once(_count_work)).height:
         wanted = _select_outermost(calls).get_column("host_op_id")
@@ -128,7 +131,7 @@ def _place_operators(run: Run) -> pl.DataFrame:
 def _count_work(run: Run) -> pl.DataFrame:
     """Calls of operators that have a model and arguments that make sense, with their work."""
     host = run.table("host_ops")
-    names = host.get_column("name").unique().cast(pl.String)
+    names = list_host_names(run).different
     known = [n for n in names.to_list() if n in MODELS]
     used = host.select("host_op_id", "subtree_end_id", *CALL)
     calls = used.filter(pl.col("name").is_in(known) & pl.col("input_shapes").is_not_null())

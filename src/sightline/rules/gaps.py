@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -35,7 +35,7 @@ class Claim:
     gaps: pl.DataFrame
     cost_ns: int
     pct: float
-    others: Mapping[str, pl.DataFrame]  # parts of gaps that other rules speak for, by rule
+    list_next: Callable[[], pl.DataFrame]  # parts in which the host went on, of other rules
     period: str | None = None  # how often they come back
 
     @property
@@ -49,8 +49,7 @@ class Claim:
     def behind(self) -> pl.DataFrame:
         """The rest of the same gaps, where nobody else speaks for it: what the host did next."""
         here = self.gaps.select("rank", "device_id", "start_ns").unique()
-        rest = [self.others[r] for r in (causes.HOST, causes.LAUNCHES) if r in self.others]
-        return pl.concat([self.gaps.clear(), *rest]).join(here, on=here.columns, how="semi")
+        return self.list_next().join(here, on=here.columns, how="semi")
 
     @property
     def behind_ns(self) -> int:
@@ -148,15 +147,11 @@ def claim_gaps(
     """
     if not run.rows("device_ops") or are_the_profilers(run):
         return None
-    every = run.once(_list_gaps)
-    mine = [gaps for name, gaps in every.items() if name in rule.causes]
-    others = {name: gaps for name, gaps in every.items() if name not in rule.causes}
-    gaps = pl.concat([run.ask("idle_rules").clear(), *mine])
-    if len(mine) > 1:  # in order of time again
-        gaps = gaps.sort("rank", "device_id", "start_ns", maintain_order=True)
+    gaps = _take_gaps(run, rule.causes)
+    going_on = [c for c in (causes.HOST, causes.LAUNCHES) if c not in rule.causes]
     cost = int(gaps.get_column("duration_ns").sum()) + extra_ns
     pct = 100 * cost / sum_windows(run)
-    claim = Claim(gaps, cost, pct, others)
+    claim = Claim(gaps, cost, pct, lambda: _take_gaps(run, going_on))
     if with_behind and cost:
         pct += 100 * claim.behind_ns / sum_windows(run)
     if pct < least_pct or not cost:
@@ -164,10 +159,15 @@ def claim_gaps(
     return replace(claim, period=describe_period(gaps, _list_steps(run)))
 
 
-def _list_gaps(run: Run) -> dict[str, pl.DataFrame]:
-    """The parts of gaps that each rule speaks for."""
-    every = run.ask("idle_rules").partition_by("rule", as_dict=True, maintain_order=True)
-    return {str(name): gaps for (name,), gaps in every.items()}
+def _take_gaps(run: Run, rules: Sequence[str]) -> pl.DataFrame:
+    """The parts of gaps that some rules speak for, in order of time."""
+    rows = run.once(_list_rows).filter(pl.col("rule").is_in(list(rules)))
+    return run.ask("idle_rules")[rows.get_column("row").explode(empty_as_null=False).sort()]
+
+
+def _list_rows(run: Run) -> pl.DataFrame:
+    """The rows of idle_rules that each rule speaks for."""
+    return run.ask("idle_rules").select("rule").with_row_index("row").group_by("rule").agg("row")
 
 
 def _list_steps(run: Run) -> pl.DataFrame:

@@ -116,7 +116,7 @@ def partition_exposed(run: Run) -> pl.DataFrame:
     pipeline: send and receive; small: collectives of up to 1 MiB; slow: those far below their
     group's own best bandwidth; transfer: all else.
     """
-    ops = classify_run(run)
+    ops = classify_run(run).select(*_BY, "start_ns", "end_ns", "class_")
     comm = list_communication(run)
     late = (pl.col("part") != "pipeline") & (pl.col("last") > pl.col("start_ns"))
     pieces = pl.concat(
@@ -176,7 +176,7 @@ def fit_transfers(comm: pl.DataFrame) -> pl.DataFrame:
 
 def overlaps_communication(kernels: pl.DataFrame, run: Run) -> pl.Series:
     """Whether communication ran on the device for at least half of each kernel."""
-    ops = classify_run(run)
+    ops = classify_run(run).select(*_BY, "start_ns", "end_ns", "class_")
     comm = ops.filter(pl.col("class_") == COMMUNICATION)
     if comm.is_empty() or kernels.is_empty():
         return pl.repeat(value=False, n=kernels.height, eager=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from sightline.model.run import Run
+from sightline.timeline.host_ranges import list_host_names
 
 # In this order: SGLang uses kernels of vLLM, and both run on PyTorch. Names are those of
 # their own Python files, custom operators and kernels; ATen's operators and kernels; XLA's
@@ -38,7 +39,7 @@ def recognise_program(run: Run) -> Program:
 def _recognise(run: Run) -> Program:
     names = pl.concat(
         [
-            run.table("host_ops").get_column("name").unique(),
+            list_host_names(run).different,
             run.table("device_ops").get_column("name").unique(),
         ]
     )

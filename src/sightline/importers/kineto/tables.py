@@ -67,6 +67,7 @@ def build_tables(
         if trace.rows(name) <= parts.ROWS_AT_ONCE:
             imported.tables[name] = _part(trace, name, 0, parts.ROWS_AT_ONCE)
         else:
+            imported.rows[name] = trace.rows(name)
             imported.large[name] = parts.make_in_parts(
                 trace.rows(name), partial(_part, trace, name)
             )

@@ -106,7 +106,7 @@ def describe_waiting(run: Run) -> str | None:
 def measure_shared_stream(run: Run) -> float:
     """How much of communication, in % of its time, runs on streams that compute too."""
     lane = ["rank", "device_id", "stream_id"]
-    ops = classify_run(run)
+    ops = classify_run(run).select(*lane, "class_", "kind")
     computing = ops.filter((pl.col("class_") == COMPUTE) & (pl.col("kind") == "kernel"))
     comm = list_communication(run).select(*lane, ns=pl.col("end_ns") - pl.col("start_ns"))
     shared = comm.join(computing.select(lane).unique(), on=lane, how="semi")

@@ -176,7 +176,8 @@ def _list_left(run: Run, comm: pl.DataFrame, share: float) -> pl.DataFrame:
     sums = comm.filter(name_kind(pl.col("op")).is_in(_REDUCTIONS)).select(
         *by, "start_ns", "device_op_id", "size"
     )
-    compute = classify_run(run).filter(pl.col("class_") == COMPUTE).select(*by, "start_ns")
+    ops = classify_run(run).select(*by, "start_ns", "class_")
+    compute = ops.filter(pl.col("class_") == COMPUTE).drop("class_")
     # A row: what is sent one after the other, with no kernel that begins between.
     rows = pl.concat([sums, compute], how="diagonal").sort(*by, "start_ns")
     row = pl.col("device_op_id").is_null().cum_sum().over(by)

@@ -107,7 +107,7 @@ def check(run: Run) -> Iterator[Finding]:
         cost = int(mine.get_column("duration_ns").sum())
         pct = 100 * cost / sum_windows(run)
         if pct > NOTABLE_PCT:
-            yield _make_finding(run, str(cause), Claim(mine, cost, pct, {}))
+            yield _make_finding(run, str(cause), Claim(mine, cost, pct, mine.clear))
 
 
 def _tell_startup(run: Run, gaps: pl.DataFrame) -> pl.DataFrame:
