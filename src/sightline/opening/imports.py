@@ -18,7 +18,12 @@ from sightline._native import give_back_memory
 from sightline.algebra.constants import find_null_columns
 from sightline.errors import StoreError
 from sightline.model import unwritten
-from sightline.model.cache_folder import is_temporary, open_cache_folder, replace_cache_folder
+from sightline.model.cache_folder import (
+    is_temporary,
+    list_cache_folders,
+    open_cache_folder,
+    replace_cache_folder,
+)
 from sightline.model.columns import Column, FrameT, conform_columns
 from sightline.model.declare import Importer, ImportOptions
 from sightline.model.source import Source
@@ -45,7 +50,8 @@ def import_one(source: Source, options: ImportOptions) -> Path:
         with stage("hash it, look in the cache"):
             content = hash_content(source)
         name = cache.name_entry(content, salt)
-        if (entry := cache.find_entry(name, content)) is not None:
+        entry = _find_unwritten(name) or cache.find_entry(name, content)
+        if entry is not None:
             return entry
         try:
             # Not under its name yet: the file may change while it is read.
@@ -83,6 +89,12 @@ def _make_entry(
     if hash_content(source) != content:
         return None
     return _write_behind(name, content, rank, facts, made)
+
+
+def _find_unwritten(name: str) -> Path | None:
+    """The entry of that name, where this process is writing it."""
+    places = (folder / name for folder in list_cache_folders())
+    return next((place for place in places if unwritten.is_unwritten(place)), None)
 
 
 def _write_behind(
