@@ -15,10 +15,13 @@ from __future__ import annotations
 
 import polars as pl
 
+from sightline.algebra.lookup import take_rows
 from sightline.model.columns import RANK, duration, join, number, text, time
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
 from sightline.timeline import path
+from sightline.timeline.gains import sort_recorded
+from sightline.timeline.graph import list_nodes
 
 ANALYSIS = Analysis(
     "critical_path",
@@ -49,7 +52,7 @@ ANALYSIS = Analysis(
 
 def run(run: Run) -> pl.DataFrame:
     """One row per piece, in order of time."""
-    nodes = run.ask("dependencies")
+    nodes = list_nodes(run)
     length = pl.col("window_end_ns") - pl.col("window_start_ns")
     longest = run.ask("windows").sort(length, descending=True).row(0, named=True)
     begin = longest["window_start_ns"]
@@ -60,14 +63,16 @@ def run(run: Run) -> pl.DataFrame:
         pl.col("start_ns").is_between(begin, longest["window_end_ns"]),
     )
     end = mine.get_column("end_ns").max()
-    pieces = path.trace_critical_path(nodes, begin, end if isinstance(end, int) else begin)
+    pieces = path.trace_critical_path(
+        nodes, begin, end if isinstance(end, int) else begin, sort_recorded(run)
+    )
     is_host = pl.col("kind").is_in(["call", "finish"])
     return (
-        pieces.join(
-            nodes.select("node", "kind", "rank", "device_id", "name", "ref_id"),
-            on="node",
-            how="left",
-            maintain_order="left",
+        pieces.hstack(
+            take_rows(
+                nodes.select("kind", "rank", "device_id", "name", "ref_id"),
+                pieces.get_column("node"),
+            )
         )
         .with_columns(
             duration_ns=pl.col("end_ns") - pl.col("start_ns"),

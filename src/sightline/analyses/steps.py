@@ -9,7 +9,7 @@ from sightline.algebra.lookup import find_rows, keep_rows
 from sightline.model.columns import RANK, Column, duration, number, text, time
 from sightline.model.declare import Analysis
 from sightline.model.run import Run
-from sightline.timeline.classes import CLASSES, classify_ops
+from sightline.timeline.classes import CLASSES, classify_run
 from sightline.timeline.iterations import list_marked_steps
 
 ANALYSIS = Analysis(
@@ -44,12 +44,7 @@ _BY = ["rank", "device_id"]
 def run(run: Run) -> pl.DataFrame:
     """One row per rank, device and step, in order of time."""
     steps = list_marked_steps(run).with_columns(duration_ns=pl.col("end_ns") - pl.col("start_ns"))
-    ops = classify_ops(
-        run.table("device_ops").select(
-            "device_op_id", "rank", "device_id", "kind", "name", "start_ns", "end_ns", "launch_id"
-        ),
-        run.table("collectives"),
-    )
+    ops = classify_run(run).select(*_BY, "start_ns", "end_ns", "class_", "launch_id")
     host = run.table("host_ops").select("host_op_id", "start_ns", "pid")
     calls = find_rows(host.get_column("host_op_id"), ops.get_column("launch_id"))
     ops = ops.select(

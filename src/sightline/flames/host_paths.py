@@ -10,6 +10,7 @@ from sightline.algebra.lookup import find_rows, keep_rows, number_groups
 from sightline.flames.call_stacks import list_stack_paths, name_frames
 from sightline.flames.layers import BACKWARD, NEARBY, OF_HOST_LAYER, SIDE
 from sightline.model.run import Run
+from sightline.timeline.host_ranges import list_host_names
 from sightline.timeline.launch_stacks import match_calls
 
 
@@ -41,11 +42,12 @@ def make_host_paths(run: Run, wanted: pl.Series, *, sampled: bool = False) -> Ho
     near = _sample_stacks(run, host, wanted) if sampled else None
     above = _above(host)
     needed = _needed(above, find_rows(host.get_column("host_op_id"), wanted))
-    host = keep_rows(
-        host.select("host_op_id", "rank", "pid", "tid", "layer", "name", "stack_id"), needed
-    )
+    names = list_host_names(run)
+    host = host.select("host_op_id", "rank", "pid", "tid", "layer", "stack_id", name=names.places)
+    host = keep_rows(host, needed)
     above = keep_rows(above.with_row_index("row"), needed)
     kind, kinds = number_groups(host, ["layer", "name"])
+    kinds = kinds.with_columns(name=names.different.gather(kinds.get_column("name")))
     thread, threads = number_groups(host, ["rank", "pid", "tid"])
     kinds = kinds.with_columns(
         # PyTorch records modules among the Python functions.

@@ -81,7 +81,7 @@ def name_next_limit(run: Run, gain: Gain) -> tuple[str, float] | None:
     if spans.is_empty():
         return None
     begin, end = spans.select("begin", "end").row(0)
-    parts = path.sum_critical_path(gain.replayed, begin, end, run.once(_sort_recorded))
+    parts = path.sum_critical_path(gain.replayed, begin, end, sort_recorded(run))
     limits = parts.with_columns(limit=pl.col("part").replace_strict(_LIMITS))
     shares = limits.group_by("limit").agg(pl.col("ns").sum())
     shares = shares.sort("ns", "limit", descending=[True, False])
@@ -97,6 +97,11 @@ def _measure_recorded(run: Run) -> tuple[pl.Series, int]:
     inside = starts_in_window(run, nodes)
     times = Times(nodes.get_column("start_ns"), nodes.get_column("end_ns"))
     return inside, measure_span(nodes, times, inside)
+
+
+def sort_recorded(run: Run) -> pl.Series:
+    """The sort of each of the run's nodes (`path.sort_nodes`)."""
+    return run.once(_sort_recorded)
 
 
 def _sort_recorded(run: Run) -> pl.Series:

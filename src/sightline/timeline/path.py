@@ -77,13 +77,16 @@ def sort_nodes(nodes: pl.DataFrame) -> pl.Series:
     ).to_series()
 
 
-def trace_critical_path(nodes: pl.DataFrame, begin_ns: int, end_ns: int) -> pl.DataFrame:
+def trace_critical_path(
+    nodes: pl.DataFrame, begin_ns: int, end_ns: int, sort: pl.Series | None = None
+) -> pl.DataFrame:
     """Pieces of the path in order of time: start_ns, end_ns, part, node, basis. They leave no hole.
 
     The path is cut to `begin_ns` .. `end_ns`; where nothing recorded leads further back, the rest
-    is 'not explained', without a basis, or its launch was not recorded.
+    is 'not explained', without a basis, or its launch was not recorded. `sort` is `sort_nodes`'
+    answer, where that is known.
     """
-    pieces = _walk(nodes, begin_ns, end_ns, sort_nodes(nodes))
+    pieces = _walk(nodes, begin_ns, end_ns, sort_nodes(nodes) if sort is None else sort)
     named = _name_pieces()
     sort = pieces.get_column("sort")
     part, basis = (named.get_column(c).gather(sort) for c in ("part", "basis"))

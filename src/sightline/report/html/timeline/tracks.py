@@ -15,7 +15,7 @@ from sightline.model.run import Run
 from sightline.report.html.timeline.details import list_device_details, list_host_details
 from sightline.report.html.timeline.states import list_state_rows
 from sightline.text import make_printable
-from sightline.timeline.classes import classify_ops
+from sightline.timeline.classes import classify_run
 from sightline.timeline.mpi import list_messages
 
 # A page of so many events stays under 4 MB where they are like those of tests/web/million.py; of
@@ -113,7 +113,7 @@ def _device(run: Run, texts: list[str]) -> tuple[pl.DataFrame, list[dict[str, An
     ops = run.table("device_ops")
     if ops.is_empty():
         return _empty(), []
-    classed = classify_ops(ops, run.table("collectives"))
+    classed = classify_run(run)
     detail, known = list_device_details(ops)
     track, keys = _numbered(ops, DEVICE_KEY)
     texts[:] = known
