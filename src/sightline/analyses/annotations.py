@@ -48,8 +48,8 @@ _INSTANCE = ["host_op_id"]
 
 def run(run: Run) -> pl.DataFrame:
     """One row per rank and path of nested ranges, in order of first entry."""
-    host = run.table("host_ops").select(_USED)
-    ops = run.table("device_ops").select("launch_id", "start_ns", "end_ns").drop_nulls("launch_id")
+    host = run.table("host_ops", _USED)
+    ops = run.table("device_ops", ["launch_id", "start_ns", "end_ns"]).drop_nulls("launch_id")
     marked = host.filter(pl.col("layer").is_in(_LAYERS)).sort("host_op_id")
     ids = marked.get_column("host_op_id")
     around = find_nearest_ancestor(host, ids, ids, itself=False)

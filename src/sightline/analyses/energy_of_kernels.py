@@ -39,7 +39,7 @@ ANALYSIS = Analysis(
 
 def run(run: Run) -> pl.DataFrame:
     """One row per device and name, the most energy first."""
-    ops = run.table("device_ops").select("rank", "device_id", "name", "start_ns", "end_ns")
+    ops = run.table("device_ops", ["rank", "device_id", "name", "start_ns", "end_ns"])
     parts = [
         _add_up(meter, ops.filter(rank=meter.rank, device_id=meter.device_id))
         for meter in list_meters(run)

@@ -68,7 +68,7 @@ def _list_times(run: Run) -> pl.DataFrame:
     cpu = run.table("host_ops").filter(pl.col("name").str.contains("cpp_fused", literal=True))
     ran = pl.concat(
         [
-            run.table("device_ops").select("name", "start_ns", "end_ns"),
+            run.table("device_ops", ["name", "start_ns", "end_ns"]),
             # What marks C++ kernels puts the number of their graph in front.
             cpu.select(pl.col("name").str.replace(r"^graph_\d+_", ""), "start_ns", "end_ns"),
         ]

@@ -51,7 +51,7 @@ _BY = ["rank", "device_id"]
 def run(run: Run, *, threshold_ns: int, micro_ns: int) -> pl.DataFrame:
     """One row per gap, in order of device and time."""
     parts = list_idle_parts(run, micro_ns)
-    host = run.table("host_ops")
+    host = run.table("host_ops", ["host_op_id", "name"])
     # Of parts that took equally long the one that comes first in the gap counts.
     by_length = parts.sort("gap", "part_ns", descending=[False, True], maintain_order=True)
     most = by_length.filter(pl.col("gap").ne_missing(pl.col("gap").shift()))

@@ -82,7 +82,7 @@ ANALYSIS = Analysis(
 def run(run: Run, *, micro_ns: int) -> pl.DataFrame:
     """One row per gap and cause, in order of device and time."""
     parts = list_idle_parts(run, micro_ns)
-    host = run.table("host_ops")
+    host = run.table("host_ops", ["host_op_id", "name"])
     inner = find_rows(host.get_column("host_op_id"), parts.get_column("host_op_id"))
     return parts.with_columns(host_op=host.get_column("name").gather(inner)).select(
         c.name for c in ANALYSIS.columns

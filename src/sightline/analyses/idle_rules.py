@@ -72,7 +72,10 @@ _BY = ["rank", "device_id"]
 def run(run: Run) -> pl.DataFrame:
     """One row per gap and cause, in order of device and time."""
     gaps = run.ask("idle_parts").rename({"part_ns": "duration_ns"})
-    ops = run.table("device_ops")
+    ops = run.table(
+        "device_ops",
+        ["device_op_id", *_BY, "kind", "start_ns", "end_ns", "bytes", "copy_kind"],
+    )
     copies = ops.select(copy=list_copy_causes(run), size="bytes", way="copy_kind")
     before = find_rows(ops.get_column("device_op_id"), gaps.get_column("before_id"))
     after = find_rows(ops.get_column("device_op_id"), gaps.get_column("after_id"))
@@ -131,7 +134,7 @@ def _is_recompilation(run: Run, gaps: pl.DataFrame) -> pl.Series:
     Without steps a first compilation looks the same: it takes a gap for each graph.
     """
     compiles = pl.col("cause") == "compiling"
-    host = run.table("host_ops").select("rank", "layer", "start_ns", "end_ns")
+    host = run.table("host_ops", ["rank", "layer", "start_ns", "end_ns"])
     steps = (
         host.filter(pl.col("layer") == "step")
         .group_by("rank")
@@ -172,7 +175,7 @@ def _find_launch_bound(run: Run, ops: pl.DataFrame) -> pl.DataFrame:
 
 def _is_in_first_step(run: Run, gaps: pl.DataFrame) -> pl.Series:
     """Whether a gap lies in the first of three or more steps, which holds most of such time."""
-    host = run.table("host_ops").select("rank", "layer", "start_ns", "end_ns")
+    host = run.table("host_ops", ["rank", "layer", "start_ns", "end_ns"])
     steps = host.filter(pl.col("layer") == "step")
     firsts = (
         steps.group_by("rank")

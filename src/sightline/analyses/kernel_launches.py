@@ -54,9 +54,9 @@ _COLUMNS = (
 
 def run(run: Run) -> pl.DataFrame:
     """One row per launched operation, in order of launch."""
-    host = run.table("host_ops")
+    host = run.table("host_ops", ["host_op_id", "name", "start_ns", "end_ns"])
     calls = host.select(api="name", api_start_ns="start_ns", api_end_ns="end_ns")
-    ops = select_starting_in(run.table("device_ops").select(_COLUMNS), run.ask("windows"))
+    ops = select_starting_in(run.table("device_ops", _COLUMNS), run.ask("windows"))
     at = find_rows(host.get_column("host_op_id"), ops.get_column("launch_id"))
     launched = (
         ops.hstack(take_rows(calls, at))

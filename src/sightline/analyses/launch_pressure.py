@@ -55,7 +55,8 @@ _BY = ["rank", "device_id"]
 def run(run: Run) -> pl.DataFrame:
     """One row per rank and device that has launches."""
     launched = run.ask("kernel_launches")
-    host, ops = run.table("host_ops"), run.table("device_ops")
+    host = run.table("host_ops", ["host_op_id", "pid", "tid"])
+    ops = run.table("device_ops", ["device_op_id", "launch_id"])
     at = find_rows(ops.get_column("device_op_id"), launched.get_column("device_op_id"))
     calls = launched.select(*_BY, "api_start_ns").with_columns(
         launch_id=ops.get_column("launch_id").gather(at)

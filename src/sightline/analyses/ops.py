@@ -47,16 +47,17 @@ _USED = (
     "end_ns",
 )
 NO_OPERATOR = "(no operator)"
+_DEVICE = ("rank", "device_id")
 NO_LAUNCH = "(launch not recorded)"
 
 
 def run(run: Run) -> pl.DataFrame:
     """One row per operator, the largest device time first."""
-    host = run.table("host_ops").select(_USED).with_columns(pl.col("name").cast(pl.Categorical))
+    host = run.table("host_ops", _USED).with_columns(pl.col("name").cast(pl.Categorical))
     if not host.get_column("host_op_id").is_sorted():
         host = host.sort("host_op_id")
-    device = run.table("device_ops").select(
-        "launch_id", "rank", "device_id", "start_ns", length=pl.col("end_ns") - pl.col("start_ns")
+    device = run.table("device_ops", ["launch_id", *_DEVICE, "start_ns", "end_ns"]).select(
+        "launch_id", *_DEVICE, "start_ns", length=pl.col("end_ns") - pl.col("start_ns")
     )
     inside = host_in(
         host,

@@ -60,8 +60,8 @@ def _device(run: Run) -> Iterator[Row]:
     if not run.rows("device_ops"):
         yield "device", "blocks", "all", 0, "no device operations were recorded"
         return
-    ops = run.table("device_ops").select(
-        "rank", "device_id", "kind", "start_ns", "end_ns", "copy_kind", "launch_id"
+    ops = run.table(
+        "device_ops", ["rank", "device_id", "kind", "start_ns", "end_ns", "copy_kind", "launch_id"]
     )
     ops = select_starting_in(ops, run.ask("windows"))
     n = max(ops.height, 1)

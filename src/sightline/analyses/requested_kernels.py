@@ -35,7 +35,7 @@ ANALYSIS = Analysis(
 
 def run(run: Run) -> pl.DataFrame:
     """One row per rank, kernel and size, the most frequent first."""
-    calls = run.table("host_ops").select("host_op_id", "rank", "start_ns", "end_ns")
+    calls = run.table("host_ops", ["host_op_id", "rank", "start_ns", "end_ns"])
     spans = calls.group_by("rank").agg(span=pl.col("end_ns").max() - pl.col("start_ns").min())
     handle = pl.format("kernel {}", "handle")
     failed = pl.col("return_value").fill_null(0) != 0

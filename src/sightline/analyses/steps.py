@@ -45,7 +45,7 @@ def run(run: Run) -> pl.DataFrame:
     """One row per rank, device and step, in order of time."""
     steps = list_marked_steps(run).with_columns(duration_ns=pl.col("end_ns") - pl.col("start_ns"))
     ops = classify_run(run).select(*_BY, "start_ns", "end_ns", "class_", "launch_id")
-    host = run.table("host_ops").select("host_op_id", "start_ns", "pid")
+    host = run.table("host_ops", ["host_op_id", "start_ns", "pid"])
     calls = find_rows(host.get_column("host_op_id"), ops.get_column("launch_id"))
     ops = ops.select(
         *_BY,

@@ -69,7 +69,7 @@ def _list_device_names(run: Run) -> tuple[str, ...]:
     Where they are numbered otherwise than those that the recording describes, and these are all
     alike, it is those.
     """
-    used = run.table("device_ops").select("rank", "device_id").unique()
+    used = run.table("device_ops", ["rank", "device_id"]).unique()
     devices = run.table("devices").drop_nulls("name")
     mine = devices.join(used, on=["rank", "device_id"], how="semi").get_column("name").unique()
     every = devices.get_column("name").unique()

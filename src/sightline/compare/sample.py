@@ -165,7 +165,7 @@ def _choose_steps(run: Run) -> pl.DataFrame:
     elif run.window != "steady":
         return steps.clear()
     if run.rows("device_ops"):
-        known = run.table("device_ops").select("rank").unique()
+        known = run.table("device_ops", ["rank"]).unique()
         steps = steps.join(known, on="rank", how="semi", maintain_order="left")
         if steps.get_column("rank").n_unique() < known.height:
             return steps.clear()

@@ -257,7 +257,9 @@ def _host(run: Run, names: _Names) -> Iterator[bytes]:
     ops = run.table("host_ops")
     if ops.is_empty():
         return
-    launching = set(run.table("device_ops").get_column("launch_id").drop_nulls().to_list())
+    launching = set(
+        run.table("device_ops", ["launch_id"]).get_column("launch_id").drop_nulls().to_list()
+    )
     crossing = _crossing(ops)
     places = _Places(1 << 30)
     slices: list[tuple[int, int, int, bytes, bytes]] = []

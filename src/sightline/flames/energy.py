@@ -25,8 +25,8 @@ def stack_energy(run: Run) -> list[Stacks]:
         meters = list_meters(run)
     except MissingDataError:
         return []
-    ops = run.table("device_ops").select(
-        "rank", "device_id", "stream_id", "start_ns", "end_ns", "launch_id", "name"
+    ops = run.table(
+        "device_ops", ["rank", "device_id", "stream_id", "start_ns", "end_ns", "launch_id", "name"]
     )
     shares = [
         (meter, share_energy(meter, ops.filter(rank=meter.rank, device_id=meter.device_id)))

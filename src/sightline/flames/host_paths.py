@@ -32,13 +32,19 @@ class HostPaths:
         return self.of.get_column("node").gather(rows)
 
 
+_USED = (
+    *("host_op_id", "parent_id", "forward_id", "rank", "recording_id", "pid", "tid"),
+    *("layer", "start_ns", "end_ns", "stack_id"),
+)
+
+
 def make_host_paths(run: Run, wanted: pl.Series, *, sampled: bool = False) -> HostPaths:
     """Paths of these ranges. Backward work stands below the forward operator that it is for.
 
     With `sampled`, calls without a recorded stack have the sampled one of their thread that is
     closest, where one was sampled during the call or at most a period away.
     """
-    host = run.table("host_ops")
+    host = run.table("host_ops", _USED)
     near = _sample_stacks(run, host, wanted) if sampled else None
     above = _above(host)
     needed = _needed(above, find_rows(host.get_column("host_op_id"), wanted))

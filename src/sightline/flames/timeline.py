@@ -15,22 +15,21 @@ from sightline.timeline.system_calls import keep_ranges_of_processes
 _NO_PATH = pl.lit([], dtype=pl.List(pl.UInt32))
 
 
+# What is asked of a host range.
+_RANGE = (
+    *("host_op_id", "parent_id", "rank", "recording_id", "pid", "tid"),
+    *("depth", "subtree_end_id", "layer", "name", "start_ns", "end_ns"),
+)
+
+
 def stack_device_time(run: Run) -> Stacks:
     """Weights gpu_time_ns, exposed_ns and bytes of every device operation.
 
     gpu_time_ns is its duration; exposed_ns the part of it in which nothing else ran on the
     device; bytes what it copied or filled. Sums over a device equal those of its operations.
     """
-    ops = run.table("device_ops").select(
-        "rank",
-        "device_id",
-        "stream_id",
-        "start_ns",
-        "end_ns",
-        "launch_id",
-        "bytes",
-        pl.col("name").cast(pl.Categorical),
-    )
+    used = ("rank", "device_id", "stream_id", "start_ns", "end_ns", "launch_id", "bytes", "name")
+    ops = run.table("device_ops", used).with_columns(pl.col("name").cast(pl.Categorical))
     ops = select_starting_in(ops, run.ask("windows"))
     length = pl.col("end_ns") - pl.col("start_ns")
     return stack_ops(
@@ -86,7 +85,7 @@ def stack_idle_time(run: Run) -> Stacks:
     time exactly.
     """
     gaps = run.ask("idle_gaps").with_row_index("gap")
-    host = keep_ranges_of_processes(run, run.table("host_ops"))
+    host = keep_ranges_of_processes(run, run.table("host_ops", _RANGE))
     calls = host.select(launch_id="host_op_id", pid="pid", tid="tid", call_ns="start_ns")
     gaps = gaps.join(calls, on="launch_id", how="left", maintain_order="left")
     late = gaps.filter(pl.col("launch_late_ns").is_not_null()).with_columns(
@@ -138,7 +137,7 @@ def stack_idle_time(run: Run) -> Stacks:
 
 def stack_cpu_time(run: Run) -> Stacks:
     """Weight cpu_time_ns: the wall time of every host range that no range below it takes."""
-    host = run.table("host_ops")
+    host = run.table("host_ops", _RANGE)
     mine = keep_ranges_of_processes(run, host)
     # Of the same threads in a trace of the whole system: those nest by themselves.
     systems = host.join(mine.select("recording_id").unique(), on="recording_id", how="anti")

@@ -47,8 +47,12 @@ def _not_recorded(analysis: str, missing: list[str], present: list[str]) -> Miss
     )
 
 
-def _join_pieces(frame: pl.DataFrame) -> pl.DataFrame:
-    """The frame with its columns in one piece, the first one marked where it is sorted.
+_SPAN = {"start_ns", "end_ns"}
+_IS_BACKWARD = (pl.col("end_ns") < pl.col("start_ns")).any()
+
+
+def _join_pieces(frame: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """The frame with its columns in one piece, its key marked where it is sorted.
 
     Compiled code wants one piece, and would make it again for each question. A large frame stays
     as it is: for a moment there are two.
@@ -56,9 +60,9 @@ def _join_pieces(frame: pl.DataFrame) -> pl.DataFrame:
     if not 0 < frame.height < MANY_ROWS:
         return frame
     frame = frame.rechunk()
-    first = frame.get_column(frame.columns[0])
-    is_id = first.dtype == pl.Int64 and not first.null_count() and first.is_sorted()
-    return frame.with_columns(first.set_sorted()) if is_id else frame
+    ids = [frame.get_column(c) for c in keys if c in frame.columns]
+    in_order = [key.set_sorted() for key in ids if not key.null_count() and key.is_sorted()]
+    return frame.with_columns(in_order)
 
 
 @dataclass(repr=False)
@@ -90,34 +94,44 @@ class Run:
             return make_empty(table.columns).lazy()
         return pl.concat(frames, how="vertical")
 
-    def table(self, name: str) -> pl.DataFrame:
-        """A table in memory, read once. Raises StoreError where a file of the store is damaged."""
-        with self._locks.setdefault(name, RLock()):
-            if name not in self._tables:
-                self._tables[name] = self._read(name)
-        return self._tables[name]
-
-    def columns(self, name: str, columns: Sequence[str]) -> pl.DataFrame:
-        """Some columns of a table. Of a large one nothing else is read, and nothing is kept.
+    def table(self, name: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
+        """A table in memory, or some of its columns: each is read once.
 
         Raises StoreError where a file of the store is damaged.
         """
-        if name in self._tables or self.rows(name) < MANY_ROWS:
-            return self.table(name).select(columns)
+        wanted = list(load_table(name).schema) if columns is None else list(columns)
+        with self._locks.setdefault(name, RLock()):
+            known = self._tables.get(name)
+            more = wanted if known is None else [c for c in wanted if c not in known.columns]
+            if _SPAN & set(more):  # they are compared as they are read
+                more += [c for c in _SPAN if c not in more and c in load_table(name).schema]
+            if known is None:
+                known = self._tables[name] = self._read(name, more)
+            elif more:
+                read = self._read(name, more)
+                known = self._tables[name] = pl.concat([known, read], how="horizontal")
+        # Not from the dict: a run with another window may have put less there meanwhile.
+        return known.select(wanted)
+
+    def columns(self, name: str, columns: Sequence[str]) -> pl.DataFrame:
+        """Some columns of a table; of a large one nothing is kept.
+
+        Raises StoreError where a file of the store is damaged.
+        """
+        if self.rows(name) < MANY_ROWS or set(columns) <= set(self._tables.get(name, ())):
+            return self.table(name, columns)
         return self._read(name, columns)
 
-    def _read(self, name: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
+    def _read(self, name: str, columns: Sequence[str]) -> pl.DataFrame:
         try:
-            rows = self.scan(name)
-            frame = (rows if columns is None else rows.select(columns)).collect()
+            frame = self.scan(name).select(columns).collect()
         except READ_FAILURES as error:
             raise explain_unreadable(name, self.parts[0].store, error) from error
         # Damaged bytes may still be Parquet. No importer lets anything end before it starts.
-        has_span = {"start_ns", "end_ns"} <= set(frame.columns)
-        if has_span and frame.select((pl.col("end_ns") < pl.col("start_ns")).any()).item():
+        if set(frame.columns) >= _SPAN and frame.select(_IS_BACKWARD).item():
             backwards = ValueError("a row ends before it starts")
             raise explain_unreadable(name, self.parts[0].store, backwards)
-        return _join_pieces(frame)
+        return _join_pieces(frame, [c.name for c in load_table(name).columns if c.is_id])
 
     def check_files(self) -> None:
         """Read all files once. Raises StoreError where one is damaged.

@@ -84,7 +84,12 @@ def find_span(run: Run) -> Span | None:
     edges = []
     for name, first, last in _TIMELINE:
         if run.rows(name):
-            rows = run.scan(name) if run.rows(name) >= MANY_ROWS else run.table(name).lazy()
+            is_large = run.rows(name) >= MANY_ROWS
+            rows = (
+                run.scan(name)
+                if is_large
+                else run.table(name, list(dict.fromkeys((first, last)))).lazy()
+            )
             ends = pl.min(first).alias("first"), pl.max(last).alias("last")
             edges.append(rows.select(ends).collect(engine="streaming").row(0))
     known = [(a, b) for a, b in edges if a is not None and b is not None]

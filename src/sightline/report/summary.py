@@ -80,14 +80,14 @@ def _is_profiled(run: Run) -> bool:
 
 def _count_in_window(run: Run) -> int:
     """GPU operations that start in their device's window, as the analyses count them."""
-    ops = run.table("device_ops").select("rank", "device_id", "start_ns", "end_ns")
+    ops = run.table("device_ops", ["rank", "device_id", "start_ns", "end_ns"])
     return select_starting_in(ops, run.ask("windows")).height
 
 
 def _devices(run: Run) -> list[dict[str, Any]]:
     """The devices that did something, or all that are known if none did."""
     devices = run.table("devices").select("rank", "device_id", "vendor", "name", "sm_count")
-    used = run.table("device_ops").select("rank", "device_id").unique()
+    used = run.table("device_ops", ["rank", "device_id"]).unique()
     if used.height:
         devices = devices.join(used, on=["rank", "device_id"], how="semi")
     return devices.sort("rank", "device_id").to_dicts()

@@ -38,7 +38,8 @@ def _head(run: Run, analysis: str) -> list[dict[str, Any]]:
 def _sum_calls(run: Run) -> list[dict[str, Any]]:
     """Calls by layer and name, the longest together first. Marks take no time and are left out."""
     length = pl.col("end_ns") - pl.col("start_ns")
-    calls = run.table("host_ops").filter(
+    used = ("layer", "name", "range_kind", "start_ns", "end_ns")
+    calls = run.table("host_ops", used).filter(
         pl.col("layer").is_in(_CALLS) & (pl.col("range_kind").fill_null("") != "mark")
     )
     summed = calls.group_by("layer", "name").agg(

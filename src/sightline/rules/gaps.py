@@ -172,5 +172,5 @@ def _list_rows(run: Run) -> pl.DataFrame:
 
 def _list_steps(run: Run) -> pl.DataFrame:
     """The marked steps of all ranks, by their start on the host."""
-    host = run.table("host_ops").select("rank", "layer", "start_ns")
+    host = run.table("host_ops", ["rank", "layer", "start_ns"])
     return host.filter(pl.col("layer") == "step").drop("layer").sort("rank", "start_ns")

@@ -179,7 +179,7 @@ def _find_anchors(run: Run, comm: pl.DataFrame, work: pl.DataFrame) -> pl.DataFr
 
 def _add_calls(run: Run, ops: pl.DataFrame) -> pl.DataFrame:
     """Operations with `called_ns`, when the host asked for each; null where no launch is known."""
-    host = run.table("host_ops").select("host_op_id", "start_ns")
+    host = run.table("host_ops", ["host_op_id", "start_ns"])
     calls = find_rows(host.get_column("host_op_id"), ops.get_column("launch_id"))
     return ops.with_columns(called_ns=host.get_column("start_ns").gather(calls))
 

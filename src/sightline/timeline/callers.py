@@ -38,7 +38,7 @@ def find_callers(run: Run, ids: pl.Series) -> pl.Series:
     all its instances; else the innermost range of the user's. Of a backward operation these are its
     forward operation's.
     """
-    host = run.table("host_ops")
+    host = run.table("host_ops", ["host_op_id", "forward_id"])
     marks = run.once(_list_marks)
     found = _climb(run, ids, marks)
     if not found.is_null().any():
@@ -104,7 +104,7 @@ def _climb(run: Run, ids: pl.Series, marks: list[pl.DataFrame]) -> pl.Series:
 
 def _list_marks(run: Run) -> list[pl.DataFrame]:
     """The user's own frames, modules and ranges: host_op_id and text, for each kind."""
-    host = run.table("host_ops").select("host_op_id", "layer", "name")
+    host = run.table("host_ops", ["host_op_id", "layer", "name"])
     python = host.filter(pl.col("layer") == "python")
     texts = Texts(python.get_column("name"))
     own = texts.match(_FRAME) & ~texts.match(_FRAMEWORK)

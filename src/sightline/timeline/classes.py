@@ -16,6 +16,12 @@ CLASSES = (COMPUTE, COMMUNICATION, COPY, UNKNOWN)  # in order of priority
 WAITS = r"^__amd_rocclr_streamOps(?:Wait|Write)"
 
 
+_USED = (
+    *("device_op_id", "rank", "recording_id", "device_id", "stream_id", "kind", "name"),
+    *("start_ns", "end_ns", "launch_id", "bytes", "grid_x", "block_x"),
+)
+
+
 def classify_ops(device_ops: pl.DataFrame, collectives: pl.DataFrame) -> pl.DataFrame:
     """Device operations with the column `class_`.
 
@@ -40,12 +46,12 @@ def classify_ops(device_ops: pl.DataFrame, collectives: pl.DataFrame) -> pl.Data
 
 
 def classify_run(run: Run) -> pl.DataFrame:
-    """All device operations of a run with the column `class_`."""
+    """All device operations of a run: what places them, and the column `class_`."""
     return run.once(_classify_run)
 
 
 def _classify_run(run: Run) -> pl.DataFrame:
-    return classify_ops(run.table("device_ops"), run.table("collectives"))
+    return classify_ops(run.table("device_ops", _USED), run.table("collectives"))
 
 
 def is_communication(name: pl.Expr) -> pl.Expr:

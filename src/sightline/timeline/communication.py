@@ -101,7 +101,7 @@ def _is_asked_to_send(comm: pl.DataFrame, run: Run) -> pl.Series:
     kernels = match_names(comm, SEND_RECV)
     if not kernels.any():
         return kernels
-    ids = run.table("host_ops").get_column("host_op_id")
+    ids = run.table("host_ops", ["host_op_id"]).get_column("host_op_id")
     asked = ids.filter(list_host_names(run).match(_ASKED))
     if asked.is_empty():
         return pl.repeat(value=False, n=comm.height, eager=True)

@@ -26,6 +26,11 @@ CAUSES = (
     causes.CHECKPOINT,
     causes.OTHER_COPY,
 )
+# What is told of a copy.
+_COPY = (
+    *("device_op_id", "rank", "device_id", "stream_id", "kind", "name", "start_ns", "end_ns"),
+    *("launch_id", "bytes", "copy_kind", "src_kind", "dst_kind"),
+)
 _BY = ["rank", "device_id"]
 
 
@@ -42,14 +47,15 @@ def select_copies(run: Run, among: Sequence[str]) -> pl.DataFrame:
 def list_copies(run: Run, among: Sequence[str]) -> pl.DataFrame:
     """The copies and memsets of some causes."""
     known = [cause for cause in among if cause in CAUSES]
-    return run.table("device_ops").filter(list_copy_causes(run).is_in(known))
+    return run.table("device_ops", _COPY).filter(list_copy_causes(run).is_in(known))
 
 
 def _list_copy_causes(run: Run) -> pl.Series:
-    ops = run.table("device_ops")
+    used = ("kind", "copy_kind", "src_kind", "bytes", "launch_id")
+    ops = run.table("device_ops", used)
     # Most operations are kernels: what each copy is costs as much as there are copies.
     rows = ops.get_column("kind").is_in(["memcpy", "memset"]).arg_true()
-    copies = ops.select("kind", "copy_kind", "src_kind", "bytes", "launch_id")[rows]
+    copies = ops[rows]
     cause = copies.select(_name_by_kind().alias("cause")).to_series()
     saving = list_saving_ranges(run).get_column("host_op_id")
     if not saving.is_empty():

@@ -77,6 +77,9 @@ _RECORDING = 4 << ID_SHIFT
 EDGES = ("prev", "launch", "wait")
 # What a node is: a call, its return, or the kind of a device operation (tables/device_ops.py).
 KINDS = ("call", "finish", "kernel", "memcpy", "memset", "graph", "other")
+# What is asked of device operations and host calls.
+_OP = ("device_op_id", *LANE, "kind", "name", "start_ns", "end_ns", "launch_id")
+_CALL = ("host_op_id", *THREAD, "name", "start_ns", "end_ns", "layer")
 PROCESS = ["rank", "pid"]
 
 
@@ -91,8 +94,9 @@ def list_nodes(run: Run) -> pl.DataFrame:
 
 def _build_graph(run: Run) -> pl.DataFrame:
     run.require("dependencies", ["device_ops"])
-    tables = (run.table(name) for name in ("device_ops", "host_ops", "collectives"))
-    return _order_nodes(_list_nodes(*tables))
+    ops = run.table("device_ops", _OP)
+    calls = run.table("host_ops", _CALL)
+    return _order_nodes(_list_nodes(ops, calls, run.table("collectives")))
 
 
 def _list_nodes(
@@ -100,14 +104,9 @@ def _list_nodes(
 ) -> pl.DataFrame:
     """The nodes with what each waits for, by uid; what they are made of is given back here."""
     kinds = device_ops.get_column("kind").unique().sort().to_list()
-    ops = device_ops.select(
-        "device_op_id",
-        *LANE,
+    ops = device_ops.with_columns(
         pl.col("kind").cast(pl.Enum([*KINDS, *(k for k in kinds if k not in KINDS)])),
         pl.col("name").cast(pl.Categorical),
-        "start_ns",
-        "end_ns",
-        "launch_id",
     )
     # A recording that names no processes is of one.
     host_ops = host_ops.with_columns(pl.col("pid").fill_null(0))

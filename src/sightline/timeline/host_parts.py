@@ -78,7 +78,7 @@ _ON_DEVICE = r"^nccl:|^aten::_?(?:cudnn|miopen)_|^(?:cuda|hip)[A-Z]"
 
 def uses_device(run: Run) -> bool:
     """Whether the host's ranges show that the program runs on a GPU, recorded or not."""
-    return bool(run.table("host_ops").get_column("name").str.contains(_ON_DEVICE).any())
+    return bool(run.table("host_ops", ["name"]).get_column("name").str.contains(_ON_DEVICE).any())
 
 
 def has_operators(run: Run) -> bool:
@@ -91,8 +91,17 @@ def list_windows(run: Run) -> pl.DataFrame:
     return run.once(_list_windows)
 
 
+# What is asked of a main thread's range.
+_RANGE = (
+    *("host_op_id", "parent_id", "subtree_end_id", "depth", "rank", "recording_id"),
+    *("pid", "tid", "layer", "name", "start_ns", "end_ns"),
+)
+
+
 def _list_windows(run: Run) -> pl.DataFrame:
-    host = run.table("host_ops").filter(pl.col("end_ns") >= pl.col("start_ns"))
+    host = run.table("host_ops", [*_THREAD, "layer", "start_ns", "end_ns"]).filter(
+        pl.col("end_ns") >= pl.col("start_ns")
+    )
     # A profiler covers some steps of a loop; in the others nothing says what the thread did.
     steps = _drop_setup(list_recorded_steps(run))
     marked = (
@@ -203,7 +212,7 @@ def _take_off_recording(
 
 def _take_inside(run: Run, windows: pl.DataFrame) -> pl.DataFrame:
     """The main threads' ranges that reach into their windows, with the part of each."""
-    host = run.table("host_ops")
+    host = run.table("host_ops", _RANGE)
     if not host.get_column("host_op_id").is_sorted():
         host = host.sort("host_op_id")
     spans = windows.select(*_THREAD, since="start_ns", until="end_ns")
@@ -305,7 +314,8 @@ def _find_waits(run: Run, windows: pl.DataFrame, segments: pl.DataFrame) -> pl.D
     Gloo and MPI communicate on threads of their own, and autograd computes on others; the main one
     waits for them outside of any range.
     """
-    other = run.table("host_ops").join(windows, on=_THREAD, how="anti")
+    used = (*_THREAD, "layer", "name", "start_ns", "end_ns")
+    other = run.table("host_ops", used).join(windows, on=_THREAD, how="anti")
     communicates = match_names(other, _COMMUNICATION)
     computes = ~communicates & (other.get_column("layer") == "op")
     for part, spans in (

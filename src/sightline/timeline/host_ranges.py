@@ -21,6 +21,7 @@ from sightline.timeline.replay import (
 from sightline.timeline.system_calls import keep_ranges_of_processes
 
 _THREAD = ["rank", "pid", "tid"]
+_TREE = ["host_op_id", "parent_id"]
 IN_API = pl.col("layer").is_in(["runtime", "driver"])
 # PyTorch's own name of the wait for a batch, and what people call theirs.
 LOADING = r"(?i)dataloader"
@@ -43,11 +44,11 @@ def measure_in_ranges(nodes: pl.DataFrame, ranges: pl.DataFrame, by: list[str]) 
 def find_host_ancestor(run: Run, ids: pl.Series, wanted: pl.Series) -> pl.Series:
     """For each host operation itself or its nearest ancestor that is wanted (both ids), or null."""
     up = run.once(_list_parents)
-    return find_nearest_ancestor(run.table("host_ops"), ids, wanted, up=up)
+    return find_nearest_ancestor(run.table("host_ops", _TREE), ids, wanted, up=up)
 
 
 def _list_parents(run: Run) -> pl.Series:
-    return find_parents(run.table("host_ops"))
+    return find_parents(run.table("host_ops", _TREE))
 
 
 def list_host_names(run: Run) -> Texts:
@@ -56,7 +57,7 @@ def list_host_names(run: Run) -> Texts:
 
 
 def _list_host_names(run: Run) -> Texts:
-    return Texts(run.table("host_ops").get_column("name"))
+    return Texts(run.table("host_ops", ["name"]).get_column("name"))
 
 
 def measure_loading(run: Run, nodes: pl.DataFrame) -> pl.Series:
@@ -74,7 +75,7 @@ def measure_held(run: Run, nodes: pl.DataFrame, waits: pl.DataFrame) -> pl.Serie
 
 
 def _list_loading_ranges(run: Run) -> pl.DataFrame:
-    host = run.table("host_ops").select(*_THREAD, "layer", "start_ns", "end_ns")
+    host = run.table("host_ops", [*_THREAD, "layer", "start_ns", "end_ns"])
     loading = host.filter(list_host_names(run).match(LOADING))
     return loading.filter(~pl.col("layer").is_in(["runtime", "driver"]))
 
@@ -297,8 +298,9 @@ def list_ranges(run: Run) -> tuple[pl.DataFrame, Texts]:
 
 
 def _list_ranges(run: Run) -> tuple[pl.DataFrame, Texts]:
-    host = keep_ranges_of_processes(run, run.table("host_ops"))
     columns = ["host_op_id", "parent_id", *_THREAD, "layer", "start_ns", "end_ns"]
+    used = [*columns, "name", "category", "recording_id"]
+    host = keep_ranges_of_processes(run, run.table("host_ops", used))
     is_cost = pl.col("layer") == "overhead"
     if host.select(is_cost.any()).item():
         name = pl.when(is_cost).then(pl.coalesce("category", "name")).otherwise("name")

@@ -81,6 +81,8 @@ PACE_INTERVALS = 10
 _IS_COST = pl.col("layer") == "overhead"
 _BY = ["rank", "device_id"]
 _THREAD = ["rank", "pid", "tid"]
+# What is asked of a device operation.
+_OP = ("device_op_id", *_BY, "kind", "name", "start_ns", "end_ns", "launch_id")
 _KEPT = (
     *_BY,
     "start_ns",
@@ -152,10 +154,9 @@ def measure_launch_latency(ops: pl.DataFrame, host: pl.DataFrame) -> int:
 
 
 def _make_idle_gaps(run: Run) -> tuple[pl.DataFrame, pl.DataFrame]:
-    ops = run.table("device_ops")
-    ops = ops.select("device_op_id", *_BY, "kind", "name", "start_ns", "end_ns", "launch_id")
+    ops = run.table("device_ops", _OP)
     found = _find_neighbours(find_gaps(ops, run.ask("windows"), _BY), ops)
-    host = run.table("host_ops")
+    host = run.table("host_ops", ["host_op_id", *_THREAD, "name", "start_ns", "end_ns"])
     called = find_rows(host.get_column("host_op_id"), found.get_column("launch_id"))
     calls = host.select("pid", "tid", launch="name", call_ns="start_ns", call_end_ns="end_ns")
     found = found.hstack(take_rows(calls, called))

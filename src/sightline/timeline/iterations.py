@@ -132,7 +132,7 @@ def _list_iterations(run: Run) -> pl.DataFrame:
     done = pl.concat(known).unique(["rank", "start_ns"], keep="first", maintain_order=True)
     first = done.group_by("rank", maintain_order=True).agg(source=pl.col("source").first())
     done = done.join(first, on=["rank", "source"], how="semi", maintain_order="left")
-    ops = run.table("device_ops").select("rank", "device_id", "stream_id", "name", *_SPAN)
+    ops = run.table("device_ops", ["rank", "device_id", "stream_id", "name", *_SPAN])
     todo = ops.join(done, on="rank", how="anti")
     found = [_find_by_order(mine) for mine in todo.partition_by("rank", maintain_order=True)]
     return pl.concat([done, *found]).sort("rank", "start_ns")

@@ -45,9 +45,10 @@ def _find(run: Run) -> MemoryCalls:
     )
     if known.item(0, "stack_id") or not known.item(0, "tid") or not run.rows("host_ops"):
         return recorded
-    events = run.table("memory_events").select("rank", "pid", "tid", "time_ns")
+    events = run.table("memory_events", ["rank", "pid", "tid", "time_ns"])
     names = ["host_op_id", "rank", "pid", "tid", "layer", "name", "start_ns", "end_ns", "parent_id"]
-    host = keep_ranges_of_processes(run, run.table("host_ops")).select(*names, "depth")
+    host = run.table("host_ops", [*names, "depth", "recording_id"])
+    host = keep_ranges_of_processes(run, host).drop("recording_id")
     calls = find_open_range(host, events, "time_ns")
     if not calls.count():
         return recorded

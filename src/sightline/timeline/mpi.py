@@ -41,7 +41,7 @@ def list_mpi_calls(run: Run) -> pl.DataFrame:
 
 def _list_calls(run: Run) -> pl.DataFrame:
     events = run.table("mpi_events")
-    host = run.table("host_ops")
+    host = run.table("host_ops", ["host_op_id", "pid", "tid", "name", "start_ns", "end_ns"])
     rows = find_rows(host.get_column("host_op_id"), events.get_column("host_op_id"))
     calls = take_rows(host.select("pid", "tid", "name", "start_ns", "end_ns"), rows)
     return (

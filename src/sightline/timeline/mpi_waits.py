@@ -60,7 +60,7 @@ def list_mpi_waits(run: Run) -> pl.DataFrame:
 
 
 def _list_waits(run: Run) -> pl.DataFrame:
-    threads = run.table("host_ops").select("host_op_id", "pid", "tid")
+    threads = run.table("host_ops", ["host_op_id", "pid", "tid"])
     found = [_find_late_senders(run), _find_late_receivers(run), _find_collective_waits(run)]
     waits = pl.concat(found, how="diagonal").join(threads, on="host_op_id", how="left")
     waits = _add_uncertainty(run, waits).filter(

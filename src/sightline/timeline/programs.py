@@ -40,7 +40,7 @@ def _recognise(run: Run) -> Program:
     names = pl.concat(
         [
             list_host_names(run).different,
-            run.table("device_ops").get_column("name").unique(),
+            run.table("device_ops", ["name"]).get_column("name").unique(),
         ]
     )
     by_name = [f for f, pattern in _FRAMEWORKS.items() if names.str.contains(pattern).any()]

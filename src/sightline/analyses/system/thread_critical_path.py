@@ -158,8 +158,7 @@ def _choose_thread(run: Run, states: pl.DataFrame, tid: int) -> tuple[int, int, 
     else:
         launched = run.table("device_ops").select(host_op_id="launch_id").drop_nulls()
         launching = (
-            run.table("host_ops")
-            .select("host_op_id", "rank", "tid")
+            run.table("host_ops", ["host_op_id", "rank", "tid"])
             .join(launched, on="host_op_id")
             .group_by("rank", "tid")
             .len()

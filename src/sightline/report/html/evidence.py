@@ -59,8 +59,8 @@ def _of_kernel(run: Run, where: dict[str, Any]) -> pl.DataFrame | None:
     name = where.get("kernel")
     if not name:
         return None
-    ops = run.table("device_ops").filter(pl.col("name") == name)
-    return ops.select(_PLACE)
+    ops = run.table("device_ops", [*_PLACE, "name"])
+    return ops.filter(pl.col("name") == name).select(_PLACE)
 
 
 def _of_rule(run: Run, finding: dict[str, Any]) -> pl.DataFrame | None:
@@ -72,7 +72,7 @@ def _of_rule(run: Run, finding: dict[str, Any]) -> pl.DataFrame | None:
     if family is None:
         return None
     if family.name == "communication":
-        ops = run.table("device_ops")
+        ops = run.table("device_ops", [*_PLACE, "name"])
         return ops.filter(is_communication(pl.col("name"))).select(_PLACE)
     causes = registry.load("rules", name).RULE.causes
     if not causes:

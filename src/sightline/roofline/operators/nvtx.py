@@ -34,7 +34,7 @@ def list_nvtx_calls(run: Run, names: pl.Series) -> pl.DataFrame:
     Columns: host_op_id, subtree_end_id, name, and input_shapes, _types, _strides and _values as
     `host_ops` has them. A scalar ([]) has no type, and all tensors of a call have one.
     """
-    host = run.table("host_ops")
+    host = run.table("host_ops", ["host_op_id", "parent_id", "subtree_end_id", "name"])
     texts = names.filter(names.str.contains(", sizes = [", literal=True)).alias("text").to_frame()
     parts = texts.with_columns(pl.col("text").str.extract_groups(_RANGE).alias("parts"))
     known = parts.unnest("parts").drop_nulls("name")
@@ -42,7 +42,9 @@ def list_nvtx_calls(run: Run, names: pl.Series) -> pl.DataFrame:
         return host.select("host_op_id", "subtree_end_id", "name").clear()
     ranges = host.select("host_op_id", "subtree_end_id", text=pl.col("name").cast(pl.String))
     ranges = ranges.join(known, on="text", maintain_order="left").drop("text")
-    kernels = run.table("device_ops").filter(pl.col("kind") == "kernel")
+    kernels = run.table("device_ops", ["kind", "name", "launch_id"]).filter(
+        pl.col("kind") == "kernel"
+    )
     ids = ranges.get_column("host_op_id")
     owner = find_nearest_ancestor(host, kernels.get_column("launch_id"), ids)
     dtypes = kernels.select(owner.alias("host_op_id"), dtype=_name_type()).drop_nulls()

@@ -70,7 +70,7 @@ def check(run: Run) -> Iterator[Finding]:
     if not run.rows("device_ops"):
         return
     # Few recordings have any: asked of the kinds first, of which there are few.
-    some = match_names(run.table("device_ops"), "^UVM", "copy_kind").any()
+    some = match_names(run.table("device_ops", ["copy_kind"]), "^UVM", "copy_kind").any()
     moves = select_copies(run, RULE.causes) if some else None
     if moves is None:
         faults = run.table("page_faults").filter(pl.col("side") == "gpu")

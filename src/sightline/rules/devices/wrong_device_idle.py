@@ -51,7 +51,7 @@ def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all recordings."""
     if not run.rows("device_ops"):
         return
-    ops = run.table("device_ops").select(*_DEVICE, "rank", "pid", "start_ns", "end_ns")
+    ops = run.table("device_ops", [*_DEVICE, "rank", "pid", "start_ns", "end_ns"])
     known = run.table("devices").select(_DEVICE).unique()
     empty = known.join(ops.select(_DEVICE).unique(), on=_DEVICE, how="anti")
     if empty.is_empty():

@@ -46,7 +46,7 @@ def check(run: Run) -> Iterator[Finding]:
     """At most one remark: of the thread whose call takes longest."""
     if run.rows("device_ops") or not run.rows("host_ops"):
         return
-    host = run.table("host_ops").select(*_THREAD, "layer", "name", "start_ns", "end_ns")
+    host = run.table("host_ops", [*_THREAD, "layer", "name", "start_ns", "end_ns"])
     spans = host.group_by(_THREAD).agg(span=pl.col("end_ns").max() - pl.col("start_ns").min())
     calls = host.filter(pl.col("layer").is_in(_LAYERS)).select(
         *_THREAD, "name", "start_ns", ns=pl.col("end_ns") - pl.col("start_ns")

@@ -34,10 +34,13 @@ def describe_thinking(run: Run, claim: Claim) -> list[str]:
     return [*known, *sampled, *around]
 
 
+_USED = ("host_op_id", *_THREAD, "layer", "name", "start_ns", "end_ns")
+
+
 def _look_inside(run: Run, gaps: pl.DataFrame) -> tuple[list[str], list[str]]:
     """Lines from samples, or else from the calls around the gaps (rows of `idle_rules`)."""
     longest = gaps.drop_nulls("launch_id").top_k(_MOST_GAPS, by="duration_ns")
-    host = run.table("host_ops")
+    host = run.table("host_ops", _USED)
     rows = find_rows(host.get_column("host_op_id"), longest.get_column("launch_id"))
     launches = host.select("pid", "tid", launch="name", launched_ns="start_ns")
     placed = longest.hstack(take_rows(launches, rows)).drop_nulls(["pid", "tid"])

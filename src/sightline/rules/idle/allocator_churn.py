@@ -81,12 +81,15 @@ _WARM_UP = (
 )
 
 
+_USED = ("host_op_id", "rank", "pid", "tid", "layer", "name", "start_ns", "end_ns")
+
+
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
     mine = claim_gaps(run, RULE, least_pct=LOOK_PCT)
     if mine is None:
         return
-    host = run.table("host_ops")
+    host = run.table("host_ops", _USED)
     host = host.filter(host_in(host, run.ask("windows"), whole_recording=False))
     every = host.filter(allocates(Texts(host.get_column("name")))).filter(
         pl.col("layer").is_in(["runtime", "driver"])

@@ -61,6 +61,9 @@ RULE = Rule(
 )
 
 
+_USED = ("host_op_id", "parent_id", "rank", "layer", "name", "start_ns", "end_ns")
+
+
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
     if not run.rows("device_ops"):
@@ -148,7 +151,7 @@ def _describe_host_time(run: Run, rank: int) -> list[str]:
     begin = window.get_column("window_start_ns").min()
     end = window.get_column("window_end_ns").max()
     host = (
-        run.table("host_ops")
+        run.table("host_ops", _USED)
         .filter(pl.col("rank") == rank, pl.col("layer").is_in(["op", "runtime", "driver"]))
         .filter(pl.col("end_ns") > begin, pl.col("start_ns") < end)
         .select(

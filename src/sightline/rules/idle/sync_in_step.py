@@ -108,7 +108,7 @@ def check(run: Run) -> Iterator[Finding]:
 def _list_read_back(run: Run) -> pl.Series:
     """The small copies to the host: values, not results."""
     return (
-        run.table("device_ops")
+        run.table("device_ops", ["device_op_id", "copy_kind", "bytes"])
         .filter((pl.col("copy_kind") == "DtoH") & (pl.col("bytes") <= SMALL_BYTES))
         .get_column("device_op_id")
     )
@@ -117,7 +117,7 @@ def _list_read_back(run: Run) -> pl.Series:
 def _describe_callers(run: Run, gaps: pl.DataFrame) -> list[str]:
     """The calls whose waits the gaps follow, longest first, and the operators that make them."""
     waits = gaps.group_by(host_op_id="host_op_id").agg(ns=pl.col("duration_ns").sum()).drop_nulls()
-    host = run.table("host_ops")
+    host = run.table("host_ops", ["host_op_id", "parent_id", "name"])
     around = (
         host.join(waits, on="host_op_id")
         .select("name", "ns", parent="parent_id")

@@ -31,7 +31,7 @@ def list_optimizer_loops(run: Run) -> pl.DataFrame:
 
 
 def _list_optimizer_loops(run: Run) -> pl.DataFrame:
-    ids = run.table("host_ops").get_column("host_op_id")
+    ids = run.table("host_ops", ["host_op_id"]).get_column("host_op_id")
     steps = ids.filter(list_host_names(run).match(_STEP))
     kernels = list_kernels(run).drop_nulls("launch_id")
     if steps.is_empty():  # to climb from every launch to the top would find nothing
@@ -45,7 +45,7 @@ def _list_optimizer_loops(run: Run) -> pl.DataFrame:
 
 def _number_parameters(run: Run, loops: pl.DataFrame) -> pl.DataFrame:
     """With `parameter`: a new one begins where the step's first operation comes again."""
-    host = run.table("host_ops")
+    host = run.table("host_ops", ["host_op_id", "parent_id", "name"])
     ids = host.get_column("host_op_id")
     parents = host.get_column("parent_id").gather(find_rows(ids, loops.get_column("launch_id")))
     op = host.get_column("name").gather(find_rows(ids, parents))

@@ -71,8 +71,8 @@ def list_computing(run: Run) -> pl.DataFrame:
 
 
 def _list_kernels(run: Run) -> pl.DataFrame:
-    ops = run.table("device_ops")
-    ops = keep_rows(ops.select(_COLUMNS), ops.get_column("kind") == "kernel")
+    kinds = run.table("device_ops", ["kind"]).get_column("kind")
+    ops = keep_rows(run.table("device_ops", _COLUMNS), kinds == "kernel")
     inside = select_starting_in(ops, run.ask("windows"))
     lane = select_varying(("rank", "device_id", "stream_id"), inside)
     in_order = inside.sort(*lane, "start_ns", "device_op_id", maintain_order=True)
@@ -81,7 +81,7 @@ def _list_kernels(run: Run) -> pl.DataFrame:
 
 def add_shapes(run: Run, kernels: pl.DataFrame) -> pl.DataFrame:
     """Kernels with `shapes`: the input shapes of the operator that launched them, if recorded."""
-    host = run.table("host_ops")
+    host = run.table("host_ops", ["host_op_id", "input_shapes"])
     ids, shapes = host.get_column("host_op_id"), host.get_column("input_shapes")
     if shapes.null_count() == shapes.len():
         return kernels.with_columns(shapes=pl.lit(None, pl.String))

@@ -45,7 +45,7 @@ def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
     if not run.rows("device_ops"):
         return
-    host = run.table("host_ops")
+    host = run.table("host_ops", ["host_op_id", "name"])
     casts = host.filter(pl.col("name") == _CAST)
     if casts.is_empty():
         return

@@ -66,6 +66,9 @@ from sightline.units import format_count, format_ns, format_pct
 RULE = Rule("unfused-optimizer", "The optimizer launches kernels per parameter")
 
 
+_STEP = ("host_op_id", "rank", "pid", "tid", "name", "start_ns", "end_ns")
+
+
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
     if not (run.rows("device_ops") and run.rows("host_ops")):
@@ -74,7 +77,7 @@ def check(run: Run) -> Iterator[Finding]:
     if loops.is_empty():
         return
     left = _measure_what_stays(loops)
-    host = run.table("host_ops")
+    host = run.table("host_ops", _STEP)
     steps = keep_rows(host, host.get_column("host_op_id").is_in(loops["step_id"].implode()))
     lost = _measure_lost(run, loops, left)
     cost = sum_column(lost, "lost")

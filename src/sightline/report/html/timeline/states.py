@@ -60,7 +60,12 @@ def list_state_rows(run: Run, texts: list[str]) -> tuple[pl.DataFrame, list[dict
 
 def _choose_threads(run: Run) -> pl.DataFrame:
     """The threads that get a row: THREAD, thread_name and `track`, in the order of the rows."""
-    named = run.table("host_ops").filter(pl.col("layer") != "os").select("tid").unique()
+    named = (
+        run.table("host_ops", ["layer", "tid"])
+        .filter(pl.col("layer") != "os")
+        .select("tid")
+        .unique()
+    )
     waited = run.ask("thread_states").select(
         "rank", "tid", "thread_name", "running_ns",
         waited=pl.col("preempted_ns") + pl.col("woken_ns"),
