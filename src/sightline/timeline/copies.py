@@ -29,7 +29,7 @@ CAUSES = (
 # What is told of a copy.
 _COPY = (
     *("device_op_id", "rank", "device_id", "stream_id", "kind", "name", "start_ns", "end_ns"),
-    *("launch_id", "bytes", "copy_kind", "src_kind", "dst_kind"),
+    *("launch_id", "bytes", "copy_kind", "src_kind", "dst_kind", "address", "migration_cause"),
 )
 _BY = ["rank", "device_id"]
 
