@@ -27,6 +27,9 @@ T = TypeVar("T")
 # measured for 3.3 million by benchmarks/serve_page.py --make): who wants some reads only these.
 MANY_ROWS = 2_000_000
 
+# Of a table of fewer rows all columns are read at once: opening the file takes longer.
+FEW_ROWS = 50_000
+
 # What records a table, for people who do not know how it came about.
 _RECORDED_BY = {
     "device_ops": "A GPU's timeline:  sightline run -- COMMAND, on a machine with a GPU",
@@ -99,12 +102,15 @@ class Run:
 
         Raises StoreError where a file of the store is damaged.
         """
-        wanted = list(load_table(name).schema) if columns is None else list(columns)
+        every = list(load_table(name).schema)
+        wanted = every if columns is None else list(columns)
         with self._locks.setdefault(name, RLock()):
             known = self._tables.get(name)
-            more = wanted if known is None else [c for c in wanted if c not in known.columns]
-            if _SPAN & set(more):  # they are compared as they are read
-                more += [c for c in _SPAN if c not in more and c in load_table(name).schema]
+            is_small = name in FROM_FACTS or self.rows(name) < FEW_ROWS
+            asked = every if known is None and is_small else wanted
+            if _SPAN & set(asked):  # they are compared as they are read
+                asked = [c for c in every if c in asked or c in _SPAN]
+            more = [c for c in asked if known is None or c not in known.columns]
             if known is None:
                 known = self._tables[name] = self._read(name, more)
             elif more:
@@ -118,7 +124,9 @@ class Run:
 
         Raises StoreError where a file of the store is damaged.
         """
-        if self.rows(name) < MANY_ROWS or set(columns) <= set(self._tables.get(name, ())):
+        known = self._tables.get(name)
+        is_known = known is not None and set(columns) <= set(known.columns)
+        if is_known or self.rows(name) < MANY_ROWS:
             return self.table(name, columns)
         return self._read(name, columns)
 
