@@ -57,12 +57,14 @@ _IS_BACKWARD = (pl.col("end_ns") < pl.col("start_ns")).any()
 def _join_pieces(frame: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """The frame with its columns in one piece, its key marked where it is sorted.
 
-    Compiled code wants one piece, and would make it again for each question. A large frame stays
-    as it is: for a moment there are two.
+    Compiled code wants one piece, and would make it again for each question. Column after column,
+    so that for a moment there are two of one.
     """
-    if not 0 < frame.height < MANY_ROWS:
-        return frame
-    frame = frame.rechunk()
+    whole = []
+    for name in frame.columns:
+        whole.append(frame.select(name).rechunk())
+        frame = frame.drop(name)
+    frame = pl.concat(whole, how="horizontal")
     ids = [frame.get_column(c) for c in keys if c in frame.columns]
     in_order = [key.set_sorted() for key in ids if not key.null_count() and key.is_sorted()]
     return frame.with_columns(in_order)
