@@ -35,8 +35,10 @@ from pathlib import Path
 from sightline.opening.imports import import_one
 from sightline.model.declare import ImportOptions
 from sightline.model.source import Source
+from sightline.model.unwritten import finish_writing
 begin = time.perf_counter()
-path = import_one(Source(Path(sys.argv[1]), sys.argv[1]), ImportOptions())
+import_one(Source(Path(sys.argv[1]), sys.argv[1]), ImportOptions())
+finish_writing()
 print(time.perf_counter() - begin)
 """
 LOAD = """

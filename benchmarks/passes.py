@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from sightline._native import edges as native_edges
-from sightline.algebra.arrow import pack_numbers, unpack_columns
+from sightline.algebra.arrow import pack_columns, unpack_columns
 from sightline.algebra.intervals import (
     clip_intervals,
     measure_cover,
@@ -29,12 +29,12 @@ from sightline.algebra.intervals import (
     merge_intervals,
     partition_windows,
 )
-from sightline.algebra.latest import find_latest
+from sightline.algebra.latest import find_latest, find_next
 from sightline.algebra.lookup import find_first_rows, find_rows, number_groups, take_rows
 from sightline.algebra.nesting import nest_ranges
-from sightline.algebra.trees import climb_ranges
+from sightline.algebra.trees import climb_ranges, find_nearest_ancestor
 from sightline.model.store import ID_SHIFT
-from sightline.timeline import graph
+from sightline.timeline import graph, path
 from sightline.timeline.replay import replay_graph
 
 SPAN_NS = 60_000_000_000  # a minute: times of a million events seldom tie
@@ -187,6 +187,34 @@ def climb_in_polars(
     return answer
 
 
+def climb_to_in_polars(host: pl.DataFrame, start: pl.Series, wanted: pl.Series) -> pl.Series:
+    """All questions go up one level at a time, until they are among what is wanted."""
+    ids = host.get_column("host_op_id")
+    hit = ids.is_in(wanted.implode()).cast(pl.Int64)
+    up = host.get_column("parent_id")
+    return ids.gather(climb_in_polars(hit, up, start, pl.zeros(start.len(), pl.Int64, eager=True)))
+
+
+def next_in_polars(
+    queries: pl.DataFrame, at: str, events: pl.DataFrame, time: str, by: list[str]
+) -> pl.Series:
+    known = events.select(*by, pl.col(time).alias("_t"), found=pl.int_range(pl.len()))
+    known = known.unique([*by, "_t"], keep="last").sort("_t")
+    asked = queries.select(*by, pl.col(at).alias("_t")).with_row_index("_row").sort("_t")
+    joined = asked.join_asof(known, on="_t", by=by, strategy="forward", check_sortedness=False)
+    return joined.sort("_row").get_column("found").cast(pl.Int64)
+
+
+def sum_path_in_polars(
+    nodes: pl.DataFrame, begin_ns: int, end_ns: int, sort: pl.Series
+) -> pl.DataFrame:
+    """The pieces of the path, followed by compiled code too, and their sums by Polars."""
+    pieces = path._walk(nodes, begin_ns, end_ns, sort)
+    part = path._name_pieces().get_column("part").gather(pieces.get_column("sort"))
+    length = pl.col("end_ns") - pl.col("start_ns")
+    return pieces.select(part, ns=length).group_by("part").agg(pl.col("ns").sum()).sort("part")
+
+
 def number_in_polars(frame: pl.DataFrame, by: list[str]) -> pl.Series:
     keys = frame.select(by)
     known = keys.unique(by, keep="first", maintain_order=True).with_row_index("number")
@@ -196,7 +224,7 @@ def number_in_polars(frame: pl.DataFrame, by: list[str]) -> pl.Series:
 
 def edges(nodes: pl.DataFrame) -> pl.DataFrame:
     """What `graph` asks of compiled code."""
-    return unpack_columns(native_edges(pack_numbers(nodes), 4 << ID_SHIFT))
+    return unpack_columns(native_edges(pack_columns(nodes), 4 << ID_SHIFT))
 
 
 # Frames
@@ -290,6 +318,9 @@ def latest_cases(rows: int) -> Iterator[Case]:
                     partial(find_latest, *given),
                     partial(latest_in_polars, *given),
                 )
+                yield Case(
+                    "next", frames, partial(find_next, *given), partial(next_in_polars, *given)
+                )
                 if threads == 1:
                     yield Case(
                         "latest (search_sorted)",
@@ -378,6 +409,17 @@ def timeline_cases(rows: int) -> Iterator[Case]:
             partial(climb_ranges, *given),
             partial(climb_in_polars, *given),
         )
+    for levels in (2, 100):
+        place = pl.int_range(rows, eager=True)
+        up = pl.select(pl.when(place % levels > 0).then(place - 1)).to_series()
+        host = pl.DataFrame({"host_op_id": place, "parent_id": up})
+        given = (host, place, place.filter(place % levels == 0))
+        yield Case(
+            "climb_to",
+            f"up to {levels} levels",
+            partial(find_nearest_ancestor, *given),
+            partial(climb_to_in_polars, *given),
+        )
     for groups in (8, 10_000):
         frame = pl.DataFrame({"a": drawn(rows, groups, 1), "b": drawn(rows, 2, 2)})
         yield Case(
@@ -403,6 +445,19 @@ def timeline_cases(rows: int) -> Iterator[Case]:
         meeting=pl.lit(None, pl.Int64), meeting_lag_ns=pl.lit(None, pl.Int64)
     )
     yield Case("replay", "calls and operations", partial(replay_graph, nodes), None)
+    nodes = nodes.with_row_index("node").with_columns(
+        guess=pl.lit(None, pl.Int64),
+        kind=pl.when(pl.col("node") % 2 == 0).then(pl.lit("call")).otherwise(pl.lit("kernel")),
+    )
+    sort = nodes.select(pl.col("node").cast(pl.Int64) % 2 * 22).to_series()
+    ends = nodes.filter(pl.col("kind") == "kernel").get_column("end_ns")
+    given = (nodes, nodes.get_column("start_ns").min(), ends.max(), sort)
+    yield Case(
+        "sum_path",
+        "calls and operations",
+        lambda: path.sum_critical_path(*given).sort("part"),
+        partial(sum_path_in_polars, *given),
+    )
 
 
 def orders(threads: int) -> list[str]:

@@ -14,7 +14,7 @@ import sightline
 from sightline.errors import StoreError
 from sightline.model import parts, unwritten
 from sightline.model.store import read_facts
-from sightline.opening import cache, imports
+from sightline.opening import cache, imports, recording
 from sightline.report.kept import identify_run, keep_part
 from support import traces as t
 
@@ -26,7 +26,7 @@ def hold_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
     """Recordings of any size are held, in parts as those of millions of rows."""
     monkeypatch.setenv("SIGHTLINE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(parts, "ROWS_AT_ONCE", 700)
-    monkeypatch.setattr(imports, "_HELD_ROWS", (0, 10_000))
+    monkeypatch.setattr(recording, "HELD_ROWS", (0, 10_000))
     yield
     unwritten.finish_writing()
     unwritten._unwritten.clear()
@@ -137,8 +137,8 @@ _FORKS = """
 import os, sys
 import sightline
 from sightline.model import parts
-from sightline.opening import imports
-parts.ROWS_AT_ONCE, imports._HELD_ROWS = 700, (0, 10_000)
+from sightline.opening import recording
+parts.ROWS_AT_ONCE, recording.HELD_ROWS = 700, (0, 10_000)
 run = sightline.open(sys.argv[1])
 child = os.fork()
 if child == 0:

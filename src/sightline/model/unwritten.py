@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,31 +43,23 @@ def begin_writing(
     Where it fails with a StoreError, that is logged, and the tables stay in memory.
     """
     finish_writing()  # of the one before: not the tables of two are held
-    with_thread = ThreadPoolExecutor(1, "write-store")
-
-    def keep() -> Path:
-        try:
-            place = write()
-        except StoreError as error:
-            logging.getLogger("sightline").warning("sightline: nothing is cached: %s", error)
-            raise
-        if place != store:
-            _moved[store] = place
-        _unwritten.pop(store, None)
-        return place
-
-    # Known before the thread can have finished.
     future: Future[Path] = Future()
-    _unwritten[store] = _Unwritten(facts, tables, future)
 
     def run() -> None:
         try:
-            future.set_result(keep())
+            place = write()
         except BaseException as error:
+            if isinstance(error, StoreError):
+                logging.getLogger("sightline").warning("sightline: nothing is cached: %s", error)
             future.set_exception(error)
+            return
+        if place != store:
+            _moved[store] = place
+        _unwritten.pop(store, None)
+        future.set_result(place)
 
-    with_thread.submit(run)
-    with_thread.shutdown(wait=False)
+    _unwritten[store] = _Unwritten(facts, tables, future)
+    threading.Thread(target=run, name="write-store").start()  # which Python waits for as it ends
 
 
 def finish_writing() -> None:
