@@ -12,7 +12,12 @@ from sightline.algebra.lanes import assign_lanes, thin_events
 from sightline.algebra.lookup import find_rows, number_groups
 from sightline.flames.names import make_labels
 from sightline.model.run import Run
-from sightline.report.html.timeline.details import list_device_details, list_host_details
+from sightline.report.html.timeline.details import (
+    DEVICE_FIELDS,
+    HOST_FIELDS,
+    list_device_details,
+    list_host_details,
+)
 from sightline.report.html.timeline.states import list_state_rows
 from sightline.text import make_printable
 from sightline.timeline.classes import classify_run
@@ -49,6 +54,7 @@ RANGE_KEY = ["rank", "device_id", "stream_id"]
 THREAD_KEY = ["rank", "pid", "tid"]
 # Texts repeat: numbers are moved and counted instead.
 _NAME = pl.col("name").cast(pl.Categorical)
+_RANGE = ("host_op_id", "depth", "layer", "name", "start_ns", "end_ns")
 _COLUMNS = ("track", "level", "start_ns", "end_ns", "name", "class", "detail", "id", "link")
 
 
@@ -110,7 +116,7 @@ def _numbered(frame: pl.DataFrame, by: list[str]) -> tuple[pl.Series, pl.DataFra
 
 
 def _device(run: Run, texts: list[str]) -> tuple[pl.DataFrame, list[dict[str, Any]]]:
-    ops = run.table("device_ops")
+    ops = run.table("device_ops", [*DEVICE_KEY, *DEVICE_FIELDS])
     if ops.is_empty():
         return _empty(), []
     classed = classify_run(run)
@@ -205,7 +211,7 @@ def make_range_tracks(keys: pl.DataFrame) -> list[dict[str, Any]]:
 def _host(
     run: Run, texts: list[str], notes: list[str]
 ) -> tuple[pl.DataFrame, list[dict[str, Any]]]:
-    ops = run.table("host_ops")
+    ops = run.table("host_ops", [*THREAD_KEY, *_RANGE, *HOST_FIELDS])
     if ops.is_empty():
         return _empty(), []
     detail, known, left_out = list_host_details(ops)
