@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from sightline._native import edges as native_edges
+from sightline._native import sum_path as native_sum_path
 from sightline.algebra.arrow import pack_columns, unpack_columns
 from sightline.algebra.intervals import (
     clip_intervals,
@@ -32,7 +33,7 @@ from sightline.algebra.intervals import (
 from sightline.algebra.latest import find_latest, find_next
 from sightline.algebra.lookup import find_first_rows, find_rows, number_groups, take_rows
 from sightline.algebra.nesting import nest_ranges
-from sightline.algebra.trees import climb_ranges, find_nearest_ancestor
+from sightline.algebra.trees import climb_ranges, climb_to_rows
 from sightline.model.store import ID_SHIFT
 from sightline.timeline import graph, path
 from sightline.timeline.replay import replay_graph
@@ -187,12 +188,11 @@ def climb_in_polars(
     return answer
 
 
-def climb_to_in_polars(host: pl.DataFrame, start: pl.Series, wanted: pl.Series) -> pl.Series:
+def climb_to_in_polars(parents: pl.Series, wanted: pl.Series, starts: pl.Series) -> pl.Series:
     """All questions go up one level at a time, until they are among what is wanted."""
-    ids = host.get_column("host_op_id")
-    hit = ids.is_in(wanted.implode()).cast(pl.Int64)
-    up = host.get_column("parent_id")
-    return ids.gather(climb_in_polars(hit, up, start, pl.zeros(start.len(), pl.Int64, eager=True)))
+    nothing = pl.zeros(parents.len(), pl.Int64, eager=True)
+    hit = nothing.clone().scatter(wanted, 1)
+    return climb_in_polars(hit, parents, starts, nothing[: starts.len()])
 
 
 def next_in_polars(
@@ -220,6 +220,16 @@ def number_in_polars(frame: pl.DataFrame, by: list[str]) -> pl.Series:
     known = keys.unique(by, keep="first", maintain_order=True).with_row_index("number")
     found = keys.join(known, on=by, how="left", nulls_equal=True, maintain_order="left")
     return found.get_column("number").cast(pl.Int64)
+
+
+def sum_path(nodes: pl.DataFrame, begin_ns: int, end_ns: int, sort: pl.Series) -> pl.DataFrame:
+    """What `path.sum_critical_path` asks of compiled code, with no guesses."""
+    given, first, reach = path._begin_at_end(nodes, begin_ns, end_ns)
+    given = pack_columns(given.with_columns(sort.alias("sort")))
+    sums, _ = native_sum_path(given, first, begin_ns, reach, graph.WAIT_NS, [])
+    found = unpack_columns(sums)
+    part = path._name_pieces().get_column("part").gather(found.get_column("name"))
+    return found.select(part, "ns").group_by("part").agg(pl.col("ns").sum()).sort("part")
 
 
 def edges(nodes: pl.DataFrame) -> pl.DataFrame:
@@ -412,12 +422,11 @@ def timeline_cases(rows: int) -> Iterator[Case]:
     for levels in (2, 100):
         place = pl.int_range(rows, eager=True)
         up = pl.select(pl.when(place % levels > 0).then(place - 1)).to_series()
-        host = pl.DataFrame({"host_op_id": place, "parent_id": up})
-        given = (host, place, place.filter(place % levels == 0))
+        given = (up, place.filter(place % levels == 0), place)
         yield Case(
             "climb_to",
             f"up to {levels} levels",
-            partial(find_nearest_ancestor, *given),
+            partial(climb_to_rows, *given),
             partial(climb_to_in_polars, *given),
         )
     for groups in (8, 10_000):
@@ -455,7 +464,7 @@ def timeline_cases(rows: int) -> Iterator[Case]:
     yield Case(
         "sum_path",
         "calls and operations",
-        lambda: path.sum_critical_path(*given).sort("part"),
+        partial(sum_path, *given),
         partial(sum_path_in_polars, *given),
     )
 

@@ -150,6 +150,10 @@ std::pair<Batch, Batch> sum_path(const NumberColumns& nodes, int64_t node, int64
                                  const std::vector<int64_t>& kept) {
     const NumberColumn& sort = nodes.columns.at(11);
     std::vector<int64_t> sums;
+    std::vector<bool> is_kept(kMostNames + 1);
+    for (const int64_t name : kept) {
+        if (name >= 0 && name <= kMostNames) is_kept[static_cast<size_t>(name)] = true;
+    }
     Rows<3> pieces{{"start_ns", "end_ns", "node"}};
     walk(nodes, node, begin, end, guess_lag,
          [&](int64_t from, int64_t to, int64_t of, PathStep step) {
@@ -158,11 +162,11 @@ std::pair<Batch, Batch> sum_path(const NumberColumns& nodes, int64_t node, int64
              const int64_t name = sort[static_cast<size_t>(of)] * kPathSteps +
                                   static_cast<int64_t>(step);
              if (name < 0 || name > kMostNames) throw std::out_of_range("a node has no sort");
-             if (std::find(kept.begin(), kept.end(), name) != kept.end()) {
+             const auto at = static_cast<size_t>(name);
+             if (is_kept[at]) {
                  pieces.add({from, to, of});
                  return;
              }
-             const auto at = static_cast<size_t>(name);
              if (at >= sums.size()) sums.resize(at + 1);
              sums[at] = plus(sums[at], minus(to, from));
          });

@@ -27,9 +27,8 @@ def find_nearest_ancestor(
     ids = host.get_column("host_op_id")
     up = find_parents(host) if up is None else up
     starts = find_rows(ids, start)
-    asked = (up, find_rows(ids, wanted), starts if itself else up.gather(starts))
-    found = native_climb_to(*(pack_columns(rows.to_frame()) for rows in asked))
-    return ids.gather(unpack_columns(found).to_series())
+    starts = starts if itself else up.gather(starts)
+    return ids.gather(climb_to_rows(up, find_rows(ids, wanted), starts))
 
 
 def find_parents(host: pl.DataFrame) -> pl.Series:
@@ -62,6 +61,12 @@ def climb_ranges(
     asked = pl.DataFrame({"row": starts}).with_columns(above=above)
     found = native_climb(pack_columns(ranges), pack_columns(asked))
     return unpack_columns(found).to_series()
+
+
+def climb_to_rows(parents: pl.Series, wanted: pl.Series, starts: pl.Series) -> pl.Series:
+    """From each row up to the first that is among the wanted rows: its row, or null."""
+    asked = (pack_columns(rows.to_frame()) for rows in (parents, wanted, starts))
+    return unpack_columns(native_climb_to(*asked)).to_series()
 
 
 def sum_subtrees(host: pl.DataFrame, value: str) -> pl.Series:
