@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 import threading
@@ -68,6 +69,14 @@ def test_who_needs_the_files_waits_for_them(tmp_path: Path, gate: threading.Even
     run = sightline.open(str(t.write(tmp_path, EVENTS)))
     threading.Timer(0.05, gate.set).start()
     assert run.parts[0].file("host_ops").is_file()
+
+
+def test_worker_gets_a_run_whose_files_are_written(tmp_path: Path, gate: threading.Event) -> None:
+    run = sightline.open(str(t.write(tmp_path, EVENTS)))
+    threading.Timer(0.05, gate.set).start()
+    sent = pickle.dumps(run)
+    assert run.parts[0].store.exists()
+    assert pickle.loads(sent).table("host_ops").equals(run.table("host_ops"))
 
 
 def test_second_recording_waits_for_the_first(tmp_path: Path, gate: threading.Event) -> None:

@@ -97,6 +97,10 @@ class Part:
         place = unwritten.find_place(self.store)
         return place / table / f"rank={self.stored_rank}" / f"{self.index}.parquet"
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For workers: they read the files, which are written by then."""
+        return {**vars(self), "store": unwritten.find_place(self.store)}
+
     def columns(self, table: Table) -> pl.Schema:
         """The columns of the recording's file of a table; of the others see `constants`.
 
