@@ -138,6 +138,7 @@ std::vector<Stretch> list_stretches(const int64_t* id, int64_t rows) {
 Batch row_of(const Keys& ids, const Keys& wanted) {
     const int64_t* id = ids.columns[0];
     const auto count = static_cast<uint64_t>(ids.rows);
+    if (count == 0) return answer(std::vector<int64_t>(static_cast<size_t>(wanted.rows), kNull));
     // Ids of one recording count up, so few stretches of consecutive ones hold all of them; they are
     // only listed where an id is not as far from the first one as its row.
     std::vector<Stretch> stretches;

@@ -10,7 +10,6 @@ from sightline._native import first as native_first
 from sightline._native import number as native_number
 from sightline._native import row_of as native_row_of
 from sightline.algebra.arrow import pack_numbers, unpack_columns
-from sightline.algebra.constants import find_constants
 
 
 def find_rows(ids: pl.Series, wanted: pl.Series) -> pl.Series:
@@ -39,10 +38,7 @@ def find_first_rows(
     """
     if known.is_empty() or wanted.is_empty():
         return pl.repeat(None, wanted.height, dtype=pl.Int64, eager=True)
-    same = find_constants(known, by)
-    if len(same) == len(by) and same == find_constants(wanted, by):
-        by = ()
-    columns_of = [*by, number]
+    columns_of = [*find_varying(by, known, wanted), number]
     return unpack_columns(
         native_first(
             pack_numbers(known.select(columns_of)), pack_numbers(wanted.select(columns_of))

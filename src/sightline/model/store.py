@@ -106,8 +106,6 @@ class Part:
 
         Raises StoreError where the file is damaged.
         """
-        if (tables := unwritten.find_tables(self.store)) is not None:
-            return tables[table.name].schema
         try:
             # As bytes: of a path Polars would expand [..], * and ?, and read another file.
             with self.file(table.name).open("rb") as file:

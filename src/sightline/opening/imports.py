@@ -60,9 +60,7 @@ def import_one(source: Source, options: ImportOptions) -> Path:
     # It is written to all the time: what was read stands for no content that is known.
     unknown = f"changing-{uuid.uuid4().hex}"
     read = read_recording(importer, source, options, None)
-    return cache.keep_entry(
-        unknown, None, lambda folder: write_recording(folder, read.rank, read.facts, read.tables)
-    )
+    return cache.keep_entry(unknown, None, partial(write_recording, read))
 
 
 def _find_unwritten(name: str) -> Path | None:
@@ -91,7 +89,7 @@ def _make_entry(
         return _write_behind(name, content, source, read)
 
     def make(folder: Path) -> None:
-        write_recording(folder, read.rank, read.facts, read.tables)
+        write_recording(read, folder)
         if hash_content(source) != content:
             raise _ChangedError
 
@@ -112,11 +110,9 @@ def _write_behind(name: str, content: str, source: Source, read: ReadRecording) 
         return None
 
     def keep() -> Path:
-        return cache.keep_entry(
-            name,
-            content,
-            lambda folder: write_recording(folder, read.rank, read.facts, dict(tables)),
-        )
+        # A copy, as what is written is taken out.
+        held = read._replace(tables=dict(tables))
+        return cache.keep_entry(name, content, partial(write_recording, held))
 
     entry = open_cache_folder() / name
     rows = {table: frame.height for table, frame in tables.items()}

@@ -79,10 +79,11 @@ def collect_tables(tables: Tables) -> dict[str, pl.DataFrame]:
     return {name: frame for name, frame in zip(names, frames, strict=True) if frame.height}
 
 
-def write_recording(folder: Path, rank: int, facts: dict[str, Any], tables: Tables) -> None:
+def write_recording(read: ReadRecording, folder: Path) -> None:
     """Write the store's files into an empty folder. Raises OSError."""
+    recording = (read.rank, read.facts, read.tables)
     with stage("write the tables"):
-        fill_store(folder, [(rank, facts, tables)], sightline_version=__version__, quick=True)
+        fill_store(folder, [recording], sightline_version=__version__, quick=True)
     give_back_memory()
 
 

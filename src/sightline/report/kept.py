@@ -44,17 +44,16 @@ def keep_part(run: Run, word: str, make: Callable[[], Any]) -> Any:
     rows = sum(run.rows(table) for table in _MANY)
     if rows < MIN_ROWS or registry.has_outsiders():
         return make()
-    made = None
-    if any(is_unwritten(part.store) for part in run.parts):
-        made = make()  # of a recording that was never read there is no answer
-    with stage("write the rest of the cache"):
-        try:
-            name = identify_run(run) + word
-        except StoreError:  # which was said when it could not be written
-            return make() if made is None else json.loads(json.dumps(made))
-    text = find_answer(name) if made is None else None
+    # Of a recording that was never read there is no answer, and its files need not be waited for.
+    is_new = any(is_unwritten(part.store) for part in run.parts)
+    text = None if is_new else find_answer(identify_run(run) + word)
     if text is None:
-        text = json.dumps(make() if made is None else made)
+        text = json.dumps(make())
+        try:
+            with stage("write the rest of the cache"):
+                name = identify_run(run) + word
+        except StoreError:  # which was said when it could not be written
+            return json.loads(text)
         keep_answer(name, text)
     # As it will be read the next time, so that both times say the same.
     return json.loads(text)

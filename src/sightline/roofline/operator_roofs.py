@@ -17,7 +17,7 @@ from sightline.roofline.hardware import find_gpu
 from sightline.roofline.operators import MODELS, count_operator_work
 from sightline.roofline.operators.arguments import parse_arguments
 from sightline.roofline.operators.nvtx import list_nvtx_calls
-from sightline.timeline.classes import COMPUTE, classify_run
+from sightline.timeline.classes import COMPUTE, list_class
 from sightline.timeline.host_ranges import find_host_ancestor, list_host_names
 
 ARGUMENTS = ("input_shapes", "input_types", "input_strides", "input_values")
@@ -70,19 +70,10 @@ def list_operator_kernels(run: Run) -> pl.DataFrame:
 
 
 def _list_operator_kernels(run: Run) -> pl.DataFrame:
-    ops = classify_run(run).select(
-        "device_op_id",
-        "rank",
-        "device_id",
-        "name",
-        "start_ns",
-        "launch_id",
-        "class_",
-        "kind",
-        length=pl.col("end_ns") - pl.col("start_ns"),
-    )
-    ops = ops.filter((pl.col("class_") == COMPUTE) & (pl.col("kind") == "kernel"))
-    ops = select_starting_in(ops.drop("class_", "kind"), run.ask("windows"))
+    used = ("device_op_id", "rank", "device_id", "name", "start_ns", "launch_id")
+    ops = list_class(run, COMPUTE, [*used, "kind", "end_ns"]).filter(pl.col("kind") == "kernel")
+    ops = ops.select(*used, length=pl.col("end_ns") - pl.col("start_ns"))
+    ops = select_starting_in(ops, run.ask("windows"))
     owner = pl.Series([None] * ops.height, dtype=pl.Int64)
     if (calls := run.once(_count_work)).height:
         wanted = _select_outermost(calls).get_column("host_op_id")

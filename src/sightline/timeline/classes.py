@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from sightline.algebra.lookup import Texts
@@ -48,6 +50,12 @@ def classify_ops(device_ops: pl.DataFrame, collectives: pl.DataFrame) -> pl.Data
 def classify_run(run: Run) -> pl.DataFrame:
     """All device operations of a run: what places them, and the column `class_`."""
     return run.once(_classify_run)
+
+
+def list_class(run: Run, class_: str, columns: Sequence[str]) -> pl.DataFrame:
+    """Some columns of all device operations of one class."""
+    ops = classify_run(run).select(*columns, of="class_")
+    return ops.filter(pl.col("of") == class_).drop("of")
 
 
 def _classify_run(run: Run) -> pl.DataFrame:

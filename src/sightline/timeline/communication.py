@@ -7,7 +7,7 @@ import polars as pl
 from sightline.algebra.intervals import clip_intervals, measure_cover_between, partition_windows
 from sightline.algebra.lookup import match_names
 from sightline.model.run import Run
-from sightline.timeline.classes import COMMUNICATION, COMPUTE, classify_run
+from sightline.timeline.classes import COMMUNICATION, COMPUTE, classify_run, list_class
 from sightline.timeline.collectives import (
     bus_factor,
     describe_collectives,
@@ -116,14 +116,12 @@ def partition_exposed(run: Run) -> pl.DataFrame:
     pipeline: send and receive; small: collectives of up to 1 MiB; slow: those far below their
     group's own best bandwidth; transfer: all else.
     """
-    ops = classify_run(run).select(*_BY, "start_ns", "end_ns", "class_")
+    computing = list_class(run, COMPUTE, [*_BY, "start_ns", "end_ns"])
     comm = list_communication(run)
     late = (pl.col("part") != "pipeline") & (pl.col("last") > pl.col("start_ns"))
     pieces = pl.concat(
         [
-            ops.filter(pl.col("class_") == COMPUTE).select(
-                *_BY, "start_ns", "end_ns", class_=pl.lit(COMPUTE)
-            ),
+            computing.with_columns(class_=pl.lit(COMPUTE)),
             comm.filter(late).select(*_BY, "start_ns", end_ns="last", class_=pl.lit("waiting")),
             comm.select(
                 *_BY,
@@ -176,8 +174,7 @@ def fit_transfers(comm: pl.DataFrame) -> pl.DataFrame:
 
 def overlaps_communication(kernels: pl.DataFrame, run: Run) -> pl.Series:
     """Whether communication ran on the device for at least half of each kernel."""
-    ops = classify_run(run).select(*_BY, "start_ns", "end_ns", "class_")
-    comm = ops.filter(pl.col("class_") == COMMUNICATION)
+    comm = list_class(run, COMMUNICATION, [*_BY, "start_ns", "end_ns"])
     if comm.is_empty() or kernels.is_empty():
         return pl.repeat(value=False, n=kernels.height, eager=True)
     beside = measure_cover_between(kernels, "start_ns", "end_ns", comm, _BY)

@@ -297,6 +297,17 @@ def list_ranges(run: Run) -> tuple[pl.DataFrame, Texts]:
     return run.once(_list_ranges)
 
 
+def list_range_parents(run: Run) -> pl.Series:
+    """The row of each of `list_ranges`' parents, or null."""
+    return run.once(_list_range_parents)
+
+
+def _list_range_parents(run: Run) -> pl.Series:
+    ranges, _ = list_ranges(run)
+    is_all = ranges.height == run.rows("host_ops")
+    return run.once(_list_parents) if is_all else find_parents(ranges)
+
+
 def _list_ranges(run: Run) -> tuple[pl.DataFrame, Texts]:
     columns = ["host_op_id", "parent_id", *_THREAD, "layer", "start_ns", "end_ns"]
     used = [*columns, "name", "category", "recording_id"]

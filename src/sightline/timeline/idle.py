@@ -10,7 +10,7 @@ import polars as pl
 from sightline.algebra.intervals import find_gaps, measure_cover_between
 from sightline.algebra.latest import find_latest, find_next
 from sightline.algebra.lookup import Texts, find_rows, take_rows
-from sightline.algebra.trees import find_open_range, find_parents
+from sightline.algebra.trees import find_open_range
 from sightline.model.run import Run
 from sightline.timeline.api_calls import (
     allocates,
@@ -26,6 +26,7 @@ from sightline.timeline.host_ranges import (
     PACE_NS,
     is_compiler,
     list_capture_ranges,
+    list_range_parents,
     list_ranges,
     list_saving_ranges,
 )
@@ -173,6 +174,7 @@ def _make_idle_gaps(run: Run) -> tuple[pl.DataFrame, pl.DataFrame]:
         found,
         ranges,
         names,
+        list_range_parents(run),
         ops,
         {
             "code_loading": loading,
@@ -298,15 +300,16 @@ def _measure_host_causes(
     found: pl.DataFrame,
     ranges: pl.DataFrame,
     names: Texts,
+    up: pl.Series,
     ops: pl.DataFrame,
     deeds: dict[str, pl.DataFrame],
     waits: dict[str, pl.DataFrame],
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Gaps with the ns that went to each host cause, and what the thread was in meanwhile.
 
-    `deeds` are the ranges of causes that no single range is named after, `waits` what the operating
-    system did with the thread, within the time in which the device waits for it. The second answer
-    are the ranges of all causes that are the program's.
+    `up` is the row of each range's parent. `deeds` are the ranges of causes that no single range is
+    named after, `waits` what the operating system did with the thread, within the time in which the
+    device waits for it. The second answer are the ranges of all causes that are the program's.
     """
     is_api = ranges.select(IN_API).to_series()
     is_cost = ranges.select(_IS_COST).to_series()
@@ -373,7 +376,6 @@ def _measure_host_causes(
         slow_launch_ns=pl.when("loaded").then(0).otherwise("slow_ns"),
     )
     free = _find_end_before(found, deeds_of_all)
-    up = find_parents(ranges)
     found = found.with_columns(
         *(pl.lit(0, pl.Int64).alias(f"{c}_ns") for c in HOST_CAUSES[:-1] if c not in measured),
         *(pl.lit(None, pl.Int64).alias(f"{c}_op") for c in HOST_CAUSES[:-1] if c not in inside),

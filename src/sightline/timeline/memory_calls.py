@@ -14,6 +14,7 @@ import polars as pl
 from sightline.algebra.lookup import find_rows, keep_rows
 from sightline.algebra.trees import find_open_range
 from sightline.model.run import Run
+from sightline.timeline.host_ranges import list_range_parents
 from sightline.timeline.system_calls import keep_ranges_of_processes
 
 # How PyTorch names Python functions: file(line): function.
@@ -49,15 +50,16 @@ def _find(run: Run) -> MemoryCalls:
     names = ["host_op_id", "rank", "pid", "tid", "layer", "name", "start_ns", "end_ns", "parent_id"]
     host = run.table("host_ops", [*names, "depth", "recording_id"])
     host = keep_ranges_of_processes(run, host).drop("recording_id")
-    calls = find_open_range(host, events, "time_ns")
+    up = list_range_parents(run)  # these are the same ranges
+    calls = find_open_range(host, events, "time_ns", up)
     if not calls.count():
         return recorded
-    return _make(host.drop("rank", "pid", "tid", "start_ns", "end_ns"), calls)
+    return _make(host.drop("rank", "pid", "tid", "start_ns", "end_ns"), calls, up)
 
 
-def _make(host: pl.DataFrame, calls: pl.Series) -> MemoryCalls:
+def _make(host: pl.DataFrame, calls: pl.Series, up: pl.Series) -> MemoryCalls:
     """A stack for each different chain of names, from the outermost range to each of the calls."""
-    host = keep_rows(host, _mark_chains(host, calls))
+    host = keep_rows(host, _mark_chains(host, calls, up))
     frames = host.select("layer", "name").unique(maintain_order=True)
     frames = frames.with_columns(frame_id=pl.int_range(pl.len(), dtype=pl.Int64))
     ids = host.get_column("host_op_id")
@@ -85,10 +87,9 @@ def _make(host: pl.DataFrame, calls: pl.Series) -> MemoryCalls:
     )
 
 
-def _mark_chains(host: pl.DataFrame, calls: pl.Series) -> pl.Series:
+def _mark_chains(host: pl.DataFrame, calls: pl.Series, up: pl.Series) -> pl.Series:
     """Which ranges are among the calls, or around one."""
     ids = host.get_column("host_op_id")
-    up = find_rows(ids, host.get_column("parent_id"))
     marked = pl.repeat(value=False, n=host.height, eager=True)
     level = find_rows(ids, calls).drop_nulls().unique()
     while level.len():

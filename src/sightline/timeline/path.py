@@ -117,7 +117,6 @@ def sum_critical_path(
     )
     parts = sums.select("ns", part=named.get_column("part").gather(sums.get_column("name")))
     if rests.height:
-        rests = rests.reverse()
         guess = _guess_rests(rests, nodes).fill_null(UNEXPLAINED)
         length = pl.col("end_ns") - pl.col("start_ns")
         parts = pl.concat([parts, rests.select(length.alias("ns"), guess.alias("part"))])

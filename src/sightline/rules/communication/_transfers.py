@@ -10,7 +10,7 @@ from sightline.algebra.lookup import match_names
 from sightline.algebra.scalars import sum_column
 from sightline.model.run import Run
 from sightline.roofline.links import MACHINE_RANKS, find_link
-from sightline.timeline.classes import COMPUTE, classify_run
+from sightline.timeline.classes import COMPUTE, list_class
 from sightline.timeline.communication import SEND_RECV, list_communication
 from sightline.timeline.communication_names import PEERS_PATTERN
 from sightline.units import format_bytes, format_count, format_ns, format_pct
@@ -106,8 +106,7 @@ def describe_waiting(run: Run) -> str | None:
 def measure_shared_stream(run: Run) -> float:
     """How much of communication, in % of its time, runs on streams that compute too."""
     lane = ["rank", "device_id", "stream_id"]
-    ops = classify_run(run).select(*lane, "class_", "kind")
-    computing = ops.filter((pl.col("class_") == COMPUTE) & (pl.col("kind") == "kernel"))
+    computing = list_class(run, COMPUTE, [*lane, "kind"]).filter(pl.col("kind") == "kernel")
     comm = list_communication(run).select(*lane, ns=pl.col("end_ns") - pl.col("start_ns"))
     shared = comm.join(computing.select(lane).unique(), on=lane, how="semi")
     return 100 * sum_column(shared, "ns") / max(sum_column(comm, "ns"), 1)

@@ -56,7 +56,7 @@ from sightline.rules.communication._transfers import (
     measure_shared_stream,
 )
 from sightline.rules.finding import MAX_ROWS, NOTABLE_PCT, Advice, Evidence, Loss, make_finding
-from sightline.timeline.classes import COMPUTE, classify_run
+from sightline.timeline.classes import COMPUTE, list_class
 from sightline.timeline.collectives import name_kind
 from sightline.timeline.communication import SEND_RECV, list_communication
 from sightline.timeline.gains import sum_windows
@@ -176,8 +176,7 @@ def _list_left(run: Run, comm: pl.DataFrame, share: float) -> pl.DataFrame:
     sums = comm.filter(name_kind(pl.col("op")).is_in(_REDUCTIONS)).select(
         *by, "start_ns", "device_op_id", "size"
     )
-    ops = classify_run(run).select(*by, "start_ns", "class_")
-    compute = ops.filter(pl.col("class_") == COMPUTE).drop("class_")
+    compute = list_class(run, COMPUTE, [*by, "start_ns"])
     # A row: what is sent one after the other, with no kernel that begins between.
     rows = pl.concat([sums, compute], how="diagonal").sort(*by, "start_ns")
     row = pl.col("device_op_id").is_null().cum_sum().over(by)

@@ -20,7 +20,7 @@ from sightline.rules.finding import (
     make_finding,
 )
 from sightline.rules.gaps import LOOK_PCT, Claim, claim_gaps
-from sightline.timeline.classes import COMPUTE, classify_run
+from sightline.timeline.classes import COMPUTE, list_class
 from sightline.timeline.copies import select_copies
 from sightline.timeline.gains import sum_windows
 from sightline.timeline.host_ranges import measure_in_ranges
@@ -113,8 +113,8 @@ def _drop_leading(run: Run, copies: pl.DataFrame) -> pl.DataFrame:
     without it the window would only begin later.
     """
     place = ["rank", "device_id"]
-    ops = classify_run(run).select(*place, "start_ns", "class_")
-    kernels = select_starting_in(ops.filter(pl.col("class_") == COMPUTE), run.ask("windows"))
+    kernels = list_class(run, COMPUTE, [*place, "start_ns"])
+    kernels = select_starting_in(kernels, run.ask("windows"))
     first = kernels.group_by(place).agg(computes=pl.col("start_ns").min())
     leads = pl.col("end_ns") <= pl.col("computes")
     later = copies.join(first, on=place, how="left", maintain_order="left").filter(
@@ -148,7 +148,7 @@ def _describe_idle_behind(run: Run, gaps: Claim) -> str:
 def _share_of_same_stream(run: Run, copies: pl.DataFrame) -> float:
     """How many of the copies share their stream with kernels: those can never overlap them."""
     lane = ["rank", "device_id", "stream_id"]
-    kernels = classify_run(run).select(*lane, "class_").filter(pl.col("class_") == COMPUTE)
+    kernels = list_class(run, COMPUTE, lane)
     shared = copies.join(kernels.select(lane).unique(), on=lane, how="semi", nulls_equal=True)
     return 100 * shared.height / max(copies.height, 1)
 
