@@ -31,7 +31,7 @@ from sightline.algebra.intervals import (
     partition_windows,
 )
 from sightline.algebra.latest import find_latest, find_next
-from sightline.algebra.lookup import find_first_rows, find_rows, number_groups, take_rows
+from sightline.algebra.lookup import Texts, find_first_rows, find_rows, number_groups, take_rows
 from sightline.algebra.nesting import nest_ranges
 from sightline.algebra.trees import climb_ranges, climb_to_rows
 from sightline.model.store import ID_SHIFT
@@ -222,6 +222,11 @@ def number_in_polars(frame: pl.DataFrame, by: list[str]) -> pl.Series:
     return found.get_column("number").cast(pl.Int64)
 
 
+def place_texts_in_polars(texts: pl.Series) -> pl.Series:
+    different = texts.unique(maintain_order=True).drop_nulls()
+    return texts.cast(pl.Enum(different)).to_physical().cast(pl.UInt32)
+
+
 def sum_path(nodes: pl.DataFrame, begin_ns: int, end_ns: int, sort: pl.Series) -> pl.DataFrame:
     """What `path.sum_critical_path` asks of compiled code, with no guesses."""
     given, first, reach = path._begin_at_end(nodes, begin_ns, end_ns)
@@ -381,6 +386,18 @@ def lookup_cases(rows: int) -> Iterator[Case]:
             )
 
 
+def text_cases(rows: int) -> Iterator[Case]:
+    for count, length in ((60, 8), (60, 200), (rows // 4, 40)):
+        texts = pl.Series("name", [f"{i:08d}".rjust(length, "k") for i in range(count)])
+        drawn_texts = texts.gather(drawn(rows, count, seed=5))
+        yield Case(
+            "number_texts",
+            f"{count:,} texts of {length} bytes",
+            partial(lambda column: Texts(column).places, drawn_texts),
+            partial(place_texts_in_polars, drawn_texts),
+        )
+
+
 def timeline_cases(rows: int) -> Iterator[Case]:
     classes = ["a", "b", "c"]
     by = ["rank", "tid"]
@@ -515,7 +532,7 @@ def main() -> None:
     print(f" Polars {pl.__version__}, medians of {args.rounds}\n")
     print("| pass | frames | ours ms | Polars ms | Polars / ours |")
     print("|---|---|---:|---:|---:|")
-    for cases in (latest_cases, lookup_cases, timeline_cases):
+    for cases in (latest_cases, lookup_cases, text_cases, timeline_cases):
         for case in cases(args.rows):
             if args.names and case.name.split()[0] not in args.names:
                 continue

@@ -129,11 +129,26 @@ public:
         return keys;
     }
 
-    // Columns of int64 or uint32, with their nulls.
+    // Columns of int64 or uint32, with their nulls, or of nothing else.
     NumberColumns columns() const {
         NumberColumns found{rows(), {}};
         for (int64_t i = 0; i < schema_.n_children; ++i) {
             found.columns.push_back(column(static_cast<size_t>(i)));
+        }
+        return found;
+    }
+
+    // The first column, of string views.
+    TextColumn texts() const {
+        TextColumn found;
+        found.rows = rows();
+        found.views = static_cast<const View*>(data(0, "vu", sizeof(View)));
+        if (array_.release == nullptr) return found;
+        const ArrowArray& one = *array_.children[0];
+        if (one.null_count != 0) found.valid = static_cast<const uint8_t*>(one.buffers[0]);
+        found.first_bit = static_cast<size_t>(one.offset + array_.offset);
+        for (int64_t i = 2; i + 1 < one.n_buffers; ++i) {
+            found.blocks.push_back(static_cast<const char*>(one.buffers[i]));
         }
         return found;
     }
@@ -150,7 +165,9 @@ public:
 private:
     NumberColumn column(size_t i) const {
         NumberColumn found;
-        if (std::string_view(schema_.children[i]->format) == "I") {
+        const std::string_view format = schema_.children[i]->format;
+        if (format == "n") return found;
+        if (format == "I") {
             found.rows = static_cast<const uint32_t*>(data(i, "I", 4));
         } else {
             found.numbers = static_cast<const int64_t*>(data(i, "l", 8));
@@ -194,6 +211,13 @@ std::pair<Batch, Batch> number_of(const nb::object& frame) {
     const Keys keys = given.keys();
     const nb::gil_scoped_release release;
     return number(keys);
+}
+
+std::pair<Batch, Batch> number_texts_of(const nb::object& frame) {
+    const Given given(frame, 1);
+    const TextColumn column = given.texts();
+    const nb::gil_scoped_release release;
+    return number_texts(column);
 }
 
 Batch first_of(const nb::object& known, const nb::object& wanted) {
@@ -771,6 +795,7 @@ NB_MODULE(_native, m) {
     m.def("row_of", &sightline::row_of_ids, "ids"_a, "wanted"_a);
     m.def("first", &sightline::first_of, "known"_a, "wanted"_a);
     m.def("number", &sightline::number_of, "rows"_a);
+    m.def("number_texts", &sightline::number_texts_of, "column"_a);
     m.def("latest", &sightline::latest_of, "events"_a, "queries"_a, "from_then_on"_a);
     m.def("cover", &sightline::cover_of, "intervals"_a, "queries"_a);
     m.def("climb", &sightline::climb_of, "ranges"_a, "starts"_a);
@@ -790,6 +815,12 @@ NB_MODULE(_native, m) {
 
     nb::class_<Batch>(m, "Batch")
         .def_prop_ro("rows", [](const Batch& batch) { return batch.rows; })
+        .def("split",
+             [](const Batch& batch) {
+                 std::vector<Batch> columns;
+                 for (const auto& column : batch.columns) columns.push_back({batch.rows, {column}});
+                 return columns;
+             })
         .def(
             "__arrow_c_stream__",
             [](const Batch& batch, const nb::object&) { return sightline::stream_of(batch); },

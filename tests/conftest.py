@@ -18,7 +18,7 @@ CORPUS = Path(__file__).resolve().parents[1].parent / "shared" / "corpus"
 # On a busy machine one example can take long without anything being wrong.
 settings.register_profile(
     "ci",
-    max_examples=examples(80),
+    max_examples=examples(60),
     deadline=None,
     derandomize=True,
     print_blob=True,

@@ -44,8 +44,8 @@ namespace sightline {
 
 // A text in an Arrow string view: up to 12 bytes lie in it, longer ones in a buffer.
 struct View {
-    int32_t length = 0;
-    char bytes[12] = {};
+    int32_t length;
+    char bytes[12];
 };
 static_assert(sizeof(View) == 16);
 

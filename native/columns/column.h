@@ -8,6 +8,34 @@
 
 namespace sightline {
 
+// Bytes in memory that grow without a copy: columns that all grow would else be copied, and new pages
+// be made for them, again and again.
+class Bytes {
+public:
+    Bytes() = default;
+    Bytes(const Bytes&) = delete;
+    Bytes& operator=(const Bytes&) = delete;
+    ~Bytes();
+
+    char* data() const { return data_; }
+    size_t size() const { return size_; }
+    bool empty() const { return size_ == 0; }
+
+    // More bytes are 0.
+    void resize(size_t size);
+    void append(const void* bytes, size_t count);
+    void clear() { size_ = 0; }
+    void give_back();
+    void swap(Bytes& other) noexcept;
+
+private:
+    void make_room(size_t size);
+
+    char* data_ = nullptr;
+    size_t size_ = 0;
+    size_t room_ = 0;
+};
+
 // Bytes that only grow, then are read. A part that was never written reads as 0 and costs nothing.
 class Spill {
 public:
@@ -38,7 +66,7 @@ private:
     void open(const std::string& folder);
     void flush();
 
-    std::vector<char> buffer_;  // all of it, or behind `flushed_` once there is a file
+    Bytes buffer_;  // all of it, or behind `flushed_` once there is a file
     size_t flushed_ = 0;
     size_t end_ = 0;
     int file_ = -1;

@@ -23,7 +23,7 @@ struct Keys {
     std::vector<const int64_t*> columns;
 };
 
-// A column as Python has it: int64, or rows of a frame as uint32; a null is read as kNull.
+// A column as Python has it: int64, rows of a frame as uint32, or null throughout; null is kNull.
 struct NumberColumn {
     const int64_t* numbers = nullptr;
     const uint32_t* rows = nullptr;
@@ -35,7 +35,8 @@ struct NumberColumn {
             const size_t bit = first_bit + row;
             if ((valid[bit / 8] >> (bit % 8) & 1) == 0) return kNull;
         }
-        return numbers != nullptr ? numbers[row] : static_cast<int64_t>(rows[row]);
+        if (numbers != nullptr) return numbers[row];
+        return rows != nullptr ? static_cast<int64_t>(rows[row]) : kNull;
     }
 };
 

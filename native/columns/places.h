@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "columns/numbers.h"
+#include "columns/order.h"
 
 namespace sightline {
 
@@ -21,26 +21,32 @@ public:
         ++count_;
     }
 
+    // So many more, between those that were expected.
+    void expect_more(uint64_t count) { count_ += count; }
+
     // To be called once, when all numbers are expected.
     void make_room() {
         const uint64_t holes = static_cast<uint64_t>(high_) - static_cast<uint64_t>(low_);
-        if (count_ > 0 && holes / kMostHoles < count_) places_.assign(holes + 1, kNull);
+        if (count_ > 0 && holes / kMostHoles < count_) places_.assign(holes + 1, kNoRow);
     }
 
-    void put(int64_t number, int64_t row) {
+    // Whether there is a place for each number, so that one is found at once.
+    bool is_dense() const { return !places_.empty(); }
+
+    void put(int64_t number, uint32_t row) {
         if (places_.empty()) {
             scattered_.emplace(number, row);
-        } else if (int64_t& place = places_[place_of(number)]; place == kNull) {
+        } else if (uint32_t& place = places_[place_of(number)]; place == kNoRow) {
             place = row;
         }
     }
 
-    // kNull where there is none.
-    int64_t of(int64_t number) const {
-        if (number < low_ || number > high_) return kNull;
+    // kNoRow where there is none.
+    uint32_t of(int64_t number) const {
+        if (number < low_ || number > high_) return kNoRow;
         if (!places_.empty()) return places_[place_of(number)];
         const auto found = scattered_.find(number);
-        return found == scattered_.end() ? kNull : found->second;
+        return found == scattered_.end() ? kNoRow : found->second;
     }
 
 private:
@@ -53,8 +59,8 @@ private:
     int64_t low_ = INT64_MAX;
     int64_t high_ = INT64_MIN;
     uint64_t count_ = 0;
-    std::vector<int64_t> places_;
-    std::unordered_map<int64_t, int64_t> scattered_;
+    std::vector<uint32_t> places_;
+    std::unordered_map<int64_t, uint32_t> scattered_;
 };
 
 }  // namespace sightline

@@ -2,7 +2,10 @@
 
 #include <cstring>
 #include <memory>
+#include <stdexcept>
 #include <string_view>
+
+#include "columns/order.h"
 
 namespace sightline {
 
@@ -44,6 +47,70 @@ Batch all_texts(const Dictionary& texts, const char* format) {
     batch.rows = static_cast<int64_t>(texts.size());
     batch.columns.push_back(column);
     return batch;
+}
+
+namespace {
+
+// Equal views are equal texts. Most rows repeat one of few: these are found without a look at the
+// text. Of views that meet in one slot the last one stays.
+class KnownViews {
+public:
+    KnownViews() : known_(kSlots) {}
+
+    // The place for the view's code, 0 where it is not known.
+    uint32_t& code_of(const View& view) {
+        uint64_t words[2];
+        std::memcpy(words, &view, sizeof words);
+        const uint64_t mixed = (words[0] ^ words[1] * 0x9E3779B97F4A7C15u) * 0xD6E8FEB86659FD93u;
+        Known& known = known_[mixed >> (64 - kBits)];
+        if (known.words[0] != words[0] || known.words[1] != words[1]) {
+            known = {{words[0], words[1]}, 0};
+        }
+        return known.code;
+    }
+
+private:
+    static constexpr unsigned kBits = 10;
+    static constexpr size_t kSlots = size_t{1} << kBits;
+    struct Known {
+        uint64_t words[2];
+        uint32_t code;
+    };
+    std::vector<Known> known_;
+};
+
+std::string_view text_of(const TextColumn& column, const View& view) {
+    const auto length = static_cast<size_t>(view.length);
+    if (length <= sizeof view.bytes) return {view.bytes, length};
+    uint32_t block = 0, offset = 0;
+    std::memcpy(&block, view.bytes + 4, 4);
+    std::memcpy(&offset, view.bytes + 8, 4);
+    return {column.blocks[block] + offset, length};
+}
+
+}  // namespace
+
+std::pair<Batch, Batch> number_texts(const TextColumn& column) {
+    const auto rows = static_cast<size_t>(column.rows);
+    if (rows >= kNoRow) throw std::length_error("too many rows");
+    Dictionary texts;
+    KnownViews known;
+    std::vector<uint32_t> places(rows);
+    for (size_t row = 0; row < rows; ++row) {
+        const size_t bit = column.first_bit + row;
+        if (column.valid != nullptr && (column.valid[bit / 8] >> (bit % 8) & 1) == 0) {
+            places[row] = kNoRow;
+            continue;
+        }
+        const View& view = column.views[row];
+        uint32_t& code = known.code_of(view);
+        if (code == 0) code = texts.intern(text_of(column, view));
+        places[row] = code - 1;
+    }
+    Batch batch;
+    batch.rows = column.rows;
+    batch.columns = {rows_column("place", std::move(places))};
+    return {std::move(batch), all_texts(texts, "vu")};
 }
 
 }  // namespace sightline

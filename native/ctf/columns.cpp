@@ -37,7 +37,7 @@ void GrowingColumn::grow() {
 }
 
 void GrowingColumn::append_text(std::string_view text) {
-    View view;
+    View view{};
     view.length = static_cast<int32_t>(text.size());
     if (text.size() <= sizeof view.bytes) {
         if (!text.empty()) std::memcpy(view.bytes, text.data(), text.size());

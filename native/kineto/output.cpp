@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <unordered_set>
 
+#include "columns/pages.h"
 #include "columns/texts.h"
 
 namespace sightline {
@@ -27,11 +28,11 @@ public:
 
     template <typename Value>
     void integers(const char* name, Value value) {
-        auto made = std::make_shared<std::vector<int64_t>>(count_);
+        int64_t* made = nullptr;
         const auto column = start(name, "l", made);
         for (size_t i = 0; i < count_; ++i) {
             const int64_t one = value(from_ + i);
-            (*made)[i] = one;
+            made[i] = one;
             if (one == kNull) column->set_null(i, count_);
         }
     }
@@ -59,13 +60,13 @@ public:
 
     template <typename Code>
     void texts(const char* name, Code code) {
-        auto made = std::make_shared<std::vector<View>>(count_);
+        View* made = nullptr;
         const auto column = start(name, "vu", made);
         column->texts = output_.done_.tables.texts.blocks();
         column->text_sizes = output_.text_sizes_;
         for (size_t i = 0; i < count_; ++i) {
             const uint32_t one = code(from_ + i);
-            (*made)[i] = output_.views_[one];
+            made[i] = output_.views_[one];
             if (one == 0) column->set_null(i, count_);
         }
     }
@@ -78,25 +79,27 @@ public:
     }
 
     void floats(const char* name, const Column<int64_t>& bits, const std::vector<uint32_t>& rows) {
-        auto made = std::make_shared<std::vector<double>>(count_);
+        double* made = nullptr;
         start(name, "g", made);
         for (size_t i = 0; i < count_; ++i) {
             const int64_t one = bits.at(rows[from_ + i]);
-            std::memcpy(&(*made)[i], &one, sizeof one);
+            std::memcpy(made + i, &one, sizeof one);
         }
     }
 
     Batch batch;
 
 private:
+    // `values` has room for all rows, which is not filled before: each is written once.
     template <typename T>
-    std::shared_ptr<BatchColumn> start(const char* name, const char* format,
-                                       const std::shared_ptr<std::vector<T>>& values) {
+    std::shared_ptr<BatchColumn> start(const char* name, const char* format, T*& values) {
+        const std::shared_ptr<T[]> made = make_array<T>(count_);
+        values = made.get();
         auto column = std::make_shared<BatchColumn>();
         column->name = name;
         column->format = format;
-        column->values = values;
-        column->data = values->data();
+        column->values = made;
+        column->data = values;
         batch.columns.push_back(column);
         return column;
     }

@@ -37,33 +37,40 @@ std::vector<Node> ordered(const NumberColumns& nodes) {
     return order;
 }
 
-// Where in the order the node with a uid is: uids of one stretch are close together.
-class PlacesByStretch {
+// Where in the order the node with a uid is. Of one recording (`stretch`) and one kind, ids are close
+// together: those of calls, of their returns and of operations are each counted by themselves.
+class PlacesByKind {
 public:
-    PlacesByStretch(const NumberColumns& nodes, const std::vector<Node>& order, int64_t stretch)
+    PlacesByKind(const NumberColumns& nodes, const std::vector<Node>& order, int64_t stretch)
         : stretch_(stretch) {
         const NumberColumn& uid = nodes.columns[kUid];
         for (size_t i = 0; i < order.size(); ++i) {
             if (uid[i] < 0) throw std::out_of_range("a node has no number");
-            const auto part = static_cast<size_t>(uid[i] / stretch);
+            const size_t part = part_of(uid[i]);
             if (parts_.size() <= part) parts_.resize(part + 1);
-            parts_[part].expect(uid[i]);
+            parts_[part].expect(uid[i] / kKinds);
         }
         for (Places& part : parts_) part.make_room();
         for (size_t i = 0; i < order.size(); ++i) {
             const int64_t own = uid[order[i].row];
-            parts_[static_cast<size_t>(own / stretch)].put(own, static_cast<int64_t>(i));
+            parts_[part_of(own)].put(own / kKinds, static_cast<uint32_t>(i));
         }
     }
 
-    // kNull where there is none.
-    int64_t of(int64_t uid) const {
-        if (uid < 0) return kNull;
-        const auto part = static_cast<size_t>(uid / stretch_);
-        return part < parts_.size() ? parts_[part].of(uid) : kNull;
+    // kNoRow where there is none.
+    uint32_t of(int64_t uid) const {
+        if (uid < 0) return kNoRow;
+        const size_t part = part_of(uid);
+        return part < parts_.size() ? parts_[part].of(uid / kKinds) : kNoRow;
     }
 
 private:
+    static constexpr int64_t kKinds = 4;  // a uid is so many times an id, and the kind
+
+    size_t part_of(int64_t uid) const {
+        return static_cast<size_t>(uid / stretch_ * kKinds + uid % kKinds);
+    }
+
     int64_t stretch_;
     std::vector<Places> parts_;
 };
@@ -74,7 +81,7 @@ Batch edges(const NumberColumns& nodes, int64_t stretch) {
     if (nodes.columns.size() != kColumns) throw std::invalid_argument("columns are missing");
     if (nodes.rows >= static_cast<int64_t>(kNoRow)) throw std::length_error("too many nodes");
     const std::vector<Node> order = ordered(nodes);
-    const PlacesByStretch places(nodes, order, stretch);
+    const PlacesByKind places(nodes, order, stretch);
     const auto value = [&](size_t column, size_t i) {
         return nodes.columns[column][order[i].row];
     };
@@ -87,12 +94,11 @@ Batch edges(const NumberColumns& nodes, int64_t stretch) {
         const int64_t start = value(kStart, i);
         int64_t earliest = kNull;
         for (size_t edge = 0; edge < to.size(); ++edge) {
-            const int64_t before = places.of(value(kEdges + 2 * edge, i));
-            // What would come before its cause (clocks apart) is no cause.
-            if (before == kNull || before >= static_cast<int64_t>(i)) continue;
-            to[edge][i] = static_cast<uint32_t>(before);
-            const int64_t moment = value(edge == kLaunch ? kStart : kEnd,
-                                         static_cast<size_t>(before));
+            const uint32_t before = places.of(value(kEdges + 2 * edge, i));
+            // What would come before its cause (clocks apart) is no cause, nor is nothing.
+            if (before >= i) continue;
+            to[edge][i] = before;
+            const int64_t moment = value(edge == kLaunch ? kStart : kEnd, before);
             const int64_t lag = value(kEdges + 2 * edge + 1, i);
             const int64_t apart = minus(start, moment);
             earliest = std::max(

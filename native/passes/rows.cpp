@@ -119,18 +119,21 @@ private:
     std::vector<size_t> edges_{0};
 };
 
-// Ids that count up, from a row on.
-struct Stretch {
-    int64_t time;  // its first id
-    int64_t row;
-};
+// Rows that a search from the one asked last finds at once, and how often it may be further away
+// before places are made, which takes a look at all ids.
+constexpr uint64_t kLeap = 64;
+constexpr size_t kMostLeaps = 1000;
 
-std::vector<Stretch> list_stretches(const int64_t* id, int64_t rows) {
-    std::vector<Stretch> found;
-    for (int64_t row = 0; row < rows; ++row) {
-        if (row == 0 || id[row] != id[row - 1] + 1) found.push_back({id[row], row});
-    }
-    return found;
+// Of equal ids the last row's place; none are made where ids are far apart.
+Places places_of(const int64_t* id, uint64_t count) {
+    Places places;
+    places.expect(id[0]);
+    places.expect(id[count - 1]);
+    places.expect_more(count - 2);
+    places.make_room();
+    if (!places.is_dense()) return places;
+    for (uint64_t row = count; row-- > 0;) places.put(id[row], static_cast<uint32_t>(row));
+    return places;
 }
 
 }  // namespace
@@ -139,30 +142,35 @@ Batch row_of(const Keys& ids, const Keys& wanted) {
     const int64_t* id = ids.columns[0];
     const auto count = static_cast<uint64_t>(ids.rows);
     if (count == 0) return answer(std::vector<int64_t>(static_cast<size_t>(wanted.rows), kNull));
-    // Ids of one recording count up, so few stretches of consecutive ones hold all of them; they are
-    // only listed where an id is not as far from the first one as its row.
-    std::vector<Stretch> stretches;
+    if (count >= kNoRow) throw std::length_error("too many rows");
+    // Ids of one recording count up: one is mostly as far from the first, or from the one asked last,
+    // as its row; or not much nearer, where some were left out. Where questions often leap, each id
+    // gets a place.
     std::vector<int64_t> rows(static_cast<size_t>(wanted.rows), kNull);
-    size_t near = 0;
+    size_t near = 0, leaps = 0;
+    Places places;
+    const auto is_at = [&](int64_t value, uint64_t row) {
+        return row < count && id[row] == value && (row + 1 == count || id[row + 1] != value);
+    };
     for (size_t i = 0; i < rows.size(); ++i) {
         const int64_t value = wanted.columns[0][i];
         if (value == kNull) continue;
-        const auto likely = static_cast<uint64_t>(minus(value, id[0]));
-        if (likely < count && id[likely] == value &&
-            (likely + 1 == count || id[likely + 1] != value)) {
-            rows[i] = static_cast<int64_t>(likely);
-            continue;
+        auto row = static_cast<uint64_t>(minus(value, id[0]));
+        if (!is_at(value, row)) row = near + static_cast<uint64_t>(minus(value, id[near]));
+        if (!is_at(value, row)) {
+            if (places.is_dense()) {
+                row = places.of(value);
+                if (row != kNoRow) rows[i] = static_cast<int64_t>(row);
+                continue;
+            }
+            row = until(count, [&](size_t place) { return id[place]; }, value, near);
+            if (row == 0) continue;
+            --row;
+            leaps += (row > near ? row - near : near - row) > kLeap;
+            if (leaps == kMostLeaps) places = places_of(id, count);
         }
-        if (value < id[0] || value > id[count - 1]) continue;
-        if (stretches.empty()) stretches = list_stretches(id, ids.rows);
-        near = until(stretches, value, near);
-        const int64_t end = near < stretches.size() ? stretches[near].row : ids.rows;
-        const Stretch& stretch = stretches[near - 1];
-        // The difference is not negative; of damaged ids it may be beyond int64.
-        const auto place = static_cast<uint64_t>(minus(value, stretch.time));
-        if (place < static_cast<uint64_t>(end - stretch.row)) {
-            rows[i] = stretch.row + static_cast<int64_t>(place);
-        }
+        near = row;
+        if (id[row] == value) rows[i] = static_cast<int64_t>(row);
     }
     return answer(std::move(rows));
 }
@@ -171,6 +179,7 @@ Batch first(const Keys& known, const Keys& wanted) {
     const size_t width = wanted.columns.size() - 1;
     const int64_t* number = known.columns[width];
     const auto count = static_cast<size_t>(known.rows);
+    if (count >= kNoRow) throw std::length_error("too many rows");
     Groups groups(width);
     std::vector<Places> places;
     const auto each = [&](const auto& work) {
@@ -183,12 +192,14 @@ Batch first(const Keys& known, const Keys& wanted) {
     };
     each([&](Places& own, size_t row) { own.expect(number[row]); });
     for (Places& own : places) own.make_room();
-    each([&](Places& own, size_t row) { own.put(number[row], static_cast<int64_t>(row)); });
+    each([&](Places& own, size_t row) { own.put(number[row], static_cast<uint32_t>(row)); });
     std::vector<int64_t> found(static_cast<size_t>(wanted.rows), kNull);
     for (size_t i = 0; i < found.size(); ++i) {
         const int64_t asked = wanted.columns[width][i];
         const int64_t group = asked == kNull ? Groups::kNone : groups.of(wanted, i, false);
-        if (group != Groups::kNone) found[i] = places[static_cast<size_t>(group)].of(asked);
+        if (group == Groups::kNone) continue;
+        const uint32_t row = places[static_cast<size_t>(group)].of(asked);
+        if (row != kNoRow) found[i] = row;
     }
     return answer(std::move(found));
 }

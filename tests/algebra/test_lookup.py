@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import polars as pl
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.algebra.lookup import (
+    Texts,
     add_up_rows,
     find_first_rows,
     find_rows,
@@ -40,6 +42,20 @@ def test_a_row_is_found_as_a_dictionary_finds_it(known, asked, in_order):
     assert find_rows(series, questions).to_list() == want
 
 
+@pytest.mark.parametrize("stretches", [1, 3])
+def test_rows_that_are_far_from_each_other_are_found_too(stretches: int) -> None:
+    """Where questions leap for the thousandth time, a place is made for each id, unless they lie
+    too far apart for that; of equal ids it is the last one's, as before."""
+    known = pl.concat(
+        [pl.int_range(0, 9_000, 3, eager=True) + STRETCH * part for part in range(stretches)]
+    )
+    known = pl.concat([known, known.gather([5, 2_000, 2_999])]).sort()
+    asked = pl.int_range(-9, 9_020, eager=True)
+    asked = pl.concat([asked + STRETCH * part for part in range(stretches)]).shuffle(seed=1)
+    at = {value: row for row, value in enumerate(known)}
+    assert find_rows(known, asked).to_list() == [at.get(value) for value in asked]
+
+
 @given(ids)
 def test_rows_are_taken_with_nulls_where_there_is_none(known):
     frame = pl.DataFrame({"id": pl.Series(known, dtype=pl.Int64)})
@@ -51,6 +67,36 @@ def test_names_are_matched_and_missing_ones_are_not():
     frame = pl.DataFrame({"name": ["cudaFree", None, "gemm", "cudaFree"]})
     assert match_names(frame, "^cuda").to_list() == [True, False, False, True]
     assert match_names(frame, "nothing").to_list() == [False] * 4
+
+
+TEXTS = st.lists(
+    st.none()
+    | st.text(max_size=14)
+    | st.sampled_from(["k" * 12, "k" * 13, "k" * 13 + "1", "ä" * 300]),
+    max_size=30,
+)
+
+
+@given(TEXTS, st.integers(0, 3), st.sampled_from([pl.String, pl.Categorical]))
+def test_each_row_has_the_place_of_its_text(rows, first, dtype):
+    """Of texts within their views and outside of them, in several pieces, and of a slice."""
+    column = pl.concat([pl.Series(part, dtype=pl.String) for part in (rows, rows)])
+    texts = Texts(column.cast(dtype).slice(first))
+    assert None not in texts.different
+    assert texts.different.is_unique().all()
+    found = texts.different.gather(texts.places) if texts.places.len() else pl.Series([])
+    assert found.to_list() == [*rows, *rows][first:]
+    assert texts.match("k").to_list() == [bool(t and "k" in t) for t in [*rows, *rows][first:]]
+
+
+def test_many_texts_have_their_places() -> None:
+    """More than are remembered by their views: those are looked up by what they say."""
+    rows = [f"kernel {'x' * (number % 40)} {number}" for number in range(5_000)]
+    column = pl.Series([*rows, *reversed(rows)])
+    texts = Texts(column)
+    assert texts.different.to_list() == rows
+    assert texts.places.to_list() == [*range(5_000), *reversed(range(5_000))]
+    assert texts.match("x 7").to_list() == ["x 7" in text for text in column]
 
 
 ROWS = st.lists(

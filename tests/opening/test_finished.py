@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,9 +31,9 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     seen: list[object] = []
     original = command.open_recordings
 
-    def count(args: object) -> object:
+    def count(args: Any, **options: bool) -> object:
         seen.append(args)
-        return original(args)  # type: ignore[arg-type]
+        return original(args, **options)
 
     monkeypatch.setattr(command, "open_recordings", count)
     return seen

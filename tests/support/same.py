@@ -31,6 +31,10 @@ def product(path: Path) -> Opinion | None:
     tables |= {
         n: conform_columns(f, load_table(n).stored).collect() for n, f in imported.large.items()
     }
+    for name, whole in imported.whole.items():  # made at once, it is the same table
+        made = conform_columns(whole.make(), load_table(name).stored)
+        assert made.height == whole.rows
+        assert made.equals(tables[name])
     return Opinion(tables, sorted(((q.kind, q.count) for q in imported.quality), key=str))
 
 

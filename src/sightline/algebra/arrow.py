@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from sightline._native import Batch
+from sightline.algebra.constants import find_null_columns
 
 # Stands for a missing number: compiled code reads columns without nulls.
 _MISSING = -(2**63)
@@ -21,10 +22,20 @@ def pack_numbers(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def pack_columns(frame: pl.DataFrame) -> pl.DataFrame:
-    """Columns as the passes over graphs read them: int64 and uint32 as they lie, with nulls."""
-    others = [c for c, dtype in frame.schema.items() if dtype not in (pl.Int64, pl.UInt32)]
-    if others:
-        frame = frame.with_columns(pl.col(others).cast(pl.Int64))
+    """Columns as the passes over graphs read them: int64 and uint32 as they lie, with nulls.
+
+    One that is null throughout is given without rows.
+    """
+    nothing = find_null_columns(frame)
+    others = [
+        c
+        for c, dtype in frame.schema.items()
+        if c not in nothing and dtype not in (pl.Int64, pl.UInt32)
+    ]
+    if nothing or others:
+        frame = frame.with_columns(
+            pl.col(others).cast(pl.Int64), *(pl.lit(None, pl.Null).alias(c) for c in nothing)
+        )
     return frame.rechunk()
 
 
@@ -33,6 +44,11 @@ def unpack_columns(batch: Batch) -> pl.DataFrame:
     found = pl.from_arrow(batch)
     assert isinstance(found, pl.Series)
     return found.struct.unnest()
+
+
+def unpack_apart(batch: Batch) -> pl.DataFrame:
+    """The columns of a batch, each freed when nobody has it any more, not when nobody has any."""
+    return pl.concat([unpack_columns(column) for column in batch.split()], how="horizontal")
 
 
 def unpack_varying(

@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         raise RequestError(f"there is no format '{form}'", why=f"there are {', '.join(FORMATS)}")
     own = load_own_rules(args.rules)
     gates = [_gate(word, {rule.tag for rule in own}) for word in args.fail_on]
-    run = open_recordings(args)
+    run = open_recordings(args, for_rules=True)
     found = diagnose_run(run, own, vendor=args.vendor or any(_of_vendor(g) for g in gates))
     if form == "json":
         print(json.dumps([to_plain_data(f) for f in found], indent=1, ensure_ascii=False))

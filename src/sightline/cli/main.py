@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import atexit
 import contextlib
 import errno
 import gc
@@ -37,9 +38,31 @@ def start() -> int:
     # through once more as Python ends: 80 of 480 ms of a report of 80 kB (benchmarks/start.py).
     gc.set_threshold(100_000, 50, 100)
     try:
-        return main()
+        code = main()
     finally:
         gc.freeze()
+    _leave(code)
+    return code
+
+
+def _leave(code: int) -> None:
+    """End the process as Python would, but for the objects: the system takes their memory at once.
+
+    Freeing them one by one takes 0.05 of 2.3 s in the cold report of 0.54 GB, and 0.01 of 0.38 s
+    in that of 82 kB. Returns where Python has to end in its own way.
+    """
+    if sys.getprofile() is not None or sys.gettrace() is not None:
+        return  # what is measured is told when the program has ended
+    if (threading := sys.modules.get("threading")) is not None:
+        threading._shutdown()
+    atexit._run_exitfuncs()
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+    except (OSError, ValueError):
+        return  # Python tells of it, with an exit code of its own
+    os._exit(code)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -136,7 +136,7 @@ class _Answer:
 
     @cached_property
     def _run(self) -> Run:
-        return open_recordings(self._args)
+        return open_recordings(self._args, for_rules=True)
 
     @cached_property
     def _summary(self) -> dict[str, Any]:

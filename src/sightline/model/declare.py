@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -67,7 +67,7 @@ class Imported:
 
     `large` holds tables that are never in memory as a whole: they are made while they are written.
     `constants` are columns of those that have one value throughout, and are not in their rows.
-    `rows` says how many rows some of them have, where that is known before.
+    `whole` has some of those once more, to be made at once where they are small enough.
     """
 
     tables: dict[str, pl.DataFrame]
@@ -75,7 +75,14 @@ class Imported:
     quality: list[Quality] = field(default_factory=list)
     large: dict[str, pl.LazyFrame] = field(default_factory=dict)
     constants: dict[str, dict[str, int | str]] = field(default_factory=dict)
-    rows: dict[str, int] = field(default_factory=dict)
+    whole: dict[str, Whole] = field(default_factory=dict)
+
+
+class Whole(NamedTuple):
+    """A table that can be made at once: how many rows it has, and what makes it."""
+
+    rows: int
+    make: Callable[[], pl.DataFrame]
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from sightline.algebra.arrow import unpack_columns
+from sightline.algebra.arrow import unpack_apart, unpack_columns
 from sightline.importers.kineto import quality as checks
 from sightline.model import parts
-from sightline.model.declare import Imported, ImportOptions, Quality, Recording
+from sightline.model.declare import Imported, ImportOptions, Quality, Recording, Whole
 from sightline.timeline.classes import is_communication
 from sightline.units import INT64_MAX
 
@@ -64,19 +64,23 @@ def build_tables(
         [*notes, *checks.check_quality(counted, facts)],
     )
     for name in _MADE:
-        if trace.rows(name) <= parts.ROWS_AT_ONCE:
-            imported.tables[name] = _part(trace, name, 0, parts.ROWS_AT_ONCE)
+        rows = trace.rows(name)
+        if rows <= parts.ROWS_AT_ONCE:
+            imported.tables[name] = _part(trace, name, 0, rows)
         else:
-            imported.rows[name] = trace.rows(name)
-            imported.large[name] = parts.make_in_parts(
-                trace.rows(name), partial(_part, trace, name)
-            )
+            imported.large[name] = parts.make_in_parts(rows, partial(_part, trace, name))
+            imported.whole[name] = Whole(rows, partial(_make_whole, trace, name))
     return imported
 
 
 def _part(trace: Trace, name: str, start: int, count: int) -> pl.DataFrame:
     part = unpack_columns(trace.take(name, start, count))
     return _name_counters(part) if name == "counters" else part
+
+
+def _make_whole(trace: Trace, name: str) -> pl.DataFrame:
+    table = unpack_apart(trace.take(name, 0, trace.rows(name)))
+    return _name_counters(table) if name == "counters" else table
 
 
 def _name_counters(counters: pl.DataFrame) -> pl.DataFrame:
