@@ -30,6 +30,7 @@ from sightline.algebra.intervals import (
     merge_intervals,
     partition_windows,
 )
+from sightline.algebra.lanes import assign_lanes
 from sightline.algebra.latest import find_latest, find_next
 from sightline.algebra.lookup import Texts, find_first_rows, find_rows, number_groups, take_rows
 from sightline.algebra.nesting import nest_ranges
@@ -227,6 +228,17 @@ def place_texts_in_polars(texts: pl.Series) -> pl.Series:
     return texts.cast(pl.Enum(different)).to_physical().cast(pl.UInt32)
 
 
+def lanes_in_polars(events: pl.DataFrame) -> pl.DataFrame:
+    """Where nothing overlaps within a level, so that each level is one lane."""
+    lines = events.select("track", "level").unique().sort("track", "level")
+    lines = lines.with_columns(lane=pl.int_range(pl.len(), dtype=pl.Int32).over("track"))
+    placed = events.join(lines, on=["track", "level"], how="left", maintain_order="left")
+    return placed.sort(
+        "track", "lane", "start_ns", "end_ns",
+        descending=[False, False, False, True], maintain_order=True,
+    )  # fmt: skip
+
+
 def sum_path(nodes: pl.DataFrame, begin_ns: int, end_ns: int, sort: pl.Series) -> pl.DataFrame:
     """What `path.sum_critical_path` asks of compiled code, with no guesses."""
     given, first, reach = path._begin_at_end(nodes, begin_ns, end_ns)
@@ -368,9 +380,12 @@ def lookup_cases(rows: int) -> Iterator[Case]:
         ("every third id, asked by four threads in turn", launching["id"], in_turn),
         ("all ids, asked shuffled", ids, ids.shuffle(seed=3)),
         ("every third id, asked shuffled", launching["id"], launching["id"].shuffle(seed=3)),
+        ("shuffled ids, asked in order", ids.shuffle(seed=3), ids),
     )
     for frames, known, wanted in questions:
         for how, other in (("join", row_of_in_polars), ("search_sorted", row_of_by_search)):
+            if how == "search_sorted" and not known.is_sorted():
+                continue
             ours, theirs = partial(find_rows, known, wanted), partial(other, known, wanted)
             yield Case(f"row_of ({how})", frames, ours, theirs)
     for groups in (1, 8):
@@ -383,6 +398,20 @@ def lookup_cases(rows: int) -> Iterator[Case]:
                 f"{groups} processes, asked {order}",
                 partial(find_first_rows, *given),
                 partial(first_row_in_polars, *given),
+            )
+
+
+def lane_cases(rows: int) -> Iterator[Case]:
+    for tracks in (1, 64):
+        place = pl.int_range(rows, eager=True)
+        events = pl.DataFrame({"track": place % tracks, "level": place // tracks % 3})
+        events = events.with_columns(start_ns=place * 100, end_ns=place * 100 + 90, id=place)
+        for order, given in (("in order", events), ("shuffled", events.sample(rows, shuffle=True))):
+            yield Case(
+                "lanes",
+                f"{3 * tracks} rows of a timeline, {order}",
+                partial(assign_lanes, given),
+                partial(lanes_in_polars, given),
             )
 
 
@@ -532,7 +561,7 @@ def main() -> None:
     print(f" Polars {pl.__version__}, medians of {args.rounds}\n")
     print("| pass | frames | ours ms | Polars ms | Polars / ours |")
     print("|---|---|---:|---:|---:|")
-    for cases in (latest_cases, lookup_cases, text_cases, timeline_cases):
+    for cases in (latest_cases, lookup_cases, text_cases, lane_cases, timeline_cases):
         for case in cases(args.rows):
             if args.names and case.name.split()[0] not in args.names:
                 continue

@@ -31,6 +31,7 @@
 #include "passes/edges.h"
 #include "sqlite/integers.h"
 #include "kineto/output.h"
+#include "passes/lanes.h"
 #include "passes/ledger.h"
 #include "perfetto/trace.h"
 #include "passes/partition.h"
@@ -199,11 +200,11 @@ Batch replay_of(const nb::object& frame) {
     return replay(nodes);
 }
 
-Batch row_of_ids(const nb::object& ids, const nb::object& wanted) {
+Batch row_of_ids(const nb::object& ids, const nb::object& wanted, bool in_order) {
     const Given known(ids, 1), asked(wanted, 1);
     const Keys have = known.keys(), want = asked.keys();
     const nb::gil_scoped_release release;
-    return row_of(have, want);
+    return row_of(have, want, in_order);
 }
 
 std::pair<Batch, Batch> number_of(const nb::object& frame) {
@@ -277,6 +278,13 @@ Batch climb_to_of(const nb::object& parents, const nb::object& wanted, const nb:
     }
     const nb::gil_scoped_release release;
     return climb_to(up, to, from);
+}
+
+Batch lanes_of(const nb::object& events) {
+    const Given given(events, 4);
+    const Keys keys = given.keys();
+    const nb::gil_scoped_release release;
+    return lanes(keys);
 }
 
 Batch edges_of(const nb::object& nodes, int64_t stretch) {
@@ -784,6 +792,7 @@ NB_MODULE(_native, m) {
     m.def("bytes_of", [](const nb::object& frame) { return sightline::Given(frame, 1).bytes(); },
           "column"_a);
     m.def("replay", &sightline::replay_of, "nodes"_a);
+    m.def("lanes", &sightline::lanes_of, "events"_a);
     m.def("edges", &sightline::edges_of, "nodes"_a, "stretch"_a);
     m.def("path", &sightline::path_of, "nodes"_a, "node"_a, "begin"_a, "end"_a, "guess_lag"_a);
     m.def("sum_path", &sightline::sum_path_of, "nodes"_a, "node"_a, "begin"_a, "end"_a,
@@ -792,7 +801,7 @@ NB_MODULE(_native, m) {
     m.def("partition", &sightline::partition_of, "intervals"_a, "windows"_a, "classes"_a);
     m.def("peaks_without", &sightline::peaks_without, "sums"_a, "blocks"_a, "groups"_a);
     m.def("trees", &sightline::trees_of, "ranges"_a, "width"_a);
-    m.def("row_of", &sightline::row_of_ids, "ids"_a, "wanted"_a);
+    m.def("row_of", &sightline::row_of_ids, "ids"_a, "wanted"_a, "in_order"_a);
     m.def("first", &sightline::first_of, "known"_a, "wanted"_a);
     m.def("number", &sightline::number_of, "rows"_a);
     m.def("number_texts", &sightline::number_texts_of, "column"_a);

@@ -21,17 +21,11 @@ public:
         ++count_;
     }
 
-    // So many more, between those that were expected.
-    void expect_more(uint64_t count) { count_ += count; }
-
     // To be called once, when all numbers are expected.
     void make_room() {
         const uint64_t holes = static_cast<uint64_t>(high_) - static_cast<uint64_t>(low_);
         if (count_ > 0 && holes / kMostHoles < count_) places_.assign(holes + 1, kNoRow);
     }
-
-    // Whether there is a place for each number, so that one is found at once.
-    bool is_dense() const { return !places_.empty(); }
 
     void put(int64_t number, uint32_t row) {
         if (places_.empty()) {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <stdexcept>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -120,57 +122,104 @@ private:
 };
 
 // Rows that a search from the one asked last finds at once, and how often it may be further away
-// before places are made, which takes a look at all ids.
+// before every id gets a place, which takes a look at all of them.
 constexpr uint64_t kLeap = 64;
 constexpr size_t kMostLeaps = 1000;
 
-// Of equal ids the last row's place; none are made where ids are far apart.
-Places places_of(const int64_t* id, uint64_t count) {
-    Places places;
-    places.expect(id[0]);
-    places.expect(id[count - 1]);
-    places.expect_more(count - 2);
-    places.make_room();
-    if (!places.is_dense()) return places;
-    for (uint64_t row = count; row-- > 0;) places.put(id[row], static_cast<uint32_t>(row));
-    return places;
-}
+// The last row with each id. Those of one recording count up, in whatever order they come; the
+// recordings' own are far apart (model/store.py: ID_SHIFT).
+class PlacesById {
+public:
+    PlacesById(const int64_t* id, size_t rows) {
+        for (size_t row = 0; row < rows; ++row) {
+            if (id[row] != kNull) part_of(id[row]).expect(id[row]);
+        }
+        for (auto& [number, part] : parts_) part.make_room();
+        for (size_t row = rows; row-- > 0;) {  // the first that is put stays
+            if (id[row] != kNull) part_of(id[row]).put(id[row], static_cast<uint32_t>(row));
+        }
+    }
+
+    // kNoRow where there is none.
+    uint32_t of(int64_t id) {
+        if (id >> kShift != last_number_) {
+            const auto found = parts_.find(id >> kShift);
+            if (found == parts_.end()) return kNoRow;
+            last_number_ = found->first;
+            last_ = &found->second;
+        }
+        return last_->of(id);
+    }
+
+private:
+    static constexpr int kShift = 40;
+
+    Places& part_of(int64_t id) {
+        if (last_ == nullptr || id >> kShift != last_number_) {
+            last_number_ = id >> kShift;
+            last_ = &parts_[last_number_];
+        }
+        return *last_;
+    }
+
+    std::unordered_map<int64_t, Places> parts_;
+    int64_t last_number_ = 0;
+    Places* last_ = nullptr;  // that of `last_number_`; an element of the map stays where it is
+};
+
+// Searches ids in rising order from the one asked last.
+class RowsInOrder {
+public:
+    RowsInOrder(const int64_t* id, uint64_t count) : id_(id), count_(count) {}
+
+    // Of equal ids the last row, kNoRow where there is none.
+    uint32_t of(int64_t id) {
+        // Ids of one recording count up: one is mostly as far from the first, or from the one asked
+        // last, as its row; or not much nearer, where some were left out.
+        auto row = static_cast<uint64_t>(minus(id, id_[0]));
+        if (!is_at(id, row)) row = near_ + static_cast<uint64_t>(minus(id, id_[near_]));
+        if (!is_at(id, row)) {
+            const auto found = until(count_, [&](size_t at) { return id_[at]; }, id, near_);
+            if (found == 0) return kNoRow;
+            row = found - 1;
+            leaps_ += (row > near_ ? row - near_ : near_ - row) > kLeap;
+        }
+        near_ = row;
+        return id_[row] == id ? static_cast<uint32_t>(row) : kNoRow;
+    }
+
+    // Whether a place for each id would be better, of which there must not be many more than rows.
+    bool leaps() const {
+        return leaps_ >= kMostLeaps &&
+               static_cast<uint64_t>(minus(id_[count_ - 1], id_[0])) / 8 < count_;
+    }
+
+private:
+    bool is_at(int64_t id, uint64_t row) const {
+        return row < count_ && id_[row] == id && (row + 1 == count_ || id_[row + 1] != id);
+    }
+
+    const int64_t* id_;
+    uint64_t count_;
+    size_t near_ = 0, leaps_ = 0;
+};
 
 }  // namespace
 
-Batch row_of(const Keys& ids, const Keys& wanted) {
+Batch row_of(const Keys& ids, const Keys& wanted, bool in_order) {
     const int64_t* id = ids.columns[0];
-    const auto count = static_cast<uint64_t>(ids.rows);
-    if (count == 0) return answer(std::vector<int64_t>(static_cast<size_t>(wanted.rows), kNull));
+    const auto count = static_cast<size_t>(ids.rows);
     if (count >= kNoRow) throw std::length_error("too many rows");
-    // Ids of one recording count up: one is mostly as far from the first, or from the one asked last,
-    // as its row; or not much nearer, where some were left out. Where questions often leap, each id
-    // gets a place.
     std::vector<int64_t> rows(static_cast<size_t>(wanted.rows), kNull);
-    size_t near = 0, leaps = 0;
-    Places places;
-    const auto is_at = [&](int64_t value, uint64_t row) {
-        return row < count && id[row] == value && (row + 1 == count || id[row + 1] != value);
-    };
+    if (count == 0) return answer(std::move(rows));
+    RowsInOrder search(id, count);
+    std::optional<PlacesById> places;
     for (size_t i = 0; i < rows.size(); ++i) {
-        const int64_t value = wanted.columns[0][i];
-        if (value == kNull) continue;
-        auto row = static_cast<uint64_t>(minus(value, id[0]));
-        if (!is_at(value, row)) row = near + static_cast<uint64_t>(minus(value, id[near]));
-        if (!is_at(value, row)) {
-            if (places.is_dense()) {
-                row = places.of(value);
-                if (row != kNoRow) rows[i] = static_cast<int64_t>(row);
-                continue;
-            }
-            row = until(count, [&](size_t place) { return id[place]; }, value, near);
-            if (row == 0) continue;
-            --row;
-            leaps += (row > near ? row - near : near - row) > kLeap;
-            if (leaps == kMostLeaps) places = places_of(id, count);
-        }
-        near = row;
-        if (id[row] == value) rows[i] = static_cast<int64_t>(row);
+        const int64_t asked = wanted.columns[0][i];
+        if (asked == kNull) continue;
+        if (!places.has_value() && (!in_order || search.leaps())) places.emplace(id, count);
+        const uint32_t row = places.has_value() ? places->of(asked) : search.of(asked);
+        if (row != kNoRow) rows[i] = row;
     }
     return answer(std::move(rows));
 }

@@ -8,9 +8,9 @@
 
 namespace sightline {
 
-// For each wanted id the row of `ids` that holds it, of equal ones the last, or null. `ids` are in
-// rising order.
-Batch row_of(const Keys& ids, const Keys& wanted);
+// For each wanted id the row of `ids` that holds it, of equal ones the last, or null. `in_order`: ids
+// only rise, and none is missing.
+Batch row_of(const Keys& ids, const Keys& wanted, bool in_order);
 
 // For each wanted row the first one of `known` with the same number, the last column, in the same
 // group, the columns before it; or null.

@@ -42,18 +42,25 @@ def test_a_row_is_found_as_a_dictionary_finds_it(known, asked, in_order):
     assert find_rows(series, questions).to_list() == want
 
 
+@pytest.mark.parametrize("in_order", [True, False])
 @pytest.mark.parametrize("stretches", [1, 3])
-def test_rows_that_are_far_from_each_other_are_found_too(stretches: int) -> None:
+def test_rows_that_are_far_from_each_other_are_found_too(stretches: int, in_order: bool) -> None:
     """Where questions leap for the thousandth time, a place is made for each id, unless they lie
     too far apart for that; of equal ids it is the last one's, as before."""
     known = pl.concat(
         [pl.int_range(0, 9_000, 3, eager=True) + STRETCH * part for part in range(stretches)]
     )
-    known = pl.concat([known, known.gather([5, 2_000, 2_999])]).sort()
+    known = pl.concat([known, known.gather([5, 2_000, 2_999])])
+    known = known.sort() if in_order else known.shuffle(seed=2)
     asked = pl.int_range(-9, 9_020, eager=True)
     asked = pl.concat([asked + STRETCH * part for part in range(stretches)]).shuffle(seed=1)
     at = {value: row for row, value in enumerate(known)}
     assert find_rows(known, asked).to_list() == [at.get(value) for value in asked]
+
+
+def test_missing_ids_are_not_found_and_find_nothing() -> None:
+    known, asked = pl.Series([7, None, 5, None]), pl.Series([None, 5, 7, 6])
+    assert find_rows(known, asked).to_list() == [None, 2, 0, None]
 
 
 @given(ids)

@@ -18,16 +18,12 @@ from sightline.algebra.arrow import pack_numbers, unpack_columns
 def find_rows(ids: pl.Series, wanted: pl.Series) -> pl.Series:
     """For each wanted id the row of `ids` that holds it, or null; of equal ids the last row.
 
-    `ids` in rising order need no table: those of one recording count up (native/passes/rows.cpp).
+    A wanted null finds nothing, and a missing id is not found (native/passes/rows.cpp).
     """
     if ids.is_empty() or wanted.is_empty():
         return pl.repeat(None, wanted.len(), dtype=pl.Int64, eager=True)
-    if ids.null_count() or not ids.is_sorted():
-        known = pl.DataFrame({"id": ids}).with_row_index("row").unique("id", keep="last")
-        asked = wanted.alias("id").to_frame()
-        joined = asked.join(known, on="id", how="left", maintain_order="left")
-        return joined.get_column("row").cast(pl.Int64)
-    found = native_row_of(pack_numbers(ids.to_frame()), pack_numbers(wanted.to_frame()))
+    in_order = not ids.null_count() and ids.is_sorted()
+    found = native_row_of(pack_numbers(ids.to_frame()), pack_numbers(wanted.to_frame()), in_order)
     return unpack_columns(found).to_series().alias(wanted.name)
 
 
