@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import sightline
@@ -63,6 +64,16 @@ def test_tables_are_the_same_before_and_after(tmp_path: Path, gate: threading.Ev
     assert again.present() == list(early)
     assert all(again.table(name).equals(frame) for name, frame in early.items())
     assert early["host_ops"].height == len(EVENTS)
+
+
+def test_columns_of_one_value_are_facts_and_stay_columns(tmp_path: Path) -> None:
+    run = sightline.open(str(t.write(tmp_path, EVENTS)))
+    constants = run.parts[0].facts["constants"]["host_ops"]
+    assert constants.keys() >= {"pid", "tid"}
+    assert "pid" not in pl.read_parquet_schema(run.parts[0].file("host_ops"))
+    ops = run.table("host_ops", ["pid", "tid", "name"])
+    assert ops.schema["pid"] == pl.Int64
+    assert ops.select("pid", "tid").unique().rows() == [(constants["pid"], constants["tid"])]
 
 
 def test_who_needs_the_files_waits_for_them(tmp_path: Path, gate: threading.Event) -> None:

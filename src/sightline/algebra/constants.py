@@ -10,6 +10,9 @@ from typing import Any
 
 import polars as pl
 
+# Rows that a look at each takes less time than the queries which leave a column of one value alone.
+_FEW_ROWS = 10_000
+
 
 def find_null_columns(frame: pl.DataFrame) -> list[str]:
     """The columns that are null throughout."""
@@ -23,6 +26,18 @@ def keep_single_values(frame: pl.DataFrame) -> pl.DataFrame:
     same = find_constants(frame)
     values = [pl.lit(value, frame.schema[c]).alias(c) for c, value in same.items()]
     return frame.with_columns(*nothing, *values) if frame.height else frame
+
+
+def find_single_values(frame: pl.DataFrame, among: Iterable[str]) -> dict[str, Any]:
+    """Those of the columns that have one value throughout, and are never null, with the value."""
+    if frame.height > _FEW_ROWS:
+        return find_constants(frame, among)
+    found = {}
+    for name in among if frame.height else ():
+        column = frame.get_column(name)
+        if not column.null_count() and (column == column[0]).all():
+            found[name] = column[0]
+    return found
 
 
 def find_constants(frame: pl.DataFrame, among: Iterable[str] | None = None) -> dict[str, Any]:

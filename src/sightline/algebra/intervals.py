@@ -12,6 +12,7 @@ import polars as pl
 from sightline._native import cover as native_cover
 from sightline._native import partition as native_partition
 from sightline.algebra.arrow import pack_numbers, unpack_columns
+from sightline.algebra.constants import find_single_values
 from sightline.algebra.latest import find_latest
 from sightline.algebra.lookup import find_varying, select_varying
 
@@ -44,10 +45,7 @@ def clip_intervals(
 
 def is_one_group(frame: pl.DataFrame, by: Sequence[str]) -> bool:
     """Whether all rows belong to one group: what is asked per group can then be asked of all."""
-    return all(
-        column.null_count() == 0 and column.min() == column.max()
-        for column in frame.select(by).get_columns()
-    )
+    return frame.is_empty() or len(find_single_values(frame, by)) == len(by)
 
 
 def merge_intervals(frame: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:

@@ -13,6 +13,7 @@ from sightline._native import number as native_number
 from sightline._native import number_texts as native_number_texts
 from sightline._native import row_of as native_row_of
 from sightline.algebra.arrow import pack_numbers, unpack_columns
+from sightline.algebra.constants import find_null_columns, find_single_values
 
 
 def find_rows(ids: pl.Series, wanted: pl.Series) -> pl.Series:
@@ -80,7 +81,8 @@ def number_groups(frame: pl.DataFrame, by: Sequence[str]) -> tuple[pl.Series, pl
 
     Nulls are equal. Columns of one value, of which tables have many, are not looked at.
     """
-    vary = [c for c in by if not _is_constant(frame.get_column(c))]
+    same = {*find_single_values(frame, by), *find_null_columns(frame.select(by))}
+    vary = [c for c in by if c not in same]
     if not vary or frame.is_empty():
         return pl.repeat(0, frame.height, dtype=pl.Int64, eager=True), frame.select(by).head(1)
     keys = pl.DataFrame([_number_values(frame.get_column(c)) for c in vary])
@@ -120,21 +122,12 @@ def find_varying(by: Sequence[str], *frames: pl.DataFrame) -> list[str]:
 
     Columns with nulls are kept, as what they are compared to is another question.
     """
-    filled = [frame for frame in frames if frame.height]
+    same = [find_single_values(frame, by) for frame in frames if frame.height]
     return [
         c
         for c in by
-        if len({f.item(0, c) for f in filled}) > 1
-        or any(f.get_column(c).null_count() or not _is_constant(f.get_column(c)) for f in filled)
+        if any(c not in values for values in same) or len({values[c] for values in same}) > 1
     ]
-
-
-def _is_constant(column: pl.Series) -> bool:
-    if column.null_count():
-        return column.null_count() == column.len()
-    if column.dtype == pl.String:
-        return column.is_empty() or bool((column == column[0]).all())
-    return bool(column.min() == column.max())
 
 
 # So many comparisons of all rows take less time than a look at each row's place.

@@ -12,7 +12,7 @@ import polars as pl
 
 from sightline import registry
 from sightline._native import give_back_memory
-from sightline.algebra.constants import find_null_columns
+from sightline.algebra.constants import find_constants, find_null_columns
 from sightline.model.columns import Column, FrameT, conform_columns
 from sightline.model.declare import Importer, ImportOptions, Whole
 from sightline.model.source import Source
@@ -55,16 +55,16 @@ def read_recording(
         imported.whole.keys() == imported.large.keys()
     )
     if is_small:
-        imported.tables |= _make_whole(imported.whole)
         imported.large.clear()
+        for name, frame in _make_whole(imported.whole).items():
+            imported.constants[name] = find_constants(frame)
+            imported.tables[name] = frame.drop(imported.constants[name])
     tables: Tables = {}
-    for name in list(imported.tables):
-        tables[name] = _with_values(imported.tables.pop(name), load_table(name).stored)
-    for name in list(imported.large):
-        columns = [
-            c for c in load_table(name).stored if c.name not in imported.constants.get(name, ())
-        ]
-        tables[name] = _with_values(imported.large.pop(name), tuple(columns))
+    for made in (imported.tables, imported.large):
+        for name in list(made):
+            constants = imported.constants.get(name, ())
+            columns = (c for c in load_table(name).stored if c.name not in constants)
+            tables[name] = _with_values(made.pop(name), tuple(columns))
     if options.clock_shift_ns:
         for name in tables:
             tables[name] = _shift_times(name, tables[name], options.clock_shift_ns)
