@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import polars as pl
@@ -317,3 +319,69 @@ def test_a_terminal_is_not_filled_with_folded_stacks(trace, monkeypatch):
     outcome = sightline("flame", trace)
     assert outcome.code == 2
     assert "-o flame.html" in outcome.err
+
+
+def end(code: str, *, interrupted: bool = False) -> subprocess.CompletedProcess[str]:
+    """A process that lists the rules, once `code` has run in it, and how it ended."""
+    code = f"import sys, sightline.cli.main as main\n{code}\nsys.exit(main.start())"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, "rules"], text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None and process.stderr is not None
+        if interrupted:
+            assert process.stderr.readline() == "waits\n"
+            process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+    return subprocess.CompletedProcess([], process.returncode, out, err)
+
+
+def test_a_process_ends_as_it_would_with_its_objects_freed() -> None:
+    """Threads are waited for, exit functions run, output is written; what fails is told."""
+    late = "import threading, time\ndef work(): time.sleep(0.2); print('late')\n"
+    done = end(f"{late}threading.Thread(target=work).start()\nimport atexit\n"
+               "atexit.register(lambda: print('last'))")  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-2:] == ["late", "last"]
+    full = end("import os\nos.dup2(os.open('/dev/full', os.O_WRONLY), 1)")
+    assert full.returncode == 120 or "no space" in full.stderr
+    assert "Traceback" not in full.stderr
+    profiled = end(
+        "import atexit, cProfile\nprofile = cProfile.Profile()\nprofile.enable()\n"
+        "atexit.register(lambda: (profile.disable(), print(len(profile.getstats()))))"
+    )
+    assert int(profiled.stdout.splitlines()[-1]) > 10
+
+
+def test_an_interrupt_while_a_process_ends_is_quiet_and_at_once() -> None:
+    waits = """
+import threading, time
+def work():
+    while threading.main_thread().is_alive(): time.sleep(0.01)
+    time.sleep(0.1)
+    print("waits", file=sys.stderr, flush=True)
+    time.sleep(15)
+threading.Thread(target=work).start()
+"""
+    began = time.monotonic()
+    done = end(waits, interrupted=True)
+    assert done.returncode == 130
+    assert done.stderr == ""
+    assert time.monotonic() - began < 14
+
+
+def test_an_interrupt_ends_a_wait_for_a_thread(tmp_path: Path) -> None:
+    """Polars has the system begin such waits anew."""
+    waits = """
+import threading, time
+import sightline.opening.run as opening
+def wait(*given, **options):
+    print("waits", file=sys.stderr, flush=True)
+    threading.Event().wait(15)
+opening.open_run = wait
+sys.argv[1:] = ["report", "trace.json"]
+"""
+    began = time.monotonic()
+    done = end(waits, interrupted=True)
+    assert (done.returncode, done.stderr) == (130, "")
+    assert time.monotonic() - began < 14

@@ -135,7 +135,7 @@ def test_more_places_than_one_fetch_holds(built: Built, tmp_path: Path) -> None:
 def test_several_fetches_add_up(built: Built, tmp_path: Path) -> None:
     one = write_samples(tmp_path / "a", places=[(1, SAXPY, 16, 0, {LONG: 3, LONG_IDLE: 1})])
     two = write_samples(tmp_path / "b", places=[(1, SAXPY, 16, 0, {LONG: 4, LONG_IDLE: 2})])
-    outcome = sample(built, tmp_path, "context=1", one, "sleep=80", two, "sleep=80", one)
+    outcome = sample(built, tmp_path, "context=1", one, "fetch", two, "fetch", one)
     (row,) = outcome.imported.tables["pc_samples"].rows(named=True)
     assert (row["samples"], row["latency_samples"]) == (10, 4)
 
@@ -146,7 +146,7 @@ def test_what_cupti_leaves_in_the_configured_buffer(built: Built, tmp_path: Path
     leave = write_samples(tmp_path / "b", "leave 1")
     late = write_samples(tmp_path / "c", places=[(1, SAXPY, 48, 0, {LONG: 7})])
     outcome = sample(
-        built, tmp_path, "context=1", left, leave, "sleep=80", late, "destroy=1",
+        built, tmp_path, "context=1", left, leave, "fetch", late, "destroy=1",
         SIGHTLINE_CUPTI_PC_DRAIN_MS="40",
     )  # fmt: skip
     samples = outcome.imported.tables["pc_samples"]
@@ -157,8 +157,8 @@ def test_losses_are_told(built: Built, tmp_path: Path) -> None:
     places: list[Place] = [(1, SAXPY, 0, 0, {LONG: 400})]
     outcome = sample(
         built, tmp_path, "context=1", f"module={CUBIN}",
-        write_samples(tmp_path / "a", "totals 1 500 17 30 0", places=places), "sleep=80",
-        write_samples(tmp_path / "b", "totals 1 0 0 0 1"), "sleep=80",
+        write_samples(tmp_path / "a", "totals 1 500 17 30 0", places=places), "fetch",
+        write_samples(tmp_path / "b", "totals 1 0 0 0 1"), "fetch",
     )  # fmt: skip
     assert outcome.limits == {
         "dropped_samples": 17,

@@ -119,6 +119,7 @@ def open_recordings(args: argparse.Namespace, *, for_rules: bool = False) -> Run
 
     if for_rules:
         _load_rules_beside(args.recordings)
+    heed_interrupts()
     options = ImportOptions(keep_identity=args.keep_identity)
     with Progress(sys.stderr) as progress:
         run = open_paths(
@@ -128,6 +129,15 @@ def open_recordings(args: argparse.Namespace, *, for_rules: bool = False) -> Run
             same_job=getattr(args, "same_job", False),
         )
     return run.with_window(getattr(args, "window", None))
+
+
+def heed_interrupts() -> None:
+    """Let Ctrl-C end a wait for a thread: Polars takes the signal over when it is loaded, and has
+    the system begin such a wait anew, so that it was heard when the thread had ended."""
+    import signal
+
+    if hasattr(signal, "siginterrupt"):
+        signal.siginterrupt(signal.SIGINT, True)
 
 
 def _load_rules_beside(recordings: Sequence[str]) -> None:

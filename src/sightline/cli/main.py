@@ -17,7 +17,7 @@ from typing import NoReturn
 
 import sightline
 from sightline.cli._edge import guard_terminal
-from sightline.cli._shared import accept_any_encoding, format_message
+from sightline.cli._shared import accept_any_encoding, format_message, heed_interrupts
 from sightline.errors import RequestError, SightlineError
 
 DONE, WRONG, BUG, INTERRUPTED = 0, 2, 3, 130  # 1: GATE_FAILED
@@ -53,13 +53,16 @@ def _leave(code: int) -> None:
     """
     if sys.getprofile() is not None or sys.gettrace() is not None:
         return  # what is measured is told when the program has ended
-    if (threading := sys.modules.get("threading")) is not None:
-        threading._shutdown()
-    atexit._run_exitfuncs()
+    heed_interrupts()
     try:
+        if (threading := sys.modules.get("threading")) is not None:
+            threading._shutdown()
+        atexit._run_exitfuncs()
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
                 stream.flush()
+    except KeyboardInterrupt:  # nobody waits for what is kept for the next time
+        code = INTERRUPTED
     except (OSError, ValueError):
         return  # Python tells of it, with an exit code of its own
     os._exit(code)

@@ -517,6 +517,7 @@ struct Sampled {
   uint32_t period = 0, mode = 0;
 };
 std::map<CUcontext, Sampled> sampled;
+uint64_t fetches = 0;  // calls of cuptiPCSamplingGetData
 std::mutex sampling_lock;
 // Numbers with gaps: an index is no place in a list.
 const std::vector<std::pair<uint32_t, const char*>> kReasons = {
@@ -573,6 +574,10 @@ EXPORT void mock_samples(const char* path) {
   }
   if (file) std::fclose(file);
 }
+EXPORT uint64_t mock_fetches() {
+  std::lock_guard<std::mutex> guard(sampling_lock);
+  return fetches;
+}
 EXPORT CUptiResult CUPTIAPI cuptiGetCubinCrc(CUpti_GetCubinCrcParams* params) {
   uint64_t hash = 14695981039346656037ull;  // not CUPTI's; only that it is one number for one content
   for (size_t i = 0; i < params->cubinSize; i++) hash = (hash ^ static_cast<const uint8_t*>(params->cubin)[i]) * 1099511628211ull;
@@ -627,6 +632,7 @@ EXPORT CUptiResult CUPTIAPI cuptiPCSamplingGetConfigurationAttribute(CUpti_PCSam
 }
 EXPORT CUptiResult CUPTIAPI cuptiPCSamplingGetData(CUpti_PCSamplingGetDataParams* params) {
   std::lock_guard<std::mutex> guard(sampling_lock);
+  fetches++;
   Sampled& s = sampled[params->ctx];
   if (!s.is_enabled) return CUPTI_ERROR_INVALID_OPERATION;
   auto& data = *static_cast<CUpti_PCSamplingData*>(params->pcSamplingData);

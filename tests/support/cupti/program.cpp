@@ -190,6 +190,9 @@ void run(const std::string& verb, uint64_t n, const std::string& text) {
     control<void (*)(uint32_t, uintptr_t, const void*, size_t)>("mock_resource")(6, 0x1000, kept.back().data(), kept.back().size());
   } else if (verb == "samples") {
     control<void (*)(const char*)>("mock_samples")(text.c_str());
+  } else if (verb == "fetch") {  // until what there is was fetched, however busy the machine is
+    auto* fetches = control<uint64_t (*)()>("mock_fetches");
+    for (const uint64_t before = fetches(); fetches() == before;) usleep(1000);
   } else if (verb == "sleep") {
     usleep(static_cast<useconds_t>(n * 1000));
   } else if (verb == "say") {
