@@ -373,12 +373,18 @@ threading.Thread(target=work).start()
 def test_an_interrupt_ends_a_wait_for_a_thread(tmp_path: Path) -> None:
     """Polars has the system begin such waits anew."""
     waits = """
-import threading, time
-import sightline.opening.run as opening
-def wait(*given, **options):
-    print("waits", file=sys.stderr, flush=True)
-    threading.Event().wait(15)
-opening.open_run = wait
+import threading
+import sightline.cli._progress as progress
+class Waits:
+    def __init__(self, stream): self.ended = threading.Event()
+    def __enter__(self):
+        timer = threading.Timer(15, self.ended.set)
+        timer.daemon = True
+        timer.start()
+        print("waits", file=sys.stderr, flush=True)
+        self.ended.wait()
+    def __exit__(self, *error): pass
+progress.Progress = Waits
 sys.argv[1:] = ["report", "trace.json"]
 """
     began = time.monotonic()

@@ -55,7 +55,8 @@ def _leave(code: int) -> None:
         return  # what is measured is told when the program has ended
     heed_interrupts()
     try:
-        if (threading := sys.modules.get("threading")) is not None:
+        # Who interrupts waits for nothing that is still being written or asked.
+        if code != INTERRUPTED and (threading := sys.modules.get("threading")) is not None:
             threading._shutdown()
         atexit._run_exitfuncs()
         for stream in (sys.stdout, sys.stderr):
