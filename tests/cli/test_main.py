@@ -338,9 +338,16 @@ def end(code: str, *, interrupted: bool = False) -> subprocess.CompletedProcess[
 
 def test_a_process_ends_as_it_would_with_its_objects_freed() -> None:
     """Threads are waited for, exit functions run, output is written; what fails is told."""
-    late = "import threading, time\ndef work(): time.sleep(0.2); print('late')\n"
-    done = end(f"{late}threading.Thread(target=work).start()\nimport atexit\n"
-               "atexit.register(lambda: print('last'))")  # fmt: skip
+    late = """
+import atexit, threading, time
+def work():
+    while threading.main_thread().is_alive(): time.sleep(0.01)
+    time.sleep(0.1)
+    print("late")
+threading.Thread(target=work).start()
+atexit.register(lambda: print("last"))
+"""
+    done = end(late)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[-2:] == ["late", "last"]
     full = end("import os\nos.dup2(os.open('/dev/full', os.O_WRONLY), 1)")

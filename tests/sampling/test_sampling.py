@@ -84,7 +84,7 @@ def test_a_stack_of_all_kinds(known: Path, tmp_path: Path) -> None:
 
 def test_compiled_code_is_named_by_its_map(known: Path, tmp_path: Path) -> None:
     """As CPython 3.12 names its functions: by a trampoline for each, and a line in a map."""
-    imported, _, _ = sample(tmp_path / "known.stacks", known, "compiled", "0.6")
+    imported, _, _ = sample(tmp_path / "known.stacks", known, "compiled", "1.2")
     python = imported.tables["frames"].filter(pl.col("layer") == "python")
     assert python.select("function", "file").rows() == [("train_step", "/home/me/train.py")]
     rows = list_paths(imported).filter(pl.col("path").list.contains("burn"))
@@ -94,7 +94,7 @@ def test_compiled_code_is_named_by_its_map(known: Path, tmp_path: Path) -> None:
 
 def test_names_that_come_late_are_taken(known: Path, tmp_path: Path) -> None:
     """A JIT may write its map long after its code ran."""
-    imported, _, _ = sample(tmp_path / "known.stacks", known, "late", "0.4")
+    imported, _, _ = sample(tmp_path / "known.stacks", known, "late", "1.2")
     rows = list_paths(imported).filter(pl.col("path").list.contains("burn"))
     assert rows.height > 100
     assert all("train_step" in way for way in rows.get_column("path").to_list())
