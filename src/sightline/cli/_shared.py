@@ -132,8 +132,11 @@ def open_recordings(args: argparse.Namespace, *, for_rules: bool = False) -> Run
 
 
 def heed_interrupts() -> None:
-    """Let Ctrl-C end a wait for a thread: Polars takes the signal over when it is loaded, and has
-    the system begin such a wait anew, so that it was heard when the thread had ended."""
+    """Let Ctrl-C end a wait for a thread at once.
+
+    Polars takes the signal over when it is loaded, and has the system begin such a wait anew: it
+    would be heard when the thread has ended.
+    """
     import signal
 
     if hasattr(signal, "siginterrupt"):
@@ -143,8 +146,8 @@ def heed_interrupts() -> None:
 def _load_rules_beside(recordings: Sequence[str]) -> None:
     """Load them in a thread; whoever wants one meanwhile waits for it, and meets its error."""
     import contextlib
-    import os
     import threading
+    from pathlib import Path
 
     from sightline import registry
 
@@ -154,7 +157,7 @@ def _load_rules_beside(recordings: Sequence[str]) -> None:
                 continue
 
     with contextlib.suppress(OSError):
-        if sum(os.path.getsize(path) for path in recordings) > _MANY_BYTES:  # noqa: PTH202  # see has_files
+        if sum(Path(path).stat().st_size for path in recordings) > _MANY_BYTES:
             threading.Thread(target=load, name="load-rules", daemon=True).start()
 
 

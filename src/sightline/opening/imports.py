@@ -27,7 +27,7 @@ from sightline.opening.content import hash_content
 from sightline.opening.recognise import recognise
 from sightline.opening.recording import (
     ReadRecording,
-    collect_tables,
+    list_held,
     read_recording,
     write_recording,
 )
@@ -105,7 +105,7 @@ class _ChangedError(Exception):
 
 def _write_behind(name: str, content: str, source: Source, read: ReadRecording) -> Path | None:
     """Where the entry will be, or None if the file changed: it is written beside what goes on."""
-    tables = collect_tables(read.tables)
+    tables = list_held(read.tables)
     if hash_content(source) != content:
         return None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import zlib
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from sightline.timeline.classes import is_communication
 from sightline.units import INT64_MAX
 
 if TYPE_CHECKING:
-    from sightline._native import Counted, Facts, Trace
+    from sightline._native import Batch, Counted, Facts, Trace
 
 _MADE = ("host_ops", "device_ops", "device_ranges", "syncs", "memory_events", "counters")
 # The releases of 2021 write steps as operators.
@@ -66,21 +67,19 @@ def build_tables(
     for name in _MADE:
         rows = trace.rows(name)
         if rows <= parts.ROWS_AT_ONCE:
-            imported.tables[name] = _part(trace, name, 0, rows)
+            imported.tables[name] = _part(unpack_columns, trace, name, 0, rows)
         else:
-            imported.large[name] = parts.make_in_parts(rows, partial(_part, trace, name))
-            imported.whole[name] = Whole(rows, partial(_make_whole, trace, name))
+            make = partial(_part, unpack_columns, trace, name)
+            imported.large[name] = parts.make_in_parts(rows, make)
+            imported.whole[name] = Whole(rows, partial(_part, unpack_apart, trace, name, 0, rows))
     return imported
 
 
-def _part(trace: Trace, name: str, start: int, count: int) -> pl.DataFrame:
-    part = unpack_columns(trace.take(name, start, count))
+def _part(
+    unpack: Callable[[Batch], pl.DataFrame], trace: Trace, name: str, start: int, count: int
+) -> pl.DataFrame:
+    part = unpack(trace.take(name, start, count))
     return _name_counters(part) if name == "counters" else part
-
-
-def _make_whole(trace: Trace, name: str) -> pl.DataFrame:
-    table = unpack_apart(trace.take(name, 0, trace.rows(name)))
-    return _name_counters(table) if name == "counters" else table
 
 
 def _name_counters(counters: pl.DataFrame) -> pl.DataFrame:
