@@ -52,6 +52,32 @@ def test_few_rows_are_read_at_once(run: Run, monkeypatch: pytest.MonkeyPatch) ->
     assert len(run._tables["device_ops"].columns) > 40
 
 
+def test_a_large_table_is_the_same_read_column_by_column(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = [name for name in run.present() if run.rows(name)]
+    whole = [Run(run.parts).table(name) for name in tables]
+    monkeypatch.setattr(model_run, "MANY_ROWS", 0)
+    assert len(tables) > 2
+    for name, frame in zip(tables, whole, strict=True):
+        assert run.table(name).equals(frame)
+        assert run.table(name).schema == frame.schema
+
+
+def test_what_is_known_of_a_large_table_is_not_read_again(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_run, "MANY_ROWS", 0)
+    known = run.table("device_ops", ["name", "launch_id"])
+    whole = Run(run.parts).table("device_ops")
+    monkeypatch.setattr(Run, "_read", lambda self, name, columns: whole.select(columns))
+    some = run.columns("device_ops", ["kind", "name"])
+    assert some.equals(whole.select("kind", "name"))
+    assert run._tables["device_ops"].columns == known.columns
+    monkeypatch.delattr(Run, "_read")
+    assert run.columns("device_ops", ["launch_id", "name"]).equals(known["launch_id", "name"])
+
+
 def test_of_a_large_table_nothing_is_kept(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model_run, "MANY_ROWS", 0)
     names = run.columns("device_ops", ["name"])

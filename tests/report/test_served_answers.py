@@ -392,6 +392,13 @@ def test_some_columns_of_a_large_table_say_what_all_do(run, monkeypatch):
     assert not fresh._tables
 
 
+def test_a_report_of_large_tables_is_the_same(run, monkeypatch):
+    plain = door.open(str(run.parts[0].store)).report()
+    monkeypatch.setattr(model_run, "MANY_ROWS", 0)
+    assert door.open(str(run.parts[0].store)).report() == plain
+    assert plain["findings"]
+
+
 def test_a_panels_process_that_is_ended_is_said_to_be(run, index, monkeypatch):
     monkeypatch.setattr(panels, "HELD_BYTES", 0)
     monkeypatch.setattr(panels, "_answer_apart", _end_at_once)

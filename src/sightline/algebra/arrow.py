@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from sightline._native import Batch
-from sightline.algebra.constants import find_null_columns
+from sightline.model.constants import find_null_columns
 
 # Stands for a missing number: compiled code reads columns without nulls.
 _MISSING = -(2**63)

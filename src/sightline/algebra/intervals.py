@@ -12,9 +12,9 @@ import polars as pl
 from sightline._native import cover as native_cover
 from sightline._native import partition as native_partition
 from sightline.algebra.arrow import pack_numbers, unpack_columns
-from sightline.algebra.constants import find_single_values
 from sightline.algebra.latest import find_latest
 from sightline.algebra.lookup import find_varying, select_varying
+from sightline.model.constants import find_single_values
 
 
 def clip_intervals(

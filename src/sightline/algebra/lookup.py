@@ -13,7 +13,7 @@ from sightline._native import number as native_number
 from sightline._native import number_texts as native_number_texts
 from sightline._native import row_of as native_row_of
 from sightline.algebra.arrow import pack_numbers, unpack_columns
-from sightline.algebra.constants import find_null_columns, find_single_values
+from sightline.model.constants import find_null_columns, find_single_values
 
 
 def find_rows(ids: pl.Series, wanted: pl.Series) -> pl.Series:

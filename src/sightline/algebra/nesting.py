@@ -8,7 +8,7 @@ import polars as pl
 
 from sightline._native import trees as native_trees
 from sightline.algebra.arrow import pack_numbers, unpack_columns
-from sightline.algebra.constants import find_constants, find_null_columns
+from sightline.model.constants import find_constants, find_null_columns
 
 _NAMES = ("parent_id", "depth", "subtree_end_id")
 _NO_THREAD = -(2**63) + 1  # stands for a thread without a number; such ranges come first

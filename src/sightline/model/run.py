@@ -15,6 +15,7 @@ import polars as pl
 from sightline import registry
 from sightline.errors import MissingDataError, RequestError
 from sightline.model.columns import conform_columns, make_empty
+from sightline.model.constants import keep_single_values
 from sightline.model.declare import Analysis, Finding
 from sightline.model.describe import write_html, write_repr
 from sightline.model.store import FROM_FACTS, READ_FAILURES, Part, explain_unreadable
@@ -64,10 +65,22 @@ def _join_pieces(frame: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     for name in frame.columns:
         whole.append(frame.select(name).rechunk())
         frame = frame.drop(name)
-    frame = pl.concat(whole, how="horizontal")
+    return _mark_order(pl.concat(whole, how="horizontal"), keys)
+
+
+def _mark_order(frame: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     ids = [frame.get_column(c) for c in keys if c in frame.columns]
     in_order = [key.set_sorted() for key in ids if not key.null_count() and key.is_sorted()]
     return frame.with_columns(in_order)
+
+
+def _read_apart(rows: pl.LazyFrame, columns: Sequence[str]) -> pl.DataFrame:
+    """Columns of a large table, one after another, so that only one is there in pieces as well.
+
+    Those of one value are kept as that value: of 15 million calls each would take 120 MB.
+    """
+    read = (keep_single_values(rows.select(name).collect().rechunk()) for name in columns)
+    return pl.concat(read, how="horizontal")
 
 
 @dataclass(repr=False)
@@ -122,26 +135,32 @@ class Run:
         return known.select(wanted)
 
     def columns(self, name: str, columns: Sequence[str]) -> pl.DataFrame:
-        """Some columns of a table; of a large one nothing is kept.
+        """Some columns of a table, for who alone wants them: those of a large one are not kept.
 
         Raises StoreError where a file of the store is damaged.
         """
-        known = self._tables.get(name)
-        is_known = known is not None and set(columns) <= set(known.columns)
-        if is_known or self.rows(name) < MANY_ROWS:
+        if name in FROM_FACTS or self.rows(name) < MANY_ROWS:
             return self.table(name, columns)
-        return self._read(name, columns)
+        known = self._tables.get(name)
+        if known is None:
+            return self._read(name, columns)
+        more = [c for c in columns if c not in known.columns]
+        every = pl.concat([known, self._read(name, more)], how="horizontal") if more else known
+        return every.select(columns)
 
     def _read(self, name: str, columns: Sequence[str]) -> pl.DataFrame:
+        rows = self.scan(name)
+        is_large = name not in FROM_FACTS and self.rows(name) >= MANY_ROWS
         try:
-            frame = self.scan(name).select(columns).collect()
+            frame = _read_apart(rows, columns) if is_large else rows.select(columns).collect()
         except READ_FAILURES as error:
             raise explain_unreadable(name, self.parts[0].store, error) from error
         # Damaged bytes may still be Parquet. No importer lets anything end before it starts.
         if set(frame.columns) >= _SPAN and frame.select(_IS_BACKWARD).item():
             backwards = ValueError("a row ends before it starts")
             raise explain_unreadable(name, self.parts[0].store, backwards)
-        return _join_pieces(frame, [c.name for c in load_table(name).columns if c.is_id])
+        keys = [c.name for c in load_table(name).columns if c.is_id]
+        return _mark_order(frame, keys) if is_large else _join_pieces(frame, keys)
 
     def check_files(self) -> None:
         """Read all files once. Raises StoreError where one is damaged.

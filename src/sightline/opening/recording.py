@@ -12,8 +12,8 @@ import polars as pl
 
 from sightline import registry
 from sightline._native import give_back_memory
-from sightline.algebra.constants import find_constants, find_null_columns
 from sightline.model.columns import Column, FrameT, conform_columns
+from sightline.model.constants import find_constants, find_null_columns
 from sightline.model.declare import Importer, ImportOptions, Whole
 from sightline.model.source import Source
 from sightline.model.store import Tables, fill_store

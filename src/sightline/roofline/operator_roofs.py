@@ -123,7 +123,7 @@ def _count_work(run: Run) -> pl.DataFrame:
     """Calls of operators that have a model and arguments that make sense, with their work."""
     names = list_host_names(run).different
     known = [n for n in names.to_list() if n in MODELS]
-    used = run.table("host_ops", ["host_op_id", "subtree_end_id", *CALL])
+    used = run.columns("host_ops", ["host_op_id", "subtree_end_id", *CALL])
     calls = used.filter(pl.col("name").is_in(known) & pl.col("input_shapes").is_not_null())
     calls = calls.with_columns(pl.col("name").cast(pl.String))
     if (ranges := list_nvtx_calls(run, names)).height:

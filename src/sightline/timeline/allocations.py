@@ -25,9 +25,22 @@ _CODES = {
 _FREE, _OTHER = 2, 5
 MEMORY = ["rank", "device_id", "memory_kind"]  # a memory that has its own addresses
 _SUMS = ("allocated", "active", "reserved")
-_AT_ONCE = (
-    1 << 20
-)  # events that are gone through together: each query of a file costs 50 ms by itself
+# What is asked of an event: a third of its columns.
+_OF_EVENTS = (
+    *MEMORY,
+    "time_ns",
+    "action",
+    "address",
+    "bytes",
+    "stack_id",
+    "name",
+    "device_free_bytes",
+    *(f"{name}_bytes" for name in _SUMS),
+)
+# Events that are gone through together. Each query of a file costs 50 ms by itself; of a frame in
+# memory next to nothing, and what is made of a part on the way is gone before the next.
+_AT_ONCE = 1 << 20
+_AT_ONCE_OF_FRAME = 1 << 17
 # Events by number: 2^31 of them would be a snapshot of 190 GB.
 EVENT = pl.Int32
 LAST_EVENT = 2**31 - 1  # no event comes after it
@@ -147,31 +160,23 @@ def _survey_events(run: Run) -> _Survey:
 
 def _read_parts(run: Run, known: _Survey) -> Iterator[pl.DataFrame]:
     """The events in order, some at a time: a large snapshot has ten million of them."""
-    scanned = run.scan("memory_events")
+    scanned = run.scan("memory_events").select(_OF_EVENTS)
     made = find_memory_calls(run).stack_ids
     if made is not None:
-        scanned = run.table("memory_events").with_columns(made).lazy()
+        scanned = run.columns("memory_events", _OF_EVENTS).with_columns(made).lazy()
     # An allocator's own history is in order, whatever its clock says; profilers write one thread's
     # events after another's.
+    at_once = _AT_ONCE
     if not known.has_requests:
+        at_once = _AT_ONCE_OF_FRAME
         scanned = scanned.sort("time_ns", maintain_order=True).collect().lazy()
     if not known.has_address and "allocated" in known.missing:
         scanned = _count_sums(scanned.collect()).lazy()
     is_one = known.memories.height == 1
-    for start in range(0, max(1, run.rows("memory_events")), _AT_ONCE):
+    for start in range(0, max(1, run.rows("memory_events")), at_once):
         # Cut right behind the file: through other steps a slice would not reach it.
-        part = scanned.slice(start, _AT_ONCE).select(
-            *([] if is_one else MEMORY),
-            "time_ns",
-            "action",
-            "address",
-            "bytes",
-            "stack_id",
-            "name",
-            "device_free_bytes",
-            *(f"{name}_bytes" for name in _SUMS),
-        )
-        events = part.collect()
+        part = scanned.slice(start, at_once)
+        events = part.select(pl.exclude(MEMORY) if is_one else pl.all()).collect()
         if is_one:
             yield events.with_columns(memory=pl.lit(1, NUMBER))
         else:

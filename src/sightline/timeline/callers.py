@@ -38,7 +38,7 @@ def find_callers(run: Run, ids: pl.Series) -> pl.Series:
     all its instances; else the innermost range of the user's. Of a backward operation these are its
     forward operation's.
     """
-    host = run.table("host_ops", ["host_op_id", "forward_id"])
+    host = run.columns("host_ops", ["host_op_id", "forward_id"])
     marks = run.once(_list_marks)
     found = _climb(run, ids, marks)
     if not found.is_null().any():

@@ -29,7 +29,6 @@ import polars as pl
 
 from sightline._native import edges as native_edges
 from sightline.algebra.arrow import pack_columns, unpack_columns
-from sightline.algebra.constants import keep_single_values
 from sightline.algebra.intervals import is_one_group
 from sightline.algebra.latest import find_latest
 from sightline.algebra.lookup import (
@@ -40,6 +39,7 @@ from sightline.algebra.lookup import (
     take_rows,
 )
 from sightline.model.columns import DType
+from sightline.model.constants import keep_single_values
 from sightline.model.run import Run
 from sightline.model.store import ID_SHIFT
 from sightline.timeline.api_calls import orders_streams

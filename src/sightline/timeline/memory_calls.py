@@ -46,9 +46,9 @@ def _find(run: Run) -> MemoryCalls:
     )
     if known.item(0, "stack_id") or not known.item(0, "tid") or not run.rows("host_ops"):
         return recorded
-    events = run.table("memory_events", ["rank", "pid", "tid", "time_ns"])
+    events = run.columns("memory_events", ["rank", "pid", "tid", "time_ns"])
     names = ["host_op_id", "rank", "pid", "tid", "layer", "name", "start_ns", "end_ns", "parent_id"]
-    host = run.table("host_ops", [*names, "depth", "recording_id"])
+    host = run.columns("host_ops", [*names, "depth", "recording_id"])
     host = keep_ranges_of_processes(run, host).drop("recording_id")
     up = list_range_parents(run)  # these are the same ranges
     calls = find_open_range(host, events, "time_ns", up)

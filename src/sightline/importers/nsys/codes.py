@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.constants import find_null_columns
+from sightline.model.constants import find_null_columns
 
 COPY_KINDS = {
     1: "HtoD",

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import polars as pl
 
-from sightline.algebra.constants import find_constants
 from sightline.algebra.lookup import find_rows
 from sightline.importers._sqlite import SqliteFile
+from sightline.model.constants import find_constants
 from sightline.model.declare import Quality
 
 _VERSIONED = re.compile(r"^(.+)_V(\d+)$")  # some exports name a table CUPTI_..._KERNEL_V2

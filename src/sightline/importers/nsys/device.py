@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.constants import find_constants
 from sightline.importers.nsys import codes
 from sightline.importers.nsys.codes import (
     NONE_32,
@@ -15,6 +14,7 @@ from sightline.importers.nsys.codes import (
     shrink_columns,
 )
 from sightline.importers.nsys.database import Database
+from sightline.model.constants import find_constants
 
 _SHARED = (
     "start",

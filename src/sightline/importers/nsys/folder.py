@@ -15,10 +15,10 @@ from typing import Any
 
 import polars as pl
 
-from sightline.algebra.constants import find_constants, find_null_columns
 from sightline.errors import DamagedError
 from sightline.importers.nsys.arrow_file import check_arrow_file
 from sightline.importers.nsys.database import Database, strip_versions
+from sightline.model.constants import find_constants, find_null_columns
 
 # PanicException is no Exception: Polars raises it where damaged bytes break what it relies on.
 FAILURES = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)

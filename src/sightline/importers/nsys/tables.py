@@ -8,10 +8,10 @@ from functools import partial
 
 import polars as pl
 
-from sightline.algebra.constants import find_constants
 from sightline.algebra.lookup import find_first_rows
 from sightline.importers.nsys import codes, device, host, nvtx, quality, samples, stacks, target
 from sightline.importers.nsys.database import Database
+from sightline.model.constants import find_constants
 from sightline.model.declare import Imported, ImportOptions
 from sightline.model.parts import make_in_parts
 from sightline.model.tables import load_table

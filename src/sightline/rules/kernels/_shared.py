@@ -72,7 +72,7 @@ def list_computing(run: Run) -> pl.DataFrame:
 
 def _list_kernels(run: Run) -> pl.DataFrame:
     kinds = run.table("device_ops", ["kind"]).get_column("kind")
-    ops = keep_rows(run.table("device_ops", _COLUMNS), kinds == "kernel")
+    ops = keep_rows(run.columns("device_ops", _COLUMNS), kinds == "kernel")
     inside = select_starting_in(ops, run.ask("windows"))
     lane = select_varying(("rank", "device_id", "stream_id"), inside)
     in_order = inside.sort(*lane, "start_ns", "device_op_id", maintain_order=True)

@@ -134,7 +134,7 @@ def _find_serial_devices(kernels: pl.DataFrame) -> pl.DataFrame:
 
 def _add_share(run: Run, kernels: pl.DataFrame) -> pl.DataFrame:
     """Kernels with `share`, how much of the device their blocks fill at once; null if not known."""
-    shapes = run.table("device_ops", ["device_op_id", *_SHAPE])
+    shapes = run.columns("device_ops", ["device_op_id", *_SHAPE])
     kernels = kernels.join(shapes, on="device_op_id", how="left", maintain_order="left")
     devices = run.table("devices").select(*_DEVICE, "sm_count", "compute_capability")
     key = [*_DEVICE, *_GRID, *_SHAPE]

@@ -143,7 +143,7 @@ def _measure_lost(run: Run, loops: pl.DataFrame, left: pl.DataFrame) -> pl.DataF
         until=pl.col("end_ns").max(),
         work=pl.col("length").sum(),
     )
-    ops = run.table("device_ops").select(*by, "start_ns", "end_ns")
+    ops = run.table("device_ops", [*by, "start_ns", "end_ns"])
     busy = measure_cover_between(spans, "since", "until", ops, by)
     idle = pl.col("until") - pl.col("since") - pl.lit(busy)
     return (

@@ -49,7 +49,7 @@ def check(run: Run) -> Iterator[Finding]:
     """One remark for each device."""
     if not run.rows("memory_blocks") or not run.rows("memory_segments"):
         return
-    if (run.table("memory_events", ["action"]).get_column("action") == "alloc").any():
+    if (run.columns("memory_events", ["action"]).get_column("action") == "alloc").any():
         return  # how it came about is known, and told by others
     used = run.table("memory_blocks").filter(pl.col("state") != "inactive")
     placed = add_places(run, used.drop_nulls("stack_id"))
