@@ -55,20 +55,8 @@ _SPAN = {"start_ns", "end_ns"}
 _IS_BACKWARD = (pl.col("end_ns") < pl.col("start_ns")).any()
 
 
-def _join_pieces(frame: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """The frame with its columns in one piece, its key marked where it is sorted.
-
-    Compiled code wants one piece, and would make it again for each question. Column after column,
-    so that for a moment there are two of one.
-    """
-    whole = []
-    for name in frame.columns:
-        whole.append(frame.select(name).rechunk())
-        frame = frame.drop(name)
-    return _mark_order(pl.concat(whole, how="horizontal"), keys)
-
-
 def _mark_order(frame: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """The frame with those of its keys marked that are sorted."""
     ids = [frame.get_column(c) for c in keys if c in frame.columns]
     in_order = [key.set_sorted() for key in ids if not key.null_count() and key.is_sorted()]
     return frame.with_columns(in_order)
@@ -152,15 +140,17 @@ class Run:
         rows = self.scan(name)
         is_large = name not in FROM_FACTS and self.rows(name) >= MANY_ROWS
         try:
-            frame = _read_apart(rows, columns) if is_large else rows.select(columns).collect()
+            # In one piece: compiled code wants that, and would make it again for each question.
+            frame = (
+                _read_apart(rows, columns) if is_large else rows.select(columns).collect().rechunk()
+            )
         except READ_FAILURES as error:
             raise explain_unreadable(name, self.parts[0].store, error) from error
         # Damaged bytes may still be Parquet. No importer lets anything end before it starts.
         if set(frame.columns) >= _SPAN and frame.select(_IS_BACKWARD).item():
             backwards = ValueError("a row ends before it starts")
             raise explain_unreadable(name, self.parts[0].store, backwards)
-        keys = [c.name for c in load_table(name).columns if c.is_id]
-        return _mark_order(frame, keys) if is_large else _join_pieces(frame, keys)
+        return _mark_order(frame, [c.name for c in load_table(name).columns if c.is_id])
 
     def check_files(self) -> None:
         """Read all files once. Raises StoreError where one is damaged.
