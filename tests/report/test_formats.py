@@ -6,9 +6,11 @@ import json
 
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sightline.model.columns import Column, number, real, text
-from sightline.report.formats import write
+from sightline.report.formats import Reading, write
 
 
 def one_cell(value: float, unit: str) -> str:
@@ -63,3 +65,69 @@ def test_a_program_reads_them_as_they_are() -> None:
         "value": 2e9,
         "unit": "bytes/s",
     }
+
+
+_COLUMNS_OF_7 = (
+    text("name", ""),
+    number("device_id", ""),
+    number("launch_id", ""),
+    number("total_ns", "", unit="ns"),
+    number("least_ns", "", unit="ns"),
+    number("most_ns", "", unit="ns"),
+    real("share_pct", "", unit="%"),
+)
+_ROWS_OF_7 = pl.DataFrame(
+    {
+        "name": ["a" * 30, "b"],
+        "device_id": [0, 0],
+        "launch_id": [17, 18],
+        "total_ns": [1_500_000, 20_000],
+        "least_ns": [100, 200],
+        "most_ns": [1_000, 2_000],
+        "share_pct": [75.0, 1.0],
+    }
+)
+
+
+def _read(width: int, rows: pl.DataFrame = _ROWS_OF_7) -> str:
+    return write(rows, _COLUMNS_OF_7, "table", 0, Reading(width)).decode()
+
+
+def test_a_table_that_fits_is_whole() -> None:
+    assert _read(200) == write(_ROWS_OF_7, _COLUMNS_OF_7, "table", 0).decode()
+
+
+def test_texts_are_cut_before_columns_are_left_out() -> None:
+    assert _read(87) == (
+        "name                      device_id  launch_id     total   least      most  share_pct\n"
+        "------------------------  ---------  ---------  --------  ------  --------  ---------\n"
+        "aaaaaaaaaaaaaaa…aaaaaaaa          0         17  1.500 ms  100 ns  1.000 µs     75.0 %\n"
+        "b                                 0         18  20.00 µs  200 ns  2.000 µs      1.0 %\n"
+    )
+
+
+def test_what_is_no_news_goes_first_then_numbers_of_rows_then_the_middle() -> None:
+    assert _read(50) == (
+        "name                             total  share_pct\n"
+        "----------------------------  --------  ---------\n"
+        "aaaaaaaaaaaaaaaaaa…aaaaaaaaa  1.500 ms     75.0 %\n"
+        "b                             20.00 µs      1.0 %\n"
+        "in every row: device_id 0\n"
+        "no room for launch_id, least, most: pipe the table\n"
+        "  into  less -S\n"
+    )
+
+
+def test_of_one_row_only_nothing_is_no_news() -> None:
+    assert "in every row: device_id 0\n" in _read(50, _ROWS_OF_7.head(1))
+    assert "in every row" not in _read(50, _ROWS_OF_7.head(1).with_columns(device_id=3))
+
+
+@given(st.integers(1, 120))
+def test_no_column_is_lost_and_no_line_too_long(width: int) -> None:
+    said = _read(width)
+    for head in ("name", "device_id", "launch_id", "total", "least", "most", "share_pct"):
+        assert head in said.replace("\n  ", "")
+    lines = said.splitlines()
+    assert max(map(len, lines)) <= max(width, len(lines[1]))
+    assert "  " not in lines[1] or len(lines[1]) <= width

@@ -57,8 +57,10 @@ def run(args: argparse.Namespace) -> int:
     import shlex
     import sys
     from pathlib import Path
+    from textwrap import fill
 
     from sightline import registry
+    from sightline.cli._shared import find_width
     from sightline.errors import RequestError
     from sightline.report.formats import FORMATS, write
 
@@ -86,7 +88,9 @@ def run(args: argparse.Namespace) -> int:
         if args.limit > 0 and cut > 0:
             print(f"… {cut:,} more rows (--limit 0 for all)", file=sys.stderr)
         for note in declared.notes if form == "table" else ():
-            print(f"note: {note}", file=sys.stderr)
+            said = f"note: {note}"
+            is_seen = sys.stderr.isatty()
+            print(fill(said, find_width(sys.stderr)) if is_seen else said, file=sys.stderr)
     return 0
 
 

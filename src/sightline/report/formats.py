@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -26,8 +27,9 @@ from sightline.units import (
 FORMATS = ("table", "csv", "json", "parquet", "markdown")
 TEXT_WIDTH = 60  # a kernel's template arguments can run to 10 kB
 LEAST_TEXT = 20  # a text cut further says nothing
-TEXT_BESIDE_NUMBERS = 40
 
+
+_NOTHING = ("-", "0", "0 ns", "0 B", "0.0 %")
 
 # Numbers that a person reads with their unit, and its prefix.
 _SCALED: dict[str, Callable[[float], str]] = {
@@ -82,9 +84,9 @@ def write(
         heads = [_head(c, reading) for c in columns]
         if form == "markdown":
             return _markdown(columns, heads, cells).encode()
-        if reading.width is not None:
-            cells = _narrow(columns, heads, cells, reading.width)
-        return _table(columns, heads, cells).encode()
+        if reading.width is None:
+            return _table(columns, heads, cells).encode()
+        return _table_within(columns, heads, cells, reading.width).encode()
     raise RequestError(f"there is no format '{form}'", why=f"there are {', '.join(FORMATS)}")
 
 
@@ -111,27 +113,88 @@ def _head(column: Column, reading: Reading) -> str:
     return column.name if reading.origin_ns is None else f"{column.name.removesuffix('_ns')} (ms)"
 
 
+def _table_within(
+    columns: tuple[Column, ...], heads: list[str], cells: list[list[str]], width: int
+) -> str:
+    """The table for a window of so many columns, with what is left out said below it."""
+    shortest = _cut_texts(columns, cells, LEAST_TEXT)
+    kept = list(range(len(columns)))
+    dropped = []
+    for i in _order_by_worth(columns, cells)[:-1]:
+        if _measure_width([heads[k] for k in kept], [shortest[k] for k in kept]) <= width:
+            break
+        kept.remove(i)
+        dropped.append(i)
+    columns = tuple(columns[k] for k in kept)
+    table_heads, shown = [heads[k] for k in kept], [cells[k] for k in kept]
+    text = _table(columns, table_heads, _narrow(columns, table_heads, shown, width))
+    return text + _say_dropped(sorted(dropped), heads, cells, width)
+
+
+def _order_by_worth(columns: tuple[Column, ...], cells: list[list[str]]) -> list[int]:
+    """The columns, first those that a person misses least: what is no news, then numbers of rows.
+
+    Of equals the one nearest to the middle, or a little behind it, comes first: what a table is
+    about and the sums stand at its left, what they come to at its right.
+    """
+    middle = 0.6 * len(columns)
+
+    def worth(i: int) -> int:
+        if _is_same(cells[i]):
+            return 0
+        return 1 if _is_key(columns[i]) else 2
+
+    return sorted(range(len(columns)), key=lambda i: (worth(i), abs(i - middle)))
+
+
+def _is_same(column: list[str]) -> bool:
+    """Whether a column says no more than its one value, or that there is nothing."""
+    return len(set(column)) == 1 and (len(column) > 1 or column[0] in _NOTHING)
+
+
+def _say_dropped(dropped: list[int], heads: list[str], cells: list[list[str]], width: int) -> str:
+    """Lines about the columns that are not in the table."""
+    # No line ends between a name and its value.
+    same = [
+        f"{heads[i]} {cells[i][0]}".replace(" ", "\N{NO-BREAK SPACE}")
+        for i in dropped
+        if _is_same(cells[i])
+    ]
+    others = [heads[i] for i in dropped if not _is_same(cells[i])]
+    lines = []
+    if same:
+        lines.append(f"in every row: {', '.join(same)}")
+    if others:
+        lines.append(f"no room for {', '.join(others)}: pipe the table into  less -S")
+    text = "".join(textwrap.fill(line, width, subsequent_indent="  ") + "\n" for line in lines)
+    return text.replace("\N{NO-BREAK SPACE}", " ")
+
+
+def _measure_width(heads: list[str], cells: list[list[str]]) -> int:
+    return sum(_measure_columns(heads, cells)) + 2 * (len(heads) - 1)
+
+
+def _measure_columns(heads: list[str], cells: list[list[str]]) -> list[int]:
+    return [max([len(h), *map(len, column)]) for h, column in zip(heads, cells, strict=True)]
+
+
+def _cut_texts(columns: tuple[Column, ...], cells: list[list[str]], room: int) -> list[list[str]]:
+    """The cells with their texts cut from their middle."""
+    return [
+        [fit_text(t, room) for t in column] if c.dtype == pl.String else column
+        for c, column in zip(columns, cells, strict=True)
+    ]
+
+
 def _narrow(
     columns: tuple[Column, ...], heads: list[str], cells: list[list[str]], width: int
 ) -> list[list[str]]:
-    """The cells with texts cut from their middle until the table fits.
-
-    Where its numbers alone are wider than the window, lines will be broken anyway.
-    """
-    texts = [i for i, c in enumerate(columns) if c.dtype == pl.String]
-
-    def cut(room: int) -> list[list[str]]:
-        return [
-            [fit_text(t, room) for t in cell] if i in texts else cell
-            for i, cell in enumerate(cells)
-        ]
-
-    for room in range(TEXT_WIDTH, LEAST_TEXT - 1, -4):
-        shorter = cut(room)
-        widths = [max([len(h), *map(len, c)]) for h, c in zip(heads, shorter, strict=True)]
-        if sum(widths) + 2 * (len(widths) - 1) <= width:
+    """The cells with texts cut until the table fits, no more than it takes."""
+    for room in range(TEXT_WIDTH, LEAST_TEXT, -4):
+        shorter = _cut_texts(columns, cells, room)
+        if _measure_width(heads, shorter) <= width:
             return shorter
-    return cut(TEXT_BESIDE_NUMBERS)
+    return _cut_texts(columns, cells, LEAST_TEXT)
 
 
 def _list_cells(column: Column, shown: pl.DataFrame, reading: Reading) -> list[str]:
@@ -164,8 +227,7 @@ def _cell(column: Column, value: object, reading: Reading) -> str:
             return _SCALED[column.unit](value)
         if isinstance(value, float):
             return f"{value:.2f}"
-        is_key = column.is_id or column.joins is not None or column.name.endswith("_id")
-        return str(value) if is_key or column.moment else format_count(value)
+        return str(value) if _is_key(column) or column.moment else format_count(value)
     if isinstance(value, pl.Series):
         return " ".join(map(str, value.to_list()))
     text = str(value)
@@ -174,8 +236,13 @@ def _cell(column: Column, value: object, reading: Reading) -> str:
     return fit_text(reading.labels.get(text, text), TEXT_WIDTH)
 
 
+def _is_key(column: Column) -> bool:
+    """Whether a column's numbers only say which row of a table is meant."""
+    return column.is_id or column.joins is not None or column.name.endswith("_id")
+
+
 def _table(columns: tuple[Column, ...], heads: list[str], cells: list[list[str]]) -> str:
-    widths = [max([len(h), *map(len, column)]) for h, column in zip(heads, cells, strict=True)]
+    widths = _measure_columns(heads, cells)
     left = [c.dtype == pl.String for c in columns]
 
     def line(texts: list[str]) -> str:
