@@ -247,18 +247,37 @@ def test_names_of_a_range_of_a_million_events_are_those_of_its_rows(tmp_path):
     check_names(run, build_index(run, tmp_path / "index"), 100)
 
 
-def test_next_and_previous_are_the_nearest_in_time(run, index):
+@pytest.mark.parametrize("block", [1, 7, 1 << 10])
+def test_next_and_previous_are_the_nearest_in_time(index, monkeypatch, block):
+    monkeypatch.setattr(answers, "_FIRST_BLOCK", block)
+    monkeypatch.setattr(answers, "_MOST_AT_ONCE", 8 * block)
     events = held(index).sort("start", "place")
-    rng = random.Random(3)
+    rng = random.Random(block)
     for _ in range(12):
-        name = rng.choice(index.names)
-        same = events.filter(pl.col("name") == index.names.index(name))
-        at = same.row(rng.randrange(same.height), named=True)
-        order = same.get_column("place").to_list()
-        here = order.index(at["place"])
-        for step in (1, -1):
-            wanted = order[here + step] if 0 <= here + step < len(order) else None
-            assert answers.following(run, index, at["start"], at["place"], [name], step) == wanted
+        codes = rng.sample(range(len(index.names)), rng.randrange(1, 4))
+        same = events.filter(pl.col("name").is_in(codes))
+        places = list(zip(same["start"], same["place"], strict=True))
+        at = rng.choice(places)
+        for here in (at, (at[0] + rng.randrange(-500, 500), -1)):
+            after = min((p for p in places if p > here), default=(0, None))
+            before = max((p for p in places if p < here), default=(0, None))
+            assert answers.find_following(index, *here, codes, 1) == after[1]
+            assert answers.find_following(index, *here, codes, -1) == before[1]
+
+
+def test_of_events_at_one_moment_the_next_is_that_of_the_next_place(tmp_path):
+    events = [traces.op(f"aten::op{i % 4}", 10 * (i // 3), 5, tid=1 + i % 3) for i in range(60)]
+    opened = door.open(str(traces.write(tmp_path, events)))
+    (tmp_path / "index").mkdir()
+    index = build_index(opened, tmp_path / "index")
+    starts = list(index.columns["start"])
+    assert len(starts) > len(set(starts))
+    every = range(len(index.names))
+    here, seen = (-1, -1), []
+    while (found := answers.find_following(index, *here, every, 1)) is not None:
+        seen.append(found)
+        here = (starts[found], found)
+    assert seen == sorted(range(len(starts)), key=lambda place: (starts[place], place))
 
 
 def test_a_kernel_knows_its_call_and_the_call_its_kernel(run, index):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from sightline.errors import RequestError
@@ -21,7 +22,6 @@ from sightline.report.html.timeline.tracks import (
     DEVICE_CLASS,
     DEVICE_KEY,
     HOST_CLASS,
-    RANGE_KEY,
     THREAD_KEY,
 )
 from sightline.report.serve.index import Index
@@ -32,13 +32,8 @@ from sightline.text import make_printable
 SLICES = 600  # of the strip that shows the whole run
 MOST_LAUNCHED = 200
 MOST_NAMES = 6
-_TABLES = {
-    "device_ops": (DEVICE_KEY, "device_op_id"),
-    "device_ranges": (RANGE_KEY, None),
-    "host_ops": (THREAD_KEY, "host_op_id"),
-}
-# Parts of the run, from a moment on, that are searched one after another for the next event.
-_REACH = (0.001, 0.02, 0.2, 1.0)
+# Events of a lane that are looked through at once for a name: few first, since most names are near.
+_FIRST_BLOCK, _MOST_AT_ONCE = 1 << 10, 1 << 20
 
 
 def event(index: Index, place: int) -> dict[str, Any]:
@@ -134,53 +129,52 @@ def _around(index: Index, place: int) -> Iterable[int]:
             yield i
 
 
-def following(
-    run: Run, index: Index, moment: int, place: int, names: list[str], direction: int
+def find_following(
+    index: Index, moment: int, place: int, codes: Sequence[int], direction: int
 ) -> int | None:
     """The next event in time after (moment, place), or before it, that has one of the names.
 
-    Events that start at the same moment follow in order of their places.
+    Events that start at the same moment follow in order of their places. `codes` are the names'
+    places in `index.names`.
     """
-    for share in _REACH:
-        reach = int(index.length_ns * share) + 1
-        first, last = (moment, moment + reach) if direction > 0 else (moment - reach, moment)
-        best: tuple[int, int] | None = None
-        for table in _TABLES:
-            for found in _starting(run, index, table, names, first, last, direction):
-                after = (found > (moment, place)) if direction > 0 else (found < (moment, place))
-                better = best is None or ((found < best) if direction > 0 else (found > best))
-                if after and better:
-                    best = found
-        if best is not None:
-            return best[1]
-    return None
+    wanted = np.zeros(len(index.names), bool)
+    wanted[list(codes)] = True
+    spans = [_cut(index, a, b, moment, place, direction) for e in index.lanes for a, b in e.extents]
+    spans = [(a, b) for a, b in spans if a < b]
+    start, best = index.columns["start"], None
+    names = np.asarray(index.columns["name"])
+    at_once = _FIRST_BLOCK
+    while spans:
+        rest = []
+        for a, b in spans:
+            low, high = (a, min(b, a + at_once)) if direction > 0 else (max(a, b - at_once), b)
+            nearest = low if direction > 0 else high - 1
+            if best is not None and direction * (start[nearest] - start[best]) > 0:
+                continue  # all that is left of this lane is farther away
+            hits = np.flatnonzero(wanted[names[low:high]])
+            if hits.size:
+                found = low + int(hits[0 if direction > 0 else -1])
+                best = _nearer(start, found, best, direction)
+            elif high - low < b - a:
+                rest.append((high, b) if direction > 0 else (a, low))
+        spans, at_once = rest, min(4 * at_once, _MOST_AT_ONCE)
+    return best
 
 
-def _starting(
-    run: Run, index: Index, table: str, names: list[str], first: int, last: int, direction: int
-) -> Iterable[tuple[int, int]]:
-    """(start, place) of the events of those names nearest to where the search began."""
-    if not run.rows(table):
-        return
-    key, id_column = _TABLES[table]
-    row_id = pl.col(id_column) if id_column else pl.lit(-1, pl.Int64)
-    level = pl.col("depth").fill_null(0) if table == "host_ops" else pl.lit(0, pl.Int64)
-    at = pl.col("start_ns") - index.origin_ns
-    rows = (
-        run.scan(table)
-        .filter(pl.col("start_ns").is_between(first + index.origin_ns, last + index.origin_ns))
-        .filter(pl.col("name").is_in(names))
-        .select(*key, _level=level, _at=at, _id=row_id)
-        .collect(engine="streaming")
-    )
-    rows = rows.sort("_at", descending=direction < 0)
-    # Beyond those of the first two moments none can be the nearest.
-    near = rows.get_column("_at").unique(maintain_order=True).head(2)
-    for row in rows.filter(pl.col("_at").is_in(near.implode())).rows():
-        *own, depth, start, number = row
-        place = index.find(_track(index, table, tuple(own)), depth, start, number)
-        if place is not None:
-            yield start, place
+def _cut(index: Index, a: int, b: int, moment: int, place: int, direction: int) -> tuple[int, int]:
+    """What of an extent lies after (moment, place), or before it."""
+    start = index.columns["start"]
+    first, past = bisect_left(start, moment, a, b), bisect_right(start, moment, a, b)
+    if direction > 0:
+        return max(first, min(past, place + 1)), b
+    return a, max(first, min(past, place))
+
+
+def _nearer(start: Sequence[int], found: int, best: int | None, direction: int) -> int:
+    if best is None:
+        return found
+    either = ((start[found], found), (start[best], best))
+    return (min(either) if direction > 0 else max(either))[1]
 
 
 def instances(index: Index, name: str) -> dict[str, Any]:

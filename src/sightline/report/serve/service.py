@@ -169,20 +169,13 @@ class Service:
             place = _number(query, "name")
             if not 0 <= place < len(names):
                 raise RequestError(f"there is no name {place}")
-            wanted = [names[place]]
+            wanted = [place]
         else:
             text = query.get("q", "").lower()
-            wanted = [name for name in names if text in make_printable(name).lower()]
+            wanted = [i for i, name in enumerate(names) if text in make_printable(name).lower()]
         direction = 1 if query.get("direction") != "-1" else -1
-        with self._slow:
-            found = answers.following(
-                self.run,
-                self.index,
-                _number(query, "at"),
-                _number(query, "after"),
-                wanted,
-                direction,
-            )
+        moment, after = _number(query, "at"), _number(query, "after")
+        found = answers.find_following(self.index, moment, after, wanted, direction)
         return _json(None if found is None else answers.event(self.index, found))
 
     def _instances(self, query: Query) -> Answer:
