@@ -7,6 +7,7 @@ that runs already, and prints medians of milliseconds since the navigation began
 paint and largest contentful paint as the browser reports them (of a report the second is its lead
 or first finding), and when the script has drawn the panel and read the events. Then the longest
 task until then. Pages of two versions belong into one call: a busy machine changes all figures.
+The last row is the floor: a page that holds one line of text.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import tempfile
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -34,6 +36,7 @@ new MutationObserver(() => {
 """
 READ = """() => ({first: performance.getEntriesByName("first-contentful-paint")[0].startTime,
   ...opened})"""
+FLOOR = "<!doctype html><title>floor</title><body data-ready=1 data-timeline=1><p>One line."
 FIGURES = ("first", "largest", "drawn", "events", "longest")
 
 
@@ -61,19 +64,22 @@ def main() -> int:
 
     from web.conftest import FLAGS
 
-    with sync_playwright() as driver:
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
+        floor = Path(folder) / "floor.html"
+        floor.write_text(FLOOR)
         browser = driver.chromium.launch(executable_path="/usr/bin/chromium", args=FLAGS)
         browser.new_page().wait_for_timeout(3_000)
-        taken: dict[Path, list[dict[str, float]]] = {path: [] for path in args.pages}
+        taken: dict[Path, list[dict[str, float]]] = {path: [] for path in (*args.pages, floor)}
+        sizes = {path: path.stat().st_size / 1e6 for path in taken}
         for _ in range(args.times):
-            for path in args.pages:
+            for path in taken:
                 taken[path].append(open_page(browser, path))
         browser.close()
     print(f"medians of {args.times}, ms; load {os.getloadavg()[0]:.1f}")
     print("".join(f"{name:>9}" for name in FIGURES) + f"{'MB':>8}  page")
     for path, figures in taken.items():
         row = "".join(f"{median(f.get(name, 0) for f in figures):9.0f}" for name in FIGURES)
-        print(f"{row}{path.stat().st_size / 1e6:8.2f}  {path}")
+        print(f"{row}{sizes[path]:8.2f}  {path.name}")
     return 0
 
 
