@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import secrets
 import shutil
 import subprocess
 import sys
@@ -24,8 +25,6 @@ from sightline.probe.processes import (
     read_mappings,
 )
 
-CONTAINER = "3f2a9c41d7e0" + "0123456789abcdef" * 3 + "beef"
-
 
 @pytest.mark.parametrize("form", ["docker-{}.scope", "{}", "cri-containerd-{}.scope"])
 def test_processes_of_a_container(form: str) -> None:
@@ -34,7 +33,8 @@ def test_processes_of_a_container(form: str) -> None:
     groups = next((p for p in places if (p / "cgroup.procs").is_file()), None)
     if groups is None:
         pytest.skip("there is no unified hierarchy of control groups")
-    group = groups / form.format(CONTAINER)
+    container = secrets.token_hex(32)  # of its own: other tests run beside this one
+    group = groups / form.format(container)
     try:
         group.mkdir()
     except OSError as error:
@@ -45,9 +45,9 @@ def test_processes_of_a_container(form: str) -> None:
             (group / "cgroup.procs").write_text(str(child.pid))
         except OSError as error:
             pytest.skip(f"no process can be put into a control group: {error.strerror}")
-        assert list_container(CONTAINER) == [child.pid]
-        assert list_container(CONTAINER[:12]) == [child.pid]
-        assert list_container(CONTAINER[1:13]) == []
+        assert list_container(container) == [child.pid]
+        assert list_container(container[:12]) == [child.pid]
+        assert list_container(container[1:13]) == []
         assert list_container("f" * 12) == []
     finally:
         child.communicate()
