@@ -25,7 +25,8 @@ from sightline.units import parse_duration_ns
 T = TypeVar("T")
 
 # A table of so many rows takes 1.2 GB with all of its columns (600 bytes a row of device_ops,
-# measured for 3.3 million by benchmarks/serve_page.py --make): who wants some reads only these.
+# measured for 3.3 million by benchmarks/serve_page.py --make): who wants some reads only these, and
+# each is read by itself.
 MANY_ROWS = 2_000_000
 
 # Of a table of fewer rows all columns are read at once: opening the file takes longer.
