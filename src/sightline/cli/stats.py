@@ -11,7 +11,13 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from sightline.cli._shared import add_recordings, count_rows, open_recordings, print_bytes
+from sightline.cli._shared import (
+    add_recordings,
+    count_rows,
+    find_width,
+    open_recordings,
+    print_bytes,
+)
 
 if TYPE_CHECKING:
     from sightline.model.run import Run
@@ -60,7 +66,6 @@ def run(args: argparse.Namespace) -> int:
     from textwrap import fill
 
     from sightline import registry
-    from sightline.cli._shared import find_width
     from sightline.errors import RequestError
     from sightline.report.formats import FORMATS, write
 
@@ -98,7 +103,6 @@ def _reading(run: Run, args: argparse.Namespace, form: str) -> Reading:
     """How a person reads the table: moments from the window's start, kernels by short names."""
     import sys
 
-    from sightline.cli._shared import find_width
     from sightline.kernel_labels import label_kernels
     from sightline.report.formats import Reading
 

@@ -63,6 +63,11 @@ def _mark_order(frame: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     return frame.with_columns(in_order)
 
 
+# In one piece, both ways: compiled code wants that, and would make it again for each question.
+def _read_together(rows: pl.LazyFrame, columns: Sequence[str]) -> pl.DataFrame:
+    return rows.select(columns).collect().rechunk()
+
+
 def _read_apart(rows: pl.LazyFrame, columns: Sequence[str]) -> pl.DataFrame:
     """Columns of a large table, one after another, so that only one is there in pieces as well.
 
@@ -128,7 +133,7 @@ class Run:
 
         Raises StoreError where a file of the store is damaged.
         """
-        if name in FROM_FACTS or self.rows(name) < MANY_ROWS:
+        if not self._is_large(name):
             return self.table(name, columns)
         known = self._tables.get(name)
         if known is None:
@@ -138,13 +143,9 @@ class Run:
         return every.select(columns)
 
     def _read(self, name: str, columns: Sequence[str]) -> pl.DataFrame:
-        rows = self.scan(name)
-        is_large = name not in FROM_FACTS and self.rows(name) >= MANY_ROWS
+        read = _read_apart if self._is_large(name) else _read_together
         try:
-            # In one piece: compiled code wants that, and would make it again for each question.
-            frame = (
-                _read_apart(rows, columns) if is_large else rows.select(columns).collect().rechunk()
-            )
+            frame = read(self.scan(name), columns)
         except READ_FAILURES as error:
             raise explain_unreadable(name, self.parts[0].store, error) from error
         # Damaged bytes may still be Parquet. No importer lets anything end before it starts.
@@ -152,6 +153,10 @@ class Run:
             backwards = ValueError("a row ends before it starts")
             raise explain_unreadable(name, self.parts[0].store, backwards)
         return _mark_order(frame, [c.name for c in load_table(name).columns if c.is_id])
+
+    def _is_large(self, name: str) -> bool:
+        # Tables from facts are small; to count their rows they would have to be read.
+        return name not in FROM_FACTS and self.rows(name) >= MANY_ROWS
 
     def check_files(self) -> None:
         """Read all files once. Raises StoreError where one is damaged.

@@ -27,9 +27,7 @@ from sightline.units import (
 FORMATS = ("table", "csv", "json", "parquet", "markdown")
 TEXT_WIDTH = 60  # a kernel's template arguments can run to 10 kB
 LEAST_TEXT = 20  # a text cut further says nothing
-
-
-_NOTHING = ("-", "0", "0 ns", "0 B", "0.0 %")
+_NOTHING = ("-", "0", "0 ns", "0 B", "0.0 %")  # cells that are no news
 
 # Numbers that a person reads with their unit, and its prefix.
 _SCALED: dict[str, Callable[[float], str]] = {
@@ -60,7 +58,8 @@ def write(
 ) -> bytes:
     """The table in one of FORMATS. `limit` > 0 cuts what is for a person, never data.
 
-    For a person, a duration has its unit, and its column's name none; a moment is ms.
+    For a person, a duration has its unit, and its column's name none; a moment is ms. Columns that
+    do not fit into the reading's width are left out, and said below.
     """
     reading = reading or Reading()
     if form == "json":
@@ -118,17 +117,17 @@ def _table_within(
 ) -> str:
     """The table for a window of so many columns, with what is left out said below it."""
     shortest = _cut_texts(columns, cells, LEAST_TEXT)
-    kept = list(range(len(columns)))
-    dropped = []
+    every = range(len(columns))
+    kept = list(every)
     for i in _order_by_worth(columns, cells)[:-1]:
         if _measure_width([heads[k] for k in kept], [shortest[k] for k in kept]) <= width:
             break
         kept.remove(i)
-        dropped.append(i)
+    dropped = [i for i in every if i not in kept]
     columns = tuple(columns[k] for k in kept)
     table_heads, shown = [heads[k] for k in kept], [cells[k] for k in kept]
     text = _table(columns, table_heads, _narrow(columns, table_heads, shown, width))
-    return text + _say_dropped(sorted(dropped), heads, cells, width)
+    return text + _say_dropped(dropped, heads, cells, width)
 
 
 def _order_by_worth(columns: tuple[Column, ...], cells: list[list[str]]) -> list[int]:

@@ -25,7 +25,7 @@ _CODES = {
 _FREE, _OTHER = 2, 5
 MEMORY = ["rank", "device_id", "memory_kind"]  # a memory that has its own addresses
 _SUMS = ("allocated", "active", "reserved")
-# What is asked of an event: a third of its columns.
+# What is asked of an event: half of its columns.
 _OF_EVENTS = (
     *MEMORY,
     "time_ns",

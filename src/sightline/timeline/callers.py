@@ -38,11 +38,11 @@ def find_callers(run: Run, ids: pl.Series) -> pl.Series:
     all its instances; else the innermost range of the user's. Of a backward operation these are its
     forward operation's.
     """
-    host = run.columns("host_ops", ["host_op_id", "forward_id"])
     marks = run.once(_list_marks)
     found = _climb(run, ids, marks)
     if not found.is_null().any():
         return found
+    host = run.columns("host_ops", ["host_op_id", "forward_id"])
     forward = host.get_column("forward_id")
     linked = host.get_column("host_op_id").filter(forward.is_not_null())
     if linked.is_empty():

@@ -142,6 +142,10 @@ def find_following(
     spans = [_cut(index, a, b, moment, place, direction) for e in index.lanes for a, b in e.extents]
     spans = [(a, b) for a, b in spans if a < b]
     start, best = index.columns["start"], None
+
+    def distance(place: int) -> tuple[int, int]:
+        return direction * start[place], direction * place
+
     names = np.asarray(index.columns["name"])
     at_once = _FIRST_BLOCK
     while spans:
@@ -149,12 +153,12 @@ def find_following(
         for a, b in spans:
             low, high = (a, min(b, a + at_once)) if direction > 0 else (max(a, b - at_once), b)
             nearest = low if direction > 0 else high - 1
-            if best is not None and direction * (start[nearest] - start[best]) > 0:
+            if best is not None and distance(nearest) > distance(best):
                 continue  # all that is left of this lane is farther away
             hits = np.flatnonzero(wanted[names[low:high]])
             if hits.size:
                 found = low + int(hits[0 if direction > 0 else -1])
-                best = _nearer(start, found, best, direction)
+                best = found if best is None else min(best, found, key=distance)
             elif high - low < b - a:
                 rest.append((high, b) if direction > 0 else (a, low))
         spans, at_once = rest, min(4 * at_once, _MOST_AT_ONCE)
@@ -168,13 +172,6 @@ def _cut(index: Index, a: int, b: int, moment: int, place: int, direction: int) 
     if direction > 0:
         return max(first, min(past, place + 1)), b
     return a, max(first, min(past, place))
-
-
-def _nearer(start: Sequence[int], found: int, best: int | None, direction: int) -> int:
-    if best is None:
-        return found
-    either = ((start[found], found), (start[best], best))
-    return (min(either) if direction > 0 else max(either))[1]
 
 
 def instances(index: Index, name: str) -> dict[str, Any]:

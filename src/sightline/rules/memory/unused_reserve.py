@@ -90,8 +90,8 @@ def _find_peak(run: Run, device: dict[str, Any]) -> int | None:
     """The most that was allocated at one time, where the device's allocations were recorded."""
     if not run.rows("memory_events"):
         return None
-    events = select_device(run.table("memory_events"), device)
-    if not (events.get_column("action") == "alloc").any():
+    events = run.columns("memory_events", ["rank", "device_id", "action"])
+    if not (select_device(events, device).get_column("action") == "alloc").any():
         return None
     peaks = select_device(find_device_peaks(run), device)
     return None if peaks.is_empty() else int(peaks.item(0, "allocated_bytes"))
