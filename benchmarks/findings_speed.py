@@ -28,7 +28,7 @@ import sys, time
 from pathlib import Path
 import polars as pl
 import sightline
-from sightline.report.summary import summarize_run
+from sightline.answer.summary import summarize_run
 from sightline import findings
 run = sightline.open(sys.argv[1])
 wall, cpu = time.perf_counter(), time.process_time()

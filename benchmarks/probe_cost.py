@@ -23,10 +23,10 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
 from probe.programs import Target, build_program, compile_c, read_code, wait_until  # noqa: E402
-from sightline.probe.backend import Backend  # noqa: E402
-from sightline.probe.bpf import Programs  # noqa: E402
-from sightline.probe.perf import Samples  # noqa: E402
-from sightline.probe.targets import Targets  # noqa: E402
+from sightline.record.probe.backend import Backend  # noqa: E402
+from sightline.record.probe.bpf import Programs  # noqa: E402
+from sightline.record.probe.perf import Samples  # noqa: E402
+from sightline.record.probe.targets import Targets  # noqa: E402
 
 CALLS = 50_000
 FUNCTION = "cudaMemcpyAsync"

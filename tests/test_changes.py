@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from sightline import registry
+from sightline.core import registry
 
 ROOT = Path(__file__).resolve().parents[1]
 TYPES = ("added", "changed", "fixed", "removed")

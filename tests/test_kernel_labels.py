@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.cxx_names import parse_function
-from sightline.kernel_labels import label_kernels, shorten_kernel_name
+from sightline.core.cxx_names import parse_function
+from sightline.core.kernel_labels import label_kernels, shorten_kernel_name
 
 COPY = (
     "void at::native::elementwise_kernel<128, 2, at::native::gpu_kernel_impl_nocast<at::native::"

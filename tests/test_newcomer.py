@@ -75,7 +75,7 @@ def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 def answer(place: Path, *words: str) -> str:
     """What the command prints in a new process."""
-    return ran(place, "sightline.cli.main", *words)
+    return ran(place, "sightline.doors.cli.main", *words)
 
 
 def ran(place: Path, module: str, *words: str) -> str:

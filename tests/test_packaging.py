@@ -102,7 +102,7 @@ def test_without_pages_the_version_says_so_and_the_error_what_to_do(tmp_path):
     code = (
         "import sys; sys.meta_path[:] = [f for f in sys.meta_path if isinstance(f, type)]; "
         f"sys.path.insert(0, {str(tmp_path)!r}); "
-        "from sightline.cli.main import main; sys.exit(main())"
+        "from sightline.doors.cli.main import main; sys.exit(main())"
     )
 
     def answer(*words: str) -> subprocess.CompletedProcess[str]:

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.page_text import BASE, LEFT_OUT, decode_text, encode_bytes
+from sightline.core.page_text import BASE, LEFT_OUT, decode_text, encode_bytes
 
 # Many of the numbers at the edges of what digits hold.
 EDGES = st.lists(st.sampled_from([0, 1, 115, 116, 127, 128, 254, 255]), max_size=40)

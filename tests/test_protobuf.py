@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline import protobuf
-from sightline.protobuf import (
+from sightline.core import protobuf
+from sightline.core.protobuf import (
     DamagedMessageError,
     as_dict,
     declare_messages,

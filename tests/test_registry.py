@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline import registry
+from sightline.core import registry
 
 
 @pytest.fixture(autouse=True)

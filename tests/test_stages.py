@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 
-from sightline import stages
-from sightline.stages import REST, START, Moment, Stages, write_table
+from sightline.core import stages
+from sightline.core.stages import REST, START, Moment, Stages, write_table
 
 SECOND = 1_000_000_000
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.text import fit_text
+from sightline.core.text import fit_text
 
 
 @given(st.text(max_size=200), st.integers(2, 100))

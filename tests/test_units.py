@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.errors import RequestError
-from sightline.units import (
+from sightline.core.units import (
     INT64_MAX,
     format_bytes,
     format_count,
@@ -22,6 +21,7 @@ from sightline.units import (
     microseconds_to_ns,
     parse_duration_ns,
 )
+from sightline.errors import RequestError
 
 
 def exact_ns(text: str) -> int:

@@ -6,7 +6,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.algebra.cover import measure_alone, measure_cover_before, measure_run_before
+from sightline.core.algebra.cover import measure_alone, measure_cover_before, measure_run_before
 
 SIZE = 24
 Interval = tuple[int, int, int]  # group, start, end; may be empty

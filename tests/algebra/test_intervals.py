@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sightline.algebra.cover import measure_alone
-from sightline.algebra.intervals import (
+from sightline.core.algebra.cover import measure_alone
+from sightline.core.algebra.intervals import (
     clip_intervals,
     count_open_at,
     find_gaps,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sightline.algebra.kernel_names import normalize_kernel_name
+from sightline.core.algebra.kernel_names import normalize_kernel_name
 
 
 @pytest.mark.parametrize(

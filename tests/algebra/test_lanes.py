@@ -8,7 +8,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.algebra.lanes import assign_lanes
+from sightline.core.algebra.lanes import assign_lanes
 
 EVENTS = st.lists(
     st.tuples(

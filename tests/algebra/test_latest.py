@@ -6,7 +6,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.algebra.latest import find_latest
+from sightline.core.algebra.latest import find_latest
 
 groups = st.none() | st.integers(-1, 1)
 times = st.none() | st.integers(-4, 4)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.algebra.lookup import (
+from sightline.core.algebra.lookup import (
     Texts,
     add_up_rows,
     find_first_rows,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reference_reader.nesting import nest
-from sightline.algebra.nesting import nest_ranges
+from sightline.core.algebra.nesting import nest_ranges
 
 RANGES = st.lists(
     st.tuples(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reference_reader.nesting import nest
-from sightline.algebra.trees import (
+from sightline.core.algebra.trees import (
     find_nearest_ancestor,
     find_open_range,
     is_outermost,

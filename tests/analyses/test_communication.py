@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import sightline as door
-from sightline.model.run import Run
+from sightline.core.model.run import Run
 from support import traces
 
 

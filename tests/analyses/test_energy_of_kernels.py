@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import sightline
-from sightline.analyses.energy_of_kernels import NOTHING
+from sightline.subjects.energy.analyses.energy_of_kernels import NOTHING
 from synth_nsys import Export
 
 MS = 1_000_000

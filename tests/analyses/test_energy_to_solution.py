@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import sightline
+from sightline.core.model.run import Run
 from sightline.errors import RequestError
-from sightline.model.run import Run
-from sightline.monitor.sources import rapl
+from sightline.record.monitor.sources import rapl
 from sightline.timeline.energy import HOST_PARTS
 from support.histories import Phase, train, write_history
 

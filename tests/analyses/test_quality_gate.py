@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import sightline
-from sightline.model.run import Run
+from sightline.core.model.run import Run
 from support import exports
 from support.simulated import simulated
 from support.traces import TID, Event, call, event, host, kernel, launched, op, opened, step

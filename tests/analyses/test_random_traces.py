@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sightline
-from sightline import registry
+from sightline.core import registry
+from sightline.core.model.run import Run
 from sightline.errors import MissingDataError
-from sightline.model.run import Run
 from support import sweep
 from support import traces as t
 from support.campaigns import examples

@@ -144,7 +144,7 @@ def test_no_output_over_an_input(runs: dict[str, list[str]]) -> None:
 def test_other_commands_do_not_load_scipy() -> None:
     """It takes as long to load as a small recording takes to be diagnosed."""
     code = (
-        "import sys; from sightline.cli.main import main\n"
+        "import sys; from sightline.doors.cli.main import main\n"
         "assert main(['report', 'examples/simulated-dataloader.json.gz', '--json']) == 0\n"
         "sys.exit('scipy' in sys.modules)"
     )

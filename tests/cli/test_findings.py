@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from sightline.model.declare import Finding
-from sightline.report.finding_text import write_markdown, write_text
+from sightline.core.model.declare import Finding
+from sightline.views.terminal.finding_text import write_markdown, write_text
 from support.command import sightline
 from support.traces import kernel, launched, opened
 from synth import SCENARIOS, kineto
@@ -97,7 +97,7 @@ def test_critical_path(trace):
 def test_lines_fit_a_terminal_and_stay_whole_elsewhere(trace):
     import sightline as package
     from sightline import findings
-    from sightline.report.finding_text import write_text
+    from sightline.views.terminal.finding_text import write_text
 
     run = package.open(str(trace))
     found = findings(run)

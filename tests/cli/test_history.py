@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from compare.programs import Program, write_runs
-from sightline.compare.history import add_run
 from sightline.compare.sides import open_side
+from sightline.history.history import add_run
 from support.command import sightline
 
 # What they share is made once.

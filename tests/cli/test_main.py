@@ -15,9 +15,9 @@ import polars as pl
 import pytest
 
 import sightline as door
-from sightline.cli import main as cli_main
-from sightline.cli.main import command_names
-from sightline.model.cache_folder import find_cache_folder
+from sightline.core.model.cache_folder import find_cache_folder
+from sightline.doors.cli import main as cli_main
+from sightline.doors.cli.main import command_names
 from support import traces
 from support.command import sightline
 
@@ -54,12 +54,12 @@ def test_every_command_explains_itself_in_80_columns(name):
 
 def test_the_list_of_commands_loads_nothing_that_takes_time():
     """What `sightline` alone or with --help waits for: 0.1 s in all."""
-    heavy = "polars", "rich", "pathlib", "sightline.redaction", "sightline.kernel_labels"
+    heavy = "polars", "rich", "pathlib", "sightline.core.redaction", "sightline.core.kernel_labels"
     code = (
         "import atexit, sys\n"
         f"check = lambda: print(*(m for m in {heavy} if m in sys.modules), file=sys.stderr)\n"
         "atexit.register(check)\n"
-        "from sightline.cli.main import main; main(['--help'])"
+        "from sightline.doors.cli.main import main; main(['--help'])"
     )
     # -S: what lies in this environment's .pth files is not ours.
     done = subprocess.run(
@@ -90,7 +90,7 @@ def loaded(*words: str, cache: Path) -> tuple[str, set[str]]:
         "import atexit, sys\n"
         "before = set(sys.modules)\n"  # what this environment's .pth files load is not ours
         "atexit.register(lambda: print(*set(sys.modules) - before, file=sys.stderr))\n"
-        "from sightline.cli.main import start; sys.exit(start())"
+        "from sightline.doors.cli.main import start; sys.exit(start())"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, *words], capture_output=True, text=True, check=True,
@@ -117,12 +117,12 @@ def test_what_is_typed_first_loads_nothing_that_takes_time(word: str, tmp_path: 
 def test_a_recording_that_was_reported_on_is_answered_without_polars(trace, tmp_path: Path) -> None:
     first, modules = loaded(str(trace), cache=tmp_path)
     # Of the importers, only the one that reads it: the others' declarations lie in one file.
-    readers = {m.split(".")[2] for m in modules if m.startswith("sightline.importers.")}
+    readers = {m.split(".")[2] for m in modules if m.startswith("sightline.formats.")}
     assert {r for r in readers if not r.startswith("_")} == {"kineto"}
     again, modules = loaded(str(trace), cache=tmp_path)
     assert again == first
     assert modules & HEAVY == set()
-    assert not any(m.startswith(("sightline.rules", "sightline.importers")) for m in modules)
+    assert not any(m.startswith(("sightline.rules", "sightline.formats")) for m in modules)
 
 
 def test_version():
@@ -205,7 +205,9 @@ def test_interrupt(monkeypatch):
 
 
 def test_a_reader_that_leaves_early_is_no_error(trace):
-    command = f"{sys.executable} -m sightline.cli.main stats kernels {trace} --format csv | true"
+    command = (
+        f"{sys.executable} -m sightline.doors.cli.main stats kernels {trace} --format csv | true"
+    )
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", command], capture_output=True, check=False, env=os.environ
     )
@@ -239,7 +241,7 @@ def test_every_format_holds_the_same_table(trace):
 def test_parquet(trace, tmp_path):
     target = tmp_path / "kernels.parquet"
     with target.open("wb") as file:
-        command = [sys.executable, "-m", "sightline.cli.main", "stats", "kernels", str(trace)]
+        command = [sys.executable, "-m", "sightline.doors.cli.main", "stats", "kernels", str(trace)]
         subprocess.run([*command, "--format", "parquet"], stdout=file, check=True)
     assert pl.read_parquet(target).get_column("instances").to_list() == [1]
 
@@ -323,7 +325,7 @@ def test_a_terminal_is_not_filled_with_folded_stacks(trace, monkeypatch):
 
 def end(code: str, *, interrupted: bool = False) -> subprocess.CompletedProcess[str]:
     """A process that lists the rules, once `code` has run in it, and how it ended."""
-    code = f"import sys, sightline.cli.main as main\n{code}\nsys.exit(main.start())"
+    code = f"import sys, sightline.doors.cli.main as main\n{code}\nsys.exit(main.start())"
     with subprocess.Popen(
         [sys.executable, "-c", code, "rules"], text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -381,7 +383,7 @@ def test_an_interrupt_ends_a_wait_for_a_thread(tmp_path: Path) -> None:
     """Polars has the system begin such waits anew."""
     waits = """
 import threading
-import sightline.cli._progress as progress
+import sightline.doors.cli._progress as progress
 class Waits:
     def __init__(self, stream): self.ended = threading.Event()
     def __enter__(self):

@@ -20,7 +20,7 @@ EVENTS = [t.step(1, 0, 90), t.op("aten::mm", 1, 20), t.kernel("gemm", 30, 5)]
 
 def run(command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """A command line of a shell, in which `sightline` is this one."""
-    program = f"'{sys.executable}' -m sightline.cli.main"
+    program = f"'{sys.executable}' -m sightline.doors.cli.main"
     return subprocess.run(
         ["sh", "-c", command.replace("sightline", program)],
         cwd=cwd,

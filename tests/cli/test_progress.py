@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from sightline.cli._progress import Progress
+from sightline.doors.cli._progress import Progress
 
 
 class Terminal(io.StringIO):

@@ -18,7 +18,7 @@ TRACE = [launch(0, 5, 1), kernel("gemm", 10, 20, 1)]
 def test_it_prints_the_address_and_answers_there(tmp_path):
     write(tmp_path, TRACE, name="t.json")
     server = subprocess.Popen(
-        [sys.executable, "-m", "sightline.cli.main", "serve", str(tmp_path / "t.json")],
+        [sys.executable, "-m", "sightline.doors.cli.main", "serve", str(tmp_path / "t.json")],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

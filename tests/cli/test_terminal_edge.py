@@ -10,7 +10,7 @@ from pathlib import Path
 import pyte
 import pytest
 
-from sightline.cli.main import main
+from sightline.doors.cli.main import main
 from support import traces as t
 
 # Title, clipboard (OSC 52), a hidden address (OSC 8), cursor, colours, C1's CSI, direction.

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 import sightline as sl
-from sightline.collect import attach, kineto_door
-from sightline.collect.kineto_door import Door, Order
 from sightline.errors import InputError, RequestError
-from sightline.probe.processes import Root
+from sightline.record.collect import attach, kineto_door
+from sightline.record.collect.kineto_door import Door, Order
+from sightline.record.probe.processes import Root
 from support import fakes
 from support.asking import Program, place_sockets
 from support.command import sightline

@@ -10,7 +10,7 @@ from pathlib import Path
 # signal to the other thread, which does not block it, and whose default is to drop it (signal(7)).
 LOST_SIGNAL = """
 import os, signal, threading, time
-from sightline.collect import child
+from sightline.record.collect import child
 
 threading.Thread(target=threading.Event().wait, daemon=True).start()
 gate, opener = os.pipe()
@@ -44,7 +44,7 @@ def test_an_end_whose_signal_another_thread_has_dropped() -> None:
 # A shell may start a server and become the recorder: that server is no process of the program.
 TIMED_OUT = """
 import os, subprocess, time
-from sightline.collect import child
+from sightline.record.collect import child
 
 # Both start something while the program runs.
 script = "sleep 0.3; sleep 60 & echo $!; wait"

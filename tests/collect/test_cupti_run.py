@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 import sightline as sl
-from sightline.collect import cupti, plan
-from sightline.collect.cupti import INJECTION, find_injection, list_cuptis, make_variables
-from sightline.collect.machine import list_recordable
-from sightline.collect.remedies import list_missing
+from sightline.core.model.source import Source
 from sightline.errors import DamagedError, RequestError
-from sightline.importers.cupti.file import read_file
-from sightline.model.source import Source
+from sightline.formats.nvidia.cupti.file import read_file
+from sightline.record.collect import cupti, plan
+from sightline.record.collect.cupti import INJECTION, find_injection, list_cuptis, make_variables
+from sightline.record.collect.machine import list_recordable
+from sightline.record.collect.remedies import list_missing
 from support import recording
 from support.command import sightline
 from support.cupti_mock import Built, build

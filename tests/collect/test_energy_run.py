@@ -29,7 +29,7 @@ def test_a_run_for_energy_has_joules_bounds_idle_power_and_the_thermal_state(
         "UtilizationRates.gpu": fake.steps((0, 0), (2.0, 100)),
         "Temperature/0": fake.ramp((0, 40.0), (60, 640.0)),  # ten degrees a second
     }
-    command = [sys.executable, "-m", "sightline.cli.main", "run", "--for", "energy", "-o"]
+    command = [sys.executable, "-m", "sightline.doors.cli.main", "run", "--for", "energy", "-o"]
     command += [str(tmp_path / "r"), "--", sys.executable, "-c", PROGRAM]
     done = fake.run_with(fake.Scenario([device]), nvml_library, command, tmp_path)
     assert done.returncode == 0, done.stderr

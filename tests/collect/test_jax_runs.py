@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import sightline
-from sightline.model.run import Run
+from sightline.core.model.run import Run
 from sightline.timeline.host_parts import DISPATCH, list_segments
 
 pytestmark = pytest.mark.skipif(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from sightline.collect.machine import examine_machine, list_recordable
+from sightline.record.collect.machine import examine_machine, list_recordable
 from support.command import sightline
 
 NO_NVML = {

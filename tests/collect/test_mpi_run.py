@@ -13,9 +13,9 @@ import polars as pl
 import pytest
 
 import sightline
-from sightline.collect.mpi_calls import SOURCE, build_recorder, is_mpi_job, make_variables
-from sightline.collect.plan import make_plan
-from sightline.model.run import Run
+from sightline.core.model.run import Run
+from sightline.record.collect.mpi_calls import SOURCE, build_recorder, is_mpi_job, make_variables
+from sightline.record.collect.plan import make_plan
 from sightline.timeline.clocks import share_a_clock
 from sightline.timeline.mpi import count_unmatched, list_messages, list_mpi_collectives
 from sightline.timeline.mpi_waits import LATE_SENDER, list_mpi_waits

@@ -16,10 +16,10 @@ import pytest
 
 import sightline as sl
 from collect.test_plan import MACHINE
-from sightline.collect import commands, plan
-from sightline.collect.machine import examine_machine, list_recordable
-from sightline.collect.remedies import list_missing
 from sightline.errors import RequestError
+from sightline.record.collect import commands, plan
+from sightline.record.collect.machine import examine_machine, list_recordable
+from sightline.record.collect.remedies import list_missing
 from support import fakes, recording
 from support.pages import ROOT
 

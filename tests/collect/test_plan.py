@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 
 import sightline as sl
-from sightline.collect import commands, conditions, plan
-from sightline.collect.remedies import NEEDS, list_missing
 from sightline.errors import RequestError
+from sightline.record.collect import commands, conditions, plan
+from sightline.record.collect.remedies import NEEDS, list_missing
 from support import fake_nvml, fakes, recording
 from support.command import sightline
 from synth_ncu import Kernel, report

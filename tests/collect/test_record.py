@@ -7,14 +7,14 @@ import threading
 import pytest
 
 import sightline as sl
-from sightline.collect import plan, record
-from sightline.collect.record import is_on_several_hosts
-from sightline.inline import session
-from sightline.inline.recorder import Recorder, now
-from sightline.model import store
-from sightline.model.declare import ImportOptions
-from sightline.model.source import Source
+from sightline.core.model import store
+from sightline.core.model.declare import ImportOptions
+from sightline.core.model.source import Source
 from sightline.opening.imports import import_one
+from sightline.record.collect import plan, record
+from sightline.record.collect.record import is_on_several_hosts
+from sightline.record.inline import session
+from sightline.record.inline.recorder import Recorder, now
 
 
 @pytest.mark.parametrize(

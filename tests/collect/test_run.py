@@ -19,9 +19,9 @@ import polars as pl
 import pytest
 
 import sightline as sl
-from sightline.cli._recorded import make_folder
-from sightline.collect import watchers
-from sightline.model import run_folder
+from sightline.core.model import run_folder
+from sightline.doors.cli._recorded import make_folder
+from sightline.record.collect import watchers
 from support import recording
 from support.command import sightline
 
@@ -204,10 +204,10 @@ time.sleep(300)
 
 
 def test_a_program_that_never_ends_is_ended_with_all_that_it_started(tmp_path, monkeypatch):
-    monkeypatch.setattr("sightline.collect.child.GRACE_S", 0.2)
+    monkeypatch.setattr("sightline.record.collect.child.GRACE_S", 0.2)
     code = (
-        "import sys, sightline.collect.child as c\nc.GRACE_S = 0.3\n"
-        "from sightline.cli.main import main\nsys.exit(main())"
+        "import sys, sightline.record.collect.child as c\nc.GRACE_S = 0.3\n"
+        "from sightline.doors.cli.main import main\nsys.exit(main())"
     )
     words = ["run", *PLAIN, "--timeout", "1.5", "-o", "r", "--", PY, "-c", HANGING]
     done = subprocess.run(

@@ -21,8 +21,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from sightline.collect.watchers import _hide_commands
-from sightline.page_text import decode_text, encode_bytes
+from sightline.core.page_text import decode_text, encode_bytes
+from sightline.record.collect.watchers import _hide_commands
 from support import recording
 from support.campaigns import sample
 from support.command import sightline
@@ -32,7 +32,7 @@ WORDS = [
     "--token", SECRET, f"--api-key={SECRET}", "-p", SECRET, "-H", f"Authorization: Bearer {SECRET}",
     f"https://eva:{SECRET}@example.org", f"ghp_{SECRET}{SECRET}", f"positional-{SECRET}",
 ]  # fmt: skip
-COMMAND = [sys.executable, "-m", "sightline.cli.main"]
+COMMAND = [sys.executable, "-m", "sightline.doors.cli.main"]
 # A process that marks, and one below it that has the secret in its own command line.
 PYTHON = """
 import subprocess, sys, time
@@ -203,7 +203,7 @@ def test_root_frames_of_py_spy_lose_the_command_line(tmp_path: Path) -> None:
 
 def test_program_that_cannot_be_started(tmp_path: Path) -> None:
     env = {**os.environ, "SIGHTLINE_CACHE": str(tmp_path / "cache")}
-    words = [sys.executable, "-m", "sightline.cli.main", "run", "--", "/no/such", *WORDS]
+    words = [sys.executable, "-m", "sightline.doors.cli.main", "run", "--", "/no/such", *WORDS]
     done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, check=False)
     assert done.returncode != 0
     assert SECRET.encode() not in done.stderr

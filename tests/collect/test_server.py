@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import sightline as sl
-from sightline.collect import server
 from sightline.errors import InputError, RequestError
+from sightline.record.collect import server
 from support import traces
 from support.command import sightline
 

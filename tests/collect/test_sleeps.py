@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import sightline
-from sightline.collect.sleeps import find_sleep
-from sightline.model import usage_metrics as m
+from sightline.core.model import usage_metrics as m
+from sightline.record.collect.sleeps import find_sleep
 from support.recording import clean, run
 
 pytestmark = pytest.mark.skipif(

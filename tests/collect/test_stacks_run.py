@@ -12,11 +12,11 @@ import pytest
 
 import sightline as sl
 from sampling.programs import build_known, needs_sampling
-from sightline.collect import finishing, plan
-from sightline.collect.machine import list_recordable
 from sightline.errors import RequestError
-from sightline.probe import perf_event
-from sightline.sampling import events
+from sightline.record.collect import finishing, plan
+from sightline.record.collect.machine import list_recordable
+from sightline.record.probe import perf_event
+from sightline.record.sampling import events
 from support import recording
 from support.command import sightline
 

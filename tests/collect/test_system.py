@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 import sightline as door
-from sightline.collect.lttng import Lttng, hide_identity
-from sightline.collect.plan import make_plan
 from sightline.errors import RequestError
+from sightline.record.collect.lttng import Lttng, hide_identity
+from sightline.record.collect.plan import make_plan
 from support.command import sightline
 from support.ctf_traces import declare_events, write_trace
 
@@ -168,7 +168,7 @@ def test_a_snapshot_at_a_signal(program: Path, tmp_path: Path) -> None:
 @pytest.mark.xdist_group("lttng")
 def test_a_snapshot_at_a_violation_that_watch_sees(program: Path, tmp_path: Path) -> None:
     """As docs/record.md has it: what led to the violation is kept, and not what came later."""
-    pytest.importorskip("sightline.monitor.policies")
+    pytest.importorskip("sightline.record.monitor.policies")
     policy = tmp_path / "always.yaml"
     policy.write_text(
         "tag: always\nname: Always\nmetrics: [cpu_utilization_pct]\n"

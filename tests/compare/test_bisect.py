@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.compare.history import read_runs
+from sightline.history.history import read_runs
 from support.command import sightline
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")

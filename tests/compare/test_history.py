@@ -10,9 +10,12 @@ import polars as pl
 import pytest
 
 from compare.programs import Program, write_runs
-from sightline.compare import history
 from sightline.compare.fingerprint import parse_fingerprint, write_fingerprint
-from sightline.compare.history import (
+from sightline.compare.sample import Sample
+from sightline.compare.sides import open_side
+from sightline.errors import InputError, MissingDataError, RequestError
+from sightline.history import history
+from sightline.history.history import (
     add_run,
     list_metrics,
     list_names,
@@ -20,9 +23,6 @@ from sightline.compare.history import (
     read_runs,
     read_series,
 )
-from sightline.compare.sample import Sample
-from sightline.compare.sides import open_side
-from sightline.errors import InputError, MissingDataError, RequestError
 
 QUIET = Program(run_noise=0.0, step_noise=0.0)
 

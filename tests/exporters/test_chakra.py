@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from sightline.exporters import chakra
+from sightline.views.exports import chakra
 from support.jobs import collective
 from support.traces import kernel, opened, opened_ranks
 

@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 
 import sightline
-from sightline.exporters import ctf2
-from sightline.model.run import Run
-from sightline.model.tables import load_table
+from sightline.core.model.run import Run
+from sightline.core.model.tables import load_table
+from sightline.views.exports import ctf2
 from support import traces
 from support.kernel_traces import RUNNABLE, SLEEPS, KernelTrace
 from support.simulated import simulated

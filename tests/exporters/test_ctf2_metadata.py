@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from sightline.exporters import ctf2
+from sightline.views.exports import ctf2
 from support.simulated import simulated
 
 Check = Callable[[Any], None]

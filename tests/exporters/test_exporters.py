@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 
 import sightline as door
-from sightline import registry
-from sightline.exporters import chrome, perfetto
-from sightline.kernel_labels import label_kernels
+from sightline.core import registry
+from sightline.core.kernel_labels import label_kernels
+from sightline.views.exports import chrome, perfetto
 from support import traces
 from support.command import sightline
 from support.simulated import files_of, simulated

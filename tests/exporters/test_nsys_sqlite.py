@@ -11,7 +11,7 @@ from polars.testing import assert_frame_equal
 
 import sightline
 from conftest import CORPUS
-from sightline import registry
+from sightline.core import registry
 from support import traces
 from support.command import sightline as command
 from support.reports import OSRT, PROCESS, Report
@@ -89,7 +89,7 @@ def test_the_export_is_read_as_the_report_is(tmp_path: Path) -> None:
     report, target = write_report(tmp_path), tmp_path / "again.sqlite"
     assert command("export", report, "--to", "nsys-sqlite", "-o", target).code == 0
     ours, again = sightline.open(str(report)), sightline.open(str(target))
-    for table in registry.list_names("model.tables"):
+    for table in registry.list_names("tables"):
         if table != "recordings":
             assert_frame_equal(ours.table(table), again.table(table))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import sightline as door
-from sightline.exporters import chrome, perfetto
+from sightline.views.exports import chrome, perfetto
 from support import traces
 from support.perfetto_engine import Query, open_engine
 

@@ -12,8 +12,8 @@ import pytest
 
 import sightline
 from sightline.errors import InputError
-from sightline.importers import _stacks
-from sightline.rules.custom.document import parse
+from sightline.findings.custom.document import parse
+from sightline.formats import _stacks
 from support.command import sightline as command
 
 DEEP = 20_000

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import sightline
-from sightline.importers import caliper
+from sightline.formats.hpc import caliper
 from support.damage import survive_damage
 from support.stacks import add_up_weights, find_weights
 

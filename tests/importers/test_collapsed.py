@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sightline.core.model.declare import Imported, ImportOptions
+from sightline.core.model.folded_text import parse_frames, split_line
+from sightline.core.model.source import Source
 from sightline.errors import DamagedError
-from sightline.importers import collapsed
-from sightline.model.declare import Imported, ImportOptions
-from sightline.model.folded_text import parse_frames, split_line
-from sightline.model.source import Source
+from sightline.formats.stacks import collapsed
 
 PIECES = [
     "main", ";", ";", " 12", " 3", "_[k]", "_[G]", "_[g]", "-", "#", "// ", " ", "\r", "\x1c",

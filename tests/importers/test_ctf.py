@@ -15,18 +15,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sightline
+from sightline.core.model.declare import Imported, ImportOptions
+from sightline.core.model.source import Source
 from sightline.errors import DamagedError, InputError
-from sightline.importers import ctf
-from sightline.importers.ctf.classes import MetadataError
-from sightline.importers.ctf.decode import Reading
-from sightline.importers.ctf.folders import find_recordings, find_traces
-from sightline.importers.ctf.fragments import parse_fragments
-from sightline.importers.ctf.metadata import read_metadata
-from sightline.importers.ctf.plan import compile_plan
-from sightline.importers.ctf.reading import count_losses
-from sightline.importers.ctf.tsdl import parse_tsdl
-from sightline.model.declare import Imported, ImportOptions
-from sightline.model.source import Source
+from sightline.formats.system import ctf
+from sightline.formats.system.ctf.classes import MetadataError
+from sightline.formats.system.ctf.decode import Reading
+from sightline.formats.system.ctf.folders import find_recordings, find_traces
+from sightline.formats.system.ctf.fragments import parse_fragments
+from sightline.formats.system.ctf.metadata import read_metadata
+from sightline.formats.system.ctf.plan import compile_plan
+from sightline.formats.system.ctf.reading import count_losses
+from sightline.formats.system.ctf.tsdl import parse_tsdl
 from support.campaigns import CAMPAIGNS, examples, sample
 from support.ctf_traces import Bits, declare_events, write_trace
 from support.ctf_values import Event, describe, find_peer, read_events, read_peer_events

@@ -10,11 +10,11 @@ import polars as pl
 import pytest
 
 import sightline
+from sightline.core.model.declare import Imported, ImportOptions
+from sightline.core.model.source import Source
 from sightline.errors import InputError
-from sightline.importers import ctf
-from sightline.model.declare import Imported, ImportOptions
-from sightline.model.source import Source
-from sightline.report.terminal import render_screen
+from sightline.formats.system import ctf
+from sightline.views.terminal.screen import render_screen
 from support.ctf_traces import Bits, declare_events, write_trace
 from support.kernel_traces import CONTEXT, EVENTS, switch
 from support.rules import answers, assert_abstains

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
+from sightline.core.model.declare import Imported, ImportOptions
+from sightline.core.model.source import Source
 from sightline.errors import DamagedError
-from sightline.importers.ctf.reading import read_recording
-from sightline.model.declare import Imported, ImportOptions
-from sightline.model.source import Source
+from sightline.formats.system.ctf.reading import read_recording
 from support.campaigns import examples
 from support.ctf_traces import Bits, declare_events, write_trace
 from support.kernel_traces import KernelTrace, switch

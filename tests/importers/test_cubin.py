@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.importers._cubin import read_cubin, read_opcode
+from sightline.formats._cubin import read_cubin, read_opcode
 
 RECORDED = Path(__file__).with_name("recorded") / "cubin"
 NAMES = sorted(p.stem for p in RECORDED.glob("*.cubin"))

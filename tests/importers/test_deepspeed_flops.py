@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import sightline
-from sightline.importers import deepspeed_flops
+from sightline.formats.pytorch import deepspeed_flops
 from support.damage import survive_damage
 from support.stacks import add_up_weights, find_weights
 

@@ -17,7 +17,7 @@ from backports import zstd
 
 import sightline
 from sightline.errors import InputError
-from sightline.importers import (
+from sightline.formats.device_logs import (
     all_smi,
     amd_smi,
     energy_csv,

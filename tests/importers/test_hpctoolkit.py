@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from sightline.importers import hpctoolkit
-from sightline.importers.hpctoolkit import database
-from sightline.model.declare import Imported, ImportOptions
-from sightline.model.source import Source
-from sightline.model.stack_trie import Frame
+from sightline.core.model.declare import Imported, ImportOptions
+from sightline.core.model.source import Source
+from sightline.core.model.stack_trie import Frame
+from sightline.formats.hpc import hpctoolkit
+from sightline.formats.hpc.hpctoolkit import database
 from support.damage import survive_damage
 from support.stacks import add_up_weights, find_weights
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import sightline
+from sightline.core.model.run import Run
 from sightline.errors import DamagedError
-from sightline.importers import inductor
-from sightline.model.run import Run
+from sightline.formats.pytorch import inductor
 from support.damage import survive_damage
 
 RECORDED = Path(__file__).parent / "recorded" / "inductor"
@@ -51,7 +51,7 @@ def list_lines(run: Run) -> dict[str, list[tuple[str, int, str]]]:
 
 def test_a_log_has_the_lines_of_the_program() -> None:
     run = sightline.open(str(LOG))
-    program = (RECORDED / "model.py").read_text().splitlines()
+    program = (RECORDED / "core/model.py").read_text().splitlines()
     lines = list_lines(run)
     stacks: dict[str, list[str]] = {}
     for payload in re.findall(r"_kernel_stack_traces.*\n\t(\{.*\})$", read(LOG), re.MULTILINE):

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.importers._json_tables import Wanted, read_tables, split_path, tabulate
-from sightline.model.declare import Quality
-from sightline.model.source import Source
+from sightline.core.model.declare import Quality
+from sightline.core.model.source import Source
+from sightline.formats._json_tables import Wanted, read_tables, split_path, tabulate
 
 DOCUMENT = """\
 {"code": [["add", 7, "a.c:1", [1, 2.0, 3]], ["mul", 9], "no row", []],

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import sightline
-from sightline.model.run import Run
+from sightline.core.model.run import Run
 from support.simulated import DIALECT_NAMES, Simulated, simulated
 from support.traces import (
     PID,

@@ -21,11 +21,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sightline
-from sightline import registry
+from sightline.core import registry
+from sightline.core.model.declare import ImportOptions
+from sightline.core.model.source import Source
 from sightline.errors import SightlineError
-from sightline.importers import kineto
-from sightline.model.declare import ImportOptions
-from sightline.model.source import Source
+from sightline.formats.pytorch import kineto
 from support import traces as t
 from support.campaigns import examples, sample
 from support.command import Outcome
@@ -83,7 +83,7 @@ def everything(path: Path) -> None:
         run = sightline.open(str(path))
     except SightlineError:
         return
-    for name in registry.list_names("model.tables"):
+    for name in registry.list_names("tables"):
         run.table(name)
 
 

@@ -8,7 +8,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.importers._lines import Matched, code_texts, split_lines, unite
+from sightline.formats._lines import Matched, code_texts, split_lines, unite
 
 WORK = "{start:int}:{end:int} {name:free}:{call:int}:{pid:int}"
 CALL = "{start:int}:{end:int} {name:word}({:any}) :{call:int}"

@@ -10,13 +10,13 @@ import pytest
 
 import sightline
 from importers.test_stack_formats import PERF, ROCPROF_JSON
-from sightline.collect.finishing import trim_trace
+from sightline.core.model import event_file as f
+from sightline.core.model.declare import Quality
+from sightline.core.model.perf_text import BEGIN, END
 from sightline.errors import SightlineError
-from sightline.importers._json import parse_json
-from sightline.inline.recorder import Recorder, end, now
-from sightline.model import event_file as f
-from sightline.model.declare import Quality
-from sightline.model.perf_text import BEGIN, END
+from sightline.formats._json import parse_json
+from sightline.record.collect.finishing import trim_trace
+from sightline.record.inline.recorder import Recorder, end, now
 from support.campaigns import sample
 from synth_nsys import Export
 

@@ -11,10 +11,10 @@ import pytest
 
 import sightline
 from conftest import CORPUS
-from sightline.importers import ncu_rep
-from sightline.importers.ncu_rep.blocks import read_layout
-from sightline.model.declare import ImportOptions
-from sightline.model.source import Source
+from sightline.core.model.declare import ImportOptions
+from sightline.core.model.source import Source
+from sightline.formats.nvidia import ncu_rep
+from sightline.formats.nvidia.ncu_rep.blocks import read_layout
 from synth_ncu import naive_metrics
 
 pytestmark = pytest.mark.corpus

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sightline.core.model.declare import ImportOptions
+from sightline.core.model.source import Source
 from sightline.errors import DamagedError
-from sightline.importers import ncu_csv, ncu_rep
-from sightline.importers.ncu_rep.metrics import read_metric
-from sightline.model.declare import ImportOptions
-from sightline.model.source import Source
+from sightline.formats.nvidia import ncu_csv, ncu_rep
+from sightline.formats.nvidia.ncu_rep.metrics import read_metric
 from support.campaigns import sample
 from support.profiled import with_code
 from synth_ncu import Kernel, report

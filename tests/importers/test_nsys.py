@@ -13,12 +13,12 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import sightline
-from sightline.importers.nsys import database
-from sightline.importers.nsys import tables as nsys_tables
-from sightline.model.run import Run
-from sightline.model.tables import device_ops
-from sightline.report.sql import answer_query
-from sightline.report.summary import list_limits
+from sightline.answer.sql import answer_query
+from sightline.answer.summary import list_limits
+from sightline.core.model.run import Run
+from sightline.core.model.tables import device_ops
+from sightline.formats.nvidia.nsys import database
+from sightline.formats.nvidia.nsys import tables as nsys_tables
 from support.as_folder import assert_same_run, write_folder
 from synth_nsys import Export, gpid, gtid
 

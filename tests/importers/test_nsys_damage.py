@@ -14,9 +14,9 @@ import polars as pl
 import pytest
 
 import sightline
-from sightline.importers import nsys
-from sightline.model.declare import ImportOptions
-from sightline.model.source import Source, zstd
+from sightline.core.model.declare import ImportOptions
+from sightline.core.model.source import Source, zstd
+from sightline.formats.nvidia import nsys
 from support.campaigns import sample
 from support.command import sightline as command
 from support.reports import Report
@@ -176,7 +176,7 @@ STREAM = bytes(range(256)) * 8
 
 def test_a_stream_without_its_importer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("sightline.importers.qdstrm._PLACES", ())
+    monkeypatch.setattr("sightline.formats.nvidia.qdstrm._PLACES", ())
     path = tmp_path / "train.qdstrm"
     path.write_bytes(STREAM)
     with pytest.raises(sightline.InputError) as caught:

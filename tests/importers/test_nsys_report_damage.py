@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 
 import sightline
-from sightline.importers import nsys_rep
-from sightline.model.declare import Imported, ImportOptions
-from sightline.model.source import Source
+from sightline.core.model.declare import Imported, ImportOptions
+from sightline.core.model.source import Source
+from sightline.formats.nvidia import nsys_rep
 from support.campaigns import sample
 from support.reports import DATA, MAGIC, PROCESS, THREAD, Report, delimited, message, pack, varint
 

@@ -13,9 +13,9 @@ from polars.testing import assert_frame_equal
 
 import sightline
 from conftest import CORPUS
-from sightline import registry
-from sightline.importers.nsys import reading
-from sightline.importers.nsys.report.database import ReportDatabase
+from sightline.core import registry
+from sightline.formats.nvidia.nsys import reading
+from sightline.formats.nvidia.nsys.report.database import ReportDatabase
 
 pytestmark = pytest.mark.corpus
 
@@ -138,7 +138,7 @@ def test_answers_are_those_of_the_export(
     monkeypatch.setattr(reading, "ReportDatabase", AsExported)
     monkeypatch.setenv("SIGHTLINE_CACHE", str(tmp_path))
     ours, theirs = sightline.open(str(path)), sightline.open(str(path.with_suffix(".sqlite")))
-    for table in registry.list_names("model.tables"):
+    for table in registry.list_names("tables"):
         # What is said of the file itself is another: its name, size, form, and tool's version.
         if table != "recordings":
             assert_frame_equal(ours.table(table), theirs.table(table))

@@ -14,10 +14,10 @@ import polars as pl
 import pytest
 
 import sightline as door
-from sightline.importers import nsys_tables
-from sightline.importers.nsys.folder import FolderDatabase, write_real
-from sightline.model.declare import ImportOptions
-from sightline.model.source import Source
+from sightline.core.model.declare import ImportOptions
+from sightline.core.model.source import Source
+from sightline.formats.nvidia import nsys_tables
+from sightline.formats.nvidia.nsys.folder import FolderDatabase, write_real
 from support.as_folder import assert_same_run, write_folder
 from support.campaigns import sample
 from support.command import sightline

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import sightline
-from sightline.importers import onetrace
+from sightline.formats.intel import onetrace
 from support.damage import survive_damage
 
 # From the README of pti-gpu's onetrace.

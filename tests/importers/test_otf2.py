@@ -11,7 +11,7 @@ import pytest
 
 import sightline
 from sightline.errors import SightlineError
-from sightline.importers.otf2 import IMPORTER
+from sightline.formats.hpc.otf2 import IMPORTER
 from support.campaigns import CAMPAIGNS
 from support.command import sightline as run_command
 

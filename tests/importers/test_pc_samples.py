@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.importers._pc_samples import SAMPLES, build_samples
+from sightline.formats.nvidia._pc_samples import SAMPLES, build_samples
 
 REASON = "smsp__pcsamp_warps_issue_stalled_wait"
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from sightline.core.model.declare import Imported, ImportOptions
+from sightline.core.model.source import Source
 from sightline.errors import DamagedError
-from sightline.importers import pcsampling_file
-from sightline.model.declare import Imported, ImportOptions
-from sightline.model.source import Source
+from sightline.formats.nvidia import pcsampling_file
 from sightline.opening.recognise import recognise
 from support.cupti_mock import FETCHED, OWN, find_headers
 from support.damage import survive_damage

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import sightline
-from sightline.collect.watchers import hide_host
 from sightline.errors import InputError
+from sightline.record.collect.watchers import hide_host
 
 TEXT = "python 42/43 12.500000000: 5000000 cpu-clock:\\n\\t    55d0 main (/usr/bin/x)\\n\\n"
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import sightline
-from sightline.collect import commands
+from sightline.core.model.run import Run
 from sightline.errors import SightlineError
-from sightline.model.run import Run
+from sightline.record.collect import commands
 
 TEXT = """\
             app    40/41    [001]   10.000001000:         sched:sched_switch: prev_comm=app prev_pid=41 prev_prio=120 prev_state=R+ ==> next_comm=k w:1 next_pid=7 next_prio=100

@@ -13,11 +13,11 @@ import polars as pl
 import pytest
 
 import sightline
+from sightline.core.model.declare import Imported, ImportOptions
+from sightline.core.model.source import Source
 from sightline.errors import DamagedError
-from sightline.exporters import perfetto as exporter
-from sightline.importers import perfetto
-from sightline.model.declare import Imported, ImportOptions
-from sightline.model.source import Source
+from sightline.formats.system import perfetto
+from sightline.views.exports import perfetto as exporter
 from support import traces
 from support.campaigns import sample
 from support.perfetto_engine import open_engine
@@ -420,7 +420,7 @@ def test_lengths_that_lie_cost_no_memory(tmp_path: Path) -> None:
 def test_what_unpacks_without_end_is_not_read_to_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sightline.importers.perfetto.reading._UNPACKED_BYTES", 1 << 20)
+    monkeypatch.setattr("sightline.formats.system.perfetto.reading._UNPACKED_BYTES", 1 << 20)
     bomb = write_trace({"track_descriptor": THREAD}, begin(1, "x" * 100), end(2)) + write_trace(
         *[{"trusted_uid": 1}] * 500_000
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgpack
 import pytest
 
-from sightline.importers import proton
+from sightline.formats.triton import proton
 from support.damage import survive_damage
 from support.stacks import find_weights
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sightline
-from sightline.importers import proton_trace
-from sightline.model.declare import Imported, ImportOptions
-from sightline.model.source import Source
+from sightline.core.model.declare import Imported, ImportOptions
+from sightline.core.model.source import Source
+from sightline.formats.triton import proton_trace
 from support.damage import survive_damage
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import sightline
-from sightline.importers import rocprof_att
-from sightline.model.declare import Imported, ImportOptions
-from sightline.model.source import Source
+from sightline.core.model.declare import Imported, ImportOptions
+from sightline.core.model.source import Source
+from sightline.formats.amd import rocprof_att
 from support.damage import survive_damage
 
 KERNEL = ["; _Z5scalePf", 0, 0, "scale(float*)", 2, 4096, 0, 0, 0, 0, 0, 0, [0] * 10]

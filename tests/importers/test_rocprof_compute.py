@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 import sightline
+from sightline.core.model.declare import Imported, ImportOptions
+from sightline.core.model.source import Source
 from sightline.errors import DamagedError
-from sightline.importers import rocprof_compute
-from sightline.model.declare import Imported, ImportOptions
-from sightline.model.source import Source
+from sightline.formats.amd import rocprof_compute
 from support.campaigns import sample
 from support.damage import survive_damage
 from support.workloads import CYCLES, DISPATCH, MI300X, write_table, write_workload

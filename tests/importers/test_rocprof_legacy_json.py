@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 
 import sightline
-from sightline.importers import rocprof_legacy
-from sightline.model.declare import Imported, ImportOptions
-from sightline.model.source import Source
+from sightline.core.model.declare import Imported, ImportOptions
+from sightline.core.model.source import Source
+from sightline.formats.amd import rocprof_legacy
 from support.damage import survive_damage
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sightline.importers._cubin import read_cubin
-from sightline.importers._sass import read_operation
+from sightline.formats._cubin import read_cubin
+from sightline.formats.nvidia._sass import read_operation
 
 RECORDED = Path(__file__).with_name("recorded") / "sass"
 NAMES = sorted(p.stem for p in RECORDED.glob("*.cubin"))

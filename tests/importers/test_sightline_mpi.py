@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sightline.core.model import mpi_file as f
+from sightline.core.model.declare import Imported, ImportOptions
+from sightline.core.model.source import Source
 from sightline.errors import DamagedError
-from sightline.importers import sightline_mpi
-from sightline.model import mpi_file as f
-from sightline.model.declare import Imported, ImportOptions
-from sightline.model.source import Source
+from sightline.formats.own import sightline_mpi
 from support.damage import survive_damage
 
 OFFSET = 1_700_000_000_000_000_000

@@ -11,13 +11,13 @@ import polars as pl
 import pytest
 
 import sightline
+from sightline.core.model.block_file import read_blocks
+from sightline.core.model.declare import Imported, ImportOptions
+from sightline.core.model.probe_file import CALLS, NESTED, RECORD, ProbeWriter
+from sightline.core.model.source import Source
 from sightline.errors import DamagedError
-from sightline.importers import sightline_probe
-from sightline.importers.sightline_probe import tables
-from sightline.model.block_file import read_blocks
-from sightline.model.declare import Imported, ImportOptions
-from sightline.model.probe_file import CALLS, NESTED, RECORD, ProbeWriter
-from sightline.model.source import Source
+from sightline.formats.own import sightline_probe
+from sightline.formats.own.sightline_probe import tables
 from support.damage import survive_damage
 
 FUNCTIONS = [
@@ -210,8 +210,8 @@ def test_answers(tmp_path: Path) -> None:
 
 
 def test_the_screen_says_what_was_asked(tmp_path: Path) -> None:
-    from sightline.report.summary import summarize_run
-    from sightline.report.terminal import render_screen
+    from sightline.answer.summary import summarize_run
+    from sightline.views.terminal.screen import render_screen
 
     run = sightline.open(str(write(tmp_path / "x.probe")))
     screen = render_screen(summarize_run(run)).plain

@@ -10,11 +10,11 @@ import polars as pl
 import pytest
 
 import sightline
+from sightline.core.model.declare import Imported, ImportOptions
+from sightline.core.model.source import Source
+from sightline.core.model.stack_file import CUT, IN_KERNEL, LOST_WAY, RECORD, StackWriter
 from sightline.errors import DamagedError
-from sightline.importers import sightline_stacks
-from sightline.model.declare import Imported, ImportOptions
-from sightline.model.source import Source
-from sightline.model.stack_file import CUT, IN_KERNEL, LOST_WAY, RECORD, StackWriter
+from sightline.formats.own import sightline_stacks
 from support.damage import survive_damage
 
 OFFSET = 1_700_000_000_000_000_000

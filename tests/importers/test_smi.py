@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import sightline
+from sightline.core.metric_names import name_metric
 from sightline.errors import InputError
-from sightline.metric_names import name_metric
 
 CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"
 XML = """<?xml version="1.0" ?>

@@ -8,7 +8,7 @@ import pytest
 
 import sightline
 from sightline.errors import DamagedError
-from sightline.importers import tau
+from sightline.formats.hpc import tau
 from support.damage import survive_damage
 
 META = "<metadata><attribute><name>Metric Name</name><value>TIME</value></attribute></metadata>"

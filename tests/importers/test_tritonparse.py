@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import sightline
-from sightline.importers import tritonparse
+from sightline.formats.triton import tritonparse
 from support.damage import survive_damage
 
 STACK = [

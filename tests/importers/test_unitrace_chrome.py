@@ -7,9 +7,9 @@ import random
 from pathlib import Path
 
 import sightline
-from sightline.importers import unitrace_chrome
-from sightline.model.declare import Imported, ImportOptions
-from sightline.model.source import Source
+from sightline.core.model.declare import Imported, ImportOptions
+from sightline.core.model.source import Source
+from sightline.formats.intel import unitrace_chrome
 from support.damage import survive_damage
 
 # As chromelogger.h writes it: a process of a device and its engine's thread count down from 2³².

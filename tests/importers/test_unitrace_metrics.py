@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import sightline
-from sightline.importers import unitrace_metrics
+from sightline.formats.intel import unitrace_metrics
 from support.damage import survive_damage
 
 QUERIED = """\

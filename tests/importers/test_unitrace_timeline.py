@@ -9,10 +9,10 @@ import polars
 import pytest
 
 import sightline
+from sightline.core.model.declare import Imported, ImportOptions
+from sightline.core.model.source import Source
 from sightline.errors import DamagedError, UnknownFormatError
-from sightline.importers import unitrace_timeline
-from sightline.model.declare import Imported, ImportOptions
-from sightline.model.source import Source
+from sightline.formats.intel import unitrace_timeline
 
 TIMES = "[ns] {} (append) {} (submit) {} (start) {} (end)"
 

@@ -11,7 +11,7 @@ import pytest
 
 import sightline
 from sightline.errors import DamagedError
-from sightline.importers import vtune
+from sightline.formats.intel import vtune
 from support.damage import survive_damage
 
 TREE = """Function Stack\tCPU Time: Total\tCPU Time: Self\tModule\tFunction (Full)\tSource File\tStart Address

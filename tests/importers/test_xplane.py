@@ -14,10 +14,10 @@ import polars as pl
 import pytest
 
 import sightline
+from sightline.core.model.declare import Imported, ImportOptions
+from sightline.core.model.source import Source
 from sightline.errors import DamagedError
-from sightline.importers import xplane
-from sightline.model.declare import Imported, ImportOptions
-from sightline.model.source import Source
+from sightline.formats.jax import xplane
 from support.campaigns import sample
 from support.wire import read_fields, read_one
 from support.xplane_planes import MESSAGES

@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 
 import sightline as sl
-from sightline.inline import clock
-from sightline.inline.recorder import Recorder, now
-from sightline.model import run_folder
+from sightline.core.model import run_folder
+from sightline.record.inline import clock
+from sightline.record.inline.recorder import Recorder, now
 
 
 @pytest.mark.parametrize("wrong_by", [0, 5_000_000, -3_600_000_000_000])

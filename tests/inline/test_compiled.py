@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 import sightline as sl
-from sightline.inline import compiled, recorder, session, usage
-from sightline.inline.annotate import PlainRange
-from sightline.model import event_file as f
+from sightline.core.model import event_file as f
+from sightline.record.inline import compiled, recorder, session, usage
+from sightline.record.inline.annotate import PlainRange
 from support.recorders import KINDS, use_recorder
 
 if compiled.marks is None:
@@ -115,7 +115,7 @@ def test_where_others_may_listen_python_is_asked(
 ) -> None:
     with sl.annotate("x"):
         pass
-    from sightline.inline import annotate
+    from sightline.record.inline import annotate
 
     asked: list[str] = []
     monkeypatch.setattr(annotate, "enter_others", lambda name: asked.append(name) or [])
@@ -256,7 +256,7 @@ def test_it_is_not_loaded_into_another_python(tmp_path: Path) -> None:
         "import sys; sys.modules['sightline._marks'] = None\n"
         "import sightline as sl\n"
         "with sl.annotate('x'): pass\n"
-        "from sightline.inline.annotate import PlainRange; assert sl.annotate is PlainRange"
+        "from sightline.record.inline.annotate import PlainRange; assert sl.annotate is PlainRange"
     )
     env = {**os.environ, session.VARIABLE: json.dumps({"folder": str(tmp_path)})}
     subprocess.run([sys.executable, "-c", code], env=env, check=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import sightline as sl
-from sightline.inline import session
+from sightline.record.inline import session
 from support import fakes
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sightline.inline.hook import is_launcher
+from sightline.record.inline.hook import is_launcher
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ import polars as pl
 import pytest
 
 import sightline as sl
-from sightline.inline import session
-from sightline.model import event_file
+from sightline.core.model import event_file
+from sightline.record.inline import session
 from support.recorders import recorder_kind  # noqa: F401  # a fixture
 
 pytestmark = pytest.mark.usefixtures("recorder_kind")

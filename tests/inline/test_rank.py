@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sightline.inline.rank import find_identity, is_chosen
+from sightline.record.inline.rank import find_identity, is_chosen
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def test_anything_may_be_a_name_and_a_payload(tmp_path: Path, recorded: bool) ->
     words = [sys.executable, str(program)]
     if recorded:
         run = ["run", "--no-report", "-o", str(tmp_path / "run"), "--"]
-        words = [sys.executable, "-m", "sightline.cli.main", *run, *words]
+        words = [sys.executable, "-m", "sightline.doors.cli.main", *run, *words]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
     if recorded:
@@ -69,6 +69,6 @@ def test_orphans_of_the_program_are_let_go(tmp_path: Path) -> None:
         "print(sum(s == ['Z', parent] for s in stats))\n"
     )
     run = ["run", "--no-report", "-o", str(tmp_path / "run"), "--", sys.executable, str(program)]
-    words = [sys.executable, "-m", "sightline.cli.main", *run]
+    words = [sys.executable, "-m", "sightline.doors.cli.main", *run]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.stdout == "0\n", done.stderr

@@ -9,7 +9,7 @@ import statistics
 import pytest
 
 import sightline as sl
-from sightline.inline import timing
+from sightline.record.inline import timing
 
 
 def test_a_timed_function_says_how_sure_its_mean_is():

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from sightline.inline import workers
-from sightline.inline.session import state
+from sightline.record.inline import workers
+from sightline.record.inline.session import state
 
 
 def answer(queue) -> None:

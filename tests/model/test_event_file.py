@@ -15,10 +15,10 @@ import polars as pl
 import pytest
 
 import sightline as sl
+from sightline.core.model import event_file as f
 from sightline.errors import SightlineError
-from sightline.inline import session
-from sightline.inline.recorder import Recorder, end, now
-from sightline.model import event_file as f
+from sightline.record.inline import session
+from sightline.record.inline.recorder import Recorder, end, now
 from support.campaigns import sample
 from support.recorders import recorder_kind  # noqa: F401  # a fixture
 

@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 
 import sightline
+from sightline.core.model import run as model_run
+from sightline.core.model.run import Run
 from sightline.errors import StoreError
-from sightline.model import run as model_run
-from sightline.model.run import Run
 from support import traces as t
 
 EVENTS = [t.kernel(f"k{i % 3}", 10 * i, 5) for i in range(50)]

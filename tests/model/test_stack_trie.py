@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline._native import StackNodes
-from sightline.model.stack_trie import MAX_DEPTH, Frame, StackTrie
+from sightline.core.model.stack_trie import MAX_DEPTH, Frame, StackTrie
 
 PATHS = st.lists(st.lists(st.integers(0, 3), max_size=6), max_size=30)
 

@@ -12,10 +12,10 @@ import polars as pl
 import pytest
 
 import sightline
-from sightline import registry
+from sightline.core import registry
+from sightline.core.model.cache_folder import find_cache_folder
+from sightline.core.model.run import Run
 from sightline.errors import StoreError
-from sightline.model.cache_folder import find_cache_folder
-from sightline.model.run import Run
 from sightline.opening import cache
 from support import traces as t
 from support.command import sightline as command
@@ -31,7 +31,7 @@ EVENTS = [
 
 
 def tables(run: Run) -> dict[str, pl.DataFrame]:
-    return {name: run.table(name) for name in registry.list_names("model.tables")}
+    return {name: run.table(name) for name in registry.list_names("tables")}
 
 
 @pytest.fixture
@@ -315,7 +315,7 @@ def test_second_opening_takes_the_cache(
     first = tables(sightline.open(path))
     before = entries(own_cache)
     monkeypatch.setattr(
-        "sightline.importers.kineto.build_tables", lambda *_: pytest.fail("imported")
+        "sightline.formats.pytorch.kineto.build_tables", lambda *_: pytest.fail("imported")
     )
     second = tables(sightline.open(path))
     assert entries(own_cache) == before
@@ -355,7 +355,7 @@ def test_new_version_of_the_importer_reads_again(
 ) -> None:
     import dataclasses
 
-    from sightline.importers import kineto
+    from sightline.formats.pytorch import kineto
 
     path = str(t.write(tmp_path, EVENTS))
     sightline.open(path)
@@ -372,8 +372,8 @@ def test_new_columns_of_a_table_make_cached_imports_anew(
     """An entry that an earlier sightline wrote lacks the column: it must not be taken."""
     import dataclasses
 
-    from sightline.model.columns import number
-    from sightline.model.tables import device_ops
+    from sightline.core.model.columns import number
+    from sightline.core.model.tables import device_ops
 
     path = str(t.write(tmp_path, EVENTS))
     sightline.open(path).table("device_ops")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from sightline.monitor.readings import Answer, Device, Reading, Source
-from sightline.monitor.rounds import Round, run_rounds
+from sightline.record.monitor.readings import Answer, Device, Reading, Source
+from sightline.record.monitor.rounds import Round, run_rounds
 
 SECOND = 1_000_000_000
 EPOCH = 1_780_000_000 * SECOND

@@ -17,10 +17,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from monitor.machine import FakeClock, play
-from sightline.monitor.exporter import Collector, make_exporter
-from sightline.monitor.latest import Latest
-from sightline.monitor.sources import host
-from sightline.monitor.sources.nvml import open_source
+from sightline.record.monitor.exporter import Collector, make_exporter
+from sightline.record.monitor.latest import Latest
+from sightline.record.monitor.sources import host
+from sightline.record.monitor.sources.nvml import open_source
 from support import fake_nvml as fake
 from support.prometheus import get, run_prometheus
 

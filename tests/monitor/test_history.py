@@ -13,14 +13,14 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from monitor.machine import EPOCH, SECOND
+from sightline.answer.history_sql import answer_history
+from sightline.core.model.history_folder import MADE_OF, list_live, list_sealed, read_live
+from sightline.core.model.history_tables import scan_history, thin_rows
 from sightline.errors import RequestError
-from sightline.model.history_folder import MADE_OF, list_live, list_sealed, read_live
-from sightline.model.history_tables import scan_history, thin_rows
-from sightline.monitor import history, seal
-from sightline.monitor.history import HistoryWriter, Limits
-from sightline.monitor.readings import GPU, HOST, PROCESS, Device, Entity, Event, Reading
-from sightline.monitor.rounds import Round
-from sightline.report.history_sql import answer_history
+from sightline.record.monitor import history, seal
+from sightline.record.monitor.history import HistoryWriter, Limits
+from sightline.record.monitor.readings import GPU, HOST, PROCESS, Device, Entity, Event, Reading
+from sightline.record.monitor.rounds import Round
 from support.campaigns import CAMPAIGNS
 
 H200 = Device(0, "nvidia", "NVIDIA H200", "GPU-0", "0000:10:00.0", "575.57")
@@ -346,8 +346,8 @@ def test_records_that_say_anything_are_read_as_far_as_they_make_sense(
 ) -> None:
     """Right checksums, wrong content: what a stranger's folder may hold."""
     import sightline
+    from sightline.core.model.history_folder import DEVICES, ENTITY, EVENT, TABLE, pack_json
     from sightline.errors import SightlineError
-    from sightline.model.history_folder import DEVICES, ENTITY, EVENT, TABLE, pack_json
 
     chance = random.Random(seed)
     odd = [None, -1, 2**70, "x", [], {}, True, 1.5, "gpus", ["power_w"], ["power_w", "power_w"],

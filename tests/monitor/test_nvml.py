@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from monitor.machine import FakeClock, play
-from sightline.monitor.readings import GPU, INSTANCE, PROCESS, Entity
-from sightline.monitor.rounds import Round
-from sightline.monitor.sources.nvml import open_source
+from sightline.record.monitor.readings import GPU, INSTANCE, PROCESS, Entity
+from sightline.record.monitor.rounds import Round
+from sightline.record.monitor.sources.nvml import open_source
 from support import fake_nvml as fake
 from support.fake_nvml.scenario import NO_PERMISSION
 

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from monitor.machine import FakeClock, play
-from sightline.metric_names import name_metric
-from sightline.monitor.readings import GPU, HOST, INSTANCE, LINK, Entity, Source
-from sightline.monitor.rounds import Round
-from sightline.monitor.sources import NoSource, amd, dcgm, intel, links, list_sources, rapl
-from sightline.watched_metrics import METRICS
+from sightline.core.metric_names import name_metric
+from sightline.core.watched_metrics import METRICS
+from sightline.record.monitor.readings import GPU, HOST, INSTANCE, LINK, Entity, Source
+from sightline.record.monitor.rounds import Round
+from sightline.record.monitor.sources import NoSource, amd, dcgm, intel, links, list_sources, rapl
 
 
 def make_tree(root: Path, files: dict[str, object]) -> Path:
@@ -188,7 +188,7 @@ def test_every_source_is_listed() -> None:
 
 @pytest.mark.parametrize("metric", [m for m in METRICS.values() if m.dcgm], ids=lambda m: m.name)
 def test_what_is_exported_is_read_back_under_the_same_name(metric: object) -> None:
-    from sightline.watched_metrics import Metric
+    from sightline.core.watched_metrics import Metric
 
     assert isinstance(metric, Metric)
     name, unit, scale = name_metric(f"DCGM_FI_{metric.dcgm}")

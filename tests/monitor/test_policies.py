@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from monitor.machine import EPOCH, SECOND
+from sightline.core.units import parse_duration_ns
 from sightline.errors import InputError
-from sightline.monitor.policies import DEFAULT, Policies, load_policies
-from sightline.monitor.readings import GPU, Entity, Reading
-from sightline.monitor.rounds import Round
-from sightline.units import parse_duration_ns
+from sightline.record.monitor.policies import DEFAULT, Policies, load_policies
+from sightline.record.monitor.readings import GPU, Entity, Reading
+from sightline.record.monitor.rounds import Round
 
 GPU0 = Entity(GPU, 0)
 
@@ -169,8 +169,8 @@ def test_a_webhook_that_speaks_no_http_ends_and_is_told() -> None:
     import socket
     import threading
 
-    from sightline.monitor.notices import Notifier
-    from sightline.monitor.readings import Event
+    from sightline.record.monitor.notices import Notifier
+    from sightline.record.monitor.readings import Event
 
     server = socket.create_server(("127.0.0.1", 0))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from monitor.machine import SECOND, FakeClock, Told, play
-from sightline.monitor.readings import GPU, HOST, Answer, Device, Entity, Rates, Reading
+from sightline.record.monitor.readings import GPU, HOST, Answer, Device, Entity, Rates, Reading
 
 ME = Entity(GPU, 0)
 
@@ -50,7 +50,7 @@ def test_a_source_that_fails_leaves_the_others_alone() -> None:
         def read(self, wall_ns: int, steady_ns: int) -> Answer:
             raise RuntimeError("no such bus")
 
-    from sightline.monitor.rounds import run_rounds
+    from sightline.record.monitor.rounds import run_rounds
 
     told: list[str] = []
     sources = [Broken([[]]), Told([[Reading(ME, 0, {"power": 1.0})]])]

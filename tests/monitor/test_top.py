@@ -13,13 +13,13 @@ from typing import Any, cast
 import pytest
 
 from monitor.machine import FakeClock, play
-from sightline.monitor.latest import Latest
-from sightline.monitor.readings import Device, Source
-from sightline.monitor.sources import host
-from sightline.monitor.sources.nvml import open_source
-from sightline.monitor.top.app import Details, TopApp
-from sightline.monitor.top.owners import Owners
-from sightline.monitor.top.screen import DRAWN, draw_screen
+from sightline.record.monitor.latest import Latest
+from sightline.record.monitor.readings import Device, Source
+from sightline.record.monitor.sources import host
+from sightline.record.monitor.sources.nvml import open_source
+from sightline.record.monitor.top.app import Details, TopApp
+from sightline.record.monitor.top.owners import Owners
+from sightline.record.monitor.top.screen import DRAWN, draw_screen
 from support import fake_nvml as fake
 
 Act = Callable[[TopApp, Any], Coroutine[Any, Any, None]]

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import polars as pl
 
-from sightline.model.history_folder import list_live, read_live
-from sightline.model.history_tables import scan_history
+from sightline.core.model.history_folder import list_live, read_live
+from sightline.core.model.history_tables import scan_history
 from support import fake_nvml as fake
 from support.command import sightline
 

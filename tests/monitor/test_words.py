@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sightline.monitor.words import BAD, GOOD, POOR, QUIET, describe_gpu
+from sightline.record.monitor.words import BAD, GOOD, POOR, QUIET, describe_gpu
 
 AT_WORK = {"GPU utilization": 100.0, "SM active": 92.0, "tensor active": 56.0, "DRAM active": 20.0}
 

@@ -11,12 +11,12 @@ import pynvml
 import pytest
 
 import sightline as sl
-from sightline.analyses.energy import MEASURED
-from sightline.collect import conditions
-from sightline.collect.machine import examine_machine, list_recordable
-from sightline.nvml import sampling
-from sightline.nvml.sampling import Sampler
-from sightline.nvml.summary import describe_unread, summarize_samples
+from sightline.record.collect import conditions
+from sightline.record.collect.machine import examine_machine, list_recordable
+from sightline.record.nvml import sampling
+from sightline.record.nvml.sampling import Sampler
+from sightline.record.nvml.summary import describe_unread, summarize_samples
+from sightline.subjects.energy.analyses.energy import MEASURED
 from support import fake_nvml as fake
 from support.fake_nvml.scenario import NO_PERMISSION
 

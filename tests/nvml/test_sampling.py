@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 
 import sightline as sl
-from sightline.inline import session
-from sightline.nvml import sampling
-from sightline.nvml.library import Unavailable
+from sightline.record.inline import session
+from sightline.record.nvml import sampling
+from sightline.record.nvml.library import Unavailable
 from support import fake_nvml as fake
 from support.fake_nvml.machines import MIB
 

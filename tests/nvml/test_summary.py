@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sightline.nvml.summary import measure_energy
+from sightline.record.nvml.summary import measure_energy
 
 
 def test_energy_has_an_error_bar_of_two_updates():

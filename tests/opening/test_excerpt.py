@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 
 import sightline as door
-from sightline import registry
+from sightline.core import registry
+from sightline.core.model.run import Run
 from sightline.errors import SightlineError
-from sightline.model.run import Run
 from sightline.opening.excerpt import Span, find_span
 from sightline.opening.save import save_excerpt
 from support.command import sightline

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sightline import registry
-from sightline.importers._declared import IMPORTERS, LITERALS
+from sightline.core import registry
+from sightline.formats._declared import IMPORTERS, LITERALS
 from sightline.opening.recognise import list_importers
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "importers.py"
+SCRIPT = Path(__file__).parents[2] / "scripts" / "formats.py"
 
 
 def test_the_declarations_are_those_of_the_importers(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.probe.available import find_obstacle
+from sightline.record.probe.available import find_obstacle
 
 HERE = Path(__file__).parent
 LIBRARIES = {"RUNTIME": "libcudart.so.13", "DRIVER": "libcuda.so.1", "NCCL": "libnccl.so.2"}

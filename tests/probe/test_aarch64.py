@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 
 from probe.programs import compile_c
-from sightline.probe import cost
-from sightline.probe.cost import Cost, has_cheap_steps
-from sightline.probe.elf import open_elf
-from sightline.probe.functions import list_functions
-from sightline.probe.perf import list_words
-from sightline.probe.placement import MOST_STEP_NS, find_place, is_simulated
-from sightline.probe.processors import AARCH64, X86_64, Processor
+from sightline.record.probe import cost
+from sightline.record.probe.cost import Cost, has_cheap_steps
+from sightline.record.probe.elf import open_elf
+from sightline.record.probe.functions import list_functions
+from sightline.record.probe.perf import list_words
+from sightline.record.probe.placement import MOST_STEP_NS, find_place, is_simulated
+from sightline.record.probe.processors import AARCH64, X86_64, Processor
 
 NEW = (6, 18)
 PROGRAMS = Path(__file__).parents[2] / "native" / "probe" / "calls.bpf.c"

@@ -25,12 +25,12 @@ from probe.programs import (
     read_code,
     wait_until,
 )
-from sightline.probe.bpf import Programs
-from sightline.probe.cost import Cost
-from sightline.probe.elf import open_elf
-from sightline.probe.perf import Samples
-from sightline.probe.session import Session
-from sightline.probe.targets import Targets
+from sightline.record.probe.bpf import Programs
+from sightline.record.probe.cost import Cost
+from sightline.record.probe.elf import open_elf
+from sightline.record.probe.perf import Samples
+from sightline.record.probe.session import Session
+from sightline.record.probe.targets import Targets
 from support.campaigns import CAMPAIGNS
 from support.prometheus import run_prometheus
 
@@ -168,8 +168,8 @@ def test_perf_says_how_much_it_lost(target: Target) -> None:
 
 def read_facts(folder: Path) -> dict[str, object]:
     """What the last blocks of the only file say."""
-    from sightline.importers.sightline_probe.tables import _read_blocks
-    from sightline.model.source import Source
+    from sightline.core.model.source import Source
+    from sightline.formats.own.sightline_probe.tables import _read_blocks
 
     (path,) = folder.glob("*.probe")
     return _read_blocks(Source(path, path.name)).facts

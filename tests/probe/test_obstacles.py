@@ -13,8 +13,8 @@ import pytest
 
 from probe.programs import Target, needs
 from sightline.errors import RequestError
-from sightline.probe import bpf, cost, perf, perf_event
-from sightline.probe.available import find_obstacle
+from sightline.record.probe import bpf, cost, perf, perf_event
+from sightline.record.probe.available import find_obstacle
 
 
 def probe(*options: str) -> subprocess.CompletedProcess[str]:
@@ -43,7 +43,8 @@ def test_the_kernel_itself_refuses_without_the_right() -> None:
     """That the right is needed is no invention of ours: perf_event_open is tried without it."""
     needs("perf")
     code = (
-        "from sightline.probe.perf import Samples; from sightline.probe.cost import measure_cost;"
+        "from sightline.record.probe.perf import Samples;"
+        "from sightline.record.probe.cost import measure_cost;"
         "measure_cost(Samples())"
     )
     done = as_nobody(sys.executable, "-c", code)

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from probe.programs import Target
-from sightline.probe.names import ProcessNames, SymbolFiles, name_of_stub, strip_stub
-from sightline.probe.processes import (
+from sightline.record.probe.names import ProcessNames, SymbolFiles, name_of_stub, strip_stub
+from sightline.record.probe.processes import (
     Memory,
     Root,
     find_file,

@@ -17,8 +17,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from sightline.probe import bpf
-from sightline.probe import perf_event as e
+from sightline.record.probe import bpf
+from sightline.record.probe import perf_event as e
 
 ROUNDS = 50
 RECORD = np.dtype([("a", "<u8"), ("b", "<u8")])

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from probe.programs import compile_c, find_cudart
-from sightline.probe.elf import open_elf
-from sightline.probe.functions import Function, list_functions
-from sightline.probe.placement import find_place, is_emulated
-from sightline.probe.targets import parse_release
+from sightline.record.probe.elf import open_elf
+from sightline.record.probe.functions import Function, list_functions
+from sightline.record.probe.placement import find_place, is_emulated
+from sightline.record.probe.targets import parse_release
 
 HERE = (6, 18)
 

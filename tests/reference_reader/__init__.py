@@ -20,8 +20,8 @@ from reference_reader.events import Events
 from reference_reader.limits import Limit, limits
 from reference_reader.rows import Rows
 from reference_reader.tables import build
+from sightline.core.model.source import Source
 from sightline.errors import DamagedError
-from sightline.model.source import Source
 
 
 @dataclass(frozen=True)

@@ -12,17 +12,17 @@ from sightline.compare.comparison import compare_samples
 from sightline.compare.findings import compare_findings
 from sightline.compare.sample import Sample
 from sightline.compare.sides import open_side
-from sightline.report.comparison import (
+from sightline.views.comparison.comparison import (
     explain_pair,
     format_change,
     format_change_pct,
     render_comparison,
     write_halves,
 )
-from sightline.report.comparison_markdown import write_markdown
-from sightline.report.comparison_sarif import write_sarif
-from sightline.report.html import page
-from sightline.report.html.comparison import write_page
+from sightline.views.comparison.comparison_markdown import write_markdown
+from sightline.views.comparison.comparison_sarif import write_sarif
+from sightline.views.html import page
+from sightline.views.html.comparison import write_page
 from support.html_pages import TEMPLATE, read_data
 
 EVIL = "</script><b>\x1b[31m|`*evil"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.report.marks_text import print_counters
+from sightline.views.terminal.marks_text import print_counters
 
 
 @given(st.floats(0, 1e18) | st.floats(0, 1e9), st.sampled_from([None, "W", "bytes"]))

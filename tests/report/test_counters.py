@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import sightline
-from sightline.report import marks
+from sightline.answer import marks
 
 HEADER = "#Entity   TOTEC    POWER\nID        mJ       W\n"
 

@@ -7,9 +7,9 @@ from html import unescape
 
 import pytest
 
-from sightline.report.html import page as html
-from sightline.report.html.first_view import write_first_view, write_panel_list
-from sightline.report.summary import summarize_run
+from sightline.answer.summary import summarize_run
+from sightline.views.html import page as html
+from sightline.views.html.first_view import write_first_view, write_panel_list
 from support import traces
 from support.html_pages import read_data
 from support.simulated import simulated

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.algebra.lanes import assign_lanes, thin_events
-from sightline.report.html.declare import View
-from sightline.report.html.timeline import foresight
-from sightline.report.html.timeline.foresight import ABOVE, CALL, PREVIOUS, QUEUE, pack_events
-from sightline.report.html.timeline.pack import Packed
+from sightline.core.algebra.lanes import assign_lanes, thin_events
+from sightline.core.page.declare import View
+from sightline.core.page.pack import Packed
+from sightline.views.html.timeline import foresight
+from sightline.views.html.timeline.foresight import ABOVE, CALL, PREVIOUS, QUEUE, pack_events
 from support.html_pages import read_events
 from support.simulated import simulated
 

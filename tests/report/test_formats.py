@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.model.columns import Column, number, real, text
-from sightline.report.formats import Reading, write
+from sightline.core.model.columns import Column, number, real, text
+from sightline.views.tables import Reading, write
 
 
 def one_cell(value: float, unit: str) -> str:

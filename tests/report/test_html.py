@@ -9,19 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline import registry
-from sightline.algebra.lanes import assign_lanes, thin_events
+from sightline.answer.summary import summarize_run
+from sightline.core import registry
+from sightline.core.algebra.lanes import assign_lanes, thin_events
+from sightline.core.model.columns import Column
+from sightline.core.model.run import Run
+from sightline.core.page import blocks
+from sightline.core.page.blocks import MAX_POINTS, reduce_series
+from sightline.core.page.declare import View
+from sightline.core.page.pack import Packed, number_within
 from sightline.errors import MissingDataError
-from sightline.model.columns import Column
-from sightline.model.run import Run
-from sightline.report.html import blocks, generator
-from sightline.report.html import page as html
-from sightline.report.html.blocks import MAX_POINTS, reduce_series
-from sightline.report.html.declare import View
-from sightline.report.html.evidence import pack_places
-from sightline.report.html.panels import timeline
-from sightline.report.html.timeline.pack import Packed, number_within
-from sightline.report.summary import summarize_run
+from sightline.views.html import generator
+from sightline.views.html import page as html
+from sightline.views.html.evidence import pack_places
+from sightline.views.html.panels import timeline
 from support import traces
 from support.command import sightline
 from support.html_pages import TEMPLATE, read_column, read_data, read_part
@@ -105,7 +106,7 @@ def test_every_panel_is_there_or_says_why_not(scenario):
     run = simulated(scenario).run
     view = View(run, summarize_run(run))
     absent = []
-    for _, module in registry.load_members("report.html.panels"):
+    for _, module in registry.load_members("panels"):
         try:
             assert module.data(view)
         except MissingDataError as missing:
@@ -120,7 +121,7 @@ def test_every_panel_is_there_or_says_why_not(scenario):
 
 def test_the_summary_of_a_run_on_the_cpu_says_where_its_time_went():
     run = simulated("cpu_only").run
-    found = registry.load("report.html.panels", "summary").data(View(run, summarize_run(run)))
+    found = registry.load("panels", "summary").data(View(run, summarize_run(run)))
     assert [block["kind"] for block in found] == ["text", "findings", "table", "limits"]
     names, own = found[2]["columns"][0], found[2]["columns"][-1]
     assert own["name"] == "host_self_ns"
@@ -247,7 +248,7 @@ def test_the_same_recording_gives_the_same_page():
 def test_without_the_page_the_error_says_what_to_do(tmp_path, monkeypatch):
     monkeypatch.undo()
     trace = traces.write(tmp_path, [traces.kernel("k", 0, 5)])
-    monkeypatch.setattr("sightline.installation._ASSETS", tmp_path)
+    monkeypatch.setattr("sightline.core.installation._ASSETS", tmp_path)
     outcome = sightline("report", trace, "-o", tmp_path / "r.html")
     assert outcome.code == 2
     assert "-o report.md" in outcome.err
@@ -266,7 +267,7 @@ def test_without_a_terminal_nothing_is_left_in_the_folder(tmp_path, monkeypatch)
 
 
 def test_on_a_terminal_the_page_is_written_beside_and_nothing_of_others_is(tmp_path, monkeypatch):
-    from sightline.cli import report
+    from sightline.doors.cli import report
 
     monkeypatch.chdir(tmp_path)
     run = traces.opened(tmp_path, [traces.kernel("k", 0, 5)])
@@ -290,7 +291,7 @@ def test_ranks_are_compared_where_there_are_several(tmp_path: Path) -> None:
     """Who waits for whom has its own tables; one rank has nothing to compare."""
     several = opened_job(tmp_path / "two", [[1_000 * k, 1_000 * k + 300] for k in range(10)])
     alone = opened_job(tmp_path / "one", [[0], [1_000]])
-    panel = registry.load("report.html.panels", "communication")
+    panel = registry.load("panels", "communication")
     titles = [
         {block.get("title") for block in panel.data(View(run, summarize_run(run)))}
         for run in (several, alone)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sightline.report.kernels import remove_links
-from sightline.report.kernels_text import print_kernels
-from sightline.report.summary import summarize_run
+from sightline.answer.summary import summarize_run
+from sightline.subjects.ncu.kernel_rows import remove_links
+from sightline.views.terminal.kernels_text import print_kernels
 from support.profiled import MEMORY, SM, TIME, opened
 from synth_ncu import Kernel, report
 from synth_ncu.report import rule

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from sightline.report.markdown import escape_text
+from sightline.views.markdown import escape_text
 from support import traces
 from support.command import sightline
 from synth import SCENARIOS, kineto

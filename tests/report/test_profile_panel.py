@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from sightline.core.page.declare import View
 from sightline.errors import MissingDataError
-from sightline.report.html.declare import View
-from sightline.report.html.panels import profile
+from sightline.subjects.ncu.panels import profile
 from support import traces
 from support.profiled import DRAM, FULL_SM, MEMORY, SM, opened, profiled, with_code
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from sightline.report.finding_text import write_price
-from sightline.report.markdown import write_markdown
-from sightline.report.marks_text import print_marks
-from sightline.report.summary import summarize_run
-from sightline.report.terminal import _name_rows, render_screen
+from sightline.answer.summary import summarize_run
+from sightline.views.markdown import write_markdown
+from sightline.views.terminal.finding_text import write_price
+from sightline.views.terminal.marks_text import print_marks
+from sightline.views.terminal.screen import _name_rows, render_screen
 from support import traces
 from support.command import sightline
 from support.traces import opened

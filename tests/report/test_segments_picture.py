@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.report.html.panels._segments import make_segments
+from sightline.subjects.memory.panels._segments import make_segments
 from support.snapshots import opened, segment, snapshot
 from synth_memory.programs import simulate
 

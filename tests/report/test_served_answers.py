@@ -19,16 +19,16 @@ import polars as pl
 import pytest
 
 import sightline as door
+from sightline.answer.sql import Bounds, answer_query
+from sightline.core.model import run as model_run
 from sightline.errors import RequestError, StoreError
-from sightline.model import run as model_run
-from sightline.report import serve
-from sightline.report.html.timeline.tracks import HOST_CLASS
-from sightline.report.serve import Server, answers, names, panels, service
-from sightline.report.serve.build import build_index
-from sightline.report.serve.index import Index
-from sightline.report.serve.names import add_up_names
-from sightline.report.serve.view import window
-from sightline.report.sql import Bounds, answer_query
+from sightline.views import serve
+from sightline.views.html.timeline.tracks import HOST_CLASS
+from sightline.views.serve import Server, answers, names, panels, service
+from sightline.views.serve.build import build_index
+from sightline.views.serve.index import Index
+from sightline.views.serve.names import add_up_names
+from sightline.views.serve.view import window
 from support import traces
 from support.campaigns import CAMPAIGNS
 from support.html_pages import read_data

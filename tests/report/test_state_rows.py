@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import sightline
-from sightline.report.html.timeline.states import FIRST_CLASS
-from sightline.report.html.timeline.tracks import CLASSES, STATE_CLASSES, make_timeline
+from sightline.views.html.timeline.states import FIRST_CLASS
+from sightline.views.html.timeline.tracks import CLASSES, STATE_CLASSES, make_timeline
 from support.kernel_traces import RUNNABLE, SLEEPS, KernelTrace
 
 

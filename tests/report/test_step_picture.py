@@ -7,7 +7,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from sightline.compare.sample import take_sample
-from sightline.report.html.step_picture import draw_steps, take_step
+from sightline.views.html.step_picture import draw_steps, take_step
 from support.traces import Event, kernel, opened, step
 
 SPACE = "{http://www.w3.org/2000/svg}"

@@ -8,11 +8,11 @@ import polars as pl
 import pytest
 
 import sightline
-from sightline.model.history_folder import list_sealed
-from sightline.model.history_tables import thin_rows
-from sightline.monitor.readings import GPU, HOST, Entity, Event
-from sightline.report.summary import summarize_run
-from sightline.report.terminal import render_screen
+from sightline.answer.summary import summarize_run
+from sightline.core.model.history_folder import list_sealed
+from sightline.core.model.history_tables import thin_rows
+from sightline.record.monitor.readings import GPU, HOST, Entity, Event
+from sightline.views.terminal.screen import render_screen
 from support.histories import EPOCH, SECOND, Phase, rest, train, write_history
 
 

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import sightline
-from sightline.model.run import Run
+from sightline.core.model.run import Run
 
 pytestmark = pytest.mark.corpus
 

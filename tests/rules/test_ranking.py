@@ -5,9 +5,9 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from sightline import registry
-from sightline.model.declare import Finding
-from sightline.rules.ranking import rank_findings
+from sightline.core import registry
+from sightline.core.model.declare import Finding
+from sightline.findings.ranking import rank_findings
 
 QUIET = pl.DataFrame(
     {"check": ["importer"], "effect": ["ok"], "concerns": ["all"], "count": [0], "text": ["fine"]}

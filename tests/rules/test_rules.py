@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 import sightline
-from sightline import findings, registry
-from sightline.model.declare import Finding
-from sightline.model.run import page
+from sightline import findings
+from sightline.core import registry
+from sightline.core.model.declare import Finding
+from sightline.core.model.run import page
 from synth import SCENARIOS, kineto
 
 

@@ -7,10 +7,10 @@ import re
 from pathlib import Path
 
 import pytest
-
 import sightline.rules
-from sightline.model.declare import Finding
-from sightline.rules.vendor_words import translate_advice, translate_findings
+
+from sightline.core.model.declare import Finding
+from sightline.findings.vendor_words import translate_advice, translate_findings
 from support.traces import kernel, opened
 
 # Rules of Nsight's own recordings are about NVIDIA's GPUs.

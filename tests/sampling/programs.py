@@ -12,11 +12,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from sightline.importers import sightline_stacks
-from sightline.model.declare import Imported, ImportOptions
-from sightline.model.source import Source
-from sightline.sampling.events import find_obstacle
-from sightline.sampling.sampler import StackSampler
+from sightline.core.model.declare import Imported, ImportOptions
+from sightline.core.model.source import Source
+from sightline.formats.own import sightline_stacks
+from sightline.record.sampling.events import find_obstacle
+from sightline.record.sampling.sampler import StackSampler
 
 HERE = Path(__file__).parent
 

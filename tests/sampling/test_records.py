@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.probe.compiled import CompiledFunctions, place_map
-from sightline.probe.processes import Mapping
-from sightline.sampling.naming import make_compiled_frame
-from sightline.sampling.records import (
+from sightline.record.probe.compiled import CompiledFunctions, place_map
+from sightline.record.probe.processes import Mapping
+from sightline.record.sampling.naming import make_compiled_frame
+from sightline.record.sampling.records import (
     Ended,
     Forked,
     Mapped,
@@ -23,7 +23,7 @@ from sightline.sampling.records import (
     Sample,
     list_records,
 )
-from sightline.sampling.spaces import AddressSpace
+from sightline.record.sampling.spaces import AddressSpace
 
 TRAILER = struct.pack("<IIQII", 42, 43, 777, 1, 0)
 KERNEL, USER = 2**64 - 128, 2**64 - 512

@@ -15,8 +15,8 @@ import pytest
 
 from probe.programs import Probe, needs
 from sampling.programs import facts_of, list_paths, needs_sampling, read, sample
-from sightline.sampling.events import Events
-from sightline.sampling.sampler import StackSampler
+from sightline.record.sampling.events import Events
+from sightline.record.sampling.sampler import StackSampler
 
 pytestmark = pytest.mark.xdist_group("sampling")
 
@@ -193,7 +193,7 @@ def test_what_was_sampled_survives_a_kill_of_the_program(known: Path, tmp_path: 
 _RECORD = """
 import os, sys, time
 from pathlib import Path
-from sightline.sampling.sampler import StackSampler
+from sightline.record.sampling.sampler import StackSampler
 sampler = StackSampler(Path(sys.argv[1]), 997)
 sampler.attach([os.getpid()])
 sampler.start()

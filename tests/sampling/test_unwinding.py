@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from sightline._native import Unwinder, UnwindTable
-from sightline.probe.elf import open_elf
-from sightline.probe.processes import read_mappings
-from sightline.sampling.images import CodeImage
+from sightline.record.probe.elf import open_elf
+from sightline.record.probe.processes import read_mappings
+from sightline.record.sampling.images import CodeImage
 
 # Names of readelf, numbers of DWARF (System V ABI for AMD64, 3.6.2).
 NUMBERS = {

@@ -15,14 +15,14 @@ from unittest.mock import Mock
 import pytest
 
 from sightline.errors import RequestError
-from sightline.scale.read import reduce_recordings
+from sightline.fleet.read import reduce_recordings
 from support.command import sightline
 from support.many_ranks import HOST, Cause, Program, write_ranks
 
 distributed = pytest.importorskip("distributed")
 
-from sightline.scale import cluster  # noqa: E402
-from sightline.scale.cluster import connect_scheduler, reduce_on_cluster  # noqa: E402
+from sightline.fleet import cluster  # noqa: E402
+from sightline.fleet.cluster import connect_scheduler, reduce_on_cluster  # noqa: E402
 
 QUIET = {"dashboard_address": "127.0.0.1:0", "silence_logs": 50}
 
@@ -54,7 +54,7 @@ def die_at(path: Path, *, once: Path | None = None) -> distributed.WorkerPlugin:
         name = "dies"
 
         def setup(self, worker: object) -> None:
-            from sightline.scale import read
+            from sightline.fleet import read
 
             opened = read.open_run
 
@@ -116,8 +116,8 @@ def test_what_is_lost_with_its_worker_is_waited_for(monkeypatch: pytest.MonkeyPa
 @pytest.mark.campaign
 def test_no_worker_is_left(tmp_path: Path, monkeypatch) -> None:
     """The only worker dies at the last recordings: the rest is read, and those are named."""
-    monkeypatch.setattr("sightline.scale.cluster._TOGETHER", 2)
-    monkeypatch.setattr("sightline.scale.cluster._BRANCHES", 2)
+    monkeypatch.setattr("sightline.fleet.cluster._TOGETHER", 2)
+    monkeypatch.setattr("sightline.fleet.cluster._BRANCHES", 2)
     paths = list(write_ranks(Program(24, steps=1), tmp_path))
     command = ["-m", "distributed.cli.dask_worker", "--no-nanny", "--no-dashboard"]
     with distributed.LocalCluster(n_workers=0, **QUIET) as cluster:
@@ -147,7 +147,7 @@ def test_no_worker_is_left(tmp_path: Path, monkeypatch) -> None:
 )
 def test_what_is_not_there(folder: Path, monkeypatch, words: tuple[str, ...], what: str) -> None:
     monkeypatch.setenv("PATH", "")
-    monkeypatch.setattr("sightline.scale.cluster._ANSWER_S", 0.5)
+    monkeypatch.setattr("sightline.fleet.cluster._ANSWER_S", 0.5)
     outcome = sightline("ranks", folder, *words)
     assert outcome.code == 2
     assert what in outcome.err

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from sightline.scale.efficiency import measure_efficiency
-from sightline.scale.job import compose_job
-from sightline.scale.read import reduce_recordings
+from sightline.fleet.efficiency import measure_efficiency
+from sightline.fleet.job import compose_job
+from sightline.fleet.read import reduce_recordings
 from support.jobs import collective
 from support.traces import kernel, write
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sightline.scale.heat import list_excess, make_heat
-from sightline.scale.job import compose_job
-from sightline.scale.read import reduce_recordings
+from sightline.fleet.heat import list_excess, make_heat
+from sightline.fleet.job import compose_job
+from sightline.fleet.read import reduce_recordings
 from support.many_ranks import CLOCK, Cause, Program, write_ranks
 
 

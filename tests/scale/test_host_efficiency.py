@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import sightline
-from sightline.scale.host_efficiency import measure_host_efficiency
+from sightline.fleet.host_efficiency import measure_host_efficiency
 from support.command import sightline as command
 from support.stepped import MS, write_program
 

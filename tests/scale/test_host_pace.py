@@ -8,9 +8,9 @@ from random import Random
 
 import pytest
 
-from sightline.scale.job import compose_job
-from sightline.scale.read import reduce_recordings
-from sightline.scale.stragglers import Verdict, find_stragglers
+from sightline.fleet.job import compose_job
+from sightline.fleet.read import reduce_recordings
+from sightline.fleet.stragglers import Verdict, find_stragglers
 from support.jobs import collective
 from support.traces import launched, write
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sightline.scale.job import Scenario, compose_job, replay_job, trace_path
-from sightline.scale.read import reduce_recordings
+from sightline.fleet.job import Scenario, compose_job, replay_job, trace_path
+from sightline.fleet.read import reduce_recordings
 from support.jobs import collective
 from support.many_ranks import HOST, Cause, Program, write_ranks
 from support.traces import kernel, write

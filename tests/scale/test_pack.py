@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sightline.scale.pack import merge_packed, pack_ranks, unpack_ranks
-from sightline.scale.read import reduce_recording
+from sightline.fleet.pack import merge_packed, pack_ranks, unpack_ranks
+from sightline.fleet.read import reduce_recording
 from support.many_ranks import Program, write_ranks
 
 

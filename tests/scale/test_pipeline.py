@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from sightline.scale.job import Job, compose_job, replay_job
-from sightline.scale.read import reduce_recordings
-from sightline.scale.stragglers import BUBBLE, HOST, SLOW_STAGE, find_stragglers
+from sightline.fleet.job import Job, compose_job, replay_job
+from sightline.fleet.read import reduce_recordings
+from sightline.fleet.stragglers import BUBBLE, HOST, SLOW_STAGE, find_stragglers
 from support.jobs import collective
 from support.pipelines import (
     GPIPE,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sightline.errors import InputError
-from sightline.scale.read import reduce_recordings
+from sightline.fleet.read import reduce_recordings
 from support.many_ranks import Program, write_ranks
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sightline.scale.reduce import reduce_rank
+from sightline.fleet.reduce import reduce_rank
 from support.jobs import collective
 from support.traces import kernel, op, opened
 

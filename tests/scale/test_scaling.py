@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sightline.scale.efficiency import Efficiency
-from sightline.scale.scaling import Point, compare_jobs, forecast
+from sightline.fleet.efficiency import Efficiency
+from sightline.fleet.scaling import Point, compare_jobs, forecast
 
 
 def job(ranks: int, length: int, useful: int, balance: float, serial: float, transfer: float):

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from sightline.scale.job import compose_job
-from sightline.scale.read import reduce_recordings
-from sightline.scale.steps import FOUND, MARKED, find_step_ends
-from sightline.scale.stragglers import HOST, find_stragglers
+from sightline.fleet.job import compose_job
+from sightline.fleet.read import reduce_recordings
+from sightline.fleet.steps import FOUND, MARKED, find_step_ends
+from sightline.fleet.stragglers import HOST, find_stragglers
 from support.jobs import collective
 from support.traces import kernel, step, write
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sightline.scale.job import compose_job
-from sightline.scale.read import reduce_recordings
-from sightline.scale.stragglers import find_stragglers
+from sightline.fleet.job import compose_job
+from sightline.fleet.read import reduce_recordings
+from sightline.fleet.stragglers import find_stragglers
 from support.many_ranks import (
     CLOCK,
     EPOCH_NS,

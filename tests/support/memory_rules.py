@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sightline.model.declare import Finding
-from sightline.model.run import Run
+from sightline.core.model.declare import Finding
+from sightline.core.model.run import Run
 from support.rules import answers
 
 

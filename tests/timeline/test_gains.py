@@ -6,8 +6,8 @@ from pathlib import Path
 
 import polars as pl
 
-from sightline.timeline.gains import replay_gain
-from sightline.timeline.replay import is_op, measure_span, remove_ops, replay_graph
+from sightline.replay.gains import replay_gain
+from sightline.replay.replay import is_op, measure_span, remove_ops, replay_graph
 from support.simulated import simulated
 from support.traces import copy, kernel, opened
 

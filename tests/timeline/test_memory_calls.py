@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 
 import sightline
-from sightline.timeline.allocations import follow_allocations
+from sightline.subjects.memory.allocations import follow_allocations
+from sightline.subjects.memory.memory_stacks import describe_stacks
 from sightline.timeline.memory_calls import find_memory_calls
-from sightline.timeline.memory_stacks import describe_stacks
 from support.command import sightline as command
 from support.pages import ROOT
 

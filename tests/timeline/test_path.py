@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from sightline.timeline.path import compute_slack, trace_critical_path
-from sightline.timeline.replay import is_op, replay_graph
+from sightline.replay.critical_path import compute_slack, trace_critical_path
+from sightline.replay.replay import is_op, replay_graph
 from support.simulated import WITH_DEVICE, simulated
 
 

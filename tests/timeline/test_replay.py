@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.timeline.replay import is_op, remove_ops, replay_graph, scale_nodes
+from sightline.replay.replay import is_op, remove_ops, replay_graph, scale_nodes
 from support.campaigns import examples, sample
 from support.simulated import DIALECT_NAMES, WITH_DEVICE, simulated
 

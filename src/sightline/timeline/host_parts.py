@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.intervals import measure_cover_between
-from sightline.algebra.lookup import find_rows, match_names
-from sightline.algebra.scalars import find_largest, sum_column
-from sightline.algebra.trees import find_nearest_ancestor
-from sightline.model.run import Run
+from sightline.core.algebra.intervals import measure_cover_between
+from sightline.core.algebra.lookup import find_rows, match_names
+from sightline.core.algebra.scalars import find_largest, sum_column
+from sightline.core.algebra.trees import find_nearest_ancestor
+from sightline.core.model.run import Run
 from sightline.timeline.host_ranges import COMPILING, LOADING, PACE_NS
 from sightline.timeline.iterations import list_marked_steps, list_recorded_steps
 from sightline.timeline.step_usage import LEAST_STEPS, measure_recording_cost

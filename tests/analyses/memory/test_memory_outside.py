@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import sightline
+from sightline.core.model.event_file import SUFFIX
 from sightline.errors import MissingDataError
-from sightline.inline.recorder import Recorder
-from sightline.model.event_file import SUFFIX
+from sightline.record.inline.recorder import Recorder
 from support.snapshots import entry, opened, segment, snapshot
 
 MIB = 1 << 20

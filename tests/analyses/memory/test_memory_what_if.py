@@ -8,7 +8,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.timeline.allocations import find_peaks_without
+from sightline.subjects.memory.allocations import find_peaks_without
 from support import traces
 from support.snapshots import opened
 from support.training import train

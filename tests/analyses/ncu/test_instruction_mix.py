@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 
-from sightline.analyses.ncu.instruction_mix import _estimate_shares
 from sightline.errors import MissingDataError
+from sightline.subjects.ncu.analyses.instruction_mix import _estimate_shares
 from support.ask import rows
 from support.profiled import CODE, opened, profiled, with_code
 

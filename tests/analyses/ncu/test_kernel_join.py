@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import sightline
+from sightline.core.model.run import Run
 from sightline.errors import MissingDataError
-from sightline.model.run import Run
 from support.ask import rows
 from support.profiled import MEMORY, SM, TIME, profiled
 from support.rules import assert_speaks

@@ -11,13 +11,13 @@ import pytest
 
 import sightline
 from sightline import __version__
-from sightline.cli.main import main
+from sightline.core.model.run import Run
+from sightline.core.model.store import write_store
+from sightline.core.model.tables import load_table
+from sightline.core.page.declare import View
+from sightline.doors.cli.main import main
 from sightline.errors import MissingDataError
-from sightline.model.run import Run
-from sightline.model.store import write_store
-from sightline.model.tables import load_table
-from sightline.report.html.declare import View
-from sightline.report.html.panels import roofline
+from sightline.subjects.ncu.panels import roofline
 from support.ask import rows
 
 A100 = {

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from sightline.core.model.run import Run
 from sightline.errors import MissingDataError
-from sightline.model.run import Run
 from support.ask import rows
 from support.exports import MS, opened
 from synth_nsys import Export

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import sightline
-from sightline.model.run import Run
+from sightline.core.model.run import Run
 
 pytestmark = pytest.mark.corpus
 EXPORTS = (

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import sightline
-from sightline.model.run import Run
+from sightline.core.model.run import Run
 from support.ctf_traces import Bits, declare_events, write_trace
 
 COMMON = (

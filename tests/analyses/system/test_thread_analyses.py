@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import sightline
-from sightline.model.run import Run
+from sightline.core.model.run import Run
 from support.kernel_traces import BLOCK, NET_RX, RUNNABLE, SLEEPS, UNINTERRUPTIBLE, KernelTrace
 
 # Thread 7 runs on core 0 from 0, reads from 10 on and sleeps for the disk from 20 to 60; runs on

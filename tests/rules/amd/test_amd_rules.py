@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import sightline
-from sightline import registry
-from sightline.model.run import Run
+from sightline.core import registry
+from sightline.core.model.run import Run
 from support.rules import assert_abstains, assert_silent, assert_speaks
 from support.workloads import ALL_CYCLES, counted
 

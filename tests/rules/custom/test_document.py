@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sightline.errors import InputError
-from sightline.rules.custom.document import read
+from sightline.findings.custom.document import read
 
 
 def file(folder: Path, content: bytes) -> Path:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import sightline
-from sightline.model.run import Run
+from sightline.core.model.run import Run
 from support.rules import assert_abstains, assert_silent, assert_speaks
 from support.traces import call, kernel, launched, opened, write
 from synth_nsys import Export

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import sightline
-from sightline.model.declare import Finding
-from sightline.model.run import Run
+from sightline.core.model.declare import Finding
+from sightline.core.model.run import Run
 from support.histories import GIB, Phase, Values, rest, train, write_history
 from support.rules import answers, assert_silent
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sightline.model import usage_metrics as m
-from sightline.model.run import Run
+from sightline.core.model import usage_metrics as m
+from sightline.core.model.run import Run
 from support.rules import answers, assert_silent, assert_speaks
 from support.stepped import MS, write_program
 

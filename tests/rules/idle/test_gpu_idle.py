@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import sightline
-from sightline.model.run import Run
+from sightline.core.model.run import Run
 from support.rules import answers, assert_silent, assert_speaks
 from support.traces import call, kernel, launched, opened
 

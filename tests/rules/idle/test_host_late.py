@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sightline.model.run import Run
+from sightline.core.model.run import Run
 from support import launch_samples
 from support.launch_samples import LOADING, MAIN
 from support.rules import answers, assert_silent, assert_speaks

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.model.run import Run
+from sightline.core.model.run import Run
 from support import exports
 from support.rules import assert_silent, assert_speaks
 from support.traces import Event, host, kernel, launched, op, opened

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.model.run import Run
+from sightline.core.model.run import Run
 from support.rules import answers, assert_abstains, assert_silent, assert_speaks
 from support.traces import Event, call, kernel, launched, op, opened, step
 

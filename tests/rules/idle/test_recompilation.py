@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sightline.model.run import Run
+from sightline.core.model.run import Run
 from support.rules import assert_silent, assert_speaks
 from support.traces import Event, host, kernel, launched, op, opened, step
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sightline.model.run import Run
+from sightline.core.model.run import Run
 from support.rules import assert_silent, assert_speaks
 from support.traces import Event, call, kernel, launched, opened
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline import registry
+from sightline.core import registry
 from support.rules import assert_silent
 from support.traces import kernel, opened
 

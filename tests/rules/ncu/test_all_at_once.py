@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sightline import findings, registry
+from sightline import findings
+from sightline.core import registry
 from support.profiled import DRAM, FULL_SM, ISSUE, L1, L2, LATENCY, MEMORY, SM, STALL, profiled
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import sightline
-from sightline.model.run import Run
-from sightline.report.finding_text import to_plain_data, write_price
+from sightline.core.model.run import Run
+from sightline.views.terminal.finding_text import to_plain_data, write_price
 from support.kernel_traces import BLOCK, RUNNABLE, SLEEPS, UNINTERRUPTIBLE, KernelTrace
 from support.rules import answers, assert_abstains, assert_silent, assert_speaks
 from support.traces import TID, call, kernel, launched, write
