@@ -45,7 +45,7 @@ import sightline.answer.cache, sightline.views.terminal.screen
 done("import of what reads and reports")
 run = sightline.open(sys.argv[1])
 done("recognise, read, write the cache")
-from sightline import registry
+from sightline.core import registry
 rules = [module for _, module in registry.load_members("rules")]
 done("import of rules")
 from sightline.answer.summary import summarize_run

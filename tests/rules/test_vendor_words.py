@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
-import sightline.rules
 
+import sightline
 from sightline.core.model.declare import Finding
 from sightline.findings.vendor_words import translate_advice, translate_findings
 from support.traces import kernel, opened
@@ -21,7 +21,7 @@ FOREIGN = re.compile(
 )
 RULES = sorted(
     path
-    for path in Path(sightline.rules.__file__).parent.glob("*/*.py")
+    for path in Path(sightline.__file__).parent.glob("subjects/*/rules/*.py")
     if path.parent.name not in NVIDIA_ONLY
 )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 import polars as pl
@@ -10,7 +9,7 @@ import polars as pl
 from sightline.core.model.run import Run
 from sightline.errors import MissingDataError
 from sightline.findings.diagnose import diagnose_run
-from sightline.findings.ranking import share_of
+from sightline.findings.price import share_of
 from sightline.subjects.memory.allocations import MEMORY, follow_allocations, select_memory
 
 BAR, SPARK = 20, 60
@@ -41,7 +40,7 @@ def describe_memory(run: Run) -> dict[str, Any]:
         "fragmentation": run.ask("fragmentation").to_dicts() if has_segments else [],
         "over_time": _sample_curves(run) if has_events else [],
         "programs": describe_programs(run),
-        "findings": [asdict(f) for f in found],
+        "findings": [f.to_dict() for f in found],
     }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -56,7 +55,7 @@ def _summarize(run: Run, findings: Sequence[Finding]) -> dict[str, Any]:
         "step_usage": run.ask("step_usage").to_dicts() if run.rows("counters") else [],
         "counts": {name: run.rows(name) for name in run.present()},
         "window_operations": _count_in_window(run) if has_device else 0,
-        "findings": [asdict(f) for f in findings],
+        "findings": [f.to_dict() for f in findings],
         "kernels": _kernels(run) if has_device else [],
         "idle": run.ask("idle").to_dicts() if has_device else [],
         "profiled_kernels": list_kernel_rows(run) if _is_profiled(run) else [],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from sightline.core.algebra.scalars import find_largest, sum_column
-from sightline.core.model.declare import Finding, Rule
+from sightline.core.model.declare import Finding, Price, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_ns, format_pct
 from sightline.replay.gains import Change, Gain, name_next_limit, replay_gain, sum_windows
@@ -68,8 +69,8 @@ class Evidence:
 class Advice:
     """What to change, and how to see that it helped; why it happens, and who says so."""
 
-    fix: str
-    verify: str
+    fix: str | None = None
+    verify: str | None = None
     cause: str | None = None
     sources: Sequence[str] = ()
 
@@ -118,27 +119,74 @@ def make_finding(
     # What its end gains was lost to it, though not all of that lies where the problem is seen.
     cost_ns = min(max(loss.cost_ns, gain_ns), windows)
     pct = 100 * cost_ns / windows
-    return Finding(
-        rule=rule.name,
-        title=title or rule.title,
+    return build_finding(
+        rule,
+        summary,
+        Evidence(lines, rows=evidence.rows, where=where),
+        advice,
+        price=(Price(cost_ns, "ns", pct), Price(gain_ns, "ns")),
         severity="warning"
         if share < NOTABLE_PCT and pct >= CRITICAL_PCT
         else grade_severity(share),
-        summary=summary,
-        cost_ns=cost_ns,
-        cost_pct=pct,
-        direct_ns=loss.cost_ns + loss.behind_ns,
-        gain_ns=gain_ns,
         confidence=confidence,
-        evidence=tuple(lines),
-        where=where,
+        title=title,
+        method=method,
+        direct_ns=loss.cost_ns + loss.behind_ns,
+    )
+
+
+def build_finding(
+    rule: Rule,
+    summary: str,
+    evidence: Evidence,
+    advice: Advice,
+    *,
+    price: tuple[Price | None, Price | None] = (None, None),
+    severity: str | None = None,
+    confidence: str = "high",
+    title: str | None = None,
+    method: str | None = None,
+    direct_ns: int | None = None,
+    states_limit: bool = False,
+) -> Finding:
+    """The finding, as all rules make it; without a severity, the share that it gains decides.
+
+    `price` is what it costs, and what its end gains; `method` says how that was found, `direct_ns`
+    what is lost in the places where the problem is seen. Who called is not looked up: the calls of
+    the evidence are of findings that are replayed.
+    """
+    cost, gain = price
+    share = None if gain is None else gain.pct
+    return Finding(
+        rule=rule.name,
+        title=title or rule.title,
+        severity=grade_severity(share or 0.0) if severity is None else severity,
+        summary=summary,
+        cost=cost,
+        gain=gain,
+        confidence=confidence,
+        evidence=tuple(evidence.lines),
+        where=dict(evidence.where),
         fix=advice.fix,
         verify=advice.verify,
         cause=advice.cause,
         method=method,
         rows=tuple(evidence.rows),
         sources=tuple(advice.sources),
+        states_limit=states_limit,
+        direct_ns=direct_ns,
     )
+
+
+def price_part(
+    cost: float, gain: float | None, whole: float, unit: str
+) -> tuple[Price, Price | None]:
+    """A cost and a gain of one whole, such as a device's memory: no gain is above its cost."""
+    whole = whole if whole > 0 else math.inf  # of nothing, nothing is a share
+    if gain is None:
+        return Price(cost, unit, 100 * cost / whole), None
+    gain = max(type(gain)(0), min(gain, cost))
+    return Price(cost, unit, 100 * cost / whole), Price(gain, unit, 100 * gain / whole)
 
 
 def _find_main_caller(run: Run, calls: pl.DataFrame) -> tuple[str, float] | None:

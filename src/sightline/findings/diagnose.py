@@ -12,6 +12,8 @@ from sightline.core import registry
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.errors import MissingDataError
+from sightline.findings.build import abstain
+from sightline.findings.price import price_findings
 from sightline.findings.ranking import rank_findings
 from sightline.findings.vendor_words import translate_findings
 from sightline.replay.graph import list_nodes
@@ -43,15 +45,16 @@ def diagnose_run(run: Run, own: Sequence[OwnRule] = (), *, vendor: bool = False)
         from sightline.findings.custom.check import check
 
         found += check(run, own)
-    rules = [module.RULE for module in asked]
-    operations = run.rows("device_ops")
-    return rank_findings(
+    rules = {module.RULE.name: module.RULE for module in asked}
+    window_ns = find_longest_window(run)
+    priced = price_findings(
         found,
         rules,
         run.ask("quality_gate"),
-        operations=operations,
-        window_ns=find_longest_window(run),
+        operations=run.rows("device_ops"),
+        window_ns=window_ns,
     )
+    return rank_findings(priced, rules, window_ns=window_ns)
 
 
 def _check(run: Run, module: Any) -> list[Finding]:
@@ -60,13 +63,4 @@ def _check(run: Run, module: Any) -> list[Finding]:
     try:
         return list(module.check(run))
     except MissingDataError as missing:
-        return [
-            Finding(
-                rule.name,
-                rule.title,
-                "info",
-                "not judged",
-                abstained=True,
-                reason=missing.sentence(),
-            )
-        ]
+        return [abstain(rule, missing.sentence())]

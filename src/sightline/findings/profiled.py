@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from sightline.core.algebra.kernel_names import normalize_kernel_name
-from sightline.core.model.declare import Finding, Rule
+from sightline.core.model.declare import Finding, Rule, make_price
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_ns, format_pct
 from sightline.errors import MissingDataError
+from sightline.findings.build import Advice, Evidence, build_finding
 from sightline.roofline.amd_kernels import AmdKernel, load_amd_kernels
 from sightline.roofline.chart import shorten_name
 from sightline.roofline.facts import Facts, load_facts
@@ -223,30 +224,29 @@ def make_findings(
         may_gain = about_limit or worst.relieves_limit or not worst.case.at_limit
         said = summary(worst)
         said = said[:1].upper() + said[1:]
-        yield Finding(
-            rule=rule.name,
+        yield build_finding(
+            rule,
+            said,
+            Evidence(
+                (
+                    *([] if worst.evidence[1:] in said else [worst.evidence]),
+                    *([_describe_estimate(worst)] if worst.gain_pct or not about_limit else []),
+                    _count_launches(len(group), len(every))
+                    + f", {format_ns(sum(h.case.time_ns for h in group))}",
+                ),
+                where={
+                    "kernel": name,
+                    "kernel_ids": [h.case.kernel_id for h in group],
+                    "estimate": scope,
+                    "estimate_pct": worst.gain_pct,
+                    **({"subject": subject} if subject else {}),
+                },
+            ),
+            Advice(fix=fix if isinstance(fix, str) else fix(worst), verify=verify),
+            price=(make_price(round(gain), "ns", pct), make_price(round(gain), "ns")),
             title=f"{rule.title}: {_clip_name(shorten_name(name))}",
             severity="warning" if pct >= NOTE_PCT and may_gain else "info",
-            summary=said,
-            cost_ns=round(gain),
-            cost_pct=pct,
-            gain_ns=round(gain),
             confidence="medium" if scope == "global" else "low",
-            evidence=(
-                *([] if worst.evidence[1:] in said else [worst.evidence]),
-                *([_describe_estimate(worst)] if worst.gain_pct or not about_limit else []),
-                _count_launches(len(group), len(every))
-                + f", {format_ns(sum(h.case.time_ns for h in group))}",
-            ),
-            where={
-                "kernel": name,
-                "kernel_ids": [h.case.kernel_id for h in group],
-                "estimate": scope,
-                "estimate_pct": worst.gain_pct,
-                **({"subject": subject} if subject else {}),
-            },
-            fix=fix if isinstance(fix, str) else fix(worst),
-            verify=verify,
             states_limit=about_limit
             and not gain
             and 2 * sum(h.case.time_ns for h in group) > total,

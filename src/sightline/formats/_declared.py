@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from sightline import registry
+from sightline.core import registry
 from sightline.core.model.declare import Importer
 
 

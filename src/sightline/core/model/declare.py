@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -148,34 +148,50 @@ class Rule:
     explains: tuple[str, ...] = ()
 
 
+class Price(NamedTuple):
+    """What a problem costs, or its end gains: an amount, its unit, and its share of the whole.
+
+    Time is in ns, a device's memory in bytes (both integers), energy in joules. `pct` is 0 to 100,
+    of what `sightline.findings.price.share_of` names; None until that is known.
+    """
+
+    amount: float
+    unit: str  # one of UNITS
+    pct: float | None = None
+
+
+UNITS = ("ns", "bytes", "j")
+
+
+def make_price(amount: float | None, unit: str, pct: float | None = None) -> Price | None:
+    """A price, or None where there is no amount."""
+    return None if amount is None else Price(amount, unit, pct)
+
+
 @dataclass(frozen=True)
 class Finding:
     """One problem, with its cost and what to do about it, or the reason why it was not judged.
 
-    `cost_ns` is what all devices lose to it with everything that follows from it; `gain_ns` is the
-    most that the window of the slowest device can shrink if the problem is gone: the run replayed
-    without it where `method` says so. It is never more than the cost, and as a share neither: a run
-    that is shorter is so on each of its devices, and that is lost to the problem there. Gains of
-    several findings overlap and must not be added. `cost_pct` is a share of all devices' windows,
-    `gain_pct` of the longest one; both are shares of the profiled time where a rule judges profiled
-    kernels. A finding without a gain is a remark. What `states_limit` is no problem but what the
-    run as a whole is bound by: it comes first, unless something gains much.
+    `cost` is what is lost to it with everything that follows from it: of time, on all devices.
+    `gain` is the most that can be had back if the problem is gone: of time, how much the window of
+    the slowest device shrinks, by the run replayed without it where `method` says so. It is never
+    more than the cost, and as a share neither: a run that is shorter is so on each of its devices,
+    and that is lost to the problem there. Gains of several findings overlap and must not be added.
+    A cost in time is a share of all devices' windows, a gain of the longest one; both are shares of
+    the profiled time where a rule judges profiled kernels, of the memory that the rule names where
+    they are bytes, of all that was measured where they are joules. A finding without a gain is a
+    remark. What `states_limit` is no problem but what the run as a whole is bound by: it comes
+    first, unless something gains much.
     `where` may hold ranks, device_id, stream_id, op, kernel, source, time_ranges ([start, end] in
     ns); `rows` are evidence by id.
-
-    What a problem of memory costs is no time: `cost_bytes` of a device's memory, of which at most
-    `gain_bytes` can be had back; the shares are then of the memory that the rule names. What a
-    problem of energy costs is `cost_j` of the joules that were measured, of which at most `gain_j`
-    need not be used; the shares are then of all that was measured.
     """
 
     rule: str
     title: str
     severity: str  # critical, warning, info
     summary: str
-    cost_ns: int | None = None
-    cost_pct: float | None = None
-    gain_ns: int | None = None
+    cost: Price | None = None
+    gain: Price | None = None  # its share is set when findings are priced
     confidence: str = "medium"  # high, medium, low
     evidence: tuple[str, ...] = ()
     where: dict[str, Any] = field(default_factory=dict)
@@ -184,19 +200,61 @@ class Finding:
     abstained: bool = False
     reason: str | None = None  # why it abstained, and what to record instead
     cause: str | None = None  # why it happens, as far as the recording shows it
-    method: str | None = None  # how gain_ns was found
+    method: str | None = None  # how the gain was found
     rows: tuple[dict[str, Any], ...] = ()  # evidence to look up: ids, times, sizes
     sources: tuple[str, ...] = ()  # where the threshold and the advice come from
     states_limit: bool = False
     direct_ns: int | None = None  # what is lost in the places where it is seen
     limits: tuple[str, ...] = ()  # what lowered the confidence, from the data-quality gate
-    gain_pct: float | None = None  # set when findings are ranked
-    cost_bytes: int | None = None
-    gain_bytes: int | None = None
-    cost_j: float | None = None
-    gain_j: float | None = None
 
     @property
     def is_remark(self) -> bool:
         """Whether nothing is gained by fixing it alone."""
-        return not self.gain_ns and not self.gain_bytes and not self.gain_j
+        return self.gain is None or not self.gain.amount
+
+    @property
+    def cost_pct(self) -> float | None:
+        """The share of the whole that it costs, 0 to 100."""
+        return None if self.cost is None else self.cost.pct
+
+    @property
+    def gain_pct(self) -> float | None:
+        """The share of the whole that its end gains, 0 to 100."""
+        return None if self.gain is None else self.gain.pct
+
+    @property
+    def cost_ns(self) -> int | None:
+        """What it costs, where that is time."""
+        return None if (ns := _take_amount(self.cost, "ns")) is None else int(ns)
+
+    @property
+    def gain_ns(self) -> int | None:
+        """What its end gains, where that is time."""
+        return None if (ns := _take_amount(self.gain, "ns")) is None else int(ns)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As programs read it (`sightline findings --json`): a price as `cost_UNIT`, `cost_pct`.
+
+        Each unit has its own fields, which are null in findings of another.
+        """
+        plain = {f.name: getattr(self, f.name) for f in fields(self)}
+        cost, gain = plain.pop("cost"), plain.pop("gain")
+        head = {name: plain.pop(name) for name in ("rule", "title", "severity", "summary")}
+        return {
+            **head,
+            "cost_ns": self.cost_ns,
+            "cost_pct": self.cost_pct,
+            "gain_ns": self.gain_ns,
+            **plain,
+            "gain_pct": self.gain_pct,
+            **{
+                f"{kind}_{unit}": _take_amount(price, unit)
+                for unit in UNITS
+                if unit != "ns"
+                for kind, price in (("cost", cost), ("gain", gain))
+            },
+        }
+
+
+def _take_amount(price: Price | None, unit: str) -> float | None:
+    return price.amount if price is not None and price.unit == unit else None

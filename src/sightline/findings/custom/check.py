@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sightline.core.algebra.scalars import find_largest
-from sightline.core.model.declare import Finding
+from sightline.core.model.declare import Finding, make_price
 from sightline.core.model.run import Run
 from sightline.findings.build import grade_severity
 from sightline.findings.custom import facts as of
@@ -57,9 +57,8 @@ def _finding(run: Run, rule: OwnRule, outcome: Outcome) -> Finding | None:
         title=rule.tag if rule.name == rule.tag else f"{rule.tag}: {rule.name}",
         severity=rule.texts.get("severity", graded),
         summary=fill_text(rule.hint, outcome.names) or f"{rule.rule.text} holds.",
-        cost_ns=cost,
-        cost_pct=pct,
-        gain_ns=gain,
+        cost=make_price(cost, "ns", pct),
+        gain=make_price(gain, "ns"),
         evidence=tuple(list_evidence(rule, outcome.names)),
         cause=f"the rule holds: {rule.rule.text}",
         fix=rule.texts.get("fix"),

@@ -14,19 +14,23 @@ from sightline.core.registry import OF_WINDOW
 from sightline.core.text import make_printable
 from sightline.core.units import format_bytes, format_joules, format_ns, format_pct
 from sightline.findings.build import NOTABLE_PCT
-from sightline.findings.ranking import share_of as share_of_rule
+from sightline.findings.price import share_of as share_of_rule
 from sightline.timeline.device_use import has_use
 from sightline.timeline.host_parts import has_only_host
 
 # TraceLens agent, 2026-08: idle above 15 %, exposed communication and copies above 5 % are flagged.
 IDLE_PCT = 15.0
 SEVERITIES = ("critical", "warning", "info")
+_SARIF_PROPERTIES = (
+    *("cost_ns", "cost_bytes", "cost_pct", "gain_ns", "gain_bytes", "cost_j", "gain_j"),
+    *("gain_pct", "confidence"),
+)
 _SARIF_LEVEL = {"critical": "error", "warning": "warning", "info": "note"}
 
 
 def to_plain_data(found: Finding) -> dict[str, Any]:
     """A finding as JSON's types."""
-    return asdict(found)
+    return found.to_dict()
 
 
 def write_verdict(found: Sequence[Finding], run: Run) -> str:
@@ -214,6 +218,7 @@ def write_sarif(found: Sequence[Finding], recordings: Sequence[str]) -> dict[str
 def _result(item: Finding, rules: list[str], recordings: Sequence[str]) -> dict[str, Any]:
     text = item.reason if item.abstained else item.summary
     fix = f" Fix: {item.fix}" if item.fix else ""
+    plain = item.to_dict()
     return {
         "ruleId": item.rule,
         "ruleIndex": rules.index(item.rule),
@@ -223,15 +228,5 @@ def _result(item: Finding, rules: list[str], recordings: Sequence[str]) -> dict[
         "locations": [
             {"physicalLocation": {"artifactLocation": {"uri": path}}} for path in recordings
         ],
-        "properties": {
-            "cost_ns": item.cost_ns,
-            "cost_bytes": item.cost_bytes,
-            "cost_pct": item.cost_pct,
-            "gain_ns": item.gain_ns,
-            "gain_bytes": item.gain_bytes,
-            "cost_j": item.cost_j,
-            "gain_j": item.gain_j,
-            "gain_pct": item.gain_pct,
-            "confidence": item.confidence,
-        },
+        "properties": {name: plain[name] for name in _SARIF_PROPERTIES},
     }

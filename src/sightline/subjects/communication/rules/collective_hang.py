@@ -37,6 +37,7 @@ import polars as pl
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_several
+from sightline.findings.build import Advice, Evidence, build_finding
 from sightline.subjects.communication.rules._late import name_group, name_ranks
 
 RULE = Rule("collective-hang", "Hang in a collective")
@@ -53,23 +54,27 @@ def check(run: Run) -> Iterator[Finding]:
     first = rows.row(0, named=True)
     blamed = sorted(set(rows.get_column("blamed").explode().to_list()))
     dumped = set(run.table("recordings").get_column("rank"))
-    yield Finding(
-        rule=RULE.name,
-        title=RULE.title,
-        severity="critical",
-        summary=_say_hang(first, blamed),
-        confidence="high" if set(blamed) <= dumped else "medium",
-        evidence=(
-            *(_say_last(run, rank, here=rank in dumped) for rank in blamed[:_SHOWN]),
-            f"{format_several(rows.height, 'collective')} cannot end without such a rank",
+    yield build_finding(
+        RULE,
+        _say_hang(first, blamed),
+        Evidence(
+            (
+                *(_say_last(run, rank, here=rank in dumped) for rank in blamed[:_SHOWN]),
+                f"{format_several(rows.height, 'collective')} cannot end without such a rank",
+            ),
+            rows=rows.head(_SHOWN).to_dicts(),
+            where={"ranks": blamed, "source": first["place"]},
         ),
-        where={"ranks": blamed, "source": first["place"]},
-        fix="see what that rank did instead: its log, or  py-spy dump --pid PID  while it hangs",
-        verify="sightline stats hangs AFTER: no rows",
-        cause="a rank went another way in the program, died, or is stuck on its host or GPU",
+        Advice(
+            fix="see what that rank did instead: its log, or  py-spy dump --pid PID  while it "
+            "hangs",
+            verify="sightline stats hangs AFTER: no rows",
+            cause="a rank went another way in the program, died, or is stuck on its host or GPU",
+            sources=("PyTorch tutorial: Flight Recorder for Debugging Stuck Jobs",),
+        ),
+        severity="critical",
+        confidence="high" if set(blamed) <= dumped else "medium",
         method="records of the ranks compared: no time is measured",
-        rows=tuple(rows.head(_SHOWN).to_dicts()),
-        sources=("PyTorch tutorial: Flight Recorder for Debugging Stuck Jobs",),
         states_limit=True,
     )
 

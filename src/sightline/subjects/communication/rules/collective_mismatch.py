@@ -35,6 +35,7 @@ import polars as pl
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_several
+from sightline.findings.build import Advice, Evidence, build_finding
 from sightline.subjects.communication.rules._late import name_group, name_ranks
 
 RULE = Rule("collective-mismatch", "Ranks call different collectives")
@@ -55,24 +56,25 @@ def check(run: Run) -> Iterator[Finding]:
     ranks = odd.get_column("rank").unique().sort().to_list()
     usual = met.filter("is_usual").get_column("rank").unique().sort().to_list()
     differ = rows.select("group", "sequence").n_unique()
-    yield Finding(
-        rule=RULE.name,
-        title=RULE.title,
-        severity="critical",
-        summary=f"At number {first['sequence']} of {name_group(first)} "
+    yield build_finding(
+        RULE,
+        f"At number {first['sequence']} of {name_group(first)} "
         f"{name_ranks(ranks)} called {_say(odd)}, where {name_ranks(usual)} called "
         f"{_say(met.filter('is_usual'))}.",
-        confidence="high",
-        evidence=(
-            f"{format_several(differ, 'collective')} for which ranks asked different things",
+        Evidence(
+            (f"{format_several(differ, 'collective')} for which ranks asked different things",),
+            rows=met.head(_SHOWN).to_dicts(),
+            where={"ranks": ranks, "source": odd.item(0, "place")},
         ),
-        where={"ranks": ranks, "source": odd.item(0, "place")},
-        fix="lead all ranks through the same collectives in the same order at these two lines",
-        verify="sightline stats collective_mismatches AFTER: no rows",
-        cause="a branch that depends on the rank or on data",
+        Advice(
+            fix="lead all ranks through the same collectives in the same order at these two lines",
+            verify="sightline stats collective_mismatches AFTER: no rows",
+            cause="a branch that depends on the rank or on data",
+            sources=("PyTorch tutorial: Flight Recorder for Debugging Stuck Jobs",),
+        ),
+        severity="critical",
+        confidence="high",
         method="records of the ranks compared: no time is measured",
-        rows=tuple(met.head(_SHOWN).to_dicts()),
-        sources=("PyTorch tutorial: Flight Recorder for Debugging Stuck Jobs",),
         states_limit=True,
     )
 

@@ -39,7 +39,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from sightline.core.algebra.scalars import sum_column
-from sightline.core.model.declare import Finding, Rule
+from sightline.core.model.declare import Finding, Rule, make_price
 from sightline.core.model.run import Run
 from sightline.core.units import format_ns, format_pct, format_several
 from sightline.findings.build import (
@@ -49,6 +49,7 @@ from sightline.findings.build import (
     Evidence,
     Loss,
     abstain,
+    build_finding,
     grade_severity,
     make_finding,
 )
@@ -132,38 +133,35 @@ def _report_rank(run: Run, waits: pl.DataFrame) -> Finding | None:
     every = list_mpi_waits(run).filter("is_comparable", pl.col("peer") == peer)
     elsewhere = sum_column(every.filter(pl.col("pattern") != LATE_SENDER), "wait_ns")
     lost = max(sum_column(waits, "wait_ns"), sum_column(every, "wait_ns"))
-    return Finding(
-        RULE.name,
-        RULE.title,
-        grade_severity(pct),
+    # With the same work in all no order of it is shorter than the average over the ranks.
+    gain_ns = min(cost, lost // count_ranks(run))
+    return build_finding(
+        RULE,
         f"For {format_pct(pct)} of its time MPI rank {worst['process']} waits for messages that "
         f"other ranks have not begun to send, mostly rank {peer}.",
-        cost_ns=cost,
-        cost_pct=pct,
-        # With the same work in all no order of it is shorter than the average over the ranks.
-        gain_ns=min(cost, lost // count_ranks(run)),
-        confidence="high",
-        evidence=(
-            *_describe_pairs(pairs),
-            *(
-                [f"in other MPI calls, ranks wait {format_ns(elsewhere)} for rank {peer}"]
-                if elsewhere >= cost / 10
-                else []
+        Evidence(
+            (
+                *_describe_pairs(pairs),
+                *(
+                    [f"in other MPI calls, ranks wait {format_ns(elsewhere)} for rank {peer}"]
+                    if elsewhere >= cost / 10
+                    else []
+                ),
             ),
+            rows=rows,
+            where={
+                "ranks": each.filter(10 * pl.col("wait_ns") >= worst["wait_ns"])
+                .get_column("process")
+                .sort()
+                .to_list(),
+                "time_ranges": [[row["start_ns"], row["end_ns"]] for row in rows],
+            },
         ),
-        where={
-            "ranks": each.filter(10 * pl.col("wait_ns") >= worst["wait_ns"])
-            .get_column("process")
-            .sort()
-            .to_list(),
-            "time_ranges": [[row["start_ns"], row["end_ns"]] for row in rows],
-        },
-        fix=advice.fix,
-        verify=advice.verify,
-        cause=advice.cause,
+        advice,
+        price=(make_price(cost, "ns", pct), make_price(gain_ns, "ns")),
+        severity=grade_severity(pct),
+        confidence="high",
         method="bound: the waits averaged over all ranks",
-        rows=tuple(rows),
-        sources=_SOURCES,
     )
 
 

@@ -34,6 +34,7 @@ import polars as pl
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
+from sightline.findings.build import Advice, Evidence, build_finding
 from sightline.subjects.communication.rules._late import name_ranks
 
 RULE = Rule("rank-behind", "Rank gone or behind the others")
@@ -70,21 +71,26 @@ def check(run: Run) -> Iterator[Finding]:
         pl.col("pid").is_not_null(),
     )
     places = members.unique("member", maintain_order=True).head(_SHOWN).iter_rows(named=True)
-    yield Finding(
-        rule=RULE.name,
-        title=RULE.title,
-        severity="critical" if is_gone else "warning",
-        summary=said,
-        confidence="high" if is_gone and first["state"] == "dead" else "low",
-        evidence=tuple(
-            f"rank {row['member']}: process {row['pid']}, GPU {row['device_id']}" for row in places
+    yield build_finding(
+        RULE,
+        said,
+        Evidence(
+            [
+                f"rank {row['member']}: process {row['pid']}, GPU {row['device_id']}"
+                for row in places
+            ],
+            rows=rows.head(_SHOWN).to_dicts(),
+            where={"ranks": ranks, "source": None},
         ),
-        where={"ranks": ranks, "source": None},
-        fix="ask RAS again; if it says the same, see that process' log, or  py-spy dump --pid PID",
-        verify="sightline stats communicator_progress AFTER: nobody is behind",
-        cause="the process died, is stuck, or went another way in the program",
+        Advice(
+            fix="ask RAS again; if it says the same, see that process' log, or  "
+            "py-spy dump --pid PID",
+            verify="sightline stats communicator_progress AFTER: nobody is behind",
+            cause="the process died, is stuck, or went another way in the program",
+            sources=("NVIDIA NCCL user guide: RAS",),
+        ),
+        severity="critical" if is_gone else "warning",
+        confidence="high" if is_gone and first["state"] == "dead" else "low",
         method="counts of one answer of RAS: no time is measured",
-        rows=tuple(rows.head(_SHOWN).to_dicts()),
-        sources=("NVIDIA NCCL user guide: RAS",),
         states_limit=True,
     )

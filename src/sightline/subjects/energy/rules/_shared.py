@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from sightline.core.model.declare import Finding, Rule
+from sightline.core.model.declare import Price
 from sightline.core.model.run import Run
 from sightline.core.units import (
     format_bytes,
@@ -15,7 +15,7 @@ from sightline.core.units import (
     format_pct,
     format_several,
 )
-from sightline.findings.build import MAX_ROWS, Advice, grade_severity
+from sightline.findings.build import MAX_ROWS, Evidence, price_part
 from sightline.timeline.device_use import DEVICE, IDLE, has_use, measure_all
 
 # A GPU that is idle for less is between two jobs or steps: Kubernetes' cluster autoscaler takes a
@@ -37,49 +37,23 @@ def list_long_stretches(run: Run, state: str) -> pl.DataFrame:
     return found.filter(whole >= LEAST_NS)
 
 
-def make_energy_finding(
-    run: Run,
-    rule: Rule,
-    summary: str,
-    *,
-    cost_j: float,
-    gain_j: float | None,
-    stretches: pl.DataFrame,
-    evidence: Sequence[str],
-    advice: Advice,
-    method: str | None,
-    confidence: str = "high",
-) -> Finding:
-    """A finding whose cost and gain are joules, of all that were measured.
-
-    A gain is at most the cost, and a cost at most what was measured.
-    """
+def price_energy(run: Run, cost_j: float, gain_j: float | None) -> tuple[Price, Price | None]:
+    """Joules of all that were measured: a cost is at most those, a gain at most the cost."""
     whole = measure_all(run)
-    cost = min(cost_j, whole)
-    gain = None if gain_j is None else max(0.0, min(gain_j, cost))
-    share = 100 / whole if whole > 0 else 0.0
+    return price_part(min(cost_j, whole), gain_j, whole, "j")
+
+
+def show_stretches(stretches: pl.DataFrame, lines: Sequence[str]) -> Evidence:
+    """Stretches of devices' time as evidence: where they are, and those that used most."""
     largest = stretches.sort("energy_j", "start_ns", descending=[True, False], nulls_last=True)
-    return Finding(
-        rule=rule.name,
-        title=rule.title,
-        severity=grade_severity((gain or 0.0) * share),
-        summary=summary,
-        cost_pct=cost * share,
-        confidence=confidence,
-        evidence=tuple(evidence),
+    return Evidence(
+        lines,
+        rows=largest.head(MAX_ROWS).to_dicts(),
         where={
             "ranks": stretches.get_column("rank").unique().sort().to_list(),
             "devices": stretches.get_column("device_id").unique().sort().to_list(),
             "time_ranges": largest.select("start_ns", "end_ns").head(MAX_ROWS).rows(),
         },
-        fix=advice.fix,
-        verify=advice.verify,
-        cause=advice.cause,
-        method=method,
-        rows=tuple(largest.head(MAX_ROWS).to_dicts()),
-        sources=tuple(advice.sources),
-        cost_j=cost,
-        gain_j=gain,
     )
 
 

@@ -39,13 +39,14 @@ from sightline.core.algebra.scalars import average_column, sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_hours
-from sightline.findings.build import NOTABLE_PCT, Advice
+from sightline.findings.build import NOTABLE_PCT, Advice, build_finding
 from sightline.subjects.energy.rules._shared import (
     describe_devices,
     find_parked_power,
     list_long_stretches,
-    make_energy_finding,
     name_gpus,
+    price_energy,
+    show_stretches,
     write_bounds,
     write_share,
 )
@@ -65,30 +66,32 @@ def check(run: Run) -> Iterator[Finding]:
     free_s = (pl.col("measured_ns") / 1e9 * (1 - pl.col("sm_active_pct") / 100)).sum()
     shown = average_column(found, "utilization_pct")
     true = average_column(found, "sm_active_pct")
-    yield make_energy_finding(
-        run,
+    yield build_finding(
         RULE,
         f"nvidia-smi shows {shown:.0f} % for {name_gpus(found)} over "
         f"{format_hours(sum_column(found, 'duration_ns'))}, while {true:.1f} % of the SMs had a "
         f"warp. That time took {write_share(run, cost)}.",
-        cost_j=cost,
-        gain_j=None
-        if parked is None
-        else parked["low_w"] * float(found.select(free_s).item() or 0.0),
-        stretches=found,
-        evidence=[
-            *describe_devices(found),
-            write_bounds(found),
-            "what the GPU draws when idle is not in the recording, so no gain is told"
-            if parked is None
-            else f"an idle GPU draws {parked['power_w']:.0f} W here",
-        ],
-        advice=Advice(
+        show_stretches(
+            found,
+            [
+                *describe_devices(found),
+                write_bounds(found),
+                "what the GPU draws when idle is not in the recording, so no gain is told"
+                if parked is None
+                else f"an idle GPU draws {parked['power_w']:.0f} W here",
+            ],
+        ),
+        Advice(
             fix="larger batches, or several processes on one GPU (MPS, MIG); a trace shows which "
             "small kernel runs",
             verify="sightline stats energy_of_states AFTER: no 'busy but idle'",
             cause="a few SMs at a time have work",
             sources=("NVIDIA DCGM User Guide: SM Activity",),
+        ),
+        price=price_energy(
+            run,
+            cost,
+            None if parked is None else parked["low_w"] * float(found.select(free_s).item() or 0.0),
         ),
         method=None
         if parked is None

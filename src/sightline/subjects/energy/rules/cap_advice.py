@@ -39,7 +39,7 @@ import polars as pl
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.findings.build import NOTABLE_PCT, Advice
+from sightline.findings.build import NOTABLE_PCT, Advice, build_finding
 from sightline.subjects.energy.rules._regimes import (
     Choice,
     choose_regime,
@@ -47,7 +47,12 @@ from sightline.subjects.energy.rules._regimes import (
     list_regimes,
     rate_confidence,
 )
-from sightline.subjects.energy.rules._shared import make_energy_finding, name_gpus, write_share
+from sightline.subjects.energy.rules._shared import (
+    name_gpus,
+    price_energy,
+    show_stretches,
+    write_share,
+)
 from sightline.timeline.device_use import BUSY, DEVICE, measure_all
 
 RULE = Rule("cap-advice", "A lower limit took less for the same work")
@@ -74,22 +79,19 @@ def _make_finding(run: Run, choices: list[Choice], gain: float) -> Finding:
     best = max(choices, key=lambda c: c.saved_j).best.setting
     rows = run.ask("energy_of_states").join(devices.unique(), on=DEVICE, how="semi")
     longer = sum(c.extra_s for c in choices) / sum(c.used.seconds for c in choices)
-    return make_energy_finding(
-        run,
+    return build_finding(
         RULE,
         f"Work of {name_gpus(devices)} at a limit of {limit:.0f} W took "
         f"{write_share(run, cost)}; at {best:.0f} W the same work took at least "
         f"{100 * gain / cost:.0f} % less, and {_write_slowdown(longer)}.",
-        cost_j=cost,
-        gain_j=gain,
-        stretches=rows.filter(pl.col("state") == BUSY),
-        evidence=list_evidence(choices, "W"),
-        advice=Advice(
+        show_stretches(rows.filter(pl.col("state") == BUSY), list_evidence(choices, "W")),
+        Advice(
             fix=f"nvidia-smi -pl {best:.0f}, where it matters less how long the work takes",
             verify="sightline stats energy_of_work AFTER: j_per_tcycle",
             cause="near its highest clock a GPU takes more energy for each instruction",
             sources=("Zeus, NSDI 2023", "NVML API Reference: power management limit"),
         ),
+        price=price_energy(run, cost, gain),
         method="the recorded work at the recorded limit that took least, by the meter's bounds "
         "that favour it least",
         confidence=rate_confidence(choices),

@@ -39,13 +39,14 @@ from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_hours, format_joules
-from sightline.findings.build import NOTABLE_PCT, Advice
+from sightline.findings.build import NOTABLE_PCT, Advice, build_finding
 from sightline.subjects.energy.rules._shared import (
     describe_devices,
     find_parked_power,
     list_long_stretches,
-    make_energy_finding,
     name_gpus,
+    price_energy,
+    show_stretches,
     write_bounds,
     write_share,
 )
@@ -61,22 +62,21 @@ def check(run: Run) -> Iterator[Finding]:
     if not cost or 100 * cost < NOTABLE_PCT * measure_all(run):
         return
     held = idle.filter(pl.col("held"))
-    yield make_energy_finding(
-        run,
+    yield build_finding(
         RULE,
         f"{name_gpus(idle)} did nothing for {format_hours(sum_column(idle, 'duration_ns'))} in "
         f"all, and used {write_share(run, cost)}.",
-        cost_j=cost,
-        gain_j=cost,
-        stretches=idle,
-        evidence=[*describe_devices(idle), write_bounds(idle), *_describe_parking(run, held)],
-        advice=Advice(
+        show_stretches(
+            idle, [*describe_devices(idle), write_bounds(idle), *_describe_parking(run, held)]
+        ),
+        Advice(
             fix="end what holds memory and does nothing, give the GPUs back to the scheduler, or "
             "let it power their nodes down",
             verify="sightline stats energy_of_states AFTER: less energy in 'idle'",
             cause="memory is held by processes that do nothing" if held.height else "no work",
             sources=("Kubernetes cluster autoscaler: --scale-down-unneeded-time, 10m",),
         ),
+        price=price_energy(run, cost, cost),
         method="all energy of the idle stretches: what giving the GPUs to others' work, or "
         "switching them off, saves",
     )

@@ -35,10 +35,11 @@ import polars as pl
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_hours
-from sightline.findings.build import NOTABLE_PCT, Advice
+from sightline.findings.build import NOTABLE_PCT, Advice, build_finding
 from sightline.subjects.energy.rules._shared import (
-    make_energy_finding,
     name_gpus,
+    price_energy,
+    show_stretches,
     write_bounds,
     write_share,
 )
@@ -73,23 +74,20 @@ def check(run: Run) -> Iterator[Finding]:
     lost_ns = int(found.get_column("duration_ns").sum())
     theirs = busy.join(found.select(DEVICE).unique(), on=DEVICE, how="semi")
     length = int(theirs.select((pl.col("end_ns") - pl.col("start_ns")).sum()).item())
-    yield make_energy_finding(
-        run,
+    yield build_finding(
         RULE,
         f"The power limit lowered the clocks of {name_gpus(found)} for {format_hours(lost_ns)} in "
         f"all, {100 * lost_ns / length:.0f} % of their busy time, which took "
         f"{write_share(run, cost)}.",
-        cost_j=cost,
-        gain_j=None,
-        stretches=found,
-        evidence=[*_describe_clocks(busy), write_bounds(found)],
-        advice=Advice(
+        show_stretches(found, [*_describe_clocks(busy), write_bounds(found)]),
+        Advice(
             fix="raise the limit where time matters (nvidia-smi -pl); where energy does, leave it: "
             "lower clocks take less for the same work",
             verify="sightline stats energy_of_work AFTER: power_limited_pct",
             cause="the GPUs draw as much power as their limit allows",
             sources=("NVML API Reference: nvmlClocksEventReasonSwPowerCap",),
         ),
+        price=price_energy(run, cost, None),
         method=None,
     )
 

@@ -40,7 +40,7 @@ from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_hours
-from sightline.findings.build import NOTABLE_PCT, Advice
+from sightline.findings.build import NOTABLE_PCT, Advice, build_finding
 from sightline.subjects.energy.rules._regimes import (
     Choice,
     Regime,
@@ -49,7 +49,12 @@ from sightline.subjects.energy.rules._regimes import (
     list_regimes,
     rate_confidence,
 )
-from sightline.subjects.energy.rules._shared import make_energy_finding, name_gpus, write_share
+from sightline.subjects.energy.rules._shared import (
+    name_gpus,
+    price_energy,
+    show_stretches,
+    write_share,
+)
 from sightline.timeline.device_use import BUSY, DEVICE, IDLE, measure_all
 
 RULE = Rule("race-to-idle", "Work at the highest clock, then idle")
@@ -91,23 +96,20 @@ def _make_finding(run: Run, choices: list[Choice], gain: float) -> Finding:
     rows = run.ask("energy_of_states").join(devices.unique(), on=DEVICE, how="semi")
     idle = sum_column(rows.filter(pl.col("state") == IDLE), "duration_ns")
     best = min(c.best.setting for c in choices)
-    return make_energy_finding(
-        run,
+    return build_finding(
         RULE,
         f"{name_gpus(devices)} worked at up to {max(c.used.setting for c in choices):.0f} MHz, "
         f"which took {write_share(run, cost)}, and idled for {format_hours(idle)}. At "
         f"{best:.0f} MHz, recorded too, the same work took at least {100 * gain / cost:.0f} % less "
         "and fits into the time.",
-        cost_j=cost,
-        gain_j=gain,
-        stretches=rows.filter(pl.col("state") == BUSY),
-        evidence=list_evidence(choices, "MHz"),
-        advice=Advice(
+        show_stretches(rows.filter(pl.col("state") == BUSY), list_evidence(choices, "MHz")),
+        Advice(
             fix=f"nvidia-smi -lgc {best:.0f}, if nobody waits for the end of each burst",
             verify="sightline stats energy_of_work AFTER: j_per_tcycle",
             cause="the last part of the clock costs the most energy",
             sources=("NVML API Reference: nvmlDeviceSetGpuLockedClocks",),
         ),
+        price=price_energy(run, cost, gain),
         method="the recorded work at the recorded clock that took least, by the meter's bounds "
         "that favour it least; idle power is left out",
         confidence=rate_confidence(choices),

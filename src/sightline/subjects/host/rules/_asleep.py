@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import polars as pl
 
 from sightline.core.algebra.scalars import find_largest, sum_column
-from sightline.core.model.declare import Finding, Rule
+from sightline.core.model.declare import Finding, Rule, make_price
 from sightline.core.model.run import Run
-from sightline.findings.build import Advice, grade_severity
+from sightline.findings.build import Advice, Evidence, build_finding, grade_severity
 from sightline.timeline.host_parts import (
     COMMUNICATE,
     ELSEWHERE,
@@ -111,20 +111,16 @@ def report_blocked(
     method: str = "bound from what the operating system counted at the ends of steps",
 ) -> Finding:
     """The finding: the gain is what the rank that lost most lost, unless it is known better."""
-    return Finding(
-        rule.name,
-        rule.title,
-        grade_severity(lost.pct),
+    return build_finding(
+        rule,
         summary,
-        cost_ns=lost.cost_ns,
-        cost_pct=lost.pct,
-        gain_ns=lost.worst_ns if gain_ns is None else gain_ns,
+        Evidence(lines, where={"ranks": lost.ranks}),
+        advice,
+        price=(
+            make_price(lost.cost_ns, "ns", lost.pct),
+            make_price(lost.worst_ns if gain_ns is None else gain_ns, "ns"),
+        ),
+        severity=grade_severity(lost.pct),
         confidence=confidence,
-        evidence=tuple(lines),
-        where={"ranks": lost.ranks},
-        fix=advice.fix,
-        verify=advice.verify,
-        cause=advice.cause,
         method=method,
-        sources=tuple(advice.sources),
     )

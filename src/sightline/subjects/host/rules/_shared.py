@@ -13,10 +13,17 @@ from typing import Any
 import polars as pl
 
 from sightline.core.algebra.scalars import find_largest, sum_column
-from sightline.core.model.declare import Finding, Rule
+from sightline.core.model.declare import Finding, Rule, make_price
 from sightline.core.model.run import Run
 from sightline.core.units import format_ns
-from sightline.findings.build import CRITICAL_PCT, MAX_ROWS, Advice, grade_severity
+from sightline.findings.build import (
+    CRITICAL_PCT,
+    MAX_ROWS,
+    Advice,
+    Evidence,
+    build_finding,
+    grade_severity,
+)
 from sightline.timeline.host_parts import list_segments, list_windows, sum_host_windows
 
 # TraceLens agent, 2026-08: kernels under 10 µs are short; so much a call from Python takes itself.
@@ -105,20 +112,15 @@ def report_share(
     `late_ranks` are those that the others wait for, of a finding that is about that.
     """
     gain = share.worst_ns if gain_ns is None else min(gain_ns, share.worst_ns)
-    return Finding(
-        rule.name,
-        rule.title,
-        grade_severity(share.pct),
+    return build_finding(
+        rule,
         summary,
-        cost_ns=share.cost_ns,
-        cost_pct=share.pct,
-        gain_ns=gain,
+        Evidence(
+            lines, where=share.where | ({} if late_ranks is None else {"late_ranks": late_ranks})
+        ),
+        advice,
+        price=(make_price(share.cost_ns, "ns", share.pct), make_price(gain, "ns")),
+        severity=grade_severity(share.pct),
         confidence=confidence,
-        evidence=tuple(lines),
-        where=share.where | ({} if late_ranks is None else {"late_ranks": late_ranks}),
-        fix=advice.fix,
-        verify=advice.verify,
-        cause=advice.cause,
         method="bound from the main thread's own time",
-        sources=tuple(advice.sources),
     )

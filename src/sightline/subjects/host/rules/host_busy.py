@@ -32,7 +32,7 @@ import polars as pl
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_pct
-from sightline.findings.build import MAX_ROWS
+from sightline.findings.build import MAX_ROWS, Advice, Evidence, build_finding
 from sightline.subjects.host.rules._shared import list_names, take_share
 from sightline.timeline.host_parts import KINDS, OTHER, has_only_host, list_segments
 
@@ -53,18 +53,18 @@ def check(run: Run) -> Iterator[Finding]:
     each = segments.group_by("part").agg(pl.col("own_ns").sum())
     top = each.sort("own_ns", "part", descending=[True, False]).head(MAX_ROWS)
     lines = [f"{format_pct(100 * ns / share.cost_ns)} {kind}" for kind, ns in top.rows()]
-    yield Finding(
-        RULE.name,
-        RULE.title,
-        "info",
+    yield build_finding(
+        RULE,
         f"Operators compute for {format_pct(share.pct)} of the main thread's time, so only faster "
         f"ones can shorten it. {top.item(0, 'part').capitalize()} takes "
         f"{format_pct(100 * top.item(0, 'own_ns') / share.cost_ns)} of that.",
+        Evidence((*lines, *list_names(segments)), where={"busy_pct": share.pct}),
+        Advice(
+            fix="a GPU; bfloat16 where the CPU has instructions for it; channels_last for "
+            "convolutions; OMP_NUM_THREADS at the number of cores",
+            verify="sightline stats host_breakdown AFTER",
+        ),
+        severity="info",
         confidence="high",
-        evidence=(*lines, *list_names(segments)),
-        where={"busy_pct": share.pct},
-        fix="a GPU; bfloat16 where the CPU has instructions for it; channels_last for "
-        "convolutions; OMP_NUM_THREADS at the number of cores",
-        verify="sightline stats host_breakdown AFTER",
         states_limit=True,
     )

@@ -120,7 +120,7 @@ def _report_waits(share: Share) -> Finding:
         found,
         title="Copies and waits for a GPU that was not recorded",
         severity="info",
-        gain_ns=None,
+        gain=None,
         method=None,
     )
 

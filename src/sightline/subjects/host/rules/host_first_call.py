@@ -31,9 +31,10 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from sightline.core.model.declare import Finding, Rule
+from sightline.core.model.declare import Finding, Rule, make_price
 from sightline.core.model.run import Run
 from sightline.core.units import format_ns, format_pct, format_several
+from sightline.findings.build import Advice, Evidence, build_finding
 
 RULE = Rule("host-first-call", "One call is most of the recording")
 
@@ -81,22 +82,25 @@ def check(run: Run) -> Iterator[Finding]:
     others = (
         f", and as much on {format_several(threads - 1, 'other thread')}" if threads > 1 else ""
     )
-    yield Finding(
-        RULE.name,
-        RULE.title,
-        "info",
+    yield build_finding(
+        RULE,
         f"{first['name']} takes {format_ns(first['ns'])} of the {format_ns(first['span'])} that "
         f"were recorded of its thread ({format_pct(pct)}){others}: it comes once, and of the "
         "program itself the recording says little.",
-        cost_ns=first["ns"],
-        cost_pct=pct,
+        Evidence(
+            (),
+            where={
+                "ranks": alone.get_column("rank").unique().sort().to_list(),
+                "op": first["name"],
+                "time_ranges": [[first["start_ns"], first["start_ns"] + first["ns"]]],
+            },
+        ),
+        Advice(
+            fix="record longer, past the start",
+            verify="sightline stats api_calls AFTER",
+            cause="the first calls of a runtime set it up",
+        ),
+        price=(make_price(first["ns"], "ns", pct), None),
+        severity="info",
         confidence="medium",
-        where={
-            "ranks": alone.get_column("rank").unique().sort().to_list(),
-            "op": first["name"],
-            "time_ranges": [[first["start_ns"], first["start_ns"] + first["ns"]]],
-        },
-        fix="record longer, past the start",
-        verify="sightline stats api_calls AFTER",
-        cause="the first calls of a runtime set it up",
     )

@@ -153,7 +153,7 @@ def _make_finding(run: Run, cause: str, mine: Claim) -> Finding:
         return found
     # What was not recorded may have been cut out of the file: it is no problem of the program, and
     # what its end would gain nobody can say.
-    return replace(found, severity="info", gain_ns=None, method=None)
+    return replace(found, severity="info", gain=None, method=None)
 
 
 def _is_selection(run: Run) -> bool:

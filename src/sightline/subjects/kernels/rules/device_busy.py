@@ -39,7 +39,7 @@ from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_ns, format_pct
 from sightline.findings.advice import choose_fix
-from sightline.findings.build import MAX_ROWS
+from sightline.findings.build import MAX_ROWS, Advice, Evidence, build_finding
 from sightline.findings.gaps import are_the_profilers
 from sightline.roofline.operator_roofs import place_operators
 from sightline.subjects.kernels.rules._kinds import MOSTLY_PCT, split_into_kinds
@@ -88,26 +88,30 @@ def check(run: Run) -> Iterator[Finding]:
     else:
         told = f"{labels[name]} takes {format_pct(100 * first_ns / whole)} of the kernel time."
     profile = "profile the largest kernels:  ncu --set full  (AMD: rocprof-compute profile)"
-    yield Finding(
-        rule=RULE.name,
-        severity="info",
-        title="Kernels recorded one at a time" if alone else RULE.title,
-        summary=f"{said} {told}",
-        confidence="high",
-        evidence=(
-            *([] if kinds is None else [kinds.text]),
-            *(
-                f"{format_pct(100 * ns / whole)}  {format_count(n)} × {labels[name]}, "
-                f"{format_ns(ns)}"
-                for name, n, ns in top.rows()
+    yield build_finding(
+        RULE,
+        f"{said} {told}",
+        Evidence(
+            (
+                *([] if kinds is None else [kinds.text]),
+                *(
+                    f"{format_pct(100 * ns / whole)}  {format_count(n)} × {labels[name]}, "
+                    f"{format_ns(ns)}"
+                    for name, n, ns in top.rows()
+                ),
+                *_describe_roofs(run, whole),
             ),
-            *_describe_roofs(run, whole),
+            where={"kernel": name, "busy_pct": busy},
         ),
-        where={"kernel": name, "busy_pct": busy},
-        fix=_advise_fusing(run, profile)
-        if moves
-        else f"{profile}, then see below for kernels that are not needed",
-        verify="sightline stats kernels AFTER",
+        Advice(
+            fix=_advise_fusing(run, profile)
+            if moves
+            else f"{profile}, then see below for kernels that are not needed",
+            verify="sightline stats kernels AFTER",
+        ),
+        title="Kernels recorded one at a time" if alone else RULE.title,
+        severity="info",
+        confidence="high",
         states_limit=True,
     )
 

@@ -32,9 +32,10 @@ from collections.abc import Iterator
 import polars as pl
 
 from sightline.core.algebra.scalars import sum_column
-from sightline.core.model.declare import Finding, Rule
+from sightline.core.model.declare import Finding, Rule, make_price
 from sightline.core.model.run import Run
 from sightline.core.units import format_ns, format_pct, format_several
+from sightline.findings.build import Advice, Evidence, build_finding
 from sightline.timeline.classes import is_communication
 
 RULE = Rule("dominating-kernel", "One kernel dominates the compute time")
@@ -59,20 +60,17 @@ def check(run: Run) -> Iterator[Finding]:
     cost_pct = 100 * top["total_ns"] / windows
     if share < KERNEL_PCT:
         return
-    yield Finding(
-        rule=RULE.name,
-        title=RULE.title,
-        severity="info",
-        summary=(
-            f"{format_pct(share)} of all kernel time is one kernel: "
-            f"{format_several(top['instances'], 'instance')}, median {format_ns(top['median_ns'])}."
+    yield build_finding(
+        RULE,
+        f"{format_pct(share)} of all kernel time is one kernel: "
+        f"{format_several(top['instances'], 'instance')}, median {format_ns(top['median_ns'])}.",
+        Evidence((top["name"],), where={"kernel": top["name"]}),
+        Advice(
+            fix="profile it:  ncu --set full -k regex:<part of its name> -c 1 ...",
+            verify="sightline stats kernels AFTER",
         ),
-        cost_ns=top["total_ns"],
-        cost_pct=cost_pct,
+        price=(make_price(top["total_ns"], "ns", cost_pct), None),
+        severity="info",
         confidence="high",
-        evidence=(top["name"],),
-        where={"kernel": top["name"]},
-        fix="profile it:  ncu --set full -k regex:<part of its name> -c 1 ...",
-        verify="sightline stats kernels AFTER",
         states_limit=cost_pct > COMPUTE_PCT,
     )

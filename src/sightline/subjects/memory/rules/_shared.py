@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
 
-from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_bytes, format_pct, format_several
-from sightline.findings.build import Advice, grade_severity
 
 # PyTorch's name for it since 2.9, which older ones do not know: PYTORCH_CUDA_ALLOC_CONF
 # (docs.pytorch.org, "CUDA semantics", "Optimizing memory usage").
@@ -41,42 +38,9 @@ def select_device(frame: pl.DataFrame, row: dict[str, Any]) -> pl.DataFrame:
     )
 
 
-def make_memory_finding(
-    rule: Rule,
-    device: dict[str, Any],
-    summary: str,
-    *,
-    cost_bytes: int,
-    gain_bytes: int | None,
-    whole_bytes: int,
-    evidence: Sequence[str],
-    advice: Advice,
-    method: str,
-    confidence: str = "high",
-    severity: str | None = None,
-    states_limit: bool = False,
-) -> Finding:
-    """A finding whose cost and gain are bytes, of so many on its device."""
-    gain = None if gain_bytes is None else max(0, min(gain_bytes, cost_bytes))
-    whole = max(whole_bytes, 1)
-    return Finding(
-        rule=rule.name,
-        title=rule.title,
-        severity=severity or grade_severity(100 * (gain or 0) / whole),
-        summary=summary,
-        cost_pct=100 * cost_bytes / whole,
-        confidence=confidence,
-        evidence=tuple(evidence),
-        where={"ranks": [device["rank"]], "device_id": device["device_id"]},
-        fix=advice.fix,
-        verify=advice.verify,
-        cause=advice.cause,
-        method=method,
-        sources=tuple(advice.sources),
-        states_limit=states_limit,
-        cost_bytes=cost_bytes,
-        gain_bytes=gain,
-    )
+def locate_device(device: dict[str, Any]) -> dict[str, Any]:
+    """Where a finding about this device is."""
+    return {"ranks": [device["rank"]], "device_id": device["device_id"]}
 
 
 def list_places(groups: pl.DataFrame, most: int = 3) -> list[str]:

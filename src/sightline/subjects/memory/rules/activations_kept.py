@@ -38,11 +38,11 @@ from sightline.core.algebra.scalars import find_largest, sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_bytes
-from sightline.findings.build import Advice
+from sightline.findings.build import Advice, Evidence, build_finding, price_part
 from sightline.subjects.memory.rules._shared import (
     find_device_peaks,
     list_places,
-    make_memory_finding,
+    locate_device,
     name_device,
     select_device,
     write_share,
@@ -67,22 +67,19 @@ def check(run: Run) -> Iterator[Finding]:
         )
         again = find_largest(kept.group_by("module").agg(pl.col("bytes").sum()), "bytes")
         gain = max(0, sum_column(without, "gain_bytes") - again)
-        yield make_memory_finding(
+        yield build_finding(
             RULE,
-            peak,
             f"{format_bytes(size)} of activations wait for the backward pass at the peak of "
             f"{name_device(peak)}, {write_share(size, whole)} of it.",
-            cost_bytes=size,
-            gain_bytes=gain,
-            whole_bytes=whole,
-            evidence=list_places(kept),
-            advice=Advice(
+            Evidence(list_places(kept), where=locate_device(peak)),
+            Advice(
                 fix="torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False) around the "
                 "repeated block, or a smaller micro-batch with accumulated gradients",
                 verify="sightline stats peak_blocks AFTER: bytes of activation",
                 cause="the backward pass needs what the forward pass computed",
                 sources=("Chen et al. (2016): sublinear memory cost",),
             ),
+            price=price_part(size, gain, whole, "bytes"),
             method="all events gone through again without them, less the largest module's",
             confidence="medium",
         )

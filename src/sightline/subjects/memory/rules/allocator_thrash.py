@@ -37,11 +37,11 @@ from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_bytes, format_count
-from sightline.findings.build import Advice
+from sightline.findings.build import Advice, Evidence, build_finding, price_part
 from sightline.subjects.memory.rules._shared import (
     EXPANDABLE,
     find_device_peaks,
-    make_memory_finding,
+    locate_device,
     name_device,
     select_device,
 )
@@ -60,27 +60,27 @@ def check(run: Run) -> Iterator[Finding]:
         if busy.height < LEAST_STEPS or 2 * busy.height < steps.height:
             continue
         moved = sum_column(busy, "given_back_bytes") // busy.height
-        yield make_memory_finding(
+        yield build_finding(
             RULE,
-            device,
             f"{format_count(busy.height)} of {format_count(steps.height)} steps on "
             f"{name_device(device)} give memory back to the driver and take it again, "
             f"{format_bytes(moved)} each.",
-            cost_bytes=moved,
-            gain_bytes=None,
-            whole_bytes=device["most_reserved_bytes"] or moved,
-            evidence=[
-                f"{format_count(sum_column(busy, 'given_back'))} segments given back, "
-                f"{format_count(sum_column(busy, 'taken'))} taken, after the first two steps",
-                f"{format_count(sum_column(steps, 'failures'))} allocations failed in them",
-            ],
-            advice=Advice(
+            Evidence(
+                [
+                    f"{format_count(sum_column(busy, 'given_back'))} segments given back, "
+                    f"{format_count(sum_column(busy, 'taken'))} taken, after the first two steps",
+                    f"{format_count(sum_column(steps, 'failures'))} allocations failed in them",
+                ],
+                where=locate_device(device),
+            ),
+            Advice(
                 fix="no torch.cuda.empty_cache() in the step, more room for the cache, steady "
                 f"shapes; {EXPANDABLE}",
                 verify="sightline stats allocator_churn AFTER: given_back of 0",
                 cause="the cache is emptied, or does not fit beside what is allocated",
                 sources=("PyTorch, CUDA semantics: Memory management",),
             ),
+            price=price_part(moved, None, device["most_reserved_bytes"] or moved, "bytes"),
             method="nothing is freed: the time that it takes is in a timeline",
             severity="warning",
         )

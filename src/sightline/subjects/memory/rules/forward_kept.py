@@ -37,12 +37,12 @@ from sightline.core.algebra.scalars import find_largest, sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_bytes
-from sightline.findings.build import Advice
+from sightline.findings.build import Advice, Evidence, build_finding, price_part
 from sightline.subjects.memory.memory_stacks import BACKWARD
 from sightline.subjects.memory.rules._shared import (
     find_device_peaks,
     list_places,
-    make_memory_finding,
+    locate_device,
     name_device,
     select_device,
     write_share,
@@ -66,23 +66,20 @@ def check(run: Run) -> Iterator[Finding]:
         size = sum_column(kept, "bytes")
         if 100 * size < LEAST_PCT * whole:
             continue
-        yield make_memory_finding(
+        yield build_finding(
             RULE,
-            peak,
             f"{format_bytes(size)} that the forward pass allocated are alive at the peak of "
             f"{name_device(peak)}, {write_share(size, whole)} of it, several layers' at once, and "
             "no backward pass was recorded that would need them.",
-            cost_bytes=size,
-            gain_bytes=size - find_largest(kept, "largest_bytes"),
-            whole_bytes=whole,
-            evidence=list_places(kept),
-            advice=Advice(
+            Evidence(list_places(kept), where=locate_device(peak)),
+            Advice(
                 fix="with torch.inference_mode(): (or torch.no_grad()) around the forward pass; if "
                 "this is a training, record the backward pass, too",
                 verify="sightline stats memory_peak AFTER: allocated_bytes",
                 cause="autograd keeps the inputs and results of operators for a backward pass",
                 sources=("PyTorch, Autograd mechanics",),
             ),
+            price=price_part(size, size - find_largest(kept, "largest_bytes"), whole, "bytes"),
             method="these blocks at the peak, less the largest of them",
             confidence="medium",
         )

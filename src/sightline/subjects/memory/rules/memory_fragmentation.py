@@ -38,10 +38,10 @@ from sightline.core.algebra.scalars import find_largest
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_bytes, format_count, format_pct
-from sightline.findings.build import Advice
+from sightline.findings.build import Advice, Evidence, build_finding, price_part
 from sightline.subjects.memory.rules._shared import (
     EXPANDABLE,
-    make_memory_finding,
+    locate_device,
     name_device,
     select_device,
     write_share,
@@ -61,34 +61,34 @@ def check(run: Run) -> Iterator[Finding]:
         if not reserved or 100 * lost < LEAST_PCT * reserved:
             continue
         pins = select_device(run.ask("pinned_segments"), device)
-        yield make_memory_finding(
+        yield build_finding(
             RULE,
-            device,
             f"{format_bytes(lost)} of the memory that the allocator holds on "
             f"{name_device(device)} ({write_share(lost, reserved)}) are free, but in pieces "
             "between blocks in use.",
-            cost_bytes=lost,
-            gain_bytes=lost,
-            whole_bytes=reserved,
-            evidence=[
-                f"{format_bytes(device['free_bytes'])} are free in "
-                f"{format_count(device['pieces'])} pieces, the largest "
-                f"{format_bytes(device['largest_free_bytes'])}",
-                f"{format_count(device['pinned_segments'])} of "
-                f"{format_count(device['segments'])} segments are partly used",
-                *(
-                    f"{format_bytes(row['free_bytes'])} ({format_pct(row['free_pct'])} of a "
-                    f"segment) kept by {format_bytes(row['pin_bytes'])} of "
-                    f"{row['place'] or 'a stack that was not recorded'}"
-                    for row in pins.head(2).iter_rows(named=True)
-                ),
-            ],
-            advice=Advice(
+            Evidence(
+                [
+                    f"{format_bytes(device['free_bytes'])} are free in "
+                    f"{format_count(device['pieces'])} pieces, the largest "
+                    f"{format_bytes(device['largest_free_bytes'])}",
+                    f"{format_count(device['pinned_segments'])} of "
+                    f"{format_count(device['segments'])} segments are partly used",
+                    *(
+                        f"{format_bytes(row['free_bytes'])} ({format_pct(row['free_pct'])} of a "
+                        f"segment) kept by {format_bytes(row['pin_bytes'])} of "
+                        f"{row['place'] or 'a stack that was not recorded'}"
+                        for row in pins.head(2).iter_rows(named=True)
+                    ),
+                ],
+                where=locate_device(device),
+            ),
+            Advice(
                 fix=f"{EXPANDABLE}; allocate what lives long first",
                 verify="sightline stats fragmentation AFTER: pinned_bytes",
                 cause="blocks that live longer lie between blocks that were freed",
                 sources=("PyTorch, CUDA semantics: expandable_segments",),
             ),
+            price=price_part(lost, lost, reserved, "bytes"),
             method="what is free in partly used segments, and no peak has needed",
             confidence="medium",
         )

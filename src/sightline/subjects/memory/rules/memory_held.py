@@ -32,10 +32,10 @@ import polars as pl
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_bytes
-from sightline.findings.build import Advice
+from sightline.findings.build import Advice, Evidence, build_finding, price_part
 from sightline.subjects.memory.rules._shared import (
     list_places,
-    make_memory_finding,
+    locate_device,
     name_device,
     select_device,
     write_share,
@@ -63,27 +63,27 @@ def check(run: Run) -> Iterator[Finding]:
         free = device["free_bytes"]
         places = mine.group_by("place").agg(pl.col("bytes").sum(), blocks=pl.len())
         most = places.sort("bytes", "place", descending=[True, False]).row(0, named=True)
-        yield make_memory_finding(
+        yield build_finding(
             RULE,
-            device,
             f"{format_bytes(active)} of the {format_bytes(reserved)} that the allocator holds on "
             f"{name_device(device)} are in use ({write_share(active, reserved)}), "
             f"{format_bytes(most['bytes'])} from {most['place'] or 'no known line'}; the largest "
             f"free piece has {format_bytes(device['largest_free_bytes'] or 0)}.",
-            cost_bytes=active,
-            gain_bytes=None,
-            whole_bytes=reserved,
-            evidence=[
-                *list_places(places),
-                f"{format_bytes(free)} are free: {format_bytes(device['unused_bytes'])} in "
-                f"segments that nothing uses, {format_bytes(device['pinned_bytes'])} in pieces",
-            ],
-            advice=Advice(
+            Evidence(
+                [
+                    *list_places(places),
+                    f"{format_bytes(free)} are free: {format_bytes(device['unused_bytes'])} in "
+                    f"segments that nothing uses, {format_bytes(device['pinned_bytes'])} in pieces",
+                ],
+                where=locate_device(device),
+            ),
+            Advice(
                 fix="shrink what these lines allocate; to see when it grew, record the history:  "
                 "torch.cuda.memory._record_memory_history()  before the snapshot",
                 verify="sightline stats fragmentation AFTER: active_bytes",
                 sources=("PyTorch, Understanding CUDA Memory Usage",),
             ),
+            price=price_part(active, None, reserved, "bytes"),
             method="the blocks in use of the snapshot",
             severity="info",
         )

@@ -35,10 +35,10 @@ import polars as pl
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_bytes, format_count
-from sightline.findings.build import Advice
+from sightline.findings.build import Advice, Evidence, build_finding, price_part
 from sightline.subjects.memory.rules._shared import (
     find_device_peaks,
-    make_memory_finding,
+    locate_device,
     name_device,
     select_device,
 )
@@ -61,31 +61,31 @@ def check(run: Run) -> Iterator[Finding]:
             continue
         worst = growing.row(0, named=True)
         lost = worst["last_bytes"]
-        yield make_memory_finding(
+        yield build_finding(
             RULE,
-            device,
             f"{format_bytes(worst['bytes_per_step'])} more are held on {name_device(device)} after "
             f"each step, allocated by {worst['place'] or 'a stack that was not recorded'}.",
-            cost_bytes=lost,
-            gain_bytes=lost,
-            whole_bytes=device["allocated_bytes"],
-            evidence=[
-                f"{format_count(worst['rises'])} rises and {format_count(worst['falls'])} falls "
-                f"over {format_count(worst['steps'])} steps, from "
-                f"{format_bytes(worst['first_bytes'])} to {format_bytes(lost)}",
-                f"{format_count(worst['blocks'])} blocks of it are never released",
-                *(
-                    f"{format_bytes(row['bytes_per_step'])} a step also from {row['place']}"
-                    for row in growing.slice(1, 2).iter_rows(named=True)
-                ),
-            ],
-            advice=Advice(
+            Evidence(
+                [
+                    f"{format_count(worst['rises'])} rises and {format_count(worst['falls'])} "
+                    f"falls over {format_count(worst['steps'])} steps, from "
+                    f"{format_bytes(worst['first_bytes'])} to {format_bytes(lost)}",
+                    f"{format_count(worst['blocks'])} blocks of it are never released",
+                    *(
+                        f"{format_bytes(row['bytes_per_step'])} a step also from {row['place']}"
+                        for row in growing.slice(1, 2).iter_rows(named=True)
+                    ),
+                ],
+                where=locate_device(device),
+            ),
+            Advice(
                 fix="keep numbers instead of tensors with their graph (loss.item(), .detach()), "
                 "and clear what collects outputs from step to step",
                 verify="sightline stats memory_leaks AFTER: no row of this place",
                 cause="something keeps a reference to what each step allocates there",
                 sources=("PyTorch FAQ: out of memory",),
             ),
+            price=price_part(lost, lost, device["allocated_bytes"], "bytes"),
             method="the bytes that this stack held at the end of the last step",
             severity="critical",
         )

@@ -38,11 +38,11 @@ from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_bytes
-from sightline.findings.build import Advice
+from sightline.findings.build import Advice, Evidence, build_finding, price_part
 from sightline.subjects.memory.rules._shared import (
     find_device_peaks,
     list_places,
-    make_memory_finding,
+    locate_device,
     select_device,
     write_share,
 )
@@ -62,22 +62,22 @@ def check(run: Run) -> Iterator[Finding]:
         whole = peak["allocated_bytes"]
         if ranks < 2 or held < max(parameters, 1) or 100 * held < LEAST_PCT * whole:
             return
-        yield make_memory_finding(
+        yield build_finding(
             RULE,
-            peak,
             f"Each of {ranks} ranks holds {format_bytes(held)} of optimizer state, "
             f"{write_share(held, whole)} of its peak.",
-            cost_bytes=held,
-            gain_bytes=held - held // ranks,
-            whole_bytes=whole,
-            evidence=[f"parameters: {format_bytes(parameters)}", *list_places(state)],
-            advice=Advice(
+            Evidence(
+                [f"parameters: {format_bytes(parameters)}", *list_places(state)],
+                where=locate_device(peak),
+            ),
+            Advice(
                 fix="shard it: fully_shard (FSDP2), ZeroRedundancyOptimizer, or DeepSpeed ZeRO "
                 f"stage 1: each of {ranks} ranks keeps 1/{ranks}",
                 verify="sightline stats peak_blocks AFTER: bytes of optimizer state",
                 cause="data parallelism keeps a copy of the whole state on every rank",
                 sources=("Rajbhandari et al. (2020): ZeRO",),
             ),
+            price=price_part(held, held - held // ranks, whole, "bytes"),
             method=f"all but 1/{ranks} of the state",
             confidence="medium",
         )

@@ -37,11 +37,11 @@ import polars as pl
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_bytes, format_count, format_several
-from sightline.findings.build import Advice
+from sightline.findings.build import Advice, Evidence, build_finding, price_part
 from sightline.subjects.memory.rules._shared import (
     EXPANDABLE,
     list_places,
-    make_memory_finding,
+    locate_device,
     name_device,
 )
 
@@ -63,23 +63,22 @@ def check(run: Run) -> Iterator[Finding]:
     asked = last["asked_bytes"] or 0
     free = last["free_bytes"]
     in_pieces = free is not None and free >= asked
-    yield make_memory_finding(
+    yield build_finding(
         RULE,
-        last,
         f"{format_bytes(asked)} could not be allocated on {name_device(last)}: "
         + _describe_free(last),
-        cost_bytes=asked,
-        gain_bytes=asked,
-        whole_bytes=last["reserved_bytes"] or asked,
-        evidence=[
-            f"asked for at {last['place'] or 'a place without a stack'}",
-            f"{format_bytes(last['allocated_bytes'])} were allocated, "
-            f"{format_bytes(last['reserved_bytes'])} taken from the driver, which had "
-            f"{format_bytes(last['device_free_bytes'])} left",
-            f"{format_several(here.height, 'failure')} in the recording",
-            *_list_pins(run, last),
-        ],
-        advice=Advice(
+        Evidence(
+            [
+                f"asked for at {last['place'] or 'a place without a stack'}",
+                f"{format_bytes(last['allocated_bytes'])} were allocated, "
+                f"{format_bytes(last['reserved_bytes'])} taken from the driver, which had "
+                f"{format_bytes(last['device_free_bytes'])} left",
+                f"{format_several(here.height, 'failure')} in the recording",
+                *_list_pins(run, last),
+            ],
+            where=locate_device(last),
+        ),
+        Advice(
             fix=f"{EXPANDABLE}: enough is free, but in pieces"
             if in_pieces
             else "shrink what fills the memory: see the other findings, and  sightline memory",
@@ -87,6 +86,7 @@ def check(run: Run) -> Iterator[Finding]:
             cause="free memory is in pieces, each too small" if in_pieces else "the memory is full",
             sources=("PyTorch, CUDA semantics: Optimizing memory usage",),
         ),
+        price=price_part(asked, asked, last["reserved_bytes"] or asked, "bytes"),
         method="what was asked for: with so much more, this allocation does not fail",
         severity="critical",
         states_limit=True,

@@ -36,7 +36,7 @@ import polars as pl
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_bytes
-from sightline.findings.build import Advice
+from sightline.findings.build import Advice, Evidence, build_finding, price_part
 from sightline.subjects.memory.allocations import (
     find_peaks_without,
     follow_allocations,
@@ -45,7 +45,7 @@ from sightline.subjects.memory.allocations import (
 )
 from sightline.subjects.memory.rules._shared import (
     find_device_peaks,
-    make_memory_finding,
+    locate_device,
     name_device,
     write_share,
 )
@@ -81,25 +81,25 @@ def check(run: Run) -> Iterator[Finding]:
         if 100 * gain < LEAST_PCT * whole:
             continue
         block = add_places(run, largest).row(0, named=True)
-        yield make_memory_finding(
+        yield build_finding(
             RULE,
-            peak,
             f"One block of {format_bytes(block['bytes'])}, allocated by "
             f"{block['place'] or 'a stack that was not recorded'}, is "
             f"{write_share(block['bytes'], whole)} of the peak of {name_device(peak)}.",
-            cost_bytes=block["bytes"],
-            gain_bytes=gain,
-            whole_bytes=whole,
-            evidence=[
-                f"the peak is {format_bytes(whole)}, without this tensor {format_bytes(after)}",
-                f"it holds: {block['kind']} ({block['confidence']} confidence)",
-            ],
-            advice=Advice(
+            Evidence(
+                [
+                    f"the peak is {format_bytes(whole)}, without this tensor {format_bytes(after)}",
+                    f"it holds: {block['kind']} ({block['confidence']} confidence)",
+                ],
+                where=locate_device(peak),
+            ),
+            Advice(
                 fix="compute it in chunks, or with an operation that never holds it whole (fused "
                 "linear cross entropy, scaled_dot_product_attention); free it before the next",
                 verify="sightline stats memory_peak AFTER: allocated_bytes",
                 cause="a single large tensor is alive at the highest moment",
                 sources=("Liger Kernel (2024): fused linear cross entropy",),
             ),
+            price=price_part(block["bytes"], gain, whole, "bytes"),
             method="all events gone through again without this tensor, in every step",
         )

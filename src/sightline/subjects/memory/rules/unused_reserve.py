@@ -36,10 +36,10 @@ from typing import Any
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_bytes
-from sightline.findings.build import Advice
+from sightline.findings.build import Advice, Evidence, build_finding, price_part
 from sightline.subjects.memory.rules._shared import (
     find_device_peaks,
-    make_memory_finding,
+    locate_device,
     name_device,
     select_device,
     write_share,
@@ -60,26 +60,26 @@ def check(run: Run) -> Iterator[Finding]:
         if not reserved or 100 * lost < LEAST_PCT * reserved:
             continue
         known = f", {format_bytes(peak)} at the peak" if peak is not None else ""
-        yield make_memory_finding(
+        yield build_finding(
             RULE,
-            device,
             f"{format_bytes(lost)} on {name_device(device)} are in segments that nothing uses"
             f"{', and more than the peak needed' if known else ''}: "
             f"{write_share(lost, reserved)} of what the allocator holds.",
-            cost_bytes=lost,
-            gain_bytes=None if peak is None else lost,
-            whole_bytes=reserved,
-            evidence=[
-                f"{format_bytes(reserved)} reserved, "
-                f"{format_bytes(device['active_bytes'])} in use{known}"
-            ],
-            advice=Advice(
+            Evidence(
+                [
+                    f"{format_bytes(reserved)} reserved, "
+                    f"{format_bytes(device['active_bytes'])} in use{known}"
+                ],
+                where=locate_device(device),
+            ),
+            Advice(
                 fix="torch.cuda.empty_cache() after the phase that needed it, or "
                 "PYTORCH_ALLOC_CONF=garbage_collection_threshold:0.8",
                 verify="sightline stats fragmentation AFTER: unused_bytes",
                 cause="the cache keeps what an earlier phase needed",
                 sources=("PyTorch, CUDA semantics: Memory management",),
             ),
+            price=price_part(lost, None if peak is None else lost, reserved, "bytes"),
             method="the segments without a block in use, which empty_cache() gives back",
             confidence="medium",
             severity="info",

@@ -32,6 +32,7 @@ from collections.abc import Iterator
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_ns, format_pct, format_several
+from sightline.findings.build import Advice, Evidence, build_finding
 from sightline.roofline.amd_kernels import load_amd_kernels
 from sightline.roofline.chart import shorten_name
 from sightline.roofline.facts import load_facts
@@ -62,21 +63,23 @@ def check(run: Run) -> Iterator[Finding]:
     name = max(times, key=lambda kernel: times[kernel])
     if name in measured or times[name] < MOST * whole or not whole:
         return
-    yield Finding(
-        rule=RULE.name,
+    yield build_finding(
+        RULE,
+        f"{format_pct(100 * times[name] / whole)} of the profiled time is one kernel, and the "
+        "report lacks the metrics that explain it.",
+        Evidence(
+            (
+                f"{format_several(counts[name], 'launch', 'launches')}, {format_ns(times[name])}",
+                "neither the compute nor the memory throughput was collected for it",
+            ),
+            where={"kernel": name},
+        ),
+        Advice(
+            fix=f"ncu --set full -k regex:{shorten_name(name)} -c 1 ...",
+            verify="sightline findings AFTER",
+        ),
         title=f"{RULE.title}: {shorten_name(name)}",
         severity="info",
-        summary=(
-            f"{format_pct(100 * times[name] / whole)} of the profiled time is one kernel, and the "
-            "report lacks the metrics that explain it."
-        ),
         confidence="high",
-        evidence=(
-            f"{format_several(counts[name], 'launch', 'launches')}, {format_ns(times[name])}",
-            "neither the compute nor the memory throughput was collected for it",
-        ),
-        where={"kernel": name},
-        fix=f"ncu --set full -k regex:{shorten_name(name)} -c 1 ...",
-        verify="sightline findings AFTER",
         states_limit=True,
     )

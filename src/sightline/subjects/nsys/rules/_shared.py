@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from sightline.core.model.declare import Finding, Rule
+from sightline.core.model.declare import Finding, Rule, make_price
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_ns
-from sightline.findings.build import MAX_ROWS, grade_severity
+from sightline.findings.build import MAX_ROWS, Advice, Evidence, build_finding, grade_severity
 from sightline.replay.gains import sum_windows
 
 SOURCE = "NVIDIA Nsight Systems User Guide: Expert Systems Analysis"
@@ -32,22 +32,21 @@ def list_vendor_rows(
     cost = int(each.get_column("ns").sum())
     pct = min(100 * cost / sum_windows(run), 100.0)
     shown = rows.head(MAX_ROWS).to_dicts()
-    yield Finding(
-        rule=rule.name,
+    yield build_finding(
+        rule,
+        f"{what}: {format_count(rows.height)}, {format_ns(cost)} in all.",
+        Evidence(
+            [_describe_row(row) for row in shown[:3]],
+            rows=shown,
+            where={"ranks": run.ask("windows").get_column("rank").unique().sort().to_list()},
+        ),
+        Advice(fix=fix, verify=f"sightline stats {analysis} AFTER: fewer rows", sources=(SOURCE,)),
+        price=(make_price(cost, "ns", pct), None),
         title=f"{rule.title} (as nsys analyze)",
         severity=grade_severity(pct),
-        summary=f"{what}: {format_count(rows.height)}, {format_ns(cost)} in all.",
-        cost_ns=cost,
-        cost_pct=pct,
         confidence="high",
-        evidence=tuple(_describe_row(row) for row in shown[:3]),
-        where={"ranks": run.ask("windows").get_column("rank").unique().sort().to_list()},
-        fix=fix,
-        verify=f"sightline stats {analysis} AFTER: fewer rows",
         method="sum over the rows that the vendor's rule lists; they may overlap, and no gain is "
         "computed",
-        rows=tuple(shown),
-        sources=(SOURCE,),
     )
 
 

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import polars as pl
 
 from sightline.core.algebra.intervals import measure_cover_between
 from sightline.core.algebra.scalars import find_largest, sum_column
-from sightline.core.model.declare import Finding, Rule
+from sightline.core.model.declare import Finding, Price, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_ns, format_several
 from sightline.findings.build import (
@@ -27,6 +26,7 @@ from sightline.findings.build import (
     Advice,
     Evidence,
     Loss,
+    build_finding,
     grade_severity,
     make_finding,
 )
@@ -203,20 +203,15 @@ def report_blame(
         loss = Loss(blame.cost_ns, blame.worst_ns)
         yield make_finding(run, rule, summary, loss, evidence, advice, confidence=confidence)
         return
-    whole = partial(Finding, rule.name, rule.title, grade_severity(blame.pct), summary)
-    yield whole(
-        cost_ns=blame.cost_ns,
-        cost_pct=blame.pct,
-        gain_ns=blame.worst_ns,
+    yield build_finding(
+        rule,
+        summary,
+        Evidence(lines, rows=blame.rows, where=blame.where),
+        advice,
+        price=(Price(blame.cost_ns, "ns", blame.pct), Price(blame.worst_ns, "ns")),
+        severity=grade_severity(blame.pct),
         confidence=confidence,
-        evidence=tuple(lines),
-        where=blame.where,
-        fix=advice.fix,
-        verify=advice.verify,
-        cause=advice.cause,
         method="bound from the thread's own time",
-        rows=tuple(blame.rows),
-        sources=tuple(advice.sources),
     )
 
 
