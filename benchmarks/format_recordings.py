@@ -180,7 +180,7 @@ def write_collapsed(folder: Path, size: int) -> Path:
 
 def write_speedscope(folder: Path, size: int) -> Path:
     path = folder / "profile.speedscope.json"
-    frames = [{"name": f"function_{n}", "file": "core/model.py", "line": n} for n in range(500)]
+    frames = [{"name": f"function_{n}", "file": "model.py", "line": n} for n in range(500)]
     samples = [[0, 1, n % 7, n % 40, n % 500] for n in range(size // 24)]
     profile = {"type": "sampled", "name": "main", "unit": "microseconds", "startValue": 0}
     profile |= {"endValue": len(samples), "samples": samples, "weights": [1] * len(samples)}

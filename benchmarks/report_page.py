@@ -47,8 +47,8 @@ def stages(store: str) -> dict[str, tuple[float, float]]:
     import sightline
     from sightline.answer.summary import summarize_run
     from sightline.core.page.declare import View
+    from sightline.diagnosis.diagnose import diagnose_run
     from sightline.errors import MissingDataError
-    from sightline.findings.diagnose import diagnose_run
     from sightline.views.html import page
 
     run = timed("open, read the tables", lambda: sightline.open(store))

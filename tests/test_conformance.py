@@ -32,7 +32,7 @@ FUNCTIONS = {
     "importers": "read",
     "analyses": "run",
     "rules": "check",
-    "model.tables": None,
+    "tables": None,
     "exporters": "write",
     "panels": "data",
 }
@@ -289,10 +289,10 @@ def test_every_cause_belongs_to_one_rule() -> None:
     assert sorted(declared) == sorted(named)
 
 
-def test_every_rule_lies_in_a_family() -> None:
-    assert [n for n in RULES if registry.subject_of("rules", n) is None] == []
-    families = [family.name for family in registry.list_families("rules")]
-    assert len(set(families)) == len(families)
+def test_every_rule_and_analysis_lies_in_a_subject() -> None:
+    for kind, names in (("rules", RULES), ("analyses", ANALYSES)):
+        assert [n for n in names if registry.subject_of(kind, n) is None] == []
+    assert [s.name for s in registry.list_subjects().values()] == list(registry.list_subjects())
 
 
 # -- the reference ------------------------------------------------------------------------------

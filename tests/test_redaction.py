@@ -63,4 +63,4 @@ def test_command_keeps_the_program_and_the_names_of_flags() -> None:
 def test_root_frame_of_py_spy_keeps_as_much() -> None:
     shown = redact_frame('process 42:"python train.py --token hunter2 positional"')
     assert shown == "process 42:python train.py --token …"
-    assert redact_frame("forward (core/model.py:12)") == "forward (core/model.py:12)"
+    assert redact_frame("forward (model.py:12)") == "forward (model.py:12)"

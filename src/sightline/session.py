@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import polars as pl
     from typing_extensions import Self
 
-    from sightline.findings.custom.forms import OwnRule
+    from sightline.diagnosis.custom.forms import OwnRule
 
 
 class Session(Run):
@@ -34,13 +34,13 @@ class Session(Run):
         that are named after `nsys analyze`, too. Raises InputError where a rule of your own is
         wrong.
         """
-        from sightline.findings.custom.facts import load_checked_rules
+        from sightline.diagnosis.custom.facts import load_checked_rules
 
         return self.diagnose(load_checked_rules(list(rules)) if rules else [], vendor=vendor)
 
     def diagnose(self, own: Sequence[OwnRule] = (), *, vendor: bool = False) -> list[Finding]:
         """As `findings`, with rules of one's own that were read already."""
-        from sightline.findings.diagnose import diagnose_run
+        from sightline.diagnosis.diagnose import diagnose_run
 
         return diagnose_run(self, own, vendor=vendor)
 
@@ -123,6 +123,6 @@ def explain(name: str, *, rules: Sequence[str] = ()) -> str:
     `rules` are files or folders of rules of your own. Raises RequestError for an unknown name.
     """
     from sightline.answer.explain import explain_name
-    from sightline.findings.custom.facts import load_checked_rules
+    from sightline.diagnosis.custom.facts import load_checked_rules
 
     return explain_name(name, load_checked_rules(list(rules)) if rules else [])

@@ -122,7 +122,7 @@ def test_a_recording_that_was_reported_on_is_answered_without_polars(trace, tmp_
     again, modules = loaded(str(trace), cache=tmp_path)
     assert again == first
     assert modules & HEAVY == set()
-    rooms = ("sightline.subjects", "sightline.findings", "sightline.formats")
+    rooms = ("sightline.subjects", "sightline.diagnosis", "sightline.formats")
     assert not any(m.startswith(rooms) for m in modules)
 
 

@@ -77,7 +77,7 @@ def test_backward_work_stands_below_its_forward_operator(tmp_path):
     run = traces.opened(
         tmp_path,
         [
-            traces.host("python_function", "core/model.py(9): forward", 0, 50),
+            traces.host("python_function", "model.py(9): forward", 0, 50),
             traces.op("aten::mm", 5, 20, **fwd),
             traces.op("autograd::engine::evaluate_function: MmBackward0", 100, 50, tid=202, **bwd),
             traces.op("MmBackward0", 105, 40, tid=202, **bwd),
@@ -86,7 +86,7 @@ def test_backward_work_stands_below_its_forward_operator(tmp_path):
         ],
     )
     assert paths(timeline.stack_device_time(run), "gpu_time_ns") == {
-        "rank 0;thread 101;core/model.py(9): forward;aten::mm;[backward];"
+        "rank 0;thread 101;model.py(9): forward;aten::mm;[backward];"
         "autograd::engine::evaluate_function: MmBackward0;MmBackward0;cudaLaunchKernel;"
         "GPU 0 stream 7;gemm_bwd": 30_000,
     }

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import sightline
+from sightline.diagnosis.custom.document import parse
 from sightline.errors import InputError
-from sightline.findings.custom.document import parse
 from sightline.formats import _stacks
 from support.command import sightline as command
 

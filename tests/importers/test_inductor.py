@@ -51,7 +51,7 @@ def list_lines(run: Run) -> dict[str, list[tuple[str, int, str]]]:
 
 def test_a_log_has_the_lines_of_the_program() -> None:
     run = sightline.open(str(LOG))
-    program = (RECORDED / "core/model.py").read_text().splitlines()
+    program = (RECORDED / "model.py").read_text().splitlines()
     lines = list_lines(run)
     stacks: dict[str, list[str]] = {}
     for payload in re.findall(r"_kernel_stack_traces.*\n\t(\{.*\})$", read(LOG), re.MULTILINE):

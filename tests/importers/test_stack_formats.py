@@ -216,7 +216,7 @@ def test_rocprof_json_is_known_however_long_it_says_who_recorded(tmp_path):
 
 def test_proton(tmp_path):
     assert stacks_of(tmp_path, json.dumps(PROTON), "gpu_time_ns") == {
-        "phase:ROOT|python:forward (core/model.py:12)|kernel:gemm": 500
+        "phase:ROOT|python:forward (model.py:12)|kernel:gemm": 500
     }
 
 

@@ -25,7 +25,7 @@ from support.plain_pickle import load_plain
 from support.snapshots import alloc, entry, frames, free, opened, segment, snapshot
 
 CORPUS = Path(__file__).parents[2].parent / "shared" / "corpus" / "memory_snapshot"
-PLACE = frames("c.cpp:9:at::empty", "core/model.py:3:forward", "train.py:7:<module>")
+PLACE = frames("c.cpp:9:at::empty", "model.py:3:forward", "train.py:7:<module>")
 SMALL = snapshot(
     [
         entry("segment_alloc", 4096, 2048, 5, PLACE),
@@ -80,7 +80,7 @@ def test_stacks_are_a_trie_from_the_outermost_frame(tmp_path: Path) -> None:
     nodes = run.table("stacks").join(run.table("frames"), on="frame_id").sort("stack_id")
     assert nodes.select("parent_id", "layer", "function", "file", "line", "depth").rows() == [
         (None, "python", "<module>", "train.py", 7, 0),
-        (0, "python", "forward", "core/model.py", 3, 1),
+        (0, "python", "forward", "model.py", 3, 1),
         (1, "native", "at::empty", "c.cpp", 9, 2),
     ]
     stacks = run.table("memory_events").get_column("stack_id").to_list()

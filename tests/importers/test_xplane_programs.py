@@ -42,7 +42,7 @@ def write_program(events: list[tuple[int, ...]], temporaries: dict[int, int]) ->
         {"id": 1, "name": "x", "shape": {"element_type": 11, "dimensions": [250]}},
         {"id": 2, "name": "dot.1", "shape": {"element_type": 13, "tuple_shapes": [
             {"element_type": 16, "dimensions": [10, 10]}]},
-         "metadata": {"op_name": "jit(f)/dot", "source_file": "core/model.py", "source_line": 7}},
+         "metadata": {"op_name": "jit(f)/dot", "source_file": "model.py", "source_line": 7}},
         {"id": 3, "name": "fusion", "shape": {"element_type": 5, "dimensions": [8]}},
     ]  # fmt: skip
     buffers = [
@@ -89,7 +89,7 @@ def test_what_becomes_what() -> None:
     )
     assert [tuple(row[name] for name in names) for row in rows] == [
         (0, "parameter", 1000, "x", None, "f32[250]", None, None),
-        (1, "output", 200, "dot.1{0}", "jit(f)/dot", "bf16[10,10]", "core/model.py", 7),
+        (1, "output", 200, "dot.1{0}", "jit(f)/dot", "bf16[10,10]", "model.py", 7),
         (2, "temporary", 64, "fusion", None, "s64[8]", None, None),
     ]
 

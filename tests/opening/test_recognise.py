@@ -15,7 +15,7 @@ from sightline.core import registry
 from sightline.formats._declared import IMPORTERS, LITERALS
 from sightline.opening.recognise import list_importers
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "formats.py"
+SCRIPT = Path(__file__).parents[2] / "scripts" / "importers.py"
 
 
 def test_the_declarations_are_those_of_the_importers(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from sightline.answer import cache as kept
 from sightline.answer.summary import summarize_run
 from sightline.core.model.cache_folder import find_cache_folder
 from sightline.core.model.run import Run
-from sightline.findings.custom.forms import OwnRule
+from sightline.diagnosis.custom.forms import OwnRule
 from support import traces as t
 
 EVENTS = [t.step(1, 0, 90), t.op("a", 1, 20), *(t.kernel(f"k{i}", 10 * i, 5) for i in range(8))]

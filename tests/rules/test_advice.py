@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sightline import findings
-from sightline.findings.advice import choose_fix
+from sightline.diagnosis.advice import choose_fix
 from support import exports
 from support.rules import answers
 from support.traces import call, host, kernel, launched, opened

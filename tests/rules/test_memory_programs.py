@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.findings.diagnose import diagnose_run
+from sightline.diagnosis.diagnose import diagnose_run
 from support.campaigns import CAMPAIGNS
 from support.snapshots import opened
 from synth_memory.programs import CAUSES, Program, simulate

@@ -6,8 +6,9 @@ import polars as pl
 import pytest
 
 from sightline.core import registry
-from sightline.core.model.declare import Finding
-from sightline.findings.ranking import rank_findings
+from sightline.core.model.declare import Finding, Price, make_price
+from sightline.diagnosis.price import price_findings
+from sightline.diagnosis.ranking import rank_findings
 
 QUIET = pl.DataFrame(
     {"check": ["importer"], "effect": ["ok"], "concerns": ["all"], "count": [0], "text": ["fine"]}
@@ -15,12 +16,14 @@ QUIET = pl.DataFrame(
 
 
 def finding(rule: str, gain: int | None, severity: str = "warning", **more) -> Finding:
-    return Finding(rule, rule, severity, "said", gain_ns=gain, confidence="high", **more)
+    gain_ns = make_price(gain, "ns")
+    return Finding(rule, rule, severity, "said", gain=gain_ns, confidence="high", **more)
 
 
 def ranked(found: list[Finding], gate: pl.DataFrame, operations: int = 1_000) -> list[Finding]:
-    rules = [module.RULE for _, module in registry.load_members("rules")]
-    return rank_findings(found, rules, gate, operations=operations, window_ns=1_000)
+    rules = {module.RULE.name: module.RULE for _, module in registry.load_members("rules")}
+    priced = price_findings(found, rules, gate, operations=operations, window_ns=1_000)
+    return rank_findings(priced, rules, window_ns=1_000)
 
 
 def test_largest_gain_first_notes_and_abstentions_last():
@@ -90,11 +93,11 @@ def test_what_gains_nothing_stands_below_what_gains_a_little():
 
 def test_a_gain_is_a_share_of_the_longest_window_and_never_above_the_cost():
     """Windows of 1,000 ns on two devices: 250 ns less are 25 % of each, and so of both."""
-    (found,) = ranked([finding("host-late", 300, cost_ns=250, cost_pct=12.5)], QUIET)
+    (found,) = ranked([finding("host-late", 300, cost=Price(250, "ns", 12.5))], QUIET)
     assert (found.gain_ns, found.gain_pct) == (250, 25.0)
     assert (found.cost_ns, found.cost_pct) == (500, 25.0)
     # What a kernel profiler timed is no window: 100 of 500 ns profiled.
-    (found,) = ranked([finding("ncu-stall", 100, cost_ns=200, cost_pct=40.0)], QUIET)
+    (found,) = ranked([finding("ncu-stall", 100, cost=Price(200, "ns", 40.0))], QUIET)
     assert (found.gain_ns, found.gain_pct) == (100, 20.0)
 
 
@@ -102,11 +105,10 @@ def test_what_is_merged_into_a_finding_raises_its_cost_to_the_gain():
     late = finding(
         "straggler-rank",
         50,
-        cost_ns=50,
-        cost_pct=10.0,
+        cost=Price(50, "ns", 10.0),
         where={"late_ranks": [1], "ranks": [1]},
     )
-    why = finding("host-late", 80, cost_ns=80, cost_pct=16.0, where={"ranks": [1]})
+    why = finding("host-late", 80, cost=Price(80, "ns", 16.0), where={"ranks": [1]})
     (merged,) = ranked([late, why], QUIET)
     assert (merged.cost_ns, merged.cost_pct, merged.gain_ns) == (80, 16.0, 80)
 

@@ -10,7 +10,7 @@ import pytest
 
 import sightline
 from sightline.core.model.declare import Finding
-from sightline.findings.vendor_words import translate_advice, translate_findings
+from sightline.diagnosis.vendor_words import translate_advice, translate_findings
 from support.traces import kernel, opened
 
 # Rules of Nsight's own recordings are about NVIDIA's GPUs.

@@ -27,13 +27,13 @@ def stack(*places: str) -> Stack:
     return found
 
 
-INIT = stack("core/model.py:5:__init__")
-FORWARD = [stack(f"layer{i}.py:9:forward", "core/model.py:20:forward") for i in range(64)]
+INIT = stack("model.py:5:__init__")
+FORWARD = [stack(f"layer{i}.py:9:forward", "model.py:20:forward") for i in range(64)]
 # Autograd's threads have no Python frames.
 BACKWARD = [{"name": "torch::autograd::Engine::evaluate_function", "filename": "??", "line": 0}]
 OPTIMIZER = stack("site-packages/torch/optim/adam.py:50:_init_group", "train.py:9:step")
 LOG = stack("train.py:12:log_loss")
-LOGITS = stack("head.py:3:forward", "core/model.py:22:forward")
+LOGITS = stack("head.py:3:forward", "model.py:22:forward")
 
 
 @dataclass

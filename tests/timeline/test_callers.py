@@ -63,7 +63,7 @@ def test_without_python_the_innermost_range_that_says_something(tmp_path: Path) 
 
 
 def test_a_backward_operation_is_its_forward_ones(tmp_path: Path) -> None:
-    line, number = "core/model.py(7): forward", {"Sequence number": 5}
+    line, number = "model.py(7): forward", {"Sequence number": 5}
     run = opened(
         tmp_path,
         [

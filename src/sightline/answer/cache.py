@@ -22,7 +22,7 @@ from sightline.opening.answers import find_answer, keep_answer
 from sightline.opening.stamps import stamp_file, stamp_program
 
 if TYPE_CHECKING:
-    from sightline.findings.custom.forms import OwnRule
+    from sightline.diagnosis.custom.forms import OwnRule
 
 _MANY = ("device_ops", "host_ops", "memory_events")
 MIN_ROWS = 100_000  # of fewer, the answer is made about as soon as it is found

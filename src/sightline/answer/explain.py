@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from sightline.core import registry
 from sightline.core.model.run import page
+from sightline.diagnosis.aliases import ALIASES
 from sightline.errors import RequestError
-from sightline.findings.aliases import ALIASES
 
 if TYPE_CHECKING:
-    from sightline.findings.custom.forms import OwnRule
+    from sightline.diagnosis.custom.forms import OwnRule
 
 
 def explain_name(name: str, own: Sequence[OwnRule] = ()) -> str:
@@ -19,7 +19,7 @@ def explain_name(name: str, own: Sequence[OwnRule] = ()) -> str:
     tag = name.replace("_", "-")
     for rule in own:
         if rule.tag == tag:
-            from sightline.findings.custom.check import write_page
+            from sightline.diagnosis.custom.check import write_page
 
             return write_page(rule)
     module = name.replace("-", "_")

@@ -7,9 +7,9 @@ from typing import Any
 import polars as pl
 
 from sightline.core.model.run import Run
+from sightline.diagnosis.diagnose import diagnose_run
+from sightline.diagnosis.price import share_of
 from sightline.errors import MissingDataError
-from sightline.findings.diagnose import diagnose_run
-from sightline.findings.price import share_of
 from sightline.subjects.memory.allocations import MEMORY, follow_allocations, select_memory
 
 BAR, SPARK = 20, 60

@@ -18,14 +18,14 @@ from sightline.core.algebra.window import select_starting_in
 from sightline.core.kernel_labels import label_kernels
 from sightline.core.model.run import Run
 from sightline.core.stages import stage
-from sightline.findings.diagnose import diagnose_run
+from sightline.diagnosis.diagnose import diagnose_run
 from sightline.subjects.devices.use import note_warming, summarize_use
 from sightline.subjects.ncu.kernel_rows import list_kernel_rows, list_vendor_messages
 from sightline.timeline.host_parts import has_only_host
 
 if TYPE_CHECKING:
     from sightline.core.model.declare import Finding
-    from sightline.findings.custom.forms import OwnRule
+    from sightline.diagnosis.custom.forms import OwnRule
 
 SCHEMA = "sightline-report/1"
 TOP_KERNELS = 10

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from sightline.diagnosis.custom.document import read
 from sightline.errors import InputError
-from sightline.findings.custom.document import read
 
 
 def file(folder: Path, content: bytes) -> Path:

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sightline.diagnosis.custom import check, document, expression, facts, forms
 from sightline.doors.cli.main import main
 from sightline.errors import InputError
-from sightline.findings.custom import check, document, expression, facts, forms
 from support.campaigns import examples
 from support.simulated import simulated
 

@@ -32,8 +32,8 @@ def find(run: Run, rule: str) -> Finding:
     (found,) = answers(run, rule)
     assert not found.abstained, found.reason
     whole = run.ask("energy").get_column("energy_j").sum()
-    assert (found.gain_j or 0) <= found.cost_j <= whole
-    assert found.cost_pct == pytest.approx(100 * found.cost_j / whole)
+    assert (found.gain.amount if found.gain else 0) <= found.cost.amount <= whole
+    assert found.cost_pct == pytest.approx(100 * found.cost.amount / whole)
     return found
 
 
@@ -42,8 +42,8 @@ def test_idle_hours_are_told_with_what_ending_the_process_saves(tmp_path: Path) 
     run = open_history(tmp_path, *phases, (HOUR, train()))
     found = find(run, "idle-burn")
     idle = 2 * HOUR * 120 + HOUR * 75
-    assert found.cost_j == pytest.approx(idle, abs=2 * 600 * 10)
-    assert found.gain_j == found.cost_j
+    assert found.cost.amount == pytest.approx(idle, abs=2 * 600 * 10)
+    assert found.gain.amount == found.cost.amount
     assert "GPU 0 did nothing for 3.0 hours" in found.summary
     assert "0.3 kWh" in found.summary
     lines = "\n".join(found.evidence)
@@ -65,29 +65,29 @@ def test_short_pauses_are_no_idle_burn(tmp_path: Path) -> None:
 def test_without_true_use_nvidia_smis_figure_tells_idle_time(tmp_path: Path) -> None:
     phases = ((HOUR, train()), (HOUR, rest(100.0)))
     run = open_history(tmp_path, *phases, without=("SM active", "memory used"))
-    assert find(run, "idle-burn").cost_j == pytest.approx(HOUR * 100, abs=12_000)
+    assert find(run, "idle-burn").cost.amount == pytest.approx(HOUR * 100, abs=12_000)
 
 
 def test_a_busy_gpu_without_work_gains_its_idle_power_only(tmp_path: Path) -> None:
     phases = ((HOUR, SEEMING), (1200, rest(80.0)), (1800, train()))
     found = find(open_history(tmp_path, *phases), "busy-but-idle")
-    assert found.cost_j == pytest.approx(HOUR * 150, abs=12_000)
+    assert found.cost.amount == pytest.approx(HOUR * 150, abs=12_000)
     truth = HOUR * 0.98 * 80
-    assert 0.97 * truth <= (found.gain_j or 0) <= truth
+    assert 0.97 * truth <= (found.gain.amount if found.gain else 0) <= truth
     assert "nvidia-smi shows 100 %" in found.summary and "2.0 %" in found.summary
 
 
 def test_a_busy_gpu_without_work_gains_nothing_known_where_it_never_idles(tmp_path: Path) -> None:
     found = find(open_history(tmp_path, (HOUR, SEEMING), (1800, train())), "busy-but-idle")
-    assert found.gain_j is None and found.is_remark
+    assert found.gain is None and found.is_remark
 
 
 def test_time_at_the_power_limit_costs_and_gains_nothing(tmp_path: Path) -> None:
     capped = train(700.0, 1400.0, clock_event_reasons=4.0, power_limit=700.0)
     free = train(500.0, 1980.0, power_limit=700.0)
     found = find(open_history(tmp_path, (HOUR, capped), (HOUR, free)), "power-bound")
-    assert found.cost_j == pytest.approx(HOUR * 700, abs=14_000)
-    assert found.gain_j is None and found.is_remark
+    assert found.cost.amount == pytest.approx(HOUR * 700, abs=14_000)
+    assert found.gain is None and found.is_remark
     assert "1.0 hours" in found.summary or "60 minutes" in found.summary
     assert "1400 MHz on average" in found.evidence[0] and "1980 MHz" in found.evidence[0]
 
@@ -99,7 +99,7 @@ def test_the_drivers_counter_tells_the_limit_where_its_reasons_are_not_read(tmp_
         lowered += 5e9
         phases.append((10, train(600.0, clocks_lowered_by_power=lowered)))
     run = open_history(tmp_path, *phases, without=("clock event reasons",))
-    assert find(run, "power-bound").cost_j == pytest.approx(1800 * 600 / 2, rel=0.03)
+    assert find(run, "power-bound").cost.amount == pytest.approx(1800 * 600 / 2, rel=0.03)
 
 
 def test_two_limits_with_the_same_work_make_advice(tmp_path: Path) -> None:
@@ -108,9 +108,9 @@ def test_two_limits_with_the_same_work_make_advice(tmp_path: Path) -> None:
     low = train(300.0, 1350.0, power_limit=400.0)
     low["DRAM active"] = high["DRAM active"] * 0.75
     found = find(open_history(tmp_path, (HOUR, high), (HOUR, low)), "cap-advice")
-    assert found.cost_j == pytest.approx(HOUR * 600, abs=12_000)
+    assert found.cost.amount == pytest.approx(HOUR * 600, abs=12_000)
     truth = HOUR * 600 * (1 - (300 / 1350) / (600 / 1800))
-    assert truth * 0.95 <= found.gain_j <= truth
+    assert truth * 0.95 <= found.gain.amount <= truth
     assert "nvidia-smi -pl 400" in (found.fix or "")
     assert "33 % longer" in found.summary
     assert found.confidence == "medium"
@@ -137,7 +137,7 @@ def test_a_slower_clock_that_fits_into_the_idle_time_is_advised(tmp_path: Path) 
     found = find(open_history(tmp_path, *phases), "race-to-idle")
     truth = 2400 * 600 * (1 - (300 / 1350) / (600 / 1800))
     # Each of the four bursts may be wrong by a reading at both ends.
-    assert truth * 0.8 <= found.gain_j <= truth
+    assert truth * 0.8 <= found.gain.amount <= truth
     assert "nvidia-smi -lgc 1400" in (found.fix or "")  # to the nearest 100 MHz
 
 

@@ -11,7 +11,7 @@ from support.rules import assert_silent
 from support.snapshots import Entry, alloc, frames, free, opened, snapshot
 from support.training import BACKWARD, MAKE
 
-LAYER = frames("layer.py:3:forward", "core/model.py:9:forward", "t.py:1:run")
+LAYER = frames("layer.py:3:forward", "model.py:9:forward", "t.py:1:run")
 
 
 def inference(weight: int, *, keeps: bool, then: list[Entry] = []) -> dict:  # noqa: B006 - not changed

@@ -8,7 +8,7 @@ from support.memory_rules import assert_finds
 from support.rules import assert_silent
 from support.snapshots import alloc, frames, opened, segment, snapshot
 
-CACHE, MODEL = frames("cache.py:9:grow", "t.py:1:run"), frames("core/model.py:3:load", "t.py:1:run")
+CACHE, MODEL = frames("cache.py:9:grow", "t.py:1:run"), frames("model.py:3:load", "t.py:1:run")
 HELD = [
     segment(0, (600, "active_allocated", CACHE), (100, "inactive")),
     segment(5_000, (200, "active_allocated", MODEL)),
@@ -26,7 +26,7 @@ def test_who_allocated_what_is_in_use(tmp_path: Path) -> None:
             "800 B of the 1.000 kB",
             "(80.0 %), 600 B from grow (cache.py:9); the largest free piece has 100 B",
             "600 B in 1 block: grow (cache.py:9)",
-            "200 B in 1 block: load (core/model.py:3)",
+            "200 B in 1 block: load (model.py:3)",
             "200 B are free: 100 B in segments that nothing uses, 100 B in pieces",
         ],
         fix="_record_memory_history()",

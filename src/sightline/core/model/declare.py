@@ -152,7 +152,7 @@ class Price(NamedTuple):
     """What a problem costs, or its end gains: an amount, its unit, and its share of the whole.
 
     Time is in ns, a device's memory in bytes (both integers), energy in joules. `pct` is 0 to 100,
-    of what `sightline.findings.price.share_of` names; None until that is known.
+    of what `sightline.diagnosis.price.share_of` names; None until that is known.
     """
 
     amount: float

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TextIO
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sightline.diagnosis.custom.forms import OwnRule
     from sightline.errors import SightlineError
-    from sightline.findings.custom.forms import OwnRule
     from sightline.session import Session
 
 GATE_FAILED = 1  # an exit code; the others are main's
@@ -72,7 +72,7 @@ def load_own_rules(paths: list[str]) -> list[OwnRule]:
     """The rules of these files, all checked before anything runs."""
     if not paths:
         return []
-    from sightline.findings.custom.facts import load_checked_rules
+    from sightline.diagnosis.custom.facts import load_checked_rules
 
     return load_checked_rules(paths)
 

@@ -16,10 +16,10 @@ from typing import Any
 
 from sightline.core.units import format_long
 from sightline.core.watched_metrics import METRICS
+from sightline.diagnosis.custom.evaluate import evaluate, fill_text
+from sightline.diagnosis.custom.expression import Expression, Missing, Unfit
+from sightline.diagnosis.custom.forms import OURS, OwnRule, read_rules
 from sightline.errors import InputError
-from sightline.findings.custom.evaluate import evaluate, fill_text
-from sightline.findings.custom.expression import Expression, Missing, Unfit
-from sightline.findings.custom.forms import OURS, OwnRule, read_rules
 from sightline.record.monitor.readings import CURRENT_NS, PROCESS, Entity, Event, Reading
 from sightline.record.monitor.rounds import Round
 

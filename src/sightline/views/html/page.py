@@ -30,7 +30,7 @@ from sightline.views.html.headline import describe_run
 from sightline.views.html.view import PageView
 
 if TYPE_CHECKING:
-    from sightline.findings.custom.forms import OwnRule
+    from sightline.diagnosis.custom.forms import OwnRule
 
 SCHEMA = "sightline-page/2"
 # Of a page with less data the script has drawn all as soon as a browser would have painted the

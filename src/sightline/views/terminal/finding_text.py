@@ -13,8 +13,8 @@ from sightline.core.model.run import Run
 from sightline.core.registry import OF_WINDOW
 from sightline.core.text import make_printable
 from sightline.core.units import format_bytes, format_joules, format_ns, format_pct
-from sightline.findings.build import NOTABLE_PCT
-from sightline.findings.price import share_of as share_of_rule
+from sightline.diagnosis.build import NOTABLE_PCT
+from sightline.diagnosis.price import share_of as share_of_rule
 from sightline.timeline.device_use import has_use
 from sightline.timeline.host_parts import has_only_host
 

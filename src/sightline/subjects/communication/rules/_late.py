@@ -12,7 +12,7 @@ from sightline.core.algebra.scalars import average_column, find_largest, sum_col
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_ns, format_pct
-from sightline.findings.build import NOTABLE_PCT, Advice, Evidence, Loss, make_finding
+from sightline.diagnosis.build import NOTABLE_PCT, Advice, Evidence, Loss, make_finding
 from sightline.replay.gains import Change, sum_windows
 from sightline.timeline.communication import list_communication
 

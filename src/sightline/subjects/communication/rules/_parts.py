@@ -10,7 +10,7 @@ from sightline.core.algebra.scalars import find_largest, sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_bytes, format_count, format_ns, format_pct
-from sightline.findings.build import MAX_ROWS, NOTABLE_PCT, Advice, Evidence, Loss, make_finding
+from sightline.diagnosis.build import MAX_ROWS, NOTABLE_PCT, Advice, Evidence, Loss, make_finding
 from sightline.replay.gains import sum_windows
 from sightline.timeline.communication import list_communication
 

@@ -37,7 +37,7 @@ import polars as pl
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_several
-from sightline.findings.build import Advice, Evidence, build_finding
+from sightline.diagnosis.build import Advice, Evidence, build_finding
 from sightline.subjects.communication.rules._late import name_group, name_ranks
 
 RULE = Rule("collective-hang", "Hang in a collective")

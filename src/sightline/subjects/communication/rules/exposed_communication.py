@@ -47,7 +47,7 @@ from sightline.core.algebra.scalars import average_column, find_largest, find_sp
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_ns, format_pct, format_several
-from sightline.findings.build import MAX_ROWS, NOTABLE_PCT, Advice, Evidence, Loss, make_finding
+from sightline.diagnosis.build import MAX_ROWS, NOTABLE_PCT, Advice, Evidence, Loss, make_finding
 from sightline.replay.gains import sum_windows
 from sightline.replay.replay import scale_ops
 from sightline.subjects.communication.rules._late import name_ranks

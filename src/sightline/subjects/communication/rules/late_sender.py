@@ -42,7 +42,7 @@ from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule, make_price
 from sightline.core.model.run import Run
 from sightline.core.units import format_ns, format_pct, format_several
-from sightline.findings.build import (
+from sightline.diagnosis.build import (
     MAX_ROWS,
     NOTABLE_PCT,
     Advice,
@@ -53,7 +53,7 @@ from sightline.findings.build import (
     grade_severity,
     make_finding,
 )
-from sightline.findings.gaps import Claim, claim_gaps
+from sightline.diagnosis.gaps import Claim, claim_gaps
 from sightline.timeline import causes
 from sightline.timeline.mpi import count_ranks, measure_processes
 from sightline.timeline.mpi_waits import LATE_SENDER, list_mpi_waits

@@ -34,7 +34,7 @@ import polars as pl
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.findings.build import Advice, Evidence, build_finding
+from sightline.diagnosis.build import Advice, Evidence, build_finding
 from sightline.subjects.communication.rules._late import name_ranks
 
 RULE = Rule("rank-behind", "Rank gone or behind the others")

@@ -39,7 +39,7 @@ import polars as pl
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.findings.advice import choose_fix
+from sightline.diagnosis.advice import choose_fix
 from sightline.replay.replay import is_op, scale_ops, select_ops
 from sightline.subjects.communication.rules._parts import find_exposed_part
 from sightline.timeline.communication import fit_transfers, list_communication

@@ -11,7 +11,7 @@ from sightline.core.algebra.window import select_starting_in
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_bytes, format_count, format_ns, format_pct
-from sightline.findings.build import (
+from sightline.diagnosis.build import (
     MAX_ROWS,
     NOTABLE_PCT,
     Advice,
@@ -20,7 +20,7 @@ from sightline.findings.build import (
     keep_notable,
     make_finding,
 )
-from sightline.findings.gaps import LOOK_PCT, Claim, claim_gaps
+from sightline.diagnosis.gaps import LOOK_PCT, Claim, claim_gaps
 from sightline.replay.gains import sum_windows
 from sightline.replay.replay import remove_ops, select_calls_of, select_ops, shorten_thinking
 from sightline.timeline.classes import COMPUTE, list_class

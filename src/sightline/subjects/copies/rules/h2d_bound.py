@@ -33,7 +33,7 @@ from collections.abc import Iterator
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.findings.advice import choose_fix
+from sightline.diagnosis.advice import choose_fix
 from sightline.subjects.copies.rules._shared import find_exposed_copies
 from sightline.timeline import causes
 

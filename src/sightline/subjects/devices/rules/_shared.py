@@ -10,8 +10,8 @@ from sightline.core.algebra.scalars import average_column, find_largest, sum_col
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_pct
+from sightline.diagnosis.build import MAX_ROWS, NOTABLE_PCT, Advice, Evidence, Loss, make_finding
 from sightline.errors import MissingDataError
-from sightline.findings.build import MAX_ROWS, NOTABLE_PCT, Advice, Evidence, Loss, make_finding
 from sightline.replay.gains import sum_windows
 from sightline.replay.replay import scale_ops
 

@@ -34,7 +34,7 @@ from collections.abc import Iterator
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.findings.build import abstain
+from sightline.diagnosis.build import abstain
 from sightline.subjects.devices.rules._shared import find_low_clock, list_slow_kernels
 from sightline.timeline import causes
 

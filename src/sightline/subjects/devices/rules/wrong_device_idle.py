@@ -39,8 +39,8 @@ from sightline.core.algebra.intervals import measure_cover
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_pct
-from sightline.findings.advice import choose_fix
-from sightline.findings.build import NOTABLE_PCT, Advice, Evidence, Loss, abstain, make_finding
+from sightline.diagnosis.advice import choose_fix
+from sightline.diagnosis.build import NOTABLE_PCT, Advice, Evidence, Loss, abstain, make_finding
 from sightline.replay.gains import sum_windows
 
 RULE = Rule("wrong-device-idle", "One GPU idle while another is shared")

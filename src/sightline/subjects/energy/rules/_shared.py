@@ -15,7 +15,7 @@ from sightline.core.units import (
     format_pct,
     format_several,
 )
-from sightline.findings.build import MAX_ROWS, Evidence, price_part
+from sightline.diagnosis.build import MAX_ROWS, Evidence, price_part
 from sightline.timeline.device_use import DEVICE, IDLE, has_use, measure_all
 
 # A GPU that is idle for less is between two jobs or steps: Kubernetes' cluster autoscaler takes a

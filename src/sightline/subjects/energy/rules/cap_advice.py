@@ -39,7 +39,7 @@ import polars as pl
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.findings.build import NOTABLE_PCT, Advice, build_finding
+from sightline.diagnosis.build import NOTABLE_PCT, Advice, build_finding
 from sightline.subjects.energy.rules._regimes import (
     Choice,
     choose_regime,

@@ -39,7 +39,7 @@ from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_hours, format_joules
-from sightline.findings.build import NOTABLE_PCT, Advice, build_finding
+from sightline.diagnosis.build import NOTABLE_PCT, Advice, build_finding
 from sightline.subjects.energy.rules._shared import (
     describe_devices,
     find_parked_power,

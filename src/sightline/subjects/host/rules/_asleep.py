@@ -10,7 +10,7 @@ import polars as pl
 from sightline.core.algebra.scalars import find_largest, sum_column
 from sightline.core.model.declare import Finding, Rule, make_price
 from sightline.core.model.run import Run
-from sightline.findings.build import Advice, Evidence, build_finding, grade_severity
+from sightline.diagnosis.build import Advice, Evidence, build_finding, grade_severity
 from sightline.timeline.host_parts import (
     COMMUNICATE,
     ELSEWHERE,

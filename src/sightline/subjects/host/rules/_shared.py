@@ -16,7 +16,7 @@ from sightline.core.algebra.scalars import find_largest, sum_column
 from sightline.core.model.declare import Finding, Rule, make_price
 from sightline.core.model.run import Run
 from sightline.core.units import format_ns
-from sightline.findings.build import (
+from sightline.diagnosis.build import (
     CRITICAL_PCT,
     MAX_ROWS,
     Advice,

@@ -32,7 +32,7 @@ import polars as pl
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_pct
-from sightline.findings.build import MAX_ROWS, Advice, Evidence, build_finding
+from sightline.diagnosis.build import MAX_ROWS, Advice, Evidence, build_finding
 from sightline.subjects.host.rules._shared import list_names, take_share
 from sightline.timeline.host_parts import KINDS, OTHER, has_only_host, list_segments
 

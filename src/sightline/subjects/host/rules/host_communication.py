@@ -38,7 +38,7 @@ from sightline.core.algebra.scalars import find_largest
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_ns, format_pct
-from sightline.findings.build import NOTABLE_PCT, Advice
+from sightline.diagnosis.build import NOTABLE_PCT, Advice
 from sightline.subjects.host.rules._shared import list_names, report_share, take_part
 from sightline.timeline.host_parts import COMMUNICATE, has_only_host, list_segments
 

@@ -34,7 +34,7 @@ import polars as pl
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_pct, format_several
-from sightline.findings.build import NOTABLE_PCT, Advice
+from sightline.diagnosis.build import NOTABLE_PCT, Advice
 from sightline.subjects.host.rules._shared import count_steps, list_names, report_share, take_part
 from sightline.timeline.host_parts import COMPILE, has_only_host
 from sightline.timeline.iterations import list_marked_steps

@@ -42,7 +42,7 @@ from sightline.core.algebra.scalars import find_largest, sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_ns, format_pct
-from sightline.findings.build import Advice
+from sightline.diagnosis.build import Advice
 from sightline.subjects.host.rules._asleep import list_shares
 from sightline.subjects.host.rules._shared import (
     SHORT_NS,

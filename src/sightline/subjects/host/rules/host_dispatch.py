@@ -36,8 +36,8 @@ import polars as pl
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_ns, format_pct
-from sightline.findings.advice import choose_fix
-from sightline.findings.build import Advice
+from sightline.diagnosis.advice import choose_fix
+from sightline.diagnosis.build import Advice
 from sightline.subjects.host.rules._shared import (
     SHORT_NS,
     count_steps,

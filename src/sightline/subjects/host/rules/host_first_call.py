@@ -34,7 +34,7 @@ import polars as pl
 from sightline.core.model.declare import Finding, Rule, make_price
 from sightline.core.model.run import Run
 from sightline.core.units import format_ns, format_pct, format_several
-from sightline.findings.build import Advice, Evidence, build_finding
+from sightline.diagnosis.build import Advice, Evidence, build_finding
 
 RULE = Rule("host-first-call", "One call is most of the recording")
 

@@ -38,7 +38,7 @@ from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_ns
-from sightline.findings.build import Advice
+from sightline.diagnosis.build import Advice
 from sightline.subjects.host.rules._asleep import Blocked, report_blocked
 from sightline.timeline.host_parts import count_step_operators, has_only_host, has_operators
 

@@ -41,7 +41,7 @@ from sightline.core.algebra.scalars import find_largest
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_ns, format_pct, format_several
-from sightline.findings.build import Advice
+from sightline.diagnosis.build import Advice
 from sightline.subjects.host.rules._shared import Share, list_names, report_share, take_part
 from sightline.timeline.host_parts import LOAD, has_only_host, list_windows
 from sightline.timeline.host_ranges import LOADING

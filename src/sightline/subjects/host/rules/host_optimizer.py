@@ -36,7 +36,7 @@ from sightline.core.algebra.lookup import match_names
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_pct
-from sightline.findings.build import Advice
+from sightline.diagnosis.build import Advice
 from sightline.subjects.host.rules._shared import Share, list_names, report_share, take_part
 from sightline.timeline.host_parts import OPTIMIZE, has_only_host
 

@@ -36,7 +36,7 @@ import polars as pl
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_bytes, format_count, format_pct
-from sightline.findings.build import NOTABLE_PCT, Advice
+from sightline.diagnosis.build import NOTABLE_PCT, Advice
 from sightline.subjects.host.rules._asleep import measure_share, report_blocked
 from sightline.timeline.host_parts import has_only_host
 from sightline.timeline.step_usage import sum_usage

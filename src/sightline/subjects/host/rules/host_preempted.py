@@ -34,7 +34,7 @@ from collections.abc import Iterator
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_pct
-from sightline.findings.build import NOTABLE_PCT, Advice
+from sightline.diagnosis.build import NOTABLE_PCT, Advice
 from sightline.subjects.host.rules._asleep import (
     has_too_many_threads,
     measure_queued,

@@ -36,7 +36,7 @@ from dataclasses import replace
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_pct
-from sightline.findings.build import Advice
+from sightline.diagnosis.build import Advice
 from sightline.subjects.host.rules._asleep import measure_queued, measure_unexplained_sleep
 from sightline.subjects.host.rules._shared import list_names, report_share, take_share
 from sightline.timeline.host_parts import has_only_host, has_operators, list_long_python

@@ -14,7 +14,7 @@ from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.run import Run
 from sightline.core.text import fit_text
 from sightline.core.units import format_count, format_pct
-from sightline.findings.gaps import NO_RANGE, Claim
+from sightline.diagnosis.gaps import NO_RANGE, Claim
 
 _THREAD = ["rank", "pid", "tid"]
 _MOST_GAPS = 1000  # the longest: they hold nearly all of the time, and are looked up one by one

@@ -42,9 +42,9 @@ from sightline.core.algebra.window import host_in
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_ns, format_pct
-from sightline.findings.advice import choose_fix
-from sightline.findings.build import Advice, Evidence, Loss, keep_notable, make_finding
-from sightline.findings.gaps import LOOK_PCT, claim_gaps
+from sightline.diagnosis.advice import choose_fix
+from sightline.diagnosis.build import Advice, Evidence, Loss, keep_notable, make_finding
+from sightline.diagnosis.gaps import LOOK_PCT, claim_gaps
 from sightline.replay.replay import free_calls
 from sightline.timeline import causes
 from sightline.timeline.api_calls import allocates

@@ -36,9 +36,9 @@ from sightline.core.algebra.scalars import find_largest, sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_bytes, format_ns, format_pct, format_several
-from sightline.findings.advice import choose_fix
-from sightline.findings.build import Advice, Evidence, Loss, make_finding
-from sightline.findings.gaps import claim_gaps
+from sightline.diagnosis.advice import choose_fix
+from sightline.diagnosis.build import Advice, Evidence, Loss, make_finding
+from sightline.diagnosis.gaps import claim_gaps
 from sightline.replay.host_changes import remove_ranges
 from sightline.replay.replay import remove_ops
 from sightline.timeline import causes

@@ -37,8 +37,8 @@ import polars as pl
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_pct
-from sightline.findings.build import Advice, Evidence, Loss, abstain, make_finding
-from sightline.findings.gaps import claim_gaps
+from sightline.diagnosis.build import Advice, Evidence, Loss, abstain, make_finding
+from sightline.diagnosis.gaps import claim_gaps
 from sightline.replay.replay import shorten_thinking
 from sightline.timeline import causes
 from sightline.timeline.host_ranges import measure_loading

@@ -38,8 +38,8 @@ from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_pct
-from sightline.findings.build import NOTABLE_PCT, Advice, Evidence, Loss, make_finding
-from sightline.findings.gaps import Claim, are_the_profilers
+from sightline.diagnosis.build import NOTABLE_PCT, Advice, Evidence, Loss, make_finding
+from sightline.diagnosis.gaps import Claim, are_the_profilers
 from sightline.replay.gains import sum_windows
 from sightline.timeline import causes
 

@@ -41,9 +41,9 @@ import polars as pl
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_pct
-from sightline.findings.advice import choose_fix
-from sightline.findings.build import Advice, Evidence, Loss, keep_notable, make_finding
-from sightline.findings.gaps import LOOK_PCT, NO_RANGE, claim_gaps
+from sightline.diagnosis.advice import choose_fix
+from sightline.diagnosis.build import Advice, Evidence, Loss, keep_notable, make_finding
+from sightline.diagnosis.gaps import LOOK_PCT, NO_RANGE, claim_gaps
 from sightline.replay.replay import shorten_calls, shorten_thinking
 from sightline.subjects.idle.rules._thinking import describe_thinking
 from sightline.timeline import causes

@@ -35,9 +35,9 @@ import polars as pl
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_pct
-from sightline.findings.advice import choose_fix
-from sightline.findings.build import Advice, Evidence, Loss, make_finding
-from sightline.findings.gaps import claim_gaps
+from sightline.diagnosis.advice import choose_fix
+from sightline.diagnosis.build import Advice, Evidence, Loss, make_finding
+from sightline.diagnosis.gaps import claim_gaps
 from sightline.replay.host_changes import remove_compilation, shorten_first_launches
 from sightline.timeline import causes
 from sightline.timeline.api_calls import loads_code

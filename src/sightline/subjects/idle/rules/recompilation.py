@@ -42,8 +42,8 @@ import polars as pl
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_ns, format_pct, format_several
-from sightline.findings.build import Advice, Evidence, Loss, make_finding
-from sightline.findings.gaps import claim_gaps
+from sightline.diagnosis.build import Advice, Evidence, Loss, make_finding
+from sightline.diagnosis.gaps import claim_gaps
 from sightline.replay.host_changes import remove_compilation
 from sightline.timeline import causes
 from sightline.timeline.host_ranges import is_compiler, list_compiler_ranges

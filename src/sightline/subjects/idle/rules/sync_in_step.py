@@ -41,9 +41,9 @@ from sightline.core.algebra.lookup import Texts
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_pct
-from sightline.findings.advice import choose_fix
-from sightline.findings.build import Advice, Evidence, Loss, keep_notable, make_finding
-from sightline.findings.gaps import LOOK_PCT, claim_gaps
+from sightline.diagnosis.advice import choose_fix
+from sightline.diagnosis.build import Advice, Evidence, Loss, keep_notable, make_finding
+from sightline.diagnosis.gaps import LOOK_PCT, claim_gaps
 from sightline.replay.replay import is_finish, remove_ops, remove_waits
 from sightline.timeline import causes
 from sightline.timeline.api_calls import allocates

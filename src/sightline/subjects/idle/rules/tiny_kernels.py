@@ -36,9 +36,9 @@ from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_pct
-from sightline.findings.advice import choose_fix
-from sightline.findings.build import Advice, Evidence, Loss, make_finding
-from sightline.findings.gaps import claim_gaps
+from sightline.diagnosis.advice import choose_fix
+from sightline.diagnosis.build import Advice, Evidence, Loss, make_finding
+from sightline.diagnosis.gaps import claim_gaps
 from sightline.replay.replay import select_ops
 from sightline.timeline import causes
 

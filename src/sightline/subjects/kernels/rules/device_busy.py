@@ -38,9 +38,9 @@ from sightline.core.kernel_labels import label_kernels
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_ns, format_pct
-from sightline.findings.advice import choose_fix
-from sightline.findings.build import MAX_ROWS, Advice, Evidence, build_finding
-from sightline.findings.gaps import are_the_profilers
+from sightline.diagnosis.advice import choose_fix
+from sightline.diagnosis.build import MAX_ROWS, Advice, Evidence, build_finding
+from sightline.diagnosis.gaps import are_the_profilers
 from sightline.roofline.operator_roofs import place_operators
 from sightline.subjects.kernels.rules._kinds import MOSTLY_PCT, split_into_kinds
 from sightline.timeline.classes import is_communication

@@ -35,7 +35,7 @@ from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule, make_price
 from sightline.core.model.run import Run
 from sightline.core.units import format_ns, format_pct, format_several
-from sightline.findings.build import Advice, Evidence, build_finding
+from sightline.diagnosis.build import Advice, Evidence, build_finding
 from sightline.timeline.classes import is_communication
 
 RULE = Rule("dominating-kernel", "One kernel dominates the compute time")

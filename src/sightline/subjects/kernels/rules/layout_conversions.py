@@ -31,7 +31,7 @@ import polars as pl
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.findings.advice import choose_fix
+from sightline.diagnosis.advice import choose_fix
 from sightline.subjects.kernels.rules._shared import find_shorter_kernels, list_kernels
 
 RULE = Rule("layout-conversions", "Memory layout conversions")

@@ -38,7 +38,7 @@ import polars as pl
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.findings.advice import choose_fix
+from sightline.diagnosis.advice import choose_fix
 from sightline.roofline.operator_roofs import place_operators
 from sightline.roofline.operators.arguments import ELEMENT_BYTES
 from sightline.roofline.operators.work import GEMM

@@ -37,8 +37,8 @@ import polars as pl
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.findings.advice import choose_fix
-from sightline.findings.build import abstain
+from sightline.diagnosis.advice import choose_fix
+from sightline.diagnosis.build import abstain
 from sightline.roofline.hardware import find_gpu
 from sightline.subjects.kernels.rules._operators import add_owners, select_calls
 from sightline.subjects.kernels.rules._shared import find_shorter_kernels, list_kernels

@@ -39,7 +39,7 @@ import polars as pl
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.findings.advice import choose_fix
+from sightline.diagnosis.advice import choose_fix
 from sightline.roofline.operator_roofs import place_operators
 from sightline.roofline.operators.work import GEMM
 from sightline.subjects.kernels.rules._operators import find_slow_products

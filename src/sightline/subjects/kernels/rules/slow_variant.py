@@ -38,7 +38,7 @@ from sightline.core.algebra.lookup import keep_rows
 from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.findings.build import NOTABLE_PCT, abstain
+from sightline.diagnosis.build import NOTABLE_PCT, abstain
 from sightline.replay.gains import sum_windows
 from sightline.subjects.kernels.rules._shared import (
     add_shapes,

@@ -38,7 +38,7 @@ import polars as pl
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_several
-from sightline.findings.advice import choose_fix
+from sightline.diagnosis.advice import choose_fix
 from sightline.subjects.kernels.rules._optimizer import list_optimizer_loops
 from sightline.subjects.kernels.rules._shared import (
     POINTWISE,

@@ -44,7 +44,7 @@ from sightline.core.algebra.scalars import find_largest, sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_ns, format_pct
-from sightline.findings.build import MAX_ROWS, Advice, Evidence, Loss, keep_notable, make_finding
+from sightline.diagnosis.build import MAX_ROWS, Advice, Evidence, Loss, keep_notable, make_finding
 from sightline.replay.gains import sum_windows
 from sightline.replay.replay import (
     remove_ops,

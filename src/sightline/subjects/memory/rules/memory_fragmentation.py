@@ -38,7 +38,7 @@ from sightline.core.algebra.scalars import find_largest
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_bytes, format_count, format_pct
-from sightline.findings.build import Advice, Evidence, build_finding, price_part
+from sightline.diagnosis.build import Advice, Evidence, build_finding, price_part
 from sightline.subjects.memory.rules._shared import (
     EXPANDABLE,
     locate_device,

@@ -35,7 +35,7 @@ import polars as pl
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_bytes, format_count
-from sightline.findings.build import Advice, Evidence, build_finding, price_part
+from sightline.diagnosis.build import Advice, Evidence, build_finding, price_part
 from sightline.subjects.memory.rules._shared import (
     find_device_peaks,
     locate_device,

@@ -36,7 +36,7 @@ import polars as pl
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_bytes
-from sightline.findings.build import Advice, Evidence, build_finding, price_part
+from sightline.diagnosis.build import Advice, Evidence, build_finding, price_part
 from sightline.subjects.memory.allocations import (
     find_peaks_without,
     follow_allocations,

@@ -32,7 +32,7 @@ from collections.abc import Iterator
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_pct
-from sightline.findings.profiled import L1, LIMIT_PCT, UNITS, Case, Hit, load_cases, make_findings
+from sightline.diagnosis.profiled import L1, LIMIT_PCT, UNITS, Case, Hit, load_cases, make_findings
 
 RULE = Rule("ncu-bank-conflicts", "Shared memory bank conflicts")
 SHARE_PCT = 10.0

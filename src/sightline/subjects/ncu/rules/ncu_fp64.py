@@ -35,7 +35,7 @@ import polars as pl
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_pct
-from sightline.findings.profiled import SM, Hit, load_cases, make_findings
+from sightline.diagnosis.profiled import SM, Hit, load_cases, make_findings
 from sightline.roofline.peaks import METRICS, find_compute_peak
 from sightline.roofline.placement import METRICS as PLACED
 

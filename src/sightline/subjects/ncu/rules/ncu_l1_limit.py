@@ -39,7 +39,7 @@ from collections.abc import Iterator
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_pct
-from sightline.findings.profiled import L1, LIMIT_PCT, UNITS, Case, Hit, load_cases, make_findings
+from sightline.diagnosis.profiled import L1, LIMIT_PCT, UNITS, Case, Hit, load_cases, make_findings
 
 RULE = Rule("ncu-l1-limit", "Bound by the L1", explains=("ncu-stall", "ncu-issue-slots"))
 AGAIN_PCT = 50.0

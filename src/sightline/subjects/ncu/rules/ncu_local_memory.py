@@ -39,7 +39,7 @@ from collections.abc import Iterator
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_pct
-from sightline.findings.profiled import (
+from sightline.diagnosis.profiled import (
     L1,
     L2,
     LIMIT_PCT,

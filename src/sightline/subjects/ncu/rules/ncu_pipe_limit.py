@@ -35,7 +35,7 @@ from collections.abc import Iterator
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.findings.profiled import LIMIT_PCT, Case, Hit, load_cases, make_findings
+from sightline.diagnosis.profiled import LIMIT_PCT, Case, Hit, load_cases, make_findings
 
 RULE = Rule("ncu-pipe-limit", "Bound by one pipeline")
 

@@ -35,7 +35,7 @@ import polars as pl
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_pct
-from sightline.findings.profiled import Hit, load_cases, make_findings
+from sightline.diagnosis.profiled import Hit, load_cases, make_findings
 
 RULE = Rule("ncu-stall", "Warp stalls", explains=("ncu-issue-slots",))
 ISSUE = 0.8

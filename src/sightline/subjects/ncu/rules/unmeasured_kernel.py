@@ -32,7 +32,7 @@ from collections.abc import Iterator
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_ns, format_pct, format_several
-from sightline.findings.build import Advice, Evidence, build_finding
+from sightline.diagnosis.build import Advice, Evidence, build_finding
 from sightline.roofline.amd_kernels import load_amd_kernels
 from sightline.roofline.chart import shorten_name
 from sightline.roofline.facts import load_facts

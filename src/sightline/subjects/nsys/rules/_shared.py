@@ -9,7 +9,7 @@ import polars as pl
 from sightline.core.model.declare import Finding, Rule, make_price
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_ns
-from sightline.findings.build import MAX_ROWS, Advice, Evidence, build_finding, grade_severity
+from sightline.diagnosis.build import MAX_ROWS, Advice, Evidence, build_finding, grade_severity
 from sightline.replay.gains import sum_windows
 
 SOURCE = "NVIDIA Nsight Systems User Guide: Expert Systems Analysis"

@@ -20,7 +20,7 @@ from sightline.core.algebra.scalars import find_largest, sum_column
 from sightline.core.model.declare import Finding, Price, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_ns, format_several
-from sightline.findings.build import (
+from sightline.diagnosis.build import (
     MAX_ROWS,
     NOTABLE_PCT,
     Advice,

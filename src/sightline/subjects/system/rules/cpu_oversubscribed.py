@@ -38,7 +38,7 @@ import polars as pl
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_pct
-from sightline.findings.build import Advice
+from sightline.diagnosis.build import Advice
 from sightline.subjects.system.rules._blame import describe_others, name_victim, report_blame
 from sightline.subjects.system.rules._waits import find_waits_for_cpu
 from sightline.timeline import causes

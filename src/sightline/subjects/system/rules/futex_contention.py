@@ -37,7 +37,7 @@ from collections.abc import Iterator
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_pct
-from sightline.findings.build import Advice
+from sightline.diagnosis.build import Advice
 from sightline.subjects.system.rules._blame import (
     describe_others,
     find_blame,

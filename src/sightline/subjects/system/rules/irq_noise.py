@@ -40,7 +40,7 @@ from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_ns, format_pct, format_several
-from sightline.findings.build import NOTABLE_PCT, Advice, Evidence, Loss, make_finding
+from sightline.diagnosis.build import NOTABLE_PCT, Advice, Evidence, Loss, make_finding
 from sightline.subjects.system.rules._blame import (
     find_blame,
     list_parts,

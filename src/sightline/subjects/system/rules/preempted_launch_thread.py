@@ -38,7 +38,7 @@ import polars as pl
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_ns, format_pct
-from sightline.findings.build import NOTABLE_PCT, Advice, abstain
+from sightline.diagnosis.build import NOTABLE_PCT, Advice, abstain
 from sightline.subjects.system.rules._blame import (
     describe_others,
     find_blame,

@@ -37,7 +37,7 @@ import polars as pl
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_ns
-from sightline.findings.build import NOTABLE_PCT, Advice, Evidence, Loss, make_finding
+from sightline.diagnosis.build import NOTABLE_PCT, Advice, Evidence, Loss, make_finding
 from sightline.subjects.system.rules._blame import list_spans, name_thread
 
 RULE = Rule("thread-migration", "The launching thread changes cores")

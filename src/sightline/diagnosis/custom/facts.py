@@ -14,8 +14,8 @@ import polars as pl
 
 from sightline.core import registry
 from sightline.core.model.run import Run
+from sightline.diagnosis.custom.forms import OwnRule, load_rules
 from sightline.errors import MissingDataError
-from sightline.findings.custom.forms import OwnRule, load_rules
 
 STATISTICS = (
     "avg",

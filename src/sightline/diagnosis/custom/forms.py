@@ -19,10 +19,10 @@ from typing import Any
 from sightline.core import registry
 from sightline.core.model.history_folder import KINDS
 from sightline.core.units import parse_duration_ns
+from sightline.diagnosis.custom import document
+from sightline.diagnosis.custom.document import Value
+from sightline.diagnosis.custom.expression import CONSTANTS, FUNCTIONS, Expression, parse_expression
 from sightline.errors import InputError, RequestError
-from sightline.findings.custom import document
-from sightline.findings.custom.document import Value
-from sightline.findings.custom.expression import CONSTANTS, FUNCTIONS, Expression, parse_expression
 
 OURS, COCKPIT, PUZZLE = "sightline", "ClusterCockpit", "Puzzle Jobs"
 SEVERITIES = ("critical", "warning", "info")

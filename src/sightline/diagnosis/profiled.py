@@ -17,8 +17,8 @@ from sightline.core.algebra.kernel_names import normalize_kernel_name
 from sightline.core.model.declare import Finding, Rule, make_price
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_ns, format_pct
+from sightline.diagnosis.build import Advice, Evidence, build_finding
 from sightline.errors import MissingDataError
-from sightline.findings.build import Advice, Evidence, build_finding
 from sightline.roofline.amd_kernels import AmdKernel, load_amd_kernels
 from sightline.roofline.chart import shorten_name
 from sightline.roofline.facts import Facts, load_facts

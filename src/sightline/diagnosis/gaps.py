@@ -13,7 +13,7 @@ from sightline.core.algebra.scalars import find_largest, sum_column
 from sightline.core.model.declare import Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_ns, format_several
-from sightline.findings.build import MAX_ROWS, NOTABLE_PCT
+from sightline.diagnosis.build import MAX_ROWS, NOTABLE_PCT
 from sightline.replay.gains import sum_windows
 from sightline.timeline import causes
 from sightline.timeline.periods import describe_period

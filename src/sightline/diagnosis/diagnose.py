@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 from sightline.core import registry
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
+from sightline.diagnosis.build import abstain
+from sightline.diagnosis.price import price_findings
+from sightline.diagnosis.ranking import rank_findings
+from sightline.diagnosis.vendor_words import translate_findings
 from sightline.errors import MissingDataError
-from sightline.findings.build import abstain
-from sightline.findings.price import price_findings
-from sightline.findings.ranking import rank_findings
-from sightline.findings.vendor_words import translate_findings
 from sightline.replay.graph import list_nodes
 from sightline.timeline.host_parts import find_longest_window
 
 if TYPE_CHECKING:
-    from sightline.findings.custom.forms import OwnRule
+    from sightline.diagnosis.custom.forms import OwnRule
 
 _AT_ONCE = 4  # rules: each takes memory of its own
 
@@ -28,7 +28,7 @@ _AT_ONCE = 4  # rules: each takes memory of its own
 def diagnose_run(run: Run, own: Sequence[OwnRule] = (), *, vendor: bool = False) -> list[Finding]:
     """All rules' findings: merged, the largest gain first, notes and abstentions last.
 
-    `own` are rules that a person wrote (`sightline.findings.custom.forms.load`); `vendor` asks the
+    `own` are rules that a person wrote (`sightline.diagnosis.custom.forms.load`); `vendor` asks the
     rules of `nsys analyze`, too.
     """
     # Polars leaves a core idle where a query is small, so rules are asked side by side. What two
@@ -42,7 +42,7 @@ def diagnose_run(run: Run, own: Sequence[OwnRule] = (), *, vendor: bool = False)
         found = [f for answers in pool.map(partial(_check, run), asked) for f in answers]
     found = translate_findings(run, found)
     if own:
-        from sightline.findings.custom.check import check
+        from sightline.diagnosis.custom.check import check
 
         found += check(run, own)
     rules = {module.RULE.name: module.RULE for module in asked}

@@ -20,7 +20,7 @@ from typing import Any
 
 from simpleeval import SimpleEval
 
-from sightline.findings.custom.document import Value
+from sightline.diagnosis.custom.document import Value
 
 MAX_CHARS, MAX_NODES, MAX_DEPTH = 2_000, 400, 40  # the longest of ClusterCockpit's has 100 chars
 CONSTANTS = {"true": True, "false": False, "nil": None, "True": True, "False": False, "None": None}

@@ -8,17 +8,17 @@ from typing import Any
 from sightline.core.algebra.scalars import find_largest
 from sightline.core.model.declare import Finding, make_price
 from sightline.core.model.run import Run
-from sightline.findings.build import grade_severity
-from sightline.findings.custom import facts as of
-from sightline.findings.custom.evaluate import (
+from sightline.diagnosis.build import grade_severity
+from sightline.diagnosis.custom import facts as of
+from sightline.diagnosis.custom.evaluate import (
     Outcome,
     evaluate,
     fill_text,
     list_evidence,
     print_value,
 )
-from sightline.findings.custom.expression import Expression, Missing, Unfit, number
-from sightline.findings.custom.forms import OwnRule
+from sightline.diagnosis.custom.expression import Expression, Missing, Unfit, number
+from sightline.diagnosis.custom.forms import OwnRule
 from sightline.replay.gains import sum_windows
 
 

@@ -17,7 +17,7 @@ from sightline.core import registry
 from sightline.core.model.declare import Finding, Price, Rule
 from sightline.core.registry import OF_ENERGY, OF_KERNELS, OF_MEMORY, OF_WINDOW
 from sightline.core.units import format_ns
-from sightline.findings.build import LOWER
+from sightline.diagnosis.build import LOWER
 
 # A recording of fewer operations shows no pattern (ours: one training step launches hundreds).
 _LEAST_OPS = 10

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.registry import OF_WINDOW
-from sightline.findings.price import share_of
+from sightline.diagnosis.price import share_of
 
 # Nothing gains much below so much of the window: what the run as a whole is bound by comes first.
 # XProf's overview calls a program input-bound from 10 % of the step on. Nor does what is uncertain:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sightline.findings.custom.expression import Expression, Missing, Unfit
-from sightline.findings.custom.forms import OwnRule
+from sightline.diagnosis.custom.expression import Expression, Missing, Unfit
+from sightline.diagnosis.custom.forms import OwnRule
 
 # {{.mem_bw.avg}} is ClusterCockpit's (a Go template), {mem_bw.avg:.1f} is ours.
 _PLACE = re.compile(r"\{\{\s*\.([\w.]+)\s*\}\}|\{([A-Za-z][\w.]*)(?::\.(\d)([feg]))?\}")
