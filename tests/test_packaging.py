@@ -81,6 +81,16 @@ def test_the_other_sightline_is_recognized(text: str, is_found: bool):
     assert bool(OTHERS_PACKAGE.search(text)) is is_found
 
 
+def test_each_dependency_has_a_row_that_says_why():
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^dependencies = \[\n(.*?)^\]$", project, re.MULTILINE | re.DOTALL)
+    required = set(re.findall(r'^  "([\w.-]+)', block, re.MULTILINE))
+    page = (ROOT / "docs/dependencies.md").read_text(encoding="utf-8")
+    rows = page.split("## To run", 1)[1].split("\nExtras", 1)[0]
+    explained = set(re.findall(r"^\| ([\w.-]+) \|", rows, re.MULTILINE)) - {"package"}
+    assert explained == required
+
+
 @pytest.fixture(scope="module")
 def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("scikit_build_core")
