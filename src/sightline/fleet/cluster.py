@@ -35,7 +35,7 @@ _LOOK_S = 1.0  # how often it is asked whether any worker is left
 PATIENCE_S = 60.0  # without any worker, after which the rest is lost; a nanny restarts one in 2 s
 _ANSWER_S = 10.0  # within which a scheduler answers
 _UNREAD = "it was not read: no worker was left"
-_NO_DASK = "Install it here and on the workers:  pip install 'sightline[scale]'"
+_NO_DASK = "Install it here and on the workers:  pip install distributed dask-jobqueue"
 # What a job of Slurm asks for where dask-jobqueue's own configuration does not say.
 _SLURM = {"cores": 1, "memory": "4 GB"}
 

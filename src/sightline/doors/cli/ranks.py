@@ -11,7 +11,8 @@ sightline ranks '/shared/rank*.json.gz' --slurm gpu --workers 16
 
 Ranks are read a few at a time and reduced, so that memory does not grow with
 their recordings. Past one machine, workers read them where they lie: they must
-see the same files, under the same paths (pip install 'sightline[scale]').
+see the same files, under the same paths, and have Dask
+(pip install distributed dask-jobqueue).
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def read_archive(source: Source, options: ImportOptions) -> Imported:
         raise InputError(
             f"cannot read {source.given}",
             why="OTF2's library is not installed",
-            hint='Install it:  pip install "sightline[hpc]"',
+            hint="Install it:  pip install otf2",
         )
     with tempfile.TemporaryDirectory() as folder:
         facts = _run_library(source, Path(folder))
