@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from sightline import registry
+from support.places import ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
 TYPES = ("added", "changed", "fixed", "removed")
 
 

@@ -24,8 +24,8 @@ from sightline.importers import cupti
 from sightline.importers.cupti.file import CuptiFile, read_file
 from sightline.model.declare import Imported, ImportOptions
 from sightline.model.source import Source
+from support.places import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 NATIVE = ROOT / "native"
 OWN = Path(__file__).with_name("cupti")
 FETCHED = Path(sys.prefix) / "cuda" / "include"
