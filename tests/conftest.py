@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, settings
 
 from support import fake_nvml
 from support.campaigns import CAMPAIGNS, examples
+from support.corpus import CORPUS
 
-# Beside the checkout: real recordings, and what other tools say of them.
-CORPUS = Path(__file__).resolve().parents[1].parent / "shared" / "corpus"
+pytest_plugins = ["support.corpus_guard"]
 
 # On a busy machine one example can take long without anything being wrong.
 settings.register_profile(
@@ -41,9 +41,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def corpus() -> Path:
-    """The folder of real recordings; a test that asks for it is skipped where it is absent."""
-    if not CORPUS.is_dir():
-        pytest.skip(f"no corpus at {CORPUS}")
+    """The folder of real recordings, for tests with the marker `corpus`."""
     return CORPUS
 
 

@@ -6,13 +6,14 @@ import importlib
 import json
 import sys
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
-FOLDER = Path(__file__).parents[1] / "benchmarks"
+from support.places import ROOT
+
+FOLDER = ROOT / "benchmarks"
 ANSWER: dict[str, Any] = {
     "kernels": 2,
     "kernel_ns": 30,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from sightline.core import registry
 from sightline.version import __version__
+from support.places import ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
 TYPES = ("added", "changed", "fixed", "removed")
 
 

@@ -11,7 +11,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -25,9 +24,10 @@ from sightline.core.model.declare import Analysis, Finding, Importer, Rule
 from sightline.core.model.run import Run
 from sightline.errors import MissingDataError
 from sightline.timeline import causes
+from support.places import ROOT
 from support.simulated import files_of, simulated
 
-REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference.md"
+REFERENCE = ROOT / "docs" / "reference.md"
 FUNCTIONS = {
     "importers": "read",
     "analyses": "run",

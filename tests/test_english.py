@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sightline.core.units import format_several
+from support.places import ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "sightline"
 # The paraphrase, and the field's term for it.
 BANNED = {

@@ -6,13 +6,11 @@ import importlib.util
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from support.command import sightline
-
-EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+from support.places import EXAMPLES
 
 
 def test_the_real_cpu_recording():

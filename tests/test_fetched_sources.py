@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-CMAKE = (Path(__file__).resolve().parents[1] / "CMakeLists.txt").read_text()
+from support.places import ROOT
+
+CMAKE = (ROOT / "CMakeLists.txt").read_text()
 FETCHED = re.findall(r"FetchContent_Declare\(\s*(\w+)\s+URL (\S+)\s+URL_HASH (\S+)\s*\)", CMAKE)
 
 

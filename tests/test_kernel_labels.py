@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from sightline.core.cxx_names import parse_function
 from sightline.core.kernel_labels import label_kernels, shorten_kernel_name
+from support.corpus import list_recordings, name_recording
 
 COPY = (
     "void at::native::elementwise_kernel<128, 2, at::native::gpu_kernel_impl_nocast<at::native::"
@@ -129,25 +130,20 @@ def test_both_spellings_of_a_name_are_read_alike():
     assert parse_function(nvcc)[:3] == parse_function(clang)[:3]
 
 
+SMALL_TRACES = [p for p in list_recordings("kineto/**/*.json.gz") if p.stat().st_size < 3_000_000]
+
+
 @pytest.mark.corpus
-def test_kernels_of_a_real_recording_have_short_labels_of_their_own(corpus):
-    seen = 0
-    for path in sorted((corpus / "kineto").rglob("*.json.gz")):
-        if path.stat().st_size > 3_000_000:
-            continue
-        try:
-            text = gzip.decompress(path.read_bytes()).decode("utf-8", "replace")
-        except (OSError, EOFError):
-            continue  # damaged ones are there on purpose
-        found = re.findall(r'"cat"\s*:\s*"[kK]ernel"\s*,\s*"name"\s*:\s*("(?:[^"\\]|\\.)*")', text)
-        names = sorted({json.loads(name, strict=False) for name in found})
-        labels = label_kernels(names)
-        assert len(set(labels.values())) == len(names), path.name
-        for name, label in labels.items():
-            assert len(label) <= max(110, 1 + len(name) // 4), (path.name, label)
-            assert not label.startswith(("!", "_Z", "void ")), label
-        seen += len(names)
-    assert seen > 300
+@pytest.mark.parametrize("path", SMALL_TRACES, ids=name_recording)
+def test_kernels_of_a_real_recording_have_short_labels_of_their_own(path):
+    text = gzip.decompress(path.read_bytes()).decode("utf-8", "replace")
+    kernels = re.findall(r'"cat"\s*:\s*"[kK]ernel"\s*,\s*"name"\s*:\s*("(?:[^"\\]|\\.)*")', text)
+    names = sorted({json.loads(name, strict=False) for name in kernels})
+    labels = label_kernels(names)
+    assert len(set(labels.values())) == len(names)
+    for name, label in labels.items():
+        assert len(label) <= max(110, 1 + len(name) // 4), label
+        assert not label.startswith(("!", "_Z", "void ")), label
 
 
 @given(st.lists(st.text("ab<>(){}[],:#0 ~_ZNIES_void lambda", max_size=40), max_size=6))

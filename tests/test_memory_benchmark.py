@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-SOURCE = Path(__file__).parents[1] / "benchmarks" / "memory_snapshot.py"
+from support.places import ROOT
+
+SOURCE = ROOT / "benchmarks" / "memory_snapshot.py"
 # What torch 2.0 writes has no times. The first free is of a block from before the history.
 EVENTS: list[dict[str, Any]] = [
     {"action": "free_completed", "addr": 1, "size": 8},

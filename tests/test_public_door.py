@@ -8,15 +8,15 @@ import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from pathlib import Path
 
 import pytest
 
 import sightline
 from support import traces
 from support.command import sightline as command
+from support.places import EXAMPLES
 
-EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "simulated-dataloader.json.gz"
+EXAMPLE = EXAMPLES / "simulated-dataloader.json.gz"
 
 
 def test_every_public_name_is_there():

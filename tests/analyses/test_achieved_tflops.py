@@ -10,6 +10,7 @@ import pytest
 
 import sightline
 from sightline.errors import MissingDataError
+from support.corpus import list_recordings, name_recording
 
 # Clock of the SMs in MHz, and parts of 1, as `dcgmi dmon -e 100,1002,1003,1004,1006,1007` prints.
 LINES = [
@@ -118,14 +119,13 @@ def test_without_an_activity_it_says_what_to_record(tmp_path):
         ask(path)
 
 
-CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"
 # SMs times operations a cycle of FP16 tensor cores: Volta to Ampere white papers.
 KNOWN = {"NVIDIA A100-SXM4-40GB": 108 * 2048, "Tesla T4": 40 * 1024}
 SAMPLE = re.compile(r'^(DCGM_FI_\w+)\{gpu="(\d+)".*?modelName="([^"]*)"(.*)\} (\S+)$', re.MULTILINE)
 
 
 @pytest.mark.corpus
-@pytest.mark.parametrize("path", sorted(CORPUS.glob("prometheus/**/*.ini")), ids=lambda p: p.name)
+@pytest.mark.parametrize("path", list_recordings("prometheus/**/*.ini"), ids=name_recording)
 def test_exporters_of_the_corpus(path):
     """Whole GPUs only: an instance's rows have GPU_I_ID."""
     told = {

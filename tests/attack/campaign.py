@@ -30,8 +30,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests")]
+sys.path[:0] = [str(Path(__file__).resolve().parent.parent)]
 
 from attack import judging  # noqa: E402
 from attack.children import Outcome, Place, load_ahead, run_apart, run_forked, run_fresh  # noqa: E402

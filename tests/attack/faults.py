@@ -31,8 +31,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests")]
+sys.path[:0] = [str(Path(__file__).resolve().parent.parent)]
 
 from attack.children import Place, await_child, load_ahead, start_forked  # noqa: E402
 from support import traces as t  # noqa: E402

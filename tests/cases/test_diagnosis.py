@@ -13,10 +13,11 @@ import pytest
 import yaml
 
 from support.campaigns import CAMPAIGNS, sample
+from support.places import ROOT
 
 pytestmark = pytest.mark.xdist_group("diagnosis")  # all recordings are opened once
 CASES = Path(__file__).parent
-SCRIPT = CASES.parents[1] / "scripts" / "diagnose_cases.py"
+SCRIPT = ROOT / "scripts" / "diagnose_cases.py"
 
 
 @pytest.fixture(scope="module")

@@ -20,6 +20,7 @@ from sightline.doors.cli import main as cli_main
 from sightline.doors.cli.main import command_names
 from support import traces
 from support.command import sightline
+from support.places import EXAMPLES
 
 
 @pytest.fixture
@@ -77,7 +78,7 @@ def test_one_recording_is_opened_without_what_only_several_need():
         "open_run([sys.argv[1]]).ask('breakdown'); "
         "print([m for m in ('numpy', 'scipy') if m in sys.modules])"
     )
-    recording = Path(__file__).parents[2] / "examples" / "simulated-dataloader.json.gz"
+    recording = EXAMPLES / "simulated-dataloader.json.gz"
     done = subprocess.run(
         [sys.executable, "-c", code, str(recording)], capture_output=True, text=True, check=True
     )

@@ -22,8 +22,8 @@ from sightline.record.probe.processes import Root
 from support import fakes
 from support.asking import Program, place_sockets
 from support.command import sightline
+from support.places import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 Start = Callable[..., Program]
 
 

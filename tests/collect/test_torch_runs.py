@@ -21,6 +21,7 @@ import pytest
 import sightline as sl
 from support import recording
 from support.command import sightline, stats
+from support.places import EXAMPLES
 
 pytest.importorskip("torch")
 # Its recordings are made once, by one worker: another would only wait for them.
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.xdist_group("torch")
 
 PY = sys.executable
 SLACK_NS = 200_000  # torch converts its clock to the wall clock once per trace
-TRAIN = Path(__file__).resolve().parents[2] / "examples" / "train.py"
+TRAIN = EXAMPLES / "train.py"
 
 
 @dataclass(frozen=True)

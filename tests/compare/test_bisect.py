@@ -12,10 +12,10 @@ import pytest
 
 from sightline.history.history import read_runs
 from support.command import sightline
+from support.places import TESTS
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
-TESTS = Path(__file__).parents[1]
 # The program writes a recording of itself: a step whose softmax takes FACTOR times as long. Its
 # noise differs from run to run by the lines of a file that all runs share, and not by chance: three
 # runs of one commit differ significantly from three of another in one of twenty tries.

@@ -141,13 +141,10 @@ def test_cut_off_or_too_long(tmp_path: Path, tail: bytes) -> None:
 
 
 @pytest.mark.corpus
-def test_real_recordings_fit() -> None:
+def test_real_recordings_fit(corpus: Path) -> None:
     """Of each a fingerprint of at most 20 KB, in which all time is kept."""
-    folder = Path(__file__).parents[3] / "shared" / "corpus"
-    if not folder.is_dir():
-        pytest.skip("no corpus")
     names = ("kineto/facebookresearch__HolisticTraceAnalysis", "nsys/GindaChen__nsys-ai")
-    for path in sorted(p for n in names for p in (folder / n).rglob("*") if p.is_file())[:40]:
+    for path in sorted(p for n in names for p in (corpus / n).rglob("*") if p.is_file())[:40]:
         if path.suffix not in (".gz", ".json", ".sqlite"):
             continue
         done = sightline("fingerprint", path)

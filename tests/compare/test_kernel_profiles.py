@@ -13,7 +13,7 @@ from support.command import sightline
 from support.profiled import MEMORY, SM, profiled
 from support.traces import kernel, write
 
-REPORTS = Path(__file__).parents[3] / "shared" / "corpus" / "ncu" / "AveryClapp__ESMM-Research"
+REPORTS = "ncu/AveryClapp__ESMM-Research"
 
 
 def _report(folder: Path, sm: float, *, time: float = 10_000.0, blocks: int = 1600) -> Path:
@@ -62,12 +62,13 @@ def test_what_profiles_have_not(tmp_path: Path, words: list[str]) -> None:
 
 
 @pytest.mark.corpus
-@pytest.mark.skipif(not REPORTS.is_dir(), reason="no corpus")
-def test_two_reports_of_one_project() -> None:
+def test_two_reports_of_one_project(corpus: Path) -> None:
     """Its author gave one kernel another tile and half the registers: read off both reports."""
     import sightline as sl
 
-    runs = [sl.open(REPORTS / name) for name in ("profile_output.ncu-rep", "profile.ncu-rep")]
+    runs = [
+        sl.open(corpus / REPORTS / name) for name in ("profile_output.ncu-rep", "profile.ncu-rep")
+    ]
     data = compare_profiles(*runs)
     changed = [pair for pair in data["pairs"] if pair["name"] != pair["after_name"]]
     assert [pair["match"] for pair in data["pairs"]].count("launch shape") == 3

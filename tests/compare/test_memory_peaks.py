@@ -61,10 +61,12 @@ def test_a_gate_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.corpus
 def test_real_snapshots_add_up(corpus: Path) -> None:
-    folder = corpus / "memory_snapshot" / "NiuHuangxiaozi__assignment2-systems"
-    before, after = (
-        sl.open(str(next(folder.rglob(name)))) for name in ("forward_mem*", "forward_and_b*")
+    folder = corpus / "memory_snapshot/NiuHuangxiaozi__assignment2-systems/cs336_systems"
+    names = (
+        "forward_memory_snapshot_100",
+        "forward_and_backward_memory_snapshot_200_mixed_precision",
     )
+    before, after = (sl.open(str(folder / f"profile_memory/{name}.pickle")) for name in names)
     data = compare_peaks(before, after)
     for key in ("kinds", "places"):
         assert sum(row["change_bytes"] for row in data[key]) == data["peaks"][0]["change_bytes"]

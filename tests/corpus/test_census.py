@@ -10,6 +10,7 @@ import sightline
 from sightline.errors import SightlineError
 from support.campaigns import CAMPAIGNS
 from support.command import sightline as run_command
+from support.corpus import list_recordings, name_recording
 
 pytestmark = pytest.mark.corpus
 FOLDERS = (
@@ -47,15 +48,27 @@ NOT_RECORDED = (
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_every_file_gives_a_report_or_a_reason(corpus: Path, folder: str) -> None:
-    files = [p for p in sorted((corpus / folder).rglob("*")) if p.is_file()]
+def test_every_file_gives_a_report_or_a_reason(folder: str) -> None:
+    files = list_recordings(f"{folder}/**/*")
     assert files
     silent = {
-        path.relative_to(corpus).as_posix(): said
+        name_recording(path): said
         for path in files
         if path.name not in NOT_RECORDED and (said := ask(path)) is not None
     }
     assert silent == {}
+
+
+@pytest.mark.parametrize("path", list_recordings("**/*", damaged=True), ids=name_recording)
+def test_what_the_manifest_calls_damaged_is_refused_in_a_sentence_or_read_with_a_note(
+    path: Path,
+) -> None:
+    try:
+        run = sightline.open(str(path))
+    except SightlineError as error:
+        assert path.name in str(error)
+    else:
+        assert run.rows("quality") > 0
 
 
 def ask(path: Path) -> str | None:

@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import polars as pl
 import pytest
 
 import sightline
-from conftest import CORPUS
 
-HTA = CORPUS / "kineto/facebookresearch__HolisticTraceAnalysis"
+HTA = "kineto/facebookresearch__HolisticTraceAnalysis"
 
 
 @pytest.mark.corpus
 @pytest.mark.parametrize(
     ("recording", "part", "share"),
     [
-        (HTA / "critical_path/cuda_event_sync/event_sync_trace.json.gz", "host, between calls", 59),
-        (HTA / "negative_queue_length_values_check/rank0.json.gz", "start of a graph", 34),
+        (
+            f"{HTA}/critical_path/cuda_event_sync/event_sync_trace.json.gz",
+            "host, between calls",
+            59,
+        ),
+        (f"{HTA}/negative_queue_length_values_check/rank0.json.gz", "start of a graph", 34),
     ],
 )
-def test_what_explains_most(recording: object, part: str, share: int) -> None:
+def test_what_explains_most(corpus: Path, recording: str, part: str, share: int) -> None:
     """The rest of `scripts/measure_paths.py`: those that were explained least. Shares in %."""
     by = pl.col("duration_ns").sum()
-    pieces = sightline.open(str(recording)).ask("critical_path").filter(pl.col("duration_ns") > 0)
+    pieces = (
+        sightline.open(str(corpus / recording))
+        .ask("critical_path")
+        .filter(pl.col("duration_ns") > 0)
+    )
     whole = pieces.get_column("duration_ns").sum()
     parts = dict(pieces.group_by("part").agg(100 * by / whole).rows())
     assert max(parts, key=parts.__getitem__) == part

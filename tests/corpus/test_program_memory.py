@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import sightline
+from support.corpus import list_recordings
 
 pytestmark = pytest.mark.corpus
 
@@ -18,8 +19,9 @@ UNKNOWN = ("traces/mi300/jax_conv_minimal_legacy", "jit__multi_slice(13)")
 
 
 @pytest.mark.parametrize("folder", XPROF)
-def test_programs_take_what_xprof_says(corpus: Path, folder: str) -> None:
-    (path,) = (corpus / "xplane" / "AMD-AGI__TraceLens" / folder).glob("*.xplane.pb")
+def test_programs_take_what_xprof_says(folder: str) -> None:
+    # The manifest has one profile in each of these folders: its file is named after a host.
+    (path,) = list_recordings(f"xplane/AMD-AGI__TraceLens/{folder}/*.xplane.pb")
     rows = {
         row["program"]: row for row in sightline.open(str(path)).ask("program_memory").to_dicts()
     }

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from conftest import CORPUS
 from support import sweep
 from support.command import stats
+from support.corpus import CORPUS
 
 pytestmark = pytest.mark.corpus
 
@@ -32,8 +32,6 @@ def inward(start: int, end: int) -> tuple[int, int]:
 @pytest.mark.parametrize("name", FIGURES, ids=lambda name: name.split("/")[-2])
 def test_documented_error_of_rounding_to_microseconds(name: str) -> None:
     path = CORPUS / "kineto" / name
-    if not path.is_file():
-        pytest.skip(f"no {path}")
     exact, rounded = FIGURES[name]
     (ops,) = sweep.operations(sweep.parse(path)).values()
     (ours,) = stats("breakdown", path)

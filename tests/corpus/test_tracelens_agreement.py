@@ -9,22 +9,20 @@ from __future__ import annotations
 
 import csv
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from conftest import CORPUS
 from support import sweep
 from support.command import stats
+from support.corpus import CORPUS
+from support.places import ROOT
 
 pytestmark = pytest.mark.corpus
 
-ACCURACY = Path(__file__).resolve().parents[2] / "docs" / "accuracy.md"
+ACCURACY = ROOT / "docs" / "accuracy.md"
 TRACES = CORPUS / "kineto" / "AMD-AGI__TraceLens"
 EXPECTED = CORPUS / "peer_expected" / "AMD-AGI__TraceLens" / "tests" / "traces"
-if not EXPECTED.is_dir():
-    pytest.skip(f"no corpus at {CORPUS}", allow_module_level=True)
 
 RECORDINGS = (
     "h100/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz",

@@ -18,17 +18,15 @@ import polars as pl
 import pytest
 
 import sightline
-from conftest import CORPUS
 from sightline.roofline.operator_roofs import place_operators
 from sightline.roofline.operators import MODELS, count_operator_work
 from sightline.roofline.operators.arguments import parse_arguments
+from support.corpus import CORPUS
 
 pytestmark = pytest.mark.corpus
 
 TRACES = CORPUS / "kineto" / "AMD-AGI__TraceLens"
 EXPECTED = CORPUS / "peer_expected" / "AMD-AGI__TraceLens" / "tests" / "traces"
-if not EXPECTED.is_dir():
-    pytest.skip(f"no corpus at {CORPUS}", allow_module_level=True)
 
 RECORDINGS = (
     "h100/Qwen_Qwen1.5-0.5B-Chat__1016005",

@@ -10,15 +10,15 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import sightline
-from conftest import CORPUS
 from sightline.core import registry
 from support import traces
 from support.command import sightline as command
+from support.corpus import list_recordings, name_recording
 from support.reports import OSRT, PROCESS, Report
 
-PAIRS = sorted(
-    path for path in (CORPUS / "nsys").rglob("*.nsys-rep") if path.with_suffix(".sqlite").exists()
-)
+PAIRS = [
+    path for path in list_recordings("nsys/**/*.nsys-rep") if path.with_suffix(".sqlite").exists()
+]
 # What says who recorded: other processes, strings that no row names, ids, the export's own facts.
 HIDDEN = {
     "ANALYSIS_FILE",
@@ -103,7 +103,7 @@ def test_another_recording_has_no_such_export(tmp_path: Path) -> None:
 
 
 @pytest.mark.corpus
-@pytest.mark.parametrize("path", PAIRS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+@pytest.mark.parametrize("path", PAIRS, ids=name_recording)
 def test_rows_are_those_of_the_vendors_export(path: Path, tmp_path: Path) -> None:
     target = tmp_path / "ours.sqlite"
     assert command("export", path, "--to", "nsys-sqlite", "-o", target).code == 0
@@ -127,7 +127,7 @@ def test_rows_are_those_of_the_vendors_export(path: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.corpus
-@pytest.mark.parametrize("path", PAIRS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+@pytest.mark.parametrize("path", PAIRS, ids=name_recording)
 def test_enumerations_mean_what_the_vendors_do(path: Path, tmp_path: Path) -> None:
     """Of schema 3.25 every row; of older exports, some with other names, the labels."""
     target, theirs = tmp_path / "ours.sqlite", path.with_suffix(".sqlite")

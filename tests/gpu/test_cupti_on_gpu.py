@@ -19,10 +19,11 @@ import pytest
 
 import sightline as sl
 from support import recording
+from support.places import EXAMPLES
 
 pytestmark = pytest.mark.gpu
 HERE = Path(__file__).parent
-KERNELS = HERE.parents[1] / "examples" / "kernels.cu"
+KERNELS = EXAMPLES / "kernels.cu"
 PAIRS = 10
 # A training step whose time is its own: it waits for the GPU before and after.
 STEP = """

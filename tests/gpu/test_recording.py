@@ -19,10 +19,10 @@ import pytest
 
 import sightline as sl
 from support import recording
+from support.places import EXAMPLES
 
 pytestmark = pytest.mark.gpu
 PY = sys.executable
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 TRAIN = EXAMPLES / "train.py"
 
 

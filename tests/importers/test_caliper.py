@@ -74,12 +74,21 @@ def test_damage(tmp_path: Path, golden: str) -> None:
 
 # -- real profiles ---------------------------------------------------------------------------------
 
+THICKET = "LLNL__thicket/thicket/tests/data/rajaperf"
+
 
 @pytest.mark.corpus
-@pytest.mark.parametrize("name", ["example-profile", "Base_CUDA-block_256", "Base_Seq-default"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "LLNL__Caliper/python/caliper-reader/example-profile",
+        f"{THICKET}/lassen/clang10.0.1_nvcc10.2.89_1048576/1/Base_CUDA-block_256",
+        f"{THICKET}/quartz/gcc10.3.1_1048576/O3/1/Base_Seq-default",
+    ],
+)
 def test_own_times_add_up_to_the_roots(corpus: Path, name: str) -> None:
     """By regular expressions alone: what has no path, and each region that lies in no other."""
-    (path,) = (corpus / "caliper_etc").rglob(f"{name}.cali")
+    path = corpus / "caliper_etc" / f"{name}.cali"
     text = path.read_text()
     nodes = {
         m[1]: (m[2], m[3], m[4])
@@ -116,7 +125,8 @@ def test_own_times_add_up_to_the_roots(corpus: Path, name: str) -> None:
 @pytest.mark.corpus
 def test_the_split_form_adds_up(corpus: Path) -> None:
     """By json alone: 460 samples of 5 ms; the time is written in µs."""
-    (path,) = (corpus / "caliper_etc").rglob("cpi-callpath-profile.json")
+    folder = corpus / "caliper_etc/hatchet__hatchet/hatchet/tests/data/caliper-cpi-json"
+    path = folder / "cpi-callpath-profile.json"
     rows = json.loads(path.read_text())["data"]
     total = add_up_weights(find_weights(path))
     assert total == {

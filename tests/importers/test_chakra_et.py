@@ -12,8 +12,6 @@ import sightline
 from support.command import sightline as command
 from support.traces import kernel, op, write
 
-CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"
-
 
 def varint(value: int) -> bytes:
     found = bytearray()
@@ -135,9 +133,9 @@ def test_damage_is_an_error_or_a_note(tmp_path: Path, end: int) -> None:
 
 
 @pytest.mark.corpus
-def test_durations_are_those_of_the_projects_own_json(tmp_path: Path) -> None:
+def test_durations_are_those_of_the_projects_own_json(corpus: Path) -> None:
     """mlcommons/chakra ships the same graph as JSON: id, runtime and is_cpu_op of each node."""
-    folder = CORPUS / "chakra_et" / "mlcommons__chakra" / "tests" / "data"
+    folder = corpus / "chakra_et" / "mlcommons__chakra" / "tests" / "data"
     with tarfile.open(folder / "json_trace.tar.gz") as archive:
         graph = json.load(archive.extractfile("jsonData/chakra.0.json"))["workload_graph"]
     run = sightline.open(str(folder / "chakra.0.et"))

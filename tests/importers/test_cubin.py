@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from sightline.formats._cubin import read_cubin, read_opcode
+from support import places
 
-RECORDED = Path(__file__).with_name("recorded") / "cubin"
+RECORDED = places.RECORDED / "cubin"
 NAMES = sorted(p.stem for p in RECORDED.glob("*.cubin"))
 
 

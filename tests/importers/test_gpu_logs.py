@@ -29,6 +29,7 @@ from sightline.formats.device_logs import (
     superbench_monitor,
     xpu_smi,
 )
+from support.corpus import list_recordings, name_recording
 from support.damage import survive_damage
 
 MIB = 1 << 20
@@ -478,12 +479,9 @@ def test_a_log_without_a_number_is_refused(tmp_path, name, text):
         read(tmp_path, name, text)
 
 
-CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"
-
-
 @pytest.mark.corpus
 @pytest.mark.parametrize(
-    "path", sorted(CORPUS.glob("smi/**/amd_rocm_smi/testdata/*.json")), ids=lambda p: p.name
+    "path", list_recordings("smi/**/amd_rocm_smi/testdata/*.json"), ids=name_recording
 )
 def test_rocm_smi_of_the_corpus_reads_the_same_as_csv(tmp_path, path):
     """JSON against a plain look into it, then as the CSV that has the same keys."""
@@ -508,7 +506,7 @@ def test_rocm_smi_of_the_corpus_reads_the_same_as_csv(tmp_path, path):
 
 @pytest.mark.corpus
 def test_superbench_of_the_corpus(corpus):
-    (path,) = corpus.glob("smi/microsoft__superbenchmark/**/monitor.jsonl")
+    path = corpus / "smi/microsoft__superbenchmark/tests/data/monitor/monitor.jsonl"
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     counters = sightline.open(str(path)).table("counters")
     assert counters.height == sum(len(line) - 1 for line in lines)
@@ -522,7 +520,7 @@ def test_superbench_of_the_corpus(corpus):
 
 @pytest.mark.corpus
 def test_power_gadget_of_the_corpus(corpus):
-    (path,) = corpus.glob("energy/**/mock_intel_power_gadget_data.csv")
+    path = corpus / "energy/mlco2__codecarbon/tests/test_data/mock_intel_power_gadget_data.csv"
     with path.open() as file:
         lines = [row for row in csv.DictReader(file) if row["System Time"]]
     counters = sightline.open(str(path)).table("counters")

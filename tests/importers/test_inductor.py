@@ -14,9 +14,10 @@ import sightline
 from sightline.core.model.run import Run
 from sightline.errors import DamagedError
 from sightline.formats.pytorch import inductor
+from support import places
 from support.damage import survive_damage
 
-RECORDED = Path(__file__).parent / "recorded" / "inductor"
+RECORDED = places.RECORDED / "inductor"
 LOG = RECORDED / "torch_trace.log.gz"
 FORWARD = RECORDED / "model__0_forward_1.0"
 MAPPINGS = FORWARD / "inductor_provenance_tracking_node_mappings.json"
@@ -58,11 +59,11 @@ def test_a_log_has_the_lines_of_the_program() -> None:
         stacks |= json.loads(payload)
     generated = {name.partition(":")[0] for name in stacks if name.startswith("cpp_fused")}
     assert lines.keys() == generated and len(generated) == 4
-    for name, places in lines.items():
+    for name, sources in lines.items():
         handle = next(handle for handle in stacks if handle.startswith(f"{name}:"))
         numbers = {int(n) for text in stacks[handle] for n in re.findall(r"line (\d+), in", text)}
-        assert {number for _, number, _ in places} == numbers
-        for file, number, code in places:
+        assert {number for _, number, _ in sources} == numbers
+        for file, number, code in sources:
             assert (file, code.strip()) == ("/app/model.py", program[number - 1].strip())
 
 

@@ -9,8 +9,9 @@ import pytest
 
 import sightline as sl
 from sightline.errors import DamagedError
+from support import places
 
-RECORDED = Path(__file__).parent / "recorded" / "jax.prof"
+RECORDED = places.RECORDED / "jax.prof"
 ARRAYS = [32 * 256 * 4, *[256 * 256 * 4] * 4]  # what the program had
 
 

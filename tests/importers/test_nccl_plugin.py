@@ -10,14 +10,16 @@ import pytest
 import sightline
 from sightline.errors import DamagedError
 
-CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"
-
 
 def event(kind: str, start: float, stop: float, **told) -> dict:
     edges = {"start": {"ts": start, "pid": 5, "tid": 6}, "stop": {"ts": stop}}
     return {"type": kind, "commId": 77, "rank": 1, "ctx": "0xc", **edges, **told}
 
 
+TRACE = (
+    "nccl_profiler/pha-Z__nccl/uni_report_latex/en/images/ncclgroup 03_communicators_01_allreduce/"
+    "trace - 2762285 collectives all reduces single node - Copy.jsonl"
+)
 INIT = event("ProfilerLifecycle", 0, 0, details={"nranks": 4})
 CALL = event("ncclProfileCollApi", 100, 110, details={"func": "AllReduce"})
 COLL = {"func": "AllReduce", "seq": 3, "count": 1000, "dtype": "ncclFloat32"}
@@ -67,9 +69,9 @@ def test_without_a_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.corpus
-def test_four_gpus_of_one_process() -> None:
+def test_four_gpus_of_one_process(corpus: Path) -> None:
     """A published trace: each GPU's kernel is as long as CUPTI's own line says, summed by hand."""
-    (path,) = (CORPUS / "nccl_profiler" / "pha-Z__nccl").rglob("*.jsonl")
+    path = corpus / TRACE
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     lengths = sorted(round(1000 * e["duration"]) for e in lines if e.get("type") == "KERNEL")
     ops = sightline.open(str(path)).table("device_ops")

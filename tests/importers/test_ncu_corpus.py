@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import time
 import tracemalloc
-from pathlib import Path
 
 import polars as pl
 import pytest
 
 import sightline
-from conftest import CORPUS
 from sightline.core.model.declare import ImportOptions
 from sightline.core.model.source import Source
 from sightline.formats.nvidia import ncu_rep
 from sightline.formats.nvidia.ncu_rep.blocks import read_layout
+from support.corpus import list_recordings, name_recording
+from support.ncu_corpus import REPORTS, open_report
 from synth_ncu import naive_metrics
 
 pytestmark = pytest.mark.corpus
-REPORTS = sorted((CORPUS / "ncu").rglob("*.ncu-rep"))
-every_report = pytest.mark.parametrize("path", REPORTS, ids=lambda p: p.stem)
-
-
-def report(corpus: Path, name: str) -> sightline.Run:
-    return sightline.open(str(next((corpus / "ncu").rglob(f"{name}.ncu-rep"))))
+every_report = pytest.mark.parametrize(
+    "path", list_recordings("ncu/**/*.ncu-rep"), ids=name_recording
+)
 
 
 def value(run, metric: str, kernel: int = 0) -> float:
@@ -70,15 +67,15 @@ def test_every_metric_and_instance_as_a_second_reader_has_them(path):
     ("name", "kernels", "first", "grid", "registers", "duration_ns"),
     [
         ("CuVectorAddDrv", 1, "VecAdd_kernel", 196, 16, 3_232),
-        ("profile", 12, "basic", 1024, 36, 10_776_992),
+        ("esmm", 12, "basic", 1024, 36, 10_776_992),
         ("prof1", 4, "distanceCalculationsKernel", 2048, 38, 1_129_093_408),
         ("cutlassTiles", 1, None, 329_567, 168, 8_761_410_432),
         ("manual_nvtx", 3, "init_data_kernel", 16_384, 16, 84_480),
-        ("profile_output", 4, "one_blocktiling", 256, 51, 431_648),
+        ("esmm_output", 4, "one_blocktiling", 256, 51, 431_648),
     ],
 )
-def test_check_figures(name, kernels, first, grid, registers, duration_ns, corpus):
-    run = report(corpus, name)
+def test_check_figures(name, kernels, first, grid, registers, duration_ns):
+    run = open_report(name)
     rows = run.table("profiled_kernels").to_dicts()
     assert len(rows) == kernels
     row = rows[0]
@@ -87,17 +84,17 @@ def test_check_figures(name, kernels, first, grid, registers, duration_ns, corpu
     assert (row["registers_per_thread"], row["duration_ns"]) == (registers, duration_ns)
 
 
-def test_check_figures_of_the_matrix_product(corpus):
-    run = report(corpus, "cutlassTiles")
+def test_check_figures_of_the_matrix_product():
+    run = open_report("cutlassTiles")
     throughput = value(run, "sm__throughput.avg.pct_of_peak_sustained_elapsed")
     assert round(throughput, 4) == 83.8598
     assert round(value(run, "sm__warps_active.avg.pct_of_peak_sustained_active"), 4) == 12.4999
     assert round(value(run, "dram__bytes.sum.per_second") / 1e9, 3) == 795.177
 
 
-def test_totals_are_the_sums_of_their_instances(corpus):
+def test_totals_are_the_sums_of_their_instances():
     for name in ("cutlassTiles", "manual_nvtx", "prof1"):
-        metrics = report(corpus, name).table("kernel_metrics")
+        metrics = open_report(name).table("kernel_metrics")
         for metric in ("inst_executed", "smsp__pcsamp_sample_count", "thread_inst_executed_true"):
             rows = metrics.filter(metric=metric)
             whole = rows.filter(pl.col("instance_id").is_null())["value_int"].to_list()
@@ -109,18 +106,18 @@ def test_totals_are_the_sums_of_their_instances(corpus):
             assert parts["value_int"].to_list() == whole
 
 
-def test_samples_by_reason_sum_to_all_samples(corpus):
+def test_samples_by_reason_sum_to_all_samples():
     for name in ("cutlassTiles", "manual_nvtx", "prof1"):
-        run = report(corpus, name)
+        run = open_report(name)
         ours = run.table("pc_samples").group_by("kernel_id").agg(pl.col("samples").sum())
         for kernel, samples in ours.rows():
             assert samples == value(run, "smsp__pcsamp_sample_count", kernel)
 
 
-def test_opcodes_meet_the_counts_per_opcode(corpus):
+def test_opcodes_meet_the_counts_per_opcode():
     """Decoded from the binary, then summed: the profiler's own counts, to the instruction."""
     for name in ("cutlassTiles", "manual_nvtx", "prof1"):
-        run = report(corpus, name)
+        run = open_report(name)
         metrics = run.table("kernel_metrics")
         executed = metrics.filter(pl.col("instance_id").is_not_null(), metric="inst_executed")
         code = run.table("instructions").select("kernel_id", "address", "opcode")
@@ -138,8 +135,8 @@ def test_opcodes_meet_the_counts_per_opcode(corpus):
         assert sorted(ours.rows()) == sorted(counted.rows())
 
 
-def test_lines_ranges_and_stacks(corpus):
-    run = report(corpus, "manual_nvtx")
+def test_lines_ranges_and_stacks():
+    run = open_report("manual_nvtx")
     kernels = run.table("profiled_kernels")
     assert kernels["nvtx"].to_list() == [
         "run_test / init_data",
@@ -152,15 +149,15 @@ def test_lines_ranges_and_stacks(corpus):
     assert lines.filter(kernel_id=1)["line"].unique().sort().to_list() == [64, 66, 67, 69, 71]
 
 
-def test_rule_results_with_their_source(corpus):
-    rules = report(corpus, "cutlassTiles").table("vendor_rules")
+def test_rule_results_with_their_source():
+    rules = open_report("cutlassTiles").table("vendor_rules")
     assert rules["rule"].n_unique() == 16
     assert set(rules["source"]) == {"NVIDIA Nsight Compute 2022.2.0.0"}
     assert rules.filter(rule="SOLBottleneck")["title"].item() == "High Throughput"
 
 
 def test_time_and_memory_are_bounded_by_the_file(corpus):
-    path = next((corpus / "ncu").rglob("cutlassTiles.ncu-rep"))
+    path = corpus / REPORTS["cutlassTiles"]
     start = time.perf_counter()
     ncu_rep.read(Source(path, "x"), ImportOptions())
     assert time.perf_counter() - start < 5  # 0.3 s on the machine that this was written on

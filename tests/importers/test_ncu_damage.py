@@ -17,6 +17,7 @@ from sightline.errors import DamagedError
 from sightline.formats.nvidia import ncu_csv, ncu_rep
 from sightline.formats.nvidia.ncu_rep.metrics import read_metric
 from support.campaigns import sample
+from support.ncu_corpus import REPORTS
 from support.profiled import with_code
 from synth_ncu import Kernel, report
 from synth_ncu.report import rule
@@ -147,7 +148,7 @@ def test_a_metric_is_read_as_written(key, value, field):
 @pytest.mark.corpus
 @pytest.mark.parametrize("name", ["CuVectorAddDrv", "cutlassTiles", "manual_nvtx", "prof1"])
 def test_truncations_of_real_reports(name, corpus, tmp_path):
-    data = next((corpus / "ncu").rglob(f"{name}.ncu-rep")).read_bytes()
+    data = (corpus / REPORTS[name]).read_bytes()
     for part in range(50):
         found = read(ncu_rep, data[: len(data) * part // 50], tmp_path)
         assert found is None or any(

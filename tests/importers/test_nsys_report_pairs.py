@@ -12,14 +12,15 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import sightline
-from conftest import CORPUS
 from sightline.core import registry
 from sightline.formats.nvidia.nsys import reading
 from sightline.formats.nvidia.nsys.report.database import ReportDatabase
+from support.corpus import list_recordings, name_recording
+from support.differences import UNKNOWN_EVENTS, compare_figures
 
 pytestmark = pytest.mark.corpus
 
-REPORTS = sorted((CORPUS / "nsys").rglob("*.nsys-rep"))
+REPORTS = list_recordings("nsys/**/*.nsys-rep")
 PAIRS = [path for path in REPORTS if path.with_suffix(".sqlite").exists()]
 # Not in the reader: what was asked for, the export itself, and what a program printed.
 NOT_READ = {
@@ -31,10 +32,6 @@ NOT_READ = {
     "TARGET_INFO_SYSTEM_ENV",
 }
 UNORDERED = {"MPI_RANKS"}  # the exporter writes them in the order of a hash table
-
-
-def name_of(path: Path) -> str:
-    return f"{path.parent.name}-{path.stem}"
 
 
 @cache
@@ -55,7 +52,7 @@ def exported(path: Path) -> Iterator[tuple[str, list[str], list[tuple[Any, ...]]
     db.close()
 
 
-@pytest.mark.parametrize("path", PAIRS, ids=name_of)
+@pytest.mark.parametrize("path", PAIRS, ids=name_recording)
 def test_every_row_of_every_table_is_the_exports(path: Path) -> None:
     db = read(path)
     rows_compared = 0
@@ -78,21 +75,24 @@ def test_every_row_of_every_table_is_the_exports(path: Path) -> None:
     assert rows_compared > 300
 
 
-@pytest.mark.parametrize("path", REPORTS, ids=name_of)
+@pytest.mark.parametrize("path", REPORTS, ids=name_recording)
 def test_a_report_holds_as_much_as_it_declares(path: Path) -> None:
     db = read(path)
     counted, declared = db._events.counted, db._container.counts
     assert counted["events"] == declared.events
     assert db.count("StringIds") == declared.strings
     assert db.count("ThreadNames") == declared.thread_names
-    assert not counted["unknown"]
+    unknown = dict(counted["unknown"])
+    compare_figures(path, UNKNOWN_EVENTS, unknown, {})
+    told = sum(q.count for q in db.limits if q.kind == "unknown_events")
+    assert told == sum(unknown.values())
     assert not counted["damaged_events"]
     assert not db.cut_off
 
 
-def test_every_gpu_operation_of_a_report_without_export_has_its_call() -> None:
+def test_every_gpu_operation_of_a_report_without_export_has_its_call(corpus: Path) -> None:
     """GTLS report3: nothing of it was seen in an export, so it is checked against itself."""
-    path = CORPUS / "nsys" / "tomarriott__GTLS" / "report3.nsys-rep"
+    path = corpus / "nsys/tomarriott__GTLS/report3.nsys-rep"
     ops = sightline.open(str(path)).table("device_ops")
     calls = sightline.open(str(path)).table("host_ops").select("host_op_id", call="start_ns")
     joined = ops.join(calls, left_on="launch_id", right_on="host_op_id")
@@ -130,7 +130,7 @@ class AsExported(ReportDatabase):
         return found if table in self.seen else found.clear()
 
 
-@pytest.mark.parametrize("path", PAIRS, ids=name_of)
+@pytest.mark.parametrize("path", PAIRS, ids=name_recording)
 def test_answers_are_those_of_the_export(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

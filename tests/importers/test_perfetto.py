@@ -20,6 +20,7 @@ from sightline.formats.system import perfetto
 from sightline.views.exports import perfetto as exporter
 from support import traces
 from support.campaigns import sample
+from support.corpus import list_recordings
 from support.perfetto_engine import open_engine
 from support.perfetto_packets import CLEARED, NEEDS, read_text_trace, write_trace
 
@@ -452,14 +453,14 @@ SMALL = ("nested_tracks", "gpu_compute_kernel")
     "size",
     ["small", pytest.param("all", marks=pytest.mark.campaign)],  # loading each takes seconds
 )
-def test_perfettos_engine_counts_and_sums_the_same(size: str, corpus: Path, tmp_path: Path) -> None:
+def test_perfettos_engine_counts_and_sums_the_same(size: str, tmp_path: Path) -> None:
     def is_asked(path: Path) -> bool:
         return size == "all" or path.stem in SMALL
 
-    binary = [p for p in sorted(corpus.glob("perfetto/**/*trace")) if is_asked(p)]
+    binary = [p for p in list_recordings("perfetto/**/*trace") if is_asked(p)]
     written = [
         _write(tmp_path, read_text_trace(path), f"{path.stem}.pftrace")
-        for path in sorted(corpus.glob("perfetto/**/*.textproto"))
+        for path in list_recordings("perfetto/**/*.textproto")
         if is_asked(path)
     ]
     compared = Counter[str]()

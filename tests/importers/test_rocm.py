@@ -14,7 +14,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import sightline
-from conftest import CORPUS
+from support.corpus import list_recordings, name_recording
 from synth_rocm import GUID, PID, TID, write_csv, write_json, write_rocpd
 
 FORMS = {
@@ -214,7 +214,7 @@ def test_another_sqlite_file_named_alike(tmp_path: Path) -> None:
 
 
 @pytest.mark.corpus
-@pytest.mark.parametrize("path", sorted(CORPUS.glob("rocpd/**/*.db")), ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", list_recordings("rocpd/**/*.db"), ids=name_recording)
 def test_a_real_database_holds_what_its_own_views_say(path: Path) -> None:
     db = sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)
     run = sightline.open(str(path))
@@ -237,8 +237,8 @@ def test_a_real_database_holds_what_its_own_views_say(path: Path) -> None:
 
 
 @pytest.mark.corpus
-def test_a_real_json_holds_its_kernels() -> None:
-    path = CORPUS / "rocprofv3/AMD-AGI__TraceLens/rocprof/908_results.json.gz"
+def test_a_real_json_holds_its_kernels(corpus: Path) -> None:
+    path = corpus / "rocprofv3/AMD-AGI__TraceLens/rocprof/908_results.json.gz"
     tool = json.loads(gzip.decompress(path.read_bytes()))["rocprofiler-sdk-tool"][0]
     names = {s["kernel_id"]: s["formatted_kernel_name"] for s in tool["kernel_symbols"]}
     theirs = Counter[str]()
@@ -252,11 +252,7 @@ def test_a_real_json_holds_its_kernels() -> None:
 
 
 @pytest.mark.corpus
-@pytest.mark.parametrize(
-    "path",
-    sorted(CORPUS.glob("rocprofv3/**/*_trace.csv")),
-    ids=lambda p: f"{p.parents[0].name}-{p.stem}",
-)
+@pytest.mark.parametrize("path", list_recordings("rocprofv3/**/*_trace.csv"), ids=name_recording)
 def test_a_real_csv_holds_its_rows(path: Path) -> None:
     with path.open(newline="") as file:
         rows = list(csv.DictReader(file))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
 from sightline.formats._cubin import read_cubin
 from sightline.formats.nvidia._sass import read_operation
+from support import places
 
-RECORDED = Path(__file__).with_name("recorded") / "sass"
+RECORDED = places.RECORDED / "sass"
 NAMES = sorted(p.stem for p in RECORDED.glob("*.cubin"))
 # The files of few instructions.
 LEAST = {"narrow_120a": 8, "narrow_89": 5, "tensor_100a": 7, "wide_100": 8}

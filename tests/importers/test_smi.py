@@ -14,8 +14,8 @@ import pytest
 import sightline
 from sightline.core.metric_names import name_metric
 from sightline.errors import InputError
+from support.corpus import list_recordings, name_recording
 
-CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"
 XML = """<?xml version="1.0" ?>
 <!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v12.dtd">
 <nvidia_smi_log>
@@ -230,15 +230,8 @@ def test_unknown_metrics_keep_their_name_and_unit() -> None:
     assert name_metric("memory.used", "GiB") == ("memory used", "bytes", 1 << 30)
 
 
-def files(pattern: str) -> list[Path]:
-    return sorted(CORPUS.glob(pattern))
-
-
-corpus = pytest.mark.corpus
-
-
-@corpus
-@pytest.mark.parametrize("path", files("smi/**/*.xml"), ids=lambda p: p.name)
+@pytest.mark.corpus
+@pytest.mark.parametrize("path", list_recordings("smi/**/*.xml"), ids=name_recording)
 def test_xml_of_the_corpus(path: Path) -> None:
     """Power, memory and temperature of each GPU, found by searching the text."""
     counters = sightline.open(str(path)).table("counters")
@@ -262,9 +255,9 @@ def test_xml_of_the_corpus(path: Path) -> None:
                 assert found[metric, device] == pytest.approx(float(told[1]) * scale), metric
 
 
-@corpus
+@pytest.mark.corpus
 @pytest.mark.parametrize(
-    "path", [*files("smi/**/*.metrics"), *files("prometheus/**/*.ini")], ids=lambda p: p.name
+    "path", list_recordings("smi/**/*.metrics", "prometheus/**/*.ini"), ids=name_recording
 )
 def test_prometheus_of_the_corpus(path: Path) -> None:
     """As many values as lines with one, and of a metric that is not renamed the same sum."""
@@ -285,8 +278,8 @@ def _is_number(text: str) -> bool:
     return True
 
 
-@corpus
-@pytest.mark.parametrize("path", files("energy/**/A40+*.csv"), ids=lambda p: p.name)
+@pytest.mark.corpus
+@pytest.mark.parametrize("path", list_recordings("energy/**/A40+*.csv"), ids=name_recording)
 def test_energies_of_the_corpus(path: Path) -> None:
     with path.open() as file:
         rows = list(csv.DictReader(file))

@@ -10,8 +10,8 @@ import pytest
 
 import sightline as sl
 from sightline.errors import DamagedError
+from support.places import RECORDED
 
-RECORDED = Path(__file__).parent / "recorded"
 # torch/profiler/_memory_profiler.py, _CATEGORY_TO_COLORS.
 CATEGORIES = ["parameter", "optimizer state", "input", "temporary", "activation", "gradient"]
 

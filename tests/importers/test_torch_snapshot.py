@@ -21,10 +21,10 @@ from sightline.core.model.source import Source
 from sightline.errors import DamagedError
 from sightline.formats.pytorch import torch_snapshot
 from support.campaigns import sample
+from support.corpus import list_recordings, name_recording
 from support.plain_pickle import load_plain
 from support.snapshots import alloc, entry, frames, free, opened, segment, snapshot
 
-CORPUS = Path(__file__).parents[2].parent / "shared" / "corpus" / "memory_snapshot"
 PLACE = frames("c.cpp:9:at::empty", "model.py:3:forward", "train.py:7:<module>")
 SMALL = snapshot(
     [
@@ -304,8 +304,7 @@ def test_without_events_of_segments_what_they_held_is_not_known(tmp_path: Path) 
 
 
 @pytest.mark.corpus
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not there")
-@pytest.mark.parametrize("path", sorted(CORPUS.rglob("*.pickle")), ids=lambda p: p.name)
+@pytest.mark.parametrize("path", list_recordings("memory_snapshot/**/*.pickle"), ids=name_recording)
 def test_every_sum_equals_an_independent_one(path: Path) -> None:
     """After each event the sum of what was asked for; at the end what the segments hold."""
     document = load_plain(path.read_bytes())

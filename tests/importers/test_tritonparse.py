@@ -80,9 +80,12 @@ def test_damage(tmp_path: Path) -> None:
     survive_damage(tritonparse.read, tmp_path / "x", golden)
 
 
+LOG = "dedicated_log_triton_trace_findhao_.ndjson"
+
+
 @pytest.mark.corpus
 def test_a_real_log_is_what_json_says(corpus: Path) -> None:
-    (path,) = (corpus / "tritonparse").rglob("logs/*.ndjson")
+    path = corpus / "tritonparse/meta-pytorch__tritonparse/tests/example_output/logs" / LOG
     events = [json.loads(line) for line in path.read_text().splitlines()]
     rows = sightline.open(str(path)).table("compilations").select(
         "name", "cache_hit", "num_warps", "shared_bytes", "duration_ns", "file", "line"

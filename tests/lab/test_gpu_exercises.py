@@ -18,11 +18,11 @@ from sightline.lab.trial import is_first, try_kept
 from sightline.roofline.occupancy import Launch, Limits, compute_occupancy
 from sightline.session import open_session
 from support.campaigns import CAMPAIGNS
+from support.places import ROOT
 from synth_lab.cuda_programs import KERNELS
 from synth_lab.kernels import H100, Access, run_kernel
 from synth_lab.profiles import count_metrics
 
-ROOT = Path(__file__).resolve().parents[2]
 LAB = find_lab()
 SIMULATED = {e.name: e for e in list_exercises() if e.status == "simulated"}
 # The exercises of courses and of practice that need a GPU; one that vanishes fails.

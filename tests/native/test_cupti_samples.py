@@ -9,12 +9,13 @@ import polars as pl
 import pytest
 
 import sightline
+from support import places
 from support.command import sightline as command
 from support.cupti_mock import Built, Outcome, build, play
 
 pytestmark = pytest.mark.xdist_group("cupti")
 
-RECORDED = Path(__file__).resolve().parents[1] / "importers" / "recorded" / "cubin"
+RECORDED = places.RECORDED / "cubin"
 CUBIN = RECORDED / "kernels_90.cubin"
 SAXPY, REDUCE = "_Z5saxpyifPKfPf", "_Z6reduceIfEvPKT_PS0_i"
 # The mock's numbers of the reasons.

@@ -15,6 +15,7 @@ from sightline.core.model import parts
 from sightline.formats.pytorch.kineto import reading
 from support import traces as t
 from support.campaigns import examples, sample
+from support.corpus import list_recordings, name_recording
 from support.same import differences
 from support.simulated import DIALECT_NAMES, files_of
 from synth.scenarios import SCENARIOS
@@ -23,21 +24,19 @@ PIECES = (64, 700, 9_000, 1 << 20)
 
 
 @pytest.mark.corpus
-def test_corpus(corpus: Path) -> None:
-    files = sorted((corpus / "kineto").rglob("*.json*"))
-    assert len(files) > 50
-    found = {str(path): differences(path) for path in sample(files, 6)}
-    assert {path: words for path, words in found.items() if words} == {}
+@pytest.mark.parametrize(
+    "path", sample(list_recordings("kineto/**/*.json*"), 6), ids=name_recording
+)
+def test_corpus(path: Path) -> None:
+    assert differences(path) == []
 
 
 @pytest.mark.corpus
 @pytest.mark.parametrize("size", sample([5_000, 60_000], 2))
-def test_corpus_in_small_pieces_and_parts(
-    corpus: Path, size: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_corpus_in_small_pieces_and_parts(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "PIECE_BYTES", size)
     monkeypatch.setattr(parts, "ROWS_AT_ONCE", size // 50)
-    for path in sample(sorted((corpus / "kineto").rglob("*.json*"))[::5], 4):
+    for path in sample(list_recordings("kineto/**/*.json*")[::5], 4):
         assert differences(path) == []
 
 

@@ -15,6 +15,7 @@ from sightline.core.model.span import Span, find_span
 from sightline.errors import SightlineError
 from sightline.opening.save import save_excerpt
 from support.command import sightline
+from support.corpus import CORPUS
 from synth import SCENARIOS, kineto
 
 REAL = [
@@ -33,11 +34,17 @@ def excerpt(run: Run, share: tuple[float, float], folder: Path) -> tuple[Run, Sp
     return door.open(str(folder / "part.sightline")), span
 
 
-@pytest.fixture(scope="module", params=["two_threads", "dataloader_starved", *REAL])
+@pytest.fixture(
+    scope="module",
+    params=[
+        "two_threads",
+        "dataloader_starved",
+        *(pytest.param(name, marks=pytest.mark.corpus) for name in REAL),
+    ],
+)
 def run(request, tmp_path_factory) -> Run:
     if request.param in REAL:
-        corpus = request.getfixturevalue("corpus")
-        return door.open(str(corpus / request.param))
+        return door.open(str(CORPUS / request.param))
     folder = tmp_path_factory.mktemp("simulated")
     return door.open(*map(str, kineto.write(SCENARIOS[request.param](), folder, dialect="2025")))
 

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from sightline.core import registry
 from sightline.formats._declared import IMPORTERS, LITERALS
 from sightline.opening.recognise import list_importers
+from support.places import ROOT
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "importers.py"
+SCRIPT = ROOT / "scripts" / "importers.py"
 
 
 def test_the_declarations_are_those_of_the_importers(tmp_path: Path) -> None:

@@ -22,9 +22,10 @@ from sightline.record.probe.functions import list_functions
 from sightline.record.probe.perf import list_words
 from sightline.record.probe.placement import MOST_STEP_NS, find_place, is_simulated
 from sightline.record.probe.processors import AARCH64, X86_64, Processor
+from support.places import ROOT
 
 NEW = (6, 18)
-PROGRAMS = Path(__file__).parents[2] / "native" / "probe" / "calls.bpf.c"
+PROGRAMS = ROOT / "native" / "probe" / "calls.bpf.c"
 # What the kernel has of it, arch/arm64/include/uapi/asm/ptrace.h.
 REGISTERS = "struct user_pt_regs { __u64 regs[31]; __u64 sp; __u64 pc; __u64 pstate; };\n"
 

@@ -15,6 +15,7 @@ from probe.programs import Target, needs
 from sightline.errors import RequestError
 from sightline.record.probe import bpf, cost, perf, perf_event
 from sightline.record.probe.available import find_obstacle
+from support.places import ROOT
 
 
 def probe(*options: str) -> subprocess.CompletedProcess[str]:
@@ -164,6 +165,5 @@ def test_the_built_programs_name_no_place_of_the_machine_that_built_them() -> No
     if path is None:
         pytest.skip("sightline was built without clang")
     content = path.read_bytes()
-    root = Path(__file__).resolve().parents[2]
-    assert str(root).encode() not in content and b"calls.bpf.c" in content
+    assert str(ROOT).encode() not in content and b"calls.bpf.c" in content
     assert b"Dual MIT/GPL" in content

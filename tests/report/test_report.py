@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 
 from support import traces
 from support.campaigns import sample
 from support.command import sightline
+from support.corpus import list_recordings, name_recording
+from support.places import ROOT
 from synth import SCENARIOS, kineto
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def lines_of(text: str) -> list[str]:
@@ -29,12 +28,13 @@ def test_fits_80_columns(name, tmp_path):
 
 
 @pytest.mark.corpus
-def test_real_recordings_fit_80_columns(corpus):
-    paths = sorted((corpus / "kineto" / "AMD-AGI__TraceLens").rglob("*.json.gz"))
-    for path in sample(paths, 3):
-        outcome = sightline(path)
-        assert outcome.code == 0, (path, outcome.err)
-        assert max(map(len, lines_of(outcome.out))) <= 80, path
+@pytest.mark.parametrize(
+    "path", sample(list_recordings("kineto/AMD-AGI__TraceLens/**/*.json.gz"), 3), ids=name_recording
+)
+def test_real_recordings_fit_80_columns(path):
+    outcome = sightline(path)
+    assert outcome.code == 0, outcome.err
+    assert max(map(len, lines_of(outcome.out))) <= 80
 
 
 @pytest.mark.corpus

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
 from sightline.roofline.hardware import FLOP_PER_CLOCK, SM_LIMITS, find_gpu, load_table
+from support.places import ROOT
 
-DOCS = Path(__file__).resolve().parents[2] / "docs" / "roofline.md"
+DOCS = ROOT / "docs" / "roofline.md"
 WANTED = [
     "A100-SXM4-40GB", "A100-SXM4-80GB", "A100-PCIE-40GB", "A30", "A10G", "A40", "L4", "L40", "L40S",
     "H100-SXM5", "H100-PCIe", "H100-NVL", "H200-SXM", "GH200", "B200", "B300", "GB200", "V100-SXM2",

@@ -10,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sightline
-from conftest import CORPUS
 from sightline.roofline.facts import load_facts
 from sightline.roofline.launch import METRICS, read_limits_and_launch
 from sightline.roofline.occupancy import Launch, Limits, compute_occupancy, list_neighbors
+from support.corpus import list_recordings, name_recording
+from support.differences import compare_figures
 
 A100 = Limits(max_warps=64, max_blocks=32, registers=65_536, shared_bytes=167_936)
-REPORTS = sorted((CORPUS / "ncu").rglob("*.ncu-rep"))
+REPORTS = list_recordings("ncu/**/*.ncu-rep")
 launches = st.builds(
     Launch,
     threads=st.integers(1, 1024),
@@ -85,8 +86,14 @@ def test_neighbours_are_the_nearest_that_differ():
             assert compute_occupancy(A100, replace(launch, **{n.setting: value})).pct == own
 
 
+def knows_carveout(run):
+    """Whether the version that recorded it tells the part of shared memory that is set aside."""
+    version = run.table("recordings").get_column("tool_version").item()
+    return tuple(map(int, version.split(".")[:2])) >= (2022, 2)
+
+
 @pytest.mark.corpus
-@pytest.mark.parametrize("path", REPORTS, ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", REPORTS, ids=name_recording)
 def test_theoretical_occupancy_and_limiter_of_every_real_kernel(path):
     run = sightline.open(str(path))
     reported = {
@@ -104,14 +111,15 @@ def test_theoretical_occupancy_and_limiter_of_every_real_kernel(path):
         least = {n for n, v in limits.items() if v == min(limits.values())}
         assert set(row["limiter"].split(", ")) == least
         for name, blocks in limits.items():
-            # Tool version 2021.2 divides the SM's whole shared memory; since 2022.2 it is the
-            # part that is set aside for it, as here. It limits neither way.
-            if not (path.stem == "prof1" and name == "shared_mem"):
-                assert row[f"limit_{name}"] == blocks
+            # Tool versions 2020.2 to 2021.3 divide the SM's whole shared memory; since 2022.2 it
+            # is the part that is set aside for it, as here. It limits neither way.
+            if name != "shared_mem" or knows_carveout(run):
+                figure = f"limit of blocks by {name}, kernel {row['kernel_id']}"
+                compare_figures(path, figure, row[f"limit_{name}"], blocks)
 
 
 @pytest.mark.corpus
-@pytest.mark.parametrize("path", REPORTS, ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", REPORTS, ids=name_recording)
 def test_every_point_of_the_reports_own_sweeps(path):
     """Reports hold the warps per SM for 257 register counts and 65 block sizes of each kernel."""
     run = sightline.open(str(path))
@@ -119,7 +127,7 @@ def test_every_point_of_the_reports_own_sweeps(path):
     checked = 0
     for f in load_facts(run, METRICS):
         limits, launch = read_limits_and_launch(f)
-        if path.stem == "prof1":  # that version does not know the carve-out, see above
+        if not knows_carveout(run):
             launch = replace(launch, carveout_bytes=None)
         for metric, setting in (
             ("launch__occupancy_per_register_count", "registers"),
@@ -127,9 +135,8 @@ def test_every_point_of_the_reports_own_sweeps(path):
         ):
             points = sweeps.filter(kernel_id=f.row["kernel_id"], metric=metric)
             for at, warps in points.select("instance_id", "value_int").rows():
-                assert (
-                    compute_occupancy(limits, replace(launch, **{setting: at})).active_warps
-                    == warps
-                )
+                ours = compute_occupancy(limits, replace(launch, **{setting: at})).active_warps
+                figure = f"warps at {setting} {at}, kernel {f.row['kernel_id']}"
+                compare_figures(path, figure, ours, warps)
                 checked += 1
     assert checked == 322 * run.rows("profiled_kernels")

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import polars as pl
 import pytest
 
-import sightline
 from sightline.core.model.run import Run
+from support.ncu_corpus import open_report
 
 pytestmark = pytest.mark.corpus
 
 ISSUE = "smsp__issue_active.avg.per_cycle_active"
 EXECUTED, ACTIVE = "smsp__inst_executed.sum", "sm__cycles_active.avg"
 REPORTS = {"cutlassTiles": 1, "prof1": 4, "manual_nvtx": 3}  # kernels with samples
-
-
-def report(corpus: Path, name: str) -> Run:
-    return sightline.open(str(next((corpus / "ncu").rglob(f"{name}.ncu-rep"))))
 
 
 def list_totals(run: Run) -> dict[int, dict[str, float]]:
@@ -33,8 +27,8 @@ def list_totals(run: Run) -> dict[int, dict[str, float]]:
 
 
 @pytest.mark.parametrize("name", REPORTS)
-def test_counted_issue_slots_lie_within(name: str, corpus: Path) -> None:
-    run = report(corpus, name)
+def test_counted_issue_slots_lie_within(name: str) -> None:
+    run = open_report(name)
     (sms,) = run.table("devices").get_column("sm_count")
     totals = list_totals(run)
     found = run.ask("sampled_roofline").unique("kernel_id")
@@ -46,8 +40,8 @@ def test_counted_issue_slots_lie_within(name: str, corpus: Path) -> None:
 
 
 @pytest.mark.parametrize("name", REPORTS)
-def test_counted_arithmetic_lies_within(name: str, corpus: Path) -> None:
-    run = report(corpus, name)
+def test_counted_arithmetic_lies_within(name: str) -> None:
+    run = open_report(name)
     counted = run.ask("roofline").filter(pl.col("flop") > 0)
     both = run.ask("sampled_roofline").join(counted, on=["kernel_id", "precision"])
     assert both.height == counted.height
@@ -57,9 +51,9 @@ def test_counted_arithmetic_lies_within(name: str, corpus: Path) -> None:
 
 
 @pytest.mark.parametrize("name", REPORTS)
-def test_a_warp_that_issued_is_met_at_the_next_instruction(name: str, corpus: Path) -> None:
+def test_a_warp_that_issued_is_met_at_the_next_instruction(name: str) -> None:
     """Executions of an instruction meet the samples one further, taken branches or not."""
-    run = report(corpus, name)
+    run = open_report(name)
     executed = run.table("kernel_metrics").filter(
         (pl.col("metric") == "inst_executed") & pl.col("instance_id").is_not_null()
     )
@@ -85,9 +79,9 @@ def test_a_warp_that_issued_is_met_at_the_next_instruction(name: str, corpus: Pa
     assert met.filter(pl.col("offset") == 0).is_empty()
 
 
-def test_sizes_are_those_that_the_report_counted(corpus: Path) -> None:
+def test_sizes_are_those_that_the_report_counted() -> None:
     """The report's counts by operation with modifiers, and our decoding of the same binary."""
-    run = report(corpus, "cutlassTiles")
+    run = open_report("cutlassTiles")
     counted = run.table("kernel_metrics").filter(
         (pl.col("metric") == "sass__inst_executed_per_opcode_with_modifier_all")
         & pl.col("instance_name").is_not_null()

@@ -24,8 +24,8 @@ from sightline.core.model.declare import Imported, ImportOptions
 from sightline.core.model.source import Source
 from sightline.formats.nvidia import cupti
 from sightline.formats.nvidia.cupti.file import CuptiFile, read_file
+from support.places import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 NATIVE = ROOT / "native"
 OWN = Path(__file__).with_name("cupti")
 FETCHED = Path(sys.prefix) / "cuda" / "include"

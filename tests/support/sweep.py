@@ -29,7 +29,10 @@ KERNEL, COPY = (
         "memset",
     },
 )
-COMMUNICATION = ("nccl", "rccl", "oneccl", "nvshmem", "rocshmem")
+# The libraries' own prefixes; vLLM's and AMD's one-shot all-reduces (csrc/custom_all_reduce.cuh,
+# csrc/quickreduce), and TensorRT-LLM's that is fused with what follows (allReduceFusionKernels.cu).
+COMMUNICATION = ("nccl", "rccl", "oneccl", "nvshmem", "rocshmem", "cross_device_reduce_",
+                 "quickreduce::", "allreduce_fusion_kernel")  # fmt: skip
 CLASSES = ("compute", "exposed_comm", "exposed_copy")
 
 Operation = tuple[int, int, str]  # start, end, class

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.chromium import launch_chromium
+from support.places import ROOT
 
 FLAGS = [
     "--no-sandbox",
@@ -19,7 +20,7 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-ASSETS = Path(__file__).resolve().parents[2] / "src" / "sightline" / "assets"
+ASSETS = ROOT / "src" / "sightline" / "assets"
 
 
 @dataclass

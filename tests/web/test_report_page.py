@@ -14,13 +14,13 @@ from sightline.views.html import page as html
 from support import traces
 from support.campaigns import sample
 from support.command import stats
+from support.places import ROOT
 from support.profiled import with_code
 from support.simulated import simulated
 from synth import SCENARIOS, kineto
 from web.use import clean, panels, shown, until, visit, write
 
 pytestmark = pytest.mark.xdist_group("browser")
-ROOT = Path(__file__).resolve().parents[2]
 AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
 EVIL = "</script><script>window.owned=1</script><img src=x onerror=window.owned=1>\"'&`${1};"
 

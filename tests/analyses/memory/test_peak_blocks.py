@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import sightline as sl
+from support.corpus import list_recordings, name_recording
 from support.snapshots import opened
 from support.training import train
 
@@ -24,17 +25,21 @@ def test_the_peak_by_kind(tmp_path: Path) -> None:
 
 
 @pytest.mark.corpus
-def test_rows_add_up_to_the_peak(corpus: Path) -> None:
-    for path in sorted((corpus / "memory_snapshot").rglob("*.pickle")):
-        run = sl.open(str(path))
-        whole = run.ask("memory_peak").get_column("allocated_bytes").sum()
-        assert run.ask("peak_blocks").get_column("bytes").sum() == whole
+@pytest.mark.parametrize("path", list_recordings("memory_snapshot/**/*.pickle"), ids=name_recording)
+def test_rows_add_up_to_the_peak(path: Path) -> None:
+    run = sl.open(str(path))
+    whole = run.ask("memory_peak").get_column("allocated_bytes").sum()
+    assert run.ask("peak_blocks").get_column("bytes").sum() == whole
 
 
 @pytest.mark.corpus
 def test_adam_keeps_two_values_for_each_parameter(corpus: Path) -> None:
     folder = corpus / "memory_snapshot" / "NiuHuangxiaozi__assignment2-systems"
-    (path,) = folder.rglob("forward_and_backward*.pickle")
+    path = (
+        folder
+        / "cs336_systems/profile_memory"
+        / "forward_and_backward_memory_snapshot_200_mixed_precision.pickle"
+    )
     rows = sl.open(str(path)).ask("peak_blocks")
     held = dict(rows.group_by("kind").agg(pl.col("bytes").sum()).rows())
     assert held["optimizer state"] == 2 * held["parameter"] == 181_571_584

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 import sightline
+from support.places import RECORDED
 from support.snapshots import opened
 from support.training import train
 from synth_memory.programs import simulate
-
-RECORDED = Path(__file__).parents[2] / "importers" / "recorded"
 
 
 def ask(folder: Path, document: dict[str, Any]) -> list[dict[str, Any]]:

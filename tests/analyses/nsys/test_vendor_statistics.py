@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import sightline
-from conftest import CORPUS
+from support.corpus import list_recordings
 from support.exports import opened
 from synth_nsys import Export, gtid
 
-PRINTED = sorted((CORPUS / "nsys" / "own_cpu").glob("*_*.csv"))
+PRINTED = list_recordings("nsys/own_cpu/*_*.csv")
 
 
 def show(value: Any, like: str) -> str:

@@ -15,10 +15,11 @@ from sightline.diagnosis.custom import check, document, expression, facts, forms
 from sightline.doors.cli.main import main
 from sightline.errors import InputError
 from support.campaigns import examples
+from support.corpus import SHARED
+from support.places import ROOT
 from support.simulated import simulated
 
-ROOT = Path(__file__).resolve().parents[3]
-COCKPIT = ROOT.parent / "shared" / "reference" / "cc_rules"
+COCKPIT = SHARED / "reference" / "cc_rules"
 
 # A job as ClusterCockpit's schema has it: statistics over the job, limits of the sub-cluster.
 LIMITS = {"peak": 200.0, "normal": 100.0, "caution": 50.0, "alert": 20.0}
@@ -64,7 +65,7 @@ COCKPIT_CASES = [
 ]
 
 
-@pytest.mark.skipif(not COCKPIT.is_dir(), reason="needs ../shared/reference beside the checkout")
+@pytest.mark.corpus
 @pytest.mark.parametrize(("name", "metrics", "holds", "says"), COCKPIT_CASES)
 def test_clustercockpits_rules_give_the_answer_by_hand(name, metrics, holds, says):
     (rule,) = forms.load_rules([str(COCKPIT / f"{name}.json")])
@@ -80,7 +81,7 @@ def test_clustercockpits_rules_give_the_answer_by_hand(name, metrics, holds, say
     assert "job.shared" in unknown.reason
 
 
-@pytest.mark.skipif(not COCKPIT.is_dir(), reason="needs ../shared/reference beside the checkout")
+@pytest.mark.corpus
 def test_a_folder_of_rules_is_read_whole():
     files = [f for f in COCKPIT.glob("*.json") if f.name != "parameters.json"]
     assert len(forms.load_rules([str(COCKPIT)])) == len(files) == 5

@@ -1,0 +1,71 @@
+"""Figures of real recordings in which we differ from another reader, and why: all of them.
+
+A comparison over the corpus goes through `compare_figures`. A difference that stands here is held
+to both of its values: where either changes, the row is out of date and the test says so.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from support.corpus import name_recording
+
+
+class Difference(NamedTuple):
+    """One figure of one recording, by its path in MANIFEST.tsv."""
+
+    recording: str
+    figure: str
+    ours: object
+    theirs: object
+    why: str
+
+
+_UNKNOWN = "no export beside the report shows what such an event means; they are counted and named"
+UNKNOWN_EVENTS = "events of unknown types, by type and payload"
+EXPECTED = (
+    Difference(
+        "nsys/ARTurleite6__CParTP/db64f23a/profile_output.nsys-rep",
+        UNKNOWN_EVENTS,
+        {(48, 108): 1, (117, 123): 1209},
+        {},
+        f"a host call of an unknown class, GPU memory use: {_UNKNOWN}",
+    ),
+    Difference(
+        "nsys/gametekker__mamba_versions/report1.nsys-rep",
+        UNKNOWN_EVENTS,
+        {(130, 107): 394, (131, 108): 1, (132, 108): 3},
+        {},
+        f"graph launches and what belongs to them: {_UNKNOWN}",
+    ),
+    Difference(
+        "nsys/ishana23g__heat_eq/optimized_3d/report1.nsys-rep",
+        UNKNOWN_EVENTS,
+        {(48, 108): 306, (50, 108): 99},
+        {},
+        f"OpenGL's calls and frames: {_UNKNOWN}",
+    ),
+    Difference(
+        "nsys/p4arth__cuda-perf-sandbox/vecAddAsync_report.nsys-rep",
+        UNKNOWN_EVENTS,
+        {(48, 108): 1},
+        {},
+        f"a host call of an unknown class: {_UNKNOWN}",
+    ),
+)
+
+
+def compare_figures(
+    path: Path, figure: str, ours: object, theirs: object, *, agree: bool | None = None
+) -> None:
+    """Fail where the two differ and no row of `EXPECTED` says so; `agree` instead of ==."""
+    name = name_recording(path)
+    declared = {(d.recording, d.figure): d for d in EXPECTED}.get((name, figure))
+    agree = ours == theirs if agree is None else agree
+    values = f"{name}: {figure}: ours {ours!r}, theirs {theirs!r}"
+    if declared is None:
+        assert agree, values
+    else:
+        assert not agree, f"{values}: no longer a difference, remove it from support/differences.py"
+        assert (ours, theirs) == (declared.ours, declared.theirs), f"{values}, not as declared"
