@@ -135,7 +135,8 @@ def test_the_late_one_is_left_out(start: Start, monkeypatch: pytest.MonkeyPatch)
 
 def test_a_second_daemon_is_named(start: Start) -> None:
     client = client_of(start())
-    with Door(client.address), pytest.raises(RequestError, match="another daemon") as caught:
+    another = Door(client.address, client.owner)
+    with another, pytest.raises(RequestError, match="another daemon") as caught:
         kineto_door.tell_clients([client], Order("x", 0.1, 0))
     assert "dyno gputrace" in str(caught.value.hint)
     assert not Path(client.address).exists()  # the socket's file is gone with the door

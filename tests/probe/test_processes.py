@@ -75,7 +75,7 @@ def test_files_are_found_when_they_were_deleted_or_replaced(tmp_path: Path, prog
     me = os.getpid()
     mapping = next(m for m in read_mappings(me) if m.path.endswith("libcopy.so") and m.executable)
     first = find_file(me, mapping)
-    assert first is not None and Path(first).read_bytes() == copy.read_bytes()
+    assert first is not None and Path(first.path).read_bytes() == copy.read_bytes()
     other = tmp_path / "other"
     other.write_bytes(b"something else")
     other.replace(copy)
@@ -84,7 +84,7 @@ def test_files_are_found_when_they_were_deleted_or_replaced(tmp_path: Path, prog
         pytest.skip("only root opens what is mapped and has no name")
     found = find_file(me, mapping)
     assert found is not None
-    assert Path(found).read_bytes() == (program.parent / "libcuda.so.1").read_bytes()
+    assert Path(found.path).read_bytes() == (program.parent / "libcuda.so.1").read_bytes()
 
 
 def test_a_root_is_held_when_its_process_has_ended() -> None:

@@ -85,6 +85,23 @@ def write_file(target: Path, data: bytes, recordings: Sequence[str]) -> None:
         ) from error
 
 
+def replace_file(target: Path, data: bytes, recordings: Sequence[str]) -> None:
+    """Write a file whose name nobody chose: whole or not at all, and never through a link.
+
+    Raises RequestError over an input, OSError on failure.
+    """
+    import secrets
+
+    refuse_inputs([target], recordings)
+    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    try:
+        with part.open("xb") as file:
+            file.write(data)
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
 def add_output(parser: argparse.ArgumentParser, formats: Sequence[str]) -> None:
     """--json, --format and -o; `formats` is kept for `choose_format`."""
     endings = [suffix for suffix, form in _SUFFIXES.items() if form in formats and suffix != ".htm"]

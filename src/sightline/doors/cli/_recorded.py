@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
+from sightline.core.foreign_files import hold_folder
 from sightline.core.model import run_folder
 from sightline.doors.cli._edge import print_screen
 from sightline.doors.cli._shared import find_width
@@ -35,11 +38,37 @@ def make_folder(folder: Path, *, chosen: bool, join: bool = False, or_else: str 
             hint=f"Choose another name with -o{or_else}.",
         ) from error
     except OSError as error:
-        raise RequestError(
-            f"cannot record into {folder}",
-            why=(error.strerror or str(error)).lower(),
-            hint="Nothing has been run or recorded. Choose a folder that can be written to:  -o",
-        ) from error
+        raise _refuse(folder, error) from error
+
+
+def _refuse(folder: Path, error: OSError) -> RequestError:
+    return RequestError(
+        f"cannot record into {folder}",
+        why=(error.strerror or str(error)).lower(),
+        hint="Nothing has been run or recorded. Choose a folder that can be written to:  -o",
+    )
+
+
+@contextlib.contextmanager
+def hold_made(folder: Path) -> Iterator[Path]:
+    """The folder under a path that nobody else can lead elsewhere. Raises RequestError."""
+    with contextlib.ExitStack() as stack:
+        try:
+            held = stack.enter_context(hold_folder(folder))
+        except OSError as error:
+            raise _refuse(folder, error) from error
+        yield held
+
+
+def remove_recording(held: Path, folder: Path) -> None:
+    """Remove a recording of nothing: what `hold_made` holds, and then its name."""
+    for inside in held.iterdir():
+        if inside.is_dir() and not inside.is_symlink():
+            shutil.rmtree(inside, ignore_errors=True)
+        else:
+            inside.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        folder.rmdir()
 
 
 def remove_empty(folder: Path) -> None:

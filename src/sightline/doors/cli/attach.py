@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from sightline.record.collect.attach import Opening
 
@@ -54,11 +53,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from sightline.core.units import parse_duration_ns
     from sightline.doors.cli._recorded import (
+        hold_made,
         make_folder,
         name_again,
         name_folder,
         print_report,
         remove_empty,
+        remove_recording,
     )
     from sightline.errors import InputError, RequestError
     from sightline.record.collect.attach import SECONDS, record_processes
@@ -81,13 +82,15 @@ def run(args: argparse.Namespace) -> int:
         print(f"  {opening.pid:<8}{opening.backend or 'no':<11}{opening.why}", file=sys.stderr)
     wanted = [w for w in ("stacks", "memory") if getattr(args, w)]
     wanted += [] if args.no_shapes else ["shapes"]
-    try:
-        outcome = record_processes(openings, folder, seconds, wanted, _say, hz=args.samples)
-    except BaseException:
-        remove_empty(folder)
-        raise
+    with hold_made(folder) as held:
+        try:
+            outcome = record_processes(openings, held, seconds, wanted, _say, hz=args.samples)
+        except BaseException:
+            remove_empty(folder)
+            raise
+        if not outcome.files:
+            remove_recording(held, folder)
     if not outcome.files:
-        _remove_started(folder)
         raise InputError("nothing was recorded", why="; ".join(outcome.problems) or None)
     for problem in outcome.problems:
         print(f"  !  {problem}", file=sys.stderr)
@@ -145,13 +148,6 @@ def _list(args: argparse.Namespace) -> int:
 def _is_of_interest(opening: Opening) -> bool:
     """Not one of the many of which nothing is known but that they are another user's."""
     return opening.backend is not None or (bool(opening.why) and "another user" not in opening.why)
-
-
-def _remove_started(folder: Path) -> None:
-    """A recording of nothing. The folder is one that we made."""
-    import shutil
-
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _say(text: str) -> None:

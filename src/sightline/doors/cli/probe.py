@@ -17,6 +17,7 @@ sightline run. Needs root. Leaves probe.sightline, which every command opens.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -85,29 +86,31 @@ def run(args: argparse.Namespace) -> int:
             hint="Name one that will:  sightline probe --pid P",
         )
     backend = _open_backend(args)
-    try:
-        cost = measure_cost(backend)
-        folder = None if args.prometheus and args.output is None else _make_folder(args)
-        session = Session(backend, select, folder, cost, stacks=args.stacks)
-        session.look()
-    except BaseException:
-        backend.close()
-        raise
-    hit = format_ns(cost.hit_ns)
-    _say(f"{backend.name}: a probed call takes {format_ns(cost.call_ns)} longer ({hit} a probe)")
-    _say_targets(session)
-    sampler = None if folder is None else _start_samples(args, folder, select)
-    try:
-        _watch(args, session, backend, length_s, cost.call_ns)
-    finally:
-        if sampler is not None and (problem := sampler.stop()) is not None:
-            _say(problem)
+    with contextlib.ExitStack() as stack:
+        folder = held = None
+        try:
+            cost = measure_cost(backend)
+            if not args.prometheus or args.output is not None:
+                folder, held = _make_folder(args, stack)
+            session = Session(backend, select, held, cost, stacks=args.stacks)
+            session.look()
+        except BaseException:
+            backend.close()
+            raise
+        hit = format_ns(cost.hit_ns)
+        call = format_ns(cost.call_ns)
+        _say(f"{backend.name}: a probed call takes {call} longer ({hit} a probe)")
+        _say_targets(session)
+        sampler = None if held is None else _start_samples(args, held, select)
+        try:
+            _watch(args, session, backend, length_s, cost.call_ns)
+        finally:
+            if sampler is not None and (problem := sampler.stop()) is not None:
+                _say(problem)
     calls = format_several(session.seen, "call")
     spent = format_ns(session.seen * cost.call_ns)
     _say(f"{calls} seen, which cost the program {spent} in all; the probes are gone")
-    if folder is None:
-        return 0
-    return _report(folder, args)
+    return 0 if folder is None else _report(folder, args)
 
 
 def _make_selection(args: argparse.Namespace) -> Callable[[], list[int]]:
@@ -186,14 +189,16 @@ def _open_backend(args: argparse.Namespace) -> Backend:
     return Samples(stacks=args.stacks, sizes=bool(args.prometheus))
 
 
-def _make_folder(args: argparse.Namespace) -> Path:
+def _make_folder(args: argparse.Namespace, stack: contextlib.ExitStack) -> tuple[Path, Path]:
+    """The run's folder, and the path by which it is written to, as long as `stack` is open."""
     from sightline.core.model import run_folder
-    from sightline.doors.cli._recorded import make_folder, name_folder
+    from sightline.doors.cli._recorded import hold_made, make_folder, name_folder
     from sightline.record.inline.rank import make_host_mark
 
     folder = make_folder(name_folder(args.output, "probe"), chosen=args.output is not None)
-    run_folder.write_facts(folder, f"probe-{make_host_mark()}", {"tool": "probe"})
-    return folder
+    held = stack.enter_context(hold_made(folder))
+    run_folder.write_facts(held, f"probe-{make_host_mark()}", {"tool": "probe"})
+    return folder, held
 
 
 def _say_targets(session: Session) -> None:

@@ -26,7 +26,7 @@ from sightline.doors.cli._output import (
     deliver,
     encode_json,
     refuse_inputs,
-    write_file,
+    replace_file,
 )
 from sightline.doors.cli._places import add_places, answer_ranks
 from sightline.doors.cli._shared import (
@@ -182,6 +182,7 @@ def write_page_beside(
 
 
 def _write_beside(make: Callable[[], str], recordings: Sequence[str]) -> None:
+    import os
     import sys
     from pathlib import Path
 
@@ -190,13 +191,15 @@ def _write_beside(make: Callable[[], str], recordings: Sequence[str]) -> None:
 
     target = Path(DEFAULT)
     try:
-        if target.exists() and not (target.is_file() and is_ours(target)):
+        # A link may be one that somebody else put there, to lead to a file of ours.
+        is_report = target.is_file() and not target.is_symlink() and is_ours(target)
+        if os.path.lexists(target) and not is_report:
             print(
                 f"{DEFAULT} is not a report of sightline, so it stays; name another:  -o FILE.html",
                 file=sys.stderr,
             )
             return
-        write_file(target, make().encode(), recordings)
+        replace_file(target, make().encode(), recordings)
     except (SightlineError, OSError) as error:
         print(f"{DEFAULT} is not written: {error}", file=sys.stderr)
         return

@@ -176,7 +176,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.server is not None and args.server[0] != "trtllm":
         return _server(args)
-    from sightline.doors.cli._recorded import make_folder
+    from sightline.doors.cli._recorded import hold_made, make_folder, remove_recording
     from sightline.record.collect import machine, plan
     from sightline.record.collect.record import Recording, record_program
     from sightline.record.collect.server import list_trtllm_variables
@@ -210,10 +210,12 @@ def run(args: argparse.Namespace) -> int:
         )
     if args.server is not None:
         recording.variables = list_trtllm_variables(made.options.get("steps"), folder)
-    ended = record_program(recording)
-    if not ended.started:  # why was said in its place
-        if not join:
-            _remove_started(folder)
+    with hold_made(folder) as recording.held:
+        ended = record_program(recording)
+        if not ended.started and not join:  # why was said in its place
+            remove_recording(recording.held, folder)
+            _say("nothing has been recorded")
+    if not ended.started:
         return ended.code
     report = not args.no_report and not join
     _say_end(ended, [] if report else recording.notes)  # the report tells them too
@@ -465,11 +467,3 @@ def _server(args: argparse.Namespace) -> int:
 
 def _say(text: str) -> None:
     print(f"sightline: {text}", file=sys.stderr, flush=True)
-
-
-def _remove_started(folder: Path) -> None:
-    """A recording of nothing: the program could not be started. The folder is one that we made."""
-    import shutil
-
-    shutil.rmtree(folder, ignore_errors=True)
-    _say("nothing has been recorded")

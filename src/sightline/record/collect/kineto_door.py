@@ -19,14 +19,22 @@ import socket
 import stat
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from io import BufferedReader
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
 import psutil
 
+from sightline.core.foreign_files import (
+    Descriptor,
+    Owner,
+    act_as,
+    find_owner,
+    open_file,
+    open_folder,
+)
 from sightline.errors import InputError, RequestError
 from sightline.record.probe.processes import Root, find_own_number, is_running, read_environment
 
@@ -56,7 +64,7 @@ class Client:
     own_number: int  # as it sees itself, in its container
     address: str  # of the socket at which it looks for a daemon
     folder: str  # where it may write, as it sees it
-    user: int
+    owner: Owner  # with whose rights its socket's folder and its files are touched
 
 
 def find_client(pid: int) -> Client | None:
@@ -67,8 +75,8 @@ def find_client(pid: int) -> Client | None:
     try:
         process = psutil.Process(pid)
         sockets = [str(c.laddr) for c in process.net_connections(kind="unix")]
-        user = process.uids().effective
-    except psutil.NoSuchProcess:
+        owner = find_owner(pid)
+    except (psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
         return None
     for name in sockets:
         place, _, own = name.strip("@").rpartition("/")
@@ -76,7 +84,7 @@ def find_client(pid: int) -> Client | None:
             address = f"{place}/{_DAEMON}" if place else f"\0{_DAEMON}\0"
             folder = read_environment(pid).get("KINETO_ONDEMAND_TRACE_DIR") or "/tmp"  # noqa: S108
             number = find_own_number(pid)
-            return Client(pid, name, number, address, folder.rstrip("/"), user)
+            return Client(pid, name, number, address, folder.rstrip("/"), owner)
     return None
 
 
@@ -97,24 +105,41 @@ class Request:
     """What one process asks."""
 
     pid: int  # as this side sees it: the kernel says it, not the message
+    user: int  # likewise
     wants_activities: bool
     answer_to: str | bytes
 
 
 class Door:
-    """The daemon's socket. Raises RequestError where a daemon is there already."""
+    """The daemon's socket, in a folder of `owner`. Raises RequestError where a daemon is there."""
 
-    def __init__(self, address: str) -> None:
-        self._path = None if address.startswith("\0") else Path(address)
+    def __init__(self, address: str, owner: Owner) -> None:
+        self._owner = owner
+        self._folder: Descriptor | None = None  # where the socket's file is
+        self._name = os.path.basename(address)  # noqa: PTH119  # an address, which may have no path
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-            self._socket.bind(address)
-            if self._path is not None:
-                self._path.chmod(0o666)  # of another user, too: who asks, the kernel says
+            if address.startswith("\0"):
+                self._socket.bind(address)
+            else:
+                # Of another user, too: who asks, the kernel says. The file gets the rights that the
+                # socket has before it is bound (unix(7)): none are changed by name afterwards.
+                os.fchmod(self._socket.fileno(), 0o666)
+                self._folder = act_as(owner, partial(self._bind_file, address))
         except OSError as error:
             self._socket.close()
             raise _explain(error, address) from error
+
+    def _bind_file(self, address: str) -> Descriptor:
+        """Make the socket's file; its folder. Clients see the address as it is bound."""
+        folder = open_folder(str(Path(address).absolute().parent))
+        before = os.umask(0)
+        try:
+            self._socket.bind(address)
+        finally:
+            os.umask(before)
+        return folder
 
     def fileno(self) -> int:
         """For select."""
@@ -128,24 +153,26 @@ class Door:
         if len(data) < _HEAD.size + _ASK.size or not sender:
             return None
         kind = _HEAD.unpack_from(data)[1].split(b"\0")[0]
-        pids = [
-            _CREDENTIALS.unpack(said[: _CREDENTIALS.size])[0]
+        senders = [
+            _CREDENTIALS.unpack(said[: _CREDENTIALS.size])
             for level, what, said in control
             if (level, what) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS)
             and len(said) >= _CREDENTIALS.size
         ]
-        if kind != b"req" or not pids:
+        if kind != b"req" or not senders:
             return None
         (wanted,) = _ASK.unpack_from(data, _HEAD.size)
-        return Request(pids[0], bool(wanted & _ACTIVITIES), sender)
+        pid, user, _ = senders[0]
+        return Request(pid, user, bool(wanted & _ACTIVITIES), sender)
 
     def answer(self, request: Request, orders: str = "") -> bool:
         """Send orders, or that there are none; whether it could be sent."""
         body = orders.encode()
         try:
-            self._socket.sendto(_HEAD.pack(len(body), b"req") + body, request.answer_to)
+            with _hold_sender(request) as address:
+                self._socket.sendto(_HEAD.pack(len(body), b"req") + body, address)
         except OSError:
-            return False  # it has ended meanwhile
+            return False  # it has ended meanwhile, or its address leads to somebody else
         return True
 
     def __enter__(self) -> Door:
@@ -158,9 +185,26 @@ class Door:
         trace: TracebackType | None,
     ) -> None:
         self._socket.close()
-        if self._path is not None:
+        folder = self._folder
+        if folder is not None:
             with contextlib.suppress(OSError):
-                self._path.unlink()
+                act_as(self._owner, lambda: os.unlink(self._name, dir_fd=folder.number))
+
+
+@contextlib.contextmanager
+def _hold_sender(request: Request) -> Iterator[str | bytes]:
+    """The address of who asks; of a file, one that leads to this socket of theirs and no other.
+
+    What root sends is believed by services that anybody may send to. Raises OSError.
+    """
+    if not isinstance(request.answer_to, str):
+        yield request.answer_to  # of no file
+        return
+    held = Descriptor(os.open(request.answer_to, os.O_PATH | os.O_CLOEXEC))
+    state = os.fstat(held.number)
+    if not stat.S_ISSOCK(state.st_mode) or state.st_uid != request.user:
+        raise PermissionError(errno.EPERM, "it is another user's socket", request.answer_to)
+    yield held.path
 
 
 def _explain(error: OSError, address: str) -> RequestError:
@@ -212,7 +256,8 @@ def tell_clients(
     lead_s = order.warm_up_s + _LATE_S
     start_ms = round(1000 * (time.time() + POLL_S + lead_s)) if len(clients) > 1 else 0
     with contextlib.ExitStack() as stack:
-        doors = [stack.enter_context(Door(a)) for a in sorted({c.address for c in clients})]
+        owners = {client.address: client.owner for client in clients}
+        doors = [stack.enter_context(Door(*place)) for place in sorted(owners.items())]
         limit = time.monotonic() + most_s
         while missing and (left := limit - time.monotonic()) > 0:
             for door in select.select(doors, [], [], min(left, 1.0))[0]:
@@ -241,54 +286,47 @@ def take_trace(
     `root` is the client's, opened before: the trace is there, too, when the process has ended.
     """
     # Kineto puts the process's number into the name.
-    source = f"{root.path}{client.folder}/{name}_{client.own_number}.json"
-    limit, seen, quiet = time.monotonic() + most_s, -1, time.monotonic()
-    while True:
-        runs = is_running(client.pid)  # asked first: what it wrote last is there then
-        size = _measure(source)
-        if size != seen:
-            seen, quiet = size, time.monotonic()
-        if size > 0 and _ends_as_trace(source, client.user):
-            # Kineto renames a trace when it is whole; older versions wrote under its name.
-            if not runs or time.monotonic() - quiet >= _QUIET_S:
-                break
-        elif not runs or time.monotonic() > limit:
-            how = "ended before it wrote its trace" if not runs else "wrote no trace"
-            raise InputError(
-                f"process {client.pid} {how}",
-                why=f"there is no whole {client.folder}/{name}_{client.own_number}.json",
-            )
-        time.sleep(0.1)
+    name = f"{name}_{client.own_number}.json"
+    folder = act_as(client.owner, partial(_wait_for_trace, client, root, name, most_s))
     part = target.with_name(f".{target.name}.part")
     try:
-        with _open(source, client.user) as trace, part.open("wb") as copy:
-            shutil.copyfileobj(trace, copy, 1 << 20)
+        trace = act_as(client.owner, lambda: open_file(name, folder, {client.owner.user}))
+        with open(trace.path, "rb") as source, part.open("wb") as copy:  # noqa: PTH123  # held
+            shutil.copyfileobj(source, copy, 1 << 20)
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)
         with contextlib.suppress(OSError):
-            os.unlink(source)  # noqa: PTH108  # a text that the kernel resolves
+            act_as(client.owner, lambda: os.unlink(name, dir_fd=folder.number))
 
 
-def _measure(path: str) -> int:
-    try:
-        return os.lstat(path).st_size
-    except OSError:
-        return -1
+def _wait_for_trace(client: Client, root: Root, name: str, most_s: float) -> Descriptor:
+    """The folder in which the trace is whole; called with the client's rights."""
+    limit, seen, quiet = time.monotonic() + most_s, -1, time.monotonic()
+    while True:
+        runs = is_running(client.pid)  # asked first: what it wrote last is there then
+        folder, size, is_whole = _look_for_trace(client, root, name)
+        if size != seen:
+            seen, quiet = size, time.monotonic()
+        if folder is not None and is_whole:
+            # Kineto renames a trace when it is whole; older versions wrote under its name.
+            if not runs or time.monotonic() - quiet >= _QUIET_S:
+                return folder
+        elif not runs or time.monotonic() > limit:
+            how = "ended before it wrote its trace" if not runs else "wrote no trace"
+            raise InputError(
+                f"process {client.pid} {how}", why=f"there is no whole {client.folder}/{name}"
+            )
+        time.sleep(0.1)
 
 
-def _ends_as_trace(path: str, user: int) -> bool:
-    with contextlib.suppress(OSError), _open(path, user) as trace:
-        trace.seek(-min(os.fstat(trace.fileno()).st_size, 64), os.SEEK_END)
-        return trace.read().rstrip().endswith(b"}")
-    return False
-
-
-def _open(path: str, user: int) -> BufferedReader:
-    """A file that the client wrote: not a link or a pipe, which lead elsewhere."""
-    file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb")
-    state = os.fstat(file.fileno())
-    if stat.S_ISREG(state.st_mode) and state.st_uid == user:
-        return file
-    file.close()
-    raise OSError(errno.EPERM, "it is not the program's own file", path)
+def _look_for_trace(client: Client, root: Root, name: str) -> tuple[Descriptor | None, int, bool]:
+    """Its folder, its size in bytes (-1: there is none of theirs), and whether it is whole."""
+    folder = None
+    with contextlib.suppress(OSError):
+        folder = open_folder(client.folder, root)
+        trace = open_file(name, folder, {client.owner.user})
+        size = os.fstat(trace.number).st_size
+        end = os.pread(trace.number, 64, max(size - 64, 0))
+        return folder, size, end.rstrip().endswith(b"}")
+    return folder, -1, False

@@ -41,7 +41,7 @@ class Recording:
     """What is being recorded, and what has been noted of it."""
 
     plan: Plan
-    folder: Path
+    folder: Path  # as the program, its other hosts and what wraps it see it
     ranks: tuple[int, ...] = ()
     every: int = 1
     timeout_s: float | None = None
@@ -53,12 +53,18 @@ class Recording:
     variables: dict[str, str] = field(default_factory=dict)  # more for the program's environment
     mpi_recorder: Path | None = None  # as it was built for this recording
     keep_identity: bool = False  # whole command lines, with whatever is in them
+    held: Path | None = None  # the folder as this process writes to it (foreign_files.hold_folder)
 
     def note(
         self, kind: str, text: str, severity: str = "warning", remedy: str | None = None
     ) -> None:
         """Something that the report is to say."""
         self.notes.append({"kind": kind, "severity": severity, "text": text, "remedy": remedy})
+
+    @property
+    def place(self) -> Path:
+        """The folder, for what sightline itself writes."""
+        return self.held or self.folder
 
     @property
     def name(self) -> str:
@@ -122,7 +128,7 @@ def environment(recording: Recording, base: Mapping[str, str], address: Any) -> 
 
 def record_program(recording: Recording) -> Ended:
     """Run the program and record it; how it ended. The folder exists and is writable."""
-    plan, folder = recording.plan, recording.folder
+    plan, folder = recording.plan, recording.place
     machine, devices = conditions.read_host(), conditions.list_gpus()
     recording.notes += conditions.list_notes(machine, devices)
     recording.facts = {
@@ -141,7 +147,11 @@ def record_program(recording: Recording) -> Ended:
     _build_mpi_recorder(recording)
     _write(recording)
     words = commands.wrap_command(
-        plan.command, plan.backends, folder, f"host-{recording.mark}.{os.getpid()}", _options(plan)
+        plan.command,
+        plan.backends,
+        recording.folder,
+        f"host-{recording.mark}.{os.getpid()}",
+        _options(plan),
     )
     began = time.monotonic_ns()
     child = Child(words, environment(recording, os.environ, address))
@@ -234,14 +244,14 @@ def _write(recording: Recording) -> None:
         "shifts_ns": recording.shifts,
     }
     try:
-        run_folder.write_facts(recording.folder, recording.name, document)
+        run_folder.write_facts(recording.place, recording.name, document)
     except OSError as error:
         recording.note("disk", f"the run's metadata could not be written: {error.strerror}")
 
 
 def _before(recording: Recording, child: Child) -> tuple[Perf | None, Gpus | None]:
     """Start what must be ready before the program is."""
-    plan, folder, perf, gpus = recording.plan, recording.folder, None, None
+    plan, folder, perf, gpus = recording.plan, recording.place, None, None
     if "cpu" in plan.backends and plan.cpu_tool == "perf" and "nsys" not in plan.backends:
         perf = _start_perf(recording, child, "cpu", child.pid)
     if "nvml" in plan.backends:
@@ -255,7 +265,7 @@ def _before(recording: Recording, child: Child) -> tuple[Perf | None, Gpus | Non
 def _start_perf(recording: Recording, child: Child, what: str, pid: int | None) -> Perf | None:
     """perf of a process, or (`pid` None) of the whole system; None where it did not start."""
     perf = None
-    data = recording.folder / f"host-{recording.mark}.{child.pid}.{what}.perf.data"
+    data = recording.place / f"host-{recording.mark}.{child.pid}.{what}.perf.data"
     try:
         perf = Perf(pid, data, data.with_suffix(".log"))
         child.watchers.add(perf.pid)
@@ -276,7 +286,7 @@ def _start_stacks(recording: Recording, child: Child) -> StackSampler | None:
     plan = recording.plan
     if plan.cpu_tool != "perf_event" or "cpu" not in plan.backends or "nsys" in plan.backends:
         return None
-    path = recording.folder / f"host-{recording.mark}.{child.pid}.cpu{stack_file.SUFFIX}"
+    path = recording.place / f"host-{recording.mark}.{child.pid}.cpu{stack_file.SUFFIX}"
     size = plan.options.get("cpu_stack_bytes")
     stacks = None
     try:
@@ -300,7 +310,7 @@ def _start_stacks(recording: Recording, child: Child) -> StackSampler | None:
 def _trace_system(recording: Recording, child: Child) -> tuple[Perf | None, Lttng | None]:
     """Start what traces the whole system, before the program starts."""
     plan, perf, lttng = recording.plan, None, None
-    stem = recording.folder / f"host-{recording.mark}.{child.pid}"
+    stem = recording.place / f"host-{recording.mark}.{child.pid}"
     if "sched" in plan.backends:
         perf = _start_perf(recording, child, "sched", None)
     if "lttng" in plan.backends:
@@ -334,8 +344,8 @@ def _after_start(recording: Recording, child: Child) -> PySpy | None:
     name = f"host-{recording.mark}.{child.pid}.cpu"
     return PySpy(
         child.pid,
-        recording.folder / f"{name}.speedscope.json",
-        recording.folder / f"{name}.log",
+        recording.place / f"{name}.speedscope.json",
+        recording.place / f"{name}.log",
         child.watchers,
         recording.keep_identity,
     )
@@ -374,7 +384,7 @@ def _say_costs(recording: Recording) -> None:
 
 def _clock(recording: Recording) -> tuple[clock.Server | None, Any]:
     """The clock that hosts compare theirs with: the first one serves it, the others ask."""
-    place = recording.folder / _CLOCK_FILE
+    place = recording.place / _CLOCK_FILE
     try:
         known = json.loads(place.read_text())
     except (OSError, ValueError):

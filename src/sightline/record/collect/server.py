@@ -15,13 +15,16 @@ import json
 import os
 import re
 import shutil
+import stat
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
+from sightline.core.foreign_files import Descriptor, hold_folder, open_file, open_folder
 from sightline.core.model import run_folder
 from sightline.errors import InputError, RequestError
 from sightline.record.inline.rank import make_host_mark
@@ -35,8 +38,9 @@ QUIET_S = 1.5  # a file that did not grow for so long is whole
 _FOLDER_VARIABLE = {"vllm": "VLLM_TORCH_PROFILER_DIR", "sglang": "SGLANG_TORCH_PROFILER_DIR"}
 _RANK = re.compile(r"(?:rank|TP-|tp)[_\-.]?(\d{1,5})", re.IGNORECASE)
 _TRACE = (".json", ".json.gz")
+_OWN_TRACES = "server"  # in the run folder, where a server is told to write
 
-Seen = dict[Path, tuple[int, int]]
+Seen = dict[str, tuple[int, int]]  # size and time by path, from the traces' folder on
 
 
 def record_server(
@@ -54,8 +58,30 @@ def record_server(
     Raises RequestError for what cannot be done, InputError where the server does not play along.
     """
     place = _traces(kind, folder, traces)
-    before = _files(place)
-    body = {"output_dir": str(place)} if kind == "sglang" and traces is None else None
+    is_told = kind == "sglang" and traces is None  # where to write
+    with hold_folder(folder) as held:
+        opened, found, facts = _profile(kind, url, place, seconds, say, files_s, is_told=is_told)
+        copies = [_copy(opened, path, held, number) for number, path in enumerate(found)]
+        if place == folder / _OWN_TRACES:
+            _remove_traces(opened, found, held)
+        run_folder.write_facts(held, f"{make_host_mark()}-{os.getpid()}", facts)
+    return copies
+
+
+def _profile(
+    kind: str,
+    url: str,
+    place: Path,
+    seconds: float,
+    say: Callable[[str], None],
+    files_s: float,
+    *,
+    is_told: bool,
+) -> tuple[Descriptor, list[str], dict[str, Any]]:
+    """Switch the profiler on and off; the traces' folder, the new ones in it, and the facts."""
+    opened = _open_folder(place)
+    before = {} if opened is None else _list_traces(opened)
+    body = {"output_dir": str(place)} if is_told else None
     told = time.time_ns()
     _post(kind, url, "start_profile", ANSWER_S, body)
     say(f"{kind} is recording for {seconds:g} s")
@@ -69,8 +95,8 @@ def record_server(
         except InputError as error:
             problem = error  # it may have stopped all the same: the files will say
         say(f"{kind} took {time.monotonic() - began:.1f} s to stop")
-    found = _wait(place, before, say, files_s)
-    if not found:
+    opened, found = _wait(place, opened, before, say, files_s)
+    if opened is None or not found:
         if problem is not None:
             raise problem
         raise InputError(
@@ -79,26 +105,19 @@ def record_server(
             hint=f"Name the folder that the server writes to:  --traces FOLDER  (it is its "
             f"{_FOLDER_VARIABLE[kind]}; on another machine, copy it here)",
         )
-    copies = [_copy(path, folder, number) for number, path in enumerate(found)]
-    run_folder.write_facts(
-        folder,
-        f"{make_host_mark()}-{os.getpid()}",
-        {
-            "command": [f"--server {kind}"],
-            "question": "timeline",
-            "backends": [kind],
-            "host_mark": make_host_mark(),
-            "state": "ended",
-            "began_ns": told,
-            "seconds": seconds,
-            "notes": []
-            if problem is None
-            else [
-                {"kind": "server", "severity": "warning", "text": f"{problem.what}: {problem.why}"}
-            ],
-        },
-    )
-    return copies
+    facts: dict[str, Any] = {
+        "command": [f"--server {kind}"],
+        "question": "timeline",
+        "backends": [kind],
+        "host_mark": make_host_mark(),
+        "state": "ended",
+        "began_ns": told,
+        "seconds": seconds,
+        "notes": []
+        if problem is None
+        else [{"kind": "server", "severity": "warning", "text": f"{problem.what}: {problem.why}"}],
+    }
+    return opened, found, facts
 
 
 def list_trtllm_variables(steps: list[int] | None, folder: Path) -> dict[str, str]:
@@ -124,7 +143,7 @@ def _traces(kind: str, folder: Path, traces: Path | None) -> Path:
     if traces is not None or known:
         return traces or Path(str(known))
     if kind == "sglang":
-        place = folder / "server"
+        place = folder / _OWN_TRACES
         place.mkdir(exist_ok=True)
         return place
     raise RequestError(
@@ -160,25 +179,37 @@ def _post(kind: str, url: str, what: str, timeout_s: float, body: dict[str, str]
         ) from error
 
 
-def _files(place: Path) -> Seen:
-    """The traces in a folder and below it, with size and time."""
+def _open_folder(place: Path) -> Descriptor | None:
+    """The traces' folder, held: its owner is the server's user, who may swap it. None: none yet."""
+    with contextlib.suppress(OSError):
+        return Descriptor(os.open(place, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC))
+    return None
+
+
+def _list_traces(place: Descriptor) -> Seen:
+    """The traces in a folder and below it, with size and time; no links, which lead elsewhere."""
     found: Seen = {}
-    for path in place.rglob("*") if place.is_dir() else ():
-        with contextlib.suppress(OSError):
-            if path.is_file() and path.name.endswith(_TRACE):
-                stat = path.stat()
-                found[path] = (stat.st_size, stat.st_mtime_ns)
+    for folder, _, names, opened in os.fwalk(".", dir_fd=place.number):
+        for name in names:
+            with contextlib.suppress(OSError):
+                state = os.stat(name, dir_fd=opened, follow_symlinks=False)
+                if stat.S_ISREG(state.st_mode) and name.endswith(_TRACE):
+                    found[f"{folder}/{name}"] = (state.st_size, state.st_mtime_ns)
     return found
 
 
-def _wait(place: Path, before: Seen, say: Callable[[str], None], files_s: float) -> list[Path]:
+def _wait(
+    place: Path, opened: Descriptor | None, before: Seen, say: Callable[[str], None], files_s: float
+) -> tuple[Descriptor | None, list[str]]:
     """New or changed traces, once none has grown for a while: they appear late, and bit by bit."""
     limit = time.monotonic() + files_s
     last: Seen = {}
     quiet = time.monotonic()
     said = False
     while time.monotonic() < limit:
-        fresh = {p: s for p, s in _files(place).items() if before.get(p) != s}
+        opened = opened or _open_folder(place)
+        now = {} if opened is None else _list_traces(opened)
+        fresh = {p: s for p, s in now.items() if before.get(p) != s}
         if fresh != last:
             last, quiet = fresh, time.monotonic()
         whole = bool(fresh) and all(size for size, _ in fresh.values())
@@ -188,18 +219,27 @@ def _wait(place: Path, before: Seen, say: Callable[[str], None], files_s: float)
             say(f"waiting for its traces in {place}")
             said = True
         time.sleep(0.1)
-    return sorted(last)
+    return opened, sorted(last)
 
 
-def _copy(path: Path, folder: Path, number: int) -> Path:
+def _copy(place: Descriptor, path: str, folder: Path, number: int) -> Path:
     """The trace under a name without the host's, which the servers put into theirs."""
-    rank = _RANK.search(path.name)
-    ending = ".json.gz" if path.name.endswith(".gz") else ".json"
+    inside, _, name = path.rpartition("/")
+    rank = _RANK.search(name)
+    ending = ".json.gz" if name.endswith(".gz") else ".json"
     mark = "" if rank is None else f".rank{int(rank[1])}"
     target = folder / f"server-{number}{mark}{ending}"
-    shutil.copyfile(path, target)
-    if folder in path.parents:
-        path.unlink()
-        with contextlib.suppress(OSError):
-            path.parent.rmdir()
+    trace = open_file(name, open_folder(inside, place))
+    with open(trace.path, "rb") as source, target.open("wb") as copy:  # noqa: PTH123  # held
+        shutil.copyfileobj(source, copy, 1 << 20)
     return target
+
+
+def _remove_traces(place: Descriptor, found: Sequence[str], folder: Path) -> None:
+    """Remove what was copied, of a server that was told to write into the run folder."""
+    for path in found:
+        inside, _, name = path.rpartition("/")
+        within = open_folder(inside, place)
+        os.unlink(name, dir_fd=within.number)
+    with contextlib.suppress(OSError):
+        (folder / _OWN_TRACES).rmdir()

@@ -8,13 +8,14 @@ perf-map-agent and others.
 
 from __future__ import annotations
 
+import contextlib
 import os
-import stat
 from bisect import bisect_right
 from heapq import heappop, heappush
 from pathlib import Path
 from typing import NamedTuple
 
+from sightline.core.foreign_files import Descriptor, open_file, open_folder
 from sightline.record.probe.processes import find_own_number
 
 _MOST_BYTES = 256 << 20  # three million functions
@@ -35,7 +36,8 @@ class CompiledFunctions:
 
     def __init__(self, root: str, pid: int) -> None:
         """`root`: the process's root folder; `pid`: its number here."""
-        self._path = Path(root + place_map(find_own_number(pid)))
+        self._root, self._place = root or "/", Path(place_map(find_own_number(pid)))
+        self._folder: Descriptor | None = None
         self._starts: list[int] = []
         self._functions: list[_Function] = []
         self._read, self._rest = 0, b""
@@ -50,25 +52,21 @@ class CompiledFunctions:
 
     def _read_more(self) -> None:
         """Read what was added."""
-        try:
-            if self._path.lstat().st_size == self._read:
+        added: list[_Function] = []
+        # What was read of it before an error is kept.
+        with contextlib.suppress(OSError):
+            if self._folder is None:
+                root = Descriptor(os.open(self._root, os.O_PATH | os.O_CLOEXEC))
+                self._folder = open_folder(str(self._place.parent), root)
+            state = os.stat(self._place.name, dir_fd=self._folder.number, follow_symlinks=False)
+            if state.st_size == self._read:
                 return
             # A stranger may have put another file, a link or a pipe there.
-            file = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        except OSError:
-            return
-        added: list[_Function] = []
-        try:
-            if not stat.S_ISREG(os.fstat(file).st_mode):
-                return
-            while self._read < _MOST_BYTES and (piece := os.pread(file, _PIECE, self._read)):
+            file = open_file(self._place.name, self._folder)
+            while self._read < _MOST_BYTES and (piece := os.pread(file.number, _PIECE, self._read)):
                 self._read += len(piece)
                 *lines, self._rest = (self._rest + piece).split(b"\n")
                 added.extend(made for line in lines if (made := _read_line(line)) is not None)
-        except OSError:
-            pass  # what was read of it is kept
-        finally:
-            os.close(file)
         if added:
             self._functions = _keep_last([*self._functions, *added])
             self._starts = [function.start for function in self._functions]

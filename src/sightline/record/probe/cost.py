@@ -36,14 +36,14 @@ def measure_cost(backend: Backend) -> Cost:
 
     address, pid = find_probe_target(), os.getpid()
     mapping = next((m for m in read_mappings(pid) if m.start <= address < m.end), None)
-    path = None if mapping is None else find_file(pid, mapping)
-    if mapping is None or path is None:
+    file = None if mapping is None else find_file(pid, mapping)
+    if mapping is None or file is None:
         raise RequestError("probes are for x86-64 and AArch64 only")
     offset = address - mapping.start + mapping.offset
     bare = _time_call()
     backend.tell_function(NUMBER, _TARGET)
     site = Site(_TARGET, mapping.file, "", offset)
-    for _, error in backend.attach(path, [(site, NUMBER)], pid):
+    for _, error in backend.attach(file.path, [(site, NUMBER)], pid):
         raise explain_refusal(error) from error
     probed = _time_call()
     backend.detach()

@@ -53,9 +53,9 @@ class SymbolFiles:
         """The symbols of a mapped file; None where it has none or cannot be read."""
         if mapping.file not in self._images:
             image = None
-            path = find_file(pid, mapping, root)
-            if path is not None:
-                with contextlib.suppress(OSError, ValueError), open_elf(path) as elf:
+            file = find_file(pid, mapping, root)
+            if file is not None:
+                with contextlib.suppress(OSError, ValueError), open_elf(file.path) as elf:
                     image = self._make(elf)
             self._images[mapping.file] = image
         return self._images[mapping.file]

@@ -8,11 +8,14 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
+
+from sightline.core.foreign_files import Descriptor, open_file, open_folder
 
 _LINE = re.compile(
     rb"^([0-9a-f]+)-([0-9a-f]+) (....) ([0-9a-f]+) ([0-9a-f]+:[0-9a-f]+) (\d+) +(/.*)$"
@@ -59,36 +62,32 @@ def read_mappings(pid: int) -> list[Mapping]:
     return found
 
 
-class Root:
+class Root(Descriptor):
     """The root folder of a process, held so that its files are found when it has ended."""
 
     def __init__(self, pid: int) -> None:
         """Raise OSError where the process has ended."""
-        self._folder = os.open(f"/proc/{pid}/root", os.O_PATH | os.O_CLOEXEC)
-
-    @property
-    def path(self) -> str:
-        """The folder, as long as this object is there."""
-        return f"/proc/self/fd/{self._folder}"
-
-    def __del__(self) -> None:
-        with contextlib.suppress(OSError, AttributeError):
-            os.close(self._folder)
+        super().__init__(os.open(f"/proc/{pid}/root", os.O_PATH | os.O_CLOEXEC))
 
 
-def find_file(pid: int, mapping: Mapping, root: Root | None = None) -> str | None:
-    """A path by which the mapped file can be opened from here; None where it cannot any more.
+def find_file(pid: int, mapping: Mapping, root: Root | None = None) -> Descriptor | None:
+    """The mapped file, opened for reading; None where it cannot be opened from here any more.
 
-    Its own path from its root, if that is still the same file: it may have been replaced, and a
+    By its own path from its root, if that is still the same file: it may have been replaced, and a
     container may have mounted something over it.
     """
-    folder = f"/proc/{pid}/root" if root is None else root.path
-    path = folder + mapping.path.removesuffix(_DELETED)
+    folder, name = os.path.split(mapping.path.removesuffix(_DELETED))
     with contextlib.suppress(OSError):
-        if os.stat(path).st_ino == mapping.inode:  # noqa: PTH116  # a text that the kernel resolves
-            return path
-    link = f"/proc/{pid}/map_files/{mapping.start:x}-{mapping.end:x}"
-    return link if os.path.exists(link) else None  # noqa: PTH110  # as above
+        top = Root(pid) if root is None else root
+        found = open_file(name, open_folder(folder, top))
+        if os.fstat(found.number).st_ino == mapping.inode:
+            return found
+    with contextlib.suppress(OSError):
+        area = f"{mapping.start:x}-{mapping.end:x}"
+        link = Descriptor(os.open(f"/proc/{pid}/map_files/{area}", os.O_PATH | os.O_CLOEXEC))
+        if stat.S_ISREG(os.fstat(link.number).st_mode):  # to open a device may do something
+            return Descriptor(os.open(link.path, os.O_RDONLY | os.O_CLOEXEC))
+    return None
 
 
 def list_descendants(pid: int) -> list[int]:

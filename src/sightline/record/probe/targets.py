@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sightline.core.foreign_files import Descriptor
 from sightline.record.probe.elf import Symbol, open_elf
 from sightline.record.probe.functions import Function, list_functions
 from sightline.record.probe.placement import NEEDED_BYTES, find_place
@@ -42,8 +43,13 @@ class Library:
     """A mapped file with functions that can be probed."""
 
     path: str  # as the process sees it
-    opened: str  # as it can be opened from here
+    file: Descriptor  # held: the process may put another file there, which is not to be probed
     sites: list[Site] = field(default_factory=list)
+
+    @property
+    def opened(self) -> str:
+        """The path by which it can be opened from here."""
+        return self.file.path
 
 
 class Targets:
@@ -72,16 +78,16 @@ class Targets:
     def _look(self, pid: int, mapping: Mapping) -> Library | None:
         if mapping.file in self._known:
             return self._known[mapping.file]
-        opened = find_file(pid, mapping)
-        if opened is None:
+        file = find_file(pid, mapping)
+        if file is None:
             return None  # the process has ended; another one may have the file
         library = None
         try:
-            sites = self._list_sites(opened, mapping)
+            sites = self._list_sites(file.path, mapping)
         except (OSError, ValueError):
             sites = []
         if sites:
-            library = Library(mapping.path, opened, sites)
+            library = Library(mapping.path, file, sites)
         self._known[mapping.file] = library
         return library
 
