@@ -45,7 +45,7 @@ def stages(store: str) -> dict[str, tuple[float, float]]:
 
     timed("start Python's modules", libraries)
     import sightline
-    from sightline.answer.summary import summarize_run
+    from sightline.answer.summary import answer_run
     from sightline.core.page.declare import View
     from sightline.diagnosis.diagnose import diagnose_run
     from sightline.errors import MissingDataError
@@ -58,7 +58,7 @@ def stages(store: str) -> dict[str, tuple[float, float]]:
     found = diagnose_run(run)  # all that it asks is known by now
     sys.modules["sightline.answer.summary"].diagnose_run = lambda run, own=(): found
     view = View(run)
-    view.summary = timed("rest of the summary", lambda: summarize_run(run))
+    view.summary = timed("rest of the summary", lambda: answer_run(run))
     timed("timeline: rows and lanes", lambda: view.timeline)
     timed("timeline: pack", lambda: view.columns)
     made: dict[str, Future[object]] = {}

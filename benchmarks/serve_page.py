@@ -34,10 +34,10 @@ ROOT = Path(__file__).resolve().parents[1]
 MAKE = """
 import sys
 import sightline
-from sightline.core.page.declare import View
+from sightline.views.html.view import PageView
 from sightline.views.serve.panels import answer_panel
 run = sightline.open(sys.argv[1])
-view = View(run, served=True)
+view = PageView(run, served=True)
 view.span = (0, 0)  # the index knows it
 answer_panel(view, sys.argv[2])
 print(sum(run.rows(table) for table in ("device_ops", "host_ops", "device_ranges")))

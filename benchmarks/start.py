@@ -48,8 +48,8 @@ done("recognise, read, write the cache")
 from sightline.core import registry
 rules = [module for _, module in registry.load_members("rules")]
 done("import of rules")
-from sightline.answer.summary import summarize_run
-data = summarize_run(run)
+from sightline.answer.summary import answer_run
+data = answer_run(run)
 done("rules, analyses")
 text = sightline.views.terminal.screen.render_screen(data).plain
 done("screen")

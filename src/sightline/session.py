@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import polars as pl
     from typing_extensions import Self
 
+    from sightline.answer.answer import Answer
     from sightline.diagnosis.custom.forms import OwnRule
 
 
@@ -44,15 +45,21 @@ class Session(Run):
 
         return diagnose_run(self, own, vendor=vendor)
 
-    def report(self, own: Sequence[OwnRule] = ()) -> dict[str, Any]:
-        """The first screen as data: what `sightline report --json` prints, findings among it.
+    def answer(self, own: Sequence[OwnRule] = ()) -> Answer:
+        """Why the program is slow, with all that views show of it; `own` as in `diagnose`.
 
-        Times are int64 ns, sizes bytes, `_pct` 0 to 100. Of a large run it is made once, and found
-        at the next opening. Raises StoreError.
+        Of a large run it is made once, and found at the next opening. Raises StoreError.
         """
-        from sightline.answer.cache import keep_summary
+        from sightline.answer.cache import keep_answer_of
 
-        return keep_summary(self, own)
+        return keep_answer_of(self, own)
+
+    def report(self) -> dict[str, Any]:
+        """The answer as plain data: what `sightline report --json` prints, findings among it.
+
+        Times are int64 ns, sizes bytes, `_pct` 0 to 100. Raises StoreError.
+        """
+        return self.answer().to_dict()
 
     def memory(self) -> dict[str, Any]:
         """What fills the device's memory, as data: what `sightline memory --json` prints."""

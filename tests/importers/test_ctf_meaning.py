@@ -215,7 +215,7 @@ def test_calls_are_the_intervals_that_thapi_makes_of_its_events(
 
 
 def test_the_screen_of_a_kernel_s_trace_and_of_a_program_s(tmp_path: Path) -> None:
-    screen = str(render_screen(sightline.open(kernel(tmp_path / "k", *STORY)).report()))
+    screen = str(render_screen(sightline.open(kernel(tmp_path / "k", *STORY)).answer()))
     lines = [" ".join(line.split()) for line in screen.splitlines()]
     assert lines[lines.index("Threads that waited ran preempted woken preempted by") + 1 :][:2] == [
         "t7 (7) 70 ns 20 ns 20 ns t8 (8)",
@@ -223,7 +223,7 @@ def test_the_screen_of_a_kernel_s_trace_and_of_a_program_s(tmp_path: Path) -> No
     ]
     assert "irq 19 nvme 1 4 ns 4 ns 4 ns" in lines
     assert "read os 1 20 ns 20 ns" in lines
-    program = str(render_screen(sightline.open(user_space(tmp_path / "u")).report()))
+    program = str(render_screen(sightline.open(user_space(tmp_path / "u")).answer()))
     assert "hipMemcpy runtime 1 4 ns 4 ns" in " ".join(program.split())
 
 

@@ -210,11 +210,11 @@ def test_answers(tmp_path: Path) -> None:
 
 
 def test_the_screen_says_what_was_asked(tmp_path: Path) -> None:
-    from sightline.answer.summary import summarize_run
+    from sightline.answer.summary import answer_run
     from sightline.views.terminal.screen import render_screen
 
     run = sightline.open(str(write(tmp_path / "x.probe")))
-    screen = render_screen(summarize_run(run)).plain
+    screen = render_screen(answer_run(run)).plain
     lines = [" ".join(line.split()) for line in screen.splitlines()]
     assert "waiting for the GPU 61.5 % 560 ns 2 2,197,802" in lines
     assert "saxpy 1 1,098,901 7×5×3 32×4×2" in lines

@@ -7,7 +7,7 @@ from html import unescape
 
 import pytest
 
-from sightline.answer.summary import summarize_run
+from sightline.answer.summary import answer_run
 from sightline.views.html import page as html
 from sightline.views.html.first_view import write_first_view, write_panel_list
 from support import traces
@@ -27,10 +27,10 @@ def read_texts(markup: str) -> list[str]:
 
 def test_the_first_finding_stands_in_the_file_before_its_data() -> None:
     run = simulated("dataloader_starved").run
-    data = summarize_run(run)
+    data = answer_run(run)
     page = html.write(run, data)
     before = page.split(b'id="page-data"')[0].decode()
-    first = next(f for f in data["findings"] if not f["abstained"] and f["gain_ns"])
+    first = next(f for f in data.findings if not f["abstained"] and f["gain_ns"])
     for text in (first["title"], first["summary"], first["fix"], "Timeline"):
         assert text in unescape(before), text
     assert before.index("</style>") < before.index(first["title"][:20])

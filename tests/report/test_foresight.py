@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.core.algebra.lanes import assign_lanes, thin_events
-from sightline.core.page.declare import View
 from sightline.core.page.pack import Packed
 from sightline.views.html.timeline import foresight
 from sightline.views.html.timeline.foresight import ABOVE, CALL, PREVIOUS, QUEUE, pack_events
+from sightline.views.html.view import PageView
 from support.html_pages import read_events
 from support.simulated import simulated
 
@@ -125,7 +125,7 @@ def test_deep_nesting_is_cut_where_a_browser_would_run_out_of_stack(
 
 
 def test_the_timeline_of_a_program_comes_back() -> None:
-    view = View(simulated("dataloader_starved").run)
+    view = PageView(simulated("dataloader_starved").run)
     events = view.timeline.events
     lanes = events.group_by("track", "lane", maintain_order=True).agg(n=pl.len())
     block = {

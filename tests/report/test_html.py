@@ -9,20 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.answer.summary import summarize_run
+from sightline.answer.answer import Answer
+from sightline.answer.summary import answer_run
 from sightline.core import registry
 from sightline.core.algebra.lanes import assign_lanes, thin_events
 from sightline.core.model.columns import Column
 from sightline.core.model.run import Run
 from sightline.core.page import blocks
 from sightline.core.page.blocks import MAX_POINTS, reduce_series
-from sightline.core.page.declare import View
 from sightline.core.page.pack import Packed, number_within
 from sightline.errors import MissingDataError
 from sightline.views.html import generator
 from sightline.views.html import page as html
 from sightline.views.html.evidence import pack_places
 from sightline.views.html.panels import timeline
+from sightline.views.html.view import PageView
 from support import traces
 from support.command import sightline
 from support.html_pages import TEMPLATE, read_column, read_data, read_part
@@ -104,7 +105,7 @@ def test_many_points_keep_their_lowest_and_highest():
 @pytest.mark.parametrize("scenario", ["dataloader_starved", "exposed_communication", "cpu_only"])
 def test_every_panel_is_there_or_says_why_not(scenario):
     run = simulated(scenario).run
-    view = View(run, summarize_run(run))
+    view = PageView(run, answer_run(run))
     absent = []
     for _, module in registry.load_members("panels"):
         try:
@@ -121,7 +122,7 @@ def test_every_panel_is_there_or_says_why_not(scenario):
 
 def test_the_summary_of_a_run_on_the_cpu_says_where_its_time_went():
     run = simulated("cpu_only").run
-    found = registry.load("panels", "summary").data(View(run, summarize_run(run)))
+    found = registry.load("panels", "summary").data(PageView(run, answer_run(run)))
     assert [block["kind"] for block in found] == ["text", "findings", "table", "limits"]
     names, own = found[2]["columns"][0], found[2]["columns"][-1]
     assert own["name"] == "host_self_ns"
@@ -131,7 +132,7 @@ def test_the_summary_of_a_run_on_the_cpu_says_where_its_time_went():
 
 def test_the_timeline_holds_every_row_of_the_tables():
     run = simulated("exposed_communication").run
-    view = View(run, summarize_run(run))
+    view = PageView(run, answer_run(run))
     line = view.timeline
     rows = run.rows("device_ops") + run.rows("host_ops") + run.rows("device_ranges")
     assert line.events.height == line.in_tables == rows
@@ -146,7 +147,7 @@ def test_the_timeline_holds_every_row_of_the_tables():
 
 def test_findings_are_shown_where_they_happen():
     run = simulated("dataloader_starved").run
-    data = summarize_run(run)
+    data = answer_run(run)
     page = read_data(html.write(run, data))
     cards = next(b for b in page["panels"][0]["blocks"] if b["kind"] == "findings")["cards"]
     assert cards
@@ -187,7 +188,7 @@ def test_a_finding_has_all_its_places_and_the_longest_where_they_are_too_many():
 
 def test_places_of_many_kernels_are_events(monkeypatch):
     """In whatever order of lanes: the page sorts them by time."""
-    view = View(simulated("exposed_communication").run, {})
+    view = PageView(simulated("exposed_communication").run, Answer())
     ops = view.run.table("device_ops").select("start_ns", "end_ns", "rank")
     monkeypatch.setattr(timeline, "MOST_IN_TEXT", 1)
     packed = timeline._pack_places(view, ops)
@@ -207,8 +208,8 @@ def test_places_of_many_kernels_are_events(monkeypatch):
 
 def test_the_critical_path_leads_from_event_to_event():
     run = simulated("dataloader_starved").run
-    pieces, view = run.ask("critical_path"), View(run, {})
-    page = html.write(run, summarize_run(run))
+    pieces, view = run.ask("critical_path"), PageView(run, Answer())
+    page = html.write(run, answer_run(run))
     panels, body = read_data(page)["panels"], read_part(page, "page-columns")
     line = next(b for b in panels[1]["blocks"] if b["kind"] == "timeline")
     texts = ("parts", "names")
@@ -272,11 +273,11 @@ def test_on_a_terminal_the_page_is_written_beside_and_nothing_of_others_is(tmp_p
     monkeypatch.chdir(tmp_path)
     run = traces.opened(tmp_path, [traces.kernel("k", 0, 5)])
     monkeypatch.setattr(html, "load_page", lambda *_: generator.MARK.decode() + TEMPLATE)
-    report.write_page_beside(run, summarize_run(run))
+    report.write_page_beside(run, answer_run(run))
     assert generator.is_ours(tmp_path / "report.html")
-    report.write_page_beside(run, summarize_run(run))  # an own one is replaced
+    report.write_page_beside(run, answer_run(run))  # an own one is replaced
     (tmp_path / "report.html").write_text("my thesis")
-    report.write_page_beside(run, summarize_run(run))
+    report.write_page_beside(run, answer_run(run))
     assert (tmp_path / "report.html").read_text() == "my thesis"
 
 
@@ -284,7 +285,7 @@ def test_the_page_is_the_same_whoever_ran_the_rules():
     """Panels made beside the rules hold what they hold when they are made after them."""
     run = simulated("dataloader_starved").run
     fresh = Run(run.parts)
-    assert html.write(fresh) == html.write(run, summarize_run(run))
+    assert html.write(fresh) == html.write(run, answer_run(run))
 
 
 def test_ranks_are_compared_where_there_are_several(tmp_path: Path) -> None:
@@ -293,7 +294,7 @@ def test_ranks_are_compared_where_there_are_several(tmp_path: Path) -> None:
     alone = opened_job(tmp_path / "one", [[0], [1_000]])
     panel = registry.load("panels", "communication")
     titles = [
-        {block.get("title") for block in panel.data(View(run, summarize_run(run)))}
+        {block.get("title") for block in panel.data(PageView(run, answer_run(run)))}
         for run in (several, alone)
     ]
     new = {"Who waits for whom", "Collectives that ranks waited for most", "The ranks' clocks"}

@@ -10,7 +10,7 @@ import pytest
 
 import sightline
 from sightline.answer import cache as kept
-from sightline.answer.summary import summarize_run
+from sightline.answer.summary import answer_run
 from sightline.core.model.cache_folder import find_cache_folder
 from sightline.core.model.run import Run
 from sightline.diagnosis.custom.forms import OwnRule
@@ -31,27 +31,27 @@ def times_asked(monkeypatch: pytest.MonkeyPatch) -> list[Run]:
 
     def counted(run: Run, own: Sequence[OwnRule] = ()) -> dict[str, object]:
         asked.append(run)
-        return summarize_run(run, own)
+        return answer_run(run, own)
 
-    monkeypatch.setattr(kept, "summarize_run", counted)
+    monkeypatch.setattr(kept, "answer_run", counted)
     return asked
 
 
 def test_the_second_time_nothing_is_asked(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = times_asked(monkeypatch)
-    first = kept.keep_summary(run)
-    again = kept.keep_summary(Run(run.parts))
+    first = kept.keep_answer_of(run)
+    again = kept.keep_answer_of(Run(run.parts))
     assert len(asked) == 1
     assert first == again
-    assert first["breakdown"] == summarize_run(run)["breakdown"]
+    assert first.breakdown == answer_run(run).breakdown
 
 
 def test_another_window_another_answer(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = times_asked(monkeypatch)
-    whole = kept.keep_summary(run)
-    part = kept.keep_summary(run.with_window("0us..20us"))
+    whole = kept.keep_answer_of(run)
+    part = kept.keep_answer_of(run.with_window("0us..20us"))
     assert len(asked) == 2
-    assert part["window"] != whole["window"]
+    assert part.window != whole.window
 
 
 @pytest.mark.parametrize("change", ["table", "answer", "program"])
@@ -59,7 +59,7 @@ def test_what_has_changed_is_asked_anew(
     run: Run, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
     asked = times_asked(monkeypatch)
-    first = kept.keep_summary(run)
+    first = kept.keep_answer_of(run)
     if change == "table":
         os.utime(run.parts[0].file("device_ops"), ns=(1, 1))
     elif change == "answer":
@@ -67,7 +67,7 @@ def test_what_has_changed_is_asked_anew(
         answer.write_text(answer.read_text()[:-5])
     else:
         monkeypatch.setattr(kept, "stamp_program", lambda: [("other.py", 1, 1)])
-    assert kept.keep_summary(run) == first
+    assert kept.keep_answer_of(run) == first
     assert len(asked) == 2
 
 
@@ -75,7 +75,7 @@ def test_nothing_is_kept_of_a_small_recording_or_with_foreign_rules(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kept.registry, "has_outsiders", lambda: True)
-    kept.keep_summary(run)
+    kept.keep_answer_of(run)
     monkeypatch.setattr(kept, "MIN_ROWS", 100)
-    kept.keep_summary(run)
+    kept.keep_answer_of(run)
     assert not (find_cache_folder() / "answers").exists()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from sightline.answer.summary import summarize_run
+from dataclasses import replace
+
+from sightline.answer.summary import answer_run
 from sightline.subjects.ncu.kernel_rows import remove_links
 from sightline.views.terminal.kernels_text import print_kernels
 from support.profiled import MEMORY, SM, TIME, opened
@@ -15,7 +17,7 @@ def test_a_vendors_message_ends_with_a_sentence(tmp_path):
     said = rule("Slots", "Slots", "SchedulerStats", first + "Cut " * 60 + ".", type=2)
     kernel = Kernel(name="long_" * 30, metrics={TIME: 1e9}, rules=(said,))
     text = " ".join(
-        "\n".join(print_kernels(summarize_run(opened(tmp_path, report([kernel]))))).split()
+        "\n".join(print_kernels(answer_run(opened(tmp_path, report([kernel]))))).split()
     )
     assert "every 2.7 cycles. This leaves units idle." in text
     assert "Cut" not in text
@@ -30,7 +32,7 @@ def test_the_terminal_report_fits_and_names_the_vendor(tmp_path):
         metrics={TIME: 1e9, SM: 5.0, MEMORY: 6.0},
         rules=(said,),
     )
-    text = "\n".join(print_kernels(summarize_run(opened(tmp_path, report([kernel])))))
+    text = "\n".join(print_kernels(answer_run(opened(tmp_path, report([kernel])))))
     assert max(map(len, text.splitlines())) <= 80
     assert "NVIDIA Nsight Compute 2024.1.0.0 itself says" in text
     assert remove_links("see @url:Guide:https://x.y@ and @section:A:B@") == "see Guide and B"
@@ -43,19 +45,19 @@ def test_times_that_were_not_collected_are_no_zeros(tmp_path):
         Kernel(name="other", metrics={SM: 40.0}),
         Kernel(name="other", metrics={SM: 60.0}),
     ]
-    text = "\n".join(print_kernels(summarize_run(opened(tmp_path / "a", report(kernels)))))
+    text = "\n".join(print_kernels(answer_run(opened(tmp_path / "a", report(kernels)))))
     assert "3 profiled kernels · 2.000 µs under the profiler" in text
     (row,) = [line.split() for line in text.splitlines() if line.startswith("other")]
     assert row[:4] == ["other", "2", "—", "50"]
-    text = "\n".join(print_kernels(summarize_run(opened(tmp_path / "b", report(kernels[1:])))))
+    text = "\n".join(print_kernels(answer_run(opened(tmp_path / "b", report(kernels[1:])))))
     assert "2 profiled kernels · their times were not collected" in text
     assert "0 ns" not in text
 
 
 def test_columns_have_the_vendors_words(tmp_path):
     kernel = Kernel(name="scale", metrics={TIME: 1e9, SM: 5.0, MEMORY: 6.0})
-    data = summarize_run(opened(tmp_path, report([kernel])))
+    data = answer_run(opened(tmp_path, report([kernel])))
     for vendor, unit in (("nvidia", "SM"), ("amd", "CU"), ("intel", "Xe"), (None, "SM")):
-        text = "\n".join(print_kernels({**data, "devices": [{"vendor": vendor}]}))
+        text = "\n".join(print_kernels(replace(data, devices=[{"vendor": vendor}])))
         assert f"   {unit}  memory" in text and f"{unit}, memory" in text
         assert unit == "SM" or "SM" not in text

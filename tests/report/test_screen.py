@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from sightline.answer.summary import summarize_run
+from sightline.answer.summary import answer_run
 from sightline.views.markdown import write_markdown
 from sightline.views.terminal.finding_text import write_price
 from sightline.views.terminal.marks_text import print_marks
@@ -40,10 +41,10 @@ def finding(**changes: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def screen(tmp_path):
-    data = summarize_run(opened(tmp_path, [traces.kernel("k", 0, 5), traces.kernel("k", 20, 5)]))
+    data = answer_run(opened(tmp_path, [traces.kernel("k", 0, 5), traces.kernel("k", 20, 5)]))
 
     def lines(*findings: dict[str, Any]) -> list[str]:
-        return render_screen({**data, "findings": list(findings)}).plain.splitlines()
+        return render_screen(replace(data, findings=list(findings))).plain.splitlines()
 
     return lines
 
@@ -105,8 +106,8 @@ def test_what_the_run_is_bound_by_leads_without_a_number(screen):
 
 def test_the_cost_over_several_gpus_says_so(tmp_path):
     events = [traces.kernel("k", 0, 5), traces.kernel("k", 0, 5, device=1)]
-    data = summarize_run(opened(tmp_path, events))
-    price = write_price(finding(), data["breakdown"])
+    data = answer_run(opened(tmp_path, events))
+    price = write_price(finding(), data.breakdown)
     assert price[0] == "costs 5.000 µs over 2 GPUs (20.0 %)"
 
 
@@ -114,8 +115,8 @@ def test_a_profiled_kernels_share_is_not_one_of_the_programs_window(screen, tmp_
     lines = screen(finding(rule="ncu-stall", cost_pct=70.9), finding(cost_pct=20.0))
     assert any("(70.9 % of profiled kernel time)" in line for line in lines)
     assert any("(20.0 %)" in line for line in lines)
-    data = summarize_run(opened(tmp_path, [traces.kernel("k", 0, 5)]))
-    text = write_markdown({**data, "findings": [finding(rule="ncu-stall", cost_pct=70.9)]})
+    data = answer_run(opened(tmp_path, [traces.kernel("k", 0, 5)]))
+    text = write_markdown(replace(data, findings=[finding(rule="ncu-stall", cost_pct=70.9)]))
     assert "70.9 % of profiled kernel time" in text
 
 
@@ -221,15 +222,14 @@ def test_recorded_allocations_are_summed_up(tmp_path):
 
 
 def test_several_limits_are_a_list(tmp_path):
-    data = summarize_run(opened(tmp_path, [traces.kernel("k", 0, 5)]))
+    data = answer_run(opened(tmp_path, [traces.kernel("k", 0, 5)]))
     note = {"severity": "info", "count": None, "remedy": None}
     texts = ["the first: a, b; c", "the second"]
-    shown = render_screen(
-        {**data, "limits": [{**note, "text": t} for t in texts]}
-    ).plain.splitlines()
+    several = replace(data, limits=[{**note, "text": t} for t in texts])
+    shown = render_screen(several).plain.splitlines()
     start = shown.index("What limits this")
     assert shown[start + 1 : start + 3] == ["  · the first: a, b; c", "  · the second"]
-    one = render_screen({**data, "limits": [{**note, "text": "the first"}]}).plain
+    one = render_screen(replace(data, limits=[{**note, "text": "the first"}])).plain
     assert "What limits this: the first." in one
 
 

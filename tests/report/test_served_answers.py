@@ -228,13 +228,13 @@ def test_names_of_ranks_and_of_events_without_length_are_those_of_their_rows(tmp
     rows = run.table("host_ops").with_columns(
         end_ns=pl.when(pl.col("host_op_id") % 3 == 0).then("start_ns").otherwise("end_ns")
     )
-    plain = type(run).scan
+    plain = model_run.Run.scan
 
     def scan(self, name: str) -> pl.LazyFrame:
         own = rows.lazy().filter(pl.col("rank").is_in([part.rank for part in self.parts]))
         return own if name == "host_ops" else plain(self, name)
 
-    monkeypatch.setattr(type(run), "scan", scan)
+    monkeypatch.setattr(model_run.Run, "scan", scan)
     (tmp_path / "odd").mkdir()
     check_names(run, build_index(run, tmp_path / "odd"), 15)
 

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import sightline
-from sightline.answer.summary import summarize_run
+from sightline.answer.summary import answer_run
 from sightline.core.model.history_folder import list_sealed
 from sightline.core.model.history_tables import thin_rows
 from sightline.record.monitor.readings import GPU, HOST, Entity, Event
@@ -54,7 +54,7 @@ def test_a_row_for_each_gpu_has_what_was_written(history: Path) -> None:
 
 
 def test_the_screen_shows_gpus_first_then_what_happened(history: Path) -> None:
-    data = summarize_run(sightline.open(str(history)))
+    data = answer_run(sightline.open(str(history)))
     lines = render_screen(data).plain.splitlines()
     assert max(map(len, lines)) <= 80
     head = next(n for n, line in enumerate(lines) if line.startswith("GPU "))
@@ -85,8 +85,8 @@ def test_events_are_rows_of_a_table(history: Path) -> None:
 @pytest.mark.parametrize(("slope", "noted"), [(3.0, True), (0.1, False), (-3.0, True)])
 def test_a_gpu_that_is_still_warming_is_noted(tmp_path: Path, slope: float, noted: bool) -> None:
     phases = [Phase(10, {0: {**train(), "temperature": 60 + slope * n / 6}}) for n in range(60)]
-    data = summarize_run(sightline.open(str(write_history(tmp_path / "h", phases))))
-    said = [row["text"] for row in data["limits"] if row["kind"] == "thermal_state"]
+    data = answer_run(sightline.open(str(write_history(tmp_path / "h", phases))))
+    said = [row["text"] for row in data.limits if row["kind"] == "thermal_state"]
     assert len(said) == noted
     if noted:
         assert ("warming by 3.0 C" if slope > 0 else "cooling by 3.0 C") in said[0]

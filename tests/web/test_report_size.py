@@ -7,7 +7,7 @@ import time
 import pytest
 
 import sightline as door
-from sightline.answer.summary import summarize_run
+from sightline.answer.summary import answer_run
 from sightline.views.html import page as html
 from web import million
 from web.use import clean, shown
@@ -21,7 +21,7 @@ def test_a_million_events(opened, tmp_path):
     run = door.open(str(tmp_path / "million.sightline"))
     for table in ("device_ops", "host_ops"):
         run.table(table)
-    data = summarize_run(run)
+    data = answer_run(run)
     began, worked = time.perf_counter(), time.process_time()
     written = html.write(run, data)
     took, worked = time.perf_counter() - began, time.process_time() - worked

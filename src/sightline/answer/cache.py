@@ -12,7 +12,8 @@ import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sightline.answer.summary import summarize_run
+from sightline.answer.answer import Answer
+from sightline.answer.summary import answer_run
 from sightline.core import registry
 from sightline.core.model.run import Run
 from sightline.core.model.unwritten import is_unwritten
@@ -28,12 +29,11 @@ _MANY = ("device_ops", "host_ops", "memory_events")
 MIN_ROWS = 100_000  # of fewer, the answer is made about as soon as it is found
 
 
-def keep_summary(run: Run, own: Sequence[OwnRule] = ()) -> dict[str, Any]:
-    """What `summary` says; taken from the cache where no rules of one's own are asked."""
+def keep_answer_of(run: Run, own: Sequence[OwnRule] = ()) -> Answer:
+    """The answer about a run; taken from the cache where no rules of one's own are asked."""
     if own:
-        return summarize_run(run, own)
-    said: dict[str, Any] = keep_part(run, "", lambda: summarize_run(run))
-    return said
+        return answer_run(run, own)
+    return Answer.of(keep_part(run, "", lambda: answer_run(run).to_dict()))
 
 
 def keep_part(run: Run, word: str, make: Callable[[], Any]) -> Any:

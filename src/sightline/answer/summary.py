@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from sightline.answer.answer import Answer
 from sightline.answer.bandwidth import summarize_bandwidth
 from sightline.answer.functions import list_hot_functions
 from sightline.answer.marks import summarize_marks
@@ -27,50 +28,48 @@ if TYPE_CHECKING:
     from sightline.core.model.declare import Finding
     from sightline.diagnosis.custom.forms import OwnRule
 
-SCHEMA = "sightline-report/1"
 TOP_KERNELS = 10
 _SEVERITY = {"error": 0, "warning": 1, "info": 2}
 
 
-def summarize_run(run: Run, own: Sequence[OwnRule] = ()) -> dict[str, Any]:
-    """Everything on the first screen, as plain data; `own` as in `diagnose_run`."""
+def answer_run(run: Run, own: Sequence[OwnRule] = ()) -> Answer:
+    """Everything that views draw; `own` as in `diagnose_run`."""
     with stage("ask the rules"):
         findings = diagnose_run(run, own)
     with stage("make the tables of the screen"):
         return _summarize(run, findings)
 
 
-def _summarize(run: Run, findings: Sequence[Finding]) -> dict[str, Any]:
+def _summarize(run: Run, findings: Sequence[Finding]) -> Answer:
     has_device = bool(run.rows("device_ops"))
     ops = [] if has_device or not run.rows("host_ops") else _host_ops(run)
     only_stacks = not (has_device or ops or run.rows("profiled_kernels"))
     use = summarize_use(run)
-    return {
-        "schema": SCHEMA,
-        "recordings": run.table("recordings").to_dicts(),
-        "devices": _devices(run),
-        "window": run.ask("windows").to_dicts() if has_device else [],
-        "breakdown": run.ask("breakdown").to_dicts() if has_device else [],
-        "host_breakdown": run.ask("host_breakdown").to_dicts() if has_only_host(run) else [],
-        "step_usage": run.ask("step_usage").to_dicts() if run.rows("counters") else [],
-        "counts": {name: run.rows(name) for name in run.present()},
-        "window_operations": _count_in_window(run) if has_device else 0,
-        "findings": [f.to_dict() for f in findings],
-        "kernels": _kernels(run) if has_device else [],
-        "idle": run.ask("idle").to_dicts() if has_device else [],
-        "profiled_kernels": list_kernel_rows(run) if _is_profiled(run) else [],
-        "sampled_kernels": list_sampled_kernels(run) if is_only_sampled(run) else [],
-        "vendor_messages": list_vendor_messages(run),
-        "ops": ops,
-        "functions": list_hot_functions(run) if only_stacks else [],
-        "use": use,
-        "marks": summarize_marks(run),
-        "memory": summarize_memory(run),
-        "requests": summarize_requests(run),
-        "system": summarize_system(run, has_ops=bool(ops)),
-        "bandwidth": summarize_bandwidth(run) if run.rows("bandwidth_tests") else [],
-        "limits": [*list_limits(run), *note_warming(use["devices"])],
-    }
+    return Answer(
+        recordings=run.table("recordings").to_dicts(),
+        devices=_devices(run),
+        window=run.ask("windows").to_dicts() if has_device else [],
+        breakdown=run.ask("breakdown").to_dicts() if has_device else [],
+        host_breakdown=run.ask("host_breakdown").to_dicts() if has_only_host(run) else [],
+        step_usage=run.ask("step_usage").to_dicts() if run.rows("counters") else [],
+        counts={name: run.rows(name) for name in run.present()},
+        window_operations=_count_in_window(run) if has_device else 0,
+        findings=[f.to_dict() for f in findings],
+        kernels=_kernels(run) if has_device else [],
+        idle=run.ask("idle").to_dicts() if has_device else [],
+        profiled_kernels=list_kernel_rows(run) if _is_profiled(run) else [],
+        sampled_kernels=list_sampled_kernels(run) if is_only_sampled(run) else [],
+        vendor_messages=list_vendor_messages(run),
+        ops=ops,
+        functions=list_hot_functions(run) if only_stacks else [],
+        use=use,
+        marks=summarize_marks(run),
+        memory=summarize_memory(run),
+        requests=summarize_requests(run),
+        system=summarize_system(run, has_ops=bool(ops)),
+        bandwidth=summarize_bandwidth(run) if run.rows("bandwidth_tests") else [],
+        limits=[*list_limits(run), *note_warming(use["devices"])],
+    )
 
 
 def _is_profiled(run: Run) -> bool:

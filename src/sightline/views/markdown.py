@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
+from sightline.answer.answer import Answer
+from sightline.answer.headline import label_device
+from sightline.answer.price_words import has_gain, write_price
 from sightline.core.text import fit_text, make_printable
 from sightline.core.units import format_count, format_note, format_ns, format_pct
-from sightline.views.html.headline import describe_run, label_device, write_headline
-from sightline.views.terminal.finding_text import has_gain, write_price
 from sightline.views.terminal.screen import MAX_RANKS, format_amount, list_parts, name_functions
 
 TOP_FINDINGS = 10
@@ -18,22 +18,22 @@ NAME_WIDTH = 80
 _MARKUP = re.compile(r"([\\`*_{}\[\]()#+!|~])")
 
 
-def write_markdown(data: dict[str, Any]) -> str:
+def write_markdown(answer: Answer) -> str:
     """The whole page."""
     blocks = [
         [
             "# Why is it slow?",
             "",
-            escape_text(write_headline(data)),
+            escape_text(answer.headline),
             "",
-            escape_text(" · ".join(describe_run(data))),
+            escape_text(" · ".join(answer.about)),
         ],
-        list(_where(data)),
-        list(_findings(data)),
-        list(_kernels(data)),
-        list(_ops(data)),
-        list(_functions(data)),
-        list(_limits(data)),
+        list(_where(answer)),
+        list(_findings(answer)),
+        list(_kernels(answer)),
+        list(_ops(answer)),
+        list(_functions(answer)),
+        list(_limits(answer)),
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
@@ -49,8 +49,8 @@ def write_row(cells: list[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _where(data: dict[str, Any]) -> Iterator[str]:
-    rows = data["breakdown"]
+def _where(answer: Answer) -> Iterator[str]:
+    rows = answer.breakdown
     if not rows:
         return
     yield "## Where the time went"
@@ -69,17 +69,17 @@ def _where(data: dict[str, Any]) -> Iterator[str]:
         yield f"{len(rows) - MAX_RANKS} more: `sightline stats breakdown`"
 
 
-def _findings(data: dict[str, Any]) -> Iterator[str]:
-    judged = [f for f in data["findings"] if not f["abstained"]]
+def _findings(answer: Answer) -> Iterator[str]:
+    judged = answer.judged
     yield "## Findings"
     if not judged:
         yield ""
         yield "No rule found a problem."
-    gains = [f for f in judged if has_gain(f)]
-    remarks = [f for f in judged if not has_gain(f)]
+    gains = answer.gains
+    remarks = answer.remarks
     for place, finding in enumerate([*gains, *remarks][:TOP_FINDINGS], 1):
         head = f"{place}. " if has_gain(finding) else "Remark: "
-        price = [finding["severity"], *write_price(finding, data["breakdown"])]
+        price = [finding["severity"], *write_price(finding, answer.breakdown)]
         yield ""
         yield f"### {head}{escape_text(finding['title'])}"
         yield ""
@@ -96,14 +96,14 @@ def _findings(data: dict[str, Any]) -> Iterator[str]:
         yield f"{len(judged) - TOP_FINDINGS} more: `sightline report --json`"
 
 
-def _kernels(data: dict[str, Any]) -> Iterator[str]:
-    if not data["kernels"]:
+def _kernels(answer: Answer) -> Iterator[str]:
+    if not answer.kernels:
         return
     yield "## Top kernels"
     yield ""
     yield write_row(["kernel", "instances", "total", "mean", "of the window"])
     yield write_row(["---", "---:", "---:", "---:", "---:"])
-    for row in data["kernels"]:
+    for row in answer.kernels:
         yield write_row(
             [
                 escape_text(fit_text(row["short_name"], NAME_WIDTH)),
@@ -115,22 +115,22 @@ def _kernels(data: dict[str, Any]) -> Iterator[str]:
         )
 
 
-def _ops(data: dict[str, Any]) -> Iterator[str]:
-    if not data["ops"]:
+def _ops(answer: Answer) -> Iterator[str]:
+    if not answer.ops:
         return
     yield "## Top operators on the CPU"
     yield ""
     yield write_row(["operator", "instances", "own time", "total"])
     yield write_row(["---", "---:", "---:", "---:"])
-    for row in data["ops"]:
+    for row in answer.ops:
         times = [format_ns(row["host_self_ns"]), format_ns(row["host_total_ns"])]
         yield write_row(
             [escape_text(fit_text(row["name"], NAME_WIDTH)), format_count(row["instances"]), *times]
         )
 
 
-def _functions(data: dict[str, Any]) -> Iterator[str]:
-    rows = data["functions"]
+def _functions(answer: Answer) -> Iterator[str]:
+    rows = answer.functions
     if not rows:
         return
     yield f"## {name_functions(rows)}"
@@ -143,13 +143,13 @@ def _functions(data: dict[str, Any]) -> Iterator[str]:
         yield write_row([name, own, format_pct(row["own_pct"]), total])
 
 
-def _limits(data: dict[str, Any]) -> Iterator[str]:
-    abstained = [f for f in data["findings"] if f["abstained"]]
-    if not data["limits"] and not abstained:
+def _limits(answer: Answer) -> Iterator[str]:
+    abstained = answer.not_judged
+    if not answer.limits and not abstained:
         return
     yield "## What limits the conclusions"
     yield ""
-    for limit in data["limits"]:
+    for limit in answer.limits:
         note = escape_text(format_note(limit["count"], limit["text"]))
         remedy = f" → {escape_text(limit['remedy'])}" if limit["remedy"] else ""
         yield f"- {limit['severity']}: {note}{remedy}"

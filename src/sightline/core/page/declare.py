@@ -37,7 +37,8 @@ class View:
     """What a panel may ask for: the run, the report's data, and the page's binary columns."""
 
     run: Run
-    summary: dict[str, Any] = field(default_factory=dict)  # empty until the rules have run
+    # What every view draws (sightline.answer.answer.Answer); None until the rules have run.
+    answer: Any = None
     packed: Packed = field(default_factory=Packed)
     absent: list[tuple[str, str]] = field(default_factory=list)  # title of a panel, why
     served: bool = False  # from a server, which the page can ask
@@ -50,7 +51,8 @@ class View:
     @cached_property
     def judged(self) -> list[dict[str, Any]]:
         """The findings that are cards of the page, in its order."""
-        return [f for f in self.summary["findings"] if not f["abstained"]]
+        judged: list[dict[str, Any]] = self.answer.judged
+        return judged
 
     @cached_property
     def span(self) -> tuple[int, int]:

@@ -91,13 +91,13 @@ def print_report(folder: Path, out: TextIO, *, page: bool = False) -> None:
     from sightline.views.terminal.screen import render_screen
 
     run = open_session([str(show_folder(folder))])
-    data = run.report()
+    answer = run.answer()
     width = find_width(out)
-    print_screen(render_screen(data, width), out, width)
+    print_screen(render_screen(answer, width), out, width)
     if page:
         from sightline.doors.cli.report import write_page_beside
 
-        write_page_beside(run, data, [str(folder)])
+        write_page_beside(run, answer, [str(folder)])
 
 
 def name_again(folder: Path) -> str:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from sightline.doors.cli._edge import describe_terminal, draw_screen, write_raw
 from sightline.doors.cli._output import (
@@ -38,6 +38,7 @@ from sightline.doors.cli._shared import (
 )
 
 if TYPE_CHECKING:
+    from sightline.answer.answer import Answer
     from sightline.session import Session
 
 HELP = "why the program is slow: one screen, and a page to open"
@@ -101,9 +102,9 @@ class _Answer:
             from sightline.core.stages import stage
             from sightline.views.terminal.screen import render_screen
 
-            summary = self._summary
+            answer = self._answer
             with stage("draw the screen"):
-                return draw_screen(render_screen(summary, width), stream, width)
+                return draw_screen(render_screen(answer, width), stream, width)
 
         # The screen is laid out for this width: rich must not wrap or colour it by itself.
         width = find_width(stream)
@@ -121,11 +122,11 @@ class _Answer:
             from sightline.core.stages import stage
             from sightline.views.html.page import write
 
-            known = vars(self).get("_summary")  # where the screen needed it
+            known = vars(self).get("_answer")  # where the screen needed it
             opened = self._run
             with stage("write the page"):
                 return write(opened, known, own=self._own).decode()
-        return _encode(self._summary, form).decode()
+        return _encode(self._answer, form).decode()
 
     def _name(self) -> str | None:
         from sightline.opening.finished import name_request
@@ -139,8 +140,8 @@ class _Answer:
         return open_recordings(self._args, for_rules=True)
 
     @cached_property
-    def _summary(self) -> dict[str, Any]:
-        return self._run.report(self._own)
+    def _answer(self) -> Answer:
+        return self._run.answer(self._own)
 
 
 def _report_ranks(args: argparse.Namespace) -> int:
@@ -160,25 +161,23 @@ def _report_ranks(args: argparse.Namespace) -> int:
     return answer_ranks(args)
 
 
-def _encode(data: dict[str, Any], form: str) -> bytes:
+def _encode(answer: Answer, form: str) -> bytes:
     if form == "json":
-        return encode_json(data)
+        return encode_json(answer.to_dict())
     if form == "markdown":
         from sightline.views.markdown import write_markdown
 
-        return write_markdown(data).encode()
+        return write_markdown(answer).encode()
     from sightline.views.terminal.screen import render_screen
 
-    return (render_screen(data).plain + "\n").encode()
+    return (render_screen(answer).plain + "\n").encode()
 
 
-def write_page_beside(
-    opened: Session, data: dict[str, Any], recordings: Sequence[str] = ()
-) -> None:
+def write_page_beside(opened: Session, answer: Answer, recordings: Sequence[str] = ()) -> None:
     """The page in the current folder. What is there and not ours stays; a screen is enough then."""
     from sightline.views.html.page import write
 
-    _write_beside(lambda: write(opened, data).decode(), recordings)
+    _write_beside(lambda: write(opened, answer).decode(), recordings)
 
 
 def _write_beside(make: Callable[[], str], recordings: Sequence[str]) -> None:

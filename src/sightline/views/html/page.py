@@ -15,6 +15,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sightline.answer.answer import Answer
 from sightline.answer.panels import make_blocks
 from sightline.core import registry
 from sightline.core.installation import load_page
@@ -26,7 +27,6 @@ from sightline.errors import MissingDataError
 from sightline.session import Session
 from sightline.version import __version__
 from sightline.views.html.first_view import write_first_view, write_panel_list
-from sightline.views.html.headline import describe_run
 from sightline.views.html.view import PageView
 
 if TYPE_CHECKING:
@@ -42,25 +42,25 @@ THREADS = 2
 
 def write(
     run: Run,
-    data: dict[str, Any] | None = None,
+    answer: Answer | None = None,
     title: str | None = None,
     own: Sequence[OwnRule] = (),
 ) -> bytes:
-    """The report of a run. `data` is the answer of summary(run) where the caller has it.
+    """The report of a run. `answer` is where the caller has it.
 
-    `own` are rules that a person wrote; they are asked where there is no `data`.
+    `own` are rules that a person wrote; they are asked where there is no `answer`.
     """
-    if data is None:
+    if answer is None:
         with begin_page(run) as finish:
-            return finish(Session.of(run).report(own), title)
-    return _write_page(PageView(run, data), {}, title)
+            return finish(Session.of(run).answer(own), title)
+    return _write_page(PageView(run, answer), {}, title)
 
 
 @contextmanager
 def begin_page(run: Run) -> Iterator[Callable[..., bytes]]:
     """What needs no findings is made on threads of its own, while the caller runs the rules.
 
-    Gives the function that takes the answer of summary(run), and a title, and returns the page.
+    Gives the function that takes the answer, and a title, and returns the page.
     """
     view = PageView(run)
     view.span  # noqa: B018 - read once, before the threads want it
@@ -72,8 +72,8 @@ def begin_page(run: Run) -> Iterator[Callable[..., bytes]]:
             if not module.PANEL.needs_findings
         }
 
-        def finish(data: dict[str, Any], title: str | None = None) -> bytes:
-            view.summary = data
+        def finish(answer: Answer, title: str | None = None) -> bytes:
+            view.answer = answer
             early.pop("timeline").result()
             return _write_page(view, early, title)
 
@@ -84,12 +84,12 @@ def begin_page(run: Run) -> Iterator[Callable[..., bytes]]:
 
 
 def _write_page(view: PageView, early: dict[str, Any], title: str | None) -> bytes:
-    name = title or set_title(view.summary["recordings"])
+    name = title or set_title(view.answer.recordings)
     content = {
         "schema": SCHEMA,
         "version": __version__,
         "title": name,
-        "about": [make_printable(part) for part in describe_run(view.summary)],
+        "about": [make_printable(part) for part in view.answer.about],
         "origin_ns": str(view.span[0]),  # beyond what a float64 holds
         "length_ns": view.span[1] - view.span[0],
         "panels": _panels(view, early),

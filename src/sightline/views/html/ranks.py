@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 
+from sightline.answer.answer import Answer as RunAnswer
 from sightline.core.model.columns import RANK, Column, duration, number, pct, text
 from sightline.core.model.run import Run
 from sightline.core.page import blocks
@@ -94,7 +95,7 @@ def write_ranks_page(answer: Answer, shown: Run | None) -> bytes:
     panels += [{"name": n, "title": t, "blocks": made} for n, t, made in more if made]
     origin, length, columns = 0, 0, b""
     if shown is not None:
-        view = PageView(shown, {"findings": [], "window": shown.ask("windows").to_dicts()})
+        view = PageView(shown, RunAnswer(window=shown.ask("windows").to_dicts()))
         try:
             made = timeline.data(view)
         except MissingDataError as missing:

@@ -216,8 +216,8 @@ class Panels:
 def answer_panel(view: PageView, name: str) -> str:
     """Make a panel of a view, or the marks of its findings, as JSON."""
     module = None if name == MARKS else registry.load("panels", name)
-    if name in ASK_RULES and not view.summary:
-        view.summary = Session.of(view.run).report()
+    if name in ASK_RULES and view.answer is None:
+        view.answer = Session.of(view.run).answer()
     if module is None:
         return _write(make_marks(view))
     try:

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
+from sightline.answer.answer import Answer
 from sightline.core.kernel_labels import label_kernels
 from sightline.core.text import fit_text
 from sightline.core.units import format_count, format_ns, format_pct
@@ -23,13 +24,13 @@ _WORDS: dict[str | None, tuple[str, str]] = {
 ALL_MESSAGES = 'sightline sql REPORT "FROM vendor_rules"'
 
 
-def print_kernels(data: dict[str, Any], width: int = WIDTH) -> Iterator[str]:
-    """The lines about profiled kernels of a report's data; none if there are none."""
-    if data["profiled_kernels"]:
-        vendors = {device["vendor"] for device in data.get("devices", [])}
+def print_kernels(answer: Answer, width: int = WIDTH) -> Iterator[str]:
+    """The lines about profiled kernels of an answer; none if there are none."""
+    if answer.profiled_kernels:
+        vendors = {device["vendor"] for device in answer.devices}
         words = _WORDS.get(vendors.pop() if len(vendors) == 1 else None, _WORDS["nvidia"])
-        yield from _table(data["profiled_kernels"], width, words)
-        yield from _vendor(**data["vendor_messages"])
+        yield from _table(answer.profiled_kernels, width, words)
+        yield from _vendor(**answer.vendor_messages)
 
 
 def _table(rows: list[dict[str, Any]], width: int, words: tuple[str, str]) -> Iterator[str]:

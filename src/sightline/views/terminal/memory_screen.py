@@ -9,9 +9,9 @@ import polars as pl
 from rich.text import Text
 
 from sightline.answer.memory_use import BAR, SPARK
+from sightline.answer.price_words import write_price
 from sightline.core.text import fit_text, make_printable
 from sightline.core.units import format_bytes, format_count, format_pct, format_several
-from sightline.views.terminal.finding_text import write_price
 from sightline.views.terminal.program_screen import print_programs
 
 _PLACES, _WHAT_IFS, _FINDINGS, _DEVICES = 6, 4, 4, 8

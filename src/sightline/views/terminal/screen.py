@@ -11,6 +11,8 @@ from typing import Any
 
 from rich.text import Text
 
+from sightline.answer.answer import Answer
+from sightline.answer.price_words import has_gain, write_price
 from sightline.core.text import fit_text, make_printable
 from sightline.core.units import (
     format_bytes,
@@ -22,7 +24,6 @@ from sightline.core.units import (
     format_several,
 )
 from sightline.views.terminal.bandwidth import print_bandwidth
-from sightline.views.terminal.finding_text import has_gain, write_price
 from sightline.views.terminal.kernels_text import print_kernels
 from sightline.views.terminal.marks_text import print_marks, print_memory
 from sightline.views.terminal.requests import print_requests
@@ -53,35 +54,35 @@ PARTS: tuple[Part, ...] = (
 )
 
 
-def render_screen(data: dict[str, Any], width: int = WIDTH) -> Text:
+def render_screen(answer: Answer, width: int = WIDTH) -> Text:
     """The whole screen; what is wider than 80 columns gives room to names and sentences."""
     width = min(max(width, WIDTH), MOST)
     prose = min(width, PROSE)
-    devices = list(print_devices(data["use"]["devices"]))
+    devices = list(print_devices(answer.use["devices"]))
     blocks = [
-        list(_head(data, prose)),
-        list(_where_the_time_went(data)),
-        [] if data["breakdown"] else devices,
-        list(_findings(data, prose)),
-        list(print_events(data["use"]["events"])),
-        list(_kernels(data, width)),
-        devices if data["breakdown"] else [],
-        *print_marks(data["marks"], data["use"]["devices"]),
-        list(print_memory(data["memory"])),
-        [Text(line) for line in print_kernels(data, width)],
-        [Text(line) for line in print_sampled(data["sampled_kernels"], width)],
-        list(_ops(data, width)),
-        list(_functions(data, width)),
-        *print_requests(data["requests"], width),
-        *print_system(data["system"], width),
-        *print_bandwidth(data["bandwidth"]),
-        list(_limits(data, prose)),
+        list(_head(answer, prose)),
+        list(_where_the_time_went(answer)),
+        [] if answer.breakdown else devices,
+        list(_findings(answer, prose)),
+        list(print_events(answer.use["events"])),
+        list(_kernels(answer, width)),
+        devices if answer.breakdown else [],
+        *print_marks(answer.marks, answer.use["devices"]),
+        list(print_memory(answer.memory)),
+        [Text(line) for line in print_kernels(answer, width)],
+        [Text(line) for line in print_sampled(answer.sampled_kernels, width)],
+        list(_ops(answer, width)),
+        list(_functions(answer, width)),
+        *print_requests(answer.requests, width),
+        *print_system(answer.system, width),
+        *print_bandwidth(answer.bandwidth),
+        list(_limits(answer, prose)),
     ]
     return Text("\n\n").join(Text("\n").join(block) for block in blocks if block)
 
 
-def _head(data: dict[str, Any], width: int) -> Iterator[Text]:
-    recordings, devices = data["recordings"], data["devices"]
+def _head(answer: Answer, width: int) -> Iterator[Text]:
+    recordings, devices = answer.recordings, answer.devices
     tools = sorted({r["tool"] for r in recordings if r["tool"]})
     first = fit_text(Path(recordings[0]["path"]).name, 48)
     what = first if len(recordings) == 1 else f"{len(recordings)} recordings"
@@ -96,37 +97,37 @@ def _head(data: dict[str, Any], width: int) -> Iterator[Text]:
     if len(recordings) == 1:
         parts += _name_rank(recordings[0])
     yield from _joined(parts, width, style="bold")
-    if data["window"]:
-        lengths = [w["window_end_ns"] - w["window_start_ns"] for w in data["window"]]
+    if answer.window:
+        lengths = [w["window_end_ns"] - w["window_start_ns"] for w in answer.window]
         low, high = format_ns(min(lengths)), format_ns(max(lengths))
         span = f"window {low}" if low == high else f"windows {low} to {high} long"
-        how = re.sub(r"(?<=\w)\.\.(?=\w)", " to ", data["window"][0]["window"])
-        count = format_several(data["window_operations"], "GPU operation")
+        how = re.sub(r"(?<=\w)\.\.(?=\w)", " to ", answer.window[0]["window"])
+        count = format_several(answer.window_operations, "GPU operation")
         yield from _joined([f"{span}, {how}", count], width)
-    elif data["profiled_kernels"]:
-        n = data["counts"]["profiled_kernels"]
+    elif answer.profiled_kernels:
+        n = answer.counts["profiled_kernels"]
         count = format_several(n, "profiled kernel launch", "profiled kernel launches")
         yield Text(f"{count} · no timeline")
-    elif data["sampled_kernels"]:
+    elif answer.sampled_kernels:
         yield Text("no timeline")
-    elif data["counts"].get("host_ops"):
-        yield from _joined(_describe_host(data), width)
-    elif data["counts"].get("stack_weights") or data["counts"].get("cpu_samples"):
-        stacks = format_count(data["counts"].get("stacks", 0))
-        path = Path(data["recordings"][0]["path"])
+    elif answer.counts.get("host_ops"):
+        yield from _joined(_describe_host(answer), width)
+    elif answer.counts.get("stack_weights") or answer.counts.get("cpu_samples"):
+        stacks = format_count(answer.counts.get("stacks", 0))
+        path = Path(answer.recordings[0]["path"])
         path = path.parent if path.parent.suffix == ".sightline" else path
         yield Text(f"no timeline · {stacks} frames of call stacks. To see them:")
         yield Text(make_printable(f"  sightline flame {shlex.quote(str(path))} -o flame.html"))
     else:
         held = ", ".join(
             format_several(n, *_name_rows(name))
-            for name, n in data["counts"].items()
+            for name, n in answer.counts.items()
             if name not in ("recordings", "quality")
         )
         yield from wrap_text(f"no timeline · {held}", "", "", width)
         for table in ("compilations", "fused_kernels"):
-            if data["counts"].get(table):
-                log = shlex.quote(str(data["recordings"][0]["path"]))
+            if answer.counts.get(table):
+                log = shlex.quote(str(answer.recordings[0]["path"]))
                 yield Text(make_printable(f"  sightline stats {table} {log}"))
 
 
@@ -136,10 +137,10 @@ def _name_rows(table: str) -> tuple[str, str]:
     return re.sub(r"(?<=ss)es$|s$", "", several), several
 
 
-def _describe_host(data: dict[str, Any]) -> list[str]:
+def _describe_host(answer: Answer) -> list[str]:
     """What was recorded of a program without a device, and its window."""
-    parts = ["no GPU operations", format_several(data["counts"]["host_ops"], "CPU range")]
-    rows = data["host_breakdown"]
+    parts = ["no GPU operations", format_several(answer.counts["host_ops"], "CPU range")]
+    rows = answer.host_breakdown
     if rows:
         longest = max(rows, key=lambda row: row["window_ns"])
         how = format_several(longest["steps"], "step") if longest["steps"] else "all operators"
@@ -168,15 +169,15 @@ def _joined(parts: list[str], width: int, style: str = "", indent: str = "") -> 
     yield Text(fit_text(line, width), style=style)
 
 
-def _where_the_time_went(data: dict[str, Any]) -> Iterator[Text]:
-    rows = data["breakdown"]
+def _where_the_time_went(answer: Answer) -> Iterator[Text]:
+    rows = answer.breakdown
     if len(rows) == 1:
         yield from _one_device(rows[0])
     elif rows:
-        yield from _many_devices(rows, data)
-    elif data["host_breakdown"]:
-        yield from _main_thread(data["host_breakdown"])
-        yield from _usage(data["step_usage"], data["host_breakdown"])
+        yield from _many_devices(rows, answer)
+    elif answer.host_breakdown:
+        yield from _main_thread(answer.host_breakdown)
+        yield from _usage(answer.step_usage, answer.host_breakdown)
 
 
 def _usage(usage: list[dict[str, Any]], rows: list[dict[str, Any]]) -> Iterator[Text]:
@@ -244,9 +245,9 @@ def _bar(row: dict[str, Any], width: int) -> Text:
     return bar
 
 
-def _many_devices(rows: list[dict[str, Any]], data: dict[str, Any]) -> Iterator[Text]:
+def _many_devices(rows: list[dict[str, Any]], answer: Answer) -> Iterator[Text]:
     several = len({r["device_id"] for r in rows}) > 1 and len({r["rank"] for r in rows}) < len(rows)
-    late = {rank for f in data["findings"] for rank in f["where"].get("late_ranks", ())}
+    late = {rank for f in answer.findings for rank in f["where"].get("late_ranks", ())}
     parts = list_parts(rows)
     bar = 24 - 9 * (len(parts) - 4)
     heads = "".join(f"{p[1].replace('exposed', 'exp.'):>{_pct_width(p)}}" for p in parts)
@@ -277,28 +278,28 @@ def _legend(parts: Sequence[Part]) -> Text:
     return text
 
 
-def _findings(data: dict[str, Any], width: int) -> Iterator[Text]:
-    judged = [f for f in data["findings"] if not f["abstained"]]
-    if not judged and data["breakdown"]:
-        busy = min(r["compute_pct"] for r in data["breakdown"])
-        more = " or more" if len(data["breakdown"]) > 1 else ""
+def _findings(answer: Answer, width: int) -> Iterator[Text]:
+    judged = answer.judged
+    if not judged and answer.breakdown:
+        busy = min(r["compute_pct"] for r in answer.breakdown)
+        more = " or more" if len(answer.breakdown) > 1 else ""
         yield Text(f"No finding: the GPU computes for {format_pct(busy)} of the window{more}.")
-    gains = [f for f in judged if has_gain(f)]
-    remarks = [f for f in judged if not has_gain(f)]
+    gains = answer.gains
+    remarks = answer.remarks
     # What the run as a whole is bound by leads where the ranking puts it first.
     leads = [f for f in judged[:1] if f["states_limit"] and not has_gain(f)]
     shown = [*((None, f) for f in leads), *enumerate(gains[:MAX_FINDINGS], 1)]
     for place, (number, finding) in enumerate(shown):
         if place:
             yield Text()
-        yield from _finding(number, finding, data["breakdown"], width)
+        yield from _finding(number, finding, answer.breakdown, width)
     remarks = remarks[len(leads) :]
     if remarks:
         if shown:
             yield Text()
         yield Text("Remarks, without a gain of their own", style="bold")
     for finding in remarks[:MAX_REMARKS]:
-        cost = _cost(finding, data["breakdown"])
+        cost = _cost(finding, answer.breakdown)
         yield from _title(f"·  {finding['title']}", finding["rule"], "", width)
         yield from wrap_text(f"{cost}{finding['summary']}", "   ", "   ", width)
     left_out = len(gains[MAX_FINDINGS:]) + len(remarks[MAX_REMARKS:])
@@ -378,8 +379,8 @@ def wrap_text(text: str, first: str, rest: str, width: int) -> Iterator[Text]:
     yield from (Text(line.replace("\0", " ")) for line in lines)
 
 
-def _kernels(data: dict[str, Any], width: int) -> Iterator[Text]:
-    rows = data["kernels"]
+def _kernels(answer: Answer, width: int) -> Iterator[Text]:
+    rows = answer.kernels
     if not rows:
         return
     room = width - 39
@@ -392,18 +393,18 @@ def _kernels(data: dict[str, Any], width: int) -> Iterator[Text]:
             f"{format_ns(row['total_ns']):>11}{format_ns(row['mean_ns']):>10}"
             f"{format_pct(row['window_pct']):>9}"
         )
-    if data["counts"].get("fused_kernels"):
+    if answer.counts.get("fused_kernels"):
         yield Text("Operators and lines of generated kernels: sightline stats fused_kernels", "dim")
 
 
-def _ops(data: dict[str, Any], width: int) -> Iterator[Text]:
-    if not data["ops"]:
+def _ops(answer: Answer, width: int) -> Iterator[Text]:
+    if not answer.ops:
         return
     room = width - 36
     yield Text(
         f"{'Top operators on the CPU':<{room}}{'n':>12}{'own time':>12}{'total':>12}", style="bold"
     )
-    for row in data["ops"][:MAX_KERNELS]:
+    for row in answer.ops[:MAX_KERNELS]:
         yield Text(
             f"{fit_text(row['name'], room - 1):<{room}}{format_count(row['instances']):>12}"
             f"{format_ns(row['host_self_ns']):>12}{format_ns(row['host_total_ns']):>12}"
@@ -413,9 +414,9 @@ def _ops(data: dict[str, Any], width: int) -> Iterator[Text]:
 _STACKS_OF = {"cpu_time_ns": "CPU time", "gpu_time_ns": "GPU time", "gpu_idle_ns": "GPU idle time"}
 
 
-def _functions(data: dict[str, Any], width: int) -> Iterator[Text]:
+def _functions(answer: Answer, width: int) -> Iterator[Text]:
     """Where the stacks end, for a recording that holds nothing else."""
-    rows = data["functions"]
+    rows = answer.functions
     if not rows:
         return
     unit, head = rows[0]["unit"], name_functions(rows)
@@ -448,11 +449,11 @@ def format_amount(value: int, unit: str) -> str:
     return format_bytes(value) if unit == "bytes" else format_count(value)
 
 
-def _limits(data: dict[str, Any], width: int) -> Iterator[Text]:
+def _limits(answer: Answer, width: int) -> Iterator[Text]:
     """What limits the conclusions: what went wrong in full, with its remedy, then the rest."""
-    abstained = [f for f in data["findings"] if f["abstained"]]
+    abstained = answer.not_judged
     minor = []
-    for limit in data["limits"]:
+    for limit in answer.limits:
         note = format_note(limit["count"], limit["text"])
         if limit["severity"] == "info":
             minor.append(note)

@@ -7,45 +7,44 @@ from typing import Any
 
 import polars as pl
 
+from sightline.answer.headline import label_device
 from sightline.answer.summary import TOP_KERNELS
 from sightline.core import registry
 from sightline.core.page import blocks
 from sightline.core.page.declare import Block, Panel
 from sightline.core.text import make_printable
 from sightline.core.units import format_note
+from sightline.diagnosis.price import share_of
 from sightline.views.html.evidence import measure_spark
-from sightline.views.html.headline import label_device, write_headline
 from sightline.views.html.view import PageView
-from sightline.views.terminal.finding_text import share_of
 
 PANEL = Panel("summary", "Summary", 0, needs_findings=True)
 
 
 def data(view: PageView) -> list[Block]:
     """The headline, cards of findings, bars per device, limits."""
-    report = view.summary
-    found = [blocks.make_text(write_headline(report), "lead")]
-    if view.judged or view.has_device or report["profiled_kernels"]:
+    report = view.answer
+    found = [blocks.make_text(report.headline, "lead")]
+    if view.judged or view.has_device or report.profiled_kernels:
         found.append({"kind": "findings", "cards": _cards(view)})
-    if report["ops"]:
+    if report.ops:
         found.append(_operators(view))
     if view.has_device:
         frame = view.run.ask("breakdown")
-        labels = [label_device(row, report["breakdown"]) for row in report["breakdown"]]
+        labels = [label_device(row, report.breakdown) for row in report.breakdown]
         found.append(
             blocks.make_shares(
                 "Where the time went", frame, labels, whole="window_ns", same_scale=False
             )
         )
-    limits = [_limit(row) for row in report["limits"]]
+    limits = [_limit(row) for row in report.limits]
     limits += [
         {
             "severity": "info",
             "text": f"Not judged: {make_printable(f['rule'])}.",
             "remedy": make_printable(f["reason"] or ""),
         }
-        for f in report["findings"]
-        if f["abstained"]
+        for f in report.not_judged
     ]
     found.append({"kind": "limits", "title": "What limits the conclusions", "rows": limits})
     return found
@@ -79,15 +78,15 @@ def _cards(view: PageView) -> list[dict[str, Any]]:
 
 def _name_whole(view: PageView, finding: dict[str, Any]) -> str:
     """What a cost is a share of, in words: 'the window', and of several devices all of them."""
-    whole = share_of(finding["rule"], view.has_device)
-    return "all windows" if whole == "the window" and len(view.summary["window"]) > 1 else whole
+    whole = share_of(finding["rule"], has_timeline=view.has_device)
+    return "all windows" if whole == "the window" and len(view.answer.window) > 1 else whole
 
 
 def _card(view: PageView, finding: dict[str, Any], places: pl.DataFrame) -> dict[str, Any]:
     def text(name: str) -> str:
         return make_printable(finding[name] or "")
 
-    paths = [r["path"] for r in view.summary["recordings"]]
+    paths = [r["path"] for r in view.answer.recordings]
     # Many recordings make no command that a person reads.
     where = shlex.join(paths) if len(paths) <= 2 else "RECORDINGS"
     return {

@@ -167,5 +167,5 @@ def _windows(view: PageView) -> list[dict[str, Any]]:
             "start": r["window_start_ns"] - view.span[0],
             "end": r["window_end_ns"] - view.span[0],
         }
-        for r in view.summary["window"]
+        for r in view.answer.window
     ]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from sightline.answer.price_words import write_price
 from sightline.core.units import (
     format_bytes,
     format_count,
@@ -13,34 +14,36 @@ from sightline.core.units import (
     format_pct,
     format_several,
 )
-from sightline.views.terminal.finding_text import has_gain, write_price
+
+if TYPE_CHECKING:
+    from sightline.answer.answer import Answer
 
 
-def write_headline(data: dict[str, Any]) -> str:
-    """One or two sentences from the report's data."""
-    judged = [f for f in data["findings"] if not f["abstained"]]
-    rows = data["breakdown"]
+def write_headline(answer: Answer) -> str:
+    """One or two sentences from the answer."""
+    judged = answer.judged
+    rows = answer.breakdown
     if not rows:
-        if data["profiled_kernels"]:
-            count = data["counts"]["profiled_kernels"]
+        if answer.profiled_kernels:
+            count = answer.counts["profiled_kernels"]
             if count == 1:
                 return "One kernel launch was profiled; there is no timeline."
             return (
                 f"{format_count(count)} kernel launches were profiled, one by one; there is "
                 "no timeline."
             )
-        if data["host_breakdown"]:
-            return _write_host(data, judged)
-        if data["counts"].get("host_ops"):
+        if answer.host_breakdown:
+            return _write_host(answer, judged)
+        if answer.counts.get("host_ops"):
             return "No GPU operations were recorded; this report covers the CPU only."
-        full = [row for row in data["memory"] if row["peak_bytes"]]
+        full = [row for row in answer.memory if row["peak_bytes"]]
         if full:
             most = max(full, key=lambda row: row["peak_bytes"])
             where = "the host" if most["device_id"] is None else f"GPU {most['device_id']}"
             first = f"{format_bytes(most['peak_bytes'])} were allocated on {where} at the peak."
             return f"{first} {judged[0]['summary']}" if judged else first
-        if data["use"]["devices"]:
-            first = _describe_use(data["use"]["devices"])
+        if answer.use["devices"]:
+            first = _describe_use(answer.use["devices"])
             return f"{first} {judged[0]['summary']}" if judged else first
         return "The recording has no timeline."
     shares = [row["compute_pct"] for row in rows]
@@ -51,9 +54,8 @@ def write_headline(data: dict[str, Any]) -> str:
         first = f"Each of the {len(rows)} GPUs computes for {low} of its window"
     else:
         first = f"The {len(rows)} GPUs compute for {low} to {high} of their windows"
-    gains = [f for f in judged if has_gain(f)]
-    if gains:
-        best = gains[0]
+    if answer.gains:
+        best = answer.gains[0]
         price = ", ".join(write_price(best, rows)[:-1])
         return f"{first}. {best['title']}: {price}."
     if judged:
@@ -61,23 +63,23 @@ def write_headline(data: dict[str, Any]) -> str:
     return f"{first}. No rule found a problem."
 
 
-def describe_run(data: dict[str, Any]) -> list[str]:
+def describe_run(answer: Answer) -> list[str]:
     """What was recorded: tools, devices, window, how much."""
-    recordings, devices = data["recordings"], data["devices"]
+    recordings, devices = answer.recordings, answer.devices
     parts = [", ".join(sorted({r["tool"] or r["format"] for r in recordings}))]
     if len(recordings) > 1:
         parts.append(f"{len(recordings)} recordings")
     if devices:
         kinds = sorted({d["name"] or "GPU of unknown name" for d in devices})
         parts.append(f"{len(devices)} × {', '.join(kinds)}")
-    if data["window"]:
-        lengths = [w["window_end_ns"] - w["window_start_ns"] for w in data["window"]]
+    if answer.window:
+        lengths = [w["window_end_ns"] - w["window_start_ns"] for w in answer.window]
         low, high = format_ns(min(lengths)), format_ns(max(lengths))
         span = low if low == high else f"{low} to {high}"
-        parts.append(f"window {span} ({data['window'][0]['window']})")
-        parts.append(f"{format_count(data['counts']['device_ops'])} GPU operations")
-    if data["counts"].get("host_ops"):
-        parts.append(f"{format_count(data['counts']['host_ops'])} CPU ranges")
+        parts.append(f"window {span} ({answer.window[0]['window']})")
+        parts.append(f"{format_count(answer.counts['device_ops'])} GPU operations")
+    if answer.counts.get("host_ops"):
+        parts.append(f"{format_count(answer.counts['host_ops'])} CPU ranges")
     return parts
 
 
@@ -87,8 +89,8 @@ def label_device(row: dict[str, Any], rows: list[dict[str, Any]]) -> str:
     return f"rank {row['rank']}" + (f" · GPU {row['device_id']}" if several else "")
 
 
-def _write_host(data: dict[str, Any], judged: list[dict[str, Any]]) -> str:
-    largest = max(data["host_breakdown"], key=lambda row: row["window_pct"])
+def _write_host(answer: Answer, judged: list[dict[str, Any]]) -> str:
+    largest = max(answer.host_breakdown, key=lambda row: row["window_pct"])
     share = format_pct(largest["window_pct"])
     first = (
         f"No GPU operations were recorded. {share} of the main thread's time is {largest['part']}."
