@@ -15,7 +15,7 @@ from sightline.errors import SightlineError
 from sightline.formats.pytorch import kineto
 from sightline.formats.pytorch.kineto import reading as kineto_reading
 
-# Sizes of collectives are worked out from a table of types: tests/importers states them by hand.
+# Sizes of collectives are worked out from a table of types: tests/formats states them by hand.
 _NOT_OF_EVENTS = ["bytes_in", "bytes_out"]
 
 

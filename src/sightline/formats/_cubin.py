@@ -22,7 +22,7 @@ _SHT_SYMTAB = 2
 # for the same code on compute capability 8.0 and 8.6; the importer repeats that check for every
 # kernel whose report has these counts. FMUL, FADD and FFMA: maxas/turingas (public assemblers).
 # Those of floating point, memory and matrix products also, and some only, against nvdisasm 13.5 for
-# code of 7.5 to 9.0 (tests/importers/test_sass.py).
+# code of 7.5 to 9.0 (tests/formats/test_sass.py).
 _OPCODES = {
     0x002: "MOV", 0x003: "P2R", 0x005: "CS2R", 0x006: "VOTE", 0x007: "SEL", 0x008: "FSEL",
     0x009: "FMNMX", 0x00B: "FSETP", 0x00C: "ISETP",
@@ -43,7 +43,7 @@ _OPCODES = {
 
 # Blackwell kept the numbers of these, and has new ones, some of which mean other operations on 10.x
 # and 11.x than on 12.x. Each was met in code for 10.0, 11.0 and 12.0 (kernels of NCCL 2.31 and of
-# tests/importers/recorded: 2.9 million instructions), and always was what nvdisasm 13.5 says.
+# tests/formats/recorded: 2.9 million instructions), and always was what nvdisasm 13.5 says.
 _GONE = (0x035, 0x0B9, 0x1F0, 0x1F1, 0x1F3)
 _BLACKWELL = {number: name for number, name in _OPCODES.items() if number not in _GONE} | {
     0x016: "PRMT", 0x02E: "ACQBULK", 0x02F: "ELECT", 0x045: "I2FP", 0x048: "VIMNMX", 0x082: "UMOV",

@@ -55,7 +55,8 @@ KINDS = (
 )  # fmt: skip
 OTHER = "other operators"
 # What recording one range may cost at most. PyTorch 2.13's profiler took 0.9 to 1.9 µs of a core at
-# 2.5 GHz (tests/rules/host/programs.py, steps with and without it); what is more is something else.
+# 2.5 GHz (tests/subjects/host/rules/programs.py, steps with and without it); what is more is
+# something else.
 _MOST_RANGE_COST_NS = 3_000.0
 # What operators that work call beside it: memory for their results, and other views of a tensor.
 _BESIDE = (
