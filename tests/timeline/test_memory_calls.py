@@ -16,7 +16,7 @@ from sightline.timeline.memory_calls import find_memory_calls
 from support.command import sightline as command
 from support.pages import ROOT
 
-RECORDED = ROOT / "tests" / "importers" / "recorded"
+RECORDED = ROOT / "tests" / "formats" / "recorded"
 GPU = {"Device Type": 1, "Device Id": 0}
 
 
