@@ -1,4 +1,4 @@
-"""What a finding costs and gains, in words."""
+"""What a finding costs and gains, and where it is, in words."""
 
 from __future__ import annotations
 
@@ -48,3 +48,9 @@ def write_price(found: Mapping[str, Any], breakdown: Sequence[Mapping[str, Any]]
 def has_gain(found: Mapping[str, Any]) -> bool:
     """Whether a finding, as plain data, says what its fix gains: else it is a remark."""
     return bool(found["gain_ns"] or found.get("gain_bytes") or found.get("gain_j"))
+
+
+def label_device(row: dict[str, Any], rows: list[dict[str, Any]]) -> str:
+    """'rank 3', with the device where a rank has several."""
+    several = len({(r["rank"], r["device_id"]) for r in rows}) > len({r["rank"] for r in rows})
+    return f"rank {row['rank']}" + (f" · GPU {row['device_id']}" if several else "")

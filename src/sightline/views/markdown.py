@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 
 from sightline.answer.answer import Answer
-from sightline.answer.headline import label_device
-from sightline.answer.price_words import has_gain, write_price
+from sightline.answer.price_words import has_gain, label_device, write_price
 from sightline.core.text import fit_text, make_printable
 from sightline.core.units import format_count, format_note, format_ns, format_pct
 from sightline.views.terminal.screen import MAX_RANKS, format_amount, list_parts, name_functions

@@ -151,3 +151,6 @@ def _fail(error: Exception) -> None:
     file = session.open_recorder()
     if file is not None:
         file.fact(jax_failed=f"{type(error).__name__}: {error}"[:500])
+
+
+session.at_end.append(at_end)

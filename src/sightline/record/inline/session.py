@@ -206,16 +206,16 @@ def _tell_person(text: str) -> None:
         sys.stderr.write(f"sightline: {text}; the program goes on unrecorded\n")
 
 
+# What the profilers of frameworks do as the interpreter ends; each adds itself when it is loaded.
+at_end: list[Callable[[], None]] = []
+
+
 def finish() -> None:
     """Write what is open and close the files, as the interpreter ends."""
     if state.step is not None:
         state.step.abandon()
-    torch_profiler = sys.modules.get("sightline.record.inline.torch_profiler")
-    if torch_profiler is not None:
-        torch_profiler.at_end()
-    jax_profiler = sys.modules.get("sightline.record.inline.jax_profiler")
-    if jax_profiler is not None:
-        jax_profiler.at_end()
+    for stop_profiler in at_end:
+        stop_profiler()
     if state.recorder is not None and state.recorder.pid == os.getpid():
         _late_rank(state.recorder)
         state.recorder.close()

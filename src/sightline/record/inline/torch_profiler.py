@@ -388,3 +388,6 @@ def _in_main_thread_after(seconds: float, work: Any, ending: Session | None = No
     timer = threading.Timer(seconds, fire)
     timer.daemon = True
     timer.start()
+
+
+session.at_end.append(at_end)

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from sightline.answer.headline import label_device
+from sightline.answer.price_words import label_device
 from sightline.answer.summary import TOP_KERNELS
 from sightline.core import registry
 from sightline.core.page import blocks
