@@ -101,7 +101,7 @@ def test_asking_what_recognises_a_file_loads_no_reader() -> None:
     """Every command asks; the readers of the large formats, and their libraries, take time."""
     code = (
         "import sys; from sightline.opening.recognise import list_importers; list_importers();"
-        "heavy = ('google.protobuf', 'sqlite3', 'sightline.formats.nvidia.nsys.tables');"
+        "heavy = ('google.protobuf', 'sqlite3', 'sightline.formats.nvidia._nsys.tables');"
         "sys.exit(', '.join(m for m in heavy if m in sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -17,8 +17,8 @@ from sightline.answer.sql import answer_query
 from sightline.answer.summary import list_limits
 from sightline.core.model.run import Run
 from sightline.core.model.tables import device_ops
-from sightline.formats.nvidia.nsys import database
-from sightline.formats.nvidia.nsys import tables as nsys_tables
+from sightline.formats.nvidia._nsys import database
+from sightline.formats.nvidia._nsys import tables as nsys_tables
 from support.as_folder import assert_same_run, write_folder
 from synth_nsys import Export, gpid, gtid
 

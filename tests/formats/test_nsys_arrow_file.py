@@ -9,7 +9,7 @@ from random import Random
 import polars as pl
 import pytest
 
-from sightline.formats.nvidia.nsys.arrow_file import check_arrow_file
+from sightline.formats.nvidia._nsys.arrow_file import check_arrow_file
 from support.as_folder import write_folder
 from support.command import sightline
 from synth_nsys import Export

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import sightline
-from sightline.formats.nvidia.nsys.report.database import ReportDatabase
+from sightline.formats.nvidia._nsys.report.database import ReportDatabase
 from support.command import sightline as command
 from support.reports import (
     CUPTI_OVERHEAD,
@@ -244,8 +244,8 @@ def test_nothing_private_is_kept(tmp_path: Path) -> None:
 
 def test_the_wall_clock_of_2025_6_and_later(tmp_path: Path) -> None:
     """The session's start is on the system's clock, and one moment is known on both."""
-    from sightline.formats.nvidia.nsys.report import facts
-    from sightline.formats.nvidia.nsys.report.container import open_container
+    from sightline.formats.nvidia._nsys.report import facts
+    from sightline.formats.nvidia._nsys.report.container import open_container
     from support import reports
 
     path = Report().write(tmp_path / "run.nsys-rep")

@@ -13,8 +13,8 @@ from polars.testing import assert_frame_equal
 
 import sightline
 from sightline.core import registry
-from sightline.formats.nvidia.nsys import reading
-from sightline.formats.nvidia.nsys.report.database import ReportDatabase
+from sightline.formats.nvidia._nsys import reading
+from sightline.formats.nvidia._nsys.report.database import ReportDatabase
 from support.corpus import list_recordings, name_recording
 from support.differences import UNKNOWN_EVENTS, compare_figures
 

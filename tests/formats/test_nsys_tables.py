@@ -17,7 +17,7 @@ import sightline as door
 from sightline.core.model.declare import ImportOptions
 from sightline.core.model.source import Source
 from sightline.formats.nvidia import nsys_tables
-from sightline.formats.nvidia.nsys.folder import FolderDatabase, write_real
+from sightline.formats.nvidia._nsys.folder import FolderDatabase, write_real
 from support.as_folder import assert_same_run, write_folder
 from support.campaigns import sample
 from support.command import sightline

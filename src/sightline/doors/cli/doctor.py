@@ -82,10 +82,10 @@ def _check_report(args: argparse.Namespace) -> int:
     import tempfile
     from pathlib import Path
 
-    from sightline.core import registry
     from sightline.core.units import format_several
     from sightline.errors import InputError, RequestError
-    from sightline.formats.nvidia.nsys.report.check import compare_with_export
+    from sightline.formats.nvidia._nsys.report import container
+    from sightline.formats.nvidia._nsys.report.check import compare_with_export
     from sightline.record.collect.nsys_export import export_report
 
     report, *given = map(Path, args.check_nsys_rep)
@@ -97,7 +97,7 @@ def _check_report(args: argparse.Namespace) -> int:
     for path in (report, *given):
         if not path.is_file():
             raise InputError(f"cannot read {path}", why="there is no such file")
-    if not registry.load("importers", "nsys_rep").is_report(report):
+    if not container.is_report(report):
         raise InputError(f"cannot check {report}", why="it is not an Nsight Systems report")
     with tempfile.TemporaryDirectory(prefix="sightline-") as scratch:
         export = given[0] if given else export_report(report, Path(scratch))

@@ -6,9 +6,6 @@ names of the export's tables (docs/formats/nsys-rep.md says how its format is kn
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from sightline.core import registry
 from sightline.core.model.declare import Imported, Importer, ImportOptions
 from sightline.core.model.source import Source
 
@@ -30,16 +27,6 @@ IMPORTER = Importer(
 
 def read(source: Source, options: ImportOptions) -> Imported:
     """Read a report as far as it is intact. Raises DamagedError where no event can be found."""
-    found: Imported = registry.load("importers", "nsys").read(source, options)
-    return found
+    from sightline.formats.nvidia._nsys.reading import read_export
 
-
-def is_report(path: Path) -> bool:
-    """Whether a file begins like a report."""
-    found: bool = registry.load("importers", "nsys").is_report(path)
-    return found
-
-
-def write_export(path: Path, target: Path) -> None:
-    """Write a report as the SQLite database that nsys exports. Raises DamagedError, OSError."""
-    registry.load("importers", "nsys").write_export(path, target)
+    return read_export(source, options)

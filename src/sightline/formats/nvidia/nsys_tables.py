@@ -6,7 +6,6 @@ One file per table, with the names and columns of the SQLite export (Nsight Syst
 
 from __future__ import annotations
 
-from sightline.core import registry
 from sightline.core.model.declare import Imported, Importer, ImportOptions
 from sightline.core.model.source import Source
 
@@ -25,5 +24,6 @@ IMPORTER = Importer(
 
 def read(source: Source, options: ImportOptions) -> Imported:
     """Read all tables. Raises DamagedError where the folder holds none that can be read."""
-    found: Imported = registry.load("importers", "nsys").read(source, options)
-    return found
+    from sightline.formats.nvidia._nsys.reading import read_export
+
+    return read_export(source, options)

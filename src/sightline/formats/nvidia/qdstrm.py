@@ -16,7 +16,6 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from sightline.core import registry
 from sightline.core.model.cache_folder import open_cache_folder
 from sightline.core.model.declare import Imported, Importer, ImportOptions
 from sightline.core.model.source import Source
@@ -45,6 +44,8 @@ _PLACES = (
 
 def read(source: Source, options: ImportOptions) -> Imported:
     """Make the report and read it. Raises InputError where the importer is missing or fails."""
+    from sightline.formats.nvidia._nsys.reading import read_export
+
     program = find_program()
     if program is None:
         name = Path(source.given).name
@@ -60,10 +61,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     with tempfile.TemporaryDirectory(prefix="nsys-", dir=open_cache_folder()) as scratch:
         report_path = Path(scratch) / "report.nsys-rep"
         _make_report(program, source, report_path)
-        found: Imported = registry.load("importers", "nsys_rep").read(
-            Source(report_path, source.given), options
-        )
-    return found
+        return read_export(Source(report_path, source.given), options)
 
 
 def find_program() -> str | None:

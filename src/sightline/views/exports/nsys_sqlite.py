@@ -9,9 +9,9 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from sightline.core import registry
 from sightline.core.model.run import Run
 from sightline.errors import InputError, MissingDataError
+from sightline.formats.nvidia._nsys.report import container, export
 from sightline.views.exports._exporter import Exporter
 
 EXPORTER = Exporter(
@@ -25,8 +25,7 @@ EXPORTER = Exporter(
 def write(run: Run, target: Path) -> list[Path]:
     """Write the database. Raises MissingDataError where the run is not of one report."""
     paths = [Path(path) for path in run.table("recordings").get_column("path")]
-    importer = registry.load("importers", "nsys_rep")
-    if len(paths) != 1 or not paths[0].is_file() or not importer.is_report(paths[0]):
+    if len(paths) != 1 or not paths[0].is_file() or not container.is_report(paths[0]):
         raise MissingDataError(
             "there is nothing to export as nsys-sqlite",
             why="it is written from one Nsight Systems report, which must still be where it was",
@@ -34,7 +33,7 @@ def write(run: Run, target: Path) -> list[Path]:
         )
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        importer.write_export(paths[0], target)
+        export.write_export(paths[0], target)
     except (OSError, sqlite3.Error) as error:
         raise InputError(f"cannot write {target}", why=str(error)) from error
     return [target]

@@ -7,9 +7,9 @@ import re
 import polars as pl
 
 from sightline.core.model.declare import ImportOptions, Recording
-from sightline.formats.nvidia.nsys import host
-from sightline.formats.nvidia.nsys.codes import NVTX_THREAD_NAME, name_process, name_thread
-from sightline.formats.nvidia.nsys.database import Database
+from sightline.formats.nvidia._nsys import host
+from sightline.formats.nvidia._nsys.codes import NVTX_THREAD_NAME, name_process, name_thread
+from sightline.formats.nvidia._nsys.database import Database
 
 # Set by torchrun, Open MPI, MPICH, PMIx, MVAPICH and Slurm: in this order, the most specific first.
 RANK_VARIABLES = (

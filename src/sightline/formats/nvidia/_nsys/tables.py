@@ -14,7 +14,7 @@ from sightline.core.model.declare import Imported, ImportOptions
 from sightline.core.model.parts import make_in_parts
 from sightline.core.model.tables import load_table
 from sightline.core.units import INT64_MAX
-from sightline.formats.nvidia.nsys import (
+from sightline.formats.nvidia._nsys import (
     codes,
     device,
     host,
@@ -24,7 +24,7 @@ from sightline.formats.nvidia.nsys import (
     stacks,
     target,
 )
-from sightline.formats.nvidia.nsys.database import Database
+from sightline.formats.nvidia._nsys.database import Database
 
 # Times beyond half the range are damage: sums and differences of the others cannot overflow.
 _TIME_LIMIT = INT64_MAX // 4

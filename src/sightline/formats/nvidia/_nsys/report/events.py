@@ -10,7 +10,7 @@ import polars as pl
 
 from sightline._native import ReportEvents
 from sightline.core.algebra.arrow import unpack_columns, unpack_varying
-from sightline.formats.nvidia.nsys.report.plans import PLANS, Column
+from sightline.formats.nvidia._nsys.report.plans import PLANS, Column
 
 _BLOCKS_AT_ONCE = 64  # about 50 ms, after which Ctrl-C is heard
 

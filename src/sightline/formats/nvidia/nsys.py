@@ -7,8 +7,6 @@ says what lands where.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from sightline.core.model.declare import Imported, Importer, ImportOptions
 from sightline.core.model.source import Source
 
@@ -34,20 +32,6 @@ def read(source: Source, options: ImportOptions) -> Imported:
     Raises DamagedError where it cannot be opened, UnknownFormatError where it is another's.
     """
     # Every command asks all importers what they recognise: what reads is loaded for exports only.
-    from sightline.formats.nvidia.nsys.reading import read_export
+    from sightline.formats.nvidia._nsys.reading import read_export
 
     return read_export(source, options)
-
-
-def is_report(path: Path) -> bool:
-    """Whether a file begins like a report, which is read without its export."""
-    from sightline.formats.nvidia.nsys.report import container
-
-    return container.is_report(path)
-
-
-def write_export(path: Path, target: Path) -> None:
-    """Write a report as the SQLite database that nsys exports. Raises DamagedError, OSError."""
-    from sightline.formats.nvidia.nsys.report import export
-
-    export.write_export(path, target)

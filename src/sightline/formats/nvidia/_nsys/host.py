@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 
 from sightline.core.algebra.nesting import nest_ranges
-from sightline.formats.nvidia.nsys import chain_shift, codes, mpi, nvtx
-from sightline.formats.nvidia.nsys.codes import (
+from sightline.formats.nvidia._nsys import chain_shift, codes, mpi, nvtx
+from sightline.formats.nvidia._nsys.codes import (
     decode_codes,
     keep_complete,
     keep_known,
@@ -15,7 +15,7 @@ from sightline.formats.nvidia.nsys.codes import (
     name_thread,
     shrink_columns,
 )
-from sightline.formats.nvidia.nsys.database import Database
+from sightline.formats.nvidia._nsys.database import Database
 
 # Outer first where two ranges start and end together.
 _LAYERS = (

@@ -17,8 +17,8 @@ import polars as pl
 
 from sightline.core.model.constants import find_constants, find_null_columns
 from sightline.errors import DamagedError
-from sightline.formats.nvidia.nsys.arrow_file import check_arrow_file
-from sightline.formats.nvidia.nsys.database import Database, strip_versions
+from sightline.formats.nvidia._nsys.arrow_file import check_arrow_file
+from sightline.formats.nvidia._nsys.database import Database, strip_versions
 
 # PanicException is no Exception: Polars raises it where damaged bytes break what it relies on.
 FAILURES = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)

@@ -7,8 +7,8 @@ import re
 import polars as pl
 
 from sightline.core.model.declare import Quality
-from sightline.formats.nvidia.nsys import target
-from sightline.formats.nvidia.nsys.database import Database
+from sightline.formats.nvidia._nsys import target
+from sightline.formats.nvidia._nsys.database import Database
 
 NEWEST_KNOWN = (3, 25)  # schema of nsys 2026.2
 _HARMLESS = re.compile(r"^No \w+ events collected|^Scheduling information is absent")

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import polars as pl
 
-from sightline.formats.nvidia.nsys.database import Database, SqliteDatabase
-from sightline.formats.nvidia.nsys.report.database import ReportDatabase
+from sightline.formats.nvidia._nsys.database import Database, SqliteDatabase
+from sightline.formats.nvidia._nsys.report.database import ReportDatabase
 
 # What the export says of itself, of the recording's options and environment, and of what was
 # printed; and its enumerations.

@@ -14,7 +14,7 @@ from typing import Any
 from sightline._native import unpack_block
 from sightline.core.protobuf import DamagedMessageError, parse_message
 from sightline.errors import DamagedError
-from sightline.formats.nvidia.nsys.report.messages import MESSAGES
+from sightline.formats.nvidia._nsys.report.messages import MESSAGES
 
 MAGIC = b"NVIDIA Tegra Profiler Report "
 _END = b"\x55\x33\x77\x5b\x45\x4e\x44\x5d"

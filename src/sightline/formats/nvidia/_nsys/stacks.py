@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.formats.nvidia.nsys import codes
-from sightline.formats.nvidia.nsys.codes import decode_codes, name_process, name_thread
-from sightline.formats.nvidia.nsys.database import Database
+from sightline.formats.nvidia._nsys import codes
+from sightline.formats.nvidia._nsys.codes import decode_codes, name_process, name_thread
+from sightline.formats.nvidia._nsys.database import Database
 
 CHAINS = ("CUDA_CALLCHAINS", "OSRT_CALLCHAINS", "SAMPLING_CALLCHAINS")
 # A home folder names its owner.

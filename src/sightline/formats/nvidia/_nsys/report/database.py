@@ -10,23 +10,23 @@ import polars as pl
 
 from sightline.core.model.declare import Quality
 from sightline.core.protobuf import DamagedMessageError
-from sightline.formats.nvidia.nsys.codes import (
+from sightline.formats.nvidia._nsys.codes import (
     NVTX_DOMAIN,
     NVTX_THREAD_NAME,
     mask_process,
     name_process,
 )
-from sightline.formats.nvidia.nsys.database import Database
-from sightline.formats.nvidia.nsys.folder import write_real
-from sightline.formats.nvidia.nsys.report import facts, mpi
-from sightline.formats.nvidia.nsys.report.container import (
+from sightline.formats.nvidia._nsys.database import Database
+from sightline.formats.nvidia._nsys.folder import write_real
+from sightline.formats.nvidia._nsys.report import facts, mpi
+from sightline.formats.nvidia._nsys.report.container import (
     open_container,
     read_block,
     read_delimited,
 )
-from sightline.formats.nvidia.nsys.report.events import EventTables
-from sightline.formats.nvidia.nsys.report.messages import MESSAGES
-from sightline.formats.nvidia.nsys.report.payloads import PayloadSchemas, write_payload
+from sightline.formats.nvidia._nsys.report.events import EventTables
+from sightline.formats.nvidia._nsys.report.messages import MESSAGES
+from sightline.formats.nvidia._nsys.report.payloads import PayloadSchemas, write_payload
 
 _NVTX, _PROCESSES = "NVTX_EVENTS", "PROCESSES"
 _EXPORT = "Read the export instead:  nsys export --type sqlite REPORT.nsys-rep"

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import polars as pl
 
-from sightline.formats.nvidia.nsys.report.database import ReportDatabase
-from sightline.formats.nvidia.nsys.stacks import hide_identity
+from sightline.formats.nvidia._nsys.report.database import ReportDatabase
+from sightline.formats.nvidia._nsys.stacks import hide_identity
 
 # Columns of the export that a report was never seen to have a value for: scripts name them.
 _EMPTY = {
@@ -76,7 +76,7 @@ def write_export(report: Path, target: Path) -> None:
 
 def _list_enumerations() -> Iterator[tuple[str, pl.DataFrame]]:
     """What the codes in the tables mean: ENUM_ tables with id, name and label."""
-    data = files("sightline.formats.nvidia.nsys.report").joinpath("enumerations.tsv").read_bytes()
+    data = files("sightline.formats.nvidia._nsys.report").joinpath("enumerations.tsv").read_bytes()
     rows = pl.read_csv(data, separator="\t", comment_prefix="#", quote_char=None)
     for (table,), labels in rows.group_by("table", maintain_order=True):
         yield f"ENUM_{table}", labels.select("id", "name", "label")

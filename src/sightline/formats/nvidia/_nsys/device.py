@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 
 from sightline.core.model.constants import find_constants
-from sightline.formats.nvidia.nsys import codes
-from sightline.formats.nvidia.nsys.codes import (
+from sightline.formats.nvidia._nsys import codes
+from sightline.formats.nvidia._nsys.codes import (
     NONE_32,
     decode_codes,
     keep_complete,
@@ -14,7 +14,7 @@ from sightline.formats.nvidia.nsys.codes import (
     name_process,
     shrink_columns,
 )
-from sightline.formats.nvidia.nsys.database import Database
+from sightline.formats.nvidia._nsys.database import Database
 
 _SHARED = (
     "start",

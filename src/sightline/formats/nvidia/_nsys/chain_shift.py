@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.formats.nvidia.nsys.database import Database
+from sightline.formats.nvidia._nsys.database import Database
 
 # Below, a few calls through a library of another name could look like a shift.
 _ENOUGH = 5

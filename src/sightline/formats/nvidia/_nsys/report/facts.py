@@ -8,10 +8,10 @@ from typing import Any
 import polars as pl
 
 from sightline.core.protobuf import DamagedMessageError, decode_text, parse_message
-from sightline.formats.nvidia.nsys.codes import wrap_integer
-from sightline.formats.nvidia.nsys.report.container import Container, read_version
-from sightline.formats.nvidia.nsys.report.messages import MESSAGES
-from sightline.formats.nvidia.nsys.target import RANK_VARIABLES, SIZE_VARIABLES
+from sightline.formats.nvidia._nsys.codes import wrap_integer
+from sightline.formats.nvidia._nsys.report.container import Container, read_version
+from sightline.formats.nvidia._nsys.report.messages import MESSAGES
+from sightline.formats.nvidia._nsys.target import RANK_VARIABLES, SIZE_VARIABLES
 
 # The version of the export's schema that has the columns of plans.py.
 SCHEMA_VERSION = "3.25.0"

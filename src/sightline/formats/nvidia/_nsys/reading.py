@@ -5,11 +5,11 @@ from __future__ import annotations
 from sightline.core.model.declare import Imported, ImportOptions
 from sightline.core.model.source import Source
 from sightline.errors import DamagedError, UnknownFormatError
-from sightline.formats.nvidia.nsys import tables, target
-from sightline.formats.nvidia.nsys.database import Database, SqliteDatabase
-from sightline.formats.nvidia.nsys.folder import FolderDatabase
-from sightline.formats.nvidia.nsys.report.container import is_report
-from sightline.formats.nvidia.nsys.report.database import ReportDatabase
+from sightline.formats.nvidia._nsys import tables, target
+from sightline.formats.nvidia._nsys.database import Database, SqliteDatabase
+from sightline.formats.nvidia._nsys.folder import FolderDatabase
+from sightline.formats.nvidia._nsys.report.container import is_report
+from sightline.formats.nvidia._nsys.report.database import ReportDatabase
 
 # Any of these makes it an export; the first is in all that were seen.
 _OWN_TABLES = ("TARGET_INFO_SESSION_START_TIME", "META_DATA_EXPORT", "EXPORT_META_DATA")

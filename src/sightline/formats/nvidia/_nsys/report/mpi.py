@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 
 import polars as pl
 
-from sightline.formats.nvidia.nsys.codes import wrap_integer
-from sightline.formats.nvidia.nsys.report.payloads import PayloadSchemas
+from sightline.formats.nvidia._nsys.codes import wrap_integer
+from sightline.formats.nvidia._nsys.report.payloads import PayloadSchemas
 
 DOMAIN = "MPI"
 RANK_MARK = "MPI Rank "  # and its number: how the injection names the main thread

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from sightline.formats.nvidia.nsys.codes import PAYLOAD_FORMATS, wrap_integer
-from sightline.formats.nvidia.nsys.nvtx import PAYLOAD_HEADER
+from sightline.formats.nvidia._nsys.codes import PAYLOAD_FORMATS, wrap_integer
+from sightline.formats.nvidia._nsys.nvtx import PAYLOAD_HEADER
 
 _ARRAY, _FIXED_ARRAY = 0x30, 0x10  # flags of an entry: kinds of arrays (nvToolsExtPayload.h)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.formats.nvidia.nsys import codes
-from sightline.formats.nvidia.nsys.codes import decode_codes, keep_known, name_process
-from sightline.formats.nvidia.nsys.database import Database
+from sightline.formats.nvidia._nsys import codes
+from sightline.formats.nvidia._nsys.codes import decode_codes, keep_known, name_process
+from sightline.formats.nvidia._nsys.database import Database
 
 
 def read_counters(db: Database, *, keep_identity: bool) -> pl.DataFrame:

@@ -7,9 +7,9 @@ from typing import Any
 
 import polars as pl
 
-from sightline.formats.nvidia.nsys import codes
-from sightline.formats.nvidia.nsys.codes import decode_codes, mask_process
-from sightline.formats.nvidia.nsys.database import Database
+from sightline.formats.nvidia._nsys import codes
+from sightline.formats.nvidia._nsys.codes import decode_codes, mask_process
+from sightline.formats.nvidia._nsys.database import Database
 
 _TABLE = "NVTX_EVENTS"
 _COLUMNS = (
