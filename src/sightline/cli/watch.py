@@ -111,6 +111,8 @@ def _watch(args: argparse.Namespace, sources: list[Source], latest: Latest) -> i
     import threading
     from pathlib import Path
 
+    from sightline.cli._edge import keep_talk
+    from sightline.model.history_folder import LOG
     from sightline.monitor.history import HistoryWriter, Limits
     from sightline.monitor.notices import Notifier
     from sightline.monitor.policies import Policies, load_policies
@@ -125,6 +127,8 @@ def _watch(args: argparse.Namespace, sources: list[Source], latest: Latest) -> i
     clock = MachineClock(length_s)
     notifier = Notifier(args.webhook, args.command, _say) if args.webhook or args.command else None
     history = HistoryWriter(Path(args.output), limits, period_s) if args.output else None
+    if history is not None:
+        keep_talk(history.place, LOG)
     server: Any = None
     handlers: dict[signal.Signals, Any] = {}
     try:
