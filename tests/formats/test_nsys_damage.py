@@ -16,6 +16,7 @@ import pytest
 import sightline
 from sightline.core.model.declare import ImportOptions
 from sightline.core.model.source import Source, zstd
+from sightline.formats.nvidia import nsys
 from support.campaigns import sample
 from support.command import sightline as command
 from support.reports import Report

@@ -112,7 +112,7 @@ def test_what_is_typed_first_loads_nothing_that_takes_time(word: str, tmp_path: 
     assert "sightline" in printed
     assert modules & HEAVY == set()
     ours = {m for m in modules if m.startswith("sightline.") and ".cli" not in m}
-    assert ours <= {f"sightline.{m}" for m in ("errors", "version", "text", "installation")}
+    assert ours <= {f"sightline.{m}" for m in ("errors", "version", "text", "talk", "installation")}
 
 
 def test_a_recording_that_was_reported_on_is_answered_without_polars(trace, tmp_path: Path) -> None:

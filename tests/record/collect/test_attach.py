@@ -268,6 +268,24 @@ def test_rocprofv3_attaches(
     assert "gemm(float*)" in run.table("device_ops").get_column("name").to_list()
 
 
+def test_rocprofv3_attaches_though_nobody_listens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hip: subprocess.Popen[str]
+) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    known = {"python": sys.executable, "tests": str(ROOT / "tests"), "works": True}
+    fakes.program(tools, "rocprofv3", ROCPROFV3.format(**known))
+    words = ["attach", str(hip.pid), "--for", "100ms", "-o", str(tmp_path / "a"), "--no-report"]
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$@" 2>/dev/full', "sh", sys.executable, "-m", "sightline", *words],
+        env={**os.environ, "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}"},
+        check=False,
+    )
+    assert done.returncode == 0
+    (log,) = (tmp_path / "a.sightline").glob("sightline-*.log")
+    assert "rocprofv3 is recording for 0.1 s" in log.read_text()
+
+
 def test_rocm_that_was_not_started_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hip: subprocess.Popen[str]
 ) -> None:

@@ -2,6 +2,7 @@
 
     NAME/
       watch.json                                     format, period, limits
+      watch.log                                      what nobody was there to be told
       live/<start>.samples                           what is written now, and what was last
       gpus/date=2026-11-23/raw-<start>.parquet       sealed: a column per metric, a row per reading
       gpus/date=2026-11-16/10s-2026-11-16.parquet    thinned: means, with _min and _max
@@ -32,6 +33,7 @@ from sightline.core.text import replace_surrogates
 
 FORMAT, VERSION = "sightline-watch", 1
 FACTS = "watch.json"
+LOG = "watch.log"
 LIVE, LIVE_ENDING = "live", ".samples"
 KINDS = ("gpus", "instances", "processes", "host", "links")
 EVENTS = "events"

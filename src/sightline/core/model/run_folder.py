@@ -10,6 +10,7 @@
       host-HOST.cpu.perf.txt          samples of the CPU; and what nsys and ncu wrote
       host-HOST.PID.sched.perf.txt    events of the kernel, as perf prints them
       host-HOST.PID.lttng/            traces of LTTng
+      sightline-PID.log               what sightline said and nobody was there to be told
 
 HOST is eight letters that stand for a host without naming it. A folder may be read at any moment,
 also while it is written and after a crash; nothing in it depends on a last step. Folders of

@@ -11,11 +11,16 @@ import contextlib
 import errno
 import io
 import os
+import select
 import sys
 from collections.abc import Iterator
-from typing import Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
+from sightline.core.talk import Talk
 from sightline.core.text import clean_text
+
+if TYPE_CHECKING:  # pathlib takes 5 ms to load
+    from pathlib import Path
 
 
 class _Edge:
@@ -60,13 +65,46 @@ def guard_terminal() -> Iterator[None]:
     # Python has none where it was closed before we began: an answer that nobody can read is an
     # error, a word that nobody can read is none.
     shown = out if out is not None else cast(TextIO, _Closed())
-    said = err if err is not None else cast(TextIO, io.StringIO())
+    talk = Talk(err)
     sys.stdout = cast(TextIO, _Edge(shown, may_be_data=True))
-    sys.stderr = cast(TextIO, _Edge(said, may_be_data=False))
+    sys.stderr = cast(TextIO, _Edge(cast(TextIO, talk), may_be_data=False))
     try:
         yield
     finally:
         sys.stdout, sys.stderr = out, err
+        talk.close()
+
+
+def keep_talk(folder: Path, name: str) -> None:
+    """Let what standard error does not take go to a log in the folder that a command works on."""
+    keep = getattr(sys.stderr, "keep_in", None)  # where the command is run as a command
+    if keep is not None:
+        keep(folder, name)
+
+
+def silence_output() -> None:
+    """Nothing more is written: what Python still holds back would be an error at the end."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def has_reader_gone() -> bool:
+    """Whether nobody reads standard output any more; also where that cannot be found out."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        poll = select.poll()
+        poll.register(sys.stdout.fileno(), 0)  # errors are told in any case (poll(2))
+        return bool(poll.poll(0))
+    return True
+
+
+@contextlib.contextmanager
+def let_reader_go() -> Iterator[None]:
+    """For what is printed when the work is done: its exit code is not whether one reads on."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        silence_output()
 
 
 def write_raw(stream: TextIO, text: str) -> None:

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TextIO
 
+from sightline.core.talk import CLEAR
 from sightline.core.text import fit_text
 from sightline.core.units import format_bytes, format_rate
 from sightline.doors.cli._edge import write_raw
 
 QUIET_S = 1.0  # work under a second shows nothing
 EVERY_S = 0.2
-_CLEAR = "\r\x1b[K"
 
 
 class Progress:
@@ -38,7 +38,7 @@ class Progress:
 
     def __exit__(self, *_: object) -> None:
         if self._shown:
-            write_raw(self._stream, _CLEAR)
+            write_raw(self._stream, CLEAR)
             self._stream.flush()
 
     def __call__(self, file: str, done: int, total: int) -> None:
@@ -51,7 +51,7 @@ class Progress:
             return
         self._next = now + EVERY_S
         self._shown = True
-        write_raw(self._stream, _CLEAR)
+        write_raw(self._stream, CLEAR)
         self._stream.write(self._line(now, done, total))
         self._stream.flush()
 

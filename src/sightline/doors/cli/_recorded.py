@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TextIO
 
 from sightline.core.foreign_files import hold_folder
 from sightline.core.model import run_folder
-from sightline.doors.cli._edge import print_screen
+from sightline.doors.cli._edge import keep_talk, print_screen
 from sightline.doors.cli._shared import find_width
 from sightline.errors import RequestError
 
@@ -51,12 +52,15 @@ def _refuse(folder: Path, error: OSError) -> RequestError:
 
 @contextlib.contextmanager
 def hold_made(folder: Path) -> Iterator[Path]:
-    """The folder under a path that nobody else can lead elsewhere. Raises RequestError."""
+    """The folder under a path that nobody else can lead elsewhere; in it is the log of what could
+    not be told. Raises RequestError.
+    """
     with contextlib.ExitStack() as stack:
         try:
             held = stack.enter_context(hold_folder(folder))
         except OSError as error:
             raise _refuse(folder, error) from error
+        keep_talk(held, f"sightline-{os.getpid()}.log")
         yield held
 
 

@@ -94,6 +94,7 @@ def _run(args: argparse.Namespace) -> int:
     import tempfile
     from pathlib import Path
 
+    from sightline.doors.cli._edge import let_reader_go
     from sightline.doors.cli._shared import GATE_FAILED
     from sightline.errors import RequestError
     from sightline.lab.exercises import explain_lacks, find_exercise
@@ -123,10 +124,11 @@ def _run(args: argparse.Namespace) -> int:
             trials = list(run_trials(exercise, folder, args.times, _say))
         where = "this machine"
     measured = sum_up(exercise, trials, where)
-    if args.json:
-        print(json.dumps(describe_trial(exercise, trials, measured), indent=1))
-    else:
-        print(render_trial(exercise, trials, measured), end="")
+    with let_reader_go():
+        if args.json:
+            print(json.dumps(describe_trial(exercise, trials, measured), indent=1))
+        else:
+            print(render_trial(exercise, trials, measured), end="")
     return _judge(exercise, measured, GATE_FAILED)
 
 

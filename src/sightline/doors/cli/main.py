@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import NoReturn
 
 import sightline
-from sightline.doors.cli._edge import guard_terminal
+from sightline.doors.cli._edge import guard_terminal, has_reader_gone, silence_output
 from sightline.doors.cli._shared import accept_any_encoding, format_message, heed_interrupts
 from sightline.errors import RequestError, SightlineError
 
@@ -59,9 +59,11 @@ def _leave(code: int) -> None:
         if code != INTERRUPTED and (threading := sys.modules.get("threading")) is not None:
             threading._shutdown()
         atexit._run_exitfuncs()
-        for stream in (sys.stdout, sys.stderr):
-            if stream is not None:
-                stream.flush()
+        if sys.stderr is not None:
+            with contextlib.suppress(OSError, ValueError):  # nobody has to read it
+                sys.stderr.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except KeyboardInterrupt:  # nobody waits for what is kept for the next time
         code = INTERRUPTED
     except (OSError, ValueError):
@@ -111,9 +113,11 @@ def _run(arguments: list[str]) -> int:
         return WRONG
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:
+    except BrokenPipeError as error:
+        if not has_reader_gone():
+            return _judge(error, arguments)  # of another pipe: to a program of ours
         # The reader of our output has gone, as `head` does. Nothing is wrong.
-        _silence_output()
+        silence_output()
         return DONE
     except SystemExit:  # argparse ends this way
         raise
@@ -133,7 +137,7 @@ def _judge(error: BaseException, arguments: list[str]) -> int:
     if isinstance(error, OSError) and error.errno is not None and error.errno in _REFUSALS:
         place = f" {os.fsdecode(error.filename)}" if error.filename is not None else ""
         _say(f"sightline: cannot go on: {(error.strerror or str(error)).lower()}{place}.")
-        _silence_output()
+        silence_output()
         return WRONG
     if isinstance(error, MemoryError):
         _say("sightline: cannot go on: there is not enough memory.")
@@ -156,12 +160,6 @@ def _say(text: str) -> None:
     """To standard error, where there is one."""
     with contextlib.suppress(OSError, ValueError):
         print(text, file=sys.stderr)
-
-
-def _silence_output() -> None:
-    """Nothing more is written: what Python still holds back would be an error at the end."""
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _dispatch(arguments: list[str]) -> int:

@@ -200,17 +200,15 @@ def run(args: argparse.Namespace) -> int:
     join = args.join or (find_identity().rank is not None and args.output is not None)
     or_join = ", or --join if another host records this job there"
     folder = make_folder(folder, chosen=args.output is not None, join=join, or_else=or_join)
-    _say_plan(made, folder)
     recording = Recording(made, folder, _ranks(args.ranks), args.every, args.timeout)
     recording.keep_identity = args.keep_identity
-    if args.snapshot and "lttng" in made.backends:
-        print(
-            f"  to keep the last events now:  lttng snapshot record -s {recording.session}",
-            file=sys.stderr,
-        )
     if args.server is not None:
         recording.variables = list_trtllm_variables(made.options.get("steps"), folder)
     with hold_made(folder) as recording.held:
+        _say_plan(made, folder)
+        if args.snapshot and "lttng" in made.backends:
+            snapshot = f"lttng snapshot record -s {recording.session}"
+            print(f"  to keep the last events now:  {snapshot}", file=sys.stderr)
         ended = record_program(recording)
         if not ended.started and not join:  # why was said in its place
             remove_recording(recording.held, folder)
@@ -448,18 +446,19 @@ def _report(folder: Path) -> None:
 def _server(args: argparse.Namespace) -> int:
     from pathlib import Path
 
-    from sightline.doors.cli._recorded import make_folder, remove_empty
+    from sightline.doors.cli._recorded import hold_made, make_folder, remove_empty
     from sightline.record.collect import server
 
     kind, url = args.server
     folder = make_folder(_folder_name(args, [kind]), join=args.join, chosen=args.output is not None)
     traces = Path(args.traces) if args.traces else None
     seconds = args.seconds or server.SECONDS
-    try:
-        server.record_server(kind, url, folder, seconds, traces, _say)
-    except BaseException:
-        remove_empty(folder)
-        raise
+    with hold_made(folder):
+        try:
+            server.record_server(kind, url, folder, seconds, traces, _say)
+        except BaseException:
+            remove_empty(folder)
+            raise
     if not args.no_report:
         _report(folder)
     return 0

@@ -111,7 +111,9 @@ def _watch(args: argparse.Namespace, sources: list[Source], latest: Latest) -> i
     import threading
     from pathlib import Path
 
+    from sightline.core.model.history_folder import LOG
     from sightline.core.units import parse_duration_ns, parse_size
+    from sightline.doors.cli._edge import keep_talk
     from sightline.record.monitor.history import HistoryWriter, Limits
     from sightline.record.monitor.notices import Notifier
     from sightline.record.monitor.policies import Policies, load_policies
@@ -125,6 +127,8 @@ def _watch(args: argparse.Namespace, sources: list[Source], latest: Latest) -> i
     clock = MachineClock(length_s)
     notifier = Notifier(args.webhook, args.command, _say) if args.webhook or args.command else None
     history = HistoryWriter(Path(args.output), limits, period_s) if args.output else None
+    if history is not None:
+        keep_talk(history.place, LOG)
     server: Any = None
     handlers: dict[signal.Signals, Any] = {}
     try:

@@ -80,9 +80,11 @@ class Child:
             os.execvpe(command[0], list(command), dict(environment))  # noqa: S606  # no shell
         except OSError as error:
             code = NOT_EXECUTABLE if isinstance(error, PermissionError) else NOT_FOUND
-            text = f"sightline: cannot run {command[0]}: {(error.strerror or '').lower()}\n"
-            os.write(2, text.encode("utf-8", "replace"))
             os.write(self._failure, b"!")
+            text = f"sightline: cannot run {command[0]}: {(error.strerror or '').lower()}\n"
+            signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # the exit code is not whether one reads
+            with contextlib.suppress(OSError):
+                os.write(2, text.encode("utf-8", "replace"))
         finally:
             os._exit(code)
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-from sightline.record.inline.session import state
+from sightline.record.inline.session import state, tell_person
 
 # Programs that only start others: their own torch has nothing to show.
 LAUNCHERS = {
@@ -119,6 +119,6 @@ def _after(loader: Any, name: str) -> None:
                 torch_profiler.at_import(module)
                 oom_snapshot.at_import(module)
         except Exception as error:  # the program's import has worked: so it goes on
-            sys.stderr.write(f"sightline: cannot record {name} here: {error!r}\n")
+            tell_person(f"cannot record {name} here: {error!r}")
 
     loader.exec_module = exec_module

@@ -131,7 +131,8 @@ def _open(name: str) -> Recorder | None:
         except FileExistsError:
             continue
         except OSError as error:
-            _tell_person(f"cannot record into {state.folder}: {error.strerror}")
+            why = f"cannot record into {state.folder}: {error.strerror}"
+            tell_person(f"{why}; the program goes on unrecorded")
             return None
     return None
 
@@ -200,10 +201,20 @@ def measure_pair_cost() -> int:
     return best // 50
 
 
-def _tell_person(text: str) -> None:
-    """One line for the person; the program goes on."""
+def tell_person(text: str) -> None:
+    """One line for the person on the program's standard error; it goes on, whoever reads that.
+
+    Below Python's buffer: what that cannot write it tries again at the end, and the program's exit
+    code becomes 120 (docs.python.org/3/c-api/init.html, Py_FinalizeEx).
+    """
     with contextlib.suppress(OSError, ValueError, AttributeError):
-        sys.stderr.write(f"sightline: {text}; the program goes on unrecorded\n")
+        line = f"sightline: {text}\n"
+        try:
+            number = sys.stderr.fileno()
+        except OSError:  # as in a notebook (io.UnsupportedOperation)
+            sys.stderr.write(line)
+            return
+        os.write(number, line.encode(errors="replace"))
 
 
 # What the profilers of frameworks do as the interpreter ends; each adds itself when it is loaded.

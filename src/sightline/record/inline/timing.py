@@ -123,7 +123,8 @@ class profile:  # used as a function, a context manager and a decorator
             }
             run_folder.write_facts(folder, f"{make_host_mark()}-{os.getpid()}", facts)
         except OSError as error:
-            session._tell_person(f"cannot record into {folder}: {error.strerror}")
+            why = f"cannot record into {folder}: {error.strerror}"
+            session.tell_person(f"{why}; the program goes on unrecorded")
             return
         self.folder = folder
         session.start({"folder": str(folder), "torch": self._torch})

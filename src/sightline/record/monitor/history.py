@@ -81,7 +81,7 @@ class HistoryWriter:
     ) -> None:
         self.folder = folder  # as it is called in messages
         self._held = contextlib.ExitStack()
-        self._place = folder  # by which it is written to
+        self.place = folder  # by which it is written to
         self._seal = seal
         self._sealing: subprocess.Popen[bytes] | None = None
         self._make_folder()
@@ -97,8 +97,8 @@ class HistoryWriter:
         self.lost_rounds = 0
         self.why_lost = ""
         # What a watch left that was killed; not what this one begins meanwhile.
-        if left := list_live(self._place):
-            self._sealing = self._seal(self._place, left)
+        if left := list_live(self.place):
+            self._sealing = self._seal(self.place, left)
 
     def _make_folder(self) -> None:
         folder = self.folder
@@ -110,8 +110,8 @@ class HistoryWriter:
                     hint="Name a folder that does not exist yet:  sightline watch -o gpu-history",
                 )
             folder.mkdir(parents=True, exist_ok=True)
-            self._place = self._held.enter_context(hold_folder(folder))
-            (self._place / LIVE).mkdir(exist_ok=True)
+            self.place = self._held.enter_context(hold_folder(folder))
+            (self.place / LIVE).mkdir(exist_ok=True)
         except OSError as error:
             raise RequestError(f"cannot keep a history in {folder}", why=str(error)) from error
 
@@ -126,12 +126,12 @@ class HistoryWriter:
                 "thinning": limits.thinning,
                 "max_bytes": limits.max_bytes,
             }
-            write_document(self._place / FACTS, facts)
+            write_document(self.place / FACTS, facts)
         except OSError as error:
             raise RequestError(f"cannot keep a history in {folder}", why=str(error)) from error
 
     def _take_lock(self) -> int:
-        lock = os.open(self._place / "watch.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        lock = os.open(self.place / "watch.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -216,7 +216,7 @@ class HistoryWriter:
 
     def _rotate(self, now: Round) -> None:
         self._close_file()
-        path = self._place / LIVE / f"{now.wall_ns}-{now.steady_ns}{LIVE_ENDING}"
+        path = self.place / LIVE / f"{now.wall_ns}-{now.steady_ns}{LIVE_ENDING}"
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
             self._file = os.open(path, flags, 0o644)
@@ -228,9 +228,9 @@ class HistoryWriter:
         self._tables, self._entities = {}, {}
         self._tables_made = self._entities_made = 0
         self._pending = self._pack_devices()
-        ended = [other for other in list_live(self._place) if other != path]
+        ended = [other for other in list_live(self.place) if other != path]
         if ended and not self._is_sealing():
-            self._sealing = self._seal(self._place, ended)
+            self._sealing = self._seal(self.place, ended)
 
     def _is_sealing(self) -> bool:
         return self._sealing is not None and self._sealing.poll() is None
@@ -249,7 +249,7 @@ class HistoryWriter:
         if self._is_sealing():
             assert self._sealing is not None
             self._sealing.wait()
-        last = self._seal(self._place, list_live(self._place))
+        last = self._seal(self.place, list_live(self.place))
         if last is not None:
             last.wait()
         os.close(self._lock)

@@ -21,6 +21,7 @@ from sightline.core.model.history_folder import (
     FACTS,
     KINDS,
     LIVE_ENDING,
+    LOG,
     MADE_OF,
     RAW,
     LiveFile,
@@ -31,6 +32,7 @@ from sightline.core.model.history_folder import (
     write_document,
 )
 from sightline.core.model.history_tables import KEYS, read_live_events, read_live_rows, thin_rows
+from sightline.core.talk import Talk
 
 _SECOND = 1_000_000_000
 
@@ -49,8 +51,11 @@ def main(arguments: list[str]) -> int:
         for day in list_days(folder, before):
             _try(failed, thin_day, day, int(seconds))
     _try(failed, keep_bound, folder, int(facts["max_bytes"]))
+    talk = Talk(sys.stderr)
+    talk.keep_in(folder, LOG)
     for text in dict.fromkeys(failed):
-        print(f"sightline watch: {text}", file=sys.stderr)  # noqa: T201  # a process of its own
+        talk.write(f"sightline watch: {text}\n")
+    talk.close()
     return 1 if failed else 0
 
 

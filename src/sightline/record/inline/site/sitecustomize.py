@@ -51,6 +51,10 @@ def _start() -> None:
 try:
     _start()
 except Exception as error:  # the program must run, whatever is wrong with us
-    sys.stderr.write("sightline: cannot record this process: %r\n" % (error,))
+    import contextlib
+
+    told = "sightline: cannot record this process: %r\n" % (error,)
+    with contextlib.suppress(OSError):  # below Python's buffer, as session.tell_person says
+        os.write(2, told.encode("utf-8", "replace"))
 # Last, and unguarded: what the user's own file raises is shown by Python as it always is.
 _original()
