@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if args.table is None:
-        return print_members("model.tables", lambda m: m.TABLE.row, args.json)
+        return print_members("tables", lambda m: m.TABLE.row, args.json)
     import json
     import textwrap
 

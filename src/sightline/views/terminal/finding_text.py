@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from sightline.answer.price_words import write_price
@@ -76,7 +75,7 @@ def write_text(found: Sequence[Finding], run: Run, width: int | None = None) -> 
     for number, item in number_findings(found):
         head = f"{number:<3}" if number else "Remark: "
         lines += ["", f"{head}{item.title}  [{item.severity}, {item.rule}]"]
-        lines += [f"   {' · '.join(write_price(asdict(item), rows))}"]
+        lines += [f"   {' · '.join(write_price(item.to_dict(), rows))}"]
         lines += [f"   {label:<11}{value}" for label, value in _parts(item)]
     silent = [f for f in found if f.abstained]
     if silent:
@@ -115,7 +114,7 @@ def write_markdown(found: Sequence[Finding], run: Run) -> str:
     rows = _list_devices(run)
     for number, item in number_findings(found):
         head = f"{number}. " if number else "Remark: "
-        price = " · ".join(write_price(asdict(item), rows))
+        price = " · ".join(write_price(item.to_dict(), rows))
         lines += [f"### {head}{item.title} ({item.severity}, {item.rule})", "", price, ""]
         lines += [f"- **{label}** {_escape(value)}" for label, value in _parts(item)]
         lines.append("")

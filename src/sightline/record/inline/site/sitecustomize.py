@@ -30,7 +30,8 @@ def _start() -> None:
         return
     import importlib.machinery
 
-    package_parent = os.path.dirname(os.path.dirname(os.path.dirname(_HERE)))
+    # PACKAGE_PARENT/sightline/record/inline/site
+    package_parent = os.path.abspath(os.path.join(_HERE, *[os.pardir] * 4))
     if importlib.machinery.PathFinder.find_spec("sightline") is None:
 
         class Finder:
