@@ -18,7 +18,7 @@ from sampling.programs import facts_of, list_paths, needs_sampling, read, sample
 from sightline.sampling.events import Events
 from sightline.sampling.sampler import StackSampler
 
-pytestmark = pytest.mark.xdist_group("sampling")
+pytestmark = [pytest.mark.xdist_group("sampling"), pytest.mark.timing]
 
 
 @pytest.fixture(autouse=True)
