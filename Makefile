@@ -3,7 +3,7 @@
 VENV := .venv
 PY := $(VENV)/bin/python
 
-.PHONY: demo test sweep check coverage docs docs-check examples native diagnosis lab compare-proof compare-halves history-proof ranks-proof bench fuzz attack gpu-check clean help
+.PHONY: demo test test-quick sweep check coverage docs docs-check examples native diagnosis lab compare-proof compare-halves history-proof ranks-proof bench fuzz attack gpu-check clean help
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -13,6 +13,9 @@ demo: $(VENV)/.runtime ## set up, then the main job on the recordings in example
 
 test: $(VENV)/.tests ## everything that CI runs: style, types, layers, docs, tests
 	@scripts/test
+
+test-quick: $(VENV)/.tests ## at most a minute: the tests that what changed asks for (scripts/choose_tests.py)
+	@$(PY) scripts/run_tests.py --quick
 
 sweep: $(VENV)/.tests ## all tests with their campaigns: long sweeps, of which `make test` runs samples
 	@SIGHTLINE_CAMPAIGNS=1 scripts/test

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from support import fake_nvml
-from support.campaigns import CAMPAIGNS, examples
+from support.campaigns import examples
 from support.corpus import CORPUS
 
-pytest_plugins = ["support.corpus_guard"]
+pytest_plugins = ["support.corpus_guard", "support.suite"]
 
 # On a busy machine one example can take long without anything being wrong.
 settings.register_profile(
@@ -26,17 +26,6 @@ settings.register_profile(
 )
 settings.register_profile("thorough", settings.get_profile("ci"), max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave out campaigns, where they are not asked for; what must run one by one begins first."""
-    # Tests of one group keep one worker busy: at the end, the other cores would wait for it.
-    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
-    if not CAMPAIGNS:
-        skip = pytest.mark.skip(reason="a campaign: make sweep")
-        for item in items:
-            if item.get_closest_marker("campaign") is not None:
-                item.add_marker(skip)
 
 
 @pytest.fixture(scope="session")

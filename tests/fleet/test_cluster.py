@@ -70,6 +70,7 @@ def die_at(path: Path, *, once: Path | None = None) -> distributed.WorkerPlugin:
     return Dies()
 
 
+@pytest.mark.timing
 def test_the_same_answer_as_one_process(folder: Path, address: str) -> None:
     here = sightline("ranks", folder, "--json")
     there = sightline("ranks", folder, "--json", "--scheduler", address)
@@ -77,6 +78,7 @@ def test_the_same_answer_as_one_process(folder: Path, address: str) -> None:
     assert json.loads(there.out) == json.loads(here.out)
 
 
+@pytest.mark.timing
 def test_a_damaged_file_and_workers_that_die(folder: Path, address: str, tmp_path: Path) -> None:
     """One recording is no recording, one kills each worker that reads it, one the first only."""
     paths = list(write_ranks(Program(9, steps=2), tmp_path))
@@ -113,6 +115,7 @@ def test_what_is_lost_with_its_worker_is_waited_for(monkeypatch: pytest.MonkeyPa
     assert fetched == [(first, first.result()), (second, second.result())]
 
 
+@pytest.mark.timing
 @pytest.mark.campaign
 def test_no_worker_is_left(tmp_path: Path, monkeypatch) -> None:
     """The only worker dies at the last recordings: the rest is read, and those are named."""
@@ -166,6 +169,7 @@ cp "$1" "$0.$$"; sh "$0.$$" >/dev/null 2>&1 </dev/null & echo "Submitted batch j
 """
 
 
+@pytest.mark.timing
 def test_jobs_of_slurm(folder: Path, tmp_path: Path, monkeypatch) -> None:
     """A Slurm of two scripts, whose jobs run here."""
     pytest.importorskip("dask_jobqueue")
@@ -173,6 +177,12 @@ def test_jobs_of_slurm(folder: Path, tmp_path: Path, monkeypatch) -> None:
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    # A Python in a folder whose name has a blank, in a script that a shell reads.
+    python = tmp_path / "a blank" / "python"
+    python.parent.mkdir()
+    python.write_text(f"#!/bin/sh\nexec '{sys.executable}' \"$@\"\n")
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
     refused = sightline("ranks", folder, "--slurm", "nope")
     assert (refused.code, "specified: --partition=nope" in refused.err) == (2, True)
     done = sightline("ranks", folder, "--json", "--slurm", "gpu", "--workers", "1")
@@ -180,6 +190,7 @@ def test_jobs_of_slurm(folder: Path, tmp_path: Path, monkeypatch) -> None:
     assert json.loads(done.out) == json.loads(sightline("ranks", folder, "--json").out)
 
 
+@pytest.mark.timing
 def test_a_report_is_read_by_the_same_workers(folder: Path, address: str) -> None:
     ranks = sightline("ranks", folder)
     report = sightline("report", str(folder / "*.json.gz"), "--scheduler", address)

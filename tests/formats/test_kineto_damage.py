@@ -10,7 +10,6 @@ import copy as copying
 import gzip
 import json
 import os
-import time
 from itertools import product
 from pathlib import Path
 from random import Random
@@ -30,6 +29,7 @@ from support import traces as t
 from support.campaigns import examples, sample
 from support.command import Outcome
 from support.command import sightline as command
+from support.processor_time import takes_at_most
 from support.simulated import files_of
 
 SECONDS = 20  # far more than any of these files needs on a busy machine
@@ -62,9 +62,8 @@ HEADER: dict[str, Any] = {
 
 def asked(path: Path) -> Outcome:
     """The breakdown of a file, checked for what every answer must have."""
-    started = time.monotonic()
-    outcome = command("stats", "breakdown", path, "--format", "json")
-    assert time.monotonic() - started < SECONDS
+    with takes_at_most(SECONDS):
+        outcome = command("stats", "breakdown", path, "--format", "json")
     assert outcome.code in (0, 2), outcome.err
     assert "Traceback" not in outcome.err
     if outcome.code == 0:

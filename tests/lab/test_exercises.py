@@ -171,6 +171,7 @@ def test_gains_and_their_intervals() -> None:
     assert compare_gains([54.0], [-1.0]) is None
 
 
+@pytest.mark.timing
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 def test_an_exercise_runs_for_real(tmp_path: Path) -> None:
     folder = tmp_path / "kept"

@@ -350,6 +350,7 @@ def test_bytes_that_are_no_record(both: Built, tmp_path: Path) -> None:
     check_kernels(outcome.imported.tables["device_ops"], 6)
 
 
+@pytest.mark.timing
 def test_a_context_is_destroyed(both: Built, tmp_path: Path) -> None:
     """What it did is handed over then, and what follows is kept, too."""
     outcome = play(
@@ -375,6 +376,7 @@ def test_a_child_of_a_fork_records_nothing(both: Built, tmp_path: Path) -> None:
     check_kernels(outcome.imported.tables["device_ops"], 10)
 
 
+@pytest.mark.timing
 def test_a_program_that_becomes_another(both: Built, tmp_path: Path) -> None:
     """By exec, with the same number: each leaves its own file, and what was flushed is there."""
     outcome = play(
@@ -395,6 +397,7 @@ def test_a_program_that_becomes_another(both: Built, tmp_path: Path) -> None:
         assert {q.kind for q in imported.quality} == kinds
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize(
     ("verb", "code"), [("quit", 0), ("kill", -signal.SIGKILL), ("abort", -signal.SIGABRT)]
 )

@@ -47,6 +47,7 @@ def test_every_way_to_say_a_range(built: Built, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.timing
 def test_a_hundred_thousand_ranges(built: Built, tmp_path: Path) -> None:
     """None is lost, and they are in order."""
     outcome = play(
@@ -77,6 +78,7 @@ def test_a_range_that_never_ended(built: Built, tmp_path: Path) -> None:
     assert opened["end_ns"] >= inside["end_ns"].max()
 
 
+@pytest.mark.timing
 def test_ranges_of_a_killed_program(built: Built, tmp_path: Path) -> None:
     outcome = play(
         built,

@@ -155,6 +155,7 @@ def test_what_is_said_of_a_known_recording() -> None:
     )
 
 
+@pytest.mark.timing
 def test_a_known_cost_is_found(built: Built, tmp_path: Path) -> None:
     """A launch takes 20 µs, and 20 µs more where it is recorded: half the speed."""
     outcome = play(
@@ -179,6 +180,7 @@ def test_a_known_cost_is_found(built: Built, tmp_path: Path) -> None:
     assert {"perturbation", "recorded_in_windows", "recording_cost"} <= set(outcome.limits)
 
 
+@pytest.mark.timing
 def test_a_heavy_load_is_recorded_less_and_less(built: Built, tmp_path: Path) -> None:
     """Millions of launches a second: each level is reached, and said."""
     outcome = play(
@@ -195,6 +197,7 @@ def test_a_heavy_load_is_recorded_less_and_less(built: Built, tmp_path: Path) ->
     assert {"calls_left_out", "graphs_recorded_whole", "recorded_in_windows"} <= set(outcome.limits)
 
 
+@pytest.mark.timing
 def test_a_light_load_is_recorded_whole(built: Built, tmp_path: Path) -> None:
     outcome = play(
         built, tmp_path, "launch=20", "sleep=700", "launch=20",

@@ -15,6 +15,7 @@ from web.use import clean, shown
 pytestmark = pytest.mark.xdist_group("browser")
 
 
+@pytest.mark.timing
 @pytest.mark.campaign
 def test_a_million_events(opened, tmp_path):
     million.write(tmp_path / "million.sightline", 1_000_000)

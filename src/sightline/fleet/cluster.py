@@ -9,8 +9,10 @@ at which workers die again and again is lost, and said to be.
 from __future__ import annotations
 
 import importlib
+import shlex
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -77,7 +79,9 @@ def start_slurm(partition: str, workers: int) -> Iterator[Client]:
     import dask
 
     _ask_slurm(partition)
-    asked = {k: v for k, v in _SLURM.items() if not dask.config.get(f"jobqueue.slurm.{k}", None)}
+    # A job is a shell's script: Python may lie in a folder whose name has a blank.
+    told = {**_SLURM, "python": shlex.quote(sys.executable)}
+    asked = {k: v for k, v in told.items() if not dask.config.get(f"jobqueue.slurm.{k}", None)}
     cluster = jobqueue.SLURMCluster(
         queue=partition,
         # No page of Dask's is served to other machines.

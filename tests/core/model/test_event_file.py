@@ -8,7 +8,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import polars as pl
@@ -42,13 +41,14 @@ def env_for(folder: Path) -> dict[str, str]:
 def test_killed_in_the_middle_of_a_write(tmp_path):
     """Whatever was whole is there: steps count up without a gap, and each has its range."""
     folder = tmp_path / "r.sightline"
-    for pause in (0.03, 0.11):
+    for size in (1 << 20, 4 << 20):  # a file grows by a megabyte at a time
         process = subprocess.Popen(
             [sys.executable, "-c", LOOP], env=env_for(folder), stdout=subprocess.PIPE
         )
         assert process.stdout is not None
         process.stdout.readline()
-        time.sleep(pause)
+        while sum(path.stat().st_size for path in folder.iterdir()) < size:
+            assert process.poll() is None
         process.send_signal(signal.SIGKILL)
         process.wait()
         process.stdout.close()

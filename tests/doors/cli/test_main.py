@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import polars as pl
@@ -339,7 +338,7 @@ def end(code: str, *, interrupted: bool = False) -> subprocess.CompletedProcess[
         if interrupted:
             assert process.stderr.readline() == "waits\n"
             process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=60)  # what a test waits for takes longer
     return subprocess.CompletedProcess([], process.returncode, out, err)
 
 
@@ -374,14 +373,12 @@ def work():
     while threading.main_thread().is_alive(): time.sleep(0.01)
     time.sleep(0.1)
     print("waits", file=sys.stderr, flush=True)
-    time.sleep(15)
+    time.sleep(600)
 threading.Thread(target=work).start()
 """
-    began = time.monotonic()
     done = end(waits, interrupted=True)
     assert done.returncode == 130
     assert done.stderr == ""
-    assert time.monotonic() - began < 14
 
 
 def test_an_interrupt_ends_a_wait_for_a_thread(tmp_path: Path) -> None:
@@ -392,7 +389,7 @@ import sightline.doors.cli._progress as progress
 class Waits:
     def __init__(self, stream): self.ended = threading.Event()
     def __enter__(self):
-        timer = threading.Timer(15, self.ended.set)
+        timer = threading.Timer(600, self.ended.set)
         timer.daemon = True
         timer.start()
         print("waits", file=sys.stderr, flush=True)
@@ -401,7 +398,5 @@ class Waits:
 progress.Progress = Waits
 sys.argv[1:] = ["report", "trace.json"]
 """
-    began = time.monotonic()
     done = end(waits, interrupted=True)
     assert (done.returncode, done.stderr) == (130, "")
-    assert time.monotonic() - began < 14

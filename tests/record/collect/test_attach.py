@@ -24,6 +24,8 @@ from support.asking import Program, place_sockets
 from support.command import sightline
 from support.places import ROOT
 
+pytestmark = pytest.mark.timing
+
 Start = Callable[..., Program]
 
 

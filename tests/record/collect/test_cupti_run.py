@@ -152,6 +152,7 @@ def test_no_calls(built: Built, tmp_path: Path) -> None:
     assert (opened.rows("device_ops"), opened.rows("host_ops")) == (9, 0)
 
 
+@pytest.mark.timing
 def test_a_kill_loses_what_was_not_flushed(built: Built, tmp_path: Path) -> None:
     """With a flush every hour all is lost, after longer than the flush that is usual."""
     program = [str(built.program), "launch=100", "sleep=1100", "kill"]
@@ -160,6 +161,7 @@ def test_a_kill_loses_what_was_not_flushed(built: Built, tmp_path: Path) -> None
     assert sl.open(str(tmp_path / "r.sightline")).rows("device_ops") == 0
 
 
+@pytest.mark.timing
 def test_a_kill_keeps_what_was_flushed(built: Built, tmp_path: Path) -> None:
     """There are no more flushes than 0.9 of what was asked allows, and more than are usual."""
     script = f"{built.program} launch=100 sleep=120000 & echo $! > pid; wait $!"

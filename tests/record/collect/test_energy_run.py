@@ -12,6 +12,8 @@ import pytest
 import sightline
 from support import fake_nvml as fake
 
+pytestmark = pytest.mark.timing
+
 PROGRAM = """
 import time, sightline as sl
 for _ in range(4):

@@ -96,6 +96,7 @@ def test_collectives_meet_in_communicators_that_were_made(tmp_path: Path, progra
     assert sizes.filter(name="MPI_Allreduce").get_column("bytes_sent").unique().to_list() == [40]
 
 
+@pytest.mark.timing
 @needs_mpi
 def test_the_late_one_is_named(tmp_path: Path, program: Path) -> None:
     """Rank 1 sleeps for 2 ms before each message that rank 0, the only other one, waits for."""
@@ -118,6 +119,7 @@ def test_chosen_ranks_alone_are_recorded(tmp_path: Path, program: Path) -> None:
     assert run.table("recordings").get_column("world_size").unique().to_list() == [4]
 
 
+@pytest.mark.timing
 @needs_mpi
 def test_a_rank_that_dies_leaves_what_it_did(tmp_path: Path) -> None:
     source = tmp_path / "dies.c"

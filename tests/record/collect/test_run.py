@@ -153,7 +153,8 @@ got = []
 signal.signal(signal.SIGINT, lambda *_: got.append(1))
 with sl.annotate("loop"):
     print("ready", flush=True)
-    time.sleep(0.7)
+    while not got: time.sleep(0.01)
+    time.sleep(0.3)  # for a second one
 print("got", len(got), flush=True)
 """
 
@@ -203,6 +204,7 @@ time.sleep(300)
 """
 
 
+@pytest.mark.timing
 def test_a_program_that_never_ends_is_ended_with_all_that_it_started(tmp_path, monkeypatch):
     monkeypatch.setattr("sightline.record.collect.child.GRACE_S", 0.2)
     code = (
@@ -347,6 +349,7 @@ int main(void) {
 """
 
 
+@pytest.mark.timing
 @pytest.mark.skipif(shutil.which("perf") is None, reason="perf is not installed")
 def test_a_c_program_is_sampled(tmp_path):
     if shutil.which("cc") is None:
@@ -379,6 +382,7 @@ def test_a_c_program_is_sampled(tmp_path):
     assert by_leaf["hot"] > 0.9 * sum(by_leaf.values())
 
 
+@pytest.mark.timing
 def test_a_plain_python_script_is_sampled(tmp_path):
     pytest.importorskip("sightline")
     if not (Path(PY).parent / "py-spy").exists() and shutil.which("py-spy") is None:

@@ -19,6 +19,8 @@ from sightline.record.collect import server
 from support import traces
 from support.command import sightline
 
+pytestmark = pytest.mark.timing
+
 
 class Behavior:
     """How the server behaves, and what it was asked."""

@@ -17,9 +17,12 @@ from sightline.core.model import usage_metrics as m
 from sightline.record.collect.sleeps import find_sleep
 from support.recording import clean, run
 
-pytestmark = pytest.mark.skipif(
-    not Path("/proc/self/syscall").exists(), reason="this kernel has no /proc/PID/syscall"
-)
+pytestmark = [
+    pytest.mark.timing,
+    pytest.mark.skipif(
+        not Path("/proc/self/syscall").exists(), reason="this kernel has no /proc/PID/syscall"
+    ),
+]
 CALLS = {
     m.TIMER: "time.sleep(60)",
     m.PROCESS: "os.read(os.pipe()[0], 1)",

@@ -104,6 +104,7 @@ def test_options_that_cannot_be(option, tmp_path):
     assert f"{option[0]} {option[1]} is not possible" in done.err
 
 
+@pytest.mark.timing
 def test_a_program_is_recorded_and_its_functions_are_named(tmp_path):
     needs_sampling()
     known = build_known(tmp_path)

@@ -90,6 +90,7 @@ def list_daemons() -> set[str]:
 
 @needs_lttng
 @pytest.mark.xdist_group("lttng")
+@pytest.mark.timing
 def test_events_of_user_space(program: Path, tmp_path: Path) -> None:
     """The program's 500 marks are in the run, its exit code is sightline's, nothing is left."""
     before = list_daemons()
@@ -108,6 +109,7 @@ def test_events_of_user_space(program: Path, tmp_path: Path) -> None:
 
 @needs_lttng
 @pytest.mark.xdist_group("lttng")
+@pytest.mark.timing
 def test_rotation_and_snapshot(program: Path, tmp_path: Path) -> None:
     """What was rotated reads as one recording; a snapshot holds the last events."""
     rotated = Lttng(tmp_path / "rotated", "sightline-test-rotated", rotate="1M")
@@ -132,6 +134,7 @@ def test_rotation_and_snapshot(program: Path, tmp_path: Path) -> None:
 
 @needs_lttng
 @pytest.mark.xdist_group("lttng")
+@pytest.mark.timing
 @pytest.mark.parametrize("step", [100_000, 10**9])
 def test_a_snapshot_at_an_event(program: Path, tmp_path: Path, step: int) -> None:
     """What led to step 100,000 is kept, and not the end; without such a step the end is."""
@@ -152,6 +155,7 @@ def test_a_snapshot_at_an_event(program: Path, tmp_path: Path, step: int) -> Non
 
 @needs_lttng
 @pytest.mark.xdist_group("lttng")
+@pytest.mark.timing
 def test_a_snapshot_at_a_signal(program: Path, tmp_path: Path) -> None:
     """The program's parent is sightline: told so by a signal, it writes what led there, once."""
     script = f"{program} 50; kill -USR1 $PPID; sleep 1; kill -USR1 $PPID; {program} 70; exit 4"
@@ -166,6 +170,7 @@ def test_a_snapshot_at_a_signal(program: Path, tmp_path: Path) -> None:
 
 @needs_lttng
 @pytest.mark.xdist_group("lttng")
+@pytest.mark.timing
 def test_a_snapshot_at_a_violation_that_watch_sees(program: Path, tmp_path: Path) -> None:
     """As docs/record.md has it: what led to the violation is kept, and not what came later."""
     pytest.importorskip("sightline.record.monitor.policies")
@@ -192,6 +197,7 @@ def test_a_snapshot_at_a_violation_that_watch_sees(program: Path, tmp_path: Path
 
 @needs_lttng
 @pytest.mark.xdist_group("lttng")
+@pytest.mark.timing
 def test_a_program_that_is_ended_leaves_no_session(program: Path, tmp_path: Path) -> None:
     before = list_daemons()
     done = sightline(

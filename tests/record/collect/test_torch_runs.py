@@ -114,6 +114,7 @@ def test_two_ranks_hold_what_the_program_counted(two):
     assert own.select("rank", "world_size").sort("rank").rows() == [(0, 2), (1, 2)]
 
 
+@pytest.mark.timing
 def test_each_range_lies_in_its_step_on_the_same_clock(two):
     """Ranges come from torch's trace, steps from the event file: two clocks made one."""
     host = sl.open(str(two.folder)).table("host_ops")
@@ -171,6 +172,7 @@ def test_as_a_store_it_is_the_same(two, tmp_path):
     assert first == stats("steps", store)
 
 
+@pytest.mark.timing
 def test_the_trace_holds_the_steps_of_the_schedule(two):
     host = sl.open(str(two.folder)).table("host_ops")
     for rank in (0, 1):

@@ -92,12 +92,14 @@ def test_a_process_that_loads_data_is_no_rank(tmp_path):
     assert run.table("recordings").get_column("rank").n_unique() == 1
 
 
+@pytest.mark.timing
 def test_a_recording_ends_in_time_though_the_main_thread_sleeps(tmp_path):
     run = record(tmp_path, WAITING, "sleep", "--seconds", "1")
     assert count_products(run) == [1]
     assert notes(run, "torch_overrun") == []
 
 
+@pytest.mark.timing
 @pytest.mark.campaign
 def test_a_recording_that_cannot_end_in_time_says_how_long_it_was(tmp_path):
     run = record(tmp_path, WAITING, "gil", "--seconds", "1")

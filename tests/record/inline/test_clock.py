@@ -13,6 +13,7 @@ from sightline.record.inline import clock
 from sightline.record.inline.recorder import Recorder, now
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("wrong_by", [0, 5_000_000, -3_600_000_000_000])
 def test_the_offset_of_a_wrong_clock_is_found_within_its_bound(wrong_by):
     server = clock.Server(b"t" * clock.TOKEN_BYTES, "127.0.0.1")
@@ -35,6 +36,7 @@ def test_who_does_not_know_the_token_gets_no_answer():
         server.close()
 
 
+@pytest.mark.timing
 def test_two_hosts_come_to_one_clock(tmp_path):
     """A host that is 5 s ahead is moved back, and how sure that is stands in the run."""
     folder = tmp_path / "job.sightline"

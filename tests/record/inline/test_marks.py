@@ -122,6 +122,7 @@ def test_a_checkpoint_says_whether_the_gpu_was_waited_for(recorded):
     assert counter["time_ns"] == row["start_ns"]
 
 
+@pytest.mark.timing
 def test_times_are_on_the_wall_clock(recorded):
     import time
 

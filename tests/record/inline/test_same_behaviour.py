@@ -50,6 +50,7 @@ def test_anything_may_be_a_name_and_a_payload(tmp_path: Path, recorded: bool) ->
         assert {"5", "None", "odd", "payload"} <= set(names)
 
 
+@pytest.mark.timing
 def test_orphans_of_the_program_are_let_go(tmp_path: Path) -> None:
     """They come to sightline; as zombies they would fill the system's table of processes."""
     program = tmp_path / "program.py"

@@ -161,6 +161,7 @@ def test_promtool_finds_nothing_wrong(latest: Latest) -> None:
     }
 
 
+@pytest.mark.timing
 @pytest.mark.skipif(shutil.which("prometheus") is None, reason="prometheus is not installed")
 def test_prometheus_answers_with_the_values_and_to_the_dashboard(
     latest: Latest, tmp_path: Path

@@ -114,6 +114,7 @@ def read_screen(app: TopApp) -> str:
     )
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("size", [(80, 24), (200, 60)])
 def test_keys_and_mouse(nvml_library: Path, tmp_path: Path, size: tuple[int, int]) -> None:
     async def act(app: TopApp, pilot: Any) -> None:

@@ -15,6 +15,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import polars as pl
+import pytest
 
 from sightline.core.model.history_folder import list_live, read_live
 from sightline.core.model.history_tables import scan_history
@@ -24,6 +25,7 @@ from support.command import sightline
 WATCH = [sys.executable, "-m", "sightline", "watch", "--period", "0.1s"]
 
 
+@pytest.mark.timing
 def test_a_run_is_kept_and_reported(nvml_library: Path, tmp_path: Path, cache: Path) -> None:
     command = [*WATCH, "-o", str(tmp_path / "h"), "--for", "1.5s"]
     done = fake.run_with(fake.make_eight(), nvml_library, command, tmp_path)
@@ -41,6 +43,7 @@ def test_a_run_is_kept_and_reported(nvml_library: Path, tmp_path: Path, cache: P
     assert "GPU-0000" not in told.out
 
 
+@pytest.mark.timing
 def test_one_that_is_killed_loses_nothing_but_its_last_record(
     nvml_library: Path, tmp_path: Path
 ) -> None:
@@ -87,6 +90,7 @@ def serve_hook() -> Iterator[str]:
     server.server_close()
 
 
+@pytest.mark.timing
 def test_a_violation_is_printed_kept_posted_and_the_exit_code(
     nvml_library: Path, tmp_path: Path
 ) -> None:
@@ -122,6 +126,7 @@ def test_what_cannot_be_done_is_said(tmp_path: Path) -> None:
         assert done.code == 2 and said in done.err, done.err
 
 
+@pytest.mark.timing
 def test_without_a_gpu_the_host_is_watched_and_the_reasons_are_told(tmp_path: Path) -> None:
     done = sightline("watch", "-o", str(tmp_path / "h"), "--for", "0.3s", "--period", "0.1s")
     assert "No GPU can be read here, only the host:" in done.err

@@ -167,6 +167,7 @@ with open(sys.argv[1], "r+b", buffering=0) as clock:
 """
 
 
+@pytest.mark.timing
 def test_a_run_for_energy_of_eight_gpus_of_which_one_is_lost(nvml_library, tmp_path):
     scenario = fake.make_eight()
     scenario.devices[3].lose(0.8)
@@ -204,6 +205,7 @@ def test_a_run_for_energy_of_eight_gpus_of_which_one_is_lost(nvml_library, tmp_p
             assert 0 < joules <= rise[device]
 
 
+@pytest.mark.timing
 def test_a_driver_that_hangs_does_not_keep_the_sampler_from_ending(
     nvml_library, tmp_path, monkeypatch
 ):

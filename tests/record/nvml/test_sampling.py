@@ -29,6 +29,7 @@ print(json.dumps(m.summary()))
 """
 
 
+@pytest.mark.timing
 def test_the_monitor_on_two_gpus(nvml_library, tmp_path):
     first, second = fake.make_h200(0, fake.steps((0, 300.0), (5, 400.0))), fake.make_h200(1)
     second.refuse("TotalEnergyConsumption")

@@ -34,6 +34,8 @@ from sightline.record.probe.targets import Targets
 from support.campaigns import CAMPAIGNS
 from support.prometheus import run_prometheus
 
+pytestmark = pytest.mark.timing
+
 BACKENDS = ["bpf", "perf"]
 CALLS = 1_000_000
 

@@ -18,7 +18,7 @@ from record.sampling.programs import facts_of, list_paths, needs_sampling, read,
 from sightline.record.sampling.events import Events
 from sightline.record.sampling.sampler import StackSampler
 
-pytestmark = pytest.mark.xdist_group("sampling")
+pytestmark = [pytest.mark.xdist_group("sampling"), pytest.mark.timing]
 
 
 @pytest.fixture(autouse=True)
