@@ -12,16 +12,16 @@ import pytest
 from support.places import ROOT
 
 FILES = {
-    "src/sightline/algebra/lanes.py": "",
-    "src/sightline/units.py": "",
-    "tests/algebra/test_lanes.py": "from sightline.algebra.lanes import place",
-    "tests/algebra/test_trees.py": "import sightline.algebra.trees",
-    "tests/report/test_rows.py": "from sightline.algebra import lanes",
+    "src/sightline/core/algebra/lanes.py": "",
+    "src/sightline/core/units.py": "",
+    "tests/algebra/test_lanes.py": "from sightline.core.algebra.lanes import place",
+    "tests/algebra/test_trees.py": "import sightline.core.algebra.trees",
+    "tests/report/test_rows.py": "from sightline.core.algebra import lanes",
     "tests/report/test_page.py": "from support.drawn import draw",
     "tests/report/test_text.py": "import sightline",
     "tests/support/drawn.py": "from support.lines import line",
-    "tests/support/lines.py": "from sightline.algebra.lanes import place",
-    "tests/test_units.py": "from sightline.units import format_ns",
+    "tests/support/lines.py": "from sightline.core.algebra.lanes import place",
+    "tests/test_units.py": "from sightline.core.units import format_ns",
     "tests/test_docs.py": "",
     "tests/test_rooms.py": "SCRIPT = 'scripts/rooms.py'",
     "docs/rules.md": "",
@@ -52,11 +52,11 @@ def tree(tmp_path: Path) -> Path:
     ("changed", "chosen"),
     [
         (
-            "src/sightline/algebra/lanes.py",
+            "src/sightline/core/algebra/lanes.py",
             ["tests/algebra/test_lanes.py", "tests/algebra/test_trees.py",
              "tests/report/test_page.py", "tests/report/test_rows.py"],
         ),
-        ("src/sightline/units.py", ["tests/test_units.py"]),
+        ("src/sightline/core/units.py", ["tests/test_units.py"]),
         ("tests/support/drawn.py", ["tests/report/test_page.py"]),
         ("tests/report/test_text.py", ["tests/report/test_text.py"]),
         ("tests/report/test_gone.py", []),
