@@ -19,7 +19,7 @@ _HOST = re.compile(r"^host-(?P<mark>[0-9a-f]{8})\.")
 
 
 @dataclass(frozen=True)
-class Member:
+class FolderFile:
     """One recording of a run folder."""
 
     path: Path
@@ -29,7 +29,7 @@ class Member:
     device: int | None = None  # the GPU that it is about
 
 
-def list_members(folder: Path) -> list[Member]:
+def list_members(folder: Path) -> list[FolderFile]:
     """The recordings to read, in order of rank: each range once."""
     files = drop_superseded([p for p in sorted(folder.iterdir()) if _is_recording(p)])
     kept = [_member(p, p.name) for p in files if not _is_covered(p)]
@@ -75,15 +75,15 @@ def _endings_of(importer: str) -> tuple[str, ...]:
     return (*declared.suffixes, *declared.supersedes)
 
 
-def _member(path: Path, name: str) -> Member:
+def _member(path: Path, name: str) -> FolderFile:
     """What the name of a recording, or of the folder that it lies in, says of it."""
     found = _PROCESS.match(name)
     if found is not None:
         rank = None if found["rank"] is None else int(found["rank"])
-        return Member(path, found["mark"], f"{found['mark']}-{found['pid']}", rank)
+        return FolderFile(path, found["mark"], f"{found['mark']}-{found['pid']}", rank)
     host = _HOST.match(name)
     device = _DEVICE.search(name)
-    return Member(
+    return FolderFile(
         path,
         None if host is None else host["mark"],
         None,

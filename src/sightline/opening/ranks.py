@@ -11,7 +11,7 @@ import polars as pl
 
 from sightline.core.model.declare import Quality
 from sightline.core.model.run import Run
-from sightline.core.model.store import Part
+from sightline.core.model.store import Member, Part
 from sightline.core.model.tables import load_table
 from sightline.errors import InputError
 
@@ -35,25 +35,25 @@ def read_rank_of_path(path: Path, given: str, facts: dict[str, Any]) -> dict[str
     return {"path": given, "rank_source": "order"}
 
 
-Members = Sequence[tuple[Path, int, dict[str, Any]]]
+Members = Sequence[Member]
 _BY_ORDER = ("order", "host", None)  # a rank from there states nothing
 
 
 def compose_run(members: Members, fit: Fit | None = None) -> Run:
-    """One run from (store, number in it, facts) of each recording.
+    """One run from its recordings.
 
     Ranks are settled, ids unique, and clocks that are apart put on one: by `fit` where it is known.
     """
     if not members:
         raise InputError("there is nothing to read")
     # Recordings of one process share its rank.
-    groups = [f.get("process") or n for n, (*_, f) in enumerate(members)]
+    groups = [m.facts.get("process") or n for n, m in enumerate(members)]
     # A trace of the whole system is no rank of the job: it has that of a process on its host.
     of_host = find_processes(members)
     groups = [groups[of_host.get(n, n)] for n in range(len(members))]
     first = {groups[n]: n for n in reversed(range(len(members))) if n not in of_host}
     order = sorted(first.values())
-    settled, said = settle_ranks([_read_claim(members[n][2]) for n in order])
+    settled, said = settle_ranks([_read_claim(members[n].facts) for n in order])
     of_group = {
         groups[n]: (rank, notes) for n, rank, notes in zip(order, settled, said, strict=True)
     }
@@ -94,15 +94,16 @@ def find_processes(members: Members) -> dict[int, int]:
     threads, else the next one in order. A trace that states a rank which no other has, or that
     stands alone, has none.
     """
-    systems = [n for n, (*_, f) in enumerate(members) if f.get("of_host") and not f.get("process")]
-    others = [n for n, (*_, f) in enumerate(members) if not f.get("of_host")]
+    every = [member.facts for member in members]
+    systems = [n for n, f in enumerate(every) if f.get("of_host") and not f.get("process")]
+    others = [n for n, f in enumerate(every) if not f.get("of_host")]
     claims = {}
     for number in reversed(others):
-        claims[_read_claim(members[number][2])] = number
+        claims[_read_claim(every[number])] = number
     found: dict[int, int] = {}
     unclear = []
     for number in systems if others else ():
-        facts = members[number][2]
+        facts = every[number]
         claim = _read_claim(facts)
         if claim is not None and claim in claims:
             found[number] = claims[claim]
@@ -118,7 +119,7 @@ def find_processes(members: Members) -> dict[int, int]:
     return found
 
 
-def _list_threads(member: tuple[Path, int, dict[str, Any]]) -> set[int]:
+def _list_threads(member: Member) -> set[int]:
     """The numbers of a recording's threads, which are unique on a host."""
     store, index, facts = member
     part = Part(store, index, facts["rank"], 0, 0, facts)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sightline.core.model.declare import ImportOptions, Quality
 from sightline.core.model.run import Run
 from sightline.core.model.run_folder import is_recorded
 from sightline.core.model.source import Source
-from sightline.core.model.store import is_store, read_facts
+from sightline.core.model.store import Member, is_store, read_facts
 from sightline.errors import InputError
 from sightline.opening.imports import import_one
 from sightline.opening.paths import expand_paths
@@ -78,7 +78,8 @@ def open_jobs(
 def _list_stated_ranks(given: Sequence[Given]) -> set[int]:
     """The ranks that recordings or their files' names state; none where one does not."""
     # A trace of the whole system is no rank.
-    facts = [f for one in given for *_, f in one.members if not f.get("of_host")]
+    every = [member.facts for one in given for member in one.members]
+    facts = [f for f in every if not f.get("of_host")]
     if any(f.get("rank_source") == "order" for f in facts):
         return set()
     return {f["own_rank"] if f.get("own_rank") is not None else f["rank"] for f in facts}
@@ -108,9 +109,9 @@ def _read_given(
     notes += _note_split(found.names)
     if given and given[0].members and notes:
         first, *others = given[0].members
-        store, index, facts = first
-        quality = [*facts.get("quality", ()), *map(vars, notes)]
-        given[0] = Given(given[0].name, [(store, index, {**facts, "quality": quality}), *others])
+        quality = [*first.facts.get("quality", ()), *map(vars, notes)]
+        noted = first._replace(facts={**first.facts, "quality": quality})
+        given[0] = Given(given[0].name, [noted, *others])
     return given
 
 
@@ -121,13 +122,13 @@ def _explain(error: InputError) -> str:
 
 def _read_members(
     given: str, options: ImportOptions, progress: Callable[[str, int, int], None] | None
-) -> list[tuple[Path, int, dict[str, Any]]]:
-    """The recordings in what is given: (store, number in it, facts) of each."""
+) -> list[Member]:
+    """The recordings in what is given."""
     path = Path(given)
     if is_store(path):
         # An entry of the cache, which may lie in a folder that is given, keeps no path.
         return [
-            (path, index, {**facts, "path": facts.get("path") or given})
+            Member(path, index, {**facts, "path": facts.get("path") or given})
             for index, facts in enumerate(read_facts(path))
         ]
     if is_recorded(path):
@@ -135,7 +136,7 @@ def _read_members(
     source = Source(path, given, _counter(given, path, progress) if progress else None)
     store = import_one(source, options)
     return [
-        (store, 0, {**facts, **read_rank_of_path(path, given, facts)})
+        Member(store, 0, {**facts, **read_rank_of_path(path, given, facts)})
         for facts in read_facts(store)
     ]
 

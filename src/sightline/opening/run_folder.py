@@ -14,18 +14,21 @@ from typing import Any
 
 from sightline.core.model.declare import ImportOptions, Quality
 from sightline.core.model.run_folder import read_facts
+from sightline.core.model.store import Member
 from sightline.core.model.store import read_facts as facts_of
 from sightline.core.units import format_ns
 from sightline.errors import InputError
-from sightline.opening.members import Member, list_members, read_rank
+from sightline.opening.members import FolderFile, list_members, read_rank
 
 Import = Callable[[Path, ImportOptions], Path]
-Found = list[tuple[Path, int, dict[str, Any]]]
-Read = list[tuple[Member, Path, dict[str, Any]]]
+# A file of the folder, the store that it was read into, and one of the recordings in it.
+Read = list[tuple[FolderFile, Path, dict[str, Any]]]
 
 
-def read_folder(folder: Path, given: str, options: ImportOptions, import_one: Import) -> Found:
-    """(store, number in it, facts) of each recording in the folder. Raises InputError."""
+def read_folder(
+    folder: Path, given: str, options: ImportOptions, import_one: Import
+) -> list[Member]:
+    """Each recording in the folder. Raises InputError."""
     told = list(read_facts(folder))
     found: Read = []
     unread: list[Quality] = []
@@ -50,7 +53,7 @@ def read_folder(folder: Path, given: str, options: ImportOptions, import_one: Im
     marks_steps = any("step" in f.get("layers", ()) for *_, f in found)
     has_gpu = not told or any(facts.get("gpus") for facts in told)
     processes = _Processes(found, folder)
-    answer: Found = []
+    answer: list[Member] = []
     for number, (member, store, facts) in enumerate(found):
         shift = shifts.get(member.mark or "")
         move = (0 if shift is None else shift[0]) + monotonic.get(member.path.name, 0)
@@ -63,7 +66,7 @@ def read_folder(folder: Path, given: str, options: ImportOptions, import_one: Im
         notes = [*unread, *idle, *_note_run(told, shifts)] if number == 0 else []
         told_here = _keep_fitting(facts.get("quality", ()), marks_steps, has_gpu)
         own["quality"] = [*told_here, *map(vars, notes)]
-        answer.append((store, 0, own))
+        answer.append(Member(store, 0, own))
     return answer
 
 
@@ -139,7 +142,7 @@ class _Processes:
             if rank is not None:
                 self._ranks.setdefault(member.process, rank)
 
-    def placed(self, member: Member, facts: dict[str, Any]) -> dict[str, Any]:
+    def placed(self, member: FolderFile, facts: dict[str, Any]) -> dict[str, Any]:
         """The facts on a recording's place in the run."""
         process = member.process
         if process is None and member.mark is not None:  # recorded of a whole host

@@ -5,12 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from sightline.core.model.store import Part
+from sightline.core.model.store import Member, Part
 from sightline.core.model.tables import load_table
 from sightline.core.units import format_long
 from sightline.errors import InputError
@@ -29,7 +28,7 @@ class Given:
     """One thing that a person gave: a recording, a store or a run folder, with its members."""
 
     name: str
-    members: Sequence[tuple[Path, int, dict[str, Any]]]
+    members: Sequence[Member]
     _seen: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @property
@@ -39,7 +38,7 @@ class Given:
 
     def list_facts(self, name: str) -> list[Any]:
         """The known values of a fact."""
-        return [f[name] for *_, f in self.members if f.get(name) is not None]
+        return [f[name] for _, _, f in self.members if f.get(name) is not None]
 
     def list_values(self, table: str, column: str) -> set[str]:
         """The distinct texts of a column, of all members."""
@@ -64,7 +63,7 @@ class Given:
         return found
 
     def _rows(self, table: str) -> list[int]:
-        return [f["rows"].get(table) or 0 for *_, f in self.members]
+        return [f["rows"].get(table) or 0 for _, _, f in self.members]
 
     def _read_values(self, table: str, column: str) -> Iterable[str]:
         for frame in self._scan(table):

@@ -81,6 +81,14 @@ class Watched(NamedTuple):
         )
 
 
+class Member(NamedTuple):
+    """One recording of what a person gave, before it takes part in a run."""
+
+    store: Path
+    number: int  # in the store
+    facts: dict[str, Any]
+
+
 @dataclass(frozen=True)
 class Part:
     """One recording inside a store, as it takes part in a run."""
