@@ -471,6 +471,7 @@ def base(server: Server) -> str:
     return urlsplit(server.url).path
 
 
+@pytest.mark.pages
 def test_the_page_is_given_to_who_has_the_token(server):
     status, headers, body = ask(server, base(server))
     assert status == 200
@@ -558,6 +559,7 @@ def test_a_wrong_question_is_an_error_in_words(server, query):
     assert json.loads(body)["error"]
 
 
+@pytest.mark.pages
 def test_a_run_without_a_device_or_with_markup_in_its_names(tmp_path):
     evil = "</script><script>window.owned=1</script>"
     trace = traces.write(tmp_path, [traces.op(evil, 1, 90), traces.op("aten::mm", 2, 3)])
@@ -571,6 +573,7 @@ def test_a_run_without_a_device_or_with_markup_in_its_names(tmp_path):
     assert max(answers.overview(index)[HOST_CLASS["op"]]) > 0.5
 
 
+@pytest.mark.pages
 def test_a_recording_without_a_timeline_has_the_other_panels(tmp_path):
     (tmp_path / "k.ncu-rep").write_bytes(
         report([Kernel(metrics={"gpu__time_duration.sum": 1000.0})])
