@@ -32,7 +32,7 @@ docs: $(VENV)/.tests ## write docs/reference.md, what importers declare and the 
 	@$(PY) scripts/rooms.py
 
 docs-check: $(VENV)/.tests ## run every block of README.md and docs/, and compare the screen that README shows
-	@$(PY) -m pytest -q -rs tests/test_docs.py tests/test_newcomer.py tests/report/test_report.py \
+	@$(PY) -m pytest -q -rs tests/test_docs.py tests/test_newcomer.py tests/views/test_report.py \
 	    -k "test_docs or test_newcomer or readme"
 
 examples: $(VENV)/.tests ## write the simulated example recordings anew

@@ -28,10 +28,10 @@ from pathlib import Path
 
 os.environ.setdefault("POLARS_MAX_THREADS", "1")
 
-from sightline.importers.ctf.decode import Reading
-from sightline.importers.ctf.folders import find_traces
-from sightline.importers.ctf.metadata import read_metadata
-from sightline.importers.ctf.plan import compile_plan
+from sightline.formats.system.ctf.decode import Reading
+from sightline.formats.system.ctf.folders import find_traces
+from sightline.formats.system.ctf.metadata import read_metadata
+from sightline.formats.system.ctf.plan import compile_plan
 
 PACKET = 4 << 20
 NAMES = (b"gemm_kernel_128x128", b"relu", b"vectorized_elementwise_kernel<4>", b"softmax")

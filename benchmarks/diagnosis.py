@@ -22,8 +22,8 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 import sightline  # noqa: E402
 from sightline import findings  # noqa: E402
-from sightline.model.declare import Finding  # noqa: E402
-from sightline.model.run import Run  # noqa: E402
+from sightline.core.model.declare import Finding  # noqa: E402
+from sightline.core.model.run import Run  # noqa: E402
 from support.as_nsys import recorded  # noqa: E402
 from synth import Run as Program  # noqa: E402
 from synth.families import FAMILIES, Family, window_ns  # noqa: E402

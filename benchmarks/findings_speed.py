@@ -28,14 +28,14 @@ import sys, time
 from pathlib import Path
 import polars as pl
 import sightline
-from sightline.report.summary import summarize_run
+from sightline.answer.summary import answer_run
 from sightline import findings
 run = sightline.open(sys.argv[1])
 wall, cpu = time.perf_counter(), time.process_time()
 def read_all(run):
     for file in Path(sys.argv[1]).rglob("*.parquet"):
         pl.read_parquet(file)
-{"floor": read_all, "findings": findings, "summary": summarize_run}[sys.argv[2]](run)
+{"floor": read_all, "findings": findings, "summary": answer_run}[sys.argv[2]](run)
 print(time.perf_counter() - wall, time.process_time() - cpu)
 """
 

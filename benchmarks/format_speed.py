@@ -21,8 +21,8 @@ from pathlib import Path
 from format_floors import FLOORS
 from format_recordings import FORMATS
 
-from sightline.model.declare import ImportOptions
-from sightline.model.source import Source
+from sightline.core.model.declare import ImportOptions
+from sightline.core.model.source import Source
 
 MB = 1_000_000
 STEPS = ("read", "parse", "touch")
@@ -52,7 +52,7 @@ def measure_rates(name: str, module: str, path: Path, runs: int) -> tuple[float,
     files = [path] if path.is_file() else sorted(path.iterdir())
     data = files[0].read_bytes()
     size = sum(f.stat().st_size for f in files) / MB
-    importer = importlib.import_module(f"sightline.importers.{module}")
+    importer = importlib.import_module(f"sightline.formats.{module}")
     steps: dict[str, Callable[[], object]] = {
         "read": lambda: importer.read(Source(path, path.name), ImportOptions()),
         "touch": lambda: [file.read_bytes() for file in files],

@@ -52,8 +52,8 @@ IMPORT = """
 import sys
 from pathlib import Path
 from sightline.opening.imports import import_one
-from sightline.model.declare import ImportOptions
-from sightline.model.source import Source
+from sightline.core.model.declare import ImportOptions
+from sightline.core.model.source import Source
 for path in sys.argv[1:]:
     import_one(Source(Path(path), path), ImportOptions())
 """

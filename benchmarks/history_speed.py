@@ -20,7 +20,7 @@ from pathlib import Path
 import polars as pl
 from compare_speed import measure_command
 
-from sightline.compare.history import RUNS, VALUES
+from sightline.history.history import RUNS, VALUES
 
 KERNELS, LARGE, SMALL = 60, 4096, 40
 FLOOR = """

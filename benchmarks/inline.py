@@ -46,7 +46,7 @@ def marks():
 def steps():
     for _ in range(N):
         sl.step()
-from sightline.inline import session, usage
+from sightline.record.inline import session, usage
 @work
 def usages():
     # Every step is counted: what sl.step() takes once each EVERY_NS.

@@ -33,9 +33,9 @@ IMPORT = """
 import sys, time
 from pathlib import Path
 from sightline.opening.imports import import_one
-from sightline.model.declare import ImportOptions
-from sightline.model.source import Source
-from sightline.model.unwritten import finish_writing
+from sightline.core.model.declare import ImportOptions
+from sightline.core.model.source import Source
+from sightline.core.model.unwritten import finish_writing
 begin = time.perf_counter()
 import_one(Source(Path(sys.argv[1]), sys.argv[1]), ImportOptions())
 finish_writing()

@@ -30,14 +30,9 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
 import sightline  # noqa: E402
-from sightline.scale.job import Job, compose_job  # noqa: E402
-from sightline.scale.read import reduce_recordings  # noqa: E402
-from sightline.scale.stragglers import (  # noqa: E402
-    BUBBLE,
-    SLOW_STAGE,
-    Verdict,
-    find_stragglers,
-)
+from sightline.fleet.job import Job, compose_job  # noqa: E402
+from sightline.fleet.read import reduce_recordings  # noqa: E402
+from sightline.fleet.stragglers import BUBBLE, SLOW_STAGE, Verdict, find_stragglers  # noqa: E402
 from support.hanging import find_line, write_hang  # noqa: E402
 from support.many_ranks import (  # noqa: E402
     CLOCK,

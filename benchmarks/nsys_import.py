@@ -179,7 +179,7 @@ def write_report(path: Path, rows: int) -> None:
 
 def events(path: str) -> int:
     """What a report's events alone need, as columns that are dropped."""
-    from sightline.importers.nsys.report.database import ReportDatabase
+    from sightline.formats.nvidia._nsys.report.database import ReportDatabase
 
     db = ReportDatabase(Path(path), path)
     return sum(db.count(f"CUPTI_ACTIVITY_KIND_{table}") for table in ("KERNEL", "RUNTIME"))
@@ -210,7 +210,7 @@ def child(what: str, path: str) -> None:
     began = time.perf_counter()
     if what != "floor":
         importlib.import_module("sightline.opening.imports")
-        importlib.import_module("sightline.importers.nsys.reading")
+        importlib.import_module("sightline.formats.nvidia._nsys.reading")
     loaded = time.perf_counter()
     rows = {"floor": floor, "events": events, "ours": ours}[what](path)
     ended = time.perf_counter()

@@ -22,22 +22,29 @@ import polars as pl
 
 from sightline._native import edges as native_edges
 from sightline._native import sum_path as native_sum_path
-from sightline.algebra.arrow import pack_columns, unpack_columns
-from sightline.algebra.intervals import (
+from sightline.core.algebra.arrow import pack_columns, unpack_columns
+from sightline.core.algebra.intervals import (
     clip_intervals,
     measure_cover,
     measure_cover_between,
     merge_intervals,
     partition_windows,
 )
-from sightline.algebra.lanes import assign_lanes
-from sightline.algebra.latest import find_latest, find_next
-from sightline.algebra.lookup import Texts, find_first_rows, find_rows, number_groups, take_rows
-from sightline.algebra.nesting import nest_ranges
-from sightline.algebra.trees import climb_ranges, climb_to_rows
-from sightline.model.store import ID_SHIFT
-from sightline.timeline import graph, path
-from sightline.timeline.replay import replay_graph
+from sightline.core.algebra.lanes import assign_lanes
+from sightline.core.algebra.latest import find_latest, find_next
+from sightline.core.algebra.lookup import (
+    Texts,
+    find_first_rows,
+    find_rows,
+    number_groups,
+    take_rows,
+)
+from sightline.core.algebra.nesting import nest_ranges
+from sightline.core.algebra.trees import climb_ranges, climb_to_rows
+from sightline.core.model.store import ID_SHIFT
+from sightline.replay import critical_path as path
+from sightline.replay import graph
+from sightline.replay.replay import replay_graph
 
 SPAN_NS = 60_000_000_000  # a minute: times of a million events seldom tie
 THREAD = ["rank", "pid", "tid"]

@@ -1,9 +1,9 @@
 """What a probed call costs a program: python benchmarks/probe_cost.py [--rounds 20]. Needs root.
 
-A program calls a function of a library (tests/probe/fake_gpu.c), which takes 1 ns, many times: as
-it is, probed by each backend of `sightline probe`, and by bpftrace with a map, with which it is
-compared. All ways in turn, of each the fastest of the rounds: others use the processors, too. Then
-what a probe costs on other first instructions, by bpftrace: the kernel has to step over some.
+A program calls a function of a library (tests/record/probe/fake_gpu.c), which takes 1 ns, many
+times: as it is, probed by each backend of `sightline probe`, and by bpftrace with a map, with which
+it is compared. All ways in turn, of each the fastest of the rounds: others use the processors, too.
+Then what a probe costs on other first instructions, by bpftrace: the kernel has to step over some.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
 from probe.programs import Target, build_program, compile_c, read_code, wait_until  # noqa: E402
-from sightline.probe.backend import Backend  # noqa: E402
-from sightline.probe.bpf import Programs  # noqa: E402
-from sightline.probe.perf import Samples  # noqa: E402
-from sightline.probe.targets import Targets  # noqa: E402
+
+from sightline.record.probe.backend import Backend  # noqa: E402
+from sightline.record.probe.bpf import Programs  # noqa: E402
+from sightline.record.probe.perf import Samples  # noqa: E402
+from sightline.record.probe.targets import Targets  # noqa: E402
 
 CALLS = 50_000
 FUNCTION = "cudaMemcpyAsync"

@@ -41,25 +41,24 @@ def stages(store: str) -> dict[str, tuple[float, float]]:
         return answer
 
     def libraries() -> None:
-        import sightline.report.html.page
-        import sightline.report.summary  # noqa: F401
+        pass
 
     timed("start Python's modules", libraries)
     import sightline
+    from sightline.answer.summary import answer_run
+    from sightline.core.page.declare import View
+    from sightline.diagnosis.diagnose import diagnose_run
     from sightline.errors import MissingDataError
-    from sightline.report.html import page
-    from sightline.report.html.declare import View
-    from sightline.report.summary import summarize_run
-    from sightline.rules.diagnose import diagnose_run
+    from sightline.views.html import page
 
     run = timed("open, read the tables", lambda: sightline.open(store))
     for table in ("device_ops", "host_ops"):
         timed("open, read the tables", lambda table=table: run.table(table))
     timed("rules and what they ask", lambda: diagnose_run(run))
     found = diagnose_run(run)  # all that it asks is known by now
-    sys.modules["sightline.report.summary"].diagnose_run = lambda run, own=(): found
+    sys.modules["sightline.answer.summary"].diagnose_run = lambda run, own=(): found
     view = View(run)
-    view.summary = timed("rest of the summary", lambda: summarize_run(run))
+    view.summary = timed("rest of the summary", lambda: answer_run(run))
     timed("timeline: rows and lanes", lambda: view.timeline)
     timed("timeline: pack", lambda: view.columns)
     made: dict[str, Future[object]] = {}
@@ -79,7 +78,7 @@ def command(store: str, target: Path) -> tuple[float, float, float]:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     began = time.perf_counter()
     subprocess.run(
-        [sys.executable, "-m", "sightline.cli.main", "report", store, "-o", str(target)],
+        [sys.executable, "-m", "sightline.doors.cli.main", "report", store, "-o", str(target)],
         # A cache of its own: an answer that is kept from the time before would be taken.
         env={**os.environ, "SIGHTLINE_CACHE": tempfile.mkdtemp(dir=target.parent)},
         check=True,

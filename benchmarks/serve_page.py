@@ -34,10 +34,10 @@ ROOT = Path(__file__).resolve().parents[1]
 MAKE = """
 import sys
 import sightline
-from sightline.report.html.declare import View
-from sightline.report.serve.panels import answer_panel
+from sightline.views.html.view import PageView
+from sightline.views.serve.panels import answer_panel
 run = sightline.open(sys.argv[1])
-view = View(run, served=True)
+view = PageView(run, served=True)
 view.span = (0, 0)  # the index knows it
 answer_panel(view, sys.argv[2])
 print(sum(run.rows(table) for table in ("device_ops", "host_ops", "device_ranges")))
@@ -47,8 +47,8 @@ TIMES, LANES, PIXELS = 20, 40, 1_200
 
 def many_ranks(one: Path, target: Path, ranks: int) -> None:
     """A store of `ranks` recordings like the one in `one`, each a little later."""
-    from sightline.model.store import ID_SHIFT, read_facts, write_store
-    from sightline.registry import load
+    from sightline.core.model.store import ID_SHIFT, read_facts, write_store
+    from sightline.core.registry import load
 
     facts = {k: v for k, v in read_facts(one)[0].items() if k not in ("rank", "rows")}
 
@@ -57,7 +57,7 @@ def many_ranks(one: Path, target: Path, ranks: int) -> None:
             tables = {}
             for name in ("device_ops", "host_ops"):
                 rows = pl.scan_parquet(one / name / "rank=0" / "0.parquet", hive_partitioning=False)
-                ids = [c for c in load("model.tables", name).TABLE.ids if c != "recording_id"]
+                ids = [c for c in load("tables", name).TABLE.ids if c != "recording_id"]
                 tables[name] = rows.with_columns(
                     *[pl.col(c) + (rank << ID_SHIFT) for c in ids],
                     *[pl.col(c) + rank * 1_370 for c in ("start_ns", "end_ns")],
@@ -130,7 +130,7 @@ def main() -> int:
 def measure(store: Path) -> None:
     began = time.perf_counter()
     server = subprocess.Popen(
-        [sys.executable, "-m", "sightline.cli.main", "serve", str(store)],
+        [sys.executable, "-m", "sightline.doors.cli.main", "serve", str(store)],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -202,7 +202,7 @@ def ask_panels(pid: int, url: str, names: list[str]) -> None:
 
 def make_panels(store: Path, names: list[str]) -> None:
     """What making each panel takes, each in a process of its own with nothing kept before."""
-    from sightline.report.html.page import list_modules
+    from sightline.views.html.page import list_modules
 
     known = [module.PANEL.name for module in list_modules() if module.PANEL.name != "timeline"]
     for name in names or ("marks", *known):
@@ -233,7 +233,7 @@ def data_of(page: bytes) -> dict[str, Any]:
     """The page's own data."""
     import zlib
 
-    from sightline.page_text import decode_text
+    from sightline.core.page_text import decode_text
 
     body = page.split(b'id="page-data">', 1)[1].split(b"<", 1)[0]
     found: dict[str, Any] = json.loads(zlib.decompress(decode_text(body.decode())))

@@ -40,17 +40,18 @@ def done(stage):
 done("interpreter")
 import polars
 done("import of Polars")
-import sightline.cli.report, sightline.opening.run, sightline.report.kept, sightline.report.terminal
+import sightline.doors.cli.report, sightline.session
+import sightline.answer.cache, sightline.views.terminal.screen
 done("import of what reads and reports")
 run = sightline.open(sys.argv[1])
 done("recognise, read, write the cache")
-from sightline import registry
+from sightline.core import registry
 rules = [module for _, module in registry.load_members("rules")]
 done("import of rules")
-from sightline.report.summary import summarize_run
-data = summarize_run(run)
+from sightline.answer.summary import answer_run
+data = answer_run(run)
 done("rules, analyses")
-text = sightline.report.terminal.render_screen(data).plain
+text = sightline.views.terminal.screen.render_screen(data).plain
 done("screen")
 print(json.dumps(took))
 """

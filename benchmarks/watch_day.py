@@ -23,10 +23,10 @@ from collections.abc import Sequence
 from math import sin
 from pathlib import Path
 
-from sightline.monitor.history import HistoryWriter, Limits, start_sealing
-from sightline.monitor.readings import GPU, Device, Entity, Reading
-from sightline.monitor.rounds import Round
-from sightline.watched_metrics import METRICS
+from sightline.core.watched_metrics import METRICS
+from sightline.record.monitor.history import HistoryWriter, Limits, start_sealing
+from sightline.record.monitor.readings import GPU, Device, Entity, Reading
+from sightline.record.monitor.rounds import Round
 
 SECOND = 1_000_000_000
 QUESTIONS = {
@@ -119,7 +119,7 @@ def measure_questions(folder: Path) -> float:
     longest = 0.0
     ask = (
         "import sys, time; from pathlib import Path\n"
-        "from sightline.report.history_sql import answer_history\n"
+        "from sightline.answer.history_sql import answer_history\n"
         "import duckdb, polars\n"
         "began = time.perf_counter(); answer_history(Path(sys.argv[1]), sys.argv[2])\n"
         "print(time.perf_counter() - began)"

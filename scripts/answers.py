@@ -55,7 +55,7 @@ def write_answers(out: Path, recording: Path) -> str:
 
 def run_command(arguments: list[str]) -> dict[str, object]:
     """A command's exit code, and what it wrote."""
-    from sightline.cli.main import main as sightline
+    from sightline.doors.cli.main import main as sightline
 
     with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
         kept = os.dup(1), os.dup(2)
@@ -81,7 +81,7 @@ def run_command(arguments: list[str]) -> dict[str, object]:
 def ask_all(recording: Path) -> dict[str, str]:
     """A digest of each analysis' answer, or its error."""
     import sightline
-    from sightline import registry
+    from sightline.core import registry
 
     run = sightline.open(str(recording))
     found = {}

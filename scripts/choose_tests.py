@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 OTHERS = {
     "docs/contributing.md": ("tests/test_docs.py", "tests/test_newcomer.py"),
     "docs/": ("tests/test_docs.py",),
-    "README.md": ("tests/test_docs.py", "tests/report/test_report.py"),
+    "README.md": ("tests/test_docs.py", "tests/views/test_report.py"),
     "changes/": ("tests/test_changes.py",),
     "examples/": ("tests/test_examples.py",),
     "lab/": ("tests/lab",),

@@ -20,9 +20,9 @@ from typing import Any
 import yaml
 
 import sightline
+from sightline.core.model.declare import Finding
+from sightline.core.units import format_ns, format_pct
 from sightline.errors import SightlineError
-from sightline.model.declare import Finding
-from sightline.units import format_ns, format_pct
 
 ROOT = Path(__file__).resolve().parents[1]
 CASES = ROOT / "tests" / "cases"

@@ -1,4 +1,4 @@
-"""Writes src/sightline/importers/_declared.py from the importers; with --check, only compares.
+"""Writes src/sightline/formats/_declared.py from the importers; with --check, only compares.
 
 What each importer declares stands there once more, so that none of their 90 modules is loaded and
 no pattern compiled to find out which one reads a file. A pattern that holds a literal is only
@@ -13,8 +13,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from sightline import registry
-from sightline.model.declare import Importer
+from sightline.core import registry
+from sightline.core.model.declare import Importer
 
 if sys.version_info >= (3, 11):
     from re import _constants as op
@@ -23,7 +23,7 @@ else:
     import sre_constants as op
     import sre_parse as parser
 
-TARGET = Path(__file__).resolve().parents[1] / "src" / "sightline" / "importers" / "_declared.py"
+TARGET = Path(__file__).resolve().parents[1] / "src" / "sightline" / "formats" / "_declared.py"
 _HEAD = '''\
 """What each importer declares; written by scripts/importers.py (make docs), not to be edited.
 
@@ -38,8 +38,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from sightline import registry
-from sightline.model.declare import Importer
+from sightline.core import registry
+from sightline.core.model.declare import Importer
 
 
 def _find_folders_by(name: str) -> Callable[[Path], list[Path]]:

@@ -24,10 +24,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from sightline.core.model.run_folder import ENDING
 from sightline.lab.exercises import SIDES, Exercise, Measured, list_exercises
 from sightline.lab.gains import compare_gains
 from sightline.lab.trial import Trial, run_jobs, run_trials, sum_up, try_kept
-from sightline.model.run_folder import ENDING
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "docs" / "lab.md"

@@ -54,7 +54,7 @@ def main() -> int:
             [
                 sys.executable,
                 "-m",
-                "sightline.cli.main",
+                "sightline.doors.cli.main",
                 "report",
                 RECORDING.name,
                 "-o",

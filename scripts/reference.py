@@ -6,9 +6,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from sightline import registry
-from sightline.model.columns import Column
-from sightline.model.run import page
+from sightline.core import registry
+from sightline.core.model.columns import Column
+from sightline.core.model.run import page
 
 TARGET = Path(__file__).resolve().parents[1] / "docs" / "reference.md"
 
@@ -64,7 +64,7 @@ def _rules() -> Iterator[str]:
 
 def _tables() -> Iterator[str]:
     yield "## Tables"
-    for name, module in registry.load_members("model.tables"):
+    for name, module in registry.load_members("tables"):
         yield f"\n### {name}\n\nOne row is {module.TABLE.row}."
         yield from _columns(module.TABLE.columns)
 

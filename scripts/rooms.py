@@ -1,33 +1,69 @@
-"""Draws the rooms of the house into docs/architecture.md; with --check, only compares.
+"""Draws the rooms of the house, and the way through them, into docs/architecture.md.
 
-A room is a folder or file of src/sightline, an arrow an import. Arrows that follow from others are
-left out. Fails where files import each other in a circle: Python's, the C++ sources' includes, and
-the pages' TypeScript.
+A room is a folder of src/sightline, an arrow an import. Arrows that follow from others are left
+out. With --check, only compares. Fails where files import each other in a circle (Python's, what
+they name by a string included; the C++ sources' includes; the pages' TypeScript), where a member
+of a subject or a format imports another, and where the way from a path that a person types to a
+screen or a page has become longer than MOST_ROOMS and MOST_CLIMBS.
 """
 
 from __future__ import annotations
 
+import ast
+import contextlib
+import io
+import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from types import CodeType, FrameType
 
 import grimp
 
 ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "src" / "sightline"
 TARGET = ROOT / "docs" / "architecture.md"
+EXAMPLE = ROOT / "examples" / "simulated-dataloader.json.gz"
 BEGIN, END = "<!-- drawn by scripts/rooms.py: run  make docs -->\n", "<!-- end of the drawing -->"
 # Everybody stands on them: no arrows are drawn.
-GROUND = ("errors", "units", "text", "version", "protobuf", "redaction", "registry")
+GROUND = ("core", "errors", "version")
+# Floors from the top down, as pyproject.toml has them for import-linter.
+FLOORS = (
+    *("doors", "views", "lab", "record", "session", "history", "compare", "fleet", "answer"),
+    *("flames", "subjects", "diagnosis", "roofline", "replay", "opening", "formats", "timeline"),
+    *("core", "version", "errors"),
+)
+MOST_ROOMS, MOST_CLIMBS = 15, 10
+_MODULE = re.compile(r"sightline(?:\.\w+)+")
 
 Graph = dict[str, set[str]]
 
 
 def python_imports() -> Graph:
-    """Each module of the package with what it imports, whether at its start or in a function."""
+    """Each module of the package with what it imports: at its start, in a function, by a string."""
     graph = grimp.build_graph("sightline", cache_dir=None)
-    return {m: graph.find_modules_directly_imported_by(m) for m in graph.modules}
+    imports = {m: graph.find_modules_directly_imported_by(m) for m in graph.modules}
+    for module in imports:
+        imports[module] |= {t for t in _named_by_strings(module) if t in imports and t != module}
+    return imports
+
+
+def _named_by_strings(module: str) -> Iterator[str]:
+    """The modules whose dotted names stand in a string of this one, but for docstrings."""
+    place = ROOT.joinpath("src", *module.split("."))
+    path = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+    if not path.is_file():  # compiled
+        return
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    docs = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Expr)}
+    for node in ast.walk(tree):
+        text = node.value if isinstance(node, ast.Constant) and id(node) not in docs else None
+        if isinstance(text, str) and _MODULE.fullmatch(text):
+            yield text
 
 
 def included_files(folder: Path, pattern: str, endings: tuple[str, ...]) -> Graph:
@@ -53,6 +89,29 @@ def find_circle(graph: Mapping[str, set[str]]) -> list[str]:
     return []
 
 
+def find_crossings(imports: Graph) -> list[str]:
+    """Imports between members: an analysis, a rule or an importer that imports another one.
+
+    What an underscore begins is what the members of a folder share.
+    """
+    return sorted(
+        f"{module} imports {target}"
+        for module, targets in imports.items()
+        for target in targets
+        if (own := _member_of(module)) and (other := _member_of(target)) and own != other
+    )
+
+
+def _member_of(module: str) -> str | None:
+    """The member that a module is or belongs to; None where it is none."""
+    match module.split("."):
+        case ["sightline", "subjects", _, "analyses" | "rules", name, *_] if name[0] != "_":
+            return ".".join(module.split(".")[:5])
+        case ["sightline", "formats", _, name, *_] if name[0] != "_":
+            return ".".join(module.split(".")[:4])
+    return None
+
+
 def room_of(module: str) -> str:
     """The room that a module lies in."""
     return module.split(".")[1] if "." in module else "sightline"
@@ -64,7 +123,9 @@ def rooms(imports: Graph) -> Graph:
     for module, targets in imports.items():
         room = room_of(module)
         graph.setdefault(room, set()).update(room_of(t) for t in targets if room_of(t) != room)
-    graph.pop("sightline", None)  # the public door hands on names of all of them
+    # The public door hands on names of all of them; what starts it is no room.
+    for name in ("sightline", "__main__", "_native", "_marks"):
+        graph.pop(name, None)
     return {room: {t for t in targets if t in graph} for room, targets in graph.items()}
 
 
@@ -81,29 +142,108 @@ def without_shortcuts(graph: Graph) -> Graph:
 
 def line_count(room: str) -> int:
     """Lines of Python in a room."""
-    place = ROOT / "src" / "sightline" / room
+    place = SOURCE / room
     files = place.rglob("*.py") if place.is_dir() else [place.with_suffix(".py")]
     return sum(len(f.read_text(encoding="utf-8").splitlines()) for f in files if f.is_file())
 
 
-def drawing(graph: Graph) -> Iterator[str]:
-    """The picture as Mermaid, from the top floor down."""
+def _is_higher(room: str, other: str) -> bool:
+    return FLOORS.index(room) < FLOORS.index(other)
+
+
+class Way:
+    """The rooms that a command passes through, and where a call climbs to a higher floor.
+
+    All subjects that the registry's loop asks count as one room, as do all formats.
+    """
+
+    def __init__(self) -> None:
+        self.rooms: list[str] = []
+        self.climbs: set[tuple[str, str]] = set()
+        self._known: dict[CodeType, str | None] = {}
+
+    def follow(self, run: Callable[[], object]) -> None:
+        """Note all calls between rooms while `run` runs, on all threads."""
+        threading.setprofile(self._note)
+        sys.setprofile(self._note)
+        try:
+            run()
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)
+
+    def _note(self, frame: FrameType, event: str, _: object) -> None:
+        if event != "call":
+            return
+        room = self._find_room(frame.f_code)
+        if room is None:
+            return
+        if room not in self.rooms:
+            self.rooms.append(room)
+        above = list(self._list_rooms_above(frame))
+        # Whoever asked may be asked back: what it handed down is its own.
+        if above and _is_higher(room, above[0]) and room not in above[1:2]:
+            self.climbs.add((above[0], room))
+
+    def _list_rooms_above(self, frame: FrameType) -> Iterator[str]:
+        """The rooms that called, the nearest first, each once in a row."""
+        last = None
+        caller = frame.f_back
+        while caller is not None:
+            room = self._find_room(caller.f_code)
+            if room is not None and room != last:
+                yield room
+                last = room
+            caller = caller.f_back
+
+    def _find_room(self, code: CodeType) -> str | None:
+        if code not in self._known:
+            path = Path(code.co_filename)
+            inside = path.is_relative_to(SOURCE) and code.co_name != "<module>"
+            room = path.relative_to(SOURCE).parts[0].removesuffix(".py") if inside else ""
+            self._known[code] = room if room in FLOORS else None
+        return self._known[code]
+
+
+def follow_command(*words: str) -> Way:
+    """The way of one command on an example, from nothing that is kept."""
+    from sightline.doors.cli.main import main as run_command
+
+    way = Way()
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+        os.environ["SIGHTLINE_CACHE"] = folder
+        output = [part.replace("OUT", folder) for part in words]
+        way.follow(lambda: run_command(["report", str(EXAMPLE), *output]))
+    return way
+
+
+def drawing(graph: Graph, ways: Mapping[str, Way]) -> Iterator[str]:
+    """The picture as Mermaid, from the top floor down, and the way through it."""
     yield "```mermaid"
     yield "flowchart TD"
     drawn = {room: targets - set(GROUND) for room, targets in graph.items() if room not in GROUND}
     for room in sorted(drawn):
-        size = line_count(room)
-        note = f"{size / 1000:.1f} k lines" if size else "C++"
-        yield f'  {room}["<b>{room}</b><br/>{note}"]'
+        yield f'  {room}["<b>{room}</b><br/>{line_count(room) / 1000:.1f} k lines"]'
     for room, targets in sorted(without_shortcuts(drawn).items()):
         yield from (f"  {room} --> {target}" for target in sorted(targets))
     yield "```"
-    yield f"Below all of them: {', '.join(GROUND)}. No arrow stands for what is asked for by name,"
-    yield "through the registry: importers, analyses (by rules, too), rules, exporters, panels."
+    ground = f"Below all of them: {', '.join(GROUND)} ({line_count('core') / 1000:.1f} k lines)."
+    yield f"{ground} No arrow stands for what is asked for"
+    yield "by name, through the registry: importers, analyses (by rules, too), rules, panels,"
+    yield "exporters."
+    yield ""
+    yield "The way from a typed path, its rooms in the order in which they are first entered:"
+    yield ""
+    yield "| to | rooms | calls that climb to a higher floor |"
+    yield "|---|---|---|"
+    for name, way in ways.items():
+        steps = " → ".join(way.rooms)
+        climbs = ", ".join(f"{a} → {b}" for a, b in sorted(way.climbs)) or "none"
+        yield f"| {name} | {len(way.rooms)}: {steps} | {len(way.climbs)}: {climbs} |"
 
 
-def main() -> int:
-    imports = python_imports()
+def list_faults(imports: Graph, ways: Mapping[str, Way]) -> Iterator[str]:
+    """What must not be."""
     graphs = {
         "src": imports,
         "native": included_files(ROOT / "native", r'^#include "([^"]+)"', (".h", ".cpp")),
@@ -112,15 +252,41 @@ def main() -> int:
     }
     for name, graph in graphs.items():
         if circle := find_circle(graph):
-            print(f"{name}: a circle of imports: {' -> '.join(circle)}", file=sys.stderr)
-            return 1
+            yield f"{name}: a circle of imports: {' -> '.join(circle)}"
+    yield from find_crossings(imports)
+    for name, way in ways.items():
+        if len(way.rooms) > MOST_ROOMS or len(way.climbs) > MOST_CLIMBS:
+            yield f"the way to {name}: {way.rooms}, climbs {sorted(way.climbs)}"
+
+
+def uncount(text: str) -> str:
+    """The page without what changes with every line of code, and with the machine's threads."""
+    text = re.sub(r"[\d.]+ k lines", "", text)
+    return re.sub(r"^\| (a screen|a page) \|.*$", "", text, flags=re.MULTILINE)
+
+
+def report_faults(faults: Iterable[str]) -> int:
+    """Print them; the exit code."""
+    found = list(faults)
+    for fault in found:
+        print(fault, file=sys.stderr)
+    return 1 if found else 0
+
+
+def main() -> int:
+    imports = python_imports()
+    ways = {
+        "a screen": follow_command("--format", "text", "--no-html"),
+        "a page": follow_command("-o", "OUT/page.html"),
+    }
+    if code := report_faults(list_faults(imports, ways)):
+        return code
     text = TARGET.read_text(encoding="utf-8")
     before, rest = text.split(BEGIN)
-    new = before + BEGIN + "\n".join(drawing(graphs["rooms"])) + "\n" + END + rest.split(END)[1]
+    drawn = "\n".join(drawing(rooms(imports), ways))
+    new = before + BEGIN + drawn + "\n" + END + rest.split(END)[1]
     if "--check" in sys.argv:
-        # Lines are counted when it is drawn: their change alone needs no new drawing.
-        uncounted = [re.sub(r"[\d.]+ k lines", "", t) for t in (text, new)]
-        if uncounted[0] != uncounted[1]:
+        if uncount(text) != uncount(new):
             print("docs/architecture.md shows other rooms: run  make docs", file=sys.stderr)
             return 1
         return 0

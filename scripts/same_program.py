@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 import sightline
-from sightline.units import format_ns
+from sightline.core.units import format_ns
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 

@@ -18,11 +18,11 @@ import polars as pl
 import pytest
 
 import sightline
-from sightline import registry
+from sightline.core import registry
+from sightline.core.model.columns import Column
+from sightline.core.model.declare import Analysis, Finding, Importer, Rule
+from sightline.core.model.run import Run
 from sightline.errors import MissingDataError
-from sightline.model.columns import Column
-from sightline.model.declare import Analysis, Finding, Importer, Rule
-from sightline.model.run import Run
 from sightline.timeline import causes
 from support.places import ROOT
 from support.simulated import files_of, simulated
@@ -32,14 +32,14 @@ FUNCTIONS = {
     "importers": "read",
     "analyses": "run",
     "rules": "check",
-    "model.tables": None,
+    "tables": None,
     "exporters": "write",
-    "report.html.panels": "data",
+    "panels": "data",
 }
 MEMBERS = [(kind, name) for kind in registry.KINDS for name in registry.list_names(kind)]
 ANALYSES = list(registry.list_names("analyses"))
 RULES = list(registry.list_names("rules"))
-TABLES = list(registry.list_names("model.tables"))
+TABLES = list(registry.list_names("tables"))
 RUNS = ["random_program", "exposed_communication", "cpu_only"]
 UNITS = {
     "_ns": "ns",
@@ -58,7 +58,7 @@ def declared(name: str) -> Analysis:
 
 def columns() -> Iterator[tuple[str, Column]]:
     for name in TABLES:
-        for column in registry.load("model.tables", name).TABLE.columns:
+        for column in registry.load("tables", name).TABLE.columns:
             yield f"{name}.{column.name}", column
     for name in ANALYSES:
         for column in declared(name).columns:
@@ -101,7 +101,7 @@ def test_asking_what_recognises_a_file_loads_no_reader() -> None:
     """Every command asks; the readers of the large formats, and their libraries, take time."""
     code = (
         "import sys; from sightline.opening.recognise import list_importers; list_importers();"
-        "heavy = ('google.protobuf', 'sqlite3', 'sightline.importers.nsys.tables');"
+        "heavy = ('google.protobuf', 'sqlite3', 'sightline.formats.nvidia._nsys.tables');"
         "sys.exit(', '.join(m for m in heavy if m in sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -133,7 +133,7 @@ def test_times_and_sizes_are_integers() -> None:
         name
         for table in TABLES
         for name, column in (
-            (f"{table}.{c.name}", c) for c in registry.load("model.tables", table).TABLE.columns
+            (f"{table}.{c.name}", c) for c in registry.load("tables", table).TABLE.columns
         )
         if column.unit in ("ns", "bytes") and column.dtype not in (pl.Int64, pl.List(pl.Int64))
     ]
@@ -144,14 +144,14 @@ def test_every_join_names_a_column_that_exists() -> None:
     known = {
         f"{table}.{column.name}"
         for table in TABLES
-        for column in registry.load("model.tables", table).TABLE.columns
+        for column in registry.load("tables", table).TABLE.columns
     }
     assert [name for name, c in columns() if c.joins is not None and c.joins not in known] == []
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_table_columns_are_unique_and_have_rank_and_recording(name: str) -> None:
-    table = registry.load("model.tables", name).TABLE
+    table = registry.load("tables", name).TABLE
     names = [column.name for column in table.columns]
     assert len(set(names)) == len(names)
     assert {"rank", "recording_id"} <= set(names)
@@ -229,7 +229,7 @@ def test_answer_does_not_change_the_tables(name: str) -> None:
 @pytest.mark.parametrize("scenario", RUNS)
 @pytest.mark.parametrize("name", TABLES)
 def test_imported_table_is_as_declared(name: str, scenario: str) -> None:
-    table = registry.load("model.tables", name).TABLE
+    table = registry.load("tables", name).TABLE
     frame = simulated(scenario).run.table(name)
     assert dict(frame.schema) == table.schema
     for column in table.columns:
@@ -244,7 +244,7 @@ def test_imported_table_is_as_declared(name: str, scenario: str) -> None:
 def test_every_id_points_to_a_row(scenario: str) -> None:
     run = simulated(scenario).run
     for name in TABLES:
-        for column in registry.load("model.tables", name).TABLE.columns:
+        for column in registry.load("tables", name).TABLE.columns:
             # A subtree's end is one past its last id, and may be past the table's last.
             if column.joins is None or column.name == "subtree_end_id":
                 continue
@@ -289,10 +289,10 @@ def test_every_cause_belongs_to_one_rule() -> None:
     assert sorted(declared) == sorted(named)
 
 
-def test_every_rule_lies_in_a_family() -> None:
-    assert [n for n in RULES if registry.family_of("rules", n) is None] == []
-    families = [family.name for family in registry.list_families("rules")]
-    assert len(set(families)) == len(families)
+def test_every_rule_and_analysis_lies_in_a_subject() -> None:
+    for kind, names in (("rules", RULES), ("analyses", ANALYSES)):
+        assert [n for n in names if registry.subject_of(kind, n) is None] == []
+    assert [s.name for s in registry.list_subjects().values()] == list(registry.list_subjects())
 
 
 # -- the reference ------------------------------------------------------------------------------

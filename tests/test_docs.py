@@ -8,39 +8,40 @@ import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 
 from support.command import sightline
 from support.flight import entry, write_dumps
-from support.pages import ROOT, blocks
+from support.pages import ROOT, blocks, pages
 
 EXAMPLES = ROOT / "examples"
 GPU, MAKES, SERVES = (
     "needs a GPU",
     "sets up the environment that this test runs in; scripts/test is what CI calls",
-    "serves until it is stopped: tests/cli/test_serve_command.py",
+    "serves until it is stopped: tests/doors/cli/test_serve_command.py",
 )
 # Lines that are not run, by how they begin, and why.
 NOT_RUN = {
     "make ": MAKES,
     "pip install .": "compiles: tests/test_packaging.py",
-    "pip install 'sightline[": "installs from the network",
-    "sightline ranks '/shared/": "needs more machines: tests/scale/test_cluster.py",
-    "sightline report '/shared/": "needs more machines: tests/scale/test_cluster.py",
-    "ncclras ": "asks a job of NCCL that runs: tests/importers/test_nccl_ras.py",
+    "pip install distributed": "installs from the network",
+    "sightline ranks '/shared/": "needs more machines: tests/fleet/test_cluster.py",
+    "sightline report '/shared/": "needs more machines: tests/fleet/test_cluster.py",
+    "ncclras ": "asks a job of NCCL that runs: tests/formats/test_nccl_ras.py",
     "sightline serve ": SERVES,
     "sightline lab run": "runs programs for a minute: tests/lab",
-    "sightline top": "runs until it is ended: tests/monitor/test_top.py",
-    "sightline watch": "runs until it is ended: tests/monitor/test_watch_command.py",
-    "sightline attach": "lists what runs, or records it: tests/collect/test_attach.py",
-    "sudo sightline probe": "needs a program that uses a GPU library: tests/probe",
+    "sightline top": "runs until it is ended: tests/record/monitor/test_top.py",
+    "sightline watch": "runs until it is ended: tests/record/monitor/test_watch_command.py",
+    "sightline attach": "lists what runs, or records it: tests/record/collect/test_attach.py",
+    "sudo sightline probe": "needs a program that uses a GPU library: tests/record/probe",
     "sightline doctor --for kernels": "its exit code says whether this machine has a GPU",
     "sightline run --for kernels": GPU,
-    "sightline run -- torchrun": "needs a launcher of several processes: tests/collect",
+    "sightline run -- torchrun": "needs a launcher of several processes: tests/record/collect",
     "sightline run --every": "needs a launcher on several machines",
     "srun ": "needs Slurm",
-    "sightline run --server": "needs a model server: tests/collect/test_server.py",
+    "sightline run --server": "needs a model server: tests/record/collect/test_server.py",
     "for p in": GPU,
-    "sightline history bisect": "needs a repository: tests/compare/test_bisect.py",
+    "sightline history bisect": "needs a repository: tests/history/test_bisect.py",
     "python examples/record.py": "needs PyTorch: tests/test_examples.py",
     "sightline $p": "part of a loop that needs a GPU",
     "done": "part of a loop that needs a GPU",
@@ -146,6 +147,29 @@ def test_python(code: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     """What a program of the reader would have around it is given: a loader and a model."""
     monkeypatch.chdir(folder)
     exec(compile(code, "example", "exec"), {"loader": [[1.0], [2.0]], "model": sum})
+
+
+LINK = re.compile(r"\]\((?!https?://|#|mailto:)([^)#\s]+)(?:#[^)]*)?\)")
+LINKED_PAGES = sorted({*pages(), *ROOT.glob("*.md"), ROOT / "changes" / "README.md"})
+
+
+@pytest.mark.parametrize("page", LINKED_PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_to_files_lead_somewhere(page: Path) -> None:
+    links = LINK.findall(page.read_text(encoding="utf-8"))
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_issue_forms_ask_for_the_report_and_for_what_was_lost() -> None:
+    forms = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
+    assert forms
+    for path in forms:
+        form = yaml.safe_load(path.read_text(encoding="utf-8"))
+        questions = [part for part in form["body"] if part["type"] != "markdown"]
+        names = [part["id"] for part in questions]
+        assert len(set(names)) == len(names)
+        labels = " ".join(part["attributes"]["label"] for part in questions)
+        assert "sightline report RECORDING --json" in labels
+        assert 'sightline sql RECORDING "SELECT * FROM quality" --format json' in labels
 
 
 def test_nothing_is_left_out_for_nothing() -> None:

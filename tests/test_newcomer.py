@@ -18,19 +18,32 @@ import pytest
 
 import sightline
 from sightline import _native
+from support.html_pages import read_data
 from support.pages import blocks, members_of_the_guide
 
 # Two kernels of 1 µs in a window of 10 µs; the last line is cut off.
 LOG = "MYPROF 1\n0 1000 gemm\n9000 1000 void add<float>\n10\n"
 MEMBERS = members_of_the_guide()
+FORMAT = next(place for place in MEMBERS if place.endswith("/my_format"))
 TESTS = Path(__file__).parent
 ENTRY_POINT = re.compile(r'^\[project\.entry-points\."(.*)"\]\n(\w+) = "(.*)"$', re.MULTILINE)
-GROUPS = {"analyses": "my_question", "importers": "my_format", "rules": "my_problem"}
+GROUPS = {
+    "analyses": "my_question",
+    "importers": "my_format",
+    "rules": "my_problem",
+    "panels": "my_panel",
+}
 
 
 def test_the_guide_has_one_of_each() -> None:
-    assert {Path(place).name: place.split("/")[0] for place in MEMBERS} == {
-        name: kind for kind, name in GROUPS.items()
+    folders = {Path(place).name: Path(place).parts for place in MEMBERS}
+    assert sorted(folders) == sorted(GROUPS.values())
+    assert folders.pop(GROUPS["importers"])[0] == "formats"
+    # The members of a subject lie in one folder of it, of their kind.
+    assert {parts[0] for parts in folders.values()} == {"subjects"}
+    assert len({parts[1] for parts in folders.values()}) == 1
+    assert {name: parts[2] for name, parts in folders.items()} == {
+        name: kind for kind, name in GROUPS.items() if kind != "importers"
     }
 
 
@@ -54,13 +67,18 @@ def as_a_package(folder: Path) -> None:
     (metadata / "entry_points.txt").write_text(text)
 
 
-def as_files(folder: Path) -> None:
-    """The files in the folders that the guide names, of a copy of the source."""
+def copy_source(folder: Path) -> None:
+    """sightline's own files, and its compiled reader."""
     source = Path(sightline.__file__).parent
-    ignored = shutil.ignore_patterns("__pycache__", "assets")
+    ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(source, folder / "sightline", ignore=ignored)
     compiled = Path(_native.__file__ or "")
     shutil.copy(compiled, folder / "sightline" / compiled.name)
+
+
+def as_files(folder: Path) -> None:
+    """The files in the folders that the guide names, of a copy of the source."""
+    copy_source(folder)
     for place, code in MEMBERS.items():
         (folder / "sightline" / f"{place}.py").write_text(code)
 
@@ -75,7 +93,7 @@ def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 def answer(place: Path, *words: str) -> str:
     """What the command prints in a new process."""
-    return ran(place, "sightline.cli.main", *words)
+    return ran(place, "sightline.doors.cli.main", *words)
 
 
 def ran(place: Path, module: str, *words: str) -> str:
@@ -134,3 +152,49 @@ def test_the_rules_own_test_passes(place: Path) -> None:
         place, "pytest", "-q", "-p", "no:cacheprovider", "--rootdir=.", "test_my_problem.py"
     )
     assert "2 passed" in printed
+
+
+def test_the_panel_is_on_the_page(place: Path) -> None:
+    answer(place, "report", "run.myp", "-o", "page.html")
+    panels = {
+        panel["title"]: panel for panel in read_data((place / "page.html").read_bytes())["panels"]
+    }
+    (table,) = panels["Busiest streams"]["blocks"]
+    assert table["kind"] == "table"
+
+
+def check_conformance(place: Path, *names: str) -> None:
+    """What the house asks of every member holds for these, and was asked of each."""
+    tests = [str(TESTS / "test_conformance.py"), "-k", " or ".join(names)]
+    printed = ran(place, "pytest", "-v", "-p", "no:cacheprovider", *tests)
+    for name in names:
+        assert len(re.findall(rf"{name}.* PASSED", printed)) >= 1, printed
+
+
+def test_what_the_house_asks_of_all_members_holds_for_them(place: Path) -> None:
+    check_conformance(place, *GROUPS.values())
+
+
+def test_a_subject_is_one_folder(tmp_path: Path) -> None:
+    """Its facts, an analysis, a rule and a panel, dropped into a copy; no other file is touched."""
+    (declared,) = [b for b in blocks("python") if "SUBJECT = Subject(" in b.text]
+    copy_source(tmp_path)
+    folder = tmp_path / "sightline" / "subjects" / "streams"
+    for place, code in MEMBERS.items():
+        kind, name = Path(place).parts[-2:]
+        if kind in ("analyses", "rules", "panels"):
+            (folder / kind).mkdir(parents=True, exist_ok=True)
+            (folder / kind / f"{name}.py").write_text(code)
+    (folder / "__init__.py").write_text(declared.text)
+    (folder / "facts.py").write_text('"""What this subject shares."""\n\nIDLE_PCT = 50.0\n')
+    rule = folder / "rules" / "my_problem.py"
+    shared = "from sightline.subjects.streams.facts import IDLE_PCT\n"
+    rule.write_text(rule.read_text().replace("IDLE_PCT = 50.0\n", shared))
+    (tmp_path / "run.myp").write_text(LOG)
+    (tmp_path / "sightline" / f"{FORMAT}.py").write_text(MEMBERS[FORMAT])
+
+    found = json.loads(answer(tmp_path, "findings", "run.myp", "--json"))
+    assert "my-problem" in {f["rule"] for f in found}
+    answer(tmp_path, "report", "run.myp", "-o", "page.html")
+    assert "Busiest streams" in str(read_data((tmp_path / "page.html").read_bytes())["panels"])
+    check_conformance(tmp_path, "my_problem", "my_question", "my_panel")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -45,6 +46,49 @@ def is_fresh(folder: Path) -> bool:
     code = "import sys; sys.path[:0] = ['scripts']; import build_web; print(build_web.is_fresh())"
     run = [sys.executable, "-c", code]
     return subprocess.run(run, cwd=folder, capture_output=True, check=True).stdout == b"True\n"
+
+
+# `sightline` on PyPI is another project.
+OTHERS_PACKAGE = re.compile(r"""pip3? install [^`\n#]*?(?<![\w.-])sightline(?![\w-])""")
+
+
+def test_no_text_installs_the_other_sightline_of_pypi():
+    texts = [ROOT / "README.md", ROOT / "pyproject.toml", *(ROOT / "docs").rglob("*.md")]
+    texts += [*ROOT.glob("*.md"), *(ROOT / "src").rglob("*.py"), *(ROOT / "scripts").iterdir()]
+    texts += [*(ROOT / "lab").rglob("*.md"), *(ROOT / "changes").iterdir()]
+    found = {
+        f"{path.relative_to(ROOT)}: {match[0]}"
+        for path in texts
+        if path.is_file()
+        for match in OTHERS_PACKAGE.finditer(path.read_text(encoding="utf-8"))
+    }
+    assert found == set()
+    assert '\nname = "sightline-gpu"\n' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("text", "is_found"),
+    [
+        ("pip install sightline", True),
+        ("pip install 'sightline[png]'", True),
+        ('pip install --upgrade "sightline[hpc]"', True),
+        ("pip install 'sightline-gpu[png]'", False),
+        ("pip install .  # in sightline's checkout", False),
+        ("pip install resvg-py", False),
+    ],
+)
+def test_the_other_sightline_is_recognized(text: str, is_found: bool):
+    assert bool(OTHERS_PACKAGE.search(text)) is is_found
+
+
+def test_each_dependency_has_a_row_that_says_why():
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^dependencies = \[\n(.*?)^\]$", project, re.MULTILINE | re.DOTALL)
+    required = set(re.findall(r'^  "([\w.-]+)', block, re.MULTILINE))
+    page = (ROOT / "docs/dependencies.md").read_text(encoding="utf-8")
+    rows = page.split("## To run", 1)[1].split("\nExtras", 1)[0]
+    explained = set(re.findall(r"^\| ([\w.-]+) \|", rows, re.MULTILINE)) - {"package"}
+    assert explained == required
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +146,7 @@ def test_without_pages_the_version_says_so_and_the_error_what_to_do(tmp_path):
     code = (
         "import sys; sys.meta_path[:] = [f for f in sys.meta_path if isinstance(f, type)]; "
         f"sys.path.insert(0, {str(tmp_path)!r}); "
-        "from sightline.cli.main import main; sys.exit(main())"
+        "from sightline.doors.cli.main import main; sys.exit(main())"
     )
 
     def answer(*words: str) -> subprocess.CompletedProcess[str]:
@@ -127,7 +171,7 @@ def test_a_wheel_runs_in_an_empty_environment(sdist, tmp_path):
     wheels = tmp_path / "wheels"
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", str(wheels)]
     subprocess.run([*build, str(sdist)], check=True)
-    (wheel,) = wheels.glob("sightline-*.whl")
+    (wheel,) = wheels.glob("sightline_gpu-*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert all(f"sightline/{page}" in names for page in PAGES)
     venv.create(tmp_path / "venv", with_pip=True)

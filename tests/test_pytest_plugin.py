@@ -15,7 +15,7 @@ pytestmark = pytest.mark.xdist_group("pytest plug-in")
 CONFTEST = """
 import os, random
 import pytest
-import sightline.inline.step as module
+import sightline.record.inline.step as module
 
 dice = random.Random(os.environ["SEED"])
 clock = [module.now()]
@@ -102,8 +102,8 @@ def test_unused_it_loads_nothing(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(
         "import sys\n"
         "def test_it():\n"
-        "    heavy = {'polars', 'numpy', 'scipy', 'sightline.compare', 'sightline.inline'}\n"
-        "    assert 'sightline.pytest_plugin' in sys.modules\n"
+        "    heavy = {'polars', 'numpy', 'scipy', 'sightline.compare', 'sightline.record.inline'}\n"
+        "    assert 'sightline.doors.pytest_plugin' in sys.modules\n"
         "    assert not heavy & set(sys.modules)\n"
     )
     code, said = _run_pytest(tmp_path)

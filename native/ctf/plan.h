@@ -1,4 +1,4 @@
-// How the packets and events of a CTF trace are read: instructions that importers/ctf/plan.py makes
+// How the packets and events of a CTF trace are read: instructions that formats/system/ctf/plan.py makes
 // of the trace's metadata.
 #pragma once
 

@@ -23,7 +23,7 @@ int64_t number_of(const char* name, int64_t least, int64_t most, int64_t otherwi
   return value;
 }
 
-// The launchers' variables in the order of sightline/inline/rank.py: the innermost one first.
+// The launchers' variables in the order of sightline/record/inline/rank.py: the innermost one first.
 void find_rank(Options& options) {
   struct Launcher {
     const char* rank;

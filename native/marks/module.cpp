@@ -1,5 +1,5 @@
 // sightline._marks: ranges, marks and steps of a recorded program, written in the usual case without a line
-// of Python. It writes what inline/annotate.py and inline/recorder.py write, into the same slots, and
+// of Python. It writes what record/inline/annotate.py and record/inline/recorder.py write, into the same slots, and
 // hands everything else to them: a first name, a payload, another profiler that listens, a full chunk.
 //
 // A module of its own, of which the C library is all it needs: it is loaded into other people's programs.
@@ -18,7 +18,7 @@
 
 namespace {
 
-// model/event_file.py: EVENT, and the kinds that are written here. A test compares them.
+// core/model/event_file.py: EVENT, and the kinds that are written here. A test compares them.
 struct Event {
     int64_t first, second;
     uint32_t name, thread, extra;

@@ -1,4 +1,4 @@
-// How much of the time before a moment, or between two, intervals cover (algebra/intervals.py).
+// How much of the time before a moment, or between two, intervals cover (core/algebra/intervals.py).
 #pragma once
 
 #include "columns/arrow.h"

@@ -1,4 +1,4 @@
-// Puts the nodes of a dependency graph in order and resolves its edges (timeline/graph.py).
+// Puts the nodes of a dependency graph in order and resolves its edges (replay/graph.py).
 #pragma once
 
 #include "columns/arrow.h"

@@ -1,4 +1,4 @@
-// Rows of the timeline: what overlaps on one gets rows of its own (algebra/lanes.py).
+// Rows of the timeline: what overlaps on one gets rows of its own (core/algebra/lanes.py).
 #pragma once
 
 #include "columns/arrow.h"

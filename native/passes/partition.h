@@ -1,4 +1,4 @@
-// Cuts windows into disjoint parts by the class that is active (algebra/intervals.py).
+// Cuts windows into disjoint parts by the class that is active (core/algebra/intervals.py).
 #pragma once
 
 #include <cstddef>

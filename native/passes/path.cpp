@@ -14,7 +14,7 @@ namespace sightline {
 namespace {
 
 constexpr int64_t kInfinite = int64_t{1} << 62;
-constexpr int64_t kMostNames = 1 << 16;  // sorts of nodes are few (timeline/path.py)
+constexpr int64_t kMostNames = 1 << 16;  // sorts of nodes are few (replay/critical_path.py)
 
 size_t place(int64_t rows, int64_t node) {
     if (node < 0 || node >= rows) throw std::out_of_range("an edge leads to no node");

@@ -1,4 +1,4 @@
-// Walks through a dependency graph: the critical path, and slack (timeline/path.py).
+// Walks through a dependency graph: the critical path, and slack (replay/critical_path.py).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Computes when each node of a dependency graph starts and ends, in one pass (timeline/replay.py).
+// Computes when each node of a dependency graph starts and ends, in one pass (replay/replay.py).
 #pragma once
 
 #include <cstdint>

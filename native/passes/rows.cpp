@@ -127,7 +127,7 @@ constexpr uint64_t kLeap = 64;
 constexpr size_t kMostLeaps = 1000;
 
 // The last row with each id. Those of one recording count up, in whatever order they come; the
-// recordings' own are far apart (model/store.py: ID_SHIFT).
+// recordings' own are far apart (core/model/store.py: ID_SHIFT).
 class PlacesById {
 public:
     PlacesById(const int64_t* id, size_t rows) {

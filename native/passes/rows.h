@@ -1,4 +1,4 @@
-// Finds rows by id, by number, and by group and time (algebra/lookup.py, algebra/latest.py).
+// Finds rows by id, by number, and by group and time (core/algebra/lookup.py, core/algebra/latest.py).
 #pragma once
 
 #include <utility>

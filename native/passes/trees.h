@@ -1,4 +1,4 @@
-// Nests the ranges of CPU threads into trees, and climbs them (algebra/nesting.py, trees.py).
+// Nests the ranges of CPU threads into trees, and climbs them (core/algebra/nesting.py, trees.py).
 #pragma once
 
 #include <cstddef>

@@ -11,7 +11,7 @@ namespace sightline {
 
 namespace {
 
-// As in model/stack_trie.py: deeper ones are a mistake or an attack.
+// As in core/model/stack_trie.py: deeper ones are a mistake or an attack.
 constexpr size_t kMaxDepth = 1024;
 constexpr size_t kMostJson = 64 << 10;
 constexpr int kMostJsonDepth = 16;

@@ -6,7 +6,7 @@
 //
 // Only registers and the program's memory are read (struct pt_regs is the kernel's stable interface
 // to user space), so one object runs on all kernels that have task storage for uprobes: one for
-// x86-64, and one for AArch64 (__TARGET_ARCH_x86, __TARGET_ARCH_arm64). The layouts here are read by src/sightline/probe/bpf.py and src/sightline/model/probe_file.py.
+// x86-64, and one for AArch64 (__TARGET_ARCH_x86, __TARGET_ARCH_arm64). The layouts here are read by src/sightline/record/probe/bpf.py and src/sightline/core/model/probe_file.py.
 
 #include <linux/types.h>
 #include <linux/bpf.h>
@@ -17,7 +17,7 @@
 
 enum { MAX_FUNCTIONS = 1024, MAX_DEPTH = 8, WORDS = 5, NAME_BYTES = 512, STACK_FRAMES = 64 };
 
-// What a function is; as KINDS in src/sightline/probe/functions.py.
+// What a function is; as KINDS in src/sightline/record/probe/functions.py.
 enum { OTHER, LAUNCH, GRAPH, COPY, FILL, ALLOCATE, FREE, WAIT, COLLECTIVE, NAME };
 // How its arguments become words; as SHAPES there.
 enum { SELECT, GRID_BY_VALUE, GRID_BY_NUMBER, CONFIG_RUNTIME, CONFIG_DRIVER };

@@ -272,7 +272,7 @@ void one_trace(std::mt19937_64& random) {
     }
 }
 
-// A plan with every instruction, as importers/ctf/plan.py lays them out.
+// A plan with every instruction, as formats/system/ctf/plan.py lays them out.
 std::vector<int64_t> ctf_plan(std::mt19937_64& random) {
     // op, flags, size, alignment, column, store, from, table, body, first, count
     const std::vector<std::vector<int64_t>> code = {

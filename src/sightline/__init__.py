@@ -38,14 +38,15 @@ from sightline.errors import (
 from sightline.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from sightline.inline.annotate import annotate, mark
-    from sightline.inline.capture import capture
-    from sightline.inline.gpu_monitor import gpu_monitor
-    from sightline.inline.memory import checkpoint, memory_history
-    from sightline.inline.step import step
-    from sightline.inline.timing import profile
-    from sightline.model.declare import Finding
-    from sightline.model.run import Run
+    from sightline.core.model.declare import Finding
+    from sightline.core.model.run import Run
+    from sightline.record.inline.annotate import annotate, mark
+    from sightline.record.inline.capture import capture
+    from sightline.record.inline.gpu_monitor import gpu_monitor
+    from sightline.record.inline.memory import checkpoint, memory_history
+    from sightline.record.inline.step import step
+    from sightline.record.inline.timing import profile
+    from sightline.session import Session
 
 
 __all__ = [
@@ -55,6 +56,7 @@ __all__ = [
     "MissingDataError",
     "RequestError",
     "Run",
+    "Session",
     "SightlineError",
     "StoreError",
     "UnknownFormatError",
@@ -74,16 +76,17 @@ __all__ = [
 
 # Where each name is; loaded when it is first used, since Polars takes 0.15 s to import.
 _PLACES = {
-    "Finding": "model.declare",
-    "Run": "model.run",
-    "annotate": "inline.annotate",
-    "mark": "inline.annotate",
-    "step": "inline.step",
-    "capture": "inline.capture",
-    "checkpoint": "inline.memory",
-    "memory_history": "inline.memory",
-    "gpu_monitor": "inline.gpu_monitor",
-    "profile": "inline.timing",
+    "Finding": "core.model.declare",
+    "Run": "core.model.run",
+    "Session": "session",
+    "annotate": "record.inline.annotate",
+    "mark": "record.inline.annotate",
+    "step": "record.inline.step",
+    "capture": "record.inline.capture",
+    "checkpoint": "record.inline.memory",
+    "memory_history": "record.inline.memory",
+    "gpu_monitor": "record.inline.gpu_monitor",
+    "profile": "record.inline.timing",
 }
 
 
@@ -92,7 +95,7 @@ def open(
     window: str | None = None,
     keep_identity: bool = False,
     same_job: bool = False,
-) -> Run:
+) -> Session:
     """A run made of recordings and stores; each path is a file, a folder or a glob.
 
     Several may be given one by one or as a list. `window` is the part of the timeline that answers
@@ -100,14 +103,14 @@ def open(
     user names that a recording holds are kept. Recordings of different jobs are an error, unless
     `same_job` says that they are of one. Raises InputError.
     """
-    from sightline.model.declare import ImportOptions
-    from sightline.opening.run import open_run
+    from sightline.core.model.declare import ImportOptions
+    from sightline.session import open_session
 
     names = [name for given in paths for name in _list_paths(given)]
     if not names:
         raise InputError("no recording is named", hint='sightline.open("trace.json.gz")')
-    run = open_run(names, options=ImportOptions(keep_identity=keep_identity), same_job=same_job)
-    return run.with_window(window)
+    options = ImportOptions(keep_identity=keep_identity)
+    return open_session(names, window=window, options=options, same_job=same_job)
 
 
 def _list_paths(given: object) -> list[str]:
@@ -127,11 +130,9 @@ def findings(run: Run, *, rules: Sequence[str] = (), vendor: bool = False) -> li
     `rules` are files or folders of rules of your own (docs/own-rules.md); `vendor` asks those that
     are named after `nsys analyze`, too. Raises InputError where a rule of your own is wrong.
     """
-    from sightline.rules.custom.facts import load_checked_rules
-    from sightline.rules.diagnose import diagnose_run
+    from sightline.session import Session
 
-    own = load_checked_rules(list(rules)) if rules else []
-    return diagnose_run(run, own, vendor=vendor)
+    return Session.of(run).findings(rules=rules, vendor=vendor)
 
 
 def save(run: Run, path: str) -> None:
@@ -148,10 +149,9 @@ def explain(name: str, *, rules: Sequence[str] = ()) -> str:
 
     `rules` are files or folders of rules of your own. Raises RequestError for an unknown name.
     """
-    from sightline.report.explain import explain_name
-    from sightline.rules.custom.facts import load_checked_rules
+    from sightline.session import explain as explain_name
 
-    return explain_name(name, load_checked_rules(list(rules)) if rules else [])
+    return explain_name(name, rules=rules)
 
 
 def __dir__() -> list[str]:

@@ -2,7 +2,7 @@
 
 import sys
 
-from sightline.cli.main import start
+from sightline.doors.cli.main import start
 
 if __name__ == "__main__":
     sys.exit(start())

@@ -95,7 +95,7 @@ class Trace:
     def launches_of(self, names: list[int]) -> Batch: ...
 
 class ReportEvents:
-    """The events of a report, read into tables by plans (importers/nsys/report/plans.py)."""
+    """The events of a report, read into tables by plans (formats/nvidia/_nsys/report/plans.py)."""
 
     def __init__(
         self, path: StrPath, start: int, end: int, most_events: int, plans: Sequence[object]

@@ -37,8 +37,8 @@ from attack.children import Outcome, Place, load_ahead, run_apart, run_forked, r
 from attack.judging import Answer, Counted  # noqa: E402
 from attack.mutate import damage  # noqa: E402
 from attack.seeds import ENDLESS, Seed, write_programs, write_seeds  # noqa: E402
-from sightline import registry  # noqa: E402
-from sightline.model.source import Source  # noqa: E402
+from sightline.core import registry  # noqa: E402
+from sightline.core.model.source import Source  # noqa: E402
 from sightline.opening.recognise import match_importers  # noqa: E402
 
 FRESH_EVERY = 50

@@ -26,8 +26,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from sightline import registry
-from sightline.cli.main import main as run_command
+from sightline.core import registry
+from sightline.doors.cli.main import main as run_command
 
 MEMORY_BYTES, LONGEST_S = 8 << 30, 60
 # A child that waits for nothing: on a busy machine 60 s of its own can take longer than a minute.

@@ -36,7 +36,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parent.parent)]
 from attack.children import Place, await_child, load_ahead, start_forked  # noqa: E402
 from support import traces as t  # noqa: E402
 
-COMMAND = [sys.executable, "-m", "sightline.cli.main"]
+COMMAND = [sys.executable, "-m", "sightline.doors.cli.main"]
 WORDS = ["stats", "kernels"]
 FAKETIME = "/usr/lib/*/faketime/libfaketime.so.1"
 COUNT = 24  # recordings, each with a kernel of its own name

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import sightline
 import synth_rocm
-from importers import test_ncu_csv as ncu_csv
-from importers import test_stack_formats as stacks
-from importers import test_torch_memory as memory
-from sightline.inline.recorder import Recorder, end, now
-from sightline.model import event_file as f
+from formats import test_ncu_csv as ncu_csv
+from formats import test_stack_formats as stacks
+from formats import test_torch_memory as memory
+from sightline.core.model import event_file as f
+from sightline.record.inline.recorder import Recorder, end, now
 from support import profiled
 from support import traces as t
 from support.as_folder import write_folder

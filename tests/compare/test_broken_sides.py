@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from compare.programs import Program, write_runs
-from sightline.inline.recorder import Recorder
+from sightline.record.inline.recorder import Recorder
 from support.command import sightline
 from support.traces import Event, kernel, launch, op, step, write
 

@@ -10,7 +10,7 @@ import pytest
 from sightline.compare.comparison import compare_samples
 from sightline.compare.sample import Sample
 from sightline.compare.sides import open_side
-from sightline.report.comparison import explain_shapes, render_comparison
+from sightline.views.comparison.comparison import explain_shapes, render_comparison
 from support.traces import kernel, step, write
 
 SMALL, LARGE = [1, 1, 1], [1024, 1, 1]

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 import sightline
-from sightline.scale.job import compose_job
-from sightline.scale.read import reduce_recordings
-from sightline.scale.stragglers import find_stragglers
+from sightline.fleet.job import compose_job
+from sightline.fleet.read import reduce_recordings
+from sightline.fleet.stragglers import find_stragglers
 
 pytestmark = pytest.mark.corpus
 

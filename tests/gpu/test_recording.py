@@ -1,6 +1,6 @@
 """The recorders on a real GPU: `make gpu-check`. Skipped where there is none.
 
-What each must show is the same as on the fakes of tests/collect and tests/inline. With
+What each must show is the same as on the fakes of tests/record/collect and tests/inline. With
 SIGHTLINE_EXAMPLES=FOLDER the recordings are kept there.
 """
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from scipy import stats
 
-from sightline import registry
+from sightline.core import registry
 from sightline.lab.exercises import SIDES, Exercise, list_exercises
 from sightline.lab.gains import compare_gains, estimate, measure_realised
 from support import fakes
@@ -225,7 +225,7 @@ def test_a_cuda_program_is_built_beside_its_recording(tmp_path: Path, monkeypatc
 
 
 def test_the_tour_runs_all_of_its_commands() -> None:
-    from sightline.cli.tour import STOPS
+    from sightline.doors.cli.tour import STOPS
 
     outcome = sightline("tour", "--no-wait")
     assert outcome.code == 0

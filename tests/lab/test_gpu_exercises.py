@@ -15,8 +15,8 @@ import pytest
 
 from sightline.lab.exercises import SIDES, Exercise, find_lab, list_exercises, read_exercise
 from sightline.lab.trial import is_first, try_kept
-from sightline.opening.run import open_run
 from sightline.roofline.occupancy import Launch, Limits, compute_occupancy
+from sightline.session import open_session
 from support.campaigns import CAMPAIGNS
 from support.places import ROOT
 from synth_lab.cuda_programs import KERNELS
@@ -136,7 +136,7 @@ def test_the_planted_cause_is_first_where_there_is_no_time_to_compare(name: str)
     """Snapshots of memory and histories of power."""
     folder = SIMULATED[name].folder / "recorded"
     places = [*folder.glob("*baseline*"), *folder.glob("*.csv"), *folder.glob("gpu-history")]
-    run = open_run([str(place) for place in places])
+    run = open_session([str(place) for place in places])
     assert next(f.rule for f in run.findings() if not f.abstained) == SIMULATED[name].finding
 
 

@@ -13,12 +13,12 @@ import numpy as np
 import polars as pl
 import pytest
 
+from sightline.core.model.declare import ImportOptions
+from sightline.core.model.source import Source
 from sightline.errors import DamagedError
-from sightline.importers import cupti
-from sightline.importers.cupti.device import _map_contexts
-from sightline.importers.cupti.file import read_file
-from sightline.model.declare import ImportOptions
-from sightline.model.source import Source
+from sightline.formats.nvidia import cupti
+from sightline.formats.nvidia.cupti.device import _map_contexts
+from sightline.formats.nvidia.cupti.file import read_file
 from support.cupti_mock import (
     FIRST_NS,
     Built,

@@ -12,7 +12,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from sightline.importers.cupti.cost import estimate_perturbation, list_costs
+from sightline.formats.nvidia.cupti.cost import estimate_perturbation, list_costs
 from support.cupti_mock import NATIVE, OWN, Built, build, play
 
 pytestmark = pytest.mark.xdist_group("cupti")

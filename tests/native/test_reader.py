@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 
 import sightline
 from sightline import _native
-from sightline.algebra.arrow import unpack_columns
+from sightline.core.algebra.arrow import unpack_columns
+from sightline.core.model import parts
+from sightline.core.model.declare import ImportOptions
+from sightline.core.model.source import Source
+from sightline.core.units import microseconds_to_ns
 from sightline.errors import DamagedError
-from sightline.importers import kineto
-from sightline.model import parts
-from sightline.model.declare import ImportOptions
-from sightline.model.source import Source
-from sightline.units import microseconds_to_ns
+from sightline.formats.pytorch import kineto
 from support import traces as t
 from support.campaigns import sample
 from support.command import sightline as command
@@ -147,9 +147,9 @@ def test_string_of_a_gigabyte_is_a_clear_error(tmp_path: Path, place: str) -> No
         "import sys\n"
         "from pathlib import Path\n"
         "from sightline.errors import DamagedError\n"
-        "from sightline.importers import kineto\n"
-        "from sightline.model.declare import ImportOptions\n"
-        "from sightline.model.source import Source\n"
+        "from sightline.formats import kineto\n"
+        "from sightline.core.model.declare import ImportOptions\n"
+        "from sightline.core.model.source import Source\n"
         "try:\n"
         "    kineto.read(Source(Path(sys.argv[1]), 'huge.json'), ImportOptions())\n"
         "except DamagedError as error:\n"

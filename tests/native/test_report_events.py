@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from sightline._native import ReportEvents
-from sightline.algebra.arrow import unpack_varying
+from sightline.core.algebra.arrow import unpack_varying
 from support.reports import delimited, message, pack
 
 CHUNK = 4096  # rows that are packed together (native/columns/packed.h)

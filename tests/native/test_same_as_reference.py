@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.importers.kineto import reading
-from sightline.model import parts
+from sightline.core.model import parts
+from sightline.formats.pytorch.kineto import reading
 from support import traces as t
 from support.campaigns import examples, sample
 from support.corpus import list_recordings, name_recording

@@ -31,7 +31,7 @@ def run(*words: str | Path, cache: Path) -> Outcome:
 def run_on_full_disk(*words: str | Path, cache: Path) -> subprocess.CompletedProcess[str]:
     """A command whose files may not have a single byte, in a process of its own."""
     return subprocess.run(
-        [sys.executable, "-m", "sightline.cli.main", *map(str, words)],
+        [sys.executable, "-m", "sightline.doors.cli.main", *map(str, words)],
         env={**os.environ, "SIGHTLINE_CACHE": str(cache)},
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)),
         capture_output=True,
@@ -195,7 +195,15 @@ def test_first_openings_at_once(tmp_path: Path) -> None:
     """Six processes open the same recording for the first time; tests/attack has sixteen."""
     cache = tmp_path / "cache"
     path = t.write(tmp_path, [t.kernel(f"k{n}", n * 10, 5) for n in range(50)])
-    words = [sys.executable, "-m", "sightline.cli.main", "stats", "breakdown", str(path), "--json"]
+    words = [
+        sys.executable,
+        "-m",
+        "sightline.doors.cli.main",
+        "stats",
+        "breakdown",
+        str(path),
+        "--json",
+    ]
     env = {**os.environ, "SIGHTLINE_CACHE": str(cache)}
     started = [
         subprocess.Popen(words, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -226,7 +234,7 @@ def test_scratch_of_a_dead_process_is_cleaned(tmp_path: Path) -> None:
     one = t.write(tmp_path, [t.kernel("one", 0, 1)], "one.json")
     code = (
         "import os; from sightline.opening.scratch import make_scratch; "
-        "from sightline.model.cache_folder import open_cache_folder; "
+        "from sightline.core.model.cache_folder import open_cache_folder; "
         "work = make_scratch(open_cache_folder()); (work / 'half').write_text('x'); os._exit(9)"
     )
     env = {**os.environ, "SIGHTLINE_CACHE": str(cache)}

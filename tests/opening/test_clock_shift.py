@@ -9,17 +9,17 @@ from typing import Any
 import polars as pl
 import pytest
 
-from sightline import registry
-from sightline.model.columns import Table
-from sightline.model.declare import Imported, ImportOptions, Recording
-from sightline.model.source import Source
-from sightline.model.store import Part, read_facts
+from sightline.core import registry
+from sightline.core.model.columns import Table
+from sightline.core.model.declare import Imported, ImportOptions, Recording
+from sightline.core.model.source import Source
+from sightline.core.model.store import Part, read_facts
 from sightline.opening import imports
 
 SHIFT_NS = 1_000_000_007
 TABLES: dict[str, Table] = {
     name: module.TABLE
-    for name, module in registry.load_members("model.tables")
+    for name, module in registry.load_members("tables")
     if name not in ("recordings", "quality")
 }
 
@@ -91,7 +91,7 @@ def test_every_time_of_every_table_is_shifted(
 def test_every_column_that_is_called_a_time_is_declared_as_one() -> None:
     """A column in ns is a length or a moment; its declaration says which, and none says neither."""
     lengths = {"weight_ns", "clock_offset_ns", "clock_uncertainty_ns"}
-    for name, module in registry.load_members("model.tables"):
+    for name, module in registry.load_members("tables"):
         for column in module.TABLE.columns:
             if column.unit == "ns":
                 is_length = column.name in lengths or column.name.endswith("duration_ns")

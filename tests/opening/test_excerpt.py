@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 
 import sightline as door
-from sightline import registry
+from sightline.core import registry
+from sightline.core.model.run import Run
+from sightline.core.model.span import Span, find_span
 from sightline.errors import SightlineError
-from sightline.model.run import Run
-from sightline.opening.excerpt import Span, find_span
 from sightline.opening.save import save_excerpt
 from support.command import sightline
 from support.corpus import CORPUS

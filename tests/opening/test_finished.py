@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from sightline import registry
-from sightline.cli import report as command
-from sightline.model.cache_folder import find_cache_folder
+from sightline.core import registry
+from sightline.core.model.cache_folder import find_cache_folder
+from sightline.doors.cli import report as command
 from sightline.opening import finished
 from support import traces as t
 from support.command import sightline

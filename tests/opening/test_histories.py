@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import sightline
-from sightline.model.run import Run
+from sightline.core.model.run import Run
 from support.command import sightline as command
 from support.histories import EPOCH, SECOND, Phase, rest, train, write_history
 from support.watched_traces import write_trace

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import sightline
-from sightline.model.run import Run
+from sightline.core.model.run import Run
 from sightline.opening.run import open_jobs
 from support.kernel_traces import RUNNABLE, KernelTrace
 from support.traces import (

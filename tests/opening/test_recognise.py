@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sightline import registry
-from sightline.importers._declared import IMPORTERS, LITERALS
+from sightline.core import registry
+from sightline.formats._declared import IMPORTERS, LITERALS
 from sightline.opening.recognise import list_importers
 from support.places import ROOT
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import sightline
-from sightline.model.source import HEAD_BYTES, Source
+from sightline.core.model.source import HEAD_BYTES, Source
 from sightline.opening.recognise import match_importers, recognise
 from support.traces import kernel, launched, write
 from synth_nsys import Export

@@ -13,11 +13,11 @@ import polars as pl
 import pytest
 
 import sightline
+from sightline.answer.cache import identify_run, keep_part
+from sightline.core.model import parts, unwritten
+from sightline.core.model.store import read_facts
 from sightline.errors import StoreError
-from sightline.model import parts, unwritten
-from sightline.model.store import read_facts
 from sightline.opening import cache, imports, recording
-from sightline.report.kept import identify_run, keep_part
 from support import traces as t
 
 EVENTS = [t.op(f"op{i % 7}", i, 1) for i in range(2000)]
@@ -122,7 +122,7 @@ def test_full_disk_costs_no_answer(
     assert "no space left" in caplog.text
     with pytest.raises(StoreError):
         identify_run(run)
-    monkeypatch.setattr("sightline.report.kept.MIN_ROWS", 0)
+    monkeypatch.setattr("sightline.answer.cache.MIN_ROWS", 0)
     assert keep_part(run, "", lambda: {"one": (1, 2)}) == {"one": [1, 2]}
 
 
@@ -136,7 +136,7 @@ def test_full_cache_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         return write(name, content, make)
 
     monkeypatch.setattr(cache, "keep_entry", refuse_once)
-    monkeypatch.setattr("sightline.model.cache_folder._instead", {})
+    monkeypatch.setattr("sightline.core.model.cache_folder._instead", {})
     run = sightline.open(str(t.write(tmp_path, EVENTS)))
     place = run.parts[0].file("host_ops")
     assert place.is_file()
@@ -156,7 +156,7 @@ def test_file_that_changes_meanwhile_is_read_again(
 _FORKS = """
 import os, sys
 import sightline
-from sightline.model import parts
+from sightline.core.model import parts
 from sightline.opening import recording
 parts.ROWS_AT_ONCE, recording.HELD_ROWS = 700, (0, 10_000)
 run = sightline.open(sys.argv[1])

@@ -4,7 +4,7 @@ The compiled reader is compared with it, to the nanosecond. It reads event by ev
 and correlation ids one at a time, and shares with the product only the bytes of the file and the
 errors that say a file is no trace. What the product works out from a header or from a whole table
 (devices, facts on the recording, sizes of collectives, the words of a limit) is no matter of
-events: tests/importers states that by hand.
+events: tests/formats states that by hand.
 
 Where the two could differ by chance (several arrows with one number, ties of ranges that a begin
 and an end event make) the rule is written down in both.
@@ -20,8 +20,8 @@ from reference_reader.events import Events
 from reference_reader.limits import Limit, limits
 from reference_reader.rows import Rows
 from reference_reader.tables import build
+from sightline.core.model.source import Source
 from sightline.errors import DamagedError
-from sightline.model.source import Source
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
+from sightline.core.model.declare import Quality
+from sightline.core.model.source import read_intact
 from sightline.errors import DamagedError
-from sightline.model.declare import Quality
-from sightline.model.source import read_intact
 
 CHUNK_BYTES = 4 << 20
 MAX_VALUE_CHARS = 64 << 20  # one event or header value larger than this is taken for damage

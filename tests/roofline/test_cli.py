@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from sightline.cli.main import main
+from sightline.doors.cli.main import main
 from synth_ncu import Kernel, report
 
 FFMA = "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from sightline.model.run import Run
+from sightline.core.model.run import Run
 from support.ncu_corpus import open_report
 
 pytestmark = pytest.mark.corpus

@@ -9,8 +9,8 @@ import polars as pl
 from polars.testing import assert_frame_equal
 
 import sightline
-from sightline import registry
-from sightline.model.run import Run
+from sightline.core import registry
+from sightline.core.model.run import Run
 
 
 def write_folder(export: Path, folder: Path, ending: str) -> Path:
@@ -42,7 +42,7 @@ def write_folder(export: Path, folder: Path, ending: str) -> Path:
 def assert_same_run(run: Run, folder: Path, *, keep_identity: bool = False) -> None:
     """A folder of an export's tables gives the same run as the export itself."""
     other = sightline.open(str(folder), keep_identity=keep_identity)
-    for name in registry.list_names("model.tables"):
+    for name in registry.list_names("tables"):
         one, two = run.table(name), other.table(name)
         if name == "recordings":
             apart = ["path", "format", "bytes", "content", "importer_version"]

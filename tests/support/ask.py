@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sightline.model.run import Run
+from sightline.core.model.run import Run
 
 
 def rows(run: Run, analysis: str, *fields: str, **parameters: Any) -> list[tuple[Any, ...]]:

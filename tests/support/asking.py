@@ -7,6 +7,7 @@ its second argument; the orders that it got are its output, a line of JSON.
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,6 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 PROGRAM = """\
 import json, os, socket, struct, sys, time, uuid
@@ -73,9 +76,13 @@ time.sleep(60)
 class Program:
     """One of them, at its socket's folder."""
 
-    def __init__(self, folder: Path, traces: Path, **told: Any) -> None:
+    def __init__(self, folder: Path, traces: Path, *, user: int | None = None, **told: Any) -> None:
+        """`user`: run it as this user, in whose groups it is alone."""
+        python = sys.executable if user is None else find_shared_python()
+        who = {} if user is None else {"user": user, "group": user, "extra_groups": []}
         self.process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, str(folder), json.dumps(told)],
+            [python, "-c", PROGRAM, str(folder), json.dumps(told)],
+            **who,
             stdout=subprocess.PIPE,
             env={"KINETO_ONDEMAND_TRACE_DIR": str(traces), "RANK": str(told.get("rank", ""))},
             text=True,
@@ -90,6 +97,14 @@ class Program:
         assert self.process.stdout is not None
         orders: dict[str, Any] = json.loads(self.process.stdout.readline())
         return orders
+
+
+def find_shared_python() -> str:
+    """A Python that every user may start."""
+    found = shutil.which("python3", path="/usr/bin:/usr/local/bin")
+    if found is None:
+        pytest.skip("there is no Python that every user may start")
+    return found
 
 
 @contextmanager

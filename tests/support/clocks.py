@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import sightline
-from sightline.model.run import Run
+from sightline.core.model.run import Run
 from synth_nsys import Export
 
 MS = 1_000_000

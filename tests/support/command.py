@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sightline.cli.main import main
+from sightline.doors.cli.main import main
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from sightline.model.run import Run
+from sightline.core.model.run import Run
 from support.traces import Event, kernel, launched, opened
 
 MB = 1_000_000

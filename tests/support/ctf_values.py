@@ -12,11 +12,11 @@ from typing import Any
 
 import polars as pl
 
-from sightline.importers.ctf.classes import NOTHING, Integer, VariableInteger
-from sightline.importers.ctf.decode import Reading, count_ns
-from sightline.importers.ctf.folders import Trace, find_traces
-from sightline.importers.ctf.metadata import read_metadata
-from sightline.importers.ctf.plan import (
+from sightline.formats.system.ctf.classes import NOTHING, Integer, VariableInteger
+from sightline.formats.system.ctf.decode import Reading, count_ns
+from sightline.formats.system.ctf.folders import Trace, find_traces
+from sightline.formats.system.ctf.metadata import read_metadata
+from sightline.formats.system.ctf.plan import (
     Choice,
     Group,
     Leaf,

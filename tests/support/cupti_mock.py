@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sightline.importers import cupti
-from sightline.importers.cupti.file import CuptiFile, read_file
-from sightline.model.declare import Imported, ImportOptions
-from sightline.model.source import Source
+from sightline.core.model.declare import Imported, ImportOptions
+from sightline.core.model.source import Source
+from sightline.formats.nvidia import cupti
+from sightline.formats.nvidia.cupti.file import CuptiFile, read_file
 from support.places import ROOT
 
 NATIVE = ROOT / "native"

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from sightline.core.model.declare import Imported, ImportOptions
+from sightline.core.model.source import Source
 from sightline.errors import SightlineError
-from sightline.model.declare import Imported, ImportOptions
-from sightline.model.source import Source
 from support.campaigns import CAMPAIGNS
 
 Reader = Callable[[Source, ImportOptions], Imported]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import sightline
-from sightline.model.run import Run
+from sightline.core.model.run import Run
 
 EPOCH = 1_758_610_505_000_000_000
 

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from sightline.monitor import seal
-from sightline.monitor.history import HistoryWriter, Limits
-from sightline.monitor.readings import GPU, HOST, Device, Entity, Event, Reading
-from sightline.monitor.rounds import Round
+from sightline.record.monitor import seal
+from sightline.record.monitor.history import HistoryWriter, Limits
+from sightline.record.monitor.readings import GPU, HOST, Device, Entity, Event, Reading
+from sightline.record.monitor.rounds import Round
 
 SECOND = 1_000_000_000
 EPOCH = 1_780_000_000 * SECOND

@@ -11,7 +11,7 @@ import re
 import zlib
 from typing import Any
 
-from sightline.page_text import decode_text
+from sightline.core.page_text import decode_text
 
 # The places of a page that hold data, without the rest of it.
 TEMPLATE = (

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sightline.model.run import Run
+from sightline.core.model.run import Run
 from support import traces
 
 

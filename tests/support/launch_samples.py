@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 import sightline
-from sightline.model.run import Run
-from sightline.model.run_folder import write_facts
-from sightline.model.stack_file import RECORD, StackWriter
+from sightline.core.model.run import Run
+from sightline.core.model.run_folder import write_facts
+from sightline.core.model.stack_file import RECORD, StackWriter
 from support.traces import PID
 
 MARK = "0123abcd"

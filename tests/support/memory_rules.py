@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sightline.model.declare import Finding
-from sightline.model.run import Run
+from sightline.core.model.declare import Finding
+from sightline.core.model.run import Run
 from support.rules import answers
 
 
@@ -21,7 +21,8 @@ def assert_finds(
     """The rule makes one finding, with these sizes and these words; return it."""
     (found,) = answers(run, rule)
     assert not found.abstained, found.reason
-    assert (found.rule, found.cost_bytes, found.gain_bytes) == (rule, cost_bytes, gain_bytes)
+    plain = found.to_dict()
+    assert (found.rule, plain["cost_bytes"], plain["gain_bytes"]) == (rule, cost_bytes, gain_bytes)
     lines = "\n".join((found.summary, *found.evidence))
     assert [words for words in evidence if words not in lines] == [], lines
     assert fix in (found.fix or "")

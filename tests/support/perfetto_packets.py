@@ -8,7 +8,7 @@ from typing import Any
 
 from google.protobuf import text_format
 
-from sightline.protobuf import declare_messages
+from sightline.core.protobuf import declare_messages
 
 # Fields by the numbers of google/perfetto, protos/perfetto/trace; enums as numbers.
 _MESSAGES = declare_messages(

@@ -8,4 +8,4 @@ ROOT = next(p for p in Path(__file__).resolve().parents if (p / "pyproject.toml"
 TESTS = ROOT / "tests"
 EXAMPLES = ROOT / "examples"
 # What other tools wrote, small enough to be kept beside the tests.
-RECORDED = TESTS / "importers" / "recorded"
+RECORDED = TESTS / "formats" / "recorded"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import sightline
-from sightline.model.run import Run
+from sightline.core.model.run import Run
 from synth_ncu import Kernel, cubin, report
 from synth_ncu.report import source
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import sightline
-from sightline.inline import annotate, compiled, recorder, session, step
+from sightline.record.inline import annotate, compiled, recorder, session, step
 
 KINDS = ("compiled", "plain")
 

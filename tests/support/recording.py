@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-COMMAND = [sys.executable, "-m", "sightline.cli.main", "run"]
+COMMAND = [sys.executable, "-m", "sightline.doors.cli.main", "run"]
 
 
 def clean(**variables: str) -> dict[str, str]:

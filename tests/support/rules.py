@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sightline import registry
+from sightline.core import registry
+from sightline.core.model.declare import Finding
+from sightline.core.model.run import Run
 from sightline.errors import MissingDataError
-from sightline.model.declare import Finding
-from sightline.model.run import Run
 
 
 def answers(run: Run, rule: str) -> list[Finding]:

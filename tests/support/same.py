@@ -7,15 +7,15 @@ from unittest.mock import patch
 
 import reference_reader
 from reference_reader import Opinion
+from sightline.core.model.columns import conform_columns
+from sightline.core.model.declare import Imported, ImportOptions
+from sightline.core.model.source import Source
+from sightline.core.model.tables import load_table
 from sightline.errors import SightlineError
-from sightline.importers import kineto
-from sightline.importers.kineto import reading as kineto_reading
-from sightline.model.columns import conform_columns
-from sightline.model.declare import Imported, ImportOptions
-from sightline.model.source import Source
-from sightline.model.tables import load_table
+from sightline.formats.pytorch import kineto
+from sightline.formats.pytorch.kineto import reading as kineto_reading
 
-# Sizes of collectives are worked out from a table of types: tests/importers states them by hand.
+# Sizes of collectives are worked out from a table of types: tests/formats states them by hand.
 _NOT_OF_EVENTS = ["bytes_in", "bytes_out"]
 
 

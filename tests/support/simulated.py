@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import sightline
-from sightline.model.run import Run
+from sightline.core.model.run import Run
 from synth import Run as Program
 from synth import RunTruth, kineto, simulate, truth_of
 from synth.dialects import DIALECTS

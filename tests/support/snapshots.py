@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import sightline as sl
-from sightline.model.run import Run
+from sightline.core.model.run import Run
 
 Entry = dict[str, Any]
 

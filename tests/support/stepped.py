@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import sightline
-from sightline.model import event_file as f
-from sightline.model.run import Run
-from sightline.model.usage_metrics import COMPUTE_THREADS, UNITS, USABLE_CPUS
+from sightline.core.model import event_file as f
+from sightline.core.model.run import Run
+from sightline.core.model.usage_metrics import COMPUTE_THREADS, UNITS, USABLE_CPUS
 
 MS = 1_000_000
 PID = 4711

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.installation import has_pages
+from sightline.core.installation import has_pages
 from support.campaigns import CAMPAIGNS
 
 REPEATS = 2

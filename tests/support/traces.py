@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import sightline
-from sightline.model.run import Run
+from sightline.core.model.run import Run
 
 Event = dict[str, Any]
 PID, TID = 100, 101

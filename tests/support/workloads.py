@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import sightline
-from sightline.model.run import Run
+from sightline.core.model.run import Run
 
 # An MI300X: 304 compute units of 2.1 GHz on 8 dies, 128 channels of 1.3 GHz.
 MI300X = {

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sightline.protobuf import declare_messages
+from sightline.core.protobuf import declare_messages
 
 MESSAGES = declare_messages(
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import sightline as sl
-from sightline.timeline.allocations import follow_allocations, select_live
+from sightline.subjects.memory.allocations import follow_allocations, select_live
 
 # Two threads, the second one's events after the first one's, as a profiler writes them.
 LOG = """1,00:00:01.000000,allocate,0x10,8,0x0

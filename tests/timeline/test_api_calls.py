@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from sightline.algebra.lookup import Texts
+from sightline.core.algebra.lookup import Texts
 from sightline.timeline import api_calls
 
 CALLS = """

@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 
 import sightline
+from sightline.core.model.event_file import SUFFIX
 from sightline.errors import MissingDataError
-from sightline.inline.recorder import Recorder
-from sightline.model.event_file import SUFFIX
+from sightline.record.inline.recorder import Recorder
 from sightline.timeline.energy import Meter, list_meters, measure_energy
 from support.campaigns import sample
 from support.sensors import MS, Samples, make_curve, read_counter, read_power

@@ -10,13 +10,13 @@ import polars as pl
 import pytest
 
 import sightline
-from sightline.timeline.allocations import follow_allocations
+from sightline.subjects.memory.allocations import follow_allocations
+from sightline.subjects.memory.memory_stacks import describe_stacks
 from sightline.timeline.memory_calls import find_memory_calls
-from sightline.timeline.memory_stacks import describe_stacks
 from support.command import sightline as command
 from support.pages import ROOT
 
-RECORDED = ROOT / "tests" / "importers" / "recorded"
+RECORDED = ROOT / "tests" / "formats" / "recorded"
 GPU = {"Device Type": 1, "Device Id": 0}
 
 

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import sightline
-from sightline.model.run import Run
+from sightline.core.model.run import Run
 from sightline.timeline.mpi import count_unmatched, list_messages
 from sightline.timeline.mpi_waits import list_mpi_waits
 from support.mpi_programs import Program, play_at_random, write_archive

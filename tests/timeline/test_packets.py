@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import sightline
-from sightline.model.run import Run
+from sightline.core.model.run import Run
 from support.kernel_traces import NET_RX, RUNNABLE, SLEEPS, KernelTrace
 from support.traces import op, write
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from sightline.model import usage_metrics as m
+from sightline.core.model import usage_metrics as m
 from sightline.timeline.host_parts import list_segments, list_windows
 from sightline.timeline.step_usage import list_usage, measure_recording_cost, sum_usage
 from support.stepped import MS, write_program

@@ -11,9 +11,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import sightline
+from sightline.core.model.run import Run
 from sightline.flames.stacks import Stacks
 from sightline.flames.timeline import stack_idle_time
-from sightline.model.run import Run
 from sightline.timeline.system_waits import cut_to_spans
 from support.campaigns import examples
 from support.kernel_traces import BLOCK, RUNNABLE, SLEEPS, UNINTERRUPTIBLE, KernelTrace

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.timeline.thread_path import Lane, Link, trace_thread_path
+from sightline.subjects.system.thread_path import Lane, Link, trace_thread_path
 from support.campaigns import examples
 
 R, B = "running", "blocked"

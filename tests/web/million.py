@@ -10,9 +10,9 @@ from pathlib import Path
 
 import polars as pl
 
-from sightline.model.columns import conform_columns
-from sightline.model.store import write_store
-from sightline.registry import load
+from sightline.core.model.columns import conform_columns
+from sightline.core.model.store import write_store
+from sightline.core.registry import load
 
 NAMES = 300  # kernels of different names, as a large model has
 
@@ -121,7 +121,7 @@ def write(target: Path, events: int, seed: int = 0) -> None:
 
 
 def _stored(name: str, frame: pl.DataFrame) -> pl.DataFrame:
-    columns = load("model.tables", name).TABLE.columns
+    columns = load("tables", name).TABLE.columns
     return conform_columns(
         frame, tuple(c for c in columns if c.name not in ("rank", "recording_id"))
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.report.html.panels._memory_picture import make_pictures
+from sightline.subjects.memory.panels._memory_picture import make_pictures
 from support.command import sightline
 from support.snapshots import opened as open_snapshot
 from synth_memory.programs import simulate

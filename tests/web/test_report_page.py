@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import sightline as door
-from sightline.report.html import page as html
-from sightline.units import format_bytes, format_ns
+from sightline.core.units import format_bytes, format_ns
+from sightline.views.html import page as html
 from support import traces
 from support.campaigns import sample
 from support.command import stats

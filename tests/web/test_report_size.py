@@ -7,8 +7,8 @@ import time
 import pytest
 
 import sightline as door
-from sightline.report.html import page as html
-from sightline.report.summary import summarize_run
+from sightline.answer.summary import answer_run
+from sightline.views.html import page as html
 from web import million
 from web.use import clean, shown
 
@@ -22,7 +22,7 @@ def test_a_million_events(opened, tmp_path):
     run = door.open(str(tmp_path / "million.sightline"))
     for table in ("device_ops", "host_ops"):
         run.table(table)
-    data = summarize_run(run)
+    data = answer_run(run)
     began, worked = time.perf_counter(), time.process_time()
     written = html.write(run, data)
     took, worked = time.perf_counter() - began, time.process_time() - worked
@@ -62,13 +62,13 @@ def test_a_million_events(opened, tmp_path):
 
 
 def test_more_events_than_the_page_holds_are_marks_that_say_so(opened, tmp_path, monkeypatch):
-    from sightline.report.html.timeline import tracks
+    from sightline.views.html.timeline import tracks
 
     million.write(tmp_path / "m.sightline", 30_000)
     run = door.open(str(tmp_path / "m.sightline"))
     whole = tracks.make_timeline
     monkeypatch.setattr(
-        "sightline.report.html.declare.make_timeline", lambda r, origin: whole(r, origin, 6_000)
+        "sightline.core.page.declare.make_timeline", lambda r, origin: whole(r, origin, 6_000)
     )
     target = tmp_path / "m.html"
     target.write_bytes(html.write(run))

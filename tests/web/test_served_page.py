@@ -7,7 +7,7 @@ import threading
 import pytest
 
 import sightline as door
-from sightline.report.serve import panels, serve
+from sightline.views.serve import panels, serve
 from synth import SCENARIOS, kineto
 from web import million
 from web.use import until

@@ -15,10 +15,11 @@ import polars as pl
 
 from sightline.compare.facts import OPTIONS
 from sightline.compare.sample import Sample
-from sightline.units import format_note, format_pct, format_several
+from sightline.core.units import format_note, format_pct, format_several
 
 # Boost clocks move in steps of 15 MHz, one percent; more than 5 % is another operating point
-# (analyses/slow_clocks.py; ROCm/FlyDSL#924 saw 14 % between bands, and kernels follow).
+# (subjects/devices/analyses/slow_clocks.py; ROCm/FlyDSL#924 saw 14 % between bands, and kernels
+# follow).
 CLOCK_NOTE, CLOCK_BLOCK = 0.01, 0.05
 # Under half of the calls with the same inputs it is another workload; from 95 % on, as a kernel
 # tuner or a last short batch changes, it is the same (ours).

@@ -25,7 +25,7 @@ from sightline.compare.statistics import (
 )
 from sightline.compare.verdict import reach_verdict
 from sightline.compare.waterfall import average_leaves
-from sightline.kernel_labels import label_kernels
+from sightline.core.kernel_labels import label_kernels
 from sightline.timeline.classes import UNKNOWN
 
 SCHEMA = "sightline-compare/1"

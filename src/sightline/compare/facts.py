@@ -8,8 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from sightline.analyses.slow_clocks import CLOCK
-from sightline.model.run import Run
+from sightline.core.model.run import Run
+from sightline.subjects.devices.analyses.slow_clocks import CLOCK
 
 OPTIONS = {"has_stacks": "Python stacks", "has_shapes": "input shapes"}
 # Figures beside the step time, and their units.
@@ -19,7 +19,7 @@ METRICS = {
     "peak memory": "bytes",
     "energy": "J per step",
 }
-# NVML's total energy of a device, in J, as sightline samples it (nvml/sampling.py).
+# NVML's total energy of a device, in J, as sightline samples it (record/nvml/sampling.py).
 _ENERGY = ("energy", "J")
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from sightline.compare.statistics import ALPHA
 from sightline.compare.verdict import NOT_COMPARABLE, OPEN, SLOWER
+from sightline.core.units import format_pct, parse_duration_ns
 from sightline.errors import RequestError
-from sightline.units import format_pct, parse_duration_ns
 
 _WORDS = {"slower": SLOWER, "inconclusive": OPEN}
 _NAMES = ("step_ns", "launches", "peak_memory", "kernel:PATTERN")

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from sightline.compare.sample import Sample
-from sightline.model.run import Run
+from sightline.core.model.run import Run
 
 # What is compared: the analysis, what its rows are called by, and the time that counts.
 _TABLES = (("operator", "ops", "name", "host_self_ns"), ("range", "annotations", "path", "host_ns"))

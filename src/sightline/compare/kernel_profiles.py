@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from sightline.compare.matching import name_variant, spell_name
-from sightline.model.run import Run
+from sightline.core.model.run import Run
 
 SCHEMA = "sightline-compare-kernels/1"
 _SHAPE = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")

@@ -14,10 +14,10 @@ from functools import lru_cache
 
 import polars as pl
 
-from sightline.algebra.kernel_names import normalize_kernel_name
 from sightline.compare.sample import KEY
-from sightline.cxx_names import demangle
-from sightline.kernel_labels import describe_kernel
+from sightline.core.algebra.kernel_names import normalize_kernel_name
+from sightline.core.cxx_names import demangle
+from sightline.core.kernel_labels import describe_kernel
 
 EXACT, SPELLING, VARIANT, OPERATOR, FUSED, ALONE = (
     "exact",

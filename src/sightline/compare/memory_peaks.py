@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from sightline.model.run import Run
+from sightline.core.model.run import Run
 
 SCHEMA = "sightline-compare-memory/1"
 _MEMORY = ["rank", "device_id", "memory_kind"]

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from sightline.algebra.intervals import clip_intervals
 from sightline.compare.facts import Facts, read_facts
 from sightline.compare.statistics import Spread, measure_spread
+from sightline.core.algebra.intervals import clip_intervals
+from sightline.core.model.run import Run
 from sightline.errors import MissingDataError
-from sightline.model.run import Run
 from sightline.timeline.own_time import list_operations
 
 # What a step is made of, in the order in which it is shown.

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 from sightline.compare.fingerprint import is_fingerprint, read_fingerprint
 from sightline.compare.sample import Sample, take_sample
-from sightline.model.declare import ImportOptions
+from sightline.core.model.declare import ImportOptions
+from sightline.core.units import format_several
 from sightline.opening.run import open_jobs
-from sightline.units import format_several
 
 
 def open_side(

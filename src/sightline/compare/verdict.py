@@ -15,7 +15,7 @@ from sightline.compare.statistics import (
     estimate_floor,
     smallest_visible,
 )
-from sightline.units import format_pct, format_several
+from sightline.core.units import format_pct, format_several
 
 FASTER, SLOWER, NO_CHANGE, OPEN, NOT_COMPARABLE = (
     "faster",

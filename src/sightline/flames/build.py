@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from sightline.core.model.run import Run
 from sightline.errors import MissingDataError, RequestError
 from sightline.flames import device_samples, energy, recorded, scaled, timeline
 from sightline.flames.stacks import UNITS, Stacks, order_stacks, unite_stacks
-from sightline.model.run import Run
 
 
 def build_stacks(run: Run) -> Stacks:

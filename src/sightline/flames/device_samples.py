@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
+from sightline.core.model.run import Run
+from sightline.core.model.stall_classes import classify_stall
 from sightline.flames.stacks import Stacks, merge_stacks
-from sightline.model.run import Run
-from sightline.model.stall_classes import classify_stall
 
 # The layers of one sample below its kernel, in order.
 INSIDE = ("gpu_file", "gpu_line", "instruction", "stall_class", "stall_reason")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import polars as pl
 
+from sightline.core.model.run import Run
 from sightline.errors import MissingDataError
 from sightline.flames.stacks import Stacks, stack_paths
 from sightline.flames.timeline import stack_ops
-from sightline.model.run import Run
 from sightline.timeline.energy import Meter, list_meters
 from sightline.timeline.energy_shares import Shares, share_energy
 

@@ -1,12 +1,12 @@
-"""Folded stacks, as flamegraph.pl and others read them: see model/folded_text.py for the form."""
+"""Folded stacks, as flamegraph.pl and others read them (the form: core/model/folded_text.py)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from sightline.core.model.folded_text import format_line, parse_frames, split_line
 from sightline.flames.layers import SIDE
 from sightline.flames.stacks import Stacks, stack_paths
-from sightline.model.folded_text import format_line, parse_frames, split_line
 
 
 def write(stacks: Stacks, weight: str) -> str:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from sightline.algebra.lookup import find_rows, keep_rows, number_groups
+from sightline.core.algebra.lookup import find_rows, keep_rows, number_groups
+from sightline.core.model.run import Run
 from sightline.flames.call_stacks import list_stack_paths, name_frames
 from sightline.flames.layers import BACKWARD, NEARBY, OF_HOST_LAYER, SIDE
-from sightline.model.run import Run
 from sightline.timeline.host_ranges import list_host_names
 from sightline.timeline.launch_stacks import match_calls
 

@@ -13,15 +13,15 @@ from html import escape
 
 import polars as pl
 
+from sightline.core.installation import load_page
+from sightline.core.page_text import encode_bytes
+from sightline.core.text import make_printable
 from sightline.flames.instances import merge_frames
 from sightline.flames.layers import GRADES, INDEX, LAYERS
 from sightline.flames.names import make_labels
 from sightline.flames.palette import PALETTES
 from sightline.flames.shortened import shorten_stacks
 from sightline.flames.stacks import UNITS, Stacks, unite_stacks
-from sightline.installation import load_page
-from sightline.page_text import encode_bytes
-from sightline.text import make_printable
 
 SCHEMA = "sightline-flame/2"
 # d3-flame-graph draws SVG elements: beyond some 10 000 visible ones a page is slow (its issue

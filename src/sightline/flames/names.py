@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from sightline.cxx_names import demangle
-from sightline.kernel_labels import label_kernels, shorten_kernel_name
-from sightline.text import make_printable
+from sightline.core.cxx_names import demangle
+from sightline.core.kernel_labels import label_kernels, shorten_kernel_name
+from sightline.core.text import make_printable
 
 _BUILTIN = re.compile(r"^<built-in (?:method|function) (.+?)(?: of .*| object at 0x[0-9a-f]+)?>$")
 _ADDRESS = re.compile(r" at 0x[0-9a-f]{6,16}")

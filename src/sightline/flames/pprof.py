@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import gzip
 
+from sightline.core.protobuf import declare_messages
 from sightline.flames.stacks import UNITS, Stacks
-from sightline.protobuf import declare_messages
 
 _MESSAGES = declare_messages(
     """

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
+from sightline.core.model.run import Run
 from sightline.flames.call_stacks import list_stack_paths, name_frames
 from sightline.flames.stacks import Stacks, merge_stacks
-from sightline.model.run import Run
 from sightline.timeline.memory_calls import find_memory_calls
 
 # The period of a sample is only known where the recording says; without it, samples are counted.

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import polars as pl
 
+from sightline.core.model.run import Run
 from sightline.flames.device_samples import place_stalls
 from sightline.flames.stacks import Stacks, merge_stacks
-from sightline.model.run import Run
 
 
 def open_kernels(run: Run, stacks: Stacks) -> Stacks:

@@ -7,13 +7,13 @@ from html import escape
 
 import polars as pl
 
+from sightline.core.text import make_printable
+from sightline.core.units import format_bytes, format_count, format_ns
 from sightline.flames.layers import LAYERS
 from sightline.flames.names import make_labels
 from sightline.flames.palette import is_dark, pick_colour
 from sightline.flames.stacks import UNITS, Stacks
 from sightline.flames.tree import Tree, build_tree, prune_tree
-from sightline.text import make_printable
-from sightline.units import format_bytes, format_count, format_ns
 
 WIDTH = 1200
 ROW = 17

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.cover import measure_alone
-from sightline.algebra.window import select_starting_in
+from sightline.core.algebra.cover import measure_alone
+from sightline.core.algebra.window import select_starting_in
+from sightline.core.model.run import Run
 from sightline.flames.host_paths import HostPaths, make_host_paths
 from sightline.flames.layers import NOT_RECORDED
 from sightline.flames.stacks import Stacks, merge_stacks
-from sightline.model.run import Run
 from sightline.timeline.system_calls import keep_ranges_of_processes
 
 _NO_PATH = pl.lit([], dtype=pl.List(pl.UInt32))

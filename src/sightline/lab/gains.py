@@ -10,9 +10,10 @@ from dataclasses import dataclass
 import polars as pl
 from scipy.special import stdtrit
 
-from sightline.algebra.scalars import sum_column
-from sightline.model.declare import Finding
-from sightline.model.run import Run
+from sightline.core.algebra.scalars import sum_column
+from sightline.core.model.declare import Finding
+from sightline.core.model.run import Run
+from sightline.session import Session
 from sightline.timeline.host_parts import find_longest_window
 from sightline.timeline.iterations import list_marked_steps
 from sightline.timeline.step_usage import measure_recording_cost
@@ -36,7 +37,7 @@ class Estimate:
     high: float
 
 
-def predict_gain(run: Run, steps: str = "undisturbed") -> Prediction:
+def predict_gain(run: Session, steps: str = "undisturbed") -> Prediction:
     """What the report of a recording promises first."""
     first = next((f for f in run.findings() if not f.abstained and not f.states_limit), None)
     gain = None

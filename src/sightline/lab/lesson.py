@@ -7,11 +7,11 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from sightline.core.units import format_ns, format_pct, format_several
 from sightline.errors import RequestError
 from sightline.lab.exercises import Exercise, Measured
 from sightline.lab.gains import Estimate, compare_gains, estimate
 from sightline.lab.trial import Trial
-from sightline.units import format_ns, format_pct, format_several
 
 _WIDTH = 79
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from sightline.lab.exercises import SIDES, Exercise, Measured
 from sightline.lab.gains import Prediction, measure_realised, measure_step, predict_gain
 from sightline.lab.record import record_side
-from sightline.opening.run import open_run
+from sightline.session import open_session
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Trial:
 
 def try_recordings(exercise: Exercise, paths: Sequence[Path]) -> Trial:
     """What recordings of both sides tell."""
-    baseline, improved = (open_run([str(path)]) for path in paths)
+    baseline, improved = (open_session([str(path)]) for path in paths)
     return Trial(predict_gain(baseline, exercise.steps), measure_step(improved, exercise.steps))
 
 

@@ -7,7 +7,7 @@ import hashlib
 import os
 from pathlib import Path
 
-from sightline.model.cache_folder import list_cache_folders, open_cache_folder
+from sightline.core.model.cache_folder import list_cache_folders, open_cache_folder
 from sightline.opening.scratch import write_at_once
 
 

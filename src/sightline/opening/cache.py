@@ -1,9 +1,9 @@
 """The cache of imports: one small store per recording, keyed by what the recording contains.
 
-    sightline-cache-1/          in the folder that SIGHTLINE_CACHE names (model/cache_folder.py)
-      0f3a…/  serve-7c1b…/      entries: folders with a signed marker (cache_entry.py)
-      answers/  seen/           small files that say of themselves whether they are whole
-      added                     bytes of the entries since the last trimming
+    sightline-cache-1/          in the folder that SIGHTLINE_CACHE names
+      (core/model/cache_folder.py) 0f3a…/  serve-7c1b…/      entries: folders with a signed marker
+      (cache_entry.py) answers/  seen/           small files that say of themselves whether they are
+      whole added                     bytes of the entries since the last trimming
       using/                    which entries each running process reads
       scratch-PID-…/            what is being made (scratch.py)
 
@@ -20,13 +20,13 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from sightline.errors import StoreError
-from sightline.model.cache_folder import (
+from sightline.core.model.cache_folder import (
     find_cache_folder,
     is_temporary,
     list_cache_folders,
     open_cache_folder,
 )
+from sightline.errors import StoreError
 from sightline.opening.answers import read_answer
 from sightline.opening.cache_entry import measure_entry, read_marker, verify_entry, write_marker
 from sightline.opening.content import read_memo

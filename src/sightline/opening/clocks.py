@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import polars as pl
 
-from sightline.model.clock import Clock
-from sightline.model.declare import Quality
-from sightline.model.run import Run
-from sightline.model.store import Part
+from sightline.core.model.clock import Clock
+from sightline.core.model.declare import Quality
+from sightline.core.model.run import Run
+from sightline.core.model.store import Part
+from sightline.core.units import format_ns
 from sightline.timeline.clocks import (
     LATENCY_NS,
     LEAST_ANCHORS,
@@ -23,7 +24,6 @@ from sightline.timeline.clocks import (
 from sightline.timeline.collectives import describe_collectives
 from sightline.timeline.communication_names import PATTERN
 from sightline.timeline.mpi import list_mpi_anchors
-from sightline.units import format_ns
 
 _FACTS = ("start_ns", "end_ns")
 

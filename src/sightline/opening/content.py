@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
+from sightline.core.model.cache_folder import list_cache_folders, open_cache_folder
 from sightline.errors import InputError
-from sightline.model.cache_folder import list_cache_folders, open_cache_folder
 from sightline.opening.scratch import write_at_once
 
 if TYPE_CHECKING:
-    from sightline.model.source import Source
+    from sightline.core.model.source import Source
 
 _PART_BYTES = 64 << 20  # hashed at once on one core
 # The coarsest times of change in use are those of FAT, 2 s; ext4's move with the kernel's tick.

@@ -12,27 +12,14 @@ from typing import Any
 
 import polars as pl
 
-from sightline import registry
-from sightline.algebra.lookup import find_rows
-from sightline.model.columns import Table
-from sightline.model.run import MANY_ROWS, Run
-from sightline.model.store import (
-    FROM_FACTS,
-    ID_SHIFT,
-    READ_FAILURES,
-    Part,
-    explain_unreadable,
-)
-from sightline.model.tables import load_table
-from sightline.units import format_ns
+from sightline.core import registry
+from sightline.core.algebra.lookup import find_rows
+from sightline.core.model.columns import Table
+from sightline.core.model.span import Span
+from sightline.core.model.store import FROM_FACTS, ID_SHIFT, READ_FAILURES, Part, explain_unreadable
+from sightline.core.model.tables import load_table
+from sightline.core.units import format_ns
 
-Span = tuple[int, int]
-
-# What a timeline is drawn from, and when a row of it begins and ends.
-_TIMELINE = (
-    *((name, "start_ns", "end_ns") for name in ("device_ops", "host_ops", "device_ranges")),
-    *((name, "time_ns", "time_ns") for name in ("counters", "memory_events", "sched_events")),
-)
 _CALLS = "host_ops"
 _END = "subtree_end_id"
 # Rows of these are about rows of others, and go with them.
@@ -47,7 +34,7 @@ def read_excerpt(part: Part, span: Span) -> dict[str, pl.DataFrame]:
     the recording's store is damaged.
     """
     kept: dict[str, pl.DataFrame] = {}
-    tables = [load_table(name) for name in registry.list_names("model.tables")]
+    tables = [load_table(name) for name in registry.list_names("tables")]
     # Others are about these two.
     for table in sorted(tables, key=lambda table: table.name not in _OF_OTHERS.values()):
         rows = part.scan(table)
@@ -77,23 +64,6 @@ def describe_excerpt(facts: dict[str, Any], span: Span, length_ns: int) -> dict[
     )
     remark = {"kind": "excerpt", "severity": "info", "text": text}
     return {**facts, "quality": [*facts.get("quality", []), remark]}
-
-
-def find_span(run: Run) -> Span | None:
-    """The first and the last moment of a recording, in ns on the run's clock."""
-    edges = []
-    for name, first, last in _TIMELINE:
-        if run.rows(name):
-            is_large = run.rows(name) >= MANY_ROWS
-            rows = (
-                run.scan(name)
-                if is_large
-                else run.table(name, list(dict.fromkeys((first, last)))).lazy()
-            )
-            ends = pl.min(first).alias("first"), pl.max(last).alias("last")
-            edges.append(rows.select(ends).collect(engine="streaming").row(0))
-    known = [(a, b) for a, b in edges if a is not None and b is not None]
-    return (min(a for a, _ in known), max(b for _, b in known)) if known else None
 
 
 def _select_rows(

@@ -14,7 +14,7 @@ import stat
 import time
 from collections.abc import Callable, Sequence
 
-from sightline import registry
+from sightline.core import registry
 from sightline.opening.answers import find_answer, keep_answer
 from sightline.opening.content import RACY_NS, hash_file
 from sightline.opening.stamps import stamp_file, stamp_program

@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 import polars as pl
 
-from sightline.model.declare import Quality
-from sightline.model.run import Run
-from sightline.model.store import Part, Watched
-from sightline.model.tables import load_table
+from sightline.core.model.declare import Quality
+from sightline.core.model.run import Run
+from sightline.core.model.store import Part, Watched
+from sightline.core.model.tables import load_table
 from sightline.timeline.use_thresholds import IDLE_PCT
 
 HISTORY = "watch_history"

@@ -10,18 +10,19 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from sightline import registry
-from sightline.errors import StoreError
-from sightline.model import unwritten
-from sightline.model.cache_folder import (
+from sightline.core import registry
+from sightline.core.model import unwritten
+from sightline.core.model.cache_folder import (
     is_temporary,
     list_cache_folders,
     open_cache_folder,
     replace_cache_folder,
 )
-from sightline.model.declare import Importer, ImportOptions
-from sightline.model.source import Source
-from sightline.model.store import describe_recording
+from sightline.core.model.declare import Importer, ImportOptions
+from sightline.core.model.source import Source
+from sightline.core.model.store import describe_recording
+from sightline.core.stages import stage
+from sightline.errors import StoreError
 from sightline.opening import cache
 from sightline.opening.content import hash_content
 from sightline.opening.recognise import recognise
@@ -31,7 +32,6 @@ from sightline.opening.recording import (
     read_recording,
     write_recording,
 )
-from sightline.stages import stage
 
 T = TypeVar("T")
 
@@ -41,7 +41,7 @@ _ATTEMPTS = 3  # to read a file that is written to meanwhile
 def import_one(source: Source, options: ImportOptions) -> Path:
     """A one-recording store for the file, from the cache or made anew. Raises InputError.
 
-    One of some size may still be written when it is asked (model/unwritten.py).
+    One of some size may still be written when it is asked (core/model/unwritten.py).
     """
     with stage("find out the format"):
         importer = recognise(source)
@@ -126,6 +126,6 @@ def _layout() -> str:
     """The tables' columns in short: an entry that was written with others is not taken."""
     columns = [
         (name, [(c.name, str(c.dtype)) for c in module.TABLE.columns])
-        for name, module in registry.load_members("model.tables")
+        for name, module in registry.load_members("tables")
     ]
     return hashlib.blake2b(repr(columns).encode(), digest_size=8).hexdigest()

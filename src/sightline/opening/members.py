@@ -6,10 +6,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from sightline import registry
-from sightline.model.declare import Importer
-from sightline.model.event_file import SUFFIX
-from sightline.model.run_folder import ENDING
+from sightline.core import registry
+from sightline.core.model.declare import Importer
+from sightline.core.model.event_file import SUFFIX
+from sightline.core.model.run_folder import ENDING
 from sightline.opening.recognise import drop_superseded, find_folders, list_importers
 
 # The process that wrote a file, as its name begins.

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from sightline.core.model.run_folder import is_recorded
+from sightline.core.model.source import Source
+from sightline.core.model.store import is_store
 from sightline.errors import InputError
-from sightline.model.run_folder import is_recorded
-from sightline.model.source import Source
-from sightline.model.store import is_store
 from sightline.opening.recognise import (
     drop_superseded,
     find_folders,

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from sightline.core.model.declare import Quality
+from sightline.core.model.run import Run
+from sightline.core.model.store import Part
+from sightline.core.model.tables import load_table
 from sightline.errors import InputError
-from sightline.model.declare import Quality
-from sightline.model.run import Run
-from sightline.model.store import Part
-from sightline.model.tables import load_table
 
 if TYPE_CHECKING:
     from sightline.timeline.clocks import Fit

@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from sightline import registry
+from sightline.core import registry
+from sightline.core.model.declare import Importer
+from sightline.core.model.source import HEAD_BYTES, Source
 from sightline.errors import DamagedError, UnknownFormatError
-from sightline.importers._declared import IMPORTERS, LITERALS
-from sightline.model.declare import Importer
-from sightline.model.source import HEAD_BYTES, Source
+from sightline.formats._declared import IMPORTERS, LITERALS
 from sightline.opening.foreign import recognise_foreign
 
 _SQLITE = b"SQLite format 3\x00"
@@ -59,7 +59,7 @@ def match_patterns(source: Source, strength: str, head: bytes | None = None) -> 
     found = _find_patterns(head, strength)
     if found or strength != "strong" or not head.startswith(_SQLITE) or len(head) < HEAD_BYTES:
         return found
-    from sightline.importers._sqlite import read_schema
+    from sightline.formats._sqlite import read_schema
 
     return _find_patterns(_SQLITE + read_schema(source.path), strength)
 

@@ -10,15 +10,15 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from sightline import registry
 from sightline._native import give_back_memory
-from sightline.model.columns import Column, FrameT, conform_columns
-from sightline.model.constants import find_constants, find_null_columns
-from sightline.model.declare import Importer, ImportOptions, Whole
-from sightline.model.source import Source
-from sightline.model.store import Tables, fill_store
-from sightline.model.tables import load_table
-from sightline.stages import stage
+from sightline.core import registry
+from sightline.core.model.columns import Column, FrameT, conform_columns
+from sightline.core.model.constants import find_constants, find_null_columns
+from sightline.core.model.declare import Importer, ImportOptions, Whole
+from sightline.core.model.source import Source
+from sightline.core.model.store import Tables, fill_store
+from sightline.core.model.tables import load_table
+from sightline.core.stages import stage
 from sightline.version import __version__
 
 # Of so many rows, a recording is written to the cache while it is analysed (ours: fewer are written

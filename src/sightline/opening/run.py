@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sightline.core.model.declare import ImportOptions, Quality
+from sightline.core.model.run import Run
+from sightline.core.model.run_folder import is_recorded
+from sightline.core.model.source import Source
+from sightline.core.model.store import is_store, read_facts
 from sightline.errors import InputError
-from sightline.model.declare import ImportOptions, Quality
-from sightline.model.run import Run
-from sightline.model.run_folder import is_recorded
-from sightline.model.source import Source
-from sightline.model.store import is_store, read_facts
 from sightline.opening.imports import import_one
 from sightline.opening.paths import expand_paths
 from sightline.opening.ranks import compose_run, read_rank_of_path

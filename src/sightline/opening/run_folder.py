@@ -1,6 +1,6 @@
 """A run folder as `sightline run` leaves it: several recordings of each rank, on one clock.
 
-model/run_folder.py says what lies in it. What belongs to one process gets one rank; what was
+core/model/run_folder.py says what lies in it. What belongs to one process gets one rank; what was
 recorded of a GPU goes to the rank of that number on its host, what was recorded of a whole host to
 its lowest rank; hosts whose clocks were compared are moved to the clock of the host that was asked.
 """
@@ -12,12 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from sightline.core.model.declare import ImportOptions, Quality
+from sightline.core.model.run_folder import read_facts
+from sightline.core.model.store import read_facts as facts_of
+from sightline.core.units import format_ns
 from sightline.errors import InputError
-from sightline.model.declare import ImportOptions, Quality
-from sightline.model.run_folder import read_facts
-from sightline.model.store import read_facts as facts_of
 from sightline.opening.members import Member, list_members, read_rank
-from sightline.units import format_ns
 
 Import = Callable[[Path, ImportOptions], Path]
 Found = list[tuple[Path, int, dict[str, Any]]]

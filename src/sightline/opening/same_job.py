@@ -10,10 +10,10 @@ from typing import Any
 
 import polars as pl
 
+from sightline.core.model.store import Part
+from sightline.core.model.tables import load_table
+from sightline.core.units import format_long
 from sightline.errors import InputError
-from sightline.model.store import Part
-from sightline.model.tables import load_table
-from sightline.units import format_long
 
 # Ranks of one job are recorded at the same moment, as far as their hosts' clocks agree. NTP keeps
 # those within milliseconds (RFC 5905, section 1); a clock without it drifts by up to 15 parts per

@@ -10,10 +10,11 @@ from typing import Any
 
 import polars as pl
 
-from sightline import registry
-from sightline.model.parts import make_of_frames
-from sightline.model.run import Run
-from sightline.model.store import (
+from sightline.core import registry
+from sightline.core.model.parts import make_of_frames
+from sightline.core.model.run import Run
+from sightline.core.model.span import Span, find_span
+from sightline.core.model.store import (
     READ_FAILURES,
     Part,
     Tables,
@@ -21,8 +22,8 @@ from sightline.model.store import (
     fill_store,
     write_store,
 )
-from sightline.model.tables import load_table
-from sightline.opening.excerpt import Span, describe_excerpt, find_span, read_excerpt
+from sightline.core.model.tables import load_table
+from sightline.opening.excerpt import describe_excerpt, read_excerpt
 from sightline.version import __version__
 
 # Larger tables are read while they are written. Polars by itself would read far ahead.
@@ -73,7 +74,7 @@ def _describe(part: Part) -> dict[str, Any]:
 
 def _read_tables(part: Part) -> Tables:
     tables: Tables = {}
-    for name in registry.list_names("model.tables"):
+    for name in registry.list_names("tables"):
         frame = part.scan(load_table(name))
         if frame is None:
             continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from sightline.model.run import Run
+from sightline.core.model.run import Run
 from sightline.roofline.amd import (
     COMPUTE_PARTS,
     MEMORY_PARTS,

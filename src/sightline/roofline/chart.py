@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from sightline.kernel_labels import label_kernels, shorten_kernel_name
-from sightline.units import format_ns, format_pct
+from sightline.core.kernel_labels import label_kernels, shorten_kernel_name
+from sightline.core.units import format_ns, format_pct
 
 Row = dict[str, Any]
 _LEVELS = (("dram", "DRAM"), ("l2", "L2"), ("l1", "L1"))
@@ -184,7 +184,7 @@ def _range(values: list[float], below: float, above: float) -> tuple[float, floa
 
 
 def shorten_name(name: str | None) -> str:
-    """A kernel's label where it stands alone (kernel_labels.py)."""
+    """A kernel's label where it stands alone (core/kernel_labels.py)."""
     if not name:
         return "unnamed"
     return shorten_kernel_name(name)

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from sightline.model.run import Run
+from sightline.core.model.run import Run
 
 TIME = "gpu__time_duration.sum"
 CYCLES = "gpc__cycles_elapsed.max"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.model.run import Run
+from sightline.core.model.run import Run
 from sightline.roofline.hardware import find_gpu
 
 # Most machines hold eight GPUs, and their links end there.

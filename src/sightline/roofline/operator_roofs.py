@@ -11,8 +11,8 @@ from functools import cache
 
 import polars as pl
 
-from sightline.algebra.window import select_starting_in
-from sightline.model.run import Run
+from sightline.core.algebra.window import select_starting_in
+from sightline.core.model.run import Run
 from sightline.roofline.hardware import find_gpu
 from sightline.roofline.operators import MODELS, count_operator_work
 from sightline.roofline.operators.arguments import parse_arguments

@@ -1,4 +1,4 @@
-"""The chart as PNG, by the optional package resvg-py (pip install 'sightline[png]')."""
+"""The chart as PNG, by the optional package resvg-py (pip install resvg-py)."""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ def draw_png(svg: str) -> bytes:
         raise RequestError(
             "a PNG cannot be drawn",
             why="the package resvg-py is not installed",
-            hint="Install it:  pip install 'sightline[png]'  or write a file that ends in .svg",
+            hint="Install it:  pip install resvg-py  or write a file that ends in .svg",
         ) from error
     return bytes(resvg.svg_to_bytes(svg_string=svg, zoom=_SCALE))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sightline.kernel_labels import label_kernels
-from sightline.text import fit_text
-from sightline.units import format_count, format_pct
+from sightline.core.kernel_labels import label_kernels
+from sightline.core.text import fit_text
+from sightline.core.units import format_count, format_pct
 
 _NAME = 26
 _PRECISION = 12

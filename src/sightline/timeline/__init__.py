@@ -1,1 +1,1 @@
-"""What several analyses and rules know of a run: its classes, waits, graph, replay and gains."""
+"""What several subjects know of a run: classes of operations, calls, waits, collectives, clocks."""

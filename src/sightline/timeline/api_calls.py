@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.lookup import Texts
+from sightline.core.algebra.lookup import Texts
 
 # CUDA Runtime API, "API synchronization behavior": calls that may return only when a stream, an
 # event, the device, or their own copy or memset is done. Whether one did is for its times to say.

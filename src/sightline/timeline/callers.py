@@ -6,9 +6,9 @@ import sys
 
 import polars as pl
 
-from sightline.algebra.lookup import Texts, find_rows, match_names
-from sightline.algebra.trees import find_nearest_ancestor
-from sightline.model.run import Run
+from sightline.core.algebra.lookup import Texts, find_rows, match_names
+from sightline.core.algebra.trees import find_nearest_ancestor
+from sightline.core.model.run import Run
 from sightline.timeline.host_ranges import find_host_ancestor
 from sightline.timeline.iterations import STEP_RANGES
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from sightline.algebra.lookup import Texts
-from sightline.model.run import Run
+from sightline.core.algebra.lookup import Texts
+from sightline.core.model.run import Run
 from sightline.timeline.communication_names import PATTERN
 
 COMPUTE, COMMUNICATION, COPY, UNKNOWN = "compute", "exposed_comm", "exposed_copy", "unknown"

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from sightline.model.clock import move_moment
-from sightline.model.run import Run
+from sightline.core.model.clock import move_moment
+from sightline.core.model.run import Run
 from sightline.timeline.collectives import describe_collectives, name_kind, pair_members
 from sightline.timeline.mpi import list_mpi_anchors
 from sightline.timeline.packet_clocks import CLOCKS, MOST_DRIFT, fit_packet_clocks

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.window import select_starting_in
-from sightline.model.run import Run
+from sightline.core.algebra.window import select_starting_in
+from sightline.core.model.run import Run
 from sightline.timeline.classes import classify_run, is_communication
 
 # Collectives of several ranks are matched by order where so many end so close together: twice what

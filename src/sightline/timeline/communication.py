@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.intervals import clip_intervals, measure_cover_between, partition_windows
-from sightline.algebra.lookup import match_names
-from sightline.model.run import Run
+from sightline.core.algebra.intervals import (
+    clip_intervals,
+    measure_cover_between,
+    partition_windows,
+)
+from sightline.core.algebra.lookup import match_names
+from sightline.core.model.run import Run
 from sightline.timeline.classes import COMMUNICATION, COMPUTE, classify_run, list_class
 from sightline.timeline.collectives import (
     bus_factor,

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from sightline.algebra.intervals import clip_intervals, partition_windows
-from sightline.algebra.window import select_starting_in
-from sightline.model.run import Run
+from sightline.core.algebra.intervals import clip_intervals, partition_windows
+from sightline.core.algebra.window import select_starting_in
+from sightline.core.model.run import Run
 from sightline.timeline import causes
 from sightline.timeline.classes import COMMUNICATION, COMPUTE, COPY, classify_run
 from sightline.timeline.host_ranges import find_host_ancestor, list_saving_ranges

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.model.run import Run
+from sightline.core.model.run import Run
 from sightline.timeline.energy import Meter, list_meters, measure_energy, scan_metrics
 from sightline.timeline.use_thresholds import EFFECTIVE_PCT, IDLE_PCT, PIPES, TINY_PCT
 

@@ -22,8 +22,8 @@ from typing import NamedTuple
 
 import polars as pl
 
+from sightline.core.model.run import Run
 from sightline.errors import MissingDataError
-from sightline.model.run import Run
 
 COUNTER, POWER = "counter", "power"
 # RAPL's zones that hold no other (docs.kernel.org/power/powercap): of several names for a package
@@ -31,7 +31,7 @@ COUNTER, POWER = "counter", "power"
 HOST_PARTS = re.compile(
     r"(?:package|cpu|socket)[- ]?\d+(?: dram)?|dram(?:[- ]?\d+)?", re.IGNORECASE
 )
-# The names that importers and our own recordings give (metric_names.py), the best first.
+# The names that importers and our own recordings give (core/metric_names.py), the best first.
 _POWERS = ("instantaneous power", "power", "average power")
 _SECOND = 1_000_000_000
 # A value stays for a tenth of a second (arXiv:2312.02741, A100, H100 and consumer cards).

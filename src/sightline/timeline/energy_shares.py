@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from sightline.algebra.cover import measure_cover_before, measure_run_before
+from sightline.core.algebra.cover import measure_cover_before, measure_run_before
 from sightline.timeline.energy import Meter, interpolate
 
 

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.intervals import measure_cover_between
-from sightline.algebra.lookup import find_rows, match_names
-from sightline.algebra.scalars import find_largest, sum_column
-from sightline.algebra.trees import find_nearest_ancestor
-from sightline.model.run import Run
+from sightline.core.algebra.intervals import measure_cover_between
+from sightline.core.algebra.lookup import find_rows, match_names
+from sightline.core.algebra.scalars import find_largest, sum_column
+from sightline.core.algebra.trees import find_nearest_ancestor
+from sightline.core.model.run import Run
 from sightline.timeline.host_ranges import COMPILING, LOADING, PACE_NS
 from sightline.timeline.iterations import list_marked_steps, list_recorded_steps
 from sightline.timeline.step_usage import LEAST_STEPS, measure_recording_cost
@@ -55,7 +55,8 @@ KINDS = (
 )  # fmt: skip
 OTHER = "other operators"
 # What recording one range may cost at most. PyTorch 2.13's profiler took 0.9 to 1.9 µs of a core at
-# 2.5 GHz (tests/rules/host/programs.py, steps with and without it); what is more is something else.
+# 2.5 GHz (tests/subjects/host/rules/programs.py, steps with and without it); what is more is
+# something else.
 _MOST_RANGE_COST_NS = 3_000.0
 # What operators that work call beside it: memory for their results, and other views of a tensor.
 _BESIDE = (

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import polars as pl
 
-from sightline.algebra.intervals import measure_cover_between
-from sightline.algebra.latest import find_next
-from sightline.algebra.lookup import Texts, mark_rows
-from sightline.algebra.trees import find_nearest_ancestor, find_parents
-from sightline.model.run import Run
+from sightline.core.algebra.intervals import measure_cover_between
+from sightline.core.algebra.latest import find_next
+from sightline.core.algebra.lookup import Texts, mark_rows
+from sightline.core.algebra.trees import find_nearest_ancestor, find_parents
+from sightline.core.model.run import Run
 from sightline.timeline.api_calls import begins_capture, builds_graph, ends_capture
-from sightline.timeline.replay import (
-    free_calls,
-    select_calls_of,
-    select_ops,
-    shorten_thinking,
-)
 from sightline.timeline.system_calls import keep_ranges_of_processes
 
 _THREAD = ["rank", "pid", "tid"]
@@ -195,18 +187,6 @@ def list_compiler_ranges(run: Run) -> pl.DataFrame:
     )
 
 
-def remove_compilation(
-    nodes: pl.DataFrame,
-    ranges: pl.DataFrame,
-    gaps: pl.DataFrame,
-    calls: Callable[[Texts], pl.Series],
-) -> pl.DataFrame:
-    """The nodes where compilers (`ranges`) beside these gaps take no time, nor such `calls`."""
-    beside = measure_in_ranges(nodes, gaps, ["rank", "device_id"]) > 0
-    thought = measure_in_ranges(nodes, ranges, _THREAD) * beside.cast(pl.Int64)
-    return shorten_thinking(free_calls(nodes, calls(Texts(nodes.get_column("name")))), thought)
-
-
 # Saving as libraries name it: torch.save and torch.distributed.checkpoint as Python frames,
 # Transformers' save_pretrained, and save_checkpoint (Lightning, DeepSpeed, Megatron-LM, Flax) or
 # its like as people call theirs. Activation checkpointing (torch.utils.checkpoint) saves nothing.
@@ -254,38 +234,6 @@ def _list_capture_ranges(run: Run) -> pl.DataFrame:
         end_ns=pl.coalesce(pl.lit(ends.get_column("end_ns").gather(after)), "end_ns")
     )
     return pl.concat([captured.select(key), builds.select(key)]).sort("host_op_id")
-
-
-def remove_ranges(nodes: pl.DataFrame, ranges: pl.DataFrame) -> pl.DataFrame:
-    """The nodes where threads take no time in these ranges, nor calls there that launch nothing."""
-    starts = nodes.select(*_THREAD, "start_ns", after=pl.col("start_ns") + 1)
-    inside = measure_cover_between(starts, "start_ns", "after", ranges, _THREAD) > 0
-    launching = mark_rows(nodes.get_column("launch"), nodes.height)
-    free = free_calls(nodes, inside & ~(launching & (nodes.get_column("kind") == "call")))
-    return shorten_thinking(free, measure_in_ranges(nodes, ranges, _THREAD))
-
-
-def shorten_first_launches(nodes: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFrame:
-    """The nodes where the launches that end these gaps take no longer than a launch usually does.
-
-    Of a call that returned, the time over the median of all calls that launch is cut; of its
-    operation, what came on top of a usual launch.
-    """
-    first = select_ops(nodes, gaps.get_column("after_id"))
-    slow = select_calls_of(nodes, first)
-    launching = nodes.get_column("launch").drop_nulls().unique()
-    length = pl.col("end_ns") - pl.col("start_ns")
-    usual = int(nodes[launching].select(length.median()).item() or 0) if launching.len() else 0
-    lag = int(nodes.get_column("launch_lag_ns").median() or 0)  # type: ignore[arg-type]
-    return nodes.with_columns(
-        end_ns=pl.when(pl.lit(slow))
-        .then(pl.col("start_ns") + pl.min_horizontal(length, pl.lit(usual)))
-        .otherwise("end_ns"),
-        residual_ns=pl.when(pl.lit(first)).then(0).otherwise("residual_ns"),
-        launch_lag_ns=pl.when(pl.lit(first))
-        .then(pl.min_horizontal("launch_lag_ns", pl.lit(lag)))
-        .otherwise("launch_lag_ns"),
-    )
 
 
 def list_ranges(run: Run) -> tuple[pl.DataFrame, Texts]:

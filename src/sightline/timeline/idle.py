@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.intervals import find_gaps, measure_cover_between
-from sightline.algebra.latest import find_latest, find_next
-from sightline.algebra.lookup import Texts, find_rows, take_rows
-from sightline.algebra.trees import find_open_range
-from sightline.model.run import Run
+from sightline.core.algebra.intervals import find_gaps, measure_cover_between
+from sightline.core.algebra.latest import find_latest, find_next
+from sightline.core.algebra.lookup import Texts, find_rows, take_rows
+from sightline.core.algebra.trees import find_open_range
+from sightline.core.model.run import Run
 from sightline.timeline.api_calls import (
     allocates,
     is_own_cost,

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.lookup import match_names
-from sightline.model.run import Run
+from sightline.core.algebra.lookup import match_names
+from sightline.core.model.run import Run
 
 # Ranges that frameworks put around each iteration or at its end, where nobody marked steps:
 # PyTorch's optimizer hook ("Optimizer.step#AdamW.step", torch/optim/optimizer.py), vLLM

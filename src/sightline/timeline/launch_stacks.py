@@ -6,7 +6,7 @@ import re
 
 import polars as pl
 
-from sightline.model.run import Run
+from sightline.core.model.run import Run
 
 # A sample stands for the time between two of them. Where the recording does not say how long that
 # is: that of 99 a second (sampling.events.HZ).

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import polars as pl
 
-from sightline.algebra.lookup import find_rows, keep_rows
-from sightline.algebra.trees import find_open_range
-from sightline.model.run import Run
+from sightline.core.algebra.lookup import find_rows, keep_rows
+from sightline.core.algebra.trees import find_open_range
+from sightline.core.model.run import Run
 from sightline.timeline.host_ranges import list_range_parents
 from sightline.timeline.system_calls import keep_ranges_of_processes
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.lookup import find_rows, take_rows
-from sightline.model.run import Run
+from sightline.core.algebra.lookup import find_rows, take_rows
+from sightline.core.model.run import Run
 
 # Collectives that return at once, and calls that agree on a communicator or a window.
 _AT_ONCE = r"^MPI_I[a-z]"

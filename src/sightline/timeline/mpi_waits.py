@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.model.run import Run
+from sightline.core.model.run import Run
 from sightline.timeline.clocks import fit_run_clocks, list_shared_clocks
 from sightline.timeline.mpi import (
     ALL_TO_ALL,

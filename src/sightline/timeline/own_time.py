@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.cover import measure_cover_before
-from sightline.algebra.intervals import clip_intervals
-from sightline.algebra.lookup import find_rows, take_rows
-from sightline.model.run import Run
+from sightline.core.algebra.cover import measure_cover_before
+from sightline.core.algebra.intervals import clip_intervals
+from sightline.core.algebra.lookup import find_rows, take_rows
+from sightline.core.model.run import Run
 from sightline.timeline.callers import find_operators, find_places
 from sightline.timeline.classes import CLASSES, classify_run
 

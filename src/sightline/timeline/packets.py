@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.latest import find_latest
-from sightline.algebra.lookup import take_rows
-from sightline.model.run import Run
+from sightline.core.algebra.latest import find_latest
+from sightline.core.algebra.lookup import take_rows
+from sightline.core.model.run import Run
 from sightline.timeline.sleeps import NETWORK
 
 _HEADER = ["source_port", "destination_port", "sequence", "acknowledged", "tcp_flags"]

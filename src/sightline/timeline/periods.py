@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.latest import find_latest
-from sightline.algebra.scalars import sum_column
-from sightline.units import format_ns
+from sightline.core.algebra.latest import find_latest
+from sightline.core.algebra.scalars import sum_column
+from sightline.core.units import format_ns
 
 # Three of a kind make two equal distances: fewer are no period.
 LEAST_STALLS = 3

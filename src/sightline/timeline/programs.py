@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from sightline.model.run import Run
+from sightline.core.model.run import Run
 from sightline.timeline.host_ranges import list_host_names
 
 # In this order: SGLang uses kernels of vLLM, and both run on PyTorch. Names are those of

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.latest import find_latest, find_next
-from sightline.algebra.lookup import take_rows
-from sightline.model.run import Run
+from sightline.core.algebra.latest import find_latest, find_next
+from sightline.core.algebra.lookup import take_rows
+from sightline.core.model.run import Run
 from sightline.timeline.thread_states import THREAD, list_thread_states
 
 THREAD_, TIMER, DISK, NETWORK, INTERRUPT, UNKNOWN = (

@@ -1,15 +1,16 @@
 """What the operating system counted for each step's thread, and what recording added to steps.
 
-The counters stand at the ends of steps (inline/usage.py); between two of them lies an interval of
-one or more steps. A thread runs, waits for a CPU, or sleeps: the three are the interval.
+The counters stand at the ends of steps (record/inline/usage.py); between two of them lies an
+interval of one or more steps. A thread runs, waits for a CPU, or sleeps: the three are the
+interval.
 """
 
 from __future__ import annotations
 
 import polars as pl
 
-from sightline.model import usage_metrics as m
-from sightline.model.run import Run
+from sightline.core.model import usage_metrics as m
+from sightline.core.model.run import Run
 from sightline.timeline.iterations import find_recorded_spans, list_marked_steps
 
 _COLUMNS = {
@@ -177,7 +178,7 @@ def _take_in_steps(run: Run, wanted: pl.Expr) -> pl.DataFrame:
 def sum_sleeps(run: Run) -> pl.DataFrame:
     """What main threads slept for after their first step: rank, waits_for, slept_ns, samples.
 
-    Of samples ten times a second from outside (collect/sleeps.py), the most frequent first.
+    Of samples ten times a second from outside (record/collect/sleeps.py), the most frequent first.
     """
     return (
         _take_in_steps(run, pl.col("metric").str.starts_with(m.ASLEEP))

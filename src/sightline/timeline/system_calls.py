@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.latest import find_latest
-from sightline.algebra.lookup import take_rows
-from sightline.model.run import Run
+from sightline.core.algebra.latest import find_latest
+from sightline.core.algebra.lookup import take_rows
+from sightline.core.model.run import Run
 
 # Calls that wait for another thread: Linux' futex, and the C library's calls that nsys traces.
 LOCKS = (

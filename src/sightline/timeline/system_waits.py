@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.algebra.intervals import measure_cover_between, merge_intervals
-from sightline.algebra.latest import find_latest, find_next
-from sightline.algebra.scalars import sum_column
-from sightline.model.run import Run
+from sightline.core.algebra.intervals import measure_cover_between, merge_intervals
+from sightline.core.algebra.latest import find_latest, find_next
+from sightline.core.algebra.scalars import sum_column
+from sightline.core.model.run import Run
 from sightline.timeline.sleeps import (
     DISK,
     NETWORK,

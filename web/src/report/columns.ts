@@ -1,4 +1,4 @@
-// Columns of numbers: undoes sightline/report/html/timeline/pack.py, exactly.
+// Columns of numbers: undoes sightline/core/page/pack.py, exactly.
 
 import { bytesOf, inflate } from "../shared/pack";
 

@@ -1,4 +1,4 @@
-// The page's data: what sightline/report/html/page.py writes, schema "sightline-page/2".
+// The page's data: what sightline/views/html/page.py writes, schema "sightline-page/2".
 
 import type { Page as FlamePage } from "../flame/data";
 import type { Entry, Numbers } from "./columns";

@@ -1,4 +1,4 @@
-// Numbers for a person, as sightline/units.py writes them.
+// Numbers for a person, as sightline/core/units.py writes them.
 
 /** Decimals as Python writes them: a tie goes to the even digit. */
 function fixed(value: number, decimals: number): string {

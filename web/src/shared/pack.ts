@@ -1,4 +1,4 @@
-// Bytes in a page, as sightline/page_text.py writes them, and deflate.
+// Bytes in a page, as sightline/core/page_text.py writes them, and deflate.
 
 /** Characters that are no digits. */
 const LEFT_OUT = [0x00, 0x08, 0x0b, 0x0c, 0x0d, 0x0e, 0x0f, 0x1a, 0x1b, 0x26, 0x3c, 0x7f];

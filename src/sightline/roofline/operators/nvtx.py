@@ -11,8 +11,8 @@ import json
 
 import polars as pl
 
-from sightline.algebra.trees import find_nearest_ancestor
-from sightline.model.run import Run
+from sightline.core.algebra.trees import find_nearest_ancestor
+from sightline.core.model.run import Run
 
 _RANGE = (
     r"^(?P<name>\w+::\w+)(?:, seq = -?\d+)?(?:, op_id = \d+)?, sizes = (?P<input_shapes>\[.*?\])"

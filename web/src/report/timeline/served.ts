@@ -109,7 +109,7 @@ export class Served implements Source {
   overview(): number[][] { return this.block.overview ?? []; }
 }
 
-/** What sightline/report/serve/view.py wrote: a line of JSON, then columns one after another. */
+/** What sightline/views/serve/view.py wrote: a line of JSON, then columns one after another. */
 export function read(block: TimelineBlock, bytes: ArrayBuffer): Model {
   const begin = new Uint8Array(bytes).indexOf(10) + 1;
   const head = JSON.parse(new TextDecoder().decode(new Uint8Array(bytes, 0, begin))) as { lanes: number[]; n: number[] };

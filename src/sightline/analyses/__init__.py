@@ -1,1 +1,0 @@
-"""One file per question: a pure function from a run's tables to one small table."""

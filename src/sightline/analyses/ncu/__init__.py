@@ -1,5 +1,0 @@
-"""Questions about kernels that Nsight Compute profiled."""
-
-from sightline.registry import Family
-
-FAMILY = Family("ncu", "Profiled kernels")

@@ -1,0 +1,1 @@
+"""What every view draws, made once: what was read, where time went, findings, what limits them."""

@@ -1,0 +1,188 @@
+"""The answer: one value, made once, that every view draws.
+
+The terminal, the page, Markdown, JSON and whatever comes choose from it and lay it out; none of
+them computes. The way to it: open, segment, measure, find, price, rank, say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any
+
+from sightline.answer.price_words import has_gain, write_price
+from sightline.core.units import (
+    format_bytes,
+    format_count,
+    format_hours,
+    format_joules,
+    format_ns,
+    format_pct,
+    format_several,
+)
+
+SCHEMA = "sightline-report/1"
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Why a run is slow, as plain data: times int64 ns, sizes bytes, `_pct` 0 to 100.
+
+    The fields are those of `sightline report --json`, in its order. `Session.answer` makes it.
+    """
+
+    # What was read.
+    recordings: list[Row] = field(default_factory=list)
+    devices: list[Row] = field(default_factory=list)
+    # Its segments: which part of the timeline the figures are about, one row a device.
+    window: list[Row] = field(default_factory=list)
+    # Where the time went: the partition of each device's, or of the main thread's.
+    breakdown: list[Row] = field(default_factory=list)
+    host_breakdown: list[Row] = field(default_factory=list)
+    step_usage: list[Row] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    window_operations: int = 0
+    # What to change: the most important first, what could not be judged last.
+    findings: list[Row] = field(default_factory=list)
+    # What else stands on the screen.
+    kernels: list[Row] = field(default_factory=list)
+    idle: list[Row] = field(default_factory=list)
+    profiled_kernels: list[Row] = field(default_factory=list)
+    sampled_kernels: list[Row] = field(default_factory=list)
+    vendor_messages: dict[str, Any] = field(default_factory=dict)
+    ops: list[Row] = field(default_factory=list)
+    functions: list[Row] = field(default_factory=list)
+    use: dict[str, list[Row]] = field(default_factory=dict)
+    marks: dict[str, Any] = field(default_factory=dict)
+    memory: list[Row] = field(default_factory=list)
+    requests: dict[str, list[Row]] = field(default_factory=dict)
+    system: dict[str, list[Row]] = field(default_factory=dict)
+    bandwidth: list[Row] = field(default_factory=list)
+    # What limits the conclusions.
+    limits: list[Row] = field(default_factory=list)
+    schema: str = SCHEMA
+
+    @classmethod
+    def of(cls, plain: Mapping[str, Any]) -> Answer:
+        """The answer from what `to_dict` gave, as it was kept or sent."""
+        return cls(**{f.name: plain[f.name] for f in fields(cls)})
+
+    def to_dict(self) -> dict[str, Any]:
+        """As programs read it: what `sightline report --json` prints."""
+        return {"schema": self.schema} | {
+            f.name: getattr(self, f.name) for f in fields(self) if f.name != "schema"
+        }
+
+    @cached_property
+    def judged(self) -> list[Row]:
+        """The findings that were judged."""
+        return [f for f in self.findings if not f["abstained"]]
+
+    @cached_property
+    def not_judged(self) -> list[Row]:
+        """The rules that lacked data; each says in `reason` what to record next."""
+        return [f for f in self.findings if f["abstained"]]
+
+    @cached_property
+    def gains(self) -> list[Row]:
+        """The findings whose fix gains something, the largest first."""
+        return [f for f in self.judged if has_gain(f)]
+
+    @cached_property
+    def remarks(self) -> list[Row]:
+        """The findings that gain nothing by themselves."""
+        return [f for f in self.judged if not has_gain(f)]
+
+    @cached_property
+    def headline(self) -> str:
+        """The answer in one or two sentences, written from the ranked findings."""
+        return _write_headline(self)
+
+    @cached_property
+    def about(self) -> list[str]:
+        """What was recorded: tools, devices, window, how much."""
+        return _describe_run(self)
+
+
+def _write_headline(answer: Answer) -> str:
+    """One or two sentences from the answer."""
+    judged = answer.judged
+    rows = answer.breakdown
+    if not rows:
+        if answer.profiled_kernels:
+            count = answer.counts["profiled_kernels"]
+            if count == 1:
+                return "One kernel launch was profiled; there is no timeline."
+            return (
+                f"{format_count(count)} kernel launches were profiled, one by one; there is "
+                "no timeline."
+            )
+        if answer.host_breakdown:
+            return _write_host(answer, judged)
+        if answer.counts.get("host_ops"):
+            return "No GPU operations were recorded; this report covers the CPU only."
+        full = [row for row in answer.memory if row["peak_bytes"]]
+        if full:
+            most = max(full, key=lambda row: row["peak_bytes"])
+            where = "the host" if most["device_id"] is None else f"GPU {most['device_id']}"
+            first = f"{format_bytes(most['peak_bytes'])} were allocated on {where} at the peak."
+            return f"{first} {judged[0]['summary']}" if judged else first
+        if answer.use["devices"]:
+            first = _describe_use(answer.use["devices"])
+            return f"{first} {judged[0]['summary']}" if judged else first
+        return "The recording has no timeline."
+    shares = [row["compute_pct"] for row in rows]
+    low, high = format_pct(min(shares)), format_pct(max(shares))
+    if len(rows) == 1:
+        first = f"The GPU computes for {low} of the window"
+    elif low == high:
+        first = f"Each of the {len(rows)} GPUs computes for {low} of its window"
+    else:
+        first = f"The {len(rows)} GPUs compute for {low} to {high} of their windows"
+    if answer.gains:
+        best = answer.gains[0]
+        price = ", ".join(write_price(best, rows)[:-1])
+        return f"{first}. {best['title']}: {price}."
+    if judged:
+        return f"{first}. {judged[0]['summary']}"
+    return f"{first}. No rule found a problem."
+
+
+def _describe_run(answer: Answer) -> list[str]:
+    """What was recorded: tools, devices, window, how much."""
+    recordings, devices = answer.recordings, answer.devices
+    parts = [", ".join(sorted({r["tool"] or r["format"] for r in recordings}))]
+    if len(recordings) > 1:
+        parts.append(f"{len(recordings)} recordings")
+    if devices:
+        kinds = sorted({d["name"] or "GPU of unknown name" for d in devices})
+        parts.append(f"{len(devices)} × {', '.join(kinds)}")
+    if answer.window:
+        lengths = [w["window_end_ns"] - w["window_start_ns"] for w in answer.window]
+        low, high = format_ns(min(lengths)), format_ns(max(lengths))
+        span = low if low == high else f"{low} to {high}"
+        parts.append(f"window {span} ({answer.window[0]['window']})")
+        parts.append(f"{format_count(answer.counts['device_ops'])} GPU operations")
+    if answer.counts.get("host_ops"):
+        parts.append(f"{format_count(answer.counts['host_ops'])} CPU ranges")
+    return parts
+
+
+def _write_host(answer: Answer, judged: list[dict[str, Any]]) -> str:
+    largest = max(answer.host_breakdown, key=lambda row: row["window_pct"])
+    share = format_pct(largest["window_pct"])
+    first = (
+        f"No GPU operations were recorded. {share} of the main thread's time is {largest['part']}."
+    )
+    return f"{first} {judged[0]['summary']}" if judged else first
+
+
+def _describe_use(devices: list[dict[str, Any]]) -> str:
+    """How many GPUs a monitor watched, for how long, and how many joules they used."""
+    times = [row[name] or 0 for row in devices for name in ("sampled_ns", "measured_ns")]
+    watched = f"{format_several(len(devices), 'GPU')} watched for {format_hours(max(times))}"
+    joules = [row["energy_j"] for row in devices if row["energy_j"] is not None]
+    return f"{watched}: {format_joules(sum(joules))} in all." if joules else f"{watched}."

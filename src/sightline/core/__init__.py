@@ -1,0 +1,1 @@
+"""What everything stands on: the model of a run, intervals, units, texts. Knows no subject."""

@@ -1,0 +1,72 @@
+"""A run in one line, and as a small HTML table: what an interpreter or a notebook shows of it."""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+from typing import Protocol
+
+import polars as pl
+
+from sightline.core.text import fit_text
+from sightline.core.units import format_count
+
+# What says most about a run, in this order, with the noun for one row of it.
+_COUNTED = (
+    ("device_ops", "GPU operation"),
+    ("profiled_kernels", "profiled kernel"),
+    ("host_ops", "CPU range"),
+    ("stacks", "stack"),
+)
+_USES = ("run.findings()", "run.report()", 'run.ask("breakdown")', 'run.table("device_ops")')
+
+
+class Described(Protocol):
+    """What is needed of a run (core/model/run.py, which shows itself by this module)."""
+
+    window: str | None
+
+    def table(self, name: str) -> pl.DataFrame:
+        """A table in memory."""
+
+    def rows(self, name: str) -> int:
+        """How many rows a table has."""
+
+    def present(self) -> list[str]:
+        """The tables that have rows."""
+
+
+def describe_run(run: Described) -> list[str]:
+    """Its recording, tool, devices, counts and window, each as a text; nothing is computed."""
+    recordings = run.table("recordings").select("path", "tool").to_dicts()
+    names = [fit_text(Path(r["path"]).name, 48) for r in recordings]
+    parts = [names[0] if len(names) == 1 else f"{len(names)} recordings"]
+    parts += sorted({r["tool"] for r in recordings if r["tool"]})
+    devices = run.table("devices").get_column("name").to_list()
+    if devices:
+        kinds = sorted({fit_text(name or "GPU of unknown name", 48) for name in devices})
+        parts.append(f"{len(devices)} × {', '.join(kinds)}")
+    counts = [(run.rows(table), noun) for table, noun in _COUNTED]
+    parts += [f"{format_count(n)} {noun}{'s' * (n != 1)}" for n, noun in counts if n][:2]
+    if run.window is not None:
+        parts.append(f"window {run.window}")
+    return parts
+
+
+def write_repr(run: Described) -> str:
+    """One line."""
+    return f"<sightline run: {' · '.join(describe_run(run))}>"
+
+
+def write_html(run: Described) -> str:
+    """The line, its tables with their rows, and what can be asked."""
+    rows = "".join(
+        f"<tr><td>{escape(name)}</td><td style='text-align:right'>{run.rows(name):,}</td></tr>"
+        for name in run.present()
+    )
+    uses = " · ".join(f"<code>{escape(use)}</code>" for use in _USES)
+    return (
+        f"<div><b>{escape(' · '.join(describe_run(run)))}</b>"
+        f"<details><summary>tables</summary><table><tr><th>table</th><th>rows</th></tr>{rows}"
+        f"</table></details><div>{uses}</div></div>"
+    )

@@ -1,0 +1,25 @@
+"""Calls that a profiler recorded already added up."""
+
+from sightline.core.model.columns import RANK, RECORDING, Table, duration, number, text
+
+TABLE = Table(
+    "call_sums",
+    "all calls of one name on one thread, or all device work or traffic of one name, added up",
+    (
+        RANK,
+        RECORDING,
+        number("pid", "process id"),
+        number("tid", "thread id"),
+        text("kind", "host, device or traffic", required=True),
+        text("layer", "as in host_ops"),
+        text("category", "the API"),
+        text("name", "name as recorded", required=True),
+        number("device_id", "device"),
+        number("calls", "how many"),
+        number("errors", "of these, failed; their time is in no other column"),
+        duration("duration_ns", "all that did not fail together; null of traffic"),
+        duration("shortest_duration_ns", "the shortest"),
+        duration("longest_duration_ns", "the longest"),
+        number("bytes", "of traffic: all together", unit="bytes"),
+    ),
+)

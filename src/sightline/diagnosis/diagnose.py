@@ -1,0 +1,66 @@
+"""The main job: every rule is asked of a run, and one list of findings is made of the answers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from sightline.core import registry
+from sightline.core.model.declare import Finding, Rule
+from sightline.core.model.run import Run
+from sightline.diagnosis.build import abstain
+from sightline.diagnosis.price import price_findings
+from sightline.diagnosis.ranking import rank_findings
+from sightline.diagnosis.vendor_words import translate_findings
+from sightline.errors import MissingDataError
+from sightline.replay.graph import list_nodes
+from sightline.timeline.host_parts import find_longest_window
+
+if TYPE_CHECKING:
+    from sightline.diagnosis.custom.forms import OwnRule
+
+_AT_ONCE = 4  # rules: each takes memory of its own
+
+
+def diagnose_run(run: Run, own: Sequence[OwnRule] = (), *, vendor: bool = False) -> list[Finding]:
+    """All rules' findings: merged, the largest gain first, notes and abstentions last.
+
+    `own` are rules that a person wrote (`sightline.diagnosis.custom.forms.load`); `vendor` asks the
+    rules of `nsys analyze`, too.
+    """
+    # Polars leaves a core idle where a query is small, so rules are asked side by side. What two
+    # of them ask of the run is computed once (model.run); where all would wait for it, it is begun
+    # first, before the rules are even loaded.
+    with ThreadPoolExecutor(min(os.cpu_count() or 1, _AT_ONCE)) as pool:
+        # A rule that needs them meets the same error, if any.
+        pool.submit(list_nodes, run)
+        pool.submit(run.ask, "idle_rules")
+        asked = [m for _, m in registry.load_members("rules") if vendor or not m.RULE.vendor]
+        found = [f for answers in pool.map(partial(_check, run), asked) for f in answers]
+    found = translate_findings(run, found)
+    if own:
+        from sightline.diagnosis.custom.check import check
+
+        found += check(run, own)
+    rules = {module.RULE.name: module.RULE for module in asked}
+    window_ns = find_longest_window(run)
+    priced = price_findings(
+        found,
+        rules,
+        run.ask("quality_gate"),
+        operations=run.rows("device_ops"),
+        window_ns=window_ns,
+    )
+    return rank_findings(priced, rules, window_ns=window_ns)
+
+
+def _check(run: Run, module: Any) -> list[Finding]:
+    """One rule's findings; where the recording lacks what it needs, that it was not judged."""
+    rule: Rule = module.RULE
+    try:
+        return list(module.check(run))
+    except MissingDataError as missing:
+        return [abstain(rule, missing.sentence())]

@@ -1,0 +1,133 @@
+"""What findings cost and gain, said once: after all rules have spoken, before they are ranked.
+
+A rule knows its own problem alone. What holds between findings and for the run as a whole is
+applied here, in this order: ranks that are late for a reason of their own are one finding with it;
+no gain is above its cost, nor its share above the cost's; what the recording lost takes confidence;
+of a handful of operations nothing is more than a note.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+import polars as pl
+
+from sightline.core import registry
+from sightline.core.model.declare import Finding, Price, Rule
+from sightline.core.registry import OF_ENERGY, OF_KERNELS, OF_MEMORY, OF_WINDOW
+from sightline.core.units import format_ns
+from sightline.diagnosis.build import LOWER
+
+# A recording of fewer operations shows no pattern (ours: one training step launches hundreds).
+_LEAST_OPS = 10
+
+
+def price_findings(
+    found: Iterable[Finding],
+    rules: Mapping[str, Rule],
+    gate: pl.DataFrame,
+    *,
+    operations: int,
+    window_ns: int,
+) -> list[Finding]:
+    """The findings with the prices, severities and confidence that they are shown with.
+
+    `gate` is the answer of the analysis `quality_gate`; `operations` and `window_ns` say how much
+    was recorded: the device operations, and the longest window.
+    """
+    limits = tuple(gate.filter(pl.col("effect") == "lowers").get_column("text"))
+    is_handful = 0 < operations < _LEAST_OPS
+    return [
+        f if f.abstained else _price(f, limits, is_handful, window_ns)
+        for f in _merge_lateness(list(found), rules)
+    ]
+
+
+def share_of(rule: str, *, has_timeline: bool = True) -> str:
+    """What the costs of a rule are shares of: 'the window', or what a kernel profiler timed.
+
+    `has_timeline`: whether the recording holds a device's operations.
+    """
+    subject = registry.subject_of("rules", rule.replace("-", "_"))
+    whole = OF_WINDOW if subject is None else subject.share_of
+    if has_timeline or whole in (OF_MEMORY, OF_ENERGY):
+        return whole
+    return OF_KERNELS if subject is None else subject.share_without_device
+
+
+def _price(found: Finding, limits: tuple[str, ...], is_handful: bool, window_ns: int) -> Finding:
+    cost, gain = _bound_gain(found, window_ns)
+    evidence = found.evidence
+    if found.direct_ns and cost is not None and cost.amount >= 1.1 * found.direct_ns:
+        seen = format_ns(found.direct_ns)
+        line = f"that time is {seen} of its cost; the rest would end with it"
+        evidence = (line, *evidence)
+    return replace(
+        found,
+        cost=cost,
+        gain=gain,
+        evidence=evidence,
+        severity="info" if is_handful else found.severity,
+        confidence=LOWER[found.confidence] if limits else found.confidence,
+        limits=limits or found.limits,
+    )
+
+
+def _bound_gain(found: Finding, window_ns: int) -> tuple[Price | None, Price | None]:
+    """Cost and gain: the gain at most the cost, with the share that it is.
+
+    A run that is shorter is so on all of its devices: that is lost on each, whoever lost it first.
+    """
+    cost, gain = found.cost, found.gain
+    if gain is None:
+        return cost, None
+    if cost is not None:
+        gain = gain._replace(amount=min(gain.amount, cost.amount))
+    if gain.unit == "ns" and window_ns and share_of(found.rule) == OF_WINDOW:
+        pct = 100 * gain.amount / window_ns
+        gain = gain._replace(pct=pct)
+        if cost and cost.amount and cost.pct and cost.pct < pct:
+            cost = Price(round(cost.amount * pct / cost.pct), "ns", pct)
+    elif cost and cost.amount and cost.pct is not None:
+        gain = gain._replace(pct=cost.pct * gain.amount / cost.amount)
+    else:
+        gain = gain._replace(pct=None)
+    return cost, gain
+
+
+def _merge_lateness(found: list[Finding], rules: Mapping[str, Rule]) -> list[Finding]:
+    """A finding about late ranks takes in what these ranks alone are late with."""
+    for i, main in enumerate(found):
+        if main.rule not in rules or not rules[main.rule].finds_late_ranks or main.abstained:
+            continue
+        ranks = set(main.where["late_ranks"])
+        reasons = [
+            f
+            for f in found
+            if f.rule in rules
+            and rules[f.rule].explains_lateness
+            and not f.abstained
+            and set(f.where["ranks"]) <= ranks
+        ]
+        if not reasons:
+            continue
+        why = max(reasons, key=lambda f: f.gain_ns or 0)
+        gain_ns = why.gain_ns or 0
+        found[i] = replace(
+            main,
+            cost=_raise_cost(main.cost, gain_ns),
+            gain=Price(max(main.gain_ns or 0, gain_ns), "ns"),
+            cause=f"{why.rule} on these ranks: {why.cause}",
+            evidence=(*main.evidence, *(f"{f.rule} there: {f.summary}" for f in reasons)),
+            fix=f"on these ranks: {why.fix}",
+        )
+        return [f for f in found if f not in reasons]
+    return found
+
+
+def _raise_cost(cost: Price | None, gain_ns: int) -> Price | None:
+    """A cost of at least the gain: what its end gains was lost to it."""
+    if cost is None or not cost.amount or cost.pct is None or cost.amount >= gain_ns:
+        return cost
+    return Price(gain_ns, "ns", cost.pct * gain_ns / cost.amount)

@@ -1,0 +1,95 @@
+"""The order of findings: the most important first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sightline.core.model.declare import Finding, Rule
+from sightline.core.registry import OF_WINDOW
+from sightline.diagnosis.price import share_of
+
+# Nothing gains much below so much of the window: what the run as a whole is bound by comes first.
+# XProf's overview calls a program input-bound from 10 % of the step on. Nor does what is uncertain:
+# of a recording that lacks what would tell, that its kernels take most of the time is known.
+MAJOR_PCT = 10.0
+
+
+def rank_findings(
+    priced: Sequence[Finding], rules: Mapping[str, Rule], *, window_ns: int
+) -> list[Finding]:
+    """The largest gain first, then remarks, then abstentions.
+
+    Gains of the program's window come before those of profiled kernels, which a kernel profiler
+    runs one by one, with other clocks: the two are no measure for each other. Of findings about one
+    kernel the cause comes before its symptom (`Rule.explains`): the tree is that of Nsight
+    Compute's rules, where stall reasons and occupancy are children of the issue slots, and those of
+    the speed of light (2024.1, `get_parent_rules_identifiers` in sections/*.py).
+    """
+    led = _lead_by_causes(priced, rules)
+    loud = [f.gain_ns or 0 for f in priced if f.severity != "info" and not _is_unsure(f)]
+    bound = 100 * max(loud, default=0) < MAJOR_PCT * max(window_ns, 1)
+    order = sorted(
+        range(len(priced)),
+        key=lambda i: (
+            (f := priced[i]).abstained,
+            not (bound and f.states_limit),
+            f.is_remark,
+            f.severity == "info",
+            share_of(f.rule) != OF_WINDOW,
+            -led[i],
+            _count_steps_to_cause(f.rule, rules),
+            -_weigh_gain(f),
+            -_take_gain(f, "bytes"),
+            -_take_gain(f, "j"),
+            f.rule,
+        ),
+    )
+    return [priced[i] for i in order]
+
+
+def _take_gain(found: Finding, unit: str) -> float:
+    gain = found.gain
+    return gain.amount if gain is not None and gain.unit == unit else 0
+
+
+def _lead_by_causes(found: Sequence[Finding], rules: Mapping[str, Rule]) -> list[int]:
+    """Where each finding stands, by a gain in ns: its own, or that of a symptom that it explains.
+
+    A finding explains most of another one about the same kernel where it gains at least half.
+    """
+    led = [_weigh_gain(f) for f in found]
+    by_kernel: dict[tuple[str, str], list[int]] = {}
+    for i, f in enumerate(found):
+        if not f.abstained and "kernel" in f.where:
+            by_kernel.setdefault((f.rule, f.where["kernel"]), []).append(i)
+    # From the root of the tree on: what explains the cause of a symptom leads both.
+    nearest_last = sorted(
+        (i for places in by_kernel.values() for i in places),
+        key=lambda i: -_count_steps_to_cause(found[i].rule, rules),
+    )
+    for i in nearest_last:
+        cause = found[i]
+        declared = rules.get(cause.rule)
+        for symptom in () if declared is None else declared.explains:
+            for j in by_kernel.get((symptom, cause.where["kernel"]), ()):
+                is_most = 2 * _weigh_gain(cause) >= _weigh_gain(found[j])
+                if is_most and cause.severity == found[j].severity:
+                    led[i] = max(led[i], led[j])
+    return led
+
+
+def _count_steps_to_cause(rule: str, rules: Mapping[str, Rule]) -> int:
+    """How far above the deepest cause a rule stands in the tree of what explains what."""
+    below = [r.name for r in rules.values() if rule in r.explains]
+    return 1 + max(_count_steps_to_cause(name, rules) for name in below) if below else 0
+
+
+def _is_unsure(found: Finding) -> bool:
+    """Of the program's window, and of low confidence."""
+    return found.confidence == "low" and share_of(found.rule) == OF_WINDOW
+
+
+def _weigh_gain(found: Finding) -> int:
+    """The gain, as far as it does not rest on the replay alone: at most twice what is seen, ns."""
+    gain = found.gain_ns or 0
+    return gain if found.direct_ns is None else min(gain, 2 * found.direct_ns)

@@ -1,0 +1,1 @@
+"""Thin doors to a session: the command line, the fixture of pytest."""

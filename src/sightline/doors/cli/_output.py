@@ -1,0 +1,175 @@
+"""What a command writes: its format, and where to; never over a recording that it reads."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import stat
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # every command names this module; pathlib takes 5 ms to load
+    from pathlib import Path
+
+_SUFFIXES = {
+    ".txt": "text",
+    ".md": "markdown",
+    ".json": "json",
+    ".sarif": "sarif",
+    ".html": "html",
+    ".htm": "html",
+}
+
+_FOLDER_DEPTH = 6  # levels of a folder that was given, in which recordings are looked for
+
+
+def refuse_inputs(targets: Iterable[Path], recordings: Sequence[str]) -> None:
+    """Raise RequestError where a file to be written is one that is read.
+
+    By device and inode: another spelling, a symbolic or a hard link are the same file.
+    """
+    from sightline.errors import RequestError
+
+    inputs = None
+    for target in targets:
+        try:
+            known = target.stat()
+        except OSError:
+            continue
+        if inputs is None:
+            inputs = _identify(recordings)
+        found = inputs.get((known.st_dev, known.st_ino))
+        # A device such as /dev/null or a terminal may be both.
+        if found is not None and (stat.S_ISREG(known.st_mode) or stat.S_ISDIR(known.st_mode)):
+            same = f"it is the recording {found}" if str(target) != found else "it is a recording"
+            raise RequestError(
+                f"cannot write {target}", why=f"{same} that is read", hint="Choose another name."
+            )
+
+
+def _identify(recordings: Sequence[str]) -> dict[tuple[int, int], str]:
+    """(device, inode) of all files and folders that were given, and of what lies in the folders."""
+    import glob
+    from pathlib import Path
+
+    found: dict[tuple[int, int], str] = {}
+
+    def add(path: str) -> None:
+        with contextlib.suppress(OSError):
+            known = Path(path).stat()
+            found.setdefault((known.st_dev, known.st_ino), path)
+
+    for given in recordings:
+        matched = [given] if os.path.lexists(given) else glob.glob(given, recursive=True)
+        for path in matched:
+            add(path)
+            for folder, folders, files in os.walk(path):
+                for name in (*folders, *files):
+                    add(os.path.join(folder, name))  # noqa: PTH118 - as it was given
+                if folder[len(path) :].count(os.sep) >= _FOLDER_DEPTH:
+                    folders.clear()
+    return found
+
+
+def write_file(target: Path, data: bytes, recordings: Sequence[str]) -> None:
+    """Write a file that was asked for. Raises RequestError over an input, InputError on failure."""
+    from sightline.errors import InputError
+
+    refuse_inputs([target], recordings)
+    try:
+        target.write_bytes(data)
+    except OSError as error:
+        raise InputError(
+            f"cannot write {target}", why=(error.strerror or str(error)).lower()
+        ) from error
+
+
+def replace_file(target: Path, data: bytes, recordings: Sequence[str]) -> None:
+    """Write a file whose name nobody chose: whole or not at all, and never through a link.
+
+    Raises RequestError over an input, OSError on failure.
+    """
+    import secrets
+
+    refuse_inputs([target], recordings)
+    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    try:
+        with part.open("xb") as file:
+            file.write(data)
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def add_output(parser: argparse.ArgumentParser, formats: Sequence[str]) -> None:
+    """--json, --format and -o; `formats` is kept for `choose_format`."""
+    endings = [suffix for suffix, form in _SUFFIXES.items() if form in formats and suffix != ".htm"]
+    parser.add_argument("--json", action="store_true", help="the same as --format json")
+    parser.add_argument(
+        "--format", metavar="F", help=f"{', '.join(formats)}; else by the ending of -o"
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", help=f"write to FILE: {_or(endings)}")
+    parser.set_defaults(formats=tuple(formats))
+
+
+def choose_format(args: argparse.Namespace) -> str:
+    """The format that is asked for by --json, --format or the ending of -o. Raises RequestError."""
+    from pathlib import Path
+
+    from sightline.errors import RequestError
+
+    if args.json and args.format not in (None, "json"):
+        raise RequestError(f"--json and --format {args.format} are two forms", hint="Ask for one.")
+    form = "json" if args.json else args.format
+    if form is not None and form not in args.formats:
+        why = f"there are {', '.join(args.formats)}"
+        raise RequestError(f"there is no format '{form}'", why=why)
+    if form is None and args.output is not None:
+        form = _SUFFIXES.get(Path(args.output).suffix.lower())
+        if form not in args.formats:
+            endings = [ending for ending, form in _SUFFIXES.items() if form in args.formats]
+            why = f"its ending must be {_or([e for e in endings if e != '.htm'])}"
+            raise RequestError(f"cannot write {args.output}", why=why)
+    return str(form or "text")
+
+
+def _or(words: Sequence[str]) -> str:
+    return f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def deliver(
+    output: str | None,
+    inputs: Sequence[str],
+    write: Callable[[], bytes],
+    render: Callable[[int], Any] | None,
+) -> None:
+    """An answer to the file of -o, else to standard output: laid out for its width by `render`.
+
+    `render` is None where another format than text is asked for, which `write` makes. Raises
+    RequestError over an input, InputError where the file cannot be written.
+    """
+    import sys
+    from pathlib import Path
+
+    if output is not None:
+        write_file(Path(output), write(), inputs)
+        print(f"{output} written", file=sys.stderr)
+    elif render is not None:
+        from sightline.doors.cli._edge import print_screen
+        from sightline.doors.cli._shared import find_width
+
+        # The screen is laid out for this width: rich must not wrap or colour it by itself.
+        width = find_width(sys.stdout)
+        print_screen(render(width), sys.stdout, width)
+    else:
+        from sightline.doors.cli._shared import print_bytes
+
+        print_bytes(write())
+
+
+def encode_json(data: Any) -> bytes:
+    """Data as indented JSON with a line end."""
+    import json
+
+    return (json.dumps(data, indent=1, ensure_ascii=False) + "\n").encode()

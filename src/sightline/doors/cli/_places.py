@@ -1,0 +1,125 @@
+"""Many ranks: where they are read, and the answer as text, data or a page."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from sightline.doors.cli._output import choose_format, deliver, encode_json, refuse_inputs
+
+if TYPE_CHECKING:
+    from sightline.core.model.run import Run
+    from sightline.fleet.answer import Answer
+    from sightline.fleet.read import Reduced
+
+_JOBS = 4
+
+
+def add_places(parser: argparse.ArgumentParser) -> None:
+    """Where recordings are read, and whose timelines the page has."""
+    places = parser.add_mutually_exclusive_group()
+    places.add_argument("--scheduler", metavar="ADDRESS", help="of Dask, whose workers read")
+    places.add_argument("--slurm", metavar="PARTITION", help="jobs in it read")
+    parser.add_argument("--workers", type=int, metavar="N", help="so many jobs of Slurm (4)")
+    parser.add_argument(
+        "--show",
+        metavar="RANKS",
+        help="ranks whose timelines the page has, such as 0,517 (else the worst ones and a usual "
+        "one); none for no timeline",
+    )
+
+
+def answer_ranks(args: argparse.Namespace) -> int:
+    """Read the ranks, judge them, and print or write the answer."""
+    from sightline.fleet.answer import choose_ranks, judge_ranks
+    from sightline.views.comparison.ranks import describe_ranks, write_screen
+
+    form = choose_format(args)
+    if args.output is not None:
+        from pathlib import Path
+
+        refuse_inputs([Path(args.output)], args.recordings)
+    asked = _parse_ranks(args.show)
+    answer = judge_ranks(_reduce(args))
+    known = set(answer.excess.get_column("rank"))
+    if asked and not known.issuperset(asked):
+        from sightline.errors import RequestError
+
+        missing = min(set(asked) - known)
+        raise RequestError(
+            f"there is no rank {missing} to show",
+            why=f"ranks are {min(known)} to {max(known)}",
+        )
+
+    def write() -> bytes:
+        if form == "json":
+            return encode_json(describe_ranks(answer))
+        if form == "text":
+            return (write_screen(answer) + "\n").encode()
+        from sightline.views.html.ranks import write_ranks_page
+
+        chosen = choose_ranks(answer) if asked is None else asked
+        return write_ranks_page(answer, _open_ranks(answer, chosen))
+
+    deliver(args.output, args.recordings, write, None)
+    return 0
+
+
+def _parse_ranks(text: str | None) -> list[int] | None:
+    """Ranks as they are typed; None where they are left to us."""
+    from sightline.errors import RequestError
+
+    if text is None:
+        return None
+    numbers = [] if text == "none" else text.split(",")
+    if not all(n.strip().isdecimal() for n in numbers):
+        raise RequestError(
+            f"--show {text} are no ranks", hint="Give numbers, such as  --show 0,517"
+        )
+    return sorted({int(n) for n in numbers})
+
+
+def _open_ranks(answer: Answer, ranks: list[int]) -> Run | None:
+    """The recordings of some ranks as one run, on one clock; None of none."""
+    import polars as pl
+
+    from sightline.doors.cli._progress import Progress
+    from sightline.opening.run import open_run
+
+    rows = answer.excess.filter(pl.col("rank").is_in(ranks))
+    names = rows.get_column("recording").drop_nulls().unique(maintain_order=True).to_list()
+    if not names:
+        return None
+    fit = answer.job.fit
+    known = fit if fit is not None and fit.is_apart() and not fit.is_contradictory else None
+    with Progress(sys.stderr) as progress:
+        return open_run(names, progress=progress, fit=known)
+
+
+def _reduce(args: argparse.Namespace) -> Reduced:
+    """The ranks, reduced here or by workers elsewhere."""
+    from sightline.doors.cli._progress import Progress
+    from sightline.errors import RequestError
+
+    if args.workers is not None and (args.slurm is None or args.workers < 1):
+        raise RequestError(
+            "--workers says how many jobs --slurm starts: 1 or more, and only with it"
+        )
+    with Progress(sys.stderr, unit="recordings") as progress:
+        if args.scheduler is None and args.slurm is None:
+            from sightline.fleet.read import reduce_recordings
+
+            return reduce_recordings(args.recordings, progress=progress)
+        from sightline.fleet.cluster import connect_scheduler, reduce_on_cluster, start_slurm
+
+        if args.scheduler is not None:
+            place = connect_scheduler(args.scheduler)
+        else:
+            print(
+                f"asking Slurm for jobs in {args.slurm}; waiting for the first (see squeue)",
+                file=sys.stderr,
+            )
+            place = start_slurm(args.slurm, args.workers or _JOBS)
+        with place as client:
+            return reduce_on_cluster(args.recordings, client, progress=progress)

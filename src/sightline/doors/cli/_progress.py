@@ -1,0 +1,68 @@
+"""One line on a terminal's stderr while recordings are read; nothing anywhere else."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TextIO
+
+from sightline.core.talk import CLEAR
+from sightline.core.text import fit_text
+from sightline.core.units import format_bytes, format_rate
+from sightline.doors.cli._edge import write_raw
+
+QUIET_S = 1.0  # work under a second shows nothing
+EVERY_S = 0.2
+
+
+class Progress:
+    """Bytes, rate and time left of the file that is being read; or how many of a `unit`."""
+
+    def __init__(
+        self,
+        stream: TextIO,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        unit: str | None = None,
+    ) -> None:
+        self._stream, self._clock, self._unit = stream, clock, unit
+        self._live = stream.isatty()
+        self._began = clock()
+        self._file = ""
+        self._file_began = self._next = self._began
+        self._shown = False
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._shown:
+            write_raw(self._stream, CLEAR)
+            self._stream.flush()
+
+    def __call__(self, file: str, done: int, total: int) -> None:
+        if not self._live:
+            return
+        now = self._clock()
+        if file != self._file:
+            self._file, self._file_began = file, now
+        if now < self._next or now - self._began < QUIET_S:
+            return
+        self._next = now + EVERY_S
+        self._shown = True
+        write_raw(self._stream, CLEAR)
+        self._stream.write(self._line(now, done, total))
+        self._stream.flush()
+
+    def _line(self, now: float, done: int, total: int) -> str:
+        took = max(now - self._file_began, 1e-9)
+        rate = done / took
+        left = (total - done) / rate if rate else 0.0
+        if self._unit is not None:
+            return f"{done:,} of {total:,} {self._unit}  {left:.0f} s left"
+        name = fit_text(Path(self._file).name, 34)
+        share = 100 * done // max(total, 1)
+        return (
+            f"{name}  {share:3d} % of {format_bytes(total)}  {format_rate(rate)}  {left:.0f} s left"
+        )

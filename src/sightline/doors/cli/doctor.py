@@ -1,0 +1,171 @@
+"""What is on this machine, what can be recorded here, and what not, and why.
+
+sightline doctor
+sightline doctor --for kernels    what is missing for that, and the exact remedy
+sightline doctor --json
+sightline doctor --check-nsys-rep run.nsys-rep    against nsys' own export of it
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from typing import Any
+
+HELP = "what can be recorded on this machine, and why not"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--for",
+        dest="question",
+        metavar="X",
+        help="timeline, kernels, stalls, memory, energy, or a backend: torch, nsys, ncu, cupti, "
+        "cpu, nvml",
+    )
+    parser.add_argument("--json", action="store_true", help="print as data")
+    parser.add_argument(
+        "--check-nsys-rep",
+        nargs="+",
+        metavar="FILE",
+        help="compare a report with the export that nsys makes of it, or with one that is there "
+        "(REPORT EXPORT); prints names of tables and counts, no content",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    import json
+    import textwrap
+    from dataclasses import asdict
+
+    from sightline.doors.cli._probeable import list_probeable
+    from sightline.doors.cli._watchable import list_watchable
+    from sightline.record.collect.machine import examine_machine, list_recordable
+
+    if args.check_nsys_rep is not None:
+        return _check_report(args)
+    facts = examine_machine()
+    if args.question is not None:
+        return _remedies(args, facts)
+    ways = list_recordable(facts)
+    if args.json:
+        told = {"facts": facts, "recordable": [asdict(w) for w in ways]}
+        told["watchable"] = [asdict(w) for w in list_watchable()]
+        told["probeable"] = [asdict(w) for w in list_probeable()]
+        print(json.dumps(told, indent=1))
+        return 0
+    for name, value in facts.items():
+        if name.endswith("_problem"):  # said below, of what it keeps from being recorded
+            continue
+        shown = _join_alike(value) if isinstance(value, list) else value
+        head = f"{_NAMES.get(name, name.replace('_', ' ')):<22}"
+        print(
+            textwrap.fill(_shown(name, shown), 80, initial_indent=head, subsequent_indent=" " * 22)
+        )
+    for heading, listed in (
+        ("What can be recorded here", ways),
+        ("What can be watched here (sightline top, watch)", list_watchable()),
+        ("What can be probed here (sightline probe)", list_probeable()),
+    ):
+        print(f"\n{heading}")
+        for way in listed:
+            mark = "yes" if way.possible else "no "
+            head = f"  {mark}  {way.what:<37}"
+            print(textwrap.fill(way.why, 80, initial_indent=head, subsequent_indent=" " * 44))
+    print("\nWhat is missing for one of them, and the remedy:  sightline doctor --for kernels")
+    return 0
+
+
+def _check_report(args: argparse.Namespace) -> int:
+    """Exit code 1 where a row of the export differs or is missing, or an event is not known."""
+    import json
+    import tempfile
+    from pathlib import Path
+
+    from sightline.core.units import format_several
+    from sightline.errors import InputError, RequestError
+    from sightline.formats.nvidia._nsys.report import container
+    from sightline.formats.nvidia._nsys.report.check import compare_with_export
+    from sightline.record.collect.nsys_export import export_report
+
+    report, *given = map(Path, args.check_nsys_rep)
+    if len(given) > 1:
+        raise RequestError(
+            "a report is compared with one export",
+            hint="sightline doctor --check-nsys-rep REPORT.nsys-rep EXPORT.sqlite",
+        )
+    for path in (report, *given):
+        if not path.is_file():
+            raise InputError(f"cannot read {path}", why="there is no such file")
+    if not container.is_report(report):
+        raise InputError(f"cannot check {report}", why="it is not an Nsight Systems report")
+    with tempfile.TemporaryDirectory(prefix="sightline-") as scratch:
+        export = given[0] if given else export_report(report, Path(scratch))
+        checks, unknown = compare_with_export(report, export)
+    # What only the report has, an older exporter left out.
+    compared = [check for check in checks if check.in_export]
+    is_same = not unknown and all(c.equal == c.in_report == c.in_export for c in compared)
+    if args.json:
+        facts = {"tables": [c._asdict() for c in checks], "unknown_events": unknown}
+        print(json.dumps(facts | {"equal": is_same}, indent=1))
+        return 0 if is_same else 1
+    print(f"{'rows of':<38}{'report':>11}{'export':>11}{'equal':>11}")
+    for check in checks:
+        exported = f"{check.in_export:,}" if check.in_export else "none"
+        equal = f"{check.equal:,}" if check.in_export else ""
+        print(f"{check.table:<38}{check.in_report:>11,}{exported:>11}{equal:>11}".rstrip())
+        for what, columns in (("differs", check.differing), ("not read", check.not_read)):
+            if columns:
+                print(f"    {what}: {', '.join(columns)}")
+    for kind, count in sorted(unknown.items()):
+        print(f"{format_several(count, 'event')} of type {kind}, which is not known")
+    differ = "Please report this: it holds names of tables and columns, and counts, no content."
+    print("All rows of the export are equal." if is_same else differ)
+    return 0 if is_same else 1
+
+
+_NAMES = {"py_spy": "py-spy", "nvml": "NVML", "unreachable_gpus": "unreachable GPUs"}
+# Settings of the system; everything else is found or not.
+_SETTINGS = ("counters_need_admin", "perf_event_paranoid", "ptrace_scope")
+
+
+def _join_alike(texts: list[str]) -> str:
+    """Equal ones once, with their number."""
+    return ", ".join(
+        f"{count} × {text}" if count > 1 else text for text, count in Counter(texts).items()
+    )
+
+
+def _shown(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value in (None, ""):
+        return "not known here" if name in _SETTINGS else "none found"
+    return str(value)
+
+
+def _remedies(args: argparse.Namespace, facts: dict[str, Any]) -> int:
+    """What stands in the way; exit code 1 where something does, so that scripts can ask."""
+    import json
+    import textwrap
+    from dataclasses import asdict
+
+    from sightline.record.collect.plan import QUESTIONS
+    from sightline.record.collect.remedies import list_missing
+
+    found = list_missing(args.question, facts)
+    if args.json:
+        print(json.dumps({"for": args.question, "missing": [asdict(m) for m in found]}, indent=1))
+        return 1 if found else 0
+    if not found:
+        option = "--for" if args.question in QUESTIONS else "--backend"
+        print(f"{args.question}: nothing is missing.")
+        print(f"  sightline run {option} {args.question} -- COMMAND")
+        return 0
+    for number, item in enumerate(found, 1):
+        print(textwrap.fill(item.what, 80, initial_indent=f"{number}  ", subsequent_indent="   "))
+        for line in item.remedy:
+            print(f"     {line}")  # a command is never broken
+        print(f"   {item.document}")
+    print("\nWhat can be recorded without it:  sightline doctor")
+    return 1

@@ -1,0 +1,326 @@
+"""The `sightline` command: finds the sub-command, and is the one place that catches errors."""
+
+from __future__ import annotations
+
+import argparse
+import atexit
+import contextlib
+import errno
+import gc
+import importlib
+import os
+import sys
+import textwrap
+from collections.abc import Sequence
+from types import ModuleType
+from typing import NoReturn
+
+import sightline
+from sightline.doors.cli._edge import guard_terminal, has_reader_gone, silence_output
+from sightline.doors.cli._shared import accept_any_encoding, format_message, heed_interrupts
+from sightline.errors import RequestError, SightlineError
+
+DONE, WRONG, BUG, INTERRUPTED = 0, 2, 3, 130  # 1: GATE_FAILED
+
+_ABOUT = """\
+Why is this GPU program slow, what does that cost, and what to change.
+
+  sightline trace.json.gz              the report, on one screen
+  sightline stats kernels trace.json   one table; --format json for programs
+  sightline import rank*.json -o run   keep the import, as Parquet
+  sightline doctor                     what can be recorded on this machine
+"""
+
+
+def start() -> int:
+    """`main` in a process of its own, which is what the installed command calls."""
+    # Collecting cycles finds none among modules that are being loaded, and all of them are looked
+    # through once more as Python ends: 80 of 480 ms of a report of 80 kB (benchmarks/start.py).
+    gc.set_threshold(100_000, 50, 100)
+    try:
+        code = main()
+    finally:
+        gc.freeze()
+    _leave(code)
+    return code
+
+
+def _leave(code: int) -> None:
+    """End the process as Python would, but for the objects: the system takes their memory at once.
+
+    Freeing them one by one takes 0.05 of 2.3 s in the cold report of 0.54 GB, and 0.01 of 0.38 s
+    in that of 82 kB. Returns where Python has to end in its own way.
+    """
+    if sys.getprofile() is not None or sys.gettrace() is not None:
+        return  # what is measured is told when the program has ended
+    heed_interrupts()
+    try:
+        # Who interrupts waits for nothing that is still being written or asked.
+        if code != INTERRUPTED and (threading := sys.modules.get("threading")) is not None:
+            threading._shutdown()
+        atexit._run_exitfuncs()
+        if sys.stderr is not None:
+            with contextlib.suppress(OSError, ValueError):  # nobody has to read it
+                sys.stderr.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except KeyboardInterrupt:  # nobody waits for what is kept for the next time
+        code = INTERRUPTED
+    except (OSError, ValueError):
+        return  # Python tells of it, with an exit code of its own
+    os._exit(code)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code: 0 done, 1 gate failed, 2 wrong input, 3 a bug of ours."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    # Read by Polars' allocator (jemalloc) when it is loaded, which is later. Memory that one table
+    # gave back is the next one's instead of going to the system and coming back page by page:
+    # 0.9 of 7.5 s of processor time in the report of a million events (benchmarks/report_page.py).
+    # Few arenas, and none of its own for what is larger than 8 MiB, which gives everything back at
+    # once: 1.08 instead of 1.40 GB, and 3.9 instead of 4.1 s, in the cold report of 0.54 GB.
+    # What nobody has taken within a second goes back: 6.9 instead of 7.4 GB in that of 8 GB.
+    arenas = max(1, (os.cpu_count() or 1) // 2)
+    os.environ.setdefault(
+        "_RJEM_MALLOC_CONF",
+        f"dirty_decay_ms:1000,muzzy_decay_ms:0,narenas:{arenas},oversize_threshold:0",
+    )
+    _fill_standard_files()
+    accept_any_encoding()
+    with guard_terminal():
+        return _run(arguments)
+
+
+def _fill_standard_files() -> None:
+    """Where standard input, output or error are closed, no file of ours may take their place."""
+    with contextlib.suppress(OSError):
+        while (number := os.open(os.devnull, os.O_RDONLY)) <= 2:
+            continue
+        os.close(number)
+
+
+def _run(arguments: list[str]) -> int:
+    try:
+        return _dispatch(arguments)
+    except SightlineError as error:
+        print(format_message(error), file=sys.stderr)
+        return WRONG
+    except ModuleNotFoundError as error:
+        if error.name != "sightline._native":
+            print(_bug_report(arguments), file=sys.stderr)
+            return BUG
+        print(format_message(_no_reader()), file=sys.stderr)
+        return WRONG
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError as error:
+        if not has_reader_gone():
+            return _judge(error, arguments)  # of another pipe: to a program of ours
+        # The reader of our output has gone, as `head` does. Nothing is wrong.
+        silence_output()
+        return DONE
+    except SystemExit:  # argparse ends this way
+        raise
+    except Exception as error:  # what escapes is our mistake, and must not look like the user's
+        return _judge(error, arguments)
+    except BaseException as error:  # a panic of Polars is no Exception, and never a gate
+        if type(error).__name__ != "PanicException":
+            raise
+        return _judge(error, arguments)
+
+
+def _judge(error: BaseException, arguments: list[str]) -> int:
+    """Exit code, and what to say: of the system's refusals what it is, of all else that it is ours.
+
+    A disk that is full, an output that is closed or a folder that may not be read are no bugs.
+    """
+    if isinstance(error, OSError) and error.errno is not None and error.errno in _REFUSALS:
+        place = f" {os.fsdecode(error.filename)}" if error.filename is not None else ""
+        _say(f"sightline: cannot go on: {(error.strerror or str(error)).lower()}{place}.")
+        silence_output()
+        return WRONG
+    if isinstance(error, MemoryError):
+        _say("sightline: cannot go on: there is not enough memory.")
+        return WRONG
+    _say(_bug_report(arguments))
+    return BUG
+
+
+# What the system refuses for reasons that lie outside of sightline and of the recording.
+_REFUSALS = frozenset(
+    getattr(errno, name, None)
+    for name in (
+        *("ENOSPC", "EDQUOT", "EFBIG", "EROFS", "EACCES", "EPERM", "EIO", "EBADF", "EMFILE"),
+        *("ENFILE", "ENAMETOOLONG", "ELOOP", "ENOMEM"),
+    )
+)
+
+
+def _say(text: str) -> None:
+    """To standard error, where there is one."""
+    with contextlib.suppress(OSError, ValueError):
+        print(text, file=sys.stderr)
+
+
+def _dispatch(arguments: list[str]) -> int:
+    names = command_names()
+    if arguments and arguments[0] not in names and _is_path(arguments[0]):
+        arguments = ["report", *arguments]
+    if arguments and arguments[0] == "-":
+        raise RequestError(
+            "a recording cannot be read from standard input",
+            why="its end is looked at, too",
+            hint="Write it to a file first:  ... > trace.json; sightline trace.json",
+        )
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in names:
+        raise _no_command(arguments, names)
+    # Of one command only its own options, of the list of commands none: those of all take 20 ms.
+    asked = arguments[:1] if arguments and arguments[0] in names else []
+    listed = [] if arguments[:1] == ["--version"] else names
+    parser = build_parser(asked or listed, with_options=bool(asked))
+    parsed = parser.parse_args(arguments)
+    if not hasattr(parsed, "module"):
+        parser.print_help()
+        return DONE
+    module: ModuleType = parsed.module
+    if not getattr(parsed, "timings", False):
+        return _run_module(module, parsed)
+    from sightline.core.stages import keep_stages, write_table
+
+    kept = keep_stages()
+    try:
+        return _run_module(module, parsed)
+    finally:
+        _say(write_table(kept.finish()).rstrip("\n"))
+
+
+def _run_module(module: ModuleType, parsed: argparse.Namespace) -> int:
+    code: int = module.run(parsed)
+    sys.stdout.flush()
+    return code
+
+
+def _no_command(arguments: list[str], names: list[str]) -> RequestError:
+    """A mistyped command; the name of an analysis or a rule is one that wants a word before it."""
+    import shlex
+
+    from sightline.core import registry
+
+    word, rest = arguments[0], arguments[1:]
+    if word.replace("-", "_") in registry.list_names("analyses"):
+        hint = shlex.join(["sightline", "stats", word.replace("-", "_"), *(rest or ["RECORDING"])])
+        return RequestError(f"'{word}' is an analysis, not a command", hint=hint)
+    if word.replace("-", "_") in registry.list_names("rules"):
+        hint = f"sightline explain {word}"
+        return RequestError(f"'{word}' is a rule, not a command", hint=hint)
+    return RequestError(
+        f"there is no command and no file called '{word}'",
+        why=registry.did_you_mean(word, names),
+        hint="All commands:  sightline --help",
+    )
+
+
+def _no_reader() -> SightlineError:
+    return SightlineError(
+        "this installation has no compiled reader",
+        why="sightline was called from its sources, and it is built when sightline is installed",
+        hint="In the checkout:  pip install .",
+    )
+
+
+def _is_path(text: str) -> bool:
+    """Whether `sightline TEXT` is the main job on a file; a mistyped command is not a file."""
+    return not text.startswith("-") and ("." in text or "/" in text or os.path.exists(text))  # noqa: PTH110
+
+
+def command_names() -> list[str]:
+    """The sub-commands: the modules of this folder."""
+    # pathlib and pkgutil would cost every command 20 ms.
+    files = os.listdir(os.path.dirname(__file__))  # noqa: PTH120, PTH208
+    names = [f.removesuffix(".py") for f in files if f.endswith(".py") and f != "main.py"]
+    return sorted(n.removesuffix("_").replace("_", "-") for n in names if not n.startswith("_"))
+
+
+def build_parser(
+    names: Sequence[str] | None = None, *, with_options: bool = True
+) -> argparse.ArgumentParser:
+    """The parser of these commands, or of the whole command line; or only the list of them."""
+    names = command_names() if names is None else names
+    parser = _Parser(
+        "sightline", description=_ABOUT, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--version",
+        action=_PrintVersion,
+        help="print the version, and whether the compiled reader and the HTML pages are installed",
+    )
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for name in names:
+        # `import` is a keyword, so its module is called import_.
+        suffix = "_" if name in ("import",) else ""
+        module = importlib.import_module(f"sightline.doors.cli.{name.replace('-', '_')}{suffix}")
+        sub = commands.add_parser(
+            name,
+            help=module.HELP,
+            description=textwrap.dedent(module.__doc__ or ""),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        sub.set_defaults(module=module)
+        if with_options:
+            module.add_arguments(sub)
+    return parser
+
+
+class _Parser(argparse.ArgumentParser):
+    """Its errors quote what was typed, which may be another program's secrets."""
+
+    def error(self, message: str) -> NoReturn:
+        from sightline.core.redaction import redact_text
+
+        super().error(redact_text(message))
+
+
+class _PrintVersion(argparse.Action):
+    """Looks at what is installed only when --version is given."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str) -> None:
+        super().__init__(option_strings, dest, nargs=0, help=help)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from sightline.core.installation import describe_installation
+
+        print(describe_installation())
+        parser.exit(DONE)
+
+
+def _bug_report(arguments: list[str]) -> str:
+    import tempfile
+    import traceback
+
+    from sightline.core.redaction import redact_text, show_command
+
+    details = "".join(
+        [
+            f"sightline {sightline.__version__}, Python {sys.version}\n",
+            f"arguments: {show_command(['sightline', *arguments])}\n\n",
+            redact_text(traceback.format_exc()),
+        ]
+    )
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="sightline-bug-", suffix=".txt", delete=False, encoding="utf-8"
+        ) as file:
+            file.write(details)
+        where = f"The details are in {file.name}"
+    except OSError as error:
+        where = f"The details could not be written ({error.strerror}):\n{details}"
+    last = redact_text(traceback.format_exc()).strip().splitlines()[-1]
+    return (
+        f"sightline: this is a bug of sightline, not of your recording: {last}\n"
+        f"           {where}\n"
+        "           Please open an issue with it."
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(start())

@@ -1,0 +1,468 @@
+"""Record a program, unchanged, and say why it is slow.
+
+sightline run -- python train.py                  what ran when
+sightline run -- torchrun --nproc-per-node 4 train.py
+sightline run --for kernels -- ./simulation       why single kernels are slow
+sightline run --for system -- python train.py     what the system did meanwhile
+sightline run --steps 2:1:5 -- python train.py    2 steps wait, 1 warms up
+sightline run --dry-run -- python train.py        what it would run
+sightline run --server vllm http://127.0.0.1:8000 --seconds 5
+
+Leaves NAME.sightline, a folder that every command of sightline opens. The
+program's output, signals and exit code pass through; what sightline says goes
+to standard error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from sightline.record.collect.plan import Plan
+
+HELP = "record a program, and say why it is slow"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "sightline run [options] -- COMMAND..."
+    what = parser.add_argument_group("what to record")
+    what.add_argument(
+        "--for",
+        dest="question",
+        metavar="QUESTION",
+        help="timeline (the default), kernels, stalls, memory, energy or system",
+    )
+    what.add_argument(
+        "--backend",
+        action="append",
+        default=[],
+        metavar="B",
+        help="torch, jax, nsys, ncu, cupti, rocprofv3, unitrace, cpu, nvml, lttng, sched or mpi "
+        "instead of what --for picks",
+    )
+    what.add_argument("--steps", metavar="W:U:A", help="PyTorch: wait W steps, warm up U, record A")
+    what.add_argument("--after", type=float, metavar="S", help="begin to record after S seconds")
+    what.add_argument("--seconds", type=float, metavar="S", help="record for S seconds")
+    what.add_argument("--stacks", action="store_true", help="PyTorch: Python stacks (slower)")
+    what.add_argument("--memory", action="store_true", help="PyTorch: every allocation (slower)")
+    what.add_argument(
+        "--oom-snapshot",
+        action="store_true",
+        help="PyTorch: keep a memory snapshot when an allocation fails",
+    )
+    what.add_argument("--no-shapes", action="store_true", help="PyTorch: no shapes of inputs")
+    what.add_argument(
+        "--capture",
+        action="store_true",
+        help="nsys, ncu: only what the program does inside  with sl.capture():",
+    )
+    what.add_argument(
+        "--snapshot",
+        action="store_true",
+        help="lttng: keep the last events in memory, written at the end or on demand",
+    )
+    what.add_argument(
+        "--snapshot-on",
+        metavar="EVENT",
+        help="lttng: the same, written at the first EVENT of user space: "
+        "'app:step', 'app:step if ms > 100', or SIGUSR1, sent to sightline",
+    )
+    what.add_argument("--rotate", metavar="SIZE", help="lttng: a new chunk after each SIZE (10M)")
+    kernels = parser.add_argument_group("kernels and graphs (ncu, nsys)")
+    kernels.add_argument("--kernel", metavar="REGEX", help="only kernels whose name matches")
+    kernels.add_argument("--launch-skip", type=int, metavar="N", help="leave out the first N")
+    kernels.add_argument("--launch-count", type=int, metavar="N", help="profile N launches (50)")
+    kernels.add_argument("--set", metavar="SET", help="ncu's section set (full)")
+    kernels.add_argument("--replay", metavar="MODE", help="kernel, application or range")
+    kernels.add_argument("--graph", metavar="MODE", help="CUDA graphs by node (default) or graph")
+    kernels.add_argument(
+        "--lock-clocks",
+        action="store_true",
+        help="let ncu lock the GPU's clocks; nothing is changed otherwise",
+    )
+    stacks = parser.add_argument_group("CPU stacks (cpu)")
+    stacks.add_argument(
+        "--cpu-stacks",
+        metavar="TOOL",
+        help="py-spy, perf_event (sightline's own) or perf; also beside a GPU's timeline",
+    )
+    stacks.add_argument(
+        "--cpu-rate", type=int, metavar="HZ", help="perf_event: samples a second (99)"
+    )
+    stacks.add_argument(
+        "--cpu-stack-bytes",
+        type=int,
+        metavar="N",
+        help="perf_event: copied of each stack (32768); 0: follow frame pointers",
+    )
+    cupti = parser.add_argument_group("stalls and timelines through CUPTI (cupti)")
+    cupti.add_argument(
+        "--sampling",
+        metavar="MODE",
+        help="where warps stall: continuous, or serialized (of each launch, one kernel at a time)",
+    )
+    cupti.add_argument(
+        "--period", type=int, metavar="N", help="a sample every 2^N cycles of an SM, 5 to 31"
+    )
+    cupti.add_argument(
+        "--no-calls", action="store_true", help="no API calls: records less, and costs less"
+    )
+    cupti.add_argument(
+        "--budget",
+        type=float,
+        metavar="PCT",
+        help="record less where recording takes more of a core than this (1)",
+    )
+    cupti.add_argument(
+        "--flush-ms",
+        type=int,
+        metavar="MS",
+        help="what a kill of the program loses at most (1000)",
+    )
+    cupti.add_argument(
+        "--measure-cost",
+        action="store_true",
+        help="pause now and then, and say how much recording slows the program down",
+    )
+    where = parser.add_argument_group("where and how long")
+    where.add_argument("-o", "--output", metavar="NAME", help="the run's folder: NAME.sightline")
+    where.add_argument(
+        "--join",
+        action="store_true",
+        help="add to a folder that another host of the same job records into",
+    )
+    where.add_argument("--ranks", metavar="LIST", help="record only these ranks, as 0,7")
+    where.add_argument("--every", type=int, default=1, metavar="N", help="record every Nth rank")
+    where.add_argument(
+        "--timeout",
+        type=float,
+        metavar="S",
+        help="end the program, and all that it started, after S seconds",
+    )
+    where.add_argument(
+        "--server",
+        nargs=2,
+        metavar=("KIND", "URL"),
+        help="switch on the profiler of a running vllm, sglang or trtllm server",
+    )
+    where.add_argument(
+        "--traces",
+        metavar="FOLDER",
+        help="where that server writes its traces, if it cannot be told",
+    )
+    where.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="print what would be run, with the tools' own command lines",
+    )
+    where.add_argument(
+        "--keep-identity",
+        action="store_true",
+        help="keep whole command lines, which may hold names and secrets",
+    )
+    where.add_argument("--no-report", action="store_true", help="only record")
+    parser.add_argument(
+        "command",
+        nargs=argparse.REMAINDER,
+        metavar="COMMAND",
+        help="the program and its arguments, after --",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.server is not None and args.server[0] != "trtllm":
+        return _server(args)
+    from sightline.doors.cli._recorded import hold_made, make_folder, remove_recording
+    from sightline.record.collect import machine, plan
+    from sightline.record.collect.record import Recording, record_program
+    from sightline.record.collect.server import list_trtllm_variables
+    from sightline.record.inline.rank import find_identity
+
+    command = args.command[1:] if args.command[:1] == ["--"] else args.command
+    _check(args, command)
+    made = plan.make_plan(
+        command,
+        machine.examine_machine(),
+        question=args.question,
+        backends=_listed(args.backend),
+        options=_options(args),
+    )
+    if args.server is not None:
+        made.leave_out("torch", "the server's own PyTorch profiler records")
+    folder = _folder_name(args, command)
+    if args.dry_run:
+        return _dry_run(made, folder, args)
+    # One `sightline run` for each rank, as under srun: they share the folder.
+    join = args.join or (find_identity().rank is not None and args.output is not None)
+    or_join = ", or --join if another host records this job there"
+    folder = make_folder(folder, chosen=args.output is not None, join=join, or_else=or_join)
+    recording = Recording(made, folder, _ranks(args.ranks), args.every, args.timeout)
+    recording.keep_identity = args.keep_identity
+    if args.server is not None:
+        recording.variables = list_trtllm_variables(made.options.get("steps"), folder)
+    with hold_made(folder) as recording.held:
+        _say_plan(made, folder)
+        if args.snapshot and "lttng" in made.backends:
+            snapshot = f"lttng snapshot record -s {recording.session}"
+            print(f"  to keep the last events now:  {snapshot}", file=sys.stderr)
+        ended = record_program(recording)
+        if not ended.started and not join:  # why was said in its place
+            remove_recording(recording.held, folder)
+            _say("nothing has been recorded")
+    if not ended.started:
+        return ended.code
+    report = not args.no_report and not join
+    _say_end(ended, [] if report else recording.notes)  # the report tells them too
+    if report:
+        _report(folder)
+    return ended.code
+
+
+def _check(args: argparse.Namespace, command: list[str]) -> None:
+    from sightline.errors import RequestError
+
+    if not command:
+        raise RequestError(
+            "there is no program to record",
+            hint="Write it after two dashes:  sightline run -- python train.py",
+        )
+    if args.every < 1:
+        raise RequestError(f"--every {args.every} is not possible", why="it must be 1 or more")
+    _ranks(args.ranks)
+    if args.period is not None and not 5 <= args.period <= 31:
+        raise RequestError(
+            f"--period {args.period} is not possible", why="CUPTI samples every 2^5 to 2^31 cycles"
+        )
+    if args.budget is not None and not 0 < args.budget <= 100:
+        raise RequestError(f"--budget {args.budget:g} is not possible", why="it is a share in %")
+    if args.flush_ms is not None and not 10 <= args.flush_ms <= 3_600_000:
+        raise RequestError(
+            f"--flush-ms {args.flush_ms} is not possible", why="it is 10 ms to an hour"
+        )
+    _check_stacks(args)
+    if args.sampling not in (None, "continuous", "serialized"):
+        raise RequestError(
+            f"--sampling {args.sampling} is not possible", why="there are continuous, serialized"
+        )
+    for name in ("after", "seconds", "timeout"):
+        value = getattr(args, name)
+        if value is not None and not 0 < value < 1e9:
+            raise RequestError(
+                f"--{name} {value:g} is not possible", why="it must be more than 0 s"
+            )
+
+
+def _check_stacks(args: argparse.Namespace) -> None:
+    from sightline.errors import RequestError
+    from sightline.record.collect.plan import CPU_TOOLS
+    from sightline.record.sampling.events import MOST_STACK_BYTES, check_rate
+
+    if args.cpu_stacks not in (None, *CPU_TOOLS):
+        raise RequestError(
+            f"--cpu-stacks {args.cpu_stacks} is not possible",
+            why=f"there are {', '.join(CPU_TOOLS)}",
+        )
+    if args.cpu_rate is not None:
+        check_rate("--cpu-rate", args.cpu_rate)
+    size = args.cpu_stack_bytes
+    if size is not None and (size % 8 or not 0 <= size <= MOST_STACK_BYTES):
+        raise RequestError(
+            f"--cpu-stack-bytes {size} is not possible",
+            why=f"it is 0 to {MOST_STACK_BYTES}, in steps of 8",
+        )
+
+
+def _listed(backends: list[str]) -> list[str]:
+    return [b for text in backends for b in text.split(",") if b]
+
+
+def _ranks(text: str | None) -> tuple[int, ...]:
+    from sightline.errors import RequestError
+
+    if text is None:
+        return ()
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise RequestError(
+            f"--ranks {text} is not a list of ranks", hint="Write it as 0,7"
+        ) from None
+
+
+def _options(args: argparse.Namespace) -> dict[str, Any]:
+    from sightline.errors import RequestError
+    from sightline.record.inline.timing import steps_of
+
+    options: dict[str, Any] = {
+        "after_s": args.after,
+        "seconds": args.seconds,
+        "stacks": args.stacks,
+        "memory": args.memory,
+        "oom_snapshot": args.oom_snapshot,
+        "shapes": not args.no_shapes,
+        "capture": args.capture,
+        "kernel": args.kernel,
+        "launch_skip": args.launch_skip,
+        "set": args.set,
+        "launch_count": args.launch_count,
+        "replay": args.replay,
+        "graph": args.graph,
+        "lock_clocks": args.lock_clocks,
+        "sampling": args.sampling,
+        "period": args.period,
+        "no_calls": args.no_calls,
+        "budget": args.budget,
+        "measure_cost": args.measure_cost,
+        "flush_ms": args.flush_ms,
+        "cpu_stacks": args.cpu_stacks,
+        "cpu_rate": args.cpu_rate,
+        "snapshot": args.snapshot,
+        "rotate": args.rotate,
+        "snapshot_on": args.snapshot_on,
+    }
+    if args.steps is not None:
+        try:
+            options["steps"] = steps_of(args.steps)
+        except ValueError as error:
+            raise RequestError(f"--steps {args.steps} cannot be used", why=str(error)) from error
+    for name, known in (
+        ("replay", ("kernel", "application", "range", "app-range")),
+        ("graph", ("node", "graph")),
+    ):
+        if options[name] is not None and options[name] not in known:
+            raise RequestError(
+                f"--{name} {options[name]} is unknown", why=f"there are {', '.join(known)}"
+            )
+    kept = {k: v for k, v in options.items() if v not in (None, False)}
+    if args.cpu_stack_bytes is not None:
+        kept["cpu_stack_bytes"] = args.cpu_stack_bytes
+    return kept | {"shapes": options["shapes"]}
+
+
+def _folder_name(args: argparse.Namespace, command: list[str]) -> Path:
+    from pathlib import Path
+
+    from sightline.doors.cli._recorded import name_folder
+
+    scripts = [w for w in command if w.endswith(".py")]
+    return name_folder(args.output, Path(scripts[0] if scripts else command[0]).stem or "run")
+
+
+def _say_plan(plan: Plan, folder: Path) -> None:
+    from sightline.doors.cli._recorded import show_folder
+
+    print(f"sightline: recording into {show_folder(folder)}", file=sys.stderr)
+    for choice in plan.choices:
+        if choice.taken:
+            print(f"  {choice.backend:<6} {choice.why}", file=sys.stderr)
+        elif choice.why != "not needed for this question":
+            print(f"  {'no ' + choice.backend:<6} {choice.why}", file=sys.stderr)
+    if not plan.backends:
+        print("  nothing but what the program marks itself (sl.annotate, sl.step)", file=sys.stderr)
+    sys.stderr.flush()
+
+
+def _say_end(ended: Any, notes: list[dict[str, Any]]) -> None:
+    from sightline.core.units import format_ns
+
+    how = f"ended with {ended.code}"
+    if ended.timed_out:
+        how = "was ended by --timeout"
+    elif ended.signal is not None:
+        how = f"was ended by signal {ended.signal}{_signal_name(ended.signal)}"
+    print(f"sightline: the program {how} after {format_ns(ended.wall_ns)}", file=sys.stderr)
+    for note in notes:
+        if note["severity"] != "info" and note["kind"] not in ("program_killed", "timed_out"):
+            print(f"  !  {note['text']}", file=sys.stderr)
+
+
+def _signal_name(number: int) -> str:
+    import signal
+
+    return f" ({signal.Signals(number).name})" if number in set(signal.Signals) else ""
+
+
+def _dry_run(plan: Plan, folder: Path, args: argparse.Namespace) -> int:
+    import shlex
+
+    from sightline.record.collect import commands
+    from sightline.record.collect.record import Recording, environment
+
+    for choice in plan.choices:
+        print(f"# {choice.backend}: {'yes' if choice.taken else 'no'}, {choice.why}")
+    options = {**plan.options, "question": plan.question}
+    recording = Recording(plan, folder, _ranks(args.ranks), args.every)
+    told = environment(recording, {}, None)
+    for name, value in told.items():
+        print(
+            f"export {name}={shlex.quote(value)}"
+            + ("${PYTHONPATH:+:$PYTHONPATH}" if name == "PYTHONPATH" else "")
+        )
+    words = commands.wrap_command(
+        plan.command, plan.backends, folder, f"host-{recording.mark}", options
+    )
+    print(shlex.join(words))
+    if "cpu" in plan.backends and "nsys" not in plan.backends:
+        stem = folder / f"host-{recording.mark}"
+        if plan.cpu_tool == "perf":
+            data = stem.with_name(stem.name + ".cpu.perf.data")
+            print("# beside it, with the program's process id:")
+            print(shlex.join(commands.perf("PID", data, None)))
+            print(shlex.join(commands.perf_script(data)))
+        elif plan.cpu_tool == "perf_event":
+            print(f"# beside it, by sightline itself: {stem.name}.cpu.stacks")
+        else:
+            target = stem.with_name(stem.name + ".cpu.speedscope.json")
+            print("# beside it, with the program's process id:")
+            print(shlex.join(commands.py_spy("py-spy", "PID", target)))
+    return 0
+
+
+def _report(folder: Path) -> None:
+    """The screen, on standard error: standard output is the program's. Never an exit code."""
+    from sightline.doors.cli._recorded import name_again, print_report
+    from sightline.doors.cli._shared import format_message
+    from sightline.errors import SightlineError
+
+    again = name_again(folder)
+    print(file=sys.stderr)
+    try:
+        print_report(folder, sys.stderr, page=sys.stderr.isatty() and sys.stdout.isatty())
+    except SightlineError as error:
+        print(format_message(error), file=sys.stderr)
+        return
+    except Exception as error:  # a bug in a report must not look like the program's
+        print(
+            f"sightline: the report failed: {error!r}\n  {again}  says more",
+            file=sys.stderr,
+        )
+    print(f"\nAgain, or more:  {again}", file=sys.stderr)
+
+
+def _server(args: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from sightline.doors.cli._recorded import hold_made, make_folder, remove_empty
+    from sightline.record.collect import server
+
+    kind, url = args.server
+    folder = make_folder(_folder_name(args, [kind]), join=args.join, chosen=args.output is not None)
+    traces = Path(args.traces) if args.traces else None
+    seconds = args.seconds or server.SECONDS
+    with hold_made(folder):
+        try:
+            server.record_server(kind, url, folder, seconds, traces, _say)
+        except BaseException:
+            remove_empty(folder)
+            raise
+    if not args.no_report:
+        _report(folder)
+    return 0
+
+
+def _say(text: str) -> None:
+    print(f"sightline: {text}", file=sys.stderr, flush=True)

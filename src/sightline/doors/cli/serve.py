@@ -1,0 +1,74 @@
+"""The report's page for large runs, from a server on this machine.
+
+sightline serve rank*.json.gz            prints the address to open
+sightline serve run.sightline --open     and opens it
+sightline serve trace.json --port 8000   at this port
+
+The timeline's events stay on disk and come as they are looked at: up to 100
+million of them. Only this machine can ask, and only with the token in the
+address. Where the recording is on another machine: serve it there with
+--port 8000, run  ssh -L 8000:127.0.0.1:8000 THERE  here, and open the address.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from sightline.doors.cli._edge import write_raw
+from sightline.doors.cli._shared import add_recordings, open_recordings
+
+HELP = "the report's page from a local server, for runs too large for one file"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_recordings(parser)
+    parser.add_argument("--port", type=int, default=0, metavar="N", help="default: any free one")
+    parser.add_argument(
+        "--host",
+        default="127.0.0.1",
+        metavar="ADDRESS",
+        help="IP address to listen on; any but 127.0.0.1 lets others on the network ask, who need "
+        "the token and can read it on the way",
+    )
+    parser.add_argument("--open", action="store_true", help="open the page in a browser")
+
+
+def run(args: argparse.Namespace) -> int:
+    import contextlib
+    import ipaddress
+    import sys
+
+    from sightline.errors import RequestError
+    from sightline.views.serve import serve
+
+    try:
+        address = ipaddress.ip_address(args.host)
+    except ValueError:
+        raise RequestError(
+            f"'{args.host}' is not an IP address",
+            hint="Listen on this machine only: leave --host out.",
+        ) from None
+    if not 0 <= args.port <= 65535:
+        raise RequestError(f"there is no port {args.port}", why="ports are 1 to 65535")
+    opened = open_recordings(args)
+    live = sys.stderr.isatty()
+
+    def say(done: int) -> None:
+        if live:
+            write_raw(sys.stderr, f"\r{done:,} events prepared")
+            sys.stderr.flush()
+
+    server = serve(opened, args.host, args.port, say)
+    if live:
+        write_raw(sys.stderr, "\r\x1b[K")
+    print(server.url, flush=True)
+    if not address.is_loopback:
+        print("others on the network can reach this page, unencrypted", file=sys.stderr)
+    print("Ctrl-C ends the server", file=sys.stderr)
+    if args.open:
+        import webbrowser
+
+        webbrowser.open(server.url)
+    with contextlib.suppress(KeyboardInterrupt), server:
+        server.serve_forever()
+    return 0

@@ -1,0 +1,139 @@
+"""One analysis as a table.
+
+sightline stats breakdown trace.json
+sightline stats kernels trace.json --format json
+sightline stats idle_gaps rank*.json --set threshold_ns=100us
+sightline analyses                        lists them all
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from sightline.doors.cli._shared import (
+    add_recordings,
+    count_rows,
+    find_width,
+    open_recordings,
+    print_bytes,
+)
+
+if TYPE_CHECKING:
+    from sightline.core.model.run import Run
+    from sightline.views.tables import Reading
+
+HELP = "one analysis as a table, or as csv, json, parquet, markdown"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("analysis", metavar="NAME", help="see: sightline analyses")
+    add_recordings(parser)
+    parser.add_argument(
+        "--format",
+        default=None,
+        metavar="F",
+        help="table (default), csv, json, parquet or markdown",
+    )
+    parser.add_argument("--json", action="store_true", help="the same as --format json")
+    parser.add_argument(
+        "--limit",
+        type=count_rows,
+        default=30,
+        metavar="N",
+        help="rows of --format table and markdown (default 30, 0 for all); data is never cut",
+    )
+    parser.add_argument(
+        "--full-names",
+        action="store_true",
+        help="kernels by their full names, not by the shortest that distinguishes them; other "
+        "formats than table and markdown always have them",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="PARAMETER=VALUE",
+        dest="parameters",
+        help="a parameter of the analysis, may be given several times",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    import shlex
+    import sys
+    from pathlib import Path
+    from textwrap import fill
+
+    from sightline.core import registry
+    from sightline.errors import RequestError
+    from sightline.views.tables import FORMATS, write
+
+    form = "json" if args.json else args.format or "table"
+    if form not in FORMATS:
+        raise RequestError(f"there is no format '{form}'", why=f"there are {', '.join(FORMATS)}")
+    if form == "parquet" and sys.stdout.isatty():
+        raise RequestError(
+            "Parquet is binary and stdout is a terminal", hint="Redirect it:  ... > table.parquet"
+        )
+    if args.analysis not in registry.list_names("analyses") and Path(args.analysis).exists():
+        named = next((r for r in args.recordings if r in registry.list_names("analyses")), "NAME")
+        raise RequestError(
+            f"{args.analysis} is a recording, and the analysis comes first",
+            hint=f"sightline stats {named} {shlex.quote(args.analysis)}",
+        )
+    declared = registry.load("analyses", args.analysis).ANALYSIS
+    parameters = _parameters(args.parameters, declared)
+    opened = open_recordings(args)
+    answer = opened.ask(args.analysis, **parameters)
+    reading = _reading(opened, args, form)
+    print_bytes(write(answer, declared.columns, form, args.limit, reading))
+    cut = answer.height - args.limit
+    if form in ("table", "markdown"):
+        if args.limit > 0 and cut > 0:
+            print(f"… {cut:,} more rows (--limit 0 for all)", file=sys.stderr)
+        for note in declared.notes if form == "table" else ():
+            said = f"note: {note}"
+            is_seen = sys.stderr.isatty()
+            print(fill(said, find_width(sys.stderr)) if is_seen else said, file=sys.stderr)
+    return 0
+
+
+def _reading(run: Run, args: argparse.Namespace, form: str) -> Reading:
+    """How a person reads the table: moments from the window's start, kernels by short names."""
+    import sys
+
+    from sightline.core.kernel_labels import label_kernels
+    from sightline.views.tables import Reading
+
+    if form not in ("table", "markdown"):
+        return Reading()
+    origin, labels = None, {}
+    if run.rows("device_ops"):
+        origin = run.ask("windows").get_column("window_start_ns").min()
+        if not args.full_names:
+            ops = run.scan("device_ops").select("name", "kind").unique().collect()
+            labels = label_kernels(
+                sorted(name for name, kind in ops.iter_rows() if kind == "kernel" and name)
+            )
+    width = find_width(sys.stdout) if sys.stdout.isatty() and not args.full_names else None
+    start = origin if isinstance(origin, int) else None
+    return Reading(width, start, labels, whole=args.full_names)
+
+
+def _parameters(given: list[str], declared: object) -> dict[str, object]:
+    """Values of --set as texts, which the run reads: durations may carry a unit."""
+    from sightline.errors import RequestError
+
+    known = {p.name: p for p in declared.params}  # type: ignore[attr-defined]
+    values: dict[str, object] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or name not in known:
+            have = ", ".join(known) or "none"
+            raise RequestError(
+                f"'{text}' sets no parameter of {declared.name}",  # type: ignore[attr-defined]
+                why=f"it has {have}",
+            )
+        values[name] = value
+    return values

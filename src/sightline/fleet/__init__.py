@@ -1,0 +1,1 @@
+"""Many ranks: each is reduced to what others need of it, then all are one job."""

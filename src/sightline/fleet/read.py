@@ -1,0 +1,115 @@
+"""Recordings of many ranks, read a few at a time, each reduced and let go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from sightline.core.model.declare import ImportOptions
+from sightline.core.model.run import Run
+from sightline.core.units import format_several
+from sightline.errors import InputError, SightlineError
+from sightline.fleet.reduce import Rank, reduce_rank
+from sightline.opening.paths import expand_paths
+from sightline.opening.run import open_run
+
+# Reading is compiled code that lets others run meanwhile; more at once need more memory only.
+_AT_ONCE = 2
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """The ranks that could be read, and why others could not: (recording, reason).
+
+    `places` has the recording of each rank.
+    """
+
+    ranks: list[Rank]
+    lost: list[tuple[str, str]]
+    places: dict[int, str] = field(default_factory=dict)
+
+
+def reduce_recordings(
+    paths: Sequence[str],
+    *,
+    options: ImportOptions | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Reduced:
+    """Reduce every rank of recordings given as files, folders, globs or stores.
+
+    A recording that cannot be read, or has no device operation, is lost, and said to be. Raises
+    InputError where none is left, or two recordings say that they are the same rank.
+    """
+    names = expand_paths(paths).names
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        reads = pool.map(lambda name: (name, reduce_recording(name, options)), names)
+        return collect_ranks(_count(reads, len(names), progress))
+
+
+def _count(
+    reads: Iterable[tuple[str, list[Rank] | str]],
+    whole: int,
+    progress: Callable[[str, int, int], None] | None,
+) -> Iterator[tuple[str, list[Rank] | str]]:
+    for done, read in enumerate(reads, 1):
+        if progress is not None:
+            progress("ranks", done, whole)
+        yield read
+
+
+def collect_ranks(reads: Iterable[tuple[str, list[Rank] | str]]) -> Reduced:
+    """All ranks of recordings that were reduced: each one's ranks, or why there is none.
+
+    Raises InputError where no rank is left, or two recordings are of the same rank or of jobs of
+    different sizes.
+    """
+    ranks: dict[int, Rank] = {}
+    whose: dict[int, str] = {}
+    lost: list[tuple[str, str]] = []
+    size: tuple[str, int] | None = None
+    for name, found in reads:
+        if isinstance(found, str):
+            lost.append((name, found))
+            continue
+        for rank in found:
+            if rank.rank in ranks:
+                raise InputError(
+                    f"{name} and {whose[rank.rank]} are both rank {rank.rank}",
+                    why="many ranks are matched by their numbers",
+                    hint="Give recordings of one job, with rank_0, rank_1, … in their names.",
+                )
+            ranks[rank.rank], whose[rank.rank] = rank, name
+            if rank.world_size is None:
+                continue
+            size = size or (name, rank.world_size)
+            if size[1] != rank.world_size:
+                raise InputError(
+                    "the recordings belong to different jobs",
+                    why=f"{size[0]} belongs to a job of {format_several(size[1], 'rank')}, "
+                    f"{name} to one of {rank.world_size:,}",
+                    hint="Give recordings of one job.",
+                )
+    if not ranks:
+        why = f"{lost[0][0]}: {lost[0][1]}" if lost else None
+        raise InputError("no recording could be read", why=why)
+    return Reduced([ranks[number] for number in sorted(ranks)], lost, whose)
+
+
+def reduce_recording(name: str, options: ImportOptions | None) -> list[Rank] | str:
+    """The ranks of one recording, reduced, or why there is none."""
+    try:
+        run = open_run([name], options=options)
+        found = list(reduce_run(run))
+    except SightlineError as error:
+        return error.what if error.why is None else f"{error.what}: {error.why}"
+    return found or "no device operation was recorded"
+
+
+def reduce_run(run: Run) -> Iterator[Rank]:
+    """Each rank of a run that has device operations, reduced."""
+    for number in sorted({part.rank for part in run.parts}):
+        parts = [part for part in run.parts if part.rank == number]
+        reduced = reduce_rank(Run(parts), number)
+        if reduced is not None:
+            yield reduced

@@ -1,0 +1,72 @@
+"""JSON that is cut off or damaged, read as far as it goes."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from sightline.core.model.declare import Quality
+
+_TOKEN = re.compile(
+    r'[\s]+|(?P<text>"(?:[^"\\]|\\.)*")|(?P<number>-?\d[\d.eE+-]*)|(?P<word>true|false|null)'
+    r"|(?P<mark>[\[\]{},:])"
+)
+_DEEPEST = 500  # Python's own reader gives up at about a thousand
+
+
+def parse_json(text: str, quality: list[Quality]) -> Any:
+    """The document; of a damaged one what stands before the damage, and a note.
+
+    Raises ValueError where nothing can be made of it, RecursionError where it is nested too deeply.
+    """
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        at = getattr(error, "pos", 0)
+        document = json.loads(_close(text, at))
+    what = f"the JSON is damaged or ends early, at character {at}: what follows is left out"
+    quality.append(Quality("truncated", "error", what))
+    return document
+
+
+def _close(text: str, damage: int) -> str:
+    """The text up to its last whole value before the damage, with all that is open closed."""
+    open_: list[str] = []
+    expects_key: list[bool] = []
+    place, kept, kept_open = 0, 0, ""
+    after_colon = False
+    # A text without its end is damaged where it begins, which is where json says so, too.
+    while found := _TOKEN.match(text, place):
+        start, place = place, found.end()
+        if start > damage or (place > damage and found["mark"] is None):
+            break
+        mark = found["mark"]
+        if mark in ("[", "{"):
+            if len(open_) >= _DEEPEST:
+                break
+            open_.append("]" if mark == "[" else "}")
+            expects_key.append(mark == "{")
+            after_colon = False
+            kept, kept_open = place, "".join(reversed(open_))
+        elif mark in ("]", "}"):
+            if not open_ or open_[-1] != mark:
+                break
+            open_.pop()
+            expects_key.pop()
+            kept, kept_open = place, "".join(reversed(open_))
+        elif mark == ",":
+            if open_ and open_[-1] == "}":
+                expects_key[-1] = True
+            after_colon = False
+        elif mark == ":":
+            after_colon = True
+        elif found.lastgroup is not None:
+            if open_ and expects_key[-1] and not after_colon:
+                expects_key[-1] = False  # a key, which is nothing without its value
+                continue
+            if place == len(text) and found["number"] is not None:
+                break  # its last digits may be missing
+            kept, kept_open = place, "".join(reversed(open_))
+            after_colon = False
+    return text[:kept] + kept_open

@@ -1,0 +1,1 @@
+"""AMD: rocprofv3, rocpd, the older rocprof, rocprof-compute, thread traces."""

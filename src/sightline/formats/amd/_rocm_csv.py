@@ -1,0 +1,79 @@
+"""A CSV file of AMD's profilers as texts, as far as it is intact."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from functools import partial
+
+import polars as pl
+
+from sightline.core.model.declare import Quality
+from sightline.core.model.source import WHOLE_BYTES, Source, read_intact
+from sightline.core.units import format_bytes
+from sightline.errors import DamagedError
+
+
+def read_table(
+    source: Source, notes: list[Quality], is_number: Callable[[str], bool] | None = None
+) -> pl.DataFrame:
+    """A file's rows as texts; what is left out of it is added to the notes.
+
+    Columns that `is_number` knows by their names are float64 where all their cells are numbers.
+    Raises DamagedError where it is larger than what is read whole.
+    """
+    with source.open() as stream:
+        data, damage = read_intact(stream, WHOLE_BYTES + 1)
+    if len(data) > WHOLE_BYTES:
+        raise DamagedError(
+            f"cannot read {source.path.name}",
+            why=f"it has more than {format_bytes(WHOLE_BYTES)}, and is read whole",
+        )
+    # A last line without its end may be cut within its last number, which nothing shows.
+    if not data.endswith(b"\n"):
+        last = data[data.rfind(b"\n") + 1 :]
+        fields = data.partition(b"\n")[0].count(b",")
+        is_short = damage is not None or last.count(b",") < fields
+        text = "its last line is cut off, and left out" if is_short else "its last line may be cut"
+        notes.append(Quality("truncated", "warning", f"{source.path.name}: {text}"))
+        data = data[: len(data) - len(last)] if is_short else data
+    try:
+        rows = _read_intact(data, is_number)
+    except pl.exceptions.PolarsError:  # a quote that is damaged; Python's reader takes any
+        rows = _read_damaged(data)
+        text = f"{source.path.name} is damaged: lines of another length than its first are left out"
+        notes.append(Quality("damaged_lines", "warning", text))
+    is_blank = rows.select(pl.all_horizontal(pl.all().is_null())).to_series()
+    return rows.filter(~is_blank) if is_blank.any() else rows
+
+
+def _read_intact(data: bytes, is_number: Callable[[str], bool] | None) -> pl.DataFrame:
+    """The rows. Raises PolarsError where they are damaged."""
+    read = partial(
+        pl.read_csv, data, infer_schema=False, truncate_ragged_lines=True, encoding="utf8-lossy"
+    )
+    columns = read(n_rows=0).columns if is_number else []
+    numbers = {c: pl.Float64() for c in columns if is_number and is_number(c)}
+    try:
+        return read(schema_overrides=numbers)
+    except pl.exceptions.PolarsError:
+        return read()
+
+
+def _read_damaged(data: bytes) -> pl.DataFrame:
+    """The lines that have as many fields as the first, as texts."""
+    lines = csv.reader(data.decode("utf-8", "replace").replace("\0", "").splitlines())
+    names: list[str] = []
+    rows = []
+    while True:
+        try:
+            fields = next(lines)
+        except StopIteration:
+            break
+        except csv.Error:  # a field of more than 128 kB
+            continue
+        if not names:
+            names = [f"{name}_{i}" if name in fields[:i] else name for i, name in enumerate(fields)]
+        elif len(fields) == len(names):
+            rows.append(fields)
+    return pl.DataFrame(rows, dict.fromkeys(names, pl.String), orient="row")

@@ -1,0 +1,56 @@
+"""AMD rocprofv3 PC sampling, host-trap and stochastic, as CSV.
+
+Format: ROCm/rocm-systems, rocprofiler-sdk documentation, "Using PC sampling". Every sample names
+its dispatch, so the join to the launch is exact. Host-trap samples have no stall reason: that layer
+is absent. The CSV names no kernel; the JSON does (rocprofv3_json), through the dispatch.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+
+from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality
+from sightline.core.model.source import Source
+from sightline.core.model.stack_trie import StackTrie
+from sightline.errors import DamagedError
+from sightline.formats._rocm import SOURCE
+from sightline.formats._stacks import finish_import, note_bad_lines, read_text
+from sightline.formats.amd._rocm_samples import Sample, count_samples, make_sample
+
+IMPORTER = Importer(
+    name="rocprof_pc",
+    label="AMD rocprofv3 PC sampling (CSV)",
+    strong=(rb'^"?Sample_Timestamp"?,"?Exec_Mask"?,"?Dispatch_Id"?,',),
+    weak=(),
+    looks_like="CSV with Sample_Timestamp, Exec_Mask, Dispatch_Id",
+    suffixes=(".csv",),
+    version=3,
+    source=SOURCE,
+)
+
+
+def read(source: Source, options: ImportOptions) -> Imported:
+    """Read all samples. Raises DamagedError where there is none."""
+    quality: list[Quality] = []
+    trie = StackTrie()
+    weights, bad = count_samples(_list_samples(read_text(source, quality), source), trie)
+    return finish_import(
+        source, trie, weights, quality + note_bad_lines(bad, "sample"), "rocprofv3"
+    )
+
+
+def _list_samples(text: str, source: Source) -> Iterator[Sample]:
+    reader = csv.DictReader(text.splitlines())
+    try:
+        for row in reader:
+            dispatch, instruction = row.get("Dispatch_Id"), row.get("Instruction")
+            if not (dispatch or "").isdecimal() or instruction is None or None in row:
+                yield None, None
+                continue
+            issued, reason = row.get("Wave_Issued_Instruction"), row.get("Stall_Reason")
+            kernel = f"[kernel of dispatch {dispatch}]"
+            comment = row.get("Instruction_Comment") or ""
+            yield make_sample(kernel, comment, instruction, None, issued, reason)
+    except csv.Error as error:
+        raise DamagedError(f"cannot read {source.given}", why=str(error)) from error

@@ -1,0 +1,81 @@
+"""The output of gpu_burn: what each GPU of a stress test reached, how hot it got, and its errors.
+
+Between two summaries, which have a time, lines are written over each other with carriage returns;
+what stands last before a summary is its reading.
+"""
+
+from __future__ import annotations
+
+import re
+
+from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality, Recording
+from sightline.core.model.source import Source
+from sightline.errors import DamagedError
+from sightline.formats._samples import Samples, note_no_times, note_zone, read_time
+from sightline.formats._stacks import read_text
+
+IMPORTER = Importer(
+    name="gpu_burn",
+    label="gpu_burn",
+    strong=(
+        rb"\AGPU \d{1,3}: [^\n]{1,200}\(UUID: GPU-[0-9a-f-]{36}\)",
+        rb"[\r\n]\d[\d.]*%  proc'd: \d",
+    ),
+    weak=(),
+    looks_like="lines such as 50.0%  proc'd: 2261 (7150 Gflop/s)   errors: 0   temps: 38 C",
+    suffixes=(".log", ".txt"),
+    version=1,
+    source="https://github.com/wilicc/gpu-burn",
+)
+
+_NAME = re.compile(r"^GPU (\d{1,3}): (.{1,200}?) \(UUID: ")
+_READING = re.compile(r"[\d.]+%  proc'd: (.*?) errors: (.*?) temps: (.*)$")
+_SUMMARY = re.compile(r"^\s*Summary at:\s+(\S+ \S+ +\d+ [\d:]+) (?:\S+ )?(\d{4})\s*$")
+_RATE = re.compile(r"\(([\d.]+) Gflop/s\)")
+_COUNT = re.compile(r"^\s*(\d+)")
+_HEAT = re.compile(r"(\d+) C")
+
+
+def read(source: Source, options: ImportOptions) -> Imported:
+    """Read all summaries. Raises DamagedError where there is none."""
+    quality: list[Quality] = []
+    samples = Samples()
+    last: re.Match[str] | None = None
+    timed, rounds = False, 0
+    # Lines are written over each other: splitlines cuts at carriage returns, too.
+    for line in read_text(source, quality).splitlines():
+        name = _NAME.match(line)
+        if name is not None:
+            samples.names[int(name[1])] = name[2]
+        last = _READING.search(line) or last
+        summary = _SUMMARY.match(line)
+        if summary is None or last is None:
+            continue
+        at = read_time(f"{summary[1]} {summary[2]}", "%a %b %d %H:%M:%S %Y")
+        timed = timed or at is not None
+        rounds += 1
+        _add(samples, last, at if at is not None else rounds * 10**9)
+        last = None
+    if last is not None:
+        _add(samples, last, (rounds + 1) * 10**9) if not timed else None
+    if not samples.has_values():
+        raise DamagedError(f"cannot read {source.given}", why="it holds no summary")
+    quality.append(note_zone() if timed else note_no_times(1))
+    return Imported(samples.tables("nvidia"), Recording("gpu_burn"), quality)
+
+
+def _add(samples: Samples, reading: re.Match[str], at: int) -> None:
+    """What all GPUs of a reading reached; a rate of 0 is none yet."""
+    rates, errors, heats = (part.split(" - ") for part in reading.groups())
+    for device, text in enumerate(rates):
+        rate = _RATE.search(text)
+        if rate is not None and float(rate[1]) > 0:
+            samples.add("achieved", float(rate[1]), at, device, None, "Gflop/s")
+    for device, text in enumerate(errors):
+        count = _COUNT.match(text)
+        if count is not None:
+            samples.add("errors", float(count[1]), at, device)
+    for device, text in enumerate(heats):
+        heat = _HEAT.search(text)
+        if heat is not None:
+            samples.add("temperature", float(heat[1]), at, device, None, "C")

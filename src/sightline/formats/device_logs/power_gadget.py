@@ -1,0 +1,76 @@
+"""The log of Intel Power Gadget: a line for each reading of a host's CPU packages.
+
+Columns end with the package's number and a unit, Processor Power_0(Watt). Times are those of the
+day, with milliseconds after a third colon. Behind the readings may stand a summary.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+
+from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality, Recording
+from sightline.core.model.source import Source
+from sightline.errors import DamagedError
+from sightline.formats._samples import Samples, TimesOfDay, note_no_date
+from sightline.formats._stacks import note_bad_lines, read_text
+
+IMPORTER = Importer(
+    name="power_gadget",
+    label="Intel Power Gadget (CSV)",
+    strong=(rb"\A(?:\xef\xbb\xbf)?,?System Time,RDTSC,Elapsed Time ?\(sec\)",),
+    weak=(),
+    looks_like="the columns System Time, RDTSC, Elapsed Time (sec)",
+    suffixes=(".csv",),
+    version=1,
+    source="https://www.intel.com/content/www/us/en/developer/articles/tool/power-gadget.html",
+)
+
+_COLUMN = re.compile(r"^(.*?)(?:_(\d{1,3}))? ?\(([^()]{1,20})\)$")
+_TIME = re.compile(r"^(\d{1,2}:\d{2}:\d{2}):(\d{3})$")
+# Column and unit: our name and unit, and whose it is. Others keep their names.
+_NAMES = {
+    ("Processor Power", "Watt"): ("power", "W", "package {}"),
+    ("DRAM Power", "Watt"): ("power", "W", "DRAM {}"),
+    ("Cumulative Processor Energy", "Joules"): ("energy", "J", "package {}"),
+    ("Cumulative DRAM Energy", "Joules"): ("energy", "J", "DRAM {}"),
+    ("Package Temperature", "C"): ("temperature", "C", "package {}"),
+    ("CPU Utilization", "%"): ("CPU utilization", "%", "host"),
+}
+_TWICE = "mWh"  # the same energies as in joules
+
+
+def read(source: Source, options: ImportOptions) -> Imported:
+    """Read all lines with a time. Raises DamagedError where there is none."""
+    quality: list[Quality] = []
+    try:
+        rows = list(csv.reader(read_text(source, quality).splitlines()))
+    except csv.Error as error:
+        raise DamagedError(f"cannot read {source.given}", why=f"it is no CSV ({error})") from error
+    header = [cell.strip() for cell in rows[0]] if rows else []
+    samples, bad, days = Samples(), 0, TimesOfDay()
+    clock = header.index("System Time") if "System Time" in header else 0
+    for row in rows[1:]:
+        found = _TIME.match(row[clock].strip()) if len(row) > clock else None
+        at = days.read(f"{found[1]}.{found[2]}") if found else None
+        if at is None or len(row) != len(header):
+            bad += at is not None
+            continue
+        for column, cell in zip(header, row, strict=True):
+            _add(samples, column, cell, at)
+    if not samples.has_values():
+        raise DamagedError(f"cannot read {source.given}", why="no line of it has a time")
+    quality += [note_no_date(), *note_bad_lines(bad, "readings of Power Gadget")]
+    return Imported(samples.tables(None), Recording("Intel Power Gadget"), quality)
+
+
+def _add(samples: Samples, column: str, cell: str, at: int) -> None:
+    found = _COLUMN.match(column)
+    if found is None or found[3] in (_TWICE, "sec"):
+        return
+    name, package, unit = found.groups()
+    known = _NAMES.get((name, unit))
+    if known:
+        samples.add(known[0], cell, at, None, known[2].format(package or 0), known[1])
+    else:
+        samples.add(name, cell, at, None, f"package {package}" if package else "host", unit)

@@ -1,0 +1,85 @@
+"""The log of macOS' powermetrics: power, clocks and idle time of CPUs and GPU, sample by sample.
+
+Each sample has a heading with its end and its length; the values below it are means of that time.
+The heading's time is of the second; samples within one second follow each other by their lengths.
+"""
+
+from __future__ import annotations
+
+import re
+
+from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality, Recording
+from sightline.core.model.source import Source
+from sightline.errors import DamagedError
+from sightline.formats._samples import Samples, read_time
+from sightline.formats._stacks import read_text
+
+IMPORTER = Importer(
+    name="powermetrics",
+    label="macOS powermetrics",
+    strong=(rb"(?:\A|\n)\*\*\* Sampled system activity \([^)\n]{20,40}\) \([\d.]+ms elapsed\)",),
+    weak=(),
+    looks_like="*** Sampled system activity (Fri Nov 10 12:37:08 2023 +0100) (104.51ms elapsed)",
+    suffixes=(".txt", ".log"),
+    version=1,
+    source="powermetrics(1)",
+)
+
+_HEAD = re.compile(r"^\*\*\* Sampled system activity \(([^)]{20,40})\) \(([\d.]{1,15})ms elapsed\)")
+_POWER = re.compile(r"^(.{1,40}) Power: ([\d.]{1,15}) mW$")
+_SHARE = re.compile(r"^(.{1,40}?) (?:HW )?(active|idle) residency: +([\d.]{1,15})%")
+_CLOCK = re.compile(r"^(.{1,40}?) (?:HW active )?frequency: ([\d.]{1,15}) MHz$")
+_FORM = "%a %b %d %H:%M:%S %Y %z"
+_GPU = 0  # Apple's chips have one
+
+
+def read(source: Source, options: ImportOptions) -> Imported:
+    """Read all samples. Raises DamagedError where none has a value."""
+    quality: list[Quality] = []
+    samples = Samples()
+    begin: int | None = None
+    end: int | None = None
+    for line in read_text(source, quality).splitlines():
+        head = _HEAD.match(line)
+        if head is not None:
+            told = read_time(head[1], _FORM)
+            length = round(float(head[2]) * 10**6) if _is_number(head[2]) else 0
+            # The next sample of the same second ends one length later.
+            later = end + length if end is not None else None
+            if told is None or (later is not None and later - told < 10**9):
+                end = later if later is not None else told
+            else:
+                end = told
+            begin = None if end is None else end - length
+        elif end is not None:
+            _add(samples, line.strip(), begin, end)
+    if not samples.has_values():
+        raise DamagedError(f"cannot read {source.given}", why="no sample of it has a value")
+    samples.names[_GPU] = "Apple GPU"
+    return Imported(samples.tables("apple"), Recording("powermetrics"), quality)
+
+
+def _is_number(text: str) -> bool:
+    return text.count(".") <= 1 and text != "."
+
+
+def _add(samples: Samples, line: str, begin: int | None, end: int) -> None:
+    """A value of the sample that ends then: of the GPU, or of a part of the chip by its name."""
+    power, share, clock = _POWER.match(line), _SHARE.match(line), _CLOCK.match(line)
+    if power is not None and _is_number(power[2]):
+        device, part = _place(power[1])
+        samples.add("power", float(power[2]) / 1000, end, device, part, "W", begin)
+    elif share is not None and _is_number(share[3]):
+        device, part = _place(share[1])
+        busy = float(share[3]) if share[2] == "active" else 100 - float(share[3])
+        if share[2] == "idle" or device is not None:
+            metric = "GPU utilization" if device is not None else "CPU utilization"
+            samples.add(metric, busy, end, device, part, "%", begin)
+    elif clock is not None and _is_number(clock[2]):
+        device, part = _place(clock[1])
+        metric = "graphics clock" if device is not None else "clock"
+        samples.add(metric, float(clock[2]), end, device, part, "MHz", begin)
+
+
+def _place(name: str) -> tuple[int | None, str | None]:
+    return (_GPU, None) if name == "GPU" else (None, name)

@@ -1,0 +1,1 @@
+"""Tools of high-performance computing: Score-P's OTF2, HPCToolkit, Caliper, TAU."""

@@ -1,0 +1,142 @@
+"""Reads an archive with OTF2's library and writes its rows as Arrow files: run as a process.
+
+python -m sightline.formats.hpc.otf2.child traces.otf2 FOLDER
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import otf2  # type: ignore[import-not-found, import-untyped, unused-ignore]
+import polars as pl
+
+from sightline.formats.hpc.otf2.mpi import COLLECTIVE, MESSAGES, RECORD, Ranks
+
+_ACCELERATORS = ("GPU", "ACCELERATOR_STREAM")
+_LAST = 2**62
+
+
+class _Rows:
+    """What was read so far: closed ranges of each location, metrics' values, MPI's records."""
+
+    def __init__(self, resolution: int, ranks: Ranks) -> None:
+        self._resolution = resolution
+        self._ranks = ranks
+        self.ranges: list[tuple[Any, ...]] = []
+        self.values: list[tuple[Any, ...]] = []
+        self.records: list[tuple[Any, ...]] = []
+        self.unmatched = 0
+        self._open: dict[int, list[list[Any]]] = {}
+        self._last = 0
+        self._begun = 0
+
+    def to_ns(self, ticks: int) -> int:
+        """Ticks of the archive's clock as ns, rounded down."""
+        ns = ticks * 1_000_000_000 // self._resolution
+        self._last = max(self._last, ns) if ns < _LAST else self._last
+        return min(ns, _LAST)
+
+    def enter(self, place: int, when: int, region: Any) -> None:
+        """A range begins."""
+        role, paradigm = (str(x).rpartition(".")[2] for x in (region.region_role, region.paradigm))
+        opened = [when, region.name, role, paradigm, None, self._begun]
+        self._open.setdefault(place, []).append(opened)
+        self._begun += 1
+
+    def leave(self, place: int, when: int) -> None:
+        """The innermost open range of a location ends."""
+        stack = self._open.get(place)
+        if not stack:
+            self.unmatched += 1
+            return
+        start, name, role, paradigm, call, number = stack.pop()
+        self.ranges.append((place, start, max(start, when), name, role, paradigm, call, number))
+
+    def call(self, place: int, number: int) -> None:
+        """What tells which call a range belongs to: of the innermost open one."""
+        stack = self._open.get(place)
+        if stack and 0 < number < 2**63:
+            stack[-1][4] = number
+
+    def record(self, place: int, kind: str, event: Any) -> None:
+        """What MPI's library communicates: of the innermost open range."""
+        stack = self._open.get(place)
+        if stack:
+            self.records.append((stack[-1][5], *self._ranks.describe(place, kind, event)))
+
+    def close(self) -> None:
+        """Ranges that nothing ended end with the last record."""
+        for place, stack in self._open.items():
+            self.unmatched += len(stack)
+            while stack:
+                self.leave(place, self._last)
+
+
+def main(archive: str, folder: str) -> int:
+    """Write ranges.arrow, values.arrow, records.arrow and facts.json into the folder."""
+    with otf2.reader.open(archive) as reader:
+        definitions = reader.definitions
+        places = {location: at for at, location in enumerate(definitions.locations)}
+        rows = _Rows(int(reader.timer_resolution), Ranks(definitions, places))
+        damage = None
+        try:
+            for location, event in reader.events:
+                _take(rows, places[location], event)
+        except Exception as error:
+            damage = str(error) or type(error).__name__
+        rows.close()
+        facts = {
+            "locations": [_describe(location) for location in definitions.locations],
+            "unmatched": rows.unmatched,
+            "damage": damage,
+        }
+    out = Path(folder)
+    (out / "facts.json").write_text(json.dumps(facts))
+    schema = {"place": pl.Int64, "start_ns": pl.Int64, "end_ns": pl.Int64, "name": pl.String}
+    schema |= {"role": pl.String, "paradigm": pl.String, "call": pl.Int64, "range": pl.Int64}
+    pl.DataFrame(rows.ranges, schema, orient="row").write_ipc(out / "ranges.arrow")
+    schema = {"place": pl.Int64, "time_ns": pl.Int64, "metric": pl.String, "value": pl.Float64}
+    pl.DataFrame(rows.values, schema | {"unit": pl.String}, orient="row").write_ipc(
+        out / "values.arrow"
+    )
+    pl.DataFrame(rows.records, {"range": pl.Int64, **RECORD}, orient="row").write_ipc(
+        out / "records.arrow"
+    )
+    return 0
+
+
+def _take(rows: _Rows, place: int, event: Any) -> None:
+    kind = type(event).__name__
+    if kind == "Enter":
+        rows.enter(place, rows.to_ns(event.time), event.region)
+    elif kind == "Leave":
+        rows.leave(place, rows.to_ns(event.time))
+    elif kind == "ParameterUnsignedInt" and event.parameter.name == "callsite id":
+        rows.call(place, event.value)
+    elif kind in MESSAGES or kind == COLLECTIVE:
+        rows.record(place, kind, event)
+    elif kind == "Metric":
+        when = rows.to_ns(event.time)
+        metric = event.metric
+        members = getattr(metric, "metric_class", metric).members
+        for member, value in zip(members, event.scaled_values, strict=False):
+            unit = member.unit or None
+            rows.values.append((place, when, member.name, float(value), unit))
+
+
+def _describe(location: Any) -> dict[str, Any]:
+    kind = str(location.type).rpartition(".")[2]
+    group = location.group
+    return {
+        "name": location.name,
+        "group": group.name,
+        "group_id": id(group),
+        "is_gpu": kind in _ACCELERATORS,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""Intel: unitrace, onetrace, VTune, iaprof."""

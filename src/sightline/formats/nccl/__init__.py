@@ -1,0 +1,1 @@
+"""NCCL: its logs, its tests, its profiler plug-in, its inspector, its RAS."""

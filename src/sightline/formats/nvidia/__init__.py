@@ -1,0 +1,1 @@
+"""NVIDIA: Nsight Systems, Nsight Compute, CUPTI, RMM."""

@@ -1,0 +1,1 @@
+"""The reader of Nsight Systems' exports and reports, which four importers share."""

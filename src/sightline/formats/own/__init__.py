@@ -1,0 +1,1 @@
+"""What sightline itself records."""

@@ -1,0 +1,1 @@
+"""PyTorch: its profiler's traces, memory snapshots, flight recorder, Inductor, DeepSpeed."""

@@ -1,0 +1,129 @@
+"""DeepSpeed's FLOPs profiler: the forward time of each module, and what a step does and reaches.
+
+Format: deepspeed/profiling/flops_profiler/profiler.py: a summary, then the model as PyTorch prints
+it, each module with its parameters, MACs, latency (wall time of its forward, GPU waited for) and
+FLOPS, rounded to two decimals.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+
+from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality
+from sightline.core.model.source import Source
+from sightline.core.model.stack_trie import Frame, StackTrie
+from sightline.errors import DamagedError
+from sightline.formats._samples import Samples, note_no_times
+from sightline.formats._stacks import finish_import, read_text
+
+IMPORTER = Importer(
+    name="deepspeed_flops",
+    label="DeepSpeed FLOPs profiler report",
+    strong=(rb"(?:^|\n)-+ DeepSpeed Flops Profiler -+",),
+    weak=(),
+    looks_like="a text with the heading DeepSpeed Flops Profiler",
+    suffixes=(".txt", ".log"),
+    version=1,
+    source="https://www.deepspeed.ai/tutorials/flops-profiler/",
+)
+
+_PREFIX = {"": 1.0, "T": 1e12, "G": 1e9, "M": 1e6, "K": 1e3, "m": 1e-3, "u": 1e-6, "n": 1e-9}
+_NUMBER = r"(\d{1,15}(?:\.\d{1,9})?) ?([TGMKmun]?)"
+_LATENCY = re.compile(rf"{_NUMBER}s = \d[\d.]*% latency")
+# `(0): Linear(…` inside a model, `Model(` at its top; some brackets end on another line.
+_MODULE = re.compile(r"^( *)(?:\((\w{1,200})\): )?([A-Za-z_]\w{0,200})\((.*)$")
+_SUMMARY = re.compile(rf"^\s*([a-z+/][^:\n]*?)(?: = [^:\n]*)?: +{_NUMBER}(s|FLOPS|MACs)? *$", re.M)
+_UNITS = {"s": "s", "FLOPS": "FLOP/s", "MACs": "MACs", None: ""}
+# Settings of the run, and no measurements.
+_SIZES = re.compile(r"size|expert")
+_MAX_DEPTH = 200
+
+
+@dataclass(frozen=True)
+class _Module:
+    path: tuple[str, ...]
+    seconds: float | None  # with all that it contains; None where it has no forward of its own
+
+
+def read(source: Source, options: ImportOptions) -> Imported:
+    """Read the modules' own times. Raises DamagedError where none has one."""
+    quality: list[Quality] = []
+    text = read_text(source, quality)
+    summary, _, detail = text.partition("Detailed Profile per GPU")
+    totals = _list_totals(summary)
+    modules = parse_modules(detail)
+    whole = totals.get("fwd latency")
+    trie = StackTrie()
+    weights: list[tuple[int | None, str, int, str]] = []
+    for path, seconds in find_own_times(modules, whole[0] if whole else None).items():
+        frames = [Frame("op", name) for name in path]
+        weights.append((trie.add(frames), "cpu_time_ns", round(seconds * 1e9), "exact"))
+    if not modules:
+        raise DamagedError(f"cannot read {source.given}", why="it has no module with a latency")
+    if modules[0].seconds and whole and modules[0].seconds > whole[0]:
+        said = "the model's latency is longer than the step's: the step's is taken"
+        quality.append(Quality("damaged_times", "warning", said, 1))
+    told = "forward passes of one step only, with the GPU waited for after each module"
+    remedy = "Record the program, too:  sightline run -- PROGRAM"
+    quality += [note_no_times(0), Quality("forward_only", "info", told, None, remedy)]
+    samples = Samples()
+    for name, (value, unit) in totals.items():
+        samples.add(name, value, 0, None, None, unit)
+    imported = finish_import(source, trie, weights, quality, "DeepSpeed")
+    imported.tables["counters"] = samples.tables(None)["counters"]
+    return imported
+
+
+def _list_totals(summary: str) -> dict[str, tuple[float, str]]:
+    """What the summary says of the step: value and unit by name, in s, FLOP/s and counts."""
+    found = {}
+    for name, number, prefix, unit in _SUMMARY.findall(summary):
+        if not _SIZES.search(name):
+            found[name.strip()] = (float(number) * _PREFIX[prefix], _UNITS[unit or None])
+    return found
+
+
+def parse_modules(detail: str) -> list[_Module]:
+    """The modules of the model as it is printed, each with its path and its latency."""
+    found: list[_Module] = []
+    open_at: list[tuple[int, str]] = []  # indentation and name of the modules around a line
+    for line in detail.splitlines():
+        head = _MODULE.match(line)
+        latency = _LATENCY.search(line)
+        seconds = float(latency[1]) * _PREFIX[latency[2]] if latency else None
+        if head is None:
+            # The numbers of a module that contains others stand on the line below its name.
+            if latency and found and found[-1].seconds is None:
+                found[-1] = _Module(found[-1].path, seconds)
+            continue
+        indent = len(head[1])
+        while open_at and open_at[-1][0] >= indent:
+            open_at.pop()
+        if (found and not open_at) or len(open_at) > _MAX_DEPTH:
+            continue  # text behind the model
+        name = f"{head[2]}: {head[3]}" if head[2] else head[3]
+        open_at.append((indent, name))
+        found.append(_Module(tuple(name for _, name in open_at), seconds))
+    return found
+
+
+def find_own_times(modules: list[_Module], whole: float | None) -> dict[tuple[str, ...], float]:
+    """Each module's time without its children's, in s.
+
+    A module that is only a list has no forward, and lasts as long as its parts. The top one's time
+    is at most the step's, which DeepSpeed measured itself.
+    """
+    within: defaultdict[tuple[str, ...], float] = defaultdict(float)
+    own = {}
+    for module in reversed(modules):  # children come behind their parents
+        parts = within[module.path]
+        seconds = parts if module.seconds is None else module.seconds
+        if len(module.path) == 1 and whole is not None:
+            seconds = min(seconds, whole)
+        # What is negative comes of rounding to two decimals.
+        if seconds > parts:
+            own[module.path] = seconds - parts
+        within[module.path[:-1]] += max(seconds, parts) if module.seconds is None else seconds
+    return dict(reversed(own.items()))

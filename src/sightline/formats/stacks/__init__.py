@@ -1,0 +1,1 @@
+"""CPU stacks: perf, folded stacks, speedscope."""

@@ -1,0 +1,1 @@
+"""Traces of a whole system: LTTng's CTF, Perfetto, perf trace."""

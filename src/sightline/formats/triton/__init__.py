@@ -1,0 +1,1 @@
+"""Triton: Proton's profiles, and what tritonparse logs of compilations."""

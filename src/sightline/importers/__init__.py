@@ -1,1 +1,0 @@
-"""One module per recording format; `_open` turns paths into a run."""

@@ -1,0 +1,1 @@
+"""Makes recordings while programs run: launched by us, already running, or the whole machine."""

@@ -1,0 +1,97 @@
+"""What is told to others when a policy is violated: a webhook, or a command.
+
+Both get the event as JSON, and neither holds the rounds up: a thread of its own sends what waits,
+and drops the oldest of more than a hundred.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import shlex
+import subprocess
+import threading
+import urllib.request
+from collections.abc import Callable
+from contextlib import suppress
+from http.client import HTTPException
+
+from sightline.errors import RequestError
+from sightline.record.monitor.readings import Event
+
+_TIMEOUT_S = 10
+_MOST = 100
+
+
+def describe_event(event: Event) -> dict[str, object]:
+    """An event as data."""
+    return {
+        "time_ns": event.time_ns,
+        "event": event.kind,
+        "kind": event.entity.kind,
+        "device_id": event.entity.device_id,
+        "source": event.entity.source,
+        "text": event.text,
+    }
+
+
+class Notifier:
+    """Sends events to a URL and to a command's standard input; `failed` is told what did not go."""
+
+    def __init__(self, url: str | None, command: str | None, failed: Callable[[str], None]) -> None:
+        if url is not None and not url.startswith(("http://", "https://")):
+            raise RequestError(
+                f"{url} is no address for a webhook", hint="It begins with http:// or https://."
+            )
+        self._url, self._failed = url, failed
+        try:
+            self._command = shlex.split(command) if command else None
+        except ValueError as error:
+            raise RequestError(f"the command cannot be read: {command}", why=str(error)) from error
+        self._waiting: queue.Queue[Event | None] = queue.Queue(_MOST)
+        self._thread = threading.Thread(target=self._run, daemon=True, name="sightline-notices")
+        self._thread.start()
+
+    def send(self, event: Event) -> None:
+        """Take an event on; where too many wait, the oldest is dropped."""
+        while True:
+            try:
+                self._waiting.put_nowait(event)
+                return
+            except queue.Full:
+                dropped = self._waiting.get_nowait()
+                if dropped is not None:
+                    self._failed(f"dropped: {dropped.text}")
+
+    def close(self) -> None:
+        """Send what waits, for ten seconds at most."""
+        with suppress(queue.Full):
+            self._waiting.put(None, timeout=_TIMEOUT_S)
+        self._thread.join(_TIMEOUT_S)
+
+    def _run(self) -> None:
+        while (event := self._waiting.get()) is not None:
+            body = json.dumps(describe_event(event)).encode()
+            if self._url is not None:
+                self._post(self._url, body)
+            if self._command is not None:
+                self._call(self._command, body)
+
+    def _post(self, url: str, body: bytes) -> None:
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(url, body, headers)  # noqa: S310  # checked: http
+        try:
+            urllib.request.urlopen(request, timeout=_TIMEOUT_S).close()  # noqa: S310
+        except (OSError, ValueError, HTTPException) as error:
+            self._failed(f"the webhook was not reached: {error}")
+
+    def _call(self, command: list[str], body: bytes) -> None:
+        try:
+            done = subprocess.run(  # noqa: S603  # the user's own command, without a shell
+                command, input=body, timeout=_TIMEOUT_S, check=False, stdout=subprocess.DEVNULL
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            self._failed(f"the command failed: {error}")
+            return
+        if done.returncode:
+            self._failed(f"the command ended with {done.returncode}: {command[0]}")

@@ -1,0 +1,1 @@
+"""The one engine of what-if: the dependency graph, its critical path, its replay."""

@@ -1,0 +1,113 @@
+"""What a problem's end would gain: the run replayed without it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import polars as pl
+
+from sightline.core.algebra.scalars import sum_column
+from sightline.core.algebra.window import starts_in
+from sightline.core.model.run import Run
+from sightline.replay import critical_path as path
+from sightline.replay.graph import list_nodes
+from sightline.replay.replay import Times, is_op, measure_span, replay_graph
+
+Change = Callable[[pl.DataFrame], pl.DataFrame]
+
+
+# What limits a run, by the part of its critical path.
+_LIMITS = {
+    path.HOST: "the host",
+    path.CALL: "the host",
+    path.LAUNCH: "the host",
+    path.RETURN: "the host",
+    path.GAP: "the gaps between operations of a stream",
+    path.EVENT: "streams that wait for each other",
+    path.COMPUTE: "compute",
+    path.COMM: "communication",
+    path.COPY: "copies and memsets",
+    path.OTHER: "operations whose meaning is not known",
+    path.UNRECORDED: "the host (a guess: launches were not recorded)",
+    path.HELD: "launched work that does not start",
+    path.GRAPH: "launched work that does not start",
+    path.UNEXPLAINED: "what the recording does not explain",
+}
+
+
+@dataclass(frozen=True)
+class Gain:
+    """The window of the slowest device, as recorded and as replayed, and the replayed nodes."""
+
+    before_ns: int
+    after_ns: int
+    replayed: pl.DataFrame
+
+    @property
+    def ns(self) -> int:
+        """How much shorter; 0 where nothing is gained."""
+        return max(0, self.before_ns - self.after_ns)
+
+
+def starts_in_window(run: Run, nodes: pl.DataFrame) -> pl.Series:
+    """Which nodes are device operations that start in their device's window."""
+    return is_op(nodes) & starts_in(nodes, run.ask("windows"))
+
+
+def replay_gain(run: Run, change: Change) -> Gain:
+    """The window without the problem: the nodes are changed, and the run is replayed."""
+    nodes = list_nodes(run)
+    inside, before = run.once(_measure_recorded)
+    changed = change(nodes)
+    times = replay_graph(changed)
+    replayed = changed.with_columns(start_ns=times.start, end_ns=times.end)
+    return Gain(before, measure_span(nodes, times, inside), replayed)
+
+
+def name_next_limit(run: Run, gain: Gain) -> tuple[str, float] | None:
+    """What most of the critical path is made of once the problem is gone, and its share in %.
+
+    None where nothing is left of the window.
+    """
+    inside, _ = run.once(_measure_recorded)
+    spans = (
+        gain.replayed.select("rank", "device_id", "start_ns", "end_ns")
+        .filter(inside)
+        .group_by("rank", "device_id")
+        .agg(begin=pl.col("start_ns").min(), end=pl.col("end_ns").max())
+        .sort(pl.col("end") - pl.col("begin"), "rank", "device_id", descending=[True, False, False])
+    )
+    if spans.is_empty():
+        return None
+    begin, end = spans.select("begin", "end").row(0)
+    parts = path.sum_critical_path(gain.replayed, begin, end, sort_recorded(run))
+    limits = parts.with_columns(limit=pl.col("part").replace_strict(_LIMITS))
+    shares = limits.group_by("limit").agg(pl.col("ns").sum())
+    shares = shares.sort("ns", "limit", descending=[True, False])
+    if shares.is_empty():
+        return None
+    name, ns = shares.row(0)
+    return name, 100 * ns / max(sum_column(shares, "ns"), 1)
+
+
+def _measure_recorded(run: Run) -> tuple[pl.Series, int]:
+    """Which nodes count, and from their first start to their last end as recorded, ns."""
+    nodes = list_nodes(run)
+    inside = starts_in_window(run, nodes)
+    times = Times(nodes.get_column("start_ns"), nodes.get_column("end_ns"))
+    return inside, measure_span(nodes, times, inside)
+
+
+def sort_recorded(run: Run) -> pl.Series:
+    """The sort of each of the run's nodes (`path.sort_nodes`)."""
+    return run.once(_sort_recorded)
+
+
+def _sort_recorded(run: Run) -> pl.Series:
+    return path.sort_nodes(list_nodes(run))
+
+
+def sum_windows(run: Run) -> int:
+    """All devices' windows together."""
+    return max(sum_column(run.ask("breakdown"), "window_ns"), 1)

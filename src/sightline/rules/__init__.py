@@ -1,1 +1,0 @@
-"""One file per rule. A rule's docstring is its page; `sightline explain RULE` prints it."""

@@ -1,1 +1,0 @@
-"""Many ranks on one machine: each is reduced to what others need of it, then all are one job."""

@@ -1,0 +1,135 @@
+"""A session: one run, and everything that can be asked of it. What `sightline.open` returns.
+
+The command line, notebooks and servers are doors to it: they parse, call a method, and draw what
+comes back. A run holds tables and knows nothing above itself; a session is a run that answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from sightline.core.model.declare import Finding, ImportOptions
+from sightline.core.model.run import Run
+
+if TYPE_CHECKING:
+    import polars as pl
+    from typing_extensions import Self
+
+    from sightline.answer.answer import Answer
+    from sightline.diagnosis.custom.forms import OwnRule
+
+
+class Session(Run):
+    """A run that can be asked why the program is slow."""
+
+    @classmethod
+    def of(cls, run: Run) -> Self:
+        """A session of a run that is open already; what was read of it is not read again."""
+        return cls(run.parts, run.window, run._tables)
+
+    def findings(self, *, rules: Sequence[str] = (), vendor: bool = False) -> list[Finding]:
+        """Why the program is slow: what all rules find, the largest gain first, abstentions last.
+
+        `rules` are files or folders of rules of your own (docs/own-rules.md); `vendor` asks those
+        that are named after `nsys analyze`, too. Raises InputError where a rule of your own is
+        wrong.
+        """
+        from sightline.diagnosis.custom.facts import load_checked_rules
+
+        return self.diagnose(load_checked_rules(list(rules)) if rules else [], vendor=vendor)
+
+    def diagnose(self, own: Sequence[OwnRule] = (), *, vendor: bool = False) -> list[Finding]:
+        """As `findings`, with rules of one's own that were read already."""
+        from sightline.diagnosis.diagnose import diagnose_run
+
+        return diagnose_run(self, own, vendor=vendor)
+
+    def answer(self, own: Sequence[OwnRule] = ()) -> Answer:
+        """Why the program is slow, with all that views show of it; `own` as in `diagnose`.
+
+        Of a large run it is made once, and found at the next opening. Raises StoreError.
+        """
+        from sightline.answer.cache import keep_answer_of
+
+        return keep_answer_of(self, own)
+
+    def report(self) -> dict[str, Any]:
+        """The answer as plain data: what `sightline report --json` prints, findings among it.
+
+        Times are int64 ns, sizes bytes, `_pct` 0 to 100. Raises StoreError.
+        """
+        return self.answer().to_dict()
+
+    def memory(self) -> dict[str, Any]:
+        """What fills the device's memory, as data: what `sightline memory --json` prints."""
+        from sightline.answer.memory_use import describe_memory
+
+        made: dict[str, Any] = self.keep("memory", lambda: describe_memory(self))
+        return made
+
+    def keep(self, word: str, make: Callable[[], Any]) -> Any:
+        """What `make` makes of this run as plain data: of a large run, made once for all openings.
+
+        `word` says what is made: letters and hyphens, another for each.
+        """
+        from sightline.answer.cache import keep_part
+
+        return keep_part(self, f"-{word}", make)
+
+    def sql(self, query: str) -> pl.DataFrame:
+        """The answer of a query over the run's tables, by DuckDB. Raises RequestError."""
+        from sightline.answer.sql import answer_query
+
+        return answer_query(self, query)
+
+    def explain(self, what: str | Finding, *, rules: Sequence[str] = ()) -> str:
+        """The page of a rule or an analysis, by its name or a finding of it.
+
+        What it looks for, from where on, and what to do. Raises RequestError.
+        """
+        return explain(what if isinstance(what, str) else what.rule, rules=rules)
+
+    def compare(self, other: Run) -> dict[str, Any]:
+        """What changed from this run to another: what `sightline compare --json` prints.
+
+        Raises MissingDataError where one has no timeline.
+        """
+        from sightline.compare.comparison import compare_samples
+        from sightline.compare.sample import take_sample
+
+        return compare_samples([take_sample(self, "before")], [take_sample(other, "after")])
+
+    def save(self, path: str) -> None:
+        """Write the run to a store: a folder of Parquet files. Raises StoreError."""
+        from pathlib import Path
+
+        from sightline.opening.save import save_run
+
+        save_run(self, Path(path))
+
+
+def open_session(
+    paths: Sequence[str],
+    *,
+    window: str | None = None,
+    options: ImportOptions | None = None,
+    same_job: bool = False,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Session:
+    """A session of recordings and stores; `progress` as in `open_run`. Raises InputError."""
+    from sightline.opening.run import open_run
+
+    run = open_run(paths, options=options, progress=progress, same_job=same_job)
+    return Session.of(run).with_window(window)
+
+
+def explain(name: str, *, rules: Sequence[str] = ()) -> str:
+    """The page of a rule or an analysis: what it looks for, from where on, and what to do.
+
+    `rules` are files or folders of rules of your own. Raises RequestError for an unknown name.
+    """
+    from sightline.answer.explain import explain_name
+    from sightline.diagnosis.custom.facts import load_checked_rules
+
+    return explain_name(name, load_checked_rules(list(rules)) if rules else [])

@@ -1,0 +1,1 @@
+"""One folder a subject: its facts, analyses, rules and panels. Subjects never import each other."""

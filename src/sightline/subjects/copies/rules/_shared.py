@@ -1,0 +1,195 @@
+"""What the rules about copies share: the copies that are theirs, and the finding about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from sightline.core.algebra.scalars import find_largest, sum_column
+from sightline.core.algebra.window import select_starting_in
+from sightline.core.model.declare import Finding, Rule
+from sightline.core.model.run import Run
+from sightline.core.units import format_bytes, format_count, format_ns, format_pct
+from sightline.diagnosis.build import (
+    MAX_ROWS,
+    NOTABLE_PCT,
+    Advice,
+    Evidence,
+    Loss,
+    keep_notable,
+    make_finding,
+)
+from sightline.diagnosis.gaps import LOOK_PCT, Claim, claim_gaps
+from sightline.replay.gains import sum_windows
+from sightline.replay.replay import remove_ops, select_calls_of, select_ops, shorten_thinking
+from sightline.timeline.classes import COMPUTE, list_class
+from sightline.timeline.copies import select_copies
+from sightline.timeline.host_ranges import measure_in_ranges
+from sightline.timeline.idle import list_system_waits
+
+
+def find_exposed_copies(
+    run: Run,
+    rule: Rule,
+    what: str,
+    *,
+    cause: str,
+    fix: str,
+    sources: tuple[str, ...],
+    with_host: bool = False,
+    sent_ahead: bool = False,
+    title: str | None = None,
+) -> Iterator[Finding]:
+    """At most one finding: exposed time of these copies, and the gaps that they left behind.
+
+    `sent_ahead`: the fix hides them behind computing. `with_host`: without the copies, what the
+    host does before each of their calls goes too.
+    """
+    if not run.rows("device_ops"):
+        return
+    # With the host's work for them, their end gains what is mostly another problem's.
+    least = NOTABLE_PCT if with_host else LOOK_PCT
+    every = sum_column(run.ask("breakdown"), "exposed_copy_ns")
+    # All copies together and these gaps are a bound that costs nothing to ask.
+    if claim_gaps(run, rule, extra_ns=every, least_pct=least) is None:
+        return
+    per_device = run.ask("copy_exposure").filter(pl.col("rule").is_in(rule.causes))
+    alone = sum_column(per_device, "total_ns")
+    gaps = claim_gaps(run, rule, extra_ns=alone, least_pct=least)
+    if gaps is None:
+        return
+    copies = select_copies(run, rule.causes)
+    if copies.is_empty():
+        return
+    worst = find_largest(per_device, "total_ns") + gaps.worst_ns
+    hidden = _drop_leading(run, copies) if sent_ahead else copies
+    ids = hidden.get_column("device_op_id")
+    beside = _share_of_same_stream(run, copies)
+    found = make_finding(
+        run,
+        rule,
+        f"{what} {format_pct(100 * alone / sum_windows(run))} of the window"
+        f"{_describe_idle_behind(run, gaps)}.",
+        Loss(
+            cost_ns=gaps.cost_ns,
+            bound_ns=worst,
+            behind_ns=0 if gaps.is_needed else gaps.behind_ns,
+            change=None
+            if gaps.is_needed
+            else lambda nodes: remove_ops(
+                _separate_calls(run, nodes, ids) if with_host else nodes, ids
+            ),
+        ),
+        Evidence(
+            [
+                *_describe_copies(copies),
+                f"{format_pct(beside)} of these copies share a stream with kernels, and so cannot "
+                "overlap them",
+            ],
+            rows=_list_longest(copies),
+            where={
+                "ranks": copies.get_column("rank").unique().sort().to_list(),
+                "copy_kind": copies.item(0, "copy_kind"),
+                "src_kind": copies.item(0, "src_kind"),
+            },
+            calls=copies.select(host_op_id="launch_id", ns=pl.col("end_ns") - pl.col("start_ns")),
+        ),
+        Advice(
+            fix=fix,
+            verify=f"sightline stats breakdown AFTER: exposed_copy_pct under {NOTABLE_PCT:.0f}",
+            cause=cause,
+            sources=sources,
+        ),
+        title=title,
+    )
+    yield from keep_notable(run, found)
+
+
+def _drop_leading(run: Run, copies: pl.DataFrame) -> pl.DataFrame:
+    """Without copies of a device that end before it computes at all, if others follow.
+
+    What is sent ahead hides behind the computing before it: the window's first batch has none, and
+    without it the window would only begin later.
+    """
+    place = ["rank", "device_id"]
+    kernels = list_class(run, COMPUTE, [*place, "start_ns"])
+    kernels = select_starting_in(kernels, run.ask("windows"))
+    first = kernels.group_by(place).agg(computes=pl.col("start_ns").min())
+    leads = pl.col("end_ns") <= pl.col("computes")
+    later = copies.join(first, on=place, how="left", maintain_order="left").filter(
+        ~leads.fill_null(value=False)
+    )
+    return later if later.height else copies
+
+
+def _separate_calls(run: Run, nodes: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
+    """The nodes with no time between these copies' calls and the calls before them.
+
+    What the system kept the thread from is no work for them.
+    """
+    whole = select_calls_of(nodes, select_ops(nodes, ids))
+    held = measure_in_ranges(nodes, list_system_waits(run), ["rank", "pid", "tid"])
+    thought = nodes.get_column("prev_lag_ns").fill_null(0) - held
+    return shorten_thinking(nodes, thought * whole.cast(pl.Int64))
+
+
+def _describe_idle_behind(run: Run, gaps: Claim) -> str:
+    """The idle time that the host's wait for these copies leaves."""
+    idle = int(gaps.gaps.get_column("duration_ns").sum())
+    pct = 100 * idle / sum_windows(run)
+    return (
+        f"; the GPU is idle for {format_pct(pct)} more because the host waits for them"
+        if pct >= 1
+        else ""
+    )
+
+
+def _share_of_same_stream(run: Run, copies: pl.DataFrame) -> float:
+    """How many of the copies share their stream with kernels: those can never overlap them."""
+    lane = ["rank", "device_id", "stream_id"]
+    kernels = list_class(run, COMPUTE, lane)
+    shared = copies.join(kernels.select(lane).unique(), on=lane, how="semi", nulls_equal=True)
+    return 100 * shared.height / max(copies.height, 1)
+
+
+def _describe_copies(copies: pl.DataFrame) -> list[str]:
+    """'904 × memcpy HtoD pinned → device, 25.48 GB in 920 ms (27.7 GB/s)', the largest first."""
+    length = pl.col("end_ns") - pl.col("start_ns")
+    groups = (
+        copies.group_by("kind", "copy_kind", "src_kind", "dst_kind")
+        .agg(n=pl.len(), ns=length.sum(), size=pl.col("bytes").sum())
+        .sort(
+            "ns", "n", "kind", "copy_kind", "src_kind", descending=[True, True, False, False, False]
+        )
+    )
+    lines = []
+    for row in groups.head(3).iter_rows(named=True):
+        words = [f"{format_count(row['n'])} × {row['kind']}", row["copy_kind"] or ""]
+        if row["src_kind"]:
+            words.append(f"{row['src_kind']} → {row['dst_kind']}")
+        text = " ".join(w for w in words if w)
+        speed = f" ({row['size'] / row['ns']:.1f} GB/s)" if row["size"] and row["ns"] else ""
+        amount = f"{format_bytes(row['size'])} in " if row["size"] else ""
+        lines.append(f"{text}, {amount}{format_ns(row['ns'])}{speed}")
+    return lines
+
+
+def _list_longest(copies: pl.DataFrame) -> list[dict[str, object]]:
+    """The longest of them."""
+    return (
+        copies.with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
+        .sort("ns", "start_ns", descending=[True, False])
+        .head(MAX_ROWS)
+        .select(
+            "device_op_id",
+            "rank",
+            "device_id",
+            "stream_id",
+            "start_ns",
+            "end_ns",
+            "bytes",
+            "launch_id",
+        )
+        .to_dicts()
+    )

@@ -1,0 +1,60 @@
+"""Results are copied to the host inside the step, while nothing else runs.
+
+Symptom
+    Copies from device to host of more than 64 KiB, with no kernel beside them.
+
+Why it hurts
+    The copy takes the link, and the host mostly waits for it: after it nothing is queued.
+
+Evidence
+    Time in which only such copies run, and the gaps behind them where the host waited. The gain
+    is a replay without these copies and without the waits for them.
+
+Threshold
+    Over 5 % of the window (TraceLens agent, 2026-08). Copies up to 64 KiB are values that are
+    read back: sync-in-step speaks for those (CUDA Runtime API: 64 KB is where staging changes).
+
+Fix
+    Read back less and later; pinned memory and non_blocking=True; reduce on the device first.
+
+False positives
+    Checkpoints inside the window; offloading on purpose, where it is hidden it is not counted.
+
+References
+    NVIDIA, CUDA C++ Best Practices Guide, "Data Transfer Between Host and Device"; CUDA Runtime
+    API, "API synchronization behavior".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sightline.core.model.declare import Finding, Rule
+from sightline.core.model.run import Run
+from sightline.diagnosis.advice import choose_fix
+from sightline.subjects.copies.rules._shared import find_exposed_copies
+from sightline.timeline import causes
+
+RULE = Rule("d2h-in-step", "Device-to-host copies inside the step", causes=(causes.DOWNLOAD,))
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """At most one finding over all devices."""
+    yield from find_exposed_copies(
+        run,
+        RULE,
+        "Device-to-host copies are exposed for",
+        cause="the step copies results to the host, and the GPU waits for the copies",
+        fix=choose_fix(
+            run,
+            "read back less and later: copy to pinned memory with non_blocking=True on a side "
+            "stream, once per several steps; reduce on the GPU first",
+            native="read back less and later: cudaMemcpyAsync to pinned memory on a second "
+            "stream, once per several steps; reduce on the GPU first",
+            openmp="keep arrays on the device (target data around the loop), and update only what "
+            "the host reads (target update from)",
+            jax="read back less and later: copy_to_host_async() where the result is known, and "
+            "reduce on the GPU first",
+        ),
+        sources=("CUDA C++ Best Practices Guide: Data Transfer Between Host and Device",),
+    )

@@ -1,0 +1,162 @@
+"""Pages of unified memory move between host and device while nothing else runs, or again and again.
+
+Symptom
+    Migrations (UVM HtoD, UVM DtoH) beside kernels that take longer than usual; page faults on both
+    sides of the same addresses.
+
+Why it hurts
+    A kernel that touches a page on the other side stops until it has moved, tens of µs a time.
+    Where host and device take turns, or the device's memory is too small, the same pages keep
+    moving.
+
+Evidence
+    Migrations as Nsight Systems records them, by address: repeated migrations of a page in the same
+    direction are thrashing, and their cause (page fault, eviction) is recorded. Prefetches
+    that the program asked for are left out. A kernel that faults runs on while it waits for its
+    page, so the cost is all time of these migrations, beside kernels too; the gain is the same
+    time: a bound from the timeline, since a kernel may have had other warps to run.
+
+Threshold
+    Migrations take over 5 % of the window (TraceLens agent, 2026-08: its threshold for copies).
+
+Fix
+    Prefetch before use (cudaMemPrefetchAsync), tell the driver who reads (cudaMemAdvise:
+    ReadMostly, PreferredLocation, AccessedBy), or allocate on the device and copy (cudaMalloc,
+    pinned host memory). Where the data is larger than the device's memory, work through it in
+    parts.
+
+False positives
+    One pass over data larger than the device's memory moves every page once, and must.
+
+References
+    CUDA C++ Programming Guide, "Unified Memory Programming: Performance Tuning"; Nsight Systems
+    User Guide, "CUDA Unified Memory transfer trace" (--cuda-um-gpu-page-faults).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from sightline.core.algebra.intervals import measure_cover
+from sightline.core.algebra.lookup import match_names
+from sightline.core.algebra.scalars import find_largest, sum_column
+from sightline.core.model.declare import Finding, Rule
+from sightline.core.model.run import Run
+from sightline.core.units import format_bytes, format_count, format_ns, format_pct
+from sightline.diagnosis.build import (
+    MAX_ROWS,
+    NOTABLE_PCT,
+    Advice,
+    Evidence,
+    Loss,
+    abstain,
+    make_finding,
+)
+from sightline.replay.gains import sum_windows
+from sightline.timeline import causes
+from sightline.timeline.copies import select_copies
+
+RULE = Rule(
+    "unified-memory-thrashing",
+    "Unified memory thrashing",
+    causes=(causes.MIGRATION,),
+)
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """At most one finding over all devices."""
+    if not run.rows("device_ops"):
+        return
+    # Few recordings have any: asked of the kinds first, of which there are few.
+    some = match_names(run.table("device_ops", ["copy_kind"]), "^UVM", "copy_kind").any()
+    moves = select_copies(run, RULE.causes) if some else None
+    if moves is None:
+        faults = run.table("page_faults").filter(pl.col("side") == "gpu")
+        if faults.height:
+            yield abstain(
+                RULE,
+                f"{format_count(faults.height)} page faults of the GPU, but no migrations "
+                "were recorded: nsys profile --trace=cuda",
+            )
+        return
+    moves = moves.filter(pl.col("migration_cause").ne_missing("user prefetch"))
+    per_device = measure_cover(moves, ["rank", "device_id"])
+    cost = sum_column(per_device, "covered_ns")
+    pct = 100 * cost / sum_windows(run)
+    if pct < NOTABLE_PCT:
+        return
+    again = _list_repeated(moves)
+    times = "again and again" if 2 * again.height > moves.height else "on demand"
+    yield make_finding(
+        run,
+        RULE,
+        f"For {format_pct(pct)} of the window pages of unified memory move {times}.",
+        Loss(cost_ns=cost, bound_ns=find_largest(per_device, "covered_ns")),
+        Evidence(
+            _describe_moves(moves, again),
+            rows=moves.sort("start_ns")
+            .head(MAX_ROWS)
+            .select(
+                "device_op_id",
+                "rank",
+                "device_id",
+                "start_ns",
+                "end_ns",
+                "bytes",
+                "address",
+                "migration_cause",
+            )
+            .to_dicts(),
+            where={"ranks": moves.get_column("rank").unique().sort().to_list()},
+        ),
+        Advice(
+            fix="cudaMemPrefetchAsync before use, cudaMemAdvise for who reads, or cudaMalloc and "
+            "copies from pinned memory",
+            verify="sightline stats um_sum AFTER: sizes in both directions of an address",
+            cause="host and device take turns on the same pages"
+            if again.height
+            else "each page is fetched when it is first touched",
+            sources=("CUDA C++ Programming Guide: Unified Memory Programming",),
+        ),
+    )
+
+
+def _list_repeated(moves: pl.DataFrame) -> pl.DataFrame:
+    """Moves of a page that had been moved the same way before."""
+    way = ["rank", "device_id", "address", "copy_kind"]
+    return (
+        moves.drop_nulls("address")
+        .sort("start_ns", "device_op_id")
+        .filter(pl.int_range(pl.len()).over(way) > 0)
+    )
+
+
+def _describe_moves(moves: pl.DataFrame, again: pl.DataFrame) -> list[str]:
+    """By direction, how much of it again, and why."""
+    length = pl.col("end_ns") - pl.col("start_ns")
+    ways = (
+        moves.group_by("copy_kind")
+        .agg(n=pl.len(), size=pl.col("bytes").sum(), ns=length.sum())
+        .sort("copy_kind")
+    )
+    lines = [
+        f"{format_count(n)} × {way}, {format_bytes(size)} in {format_ns(ns)}"
+        for way, n, size, ns in ways.rows()
+    ]
+    if moves.get_column("address").null_count() == moves.height:
+        return [*lines, "not known: which pages moved again (no addresses recorded)"]
+    lines.append(
+        f"{format_count(again.height)} of {format_count(moves.height)} moves are of pages that had "
+        "moved the same way before"
+    )
+    causes = (
+        moves.drop_nulls("migration_cause")
+        .group_by("migration_cause")
+        .len()
+        .sort("len", "migration_cause", descending=[True, False])
+    )
+    if causes.height:
+        lines.append("; ".join(f"{format_count(n)} by {cause}" for cause, n in causes.rows()))
+    return lines

@@ -1,0 +1,141 @@
+"""What each annotated range of the program cost, on the host and on the device."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sightline.core.algebra.intervals import measure_cover
+from sightline.core.algebra.trees import find_nearest_ancestor
+from sightline.core.algebra.window import host_in
+from sightline.core.model.columns import RANK, duration, number, text
+from sightline.core.model.declare import Analysis
+from sightline.core.model.run import Run
+
+ANALYSIS = Analysis(
+    "annotations",
+    "What did each annotated range cost?",
+    (
+        RANK,
+        text(
+            "path", "the range and those around it, outermost first, ' / ' between", required=True
+        ),
+        text("name", "text of the range", required=True),
+        number("depth", "annotated ranges around it"),
+        number("instances", "how often it was entered"),
+        duration("host_ns", "time in it on the host"),
+        number("device_ops", "device operations launched in it"),
+        duration("device_ns", "sum of their durations"),
+        duration("device_busy_ns", "time in which at least one of them was running, per instance"),
+        duration(
+            "projected_ns",
+            "from the first one's start to the last one's end, summed over instances",
+        ),
+    ),
+    needs=("host_ops",),
+    notes=(
+        "Ranges are annotations (record_function, NVTX, roctx) and marked steps; the number of a "
+        "step is left out of its name here.",
+        "A range gets what was launched in it on its own thread; backward work that autograd "
+        "launches from another thread is not in it.",
+        "A range also counts for the ranges around it: rows of different depth overlap.",
+    ),
+)
+
+_LAYERS = ["annotation", "step"]
+_USED = ("rank", "host_op_id", "parent_id", "layer", "name", "start_ns", "end_ns")
+_INSTANCE = ["host_op_id"]
+
+
+def run(run: Run) -> pl.DataFrame:
+    """One row per rank and path of nested ranges, in order of first entry."""
+    host = run.table("host_ops", _USED)
+    ops = run.table("device_ops", ["launch_id", "start_ns", "end_ns"]).drop_nulls("launch_id")
+    marked = host.filter(pl.col("layer").is_in(_LAYERS)).sort("host_op_id")
+    ids = marked.get_column("host_op_id")
+    around = find_nearest_ancestor(host, ids, ids, itself=False)
+    marked = marked.select(
+        "rank",
+        "host_op_id",
+        "name",
+        "layer",
+        "start_ns",
+        length=pl.col("end_ns") - pl.col("start_ns"),
+    ).with_columns(
+        name=pl.when(pl.col("layer") == "step")
+        .then(pl.col("name").str.replace(r"[#\s]*\d+\s*$", "#*"))
+        .otherwise("name"),
+        around=around,
+    )
+    marked = marked.join(_join_paths(marked), on="host_op_id", maintain_order="left")
+    if ops.height and run.window is not None:
+        inside = host_in(marked, run.ask("windows"), whole_recording=False)
+        marked = marked.filter(inside)
+    cost = _sum_device_cost(host, marked, ops)
+    return (
+        marked.join(cost, on="host_op_id", how="left")
+        .group_by("rank", "path")
+        .agg(
+            pl.col("name", "depth").first(),
+            instances=pl.len(),
+            host_ns=pl.col("length").sum(),
+            device_ops=pl.col("device_ops").sum(),
+            device_ns=pl.col("device_ns").sum(),
+            device_busy_ns=pl.col("covered_ns").sum(),
+            projected_ns=pl.col("projected_ns").sum(),
+            first=pl.col("start_ns").min(),
+        )
+        .sort("rank", "first", "depth", "path")
+        .drop("first")
+    )
+
+
+def _join_paths(marked: pl.DataFrame) -> pl.DataFrame:
+    """Path and depth of each range: level by level from the outermost."""
+    level = marked.filter(pl.col("around").is_null()).select(
+        "host_op_id", path="name", depth=pl.lit(0, pl.Int64)
+    )
+    levels = [level]
+    while level.height:
+        level = (
+            marked.select("host_op_id", "name", "around")
+            .join(level.rename({"host_op_id": "around"}), on="around")
+            .select(
+                "host_op_id",
+                path=pl.col("path") + " / " + pl.col("name"),
+                depth=pl.col("depth") + 1,
+            )
+        )
+        levels.append(level)
+    return pl.concat(levels)
+
+
+def _sum_device_cost(host: pl.DataFrame, marked: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
+    """Device operations of each range: those launched in it or in a range inside it."""
+    spans = ops.select(
+        "launch_id", "start_ns", "end_ns", length=pl.col("end_ns") - pl.col("start_ns")
+    )
+    owner = find_nearest_ancestor(
+        host, ops.get_column("launch_id"), marked.get_column("host_op_id")
+    )
+    pairs = spans.with_columns(host_op_id=owner).drop("launch_id").drop_nulls("host_op_id")
+    outward = marked.select("host_op_id", "around")
+    every = [pairs]
+    while pairs.height:
+        pairs = (
+            pairs.join(outward, on="host_op_id")
+            .drop("host_op_id")
+            .rename({"around": "host_op_id"})
+            .select(every[0].columns)
+            .drop_nulls("host_op_id")
+        )
+        every.append(pairs)
+    all_pairs = pl.concat(every)
+    return (
+        all_pairs.group_by("host_op_id")
+        .agg(
+            device_ops=pl.len(),
+            device_ns=pl.col("length").sum(),
+            projected_ns=pl.col("end_ns").max() - pl.col("start_ns").min(),
+        )
+        .join(measure_cover(all_pairs, _INSTANCE), on="host_op_id")
+    )

@@ -1,0 +1,5 @@
+"""The device had nothing to do: who kept it waiting."""
+
+from sightline.core.registry import Subject
+
+SUBJECT = Subject("idle", "Idle time")

@@ -1,0 +1,161 @@
+"""The device has nothing to do, for a reason that no other rule covers.
+
+Symptom
+    Gaps on the device's timeline in which no kernel and no copy runs.
+
+Why it hurts
+    Idle time is paid for and does nothing; it is often the cheapest time to win back.
+
+Evidence
+    Idle time by cause (`sightline stats idle`): each gap is traced to why the operation that
+    ends it did not start earlier (`sightline stats idle_gaps`).
+
+Threshold
+    A cause that takes over 5 % of the window, where idle is over 15 % of it in all (TraceLens
+    agent, 2026-08: idle flagged above 15 %). Of an unknown cause it is a remark without a gain.
+
+Fix
+    By cause. Idle time of unknown cause before the kernels begin to repeat (ten iterations or more,
+    `sightline stats iterations`) is start-up: look at --window steady. Loading, synchronization,
+    allocation, late and slow launches have rules of their own (`sightline stats idle_rules` says
+    which rule speaks for each gap).
+
+False positives
+    A window that holds warm-up, checkpoints or evaluation; choose one with --window.
+
+References
+    TraceLens analysis agent (AMD-AGI/TraceLens, 2026-08).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import polars as pl
+
+from sightline.core.algebra.scalars import sum_column
+from sightline.core.model.declare import Finding, Rule
+from sightline.core.model.run import Run
+from sightline.core.units import format_pct
+from sightline.diagnosis.build import NOTABLE_PCT, Advice, Evidence, Loss, make_finding
+from sightline.diagnosis.gaps import Claim, are_the_profilers
+from sightline.replay.gains import sum_windows
+from sightline.timeline import causes
+
+RULE = Rule("gpu-idle", "GPU idle", causes=(causes.OTHER_IDLE,))
+
+IDLE_PCT = 15.0
+MANY = 10  # iterations that are a loop, and not a program that did something twice
+
+# cause: what happens, what to change. The causes that are not here have rules of their own.
+_ADVICE = {
+    "launch_latency": (
+        "the GPU is idle during launch latency",
+        "queue work earlier: launch before synchronizing, or use CUDA graphs",
+    ),
+    "dependency_wait": (
+        "queued work waits for an event of another stream or device",
+        "check which events the stream waits for, and overlap independent work",
+    ),
+    "in_graph": (
+        "the GPU is idle between the nodes of a CUDA graph",
+        "capture independent nodes on parallel branches, or fuse small nodes",
+    ),
+    "micro_gap": (
+        "the GPU is idle in many short gaps between queued kernels",
+        "fuse small kernels (torch.compile) or capture a graph",
+    ),
+    "slow_launch": (
+        "a launch call takes far longer than usual and leaves the GPU idle",
+        "identify the call (sightline stats idle_parts): a first launch, a graph upload or a "
+        "staged copy; do it once before the loop, or on another thread",
+    ),
+    "not_started": (
+        "launched work does not start, although nothing recorded runs",
+        "check for a driver lock, a host callback, another process on the GPU, or kernels that "
+        "the profiler lost",
+    ),
+    "start-up": (
+        "the GPU is idle before the kernels begin to repeat",
+        "see what it does without its start-up:  --window steady;  to shorten the start-up itself, "
+        "record CPU activity, too",
+    ),
+    "unknown": (
+        "the GPU is idle, and the recording does not show why",
+        "record CPU activity too, from before the work is launched",
+    ),
+    "left_out": (
+        "the GPU runs nothing that is in the file, which holds a selection of the program's "
+        "kernels",
+        "record the whole program, before idle time is judged",
+    ),
+}
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """One finding per cause, over all devices."""
+    if not run.rows("device_ops") or are_the_profilers(run):
+        return
+    breakdown = run.ask("breakdown")
+    idle_pct = 100 * sum_column(breakdown, "idle_ns") / sum_windows(run)
+    if idle_pct <= IDLE_PCT:
+        return
+    gaps = run.ask("idle_rules").filter(pl.col("rule").is_in(RULE.causes))
+    gaps = _tell_startup(run, gaps)
+    for (cause,), mine in gaps.group_by("cause", maintain_order=True):
+        cost = int(mine.get_column("duration_ns").sum())
+        pct = 100 * cost / sum_windows(run)
+        if pct > NOTABLE_PCT:
+            yield _make_finding(run, str(cause), Claim(mine, cost, pct, mine.clear))
+
+
+def _tell_startup(run: Run, gaps: pl.DataFrame) -> pl.DataFrame:
+    """The gaps; unknown ones that end before a rank's iterations become regular are start-up.
+
+    An iteration may hold what came before the others: the first that is no longer than twice the
+    median is where they are regular.
+    """
+    if not (gaps.get_column("cause") == "unknown").any():
+        return gaps
+    found = run.ask("iterations")
+    usual = 2 * pl.col("duration_ns").median()
+    regular = found.filter((pl.len() >= MANY) & (pl.col("duration_ns") <= usual).over("rank"))
+    begin = regular.group_by("rank").agg(regular_ns=pl.col("start_ns").min())
+    is_startup = (pl.col("cause") == "unknown") & (pl.col("end_ns") <= pl.col("regular_ns"))
+    cause = pl.when(is_startup).then(pl.lit("start-up")).otherwise("cause")
+    return (
+        gaps.join(begin, on="rank", how="left", maintain_order="left")
+        .with_columns(cause=cause)
+        .drop("regular_ns")
+    )
+
+
+def _make_finding(run: Run, cause: str, mine: Claim) -> Finding:
+    happens, fix = _ADVICE["left_out" if cause == "unknown" and _is_selection(run) else cause]
+    found = make_finding(
+        run,
+        RULE,
+        f"For {format_pct(mine.pct)} of the window {happens}.",
+        Loss(cost_ns=mine.cost_ns, bound_ns=mine.worst_ns),
+        Evidence(mine.evidence, rows=mine.rows, where=mine.where(cause), calls=mine.calls),
+        Advice(
+            fix=fix,
+            verify="sightline report AFTER --window steady"
+            if cause == "start-up"
+            else f"sightline stats idle AFTER: total_ns of {cause}",
+            sources=("TraceLens agent: idle above 15 %",),
+        ),
+        title=f"{RULE.title}: {cause.replace('_', ' ')}",
+        confidence="low" if cause == "unknown" else "high" if mine.gaps.height >= 5 else "medium",
+    )
+    if cause != "unknown":
+        return found
+    # What was not recorded may have been cut out of the file: it is no problem of the program, and
+    # what its end would gain nobody can say.
+    return replace(found, severity="info", gain=None, method=None)
+
+
+def _is_selection(run: Run) -> bool:
+    """Whether the importer found that most of the program's kernels are not in the file."""
+    return (run.table("quality").get_column("kind") == "missing_dispatches").any()

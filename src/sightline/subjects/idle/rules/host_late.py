@@ -1,0 +1,119 @@
+"""The host is busy with something else, and launches the next work late.
+
+Symptom
+    Gaps that end with a launch that came late, while the launches around it come fast enough.
+
+Why it hurts
+    The device waits for one thread. What that thread does instead (Python, garbage collection,
+    logging, locks, file access) is paid at the price of the device.
+
+Evidence
+    Gaps whose launch call began after the device had run dry, with no wait, loader or allocation
+    on its thread that explains it; `host_op` names what the thread was doing, or CPU samples that
+    fell there do, or the calls before and after. The gain is a replay in which the long pauses
+    between calls beside these gaps are as short as the usual one, and so are calls that launch
+    nothing.
+
+Threshold
+    Over 5 % of the window (TraceLens agent, 2026-08). Silent where the device is launch-bound
+    (that rule reports it), where a trace of the system shows that the thread had no CPU core or
+    slept for I/O or a lock (preempted-launch-thread, cpu-oversubscribed, blocked-on-io,
+    futex-contention), or where most of it lies in the first step (first-iteration-included).
+
+Fix
+    Move the work to another thread or process or out of the step: logging every n steps, metrics
+    on the device, gc.freeze() or gc.disable() around steps, checkpoints asynchronously.
+
+False positives
+    Evaluation, checkpoints and profiling code inside the window; the profiler's own cost per
+    range, which is highest with Python stacks.
+
+References
+    HolisticTraceAnalysis, idle time breakdown (host_wait); PyTorch Performance Tuning Guide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from sightline.core.model.declare import Finding, Rule
+from sightline.core.model.run import Run
+from sightline.core.units import format_pct
+from sightline.diagnosis.advice import choose_fix
+from sightline.diagnosis.build import Advice, Evidence, Loss, keep_notable, make_finding
+from sightline.diagnosis.gaps import LOOK_PCT, NO_RANGE, claim_gaps
+from sightline.replay.replay import shorten_calls, shorten_thinking
+from sightline.subjects.idle.rules._thinking import describe_thinking
+from sightline.timeline import causes
+from sightline.timeline.host_ranges import measure_long_calls, measure_long_thinking
+from sightline.timeline.idle import list_system_waits
+from sightline.timeline.sleeps import list_states
+
+RULE = Rule("host-late", "The host launches late", causes=(causes.HOST,), explains_lateness=True)
+
+_MAYBE_AWAY = "computing, or was not scheduled"
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """At most one finding over all devices."""
+    mine = claim_gaps(run, RULE, least_pct=LOOK_PCT)
+    if mine is None:
+        return
+
+    waits = list_system_waits(run)
+    lines = describe_thinking(run, mine)
+
+    def without(nodes: pl.DataFrame) -> pl.DataFrame:
+        shorter = shorten_thinking(nodes, measure_long_thinking(run, nodes, mine.gaps, waits))
+        return shorten_calls(shorter, measure_long_calls(nodes, mine.gaps, waits))
+
+    found = make_finding(
+        run,
+        RULE,
+        f"For {format_pct(mine.pct)} of the window the GPU is idle because the host launches the "
+        "next work late: the launching thread does something else.",
+        Loss(cost_ns=mine.cost_ns, bound_ns=mine.worst_ns, change=without),
+        Evidence(
+            lines,
+            rows=mine.rows,
+            where={**mine.where("host_late"), "op": mine.host_op},
+            calls=mine.calls,
+        ),
+        Advice(
+            fix=_name_first(run)
+            if NO_RANGE in lines
+            else "see what the host was running (host_op in sightline stats idle_rules), and move "
+            "it to another thread or process, or out of the step",
+            verify="sightline stats idle AFTER: total_ns of host_late",
+            cause="no wait, data loading or allocation is recorded there: the thread was "
+            + ("computing, or asleep" if _is_known_why_away(run) else _MAYBE_AWAY),
+            sources=("HolisticTraceAnalysis: host_wait",),
+        ),
+        confidence="medium",
+    )
+    yield from keep_notable(run, found)
+
+
+def _name_first(run: Run) -> str:
+    """What to do where nothing recorded names what the host did."""
+    is_kineto = (run.table("recordings").get_column("format") == "kineto").any()
+    see = choose_fix(
+        run,
+        "profile(with_stack=True) names the lines"
+        if is_kineto
+        else "sightline run --cpu-stacks py-spy -- PROGRAM  names the lines",
+        native="sightline run --cpu-stacks perf_event -- PROGRAM  names the functions",
+    )
+    return (
+        f"find out what the host runs there ({see}; host_op in sightline stats idle_rules has what "
+        "is known), and move it to another thread or process, or out of the step"
+    )
+
+
+def _is_known_why_away(run: Run) -> bool:
+    """Whether the scheduler was recorded, with the states in which threads left their cores."""
+    if not run.rows("sched_events"):
+        return False
+    return "off_cpu" not in list_states(run).get_column("state")

@@ -1,0 +1,133 @@
+"""The host synchronizes with the device inside the step, and the device runs dry.
+
+Symptom
+    After each synchronizing call the device runs dry until the host has launched again.
+
+Why it hurts
+    Launches are asynchronous so that the host can prepare the next operations while the device
+    works. A wait throws that lead away; the gap behind it lasts until new work has arrived.
+
+Evidence
+    Gaps at whose start the launching thread was inside a call that returns only when the device,
+    a stream or an event is done. A call made when nothing runs has nothing to wait for and is no
+    evidence, unless it takes over 40 µs (the longest of 155 such calls in 16 real recordings took
+    32 µs: timeline/idle.py). The gain is a replay in which these calls do not wait, and the
+    small copies that they read are not made.
+
+Threshold
+    Over 5 % of the window (TraceLens agent, 2026-08, its threshold for exposed copies; idle is
+    the same loss).
+
+Fix
+    Remove .item(), .cpu(), .numpy(), print(loss), `if tensor:`, torch.cuda.synchronize() from the
+    step; collect values on the device and read them once per many steps, with non_blocking=True.
+
+False positives
+    A wait that the algorithm needs (a data-dependent shape, sampling the next token); a benchmark
+    that synchronizes to measure.
+
+References
+    PyTorch Performance Tuning Guide, "Avoid unnecessary CPU-GPU synchronization";
+    CUDA Runtime API, "API synchronization behavior".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from sightline.core.algebra.lookup import Texts
+from sightline.core.model.declare import Finding, Rule
+from sightline.core.model.run import Run
+from sightline.core.units import format_count, format_pct
+from sightline.diagnosis.advice import choose_fix
+from sightline.diagnosis.build import Advice, Evidence, Loss, keep_notable, make_finding
+from sightline.diagnosis.gaps import LOOK_PCT, claim_gaps
+from sightline.replay.replay import is_finish, remove_ops, remove_waits
+from sightline.timeline import causes
+from sightline.timeline.api_calls import allocates
+from sightline.timeline.copies import SMALL_BYTES
+
+RULE = Rule(
+    "sync-in-step",
+    "Synchronization inside the step",
+    causes=(causes.SYNCHRONISATION,),
+    explains_lateness=True,
+)
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """At most one finding over all devices."""
+    mine = claim_gaps(run, RULE, least_pct=LOOK_PCT, with_behind=True)
+    if mine is None:
+        return
+    read_back = _list_read_back(run)
+
+    def without(nodes: pl.DataFrame) -> pl.DataFrame:
+        waits = is_finish(nodes) & ~allocates(Texts(nodes.get_column("name")))
+        return remove_waits(remove_ops(nodes, read_back), waits)
+
+    callers = _describe_callers(run, mine.gaps)
+    found = make_finding(
+        run,
+        RULE,
+        f"For {format_pct(mine.pct)} of the window the GPU has run dry after the host "
+        "synchronized with it.",
+        Loss(mine.cost_ns, mine.worst_ns)
+        if mine.is_needed
+        else Loss(mine.cost_ns, mine.worst_ns, without, behind_ns=mine.behind_ns),
+        Evidence(
+            [*mine.evidence[:1], *callers],
+            rows=mine.rows,
+            where=mine.where("host_sync"),
+            calls=mine.calls,
+        ),
+        Advice(
+            fix=choose_fix(
+                run,
+                "take .item(), .cpu(), print(loss) and synchronize() out of the step; read values "
+                "back one step later, with non_blocking=True",
+                jax="take block_until_ready(), float(x) and np.asarray(x) out of the step: JAX "
+                "runs ahead by itself",
+                openmp="let target regions run behind each other (nowait, depend) instead of "
+                "waiting after each one",
+                native="take cudaDeviceSynchronize and blocking copies out of the loop; order "
+                "streams by events (cudaStreamWaitEvent), and test values on the device",
+            ),
+            verify="sightline stats idle AFTER: total_ns of host_sync",
+            cause="the step copies values to the host or synchronizes with the GPU"
+            if read_back.len()
+            else "the step synchronizes with the GPU",
+            sources=("PyTorch Performance Tuning Guide", "CUDA Runtime API"),
+        ),
+    )
+    yield from keep_notable(run, found)
+
+
+def _list_read_back(run: Run) -> pl.Series:
+    """The small copies to the host: values, not results."""
+    return (
+        run.table("device_ops", ["device_op_id", "copy_kind", "bytes"])
+        .filter((pl.col("copy_kind") == "DtoH") & (pl.col("bytes") <= SMALL_BYTES))
+        .get_column("device_op_id")
+    )
+
+
+def _describe_callers(run: Run, gaps: pl.DataFrame) -> list[str]:
+    """The calls whose waits the gaps follow, longest first, and the operators that make them."""
+    waits = gaps.group_by(host_op_id="host_op_id").agg(ns=pl.col("duration_ns").sum()).drop_nulls()
+    host = run.table("host_ops", ["host_op_id", "parent_id", "name"])
+    around = (
+        host.join(waits, on="host_op_id")
+        .select("name", "ns", parent="parent_id")
+        .join(host.select(parent="host_op_id", inside="name"), on="parent", how="left")
+        .group_by("name", "inside")
+        .agg(n=pl.len(), ns=pl.col("ns").sum())
+        .sort("ns", "n", "name", "inside", descending=[True, True, False, False])
+    )
+    return [
+        f"{format_count(row['n'])} × {row['name']}"
+        + (f"  in  {row['inside']}" if row["inside"] else "")
+        for row in around.head(3).iter_rows(named=True)
+    ]

@@ -1,0 +1,5 @@
+"""Kernels that could be shorter, or need not run at all."""
+
+from sightline.core.registry import Subject
+
+SUBJECT = Subject("kernels", "Kernels")

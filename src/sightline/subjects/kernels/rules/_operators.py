@@ -1,0 +1,79 @@
+"""What the rules about operators share: the kernels of calls, and what is left at their roof."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from sightline.core.model.declare import Finding, Rule
+from sightline.core.model.run import Run
+from sightline.core.units import format_count, format_ns, format_pct
+from sightline.roofline.operator_roofs import list_operator_kernels, place_operators
+from sightline.subjects.kernels.rules._shared import find_shorter_kernels, list_kernels
+
+_SHOWN = 3
+
+
+def find_slow_products(
+    run: Run, rule: Rule, calls: pl.DataFrame, summary: str, *, cause: str, fix: str
+) -> Iterator[Finding]:
+    """At most one finding: these matrix products could run at their roof.
+
+    `calls` are rows of `place_operators`; `summary` may use {share}.
+    """
+    found = find_shorter_kernels(
+        run,
+        rule,
+        _list_kernels_at_roof(run, calls),
+        summary,
+        cause=cause,
+        fix=fix,
+        verify="sightline stats operator_efficiency AFTER: of_roof_pct of these products",
+        sources=("NVIDIA: Matrix Multiplication Background User's Guide",),
+        extra=_describe_products(calls),
+    )
+    if found:
+        yield found
+
+
+def _list_kernels_at_roof(run: Run, calls: pl.DataFrame) -> pl.DataFrame:
+    """The kernels of these calls as `list_kernels` has them, with `factor`: what the roof leaves.
+
+    `calls` are rows of `place_operators`.
+    """
+    left = calls.select(
+        owner="host_op_id",
+        factor=(pl.col("reach_ns") / pl.col("kernel_ns")).clip(upper_bound=1.0),
+    )
+    kernels = add_owners(run, list_kernels(run))
+    return kernels.join(left, on="owner", maintain_order="left").drop("owner")
+
+
+def add_owners(run: Run, kernels: pl.DataFrame) -> pl.DataFrame:
+    """Kernels with `owner`, the call of a known operator that launched each, or null."""
+    if not run.rows("host_ops"):
+        return kernels.with_columns(owner=pl.lit(None, pl.Int64))
+    owners = list_operator_kernels(run).select("device_op_id", "owner")
+    return kernels.join(owners, on="device_op_id", how="left", maintain_order="left")
+
+
+def select_calls(run: Run, kernels: pl.DataFrame) -> pl.DataFrame:
+    """The calls of known operators that launched these kernels, rows of `place_operators`."""
+    meant = add_owners(run, kernels).get_column("owner").drop_nulls().unique()
+    calls = place_operators(run)
+    return calls.filter(pl.col("host_op_id").is_in(meant.implode()))
+
+
+def _describe_products(calls: pl.DataFrame) -> list[str]:
+    """'24 × aten::addmm m=8 n=4096 k=4096, 1.2 ms at 31 % of its roof', those that take longest."""
+    groups = (
+        calls.group_by("name", "dims")
+        .agg(n=pl.len(), ns=pl.col("kernel_ns").sum(), roof=pl.col("roof_ns").sum())
+        .sort("ns", "name", "dims", descending=[True, False, False])
+    )
+    return [
+        f"{format_count(n)} × {name} {dims}, {format_ns(ns)} at "
+        f"{format_pct(100 * roof / max(ns, 1))} of {'its' if n == 1 else 'their'} roof"
+        for name, dims, n, ns, roof in groups.head(_SHOWN).rows()
+    ]

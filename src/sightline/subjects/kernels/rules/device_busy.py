@@ -1,0 +1,149 @@
+"""The device computes nearly all the time: only its kernels can make the program faster.
+
+Symptom
+    Hardly any idle time, and no copies or communication that compute does not hide.
+
+Why it hurts
+    It does not: this is how it should be. It says where to look next, which is not the host.
+
+Evidence
+    The share of the window in which a kernel computes, what kinds of work the kernels do, by their
+    names, where those are known for half of the time, and the kernels that take most of it.
+
+Threshold
+    Compute over 80 % of the windows (ours: what is not compute then gains at most a quarter of the
+    compute time). It comes first unless a finding gains 10 % of the window or more. Where the
+    profiler ran one kernel at a time, as rocprofv3 does to collect counters, its gaps do not count.
+
+Fix
+    Profile the kernels named with Nsight Compute or rocprof-compute; fuse what only moves data; use
+    tensor cores and lower precision; do less.
+
+False positives
+    A kernel that spins while it waits (a grid barrier, a device-side queue) counts as compute.
+
+References
+    TraceLens and HolisticTraceAnalysis: breakdown of the window into compute, exposed
+    communication, copies and idle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from sightline.core.algebra.scalars import sum_column
+from sightline.core.kernel_labels import label_kernels
+from sightline.core.model.declare import Finding, Rule
+from sightline.core.model.run import Run
+from sightline.core.units import format_count, format_ns, format_pct
+from sightline.diagnosis.advice import choose_fix
+from sightline.diagnosis.build import MAX_ROWS, Advice, Evidence, build_finding
+from sightline.diagnosis.gaps import are_the_profilers
+from sightline.roofline.operator_roofs import place_operators
+from sightline.subjects.kernels.rules._kinds import MOSTLY_PCT, split_into_kinds
+from sightline.timeline.classes import is_communication
+from sightline.timeline.programs import NATIVE, recognise_program
+
+RULE = Rule("device-busy", "The GPU computes nearly all the time")
+
+BUSY_PCT = 80.0
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """At most one finding over all devices."""
+    if not run.rows("device_ops"):
+        return
+    rows = run.ask("breakdown")
+    windows = max(sum_column(rows, "window_ns"), 1)
+    busy = 100 * sum_column(rows, "compute_ns") / windows
+    kernels = run.ask("kernels").filter(~is_communication(pl.col("name")))
+    alone = are_the_profilers(run)
+    if kernels.is_empty() or (busy < BUSY_PCT and not alone):
+        return
+    whole = max(sum_column(kernels, "total_ns"), 1)
+    top = kernels.group_by("name").agg(pl.col("instances", "total_ns").sum())
+    top = top.sort("total_ns", "name", descending=[True, False]).head(MAX_ROWS)
+    name, _, first_ns = top.row(0)
+    labels = label_kernels(top.get_column("name"))
+    kinds = split_into_kinds(kernels)
+    # A program's own kernel may be called transpose, and be all that it is there for.
+    moves = (
+        kinds is not None
+        and kinds.moving_pct >= MOSTLY_PCT
+        and recognise_program(run).framework != NATIVE
+    )
+    said = (
+        "The profiler ran one kernel at a time: the gaps are its own, the kernels' times are not."
+        if alone
+        else f"The GPU computes for {format_pct(busy)} of the window, so only faster kernels can "
+        "shorten it."
+    )
+    if kinds is not None and moves:
+        told = (
+            f"{format_pct(kinds.moving_pct)} of the kernel time is in kernels that move data and "
+            "compute next to nothing."
+        )
+    else:
+        told = f"{labels[name]} takes {format_pct(100 * first_ns / whole)} of the kernel time."
+    profile = "profile the largest kernels:  ncu --set full  (AMD: rocprof-compute profile)"
+    yield build_finding(
+        RULE,
+        f"{said} {told}",
+        Evidence(
+            (
+                *([] if kinds is None else [kinds.text]),
+                *(
+                    f"{format_pct(100 * ns / whole)}  {format_count(n)} × {labels[name]}, "
+                    f"{format_ns(ns)}"
+                    for name, n, ns in top.rows()
+                ),
+                *_describe_roofs(run, whole),
+            ),
+            where={"kernel": name, "busy_pct": busy},
+        ),
+        Advice(
+            fix=_advise_fusing(run, profile)
+            if moves
+            else f"{profile}, then see below for kernels that are not needed",
+            verify="sightline stats kernels AFTER",
+        ),
+        title="Kernels recorded one at a time" if alone else RULE.title,
+        severity="info",
+        confidence="high",
+        states_limit=True,
+    )
+
+
+def _advise_fusing(run: Run, profile: str) -> str:
+    """What to do where most of the time only moves data."""
+    fuse = choose_fix(
+        run,
+        "fuse them first (torch.compile, fused norms, attention and optimizers): each pass over "
+        "memory that is saved counts",
+        jax="put the step under one jax.jit, so that XLA fuses them: each pass over memory that is "
+        "saved counts",
+    )
+    return f"{fuse}; then {profile}"
+
+
+def _describe_roofs(run: Run, whole_ns: int) -> Iterator[str]:
+    """How near operators of known shapes are to their roofs, where that is much of the time."""
+    if not run.rows("host_ops"):
+        return
+    calls = place_operators(run).drop_nulls("roof_ns")
+    took = sum_column(calls, "kernel_ns")
+    if 2 * took < whole_ns:
+        return
+    over = pl.max_horizontal(0, pl.col("kernel_ns") - pl.col("roof_ns")).round().cast(pl.Int64)
+    kinds = calls.group_by("kind").agg(gap=over.sum())
+    kind, most = kinds.sort("gap", "kind", descending=[True, False]).row(0)
+    gap = sum_column(kinds, "gap")
+    yield (
+        f"operators of known shapes ({format_pct(100 * took / whole_ns)} of the kernel time) run "
+        f"at {format_pct(100 - 100 * gap / took)} of their roofs; {format_pct(100 * most / gap)} "
+        f"of the gap is {kind}  (sightline stats gap_to_peak)"
+        if gap
+        else f"operators of known shapes take {format_ns(took)}, all at their roofs"
+    )

@@ -1,0 +1,138 @@
+"""From some moment on, all kernels take longer than the same kernels did before.
+
+Symptom
+    The same kernels, in the same shapes, are slower in the later part of the window.
+
+Why it hurts
+    The device does the same work at a lower clock (heat, power), or shares its units or its memory
+    with something else: another program, communication, a profiler.
+
+Evidence
+    Kernels of one name and launch configuration, 20 of them or more, each against its group's
+    median. The window is cut into 20 pieces of time; every piece behind the cut is slower than
+    every one before it, and most of the kernel time is in groups that got slower. The gain is a
+    replay in which the later kernels take as long as the earlier ones.
+
+Threshold
+    Slower by 10 % or more (ours: several times what clocks vary in steady state), and over
+    5 % of the window to gain. Where clocks were recorded, clock-throttled says more, and this rule
+    is silent.
+
+Fix
+    See what the clocks did: sightline run --for energy, nvidia-smi -q -d PERFORMANCE; look
+    for other programs on the device.
+
+False positives
+    Kernels whose work grows with the data although their launch shape stays (a growing KV cache,
+    sparse work).
+
+References
+    NVIDIA, NVML API Reference: clocks event reasons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from sightline.core.algebra.lookup import number_groups
+from sightline.core.algebra.scalars import sum_column
+from sightline.core.model.declare import Finding, Rule
+from sightline.core.model.run import Run
+from sightline.core.units import format_ns, format_pct
+from sightline.errors import MissingDataError
+from sightline.subjects.kernels.rules._shared import find_shorter_kernels, list_kernels
+
+RULE = Rule("slow-down", "All kernels slow down during the run")
+
+SLOWER = 1.10
+_LIKE, _PIECES, _EDGE = 20, 20, 3
+_MOST = 0.8  # of the kernel time that is compared, in groups that got slower
+_DEVICE = ["rank", "device_id"]
+_GROUP = [*_DEVICE, "name", *(f"{what}_{axis}" for what in ("grid", "block") for axis in "xyz")]
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """At most one finding over all devices."""
+    if not run.rows("device_ops") or _has_clocks(run):
+        return
+    kernels = _compare_to_like(list_kernels(run))
+    slower = [cut for device in kernels.partition_by(_DEVICE) if (cut := _find_cut(device))]
+    if not slower:
+        return
+    later = pl.concat([late for _, _, late in slower])
+    since_ns, times, _ = max(slower, key=lambda cut: cut[1])
+    found = find_shorter_kernels(
+        run,
+        RULE,
+        later,
+        "{share} of the window is lost because, from some moment on, the same kernels take longer.",
+        cause="a lower clock (heat, power), or something else that runs on the device: likely, "
+        "since clocks were not recorded",
+        fix="record the clocks: sightline run --for energy, or nvidia-smi -q -d PERFORMANCE; look "
+        "for other programs on the GPU",
+        verify="sightline stats kernels --window START..END, before and after that moment",
+        sources=("NVML API Reference: clocks event reasons",),
+        extra=[f"{format_pct(100 * (times - 1))} slower from {format_ns(since_ns)} on"],
+    )
+    if found:
+        yield found
+
+
+def _has_clocks(run: Run) -> bool:
+    """Whether the device's clock was recorded."""
+    try:
+        run.ask("slow_clocks")
+    except MissingDataError:
+        return False
+    return True
+
+
+def _compare_to_like(kernels: pl.DataFrame) -> pl.DataFrame:
+    """Kernels with 20 like ones or more: `ratio` to their median, and the `piece` of the window."""
+    start, end = pl.col("start_ns").min().over(_DEVICE), pl.col("start_ns").max().over(_DEVICE)
+    piece = _PIECES * (pl.col("start_ns") - start) // (end - start + 1)
+    group = number_groups(kernels, _GROUP)[0].alias("group")
+    return (
+        kernels.with_columns(group, piece=piece, since=pl.col("start_ns") - start)
+        .filter(pl.len().over("group") >= _LIKE, pl.col("length") > 0)
+        .with_columns(ratio=pl.col("length") / pl.col("length").median().over("group"))
+    )
+
+
+def _find_cut(kernels: pl.DataFrame) -> tuple[int, float, pl.DataFrame] | None:
+    """When one device slowed down (ns in its window), how many times, and its slower kernels."""
+    pieces = kernels.group_by("piece").agg(pl.col("ratio").median(), pl.len()).sort("piece")
+    ratios = pieces.get_column("ratio").to_list()
+    best = None
+    for at in range(_EDGE, len(ratios) - _EDGE):
+        before, after = ratios[:at], ratios[at:]
+        times = min(after) / max(before)
+        if times > 1 and (best is None or times > best[1]):
+            best = (at, times)
+    if best is None:
+        return None
+    piece = pieces.item(best[0], "piece")
+    is_later = pl.col("piece") >= piece
+    by_group = kernels.group_by("group").agg(
+        before=pl.col("length").filter(~is_later).median(),
+        after=pl.col("length").filter(is_later).median(),
+        whole=pl.col("length").sum(),
+    )
+    by_group = by_group.drop_nulls(["before", "after"])
+    times = by_group.select(
+        (pl.col("after") / pl.col("before") * pl.col("whole")).sum() / pl.col("whole").sum()
+    ).item()
+    half = 1 + (times or 0) / 2 - 0.5
+    slow = by_group.filter(pl.col("after") >= half * pl.col("before"))
+    share = sum_column(slow, "whole") / max(sum_column(by_group, "whole"), 1)
+    if not times or times < SLOWER or share < _MOST:
+        return None
+    later = (
+        kernels.filter(is_later)
+        .join(slow, on="group", how="inner", maintain_order="left")
+        .with_columns(factor=(pl.col("before") / pl.col("length")).clip(upper_bound=1.0))
+        .filter(pl.col("factor") < 1)
+    )
+    return int(later.get_column("since").min() or 0), float(times), later  # type: ignore[arg-type]

@@ -1,0 +1,67 @@
+"""What the rules about memory share: a finding in bytes, and the device that it is about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from sightline.core.model.run import Run
+from sightline.core.units import format_bytes, format_pct, format_several
+
+# PyTorch's name for it since 2.9, which older ones do not know: PYTORCH_CUDA_ALLOC_CONF
+# (docs.pytorch.org, "CUDA semantics", "Optimizing memory usage").
+EXPANDABLE = (
+    "PYTORCH_ALLOC_CONF=expandable_segments:True (before PyTorch 2.9: PYTORCH_CUDA_ALLOC_CONF)"
+)
+SNAPSHOT = "torch.cuda.memory._record_memory_history() and _dump_snapshot(PATH)"
+
+
+def find_device_peaks(run: Run) -> pl.DataFrame:
+    """The peaks of devices' memory, the largest first; no rows where none was recorded."""
+    if not run.rows("memory_events"):
+        return pl.DataFrame()
+    return (
+        run.ask("memory_peak")
+        .filter(
+            pl.col("memory_kind").fill_null("device") == "device", pl.col("allocated_bytes") > 0
+        )
+        .drop_nulls("device_id")
+        .sort("allocated_bytes", "rank", "device_id", descending=[True, False, False])
+    )
+
+
+def select_device(frame: pl.DataFrame, row: dict[str, Any]) -> pl.DataFrame:
+    """The rows of the same rank and device."""
+    return frame.filter(
+        pl.col("rank") == row["rank"], pl.col("device_id").eq_missing(row["device_id"])
+    )
+
+
+def locate_device(device: dict[str, Any]) -> dict[str, Any]:
+    """Where a finding about this device is."""
+    return {"ranks": [device["rank"]], "device_id": device["device_id"]}
+
+
+def list_places(groups: pl.DataFrame, most: int = 3) -> list[str]:
+    """The largest places of blocks, as lines of evidence; `groups` as `peak_blocks` has them."""
+    largest = (
+        groups.group_by("place")
+        .agg(pl.col("bytes", "blocks").sum())
+        .sort("bytes", "place", descending=[True, False])
+        .head(most)
+    )
+    return [
+        f"{format_bytes(size)} in {format_several(blocks, 'block')}: {place or 'no stack recorded'}"
+        for place, size, blocks in largest.rows()
+    ]
+
+
+def name_device(row: dict[str, Any]) -> str:
+    """A device in a sentence."""
+    return f"GPU {row['device_id']}"
+
+
+def write_share(part: int, whole: int) -> str:
+    """A share of bytes."""
+    return format_pct(100 * part / max(whole, 1))

@@ -1,0 +1,89 @@
+"""What holds the memory, where a snapshot has no history that would say how it got there.
+
+Symptom
+    A snapshot that was written when memory ran out, or where somebody wanted to know what is in it.
+
+Why it hurts
+    It need not: it says whether the memory is full or in pieces, and of what.
+
+Evidence
+    The allocator's blocks in use by the line that allocated them, and what of the reserve is free,
+    in pieces and in segments that nothing uses (`sightline stats fragmentation`).
+
+Threshold
+    Snapshots with stacks and without recorded allocations; a remark.
+
+Fix
+    Shrink what is named; record the history, too, to see when it grew.
+
+False positives
+    None: it judges nothing.
+
+References
+    PyTorch, "Understanding CUDA Memory Usage".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from sightline.core.model.declare import Finding, Rule
+from sightline.core.model.run import Run
+from sightline.core.units import format_bytes
+from sightline.diagnosis.build import Advice, Evidence, build_finding, price_part
+from sightline.subjects.memory.rules._shared import (
+    list_places,
+    locate_device,
+    name_device,
+    select_device,
+    write_share,
+)
+from sightline.subjects.memory.tensor_kinds import add_places
+
+RULE = Rule("memory-held", "What holds the memory")
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """One remark for each device."""
+    if not run.rows("memory_blocks") or not run.rows("memory_segments"):
+        return
+    if (run.columns("memory_events", ["action"]).get_column("action") == "alloc").any():
+        return  # how it came about is known, and told by others
+    used = run.table("memory_blocks").filter(pl.col("state") != "inactive")
+    placed = add_places(run, used.drop_nulls("stack_id"))
+    if placed.is_empty():
+        return
+    for device in run.ask("fragmentation").drop_nulls("device_id").iter_rows(named=True):
+        reserved, active = device["reserved_bytes"], device["active_bytes"]
+        mine = select_device(placed, device)
+        if not active or mine.is_empty():
+            continue
+        free = device["free_bytes"]
+        places = mine.group_by("place").agg(pl.col("bytes").sum(), blocks=pl.len())
+        most = places.sort("bytes", "place", descending=[True, False]).row(0, named=True)
+        yield build_finding(
+            RULE,
+            f"{format_bytes(active)} of the {format_bytes(reserved)} that the allocator holds on "
+            f"{name_device(device)} are in use ({write_share(active, reserved)}), "
+            f"{format_bytes(most['bytes'])} from {most['place'] or 'no known line'}; the largest "
+            f"free piece has {format_bytes(device['largest_free_bytes'] or 0)}.",
+            Evidence(
+                [
+                    *list_places(places),
+                    f"{format_bytes(free)} are free: {format_bytes(device['unused_bytes'])} in "
+                    f"segments that nothing uses, {format_bytes(device['pinned_bytes'])} in pieces",
+                ],
+                where=locate_device(device),
+            ),
+            Advice(
+                fix="shrink what these lines allocate; to see when it grew, record the history:  "
+                "torch.cuda.memory._record_memory_history()  before the snapshot",
+                verify="sightline stats fragmentation AFTER: active_bytes",
+                sources=("PyTorch, Understanding CUDA Memory Usage",),
+            ),
+            price=price_part(active, None, reserved, "bytes"),
+            method="the blocks in use of the snapshot",
+            severity="info",
+        )

@@ -1,0 +1,82 @@
+"""Shared memory accesses collide in its banks.
+
+Symptom
+    At least 10 % of the wavefronts of shared memory are only there because of bank conflicts.
+
+Why it hurts
+    Threads of a warp that use different words of one bank are served one after the other.
+
+Evidence
+    Bank conflicts and wavefronts of shared loads and stores (`sightline stats memory_hierarchy`).
+
+Threshold
+    Conflicts ≥ 10 % of wavefronts (Nsight Compute 2024.1, rule SharedMemoryConflicts). Estimate:
+    that share, local, weighed with the cycles in which these accesses take the L1's data stage,
+    or, where those were not counted, with the throughput of the L1. Ours besides: the kernel gets
+    no shorter than what the next unit needs.
+
+Fix
+    Pad or swizzle the layout so that the threads of a warp use different banks.
+
+False positives
+    Asynchronous copies into shared memory may be counted as conflicts of stores.
+
+References
+    CUDA C++ Best Practices Guide 12.9, "Shared Memory and Memory Banks".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sightline.core.model.declare import Finding, Rule
+from sightline.core.model.run import Run
+from sightline.core.units import format_pct
+from sightline.diagnosis.profiled import L1, LIMIT_PCT, UNITS, Case, Hit, load_cases, make_findings
+
+RULE = Rule("ncu-bank-conflicts", "Shared memory bank conflicts")
+SHARE_PCT = 10.0
+_CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{}.sum"
+_WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
+# How much of the kernel's time the L1's data stage moves these wavefronts, %.
+_STAGE = f"{_WAVEFRONTS}.pct_of_peak_sustained_elapsed"
+_OPS = {"ld": "loads", "st": "stores"}
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """One finding per kernel name, for loads and for stores."""
+    looked = [t.format(o) for t in (_CONFLICTS, _WAVEFRONTS) for o in _OPS]
+    if not load_cases(run, looked, "--section MemoryWorkloadAnalysis_Tables"):
+        return
+    every = load_cases(run, (*looked, *(_STAGE.format(o) for o in _OPS)), "")
+    hits = [hit for case in every for op in _OPS if (hit := _hit(case, op)) is not None]
+    yield from make_findings(
+        RULE,
+        hits,
+        every,
+        lambda h: f"{h.evidence} are due to bank conflicts.",
+        "pad or swizzle the shared memory layout",
+        "sightline stats memory_hierarchy AFTER: bank conflicts under 10 %",
+    )
+
+
+def _hit(case: Case, op: str) -> Hit | None:
+    conflicts, waves = case.get(_CONFLICTS.format(op)), case.get(_WAVEFRONTS.format(op))
+    if not conflicts or not waves or 100 * conflicts / waves < SHARE_PCT:
+        return None
+    used, stage = case.get(UNITS[L1]), case.get(_STAGE.format(op))
+    if stage is None:
+        # Conflicts of stores matter only as far as stores are part of the traffic.
+        every = sum(case.get(_WAVEFRONTS.format(o)) or 0.0 for o in _OPS)
+        share, weight = 100 * conflicts / every, 100.0 if used is None else used
+    else:
+        share, weight = 100 * conflicts / waves, stage
+    return Hit(
+        case,
+        share,
+        weight,
+        f"{format_pct(100 * conflicts / waves)} of the wavefronts of {_OPS[op]}",
+        _OPS[op],
+        case.find_next_limit({L1: min(100.0, share * weight / used)} if used else {}),
+        relieves_limit=used is not None and used >= LIMIT_PCT,
+    )

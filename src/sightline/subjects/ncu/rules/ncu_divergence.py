@@ -1,0 +1,64 @@
+"""Warps run with few of their 32 threads.
+
+Symptom
+    On average fewer than 24 threads of a warp take part in an instruction.
+
+Why it hurts
+    An instruction costs the same with one thread as with 32.
+
+Evidence
+    Threads per executed instruction, with and without predication (`sightline stats
+    instruction_mix` has it by opcode).
+
+Threshold
+    Under 24 threads per instruction, before or after predication (Nsight Compute 2024.1, rule
+    ThreadDivergence). Estimate: 1 − threads / 32, local, weighed with the SM throughput.
+
+Fix
+    Sort or group work so that the threads of a warp take the same path; make loops of equal
+    length.
+
+False positives
+    Blocks smaller than a warp (see ncu-block-size).
+
+References
+    Nsight Compute, Kernel Profiling Guide, "Warp State Statistics"; CUDA C++ Best Practices
+    Guide, "Branch Predication".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sightline.core.model.declare import Finding, Rule
+from sightline.core.model.run import Run
+from sightline.diagnosis.profiled import Hit, load_cases, make_findings
+from sightline.roofline.placement import SM_PCT
+
+RULE = Rule("ncu-divergence", "Thread divergence")
+THREADS = 24.0
+_EXECUTED = "smsp__thread_inst_executed_per_inst_executed.ratio"
+_PREDICATED = "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio"
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """One finding per kernel name."""
+    every = load_cases(run, (_EXECUTED, _PREDICATED), "--section WarpStateStats")
+    hits = []
+    for case in every:
+        known = [v for v in (case.get(_EXECUTED), case.get(_PREDICATED)) if v is not None]
+        if known and min(known) < THREADS:
+            evidence = " threads active, ".join(f"{v:.1f}" for v in known)
+            if len(known) == 2:
+                evidence += " after predication"
+            weight, idle = case.get(SM_PCT), 100 * (1 - min(known) / 32)
+            # No next limit: what diverging paths load apart, one path loads at once.
+            hits.append(Hit(case, idle, 100.0 if weight is None else weight, evidence))
+    yield from make_findings(
+        RULE,
+        hits,
+        every,
+        lambda h: f"Of 32 threads of a warp: {h.evidence}.",
+        "let the threads of a warp take the same path: group equal work, even out loop lengths",
+        "sightline stats instruction_mix AFTER: threads_per_inst near 32",
+    )

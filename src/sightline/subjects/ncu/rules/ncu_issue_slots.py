@@ -1,0 +1,65 @@
+"""The schedulers issue too rarely.
+
+Symptom
+    Each scheduler could issue an instruction per cycle and issues in less than 60 % of them.
+
+Why it hurts
+    Cycles without an issue are lost for the SM.
+
+Evidence
+    Issued instructions per scheduler and cycle, and eligible warps.
+
+Threshold
+    Issue active < 0.6 per cycle (Nsight Compute 2024.1, rule IssueSlotUtilization). Estimate: 1 −
+    issue active, not more than what is left to the speed of light; global.
+
+Fix
+    More eligible warps: higher occupancy where active warps are few, otherwise fewer stalls (ncu-
+    stall).
+
+False positives
+    Kernels that memory or the tensor pipe keeps busy: there few instructions do much.
+
+References
+    Nsight Compute, Kernel Profiling Guide, "Scheduler Statistics".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sightline.core.model.declare import Finding, Rule
+from sightline.core.model.run import Run
+from sightline.diagnosis.profiled import Case, Hit, load_cases, make_findings
+
+RULE = Rule("ncu-issue-slots", "Low issue slot utilization", explains=("ncu-latency",))
+ISSUE = 0.6
+_ISSUE = "smsp__issue_active.avg.per_cycle_active"
+_ACTIVE = "smsp__warps_active.avg.per_cycle_active"
+_ELIGIBLE = "smsp__warps_eligible.avg.per_cycle_active"
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """One finding per kernel name."""
+    every = load_cases(run, (_ISSUE, _ACTIVE, _ELIGIBLE), "--section SchedulerStats")
+    hits = []
+    for case in every:
+        issue = case.get(_ISSUE)
+        if issue is not None and issue < ISSUE:
+            hits.append(Hit(case, min(100 * (1 - issue), case.headroom), None, _evidence(case)))
+    yield from make_findings(
+        RULE,
+        hits,
+        every,
+        lambda h: f"{h.evidence}.",
+        "raise the occupancy where few warps are active, otherwise remove the top stall reason",
+        "sightline stats stalls AFTER: fewer cycles per issued instruction",
+    )
+
+
+def _evidence(case: Case) -> str:
+    issue, active, eligible = case.get(_ISSUE), case.get(_ACTIVE), case.get(_ELIGIBLE)
+    text = f"each scheduler issues every {1 / issue:.1f} cycles" if issue else "no issues"
+    if active is not None and eligible is not None:
+        text += f"; of {active:.2f} active warps {eligible:.2f} are eligible"
+    return text

@@ -1,0 +1,84 @@
+"""Multiplications and additions are not fused.
+
+Symptom
+    Many floating point instructions are single additions and multiplications.
+
+Why it hurts
+    A fused multiply-add does two operations for the price of one instruction.
+
+Evidence
+    Counts of FADD, FMUL and FFMA (DADD, DMUL, DFMA).
+
+Threshold
+    Half of the non-fused instructions of all of the type > 10 % (Nsight Compute 2024.1, rule
+    FPInstructions). Estimate: half of their share, local, weighed with the utilization of the
+    pipe. Ours besides: the kernel gets no shorter than what memory needs.
+
+Fix
+    Write a * b + c in one expression, and compile with --fmad=true (the default) or call fma().
+
+False positives
+    Algorithms that only add or only multiply.
+
+References
+    CUDA C++ Programming Guide 12.9, "Floating-Point Standard"; --fmad of nvcc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sightline.core.model.declare import Finding, Rule
+from sightline.core.model.run import Run
+from sightline.core.units import format_pct
+from sightline.diagnosis.profiled import SM, Case, Hit, load_cases, make_findings
+
+RULE = Rule("ncu-no-fma", "Multiply and add not fused")
+SHARE = 0.1
+_OP = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum"
+_PIPES = {
+    "f": (
+        "fp32",
+        "sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_active",
+        "sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_elapsed",
+    ),
+    "d": (
+        "fp64",
+        "sm__pipe_fp64_cycles_active.avg.pct_of_peak_sustained_active",
+        "sm__pipe_fp64_cycles_active.avg.pct_of_peak_sustained_elapsed",
+    ),
+}
+_COUNTS = [_OP.format(t + o) for t in _PIPES for o in ("add", "mul", "fma")]
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """One finding per kernel name and type."""
+    rates = [f"{n}.per_cycle_elapsed" for n in _COUNTS]
+    if not load_cases(run, (*_COUNTS, *rates), "--section InstructionStats"):
+        return
+    pipes = [name for _, *names in _PIPES.values() for name in names]
+    every = load_cases(run, (*_COUNTS, *rates, *pipes), "")
+    hits = [h for c in every for t in _PIPES if (h := _hit(c, t)) is not None]
+    yield from make_findings(
+        RULE,
+        hits,
+        every,
+        lambda h: f"{h.evidence}.",
+        "write a * b + c as one expression, keep --fmad=true, or call fma()",
+        "sightline stats instruction_mix AFTER: more FFMA or DFMA, fewer additions",
+    )
+
+
+def _hit(case: Case, kind: str) -> Hit | None:
+    word, *pipes = _PIPES[kind]
+    add, mul, fma = (
+        case.get(n, f"{n}.per_cycle_elapsed") or 0.0
+        for n in (_OP.format(kind + o) for o in ("add", "mul", "fma"))
+    )
+    total = add + mul + fma
+    # Additions alone cannot be fused: at most as many pairs as the rarer of the two has.
+    if not total or not min(add, mul) or (add + mul) / total / 2 <= SHARE:
+        return None
+    evidence = f"{format_pct(100 * (add + mul) / total)} of the {word} instructions are not fused"
+    limit = case.find_next_limit({SM: 100.0})
+    return Hit(case, 50 * (add + mul) / total, case.get(*pipes), evidence, word, limit)

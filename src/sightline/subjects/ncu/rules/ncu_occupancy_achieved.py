@@ -1,0 +1,75 @@
+"""Far fewer warps are resident than the launch allows.
+
+Symptom
+    Achieved occupancy is more than 10 points under the theoretical one.
+
+Why it hurts
+    Warps or blocks of unequal length, or a grid that ends early, leave SMs half empty.
+
+Evidence
+    Both occupancies (`sightline stats occupancy`).
+
+Threshold
+    Theoretical − achieved > 10 points (Nsight Compute 2024.1, rule AchievedOccupancy). Estimate:
+    (theoretical − achieved) / theoretical, not more than the unused issue slots and what is left to
+    the speed of light; global.
+
+Fix
+    Balance the work between blocks and warps; use smaller blocks; make the kernel longer than its
+    start and end.
+
+False positives
+    Very short kernels. Grids of less than one wave are ncu-small-grid.
+
+References
+    Nsight Compute, Kernel Profiling Guide, "Occupancy".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sightline.core.model.declare import Finding, Rule
+from sightline.core.model.run import Run
+from sightline.core.units import format_pct
+from sightline.diagnosis.profiled import Hit, load_cases, make_findings
+from sightline.roofline.launch import METRICS, count_blocks, read_limits_and_launch
+from sightline.roofline.occupancy import compute_occupancy
+
+RULE = Rule(
+    "ncu-occupancy-achieved",
+    "Achieved occupancy below theoretical",
+    explains=("ncu-issue-slots",),
+)
+POINTS = 10.0
+_ACHIEVED = "sm__warps_active.avg.pct_of_peak_sustained_active"
+_ISSUE = "smsp__issue_active.avg.per_cycle_active"
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """One finding per kernel name."""
+    if not load_cases(run, (_ACHIEVED,), "--section Occupancy"):
+        return
+    every = load_cases(run, (*METRICS, _ACHIEVED, _ISSUE), "--section Occupancy")
+    hits = []
+    for case in every:
+        known, achieved = read_limits_and_launch(case.facts), case.get(_ACHIEVED)
+        if known is None or achieved is None:
+            continue
+        fit = compute_occupancy(*known)
+        allowed, blocks, sms = fit.pct, count_blocks(case.facts), case.facts.device.get("sm_count")
+        if blocks and sms and blocks < sms * fit.active_blocks:
+            continue  # the grid is too small to fill the SMs: that is ncu-small-grid
+        if allowed - achieved > POINTS:
+            evidence = f"{format_pct(achieved)} of {format_pct(allowed)} occupancy is reached"
+            unused = 100 * (1 - (case.get(_ISSUE) or 0.0))
+            estimate = min(100 * (allowed - achieved) / allowed, case.headroom, unused)
+            hits.append(Hit(case, estimate, None, evidence))
+    yield from make_findings(
+        RULE,
+        hits,
+        every,
+        lambda h: f"{h.evidence}.",
+        "balance the work between blocks and between warps; smaller blocks; longer kernels",
+        "sightline stats occupancy AFTER: achieved_pct nearer to theoretical_pct",
+    )

@@ -1,0 +1,87 @@
+"""One execution pipe is busy nearly all the time.
+
+Symptom
+    A pipe (FMA, ALU, FP64, tensor, load/store, special functions, ...) is in use for 80 % of the
+    cycles or more.
+
+Why it hurts
+    The kernel cannot run faster than this pipe. Where the pipe is the one that does the kernel's
+    own work, this is good: the kernel is at its limit, and only less work or another pipe helps.
+
+Evidence
+    Busy cycles of each pipe, where the profiler counts them, else its issued instructions, as % of
+    the peak.
+
+Threshold
+    80 % (Nsight Compute 2024.1, rule HighPipeUtilization: from there on the pipe is called a
+    bottleneck; 60 to 80 % is high use and no finding here).
+
+Fix
+    Move work to another pipe: tensor cores for matrix products, float for double, integer address
+    arithmetic out of the loop, wider loads instead of more of them, fast-math intrinsics for the
+    special-function pipe.
+
+False positives
+    None to speak of, but no gain is claimed: how much another pipe could take over is not in the
+    counters.
+
+References
+    Nsight Compute, Kernel Profiling Guide, "Compute Workload Analysis" and "Pipelines".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sightline.core.model.declare import Finding, Rule
+from sightline.core.model.run import Run
+from sightline.diagnosis.profiled import LIMIT_PCT, Case, Hit, load_cases, make_findings
+
+RULE = Rule("ncu-pipe-limit", "Bound by one pipeline")
+
+_CYCLES = ("alu", "fma", "fmaheavy", "fmalite", "fp64", "fp16", "tensor", "shared")
+_ISSUED = ("lsu", "xu", "tex", "adu", "cbu", "uniform", "ipa")
+_ENDINGS = ("avg.pct_of_peak_sustained_active", "avg.pct_of_peak_sustained_elapsed")
+_NAMES = {
+    pipe: tuple(f"sm__pipe_{pipe}_cycles_active.{e}" for e in _ENDINGS) for pipe in _CYCLES
+} | {pipe: tuple(f"sm__inst_executed_pipe_{pipe}.{e}" for e in _ENDINGS) for pipe in _ISSUED}
+
+_FIX = {
+    "fp64": "use float or mixed precision where the accuracy allows it",
+    "lsu": "fewer and wider memory instructions (float4), data in registers",
+    "xu": "cheaper special functions (__expf, __sinf), fewer conversions and divisions",
+    "tensor": "nothing to fix: the tensor cores are busy; only lower precision gives more",
+    "fma": "use tensor cores where these are matrix products, or less arithmetic",
+    "alu": "move integer and address arithmetic out of the inner loop",
+}
+_OTHERS = "move work to another pipeline, or reduce it"
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """One finding per kernel name and pipe."""
+    every = load_cases(
+        run, [n for names in _NAMES.values() for n in names], "--section ComputeWorkloadAnalysis"
+    )
+    hits = [hit for case in every if (hit := _hit(case)) is not None]
+    yield from make_findings(
+        RULE,
+        hits,
+        every,
+        lambda h: f"{h.evidence}.",
+        lambda h: _FIX.get(h.subject.removesuffix("heavy"), _OTHERS),
+        "sightline stats instruction_mix AFTER: fewer instructions of this pipeline",
+        about_limit=True,
+    )
+
+
+def _hit(case: Case) -> Hit | None:
+    busy = {p: v for p, names in _NAMES.items() if (v := case.get(*names)) is not None}
+    if not busy:
+        return None
+    pipe = max(busy, key=lambda p: busy[p])
+    if busy[pipe] < LIMIT_PCT:
+        return None
+    # No estimate: the counters do not say how much of the work another pipe could do.
+    return Hit(
+        case, 0.0, 0.0, f"the {pipe} pipeline is used at {busy[pipe]:.1f} % of its peak", pipe
+    )

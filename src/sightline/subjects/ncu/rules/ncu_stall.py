@@ -1,0 +1,166 @@
+"""Warps wait mostly for one reason.
+
+Symptom
+    One stall reason takes over 30 % of the time between two issues of a warp.
+
+Why it hurts
+    While all warps wait, the scheduler issues nothing.
+
+Evidence
+    Cycles per issued instruction by reason (`sightline stats stalls`), and the source line or
+    instruction with most samples (`sightline stats hot_lines`).
+
+Threshold
+    Issue active < 0.8 per cycle, and a reason over 30 % of the cycles between issues; a line is
+    named where it has ≥ 10 % of the samples and the reason ≥ 30 % of those (Nsight Compute
+    2024.1, rule CPIStall). Estimate: the share of the reason, not more than the unused issue slots
+    and what is left to the speed of light; global.
+
+Fix
+    By reason, at the line that is named.
+
+False positives
+    selected is no stall; not_selected means that enough warps are ready.
+
+References
+    Nsight Compute, Kernel Profiling Guide, "Warp Stall Reasons".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from sightline.core.model.declare import Finding, Rule
+from sightline.core.model.run import Run
+from sightline.core.units import format_pct
+from sightline.diagnosis.profiled import Hit, load_cases, make_findings
+
+RULE = Rule("ncu-stall", "Warp stalls", explains=("ncu-issue-slots",))
+ISSUE = 0.8
+SHARE_PCT = 30.0
+LINE_PCT = 10.0
+_ISSUE = "smsp__issue_active.avg.per_cycle_active"
+_LATENCY = "smsp__average_warp_latency_per_inst_issued.ratio"
+
+# What the warp waits for, and what helps.
+_ADVICE = {
+    "long_scoreboard": (
+        "for data of L1, L2 or device memory (global, local, texture)",
+        "coalesce the loads, reuse data in shared memory or registers, load earlier (prefetch, "
+        "cp.async), or hold more loads in flight per thread",
+    ),
+    "short_scoreboard": (
+        "for shared memory or special functions (the MIO)",
+        "remove bank conflicts, use wider shared accesses, keep values in registers, and replace "
+        "divisions and transcendental functions in the loop",
+    ),
+    "lg_throttle": (
+        "for a free slot in the queue of global and local memory instructions",
+        "use fewer, wider accesses (float4), and look for spilled registers",
+    ),
+    "mio_throttle": (
+        "for a free slot in the queue of shared memory and special instructions",
+        "use fewer, wider shared accesses, and spread special functions",
+    ),
+    "tex_throttle": (
+        "for a free slot in the texture queue",
+        "fetch less, or load through the L1 instead",
+    ),
+    "math_pipe_throttle": (
+        "for a busy arithmetic pipeline",
+        "expected of a busy pipeline: move work to another pipeline or to the tensor cores",
+    ),
+    "wait": (
+        "for the fixed latency of their own instructions",
+        "use more independent instructions per thread (unroll) or more warps per SM",
+    ),
+    "barrier": (
+        "at a barrier for other warps of their block",
+        "balance the work before the barrier, use smaller blocks, or split barriers "
+        "(arrive and wait)",
+    ),
+    "membar": ("at a memory fence", "use fences of smaller scope, or fewer of them"),
+    "sleeping": ("asleep", "poll less often, or not at all"),
+    "branch_resolving": (
+        "for branch targets",
+        "use fewer jumps: unroll, or predicate short branches",
+    ),
+    "no_instruction": (
+        "for instructions that are not in the cache",
+        "make the hot loop smaller, avoid long unrolled code and jumps over it",
+    ),
+    "dispatch_stall": ("for the dispatcher", "look for register bank conflicts"),
+    "imc_miss": (
+        "for constants that are not in the cache",
+        "read constants with one address per warp, or pass less data as constants",
+    ),
+    "drain": (
+        "after their last instruction for stores to complete",
+        "store less at the end of the kernel, and coalesce the stores",
+    ),
+    "not_selected": ("while other warps issue", "while other warps issue"),
+    "gmma": ("for the warp group's tensor cores", "expected of busy tensor cores"),
+}
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """One finding per kernel name and reason."""
+    every = load_cases(run, (_LATENCY,), "--section WarpStateStats")
+    if not every:
+        return
+    by_id = {c.kernel_id: c for c in every}
+    places = _places(run) if run.rows("pc_samples") else {}
+    issue = {c.kernel_id: c for c in load_cases(run, (_ISSUE,), "--section SchedulerStats")}
+    hits = []
+    stalls = run.ask("stalls").filter(
+        (pl.col("family") == "counters")
+        & (pl.col("share_pct") > SHARE_PCT)
+        & ~pl.col("reason").is_in(["selected", "not_selected"])
+    )
+    for row in stalls.iter_rows(named=True):
+        kernel, reason = row["kernel_id"], row["reason"]
+        active = issue[kernel].get(_ISSUE)
+        if active is None or active >= ISSUE:
+            continue
+        case = by_id[kernel]
+        evidence = (
+            f"{reason}: {row['value']:.1f} of {case.get(_LATENCY):.1f} cycles between issues "
+            f"({format_pct(row['share_pct'])})"
+        )
+        place = places.get((kernel, reason))
+        if place:
+            evidence += f"; most at {place}"
+        estimate = min(row["share_pct"], case.headroom, 100 * (1 - active))
+        hits.append(Hit(case, estimate, None, evidence, reason))
+    yield from make_findings(
+        RULE,
+        hits,
+        every,
+        lambda h: f"Warps wait {_advice(h)[0]}: {h.evidence}.",
+        lambda h: _advice(h)[1],
+        "sightline stats stalls AFTER: a smaller share of this reason",
+    )
+
+
+def _advice(hit: Hit) -> tuple[str, str]:
+    other = (f"for {hit.subject}", "see the Kernel Profiling Guide on this reason")
+    return _ADVICE.get(hit.subject, other)
+
+
+def _places(run: Run) -> dict[tuple[int, str], str]:
+    """Of each kernel and reason, the line or instruction with most samples, if it stands out."""
+    found: dict[tuple[int, str], str] = {}
+    hot = run.ask("hot_lines").filter(
+        (pl.col("share_pct") >= LINE_PCT) & (pl.col("reason_pct") >= SHARE_PCT)
+    )
+    for row in hot.iter_rows(named=True):
+        where = (
+            f"{row['file']}:{row['line']}"
+            if row["line"] is not None
+            else f"{row['opcode'] or 'instruction'} at byte {row['offset']}"
+        )
+        text = f"{where} ({format_pct(row['share_pct'])} of the samples)"
+        found.setdefault((row["kernel_id"], row["reason"]), text)
+    return found

@@ -1,0 +1,85 @@
+"""The kernel that takes most of the profiled time was not measured enough to be judged.
+
+Symptom
+    One kernel takes more than half of all profiled time, and the report has its duration and
+    little else.
+
+Why it hurts
+    All that can be said is about the others, which matter less.
+
+Evidence
+    The kernel's share of the profiled time; neither of the two throughputs of Speed of Light was
+    collected for it.
+
+Threshold
+    Half of the profiled time (ours: then it outweighs all others together).
+
+Fix
+    Profile that kernel with all sections: ncu --set full -k regex:NAME -c 1.
+
+False positives
+    A kernel that is meant to be large, and that nobody wants to change.
+
+References
+    Nsight Compute documentation: Sets and Sections, GPU Speed Of Light Throughput.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from sightline.core.model.declare import Finding, Rule
+from sightline.core.model.run import Run
+from sightline.core.units import format_ns, format_pct, format_several
+from sightline.diagnosis.build import Advice, Evidence, build_finding
+from sightline.roofline.amd_kernels import load_amd_kernels
+from sightline.roofline.chart import shorten_name
+from sightline.roofline.facts import load_facts
+from sightline.roofline.placement import MEMORY_PCT, SM_PCT
+
+RULE = Rule("unmeasured-kernel", "Metrics missing for the largest kernel")
+MOST = 0.5
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """At most one finding, which leads: nothing else that can be said weighs as much."""
+    if not run.rows("profiled_kernels") or run.rows("device_ops"):
+        return
+    # Metrics of Intel's have other names, which no rule reads: that is not the recording's fault.
+    if run.table("devices").get_column("vendor").drop_nulls().unique().to_list() == ["intel"]:
+        return
+    times: defaultdict[str, float] = defaultdict(float)
+    counts: defaultdict[str, int] = defaultdict(int)
+    measured = set()
+    nvidia = [f for f in load_facts(run, [SM_PCT, MEMORY_PCT]) if not f.is_amd]
+    for facts in [*nvidia, *(k.facts for k in load_amd_kernels(run))]:
+        name = facts.row["name"] or facts.row["kind"]
+        times[name] += float(facts.row["duration_ns"] or 0)
+        counts[name] += 1
+        if facts.get(SM_PCT, MEMORY_PCT) is not None:
+            measured.add(name)
+    whole = sum(times.values())
+    name = max(times, key=lambda kernel: times[kernel])
+    if name in measured or times[name] < MOST * whole or not whole:
+        return
+    yield build_finding(
+        RULE,
+        f"{format_pct(100 * times[name] / whole)} of the profiled time is one kernel, and the "
+        "report lacks the metrics that explain it.",
+        Evidence(
+            (
+                f"{format_several(counts[name], 'launch', 'launches')}, {format_ns(times[name])}",
+                "neither the compute nor the memory throughput was collected for it",
+            ),
+            where={"kernel": name},
+        ),
+        Advice(
+            fix=f"ncu --set full -k regex:{shorten_name(name)} -c 1 ...",
+            verify="sightline findings AFTER",
+        ),
+        title=f"{RULE.title}: {shorten_name(name)}",
+        severity="info",
+        confidence="high",
+        states_limit=True,
+    )

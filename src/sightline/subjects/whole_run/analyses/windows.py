@@ -1,0 +1,87 @@
+"""Which part of each device's timeline the answers are about."""
+
+from __future__ import annotations
+
+import re
+
+import polars as pl
+
+from sightline.core.model.columns import RANK, number, text, time
+from sightline.core.model.declare import Analysis
+from sightline.core.model.run import Run
+from sightline.core.units import parse_range_ns
+from sightline.errors import MissingDataError, RequestError
+from sightline.timeline.iterations import list_iterations
+
+ANALYSIS = Analysis(
+    "windows",
+    "Which part of each device's timeline are the answers about?",
+    (
+        RANK,
+        number("device_id", "device", required=True),
+        time("window_start_ns", "start of the window"),
+        time("window_end_ns", "end of the window"),
+        text("window", "how it was chosen", required=True),
+    ),
+    needs=("device_ops",),
+    notes=(
+        "Default: from the device's first operation's start to its last one's end.",
+        "steady: from the start of the second step to the end of the last one, where there are "
+        "three or more; with two or fewer all steps.",
+        "step:N: the step whose name ends in N. Steps are marked or found: see `iterations`. "
+        "A..B: durations after the device's first operation, as 10ms..25ms.",
+    ),
+)
+
+_STEP_NUMBER = re.compile(r"(\d+)\s*$")
+
+
+def run(run: Run) -> pl.DataFrame:
+    """One window per rank and device that has operations."""
+    whole = (
+        run.columns("device_ops", ("rank", "device_id", "start_ns", "end_ns"))
+        .group_by("rank", "device_id")
+        .agg(window_start_ns=pl.col("start_ns").min(), window_end_ns=pl.col("end_ns").max())
+        .sort("rank", "device_id")
+    )
+    chosen = run.window
+    if chosen is None:
+        return whole.with_columns(window=pl.lit("first to last GPU operation"))
+    if chosen == "steady" or chosen.startswith("step:"):
+        return _of_steps(run, whole, chosen)
+    first, last = parse_range_ns(chosen, "Write steady, step:3, or a range such as 10ms..25ms.")
+    begin = pl.col("window_start_ns") + first
+    return whole.with_columns(
+        window_start_ns=begin,
+        window_end_ns=pl.col("window_end_ns") if last is None else pl.col("window_start_ns") + last,
+        window=pl.lit(chosen),
+    ).filter(pl.col("window_start_ns") < pl.col("window_end_ns"))
+
+
+def _of_steps(run: Run, whole: pl.DataFrame, chosen: str) -> pl.DataFrame:
+    steps = list_iterations(run).select("rank", "step", "start_ns", "end_ns")
+    if steps.is_empty():
+        raise MissingDataError(
+            f"there is no window '{chosen}'",
+            why="the recording marks no steps, and its kernels come back in no order",
+            hint="Call prof.step() once per iteration, or choose a range such as 10ms..25ms.",
+        )
+    if chosen == "steady":
+        ordinal = pl.int_range(pl.len()).over("rank")
+        steps = steps.filter((pl.len().over("rank") < 3) | (ordinal > 0))
+    else:
+        wanted = chosen.removeprefix("step:").strip()
+        numbers = steps.get_column("step").str.extract(_STEP_NUMBER.pattern)
+        steps = steps.filter(numbers == wanted)
+        if steps.is_empty():
+            have = ", ".join(dict.fromkeys(numbers.drop_nulls().to_list()))
+            raise RequestError(f"there is no step {wanted}", why=f"the recording has {have}")
+    spans = steps.group_by("rank").agg(
+        window_start_ns=pl.col("start_ns").min(), window_end_ns=pl.col("end_ns").max()
+    )
+    return (
+        whole.select("rank", "device_id")
+        .join(spans, on="rank", maintain_order="left")
+        .with_columns(window=pl.lit(chosen))
+        .filter(pl.col("window_start_ns") < pl.col("window_end_ns"))
+    )

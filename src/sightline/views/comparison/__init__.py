@@ -1,0 +1,1 @@
+"""Comparisons, histories and many ranks: as a screen, as Markdown, as SARIF."""

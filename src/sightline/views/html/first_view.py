@@ -1,0 +1,99 @@
+"""What a page shows before its script has read anything: the answer and the first finding, as HTML.
+
+A browser paints it while most of the file is still to be read. web/src/report/main.ts puts the same
+panel, drawn from the data, in its place; classes and order are those of web/src/report/findings.ts.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+from sightline.core.page.declare import Block
+from sightline.core.units import format_bytes, format_joules, format_ns, format_pct
+
+
+def write_first_view(content: dict[str, Any]) -> str:
+    """The first panel's title, its lead, and its first card; nothing where a server makes it."""
+    panel = content["panels"][0]
+    blocks = panel["blocks"] or []
+    parts = [_tag("h2", panel["title"])]
+    parts += [_tag("p", b["text"], "lead") for b in blocks if _is_lead(b)]
+    cards = [card for block in blocks if block["kind"] == "findings" for card in block["cards"]]
+    gains = [card for card in cards if has_gain(card)]
+    if gains:
+        parts.append(f'<div><ol class="cards"><li>{_write_card(gains[0])}</li></ol></div>')
+    elif cards:
+        remark = f'<ul class="cards"><li>{_write_card(cards[0])}</li></ul>'
+        title = _tag("h3", "Remarks: fixing these gains no time")
+        parts.append(f'<div><section class="remarks">{title}{remark}</section></div>')
+    return f'<section class="panel">{"".join(parts)}</section>' if blocks else ""
+
+
+def write_panel_list(content: dict[str, Any]) -> str:
+    """Links to the panels, of which the first is shown."""
+    links = []
+    for place, panel in enumerate(content["panels"]):
+        current = "" if place else ' aria-current="page"'
+        link = f'<a href="#p={escape(panel["name"])}"{current}>{escape(panel["title"])}</a>'
+        links.append(f"<li>{link}</li>")
+    return f"<ul>{''.join(links)}</ul>"
+
+
+def has_gain(card: dict[str, Any]) -> bool:
+    """Whether fixing it gains something: time, memory or energy."""
+    return bool(card["gain_ns"] or card["gain_bytes"] or card["gain_j"])
+
+
+def _is_lead(block: Block) -> bool:
+    return bool(block["kind"] == "text" and block["role"] == "lead")
+
+
+def _tag(name: str, text: str, role: str = "") -> str:
+    return f"<{name}{f' class={role!r}' if role else ''}>{escape(text)}</{name}>"
+
+
+def _write_card(card: dict[str, Any]) -> str:
+    severity = card["severity"]
+    where = '<div class="where early"></div>' if card["where"]["count"] else ""
+    cause = _tag("p", card["cause"], "soft") if card["cause"] else ""
+    fix = f'<p class="line"><b>Fix</b>{_tag("span", card["fix"])}</p>' if card["fix"] else ""
+    return (
+        f'<article class="card {severity}"><header>{_tag("h3", card["title"])}'
+        f'<span class="tag {severity}">{severity}</span>'
+        f'<dl class="figures">{"".join(_write_figures(card))}</dl></header>'
+        f"{_tag('p', card['summary'])}{where}{cause}{fix}</article>"
+    )
+
+
+def _write_figures(card: dict[str, Any]) -> list[str]:
+    """Cost and gain in each of its units, then the confidence."""
+    figures = []
+    for unit, write, costs, gains in (
+        ("ns", format_ns, "costs", "fix gains up to"),
+        ("bytes", format_bytes, "takes", "fix frees up to"),
+        ("j", _write_joules, "takes", "fix saves up to"),
+    ):
+        cost, gain = card[f"cost_{unit}"], card[f"gain_{unit}"]
+        if cost is not None:
+            share = card["cost_pct"]
+            whole = "" if share is None else f'<dd class="of">of {escape(card["of"])}</dd>'
+            figures.append(_write_figure(costs, _add_share(write(cost), share), whole))
+        if gain:
+            figures.append(_write_figure(gains, _add_share(write(gain), card["gain_pct"])))
+    return [*figures, _write_figure("confidence", card["confidence"])]
+
+
+def _write_joules(joules: float) -> str:
+    """As the page's cells have it, which give what is below 1 kJ two decimals."""
+    if abs(joules) >= 1e3:
+        return format_joules(joules)
+    return f"{joules:.2f}".rstrip("0").rstrip(".") + " J"
+
+
+def _write_figure(label: str, value: str, after: str = "") -> str:
+    return f"<div>{_tag('dt', label)}{_tag('dd', value)}{after}</div>"
+
+
+def _add_share(text: str, pct: float | None) -> str:
+    return text if pct is None else f"{text} ({format_pct(pct)})"

@@ -1,0 +1,122 @@
+"""The answer first: one sentence, the findings, where the time went, what limits the answer."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+import polars as pl
+
+from sightline.answer.price_words import label_device
+from sightline.answer.summary import TOP_KERNELS
+from sightline.core import registry
+from sightline.core.page import blocks
+from sightline.core.page.declare import Block, Panel
+from sightline.core.text import make_printable
+from sightline.core.units import format_note
+from sightline.diagnosis.price import share_of
+from sightline.views.html.evidence import measure_spark
+from sightline.views.html.view import PageView
+
+PANEL = Panel("summary", "Summary", 0, needs_findings=True)
+
+
+def data(view: PageView) -> list[Block]:
+    """The headline, cards of findings, bars per device, limits."""
+    report = view.answer
+    found = [blocks.make_text(report.headline, "lead")]
+    if view.judged or view.has_device or report.profiled_kernels:
+        found.append({"kind": "findings", "cards": _cards(view)})
+    if report.ops:
+        found.append(_operators(view))
+    if view.has_device:
+        frame = view.run.ask("breakdown")
+        labels = [label_device(row, report.breakdown) for row in report.breakdown]
+        found.append(
+            blocks.make_shares(
+                "Where the time went", frame, labels, whole="window_ns", same_scale=False
+            )
+        )
+    limits = [_limit(row) for row in report.limits]
+    limits += [
+        {
+            "severity": "info",
+            "text": f"Not judged: {make_printable(f['rule'])}.",
+            "remedy": make_printable(f["reason"] or ""),
+        }
+        for f in report.not_judged
+    ]
+    found.append({"kind": "limits", "title": "What limits the conclusions", "rows": limits})
+    return found
+
+
+def _operators(view: PageView) -> Block:
+    """What there is to say first of a run on the CPU: where its own time went."""
+    analysis = registry.load("analyses", "ops").ANALYSIS
+    on_device = [c.name for c in analysis.columns if c.name.startswith(("device_", "launches"))]
+    frame = view.run.ask("ops").filter(pl.col("instances") > 0)
+    return blocks.make_table(
+        "Operators, by their own time",
+        frame.sort("host_self_ns", "name", descending=[True, False]).head(TOP_KERNELS),
+        analysis.columns,
+        hide=on_device,
+    )
+
+
+def _limit(row: dict[str, Any]) -> dict[str, str]:
+    return {
+        "severity": row["severity"],
+        "text": make_printable(format_note(row["count"], row["text"])),
+        "remedy": make_printable(row["remedy"] or ""),
+    }
+
+
+def _cards(view: PageView) -> list[dict[str, Any]]:
+    pairs = zip(view.judged, view.places, strict=True)
+    return [_card(view, finding, places) for finding, places in pairs]
+
+
+def _name_whole(view: PageView, finding: dict[str, Any]) -> str:
+    """What a cost is a share of, in words: 'the window', and of several devices all of them."""
+    whole = share_of(finding["rule"], has_timeline=view.has_device)
+    return "all windows" if whole == "the window" and len(view.answer.window) > 1 else whole
+
+
+def _card(view: PageView, finding: dict[str, Any], places: pl.DataFrame) -> dict[str, Any]:
+    def text(name: str) -> str:
+        return make_printable(finding[name] or "")
+
+    paths = [r["path"] for r in view.answer.recordings]
+    # Many recordings make no command that a person reads.
+    where = shlex.join(paths) if len(paths) <= 2 else "RECORDINGS"
+    return {
+        "rule": text("rule"),
+        "title": text("title"),
+        "severity": finding["severity"],
+        "confidence": finding["confidence"],
+        "summary": text("summary"),
+        "cost_ns": finding["cost_ns"],
+        "cost_bytes": finding.get("cost_bytes"),
+        "cost_pct": finding["cost_pct"],
+        "gain_ns": finding["gain_ns"],
+        "gain_bytes": finding.get("gain_bytes"),
+        "cost_j": finding.get("cost_j"),
+        "gain_j": finding.get("gain_j"),
+        "gain_pct": finding["gain_pct"],
+        "of": _name_whole(view, finding),
+        "evidence": [make_printable(e) for e in finding["evidence"]],
+        "cause": text("cause"),
+        "fix": text("fix"),
+        "verify": text("verify"),
+        "method": text("method"),
+        "sources": [make_printable(s) for s in finding["sources"]],
+        "limits": [make_printable(s) for s in finding["limits"]],
+        "command": f"sightline explain {finding['rule']}",
+        "again": f"sightline report {where} --json",
+        "kernel": make_printable(str(finding["where"].get("kernel") or "")),
+        "where": {
+            "count": places.height,
+            "spark": measure_spark(places, view.span),
+            "drawn": not view.timeline.events.is_empty(),
+        },
+    }

@@ -1,0 +1,226 @@
+"""`ncu --csv`: raw and details pages, wide and long, into the same tables and units."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+
+import sightline
+from sightline.errors import DamagedError
+from sightline.formats.nvidia.ncu_csv.units import parse_number, parse_unit, parse_value
+
+HEAD = [
+    "ID",
+    "Process ID",
+    "Process Name",
+    "Host Name",
+    "Kernel Name",
+    "Context",
+    "Stream",
+    "Block Size",
+    "Grid Size",
+    "Device",
+    "CC",
+]
+LONG = [
+    *HEAD,
+    "Section Name",
+    "Metric Name",
+    "Metric Unit",
+    "Metric Value",
+    "Rule Name",
+    "Rule Type",
+    "Rule Description",
+    "Estimated Speedup Type",
+    "Estimated Speedup",
+]
+
+
+def kernel(n=0, name="void k<(int)4>(float *)"):
+    return [
+        str(n),
+        "7",
+        "a.out",
+        "secret",
+        name,
+        "1",
+        "7",
+        "(256, 1, 1)",
+        "(1,196, 1, 1)".replace(",196", "96"),
+        "0",
+        "8.6",
+    ]
+
+
+def opened(tmp_path, rows, before="==PROF== Connected to process 7\n"):
+    out = io.StringIO()
+    csv.writer(out, quoting=csv.QUOTE_ALL).writerows(rows)
+    path = tmp_path / "k.ncu.csv"
+    path.write_text(before + out.getvalue())
+    return sightline.open(str(path))
+
+
+def metrics(run) -> dict[str, tuple[str | None, float]]:
+    frame = run.table("kernel_metrics").filter(kernel_id=0)
+    return {m: (u, v) for m, u, v in frame.select("metric", "unit", "value").rows()}
+
+
+def test_the_details_page(tmp_path):
+    def said(section, name, unit, value):
+        return [*kernel(), section, name, unit, value, "", "", "", "", ""]
+
+    light = "GPU Speed Of Light Throughput"
+    run = opened(
+        tmp_path,
+        [
+            LONG,
+            said(light, "Duration", "usecond", "3.23"),
+            said(light, "SM Frequency", "cycle/nsecond", "1.34"),
+            said(light, "Memory Throughput", "%", "31.28"),
+            said(light, "Compute (SM) Throughput", "%", "5.94"),
+            said("Launch Statistics", "Threads", "thread", "50,176"),
+            said("Launch Statistics", "Driver Shared Memory Per Block", "Kbyte/block", "1.02"),
+            said("Memory Workload Analysis", "Memory Throughput", "Gbyte/second", "137.29"),
+            said("Occupancy", "Achieved Occupancy", "%", "n/a"),
+            [*kernel(), light, "", "", "", "SOLBottleneck", "OPT", "small grid", "global", "28.99"],
+        ],
+    )
+    assert metrics(run) == {
+        "gpu__time_duration.sum": ("ns", 3230),
+        "gpc__cycles_elapsed.avg.per_second": ("1/s", 1.34e9),
+        "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed": ("%", 31.28),
+        "sm__throughput.avg.pct_of_peak_sustained_elapsed": ("%", 5.94),
+        "launch__thread_count": ("threads", 50_176),
+        "launch__shared_mem_per_block_driver": ("bytes", 1020),
+        "dram__bytes.sum.per_second": ("bytes/s", 137.29e9),
+    }
+    row = run.table("profiled_kernels").to_dicts()[0]
+    assert (row["duration_ns"], row["block_x"], row["grid_x"]) == (3230, 256, 196)
+    rule = run.table("vendor_rules").to_dicts()[0]
+    assert (rule["rule"], rule["severity"], rule["speedup_pct"]) == (
+        "SOLBottleneck",
+        "optimization",
+        28.99,
+    )
+    assert run.ask("speed_of_light")["verdict"].to_list() == ["latency"]
+    assert run.table("recordings")["host"].to_list() == [None]
+
+
+def test_the_raw_page(tmp_path):
+    names = [
+        "gpu__time_duration.sum",
+        "launch__registers_per_thread",
+        "dram__bytes.sum",
+        "device__attribute_multiprocessor_count",
+        "launch__func_cache_config",
+    ]
+    run = opened(
+        tmp_path,
+        [
+            [*HEAD, *names],
+            [""] * len(HEAD) + ["msecond", "register/thread", "Mbyte", "", ""],
+            [*kernel(0), "1,234.5", "40", "2.5", "80", "CachePreferNone"],
+            [*kernel(1), "0.5", "40", "2.5", "80", "CachePreferNone"],
+        ],
+    )
+    rows = run.table("profiled_kernels")
+    assert rows["duration_ns"].to_list() == [1_234_500_000, 500_000]
+    assert rows["occurrence"].to_list() == [0, 1]
+    assert metrics(run)["dram__bytes.sum"] == ("bytes", 2_500_000)
+    device = run.table("devices").to_dicts()[0]
+    assert (device["sm_count"], device["compute_capability"]) == (80, "8.6")
+    assert (
+        run.table("kernel_metrics").filter(metric=names[4])["text"].to_list()[0]
+        == "CachePreferNone"
+    )
+
+
+def test_metrics_by_name_in_a_long_table(tmp_path):
+    rows = [
+        [
+            *kernel(),
+            "Command line profiler metrics",
+            "sm__cycles_active.avg",
+            "cycle",
+            "5",
+            *[""] * 5,
+        ]
+    ]
+    assert metrics(opened(tmp_path, [LONG, *rows], before="")) == {
+        "sm__cycles_active.avg": ("cycles", 5)
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "factor"),
+    [
+        ("nsecond", "ns", 1),
+        ("usecond", "ns", 1e3),
+        ("ms", "ns", 1e6),
+        ("second", "ns", 1e9),
+        ("Ghz", "1/s", 1e9),
+        ("hz", "1/s", 1),
+        ("cycle/nsecond", "1/s", 1e9),
+        ("cycle/usecond", "1/s", 1e6),
+        ("Kbyte/block", "bytes", 1e3),
+        ("byte/block", "bytes", 1),
+        ("Gbyte/second", "bytes/s", 1e9),
+        ("Tbyte/s", "bytes/s", 1e12),
+        ("%", "%", 1),
+        ("inst", "inst", 1),
+        ("inst/cycle", "inst/cycle", 1),
+        ("register/thread", "registers/thread", 1),
+        ("Mbyte", "bytes", 1e6),
+        ("", None, 1),
+        ("warp", "warps", 1),
+        ("sector/ns", "sectors/s", 1e9),
+    ],
+)
+def test_units(text, unit, factor):
+    assert parse_unit(text) == (unit, pytest.approx(factor))
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("1,234,567", 1_234_567),
+        ("12.50", 12.5),
+        ("-3", -3),
+        ("1e3", 1000.0),
+        ("12,34", None),
+        ("n/a", None),
+        ("", None),
+        (".5", 0.5),
+        ("1.2.3", None),
+    ],
+)
+def test_numbers(text, number):
+    assert parse_number(text) == number
+
+
+def test_instances_behind_the_value():
+    assert parse_value("6 (HMMA: 4; IMAD: 2)", 1.0) == (6, [("HMMA", 4), ("IMAD", 2)])
+    assert parse_value("6 (1; 2; 3)", 1.0) == (6, [(0, 1), (1, 2), (2, 3)])
+    assert parse_value("Cache (none)", 1.0) == ("Cache (none)", [])
+
+
+def test_broken_rows_are_counted(tmp_path):
+    run = opened(
+        tmp_path,
+        [[*HEAD, "gpu__time_duration.sum"], [""] * 11 + ["ns"], [*kernel(), "5"], kernel(1)],
+    )
+    assert run.rows("profiled_kernels") == 1
+    assert "damaged_parts" in run.table("quality")["kind"].to_list()
+
+
+def test_a_table_without_kernels_is_damage(tmp_path):
+    with pytest.raises(DamagedError, match="no kernels"):
+        opened(tmp_path, [LONG])
+
+
+def test_numbers_that_no_column_holds_are_missing(tmp_path):
+    metric = ["Speed Of Light", "Duration", "us", str(2**63), "", "", "", "", ""]
+    run = opened(tmp_path, [LONG, [*kernel(), *metric]])
+    assert run.table("profiled_kernels").get_column("duration_ns").to_list() == [None]

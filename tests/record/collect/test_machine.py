@@ -1,0 +1,76 @@
+"""What `sightline doctor` finds, on machines that are made up."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from sightline.record.collect.machine import examine_machine, list_recordable
+from support.command import sightline
+
+NO_NVML = {
+    "gpus": [], "unreachable": [], "driver": None, "version": None, "problem": "no library",
+}  # fmt: skip
+H100 = "NVIDIA H100 80GB HBM3, 81559 MiB, 550.54.15"
+
+
+def machine(tmp_path: Path, files: dict[str, str], programs: dict[str, str]) -> dict:
+    for name, text in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return examine_machine(lambda command: programs.get(command[0]), tmp_path, NO_NVML.copy)
+
+
+def ways(facts: dict) -> dict[str, tuple[bool, str]]:
+    return {w.what.split(" (")[0]: (w.possible, w.why) for w in list_recordable(facts)}
+
+
+def test_a_machine_with_nothing(tmp_path):
+    facts = machine(tmp_path, {}, {})
+    assert facts["gpus"] == []
+    assert ways(facts)["CUDA timeline"] == (False, "nsys is not on the PATH")
+    assert not any(possible for what, (possible, _) in ways(facts).items() if "GPU" in what)
+
+
+def test_an_nvidia_machine_whose_counters_are_for_root(tmp_path):
+    files = {
+        "proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX Open Kernel Module  550.54.15",
+        "proc/driver/nvidia/params": "Foo: 1\nRmProfilingAdminOnly: 1\n",
+        "proc/sys/kernel/perf_event_paranoid": "4\n",
+        "proc/sys/kernel/yama/ptrace_scope": "1\n",
+    }
+    programs = {
+        "nvidia-smi": H100 + "\n" + H100,
+        "nsys": "NVIDIA Nsight Systems version 2026.2.1.210-262135",
+        "ncu": "NVIDIA (R) Nsight Compute\nVersion 2026.1.0.0 (build 1)",
+        "perf": "perf version 6.1.187",
+        "py-spy": "py-spy 0.4.1",
+    }
+    facts = machine(tmp_path, files, programs)
+    assert facts["gpus"] == [H100, H100]
+    assert facts["nvidia_driver"] == "550.54.15"
+    assert facts["ncu"] == "2026.1.0.0"
+    found = ways(facts)
+    assert found["CUDA timeline"] == (True, "2026.2.1.210-262135")
+    listens = "PyTorch that was started with KINETO_USE_DAEMON=1"
+    assert found["Programs that already run"] == (True, listens)
+    assert found["Kernel counters"][0] is True
+    assert "NVreg_RestrictProfilingToAdminUsers=0" in found["Kernel counters"][1]
+    assert found["CPU samples"][0] is False
+    assert "ptrace_scope" in found["Python stacks from outside"][1]
+
+
+def test_nsys_without_a_gpu(tmp_path):
+    facts = machine(tmp_path, {}, {"nsys": "version 2025.1"})
+    assert ways(facts)["CUDA timeline"] == (False, "nsys is installed, but no GPU was found")
+
+
+def test_the_command_here():
+    outcome = sightline("doctor")
+    assert outcome.code == 0
+    assert "What can be recorded here" in outcome.out
+    assert max(map(len, outcome.out.splitlines())) <= 80
+    assert set(json.loads(sightline("doctor", "--json").out)) == {
+        "facts", "recordable", "watchable", "probeable",
+    }  # fmt: skip

@@ -1,0 +1,192 @@
+"""An inference server's own profiler, switched on over HTTP: slow to stop, late with its files."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sightline as sl
+from sightline.errors import InputError, RequestError
+from sightline.record.collect import server
+from support import traces
+from support.command import sightline
+
+pytestmark = pytest.mark.timing
+
+
+class Behavior:
+    """How the server behaves, and what it was asked."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.asked: list[tuple[str, Any]] = []
+        self.refuse: set[str] = set()
+        self.stop_s = 0.3  # the answer to /stop_profile
+        self.late_s = 0.4  # the files, after that answer
+        self.ranks = 2
+        self.writers: list[threading.Thread] = []
+
+    def write(self, place: Path) -> None:
+        """Trace by trace, each in two pieces: as a slow disk shows them."""
+        time.sleep(self.late_s)
+        place.mkdir(parents=True, exist_ok=True)
+        for rank in range(self.ranks):
+            document = {
+                "schemaVersion": 1,
+                "traceEvents": [traces.kernel(f"gemm{rank}", 0, 5)],
+                "distributedInfo": {"rank": rank, "world_size": self.ranks},
+            }
+            data = gzip.compress(json.dumps(document).encode())
+            with (place / f"node17_{100 + rank}.rank{rank}.pt.trace.json.gz").open("wb") as file:
+                file.write(data[:20])
+                file.flush()
+                time.sleep(0.2)
+                file.write(data[20:])
+
+
+class Handler(BaseHTTPRequestHandler):
+    behavior: Behavior
+
+    def do_POST(self) -> None:
+        own = self.behavior
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        told = json.loads(body) if body else None
+        own.asked.append((self.path, told))
+        if self.path in own.refuse:
+            self.send_error(404)
+            return
+        if self.path == "/start_profile" and told:
+            own.folder = Path(told["output_dir"])
+        if self.path == "/stop_profile":
+            writer = threading.Thread(target=own.write, args=(own.folder,))
+            writer.start()
+            own.writers.append(writer)
+            time.sleep(own.stop_s)
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Not on the test's standard error."""
+
+
+@pytest.fixture
+def serving(tmp_path: Path) -> Iterator[tuple[str, Behavior]]:
+    behavior = Behavior(tmp_path / "server-traces")
+    handler = type("Own", (Handler,), {"behavior": behavior})
+    http = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=http.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{http.server_address[1]}", behavior
+    http.shutdown()
+    http.server_close()
+    thread.join()
+    for writer in behavior.writers:
+        writer.join()
+
+
+def test_vllm_slow_to_stop_and_late_with_its_files(serving, tmp_path, monkeypatch):
+    url, behavior = serving
+    monkeypatch.chdir(tmp_path)
+    behavior.folder.mkdir()
+    old = behavior.folder / "old.rank0.pt.trace.json"
+    old.write_text('{"traceEvents": []}')  # of an earlier recording: not ours
+    outcome = sightline(
+        "run", "--server", "vllm", url, "--seconds", "0.2", "-o", "s", "--traces", behavior.folder
+    )
+    assert outcome.code == 0, outcome.err
+    assert [path for path, _ in behavior.asked] == ["/start_profile", "/stop_profile"]
+    folder = tmp_path / "s.sightline"
+    names = sorted(p.name for p in folder.glob("server-*"))
+    assert names == ["server-0.rank0.json.gz", "server-1.rank1.json.gz"]  # no host's name in it
+    run = sl.open(str(folder))
+    assert run.table("device_ops").sort("rank").select("rank", "name").rows() == [
+        (0, "gemm0"),
+        (1, "gemm1"),
+    ]
+    assert "rank_by_order" not in run.table("quality").get_column("kind").to_list()
+    assert old.exists()
+    assert "gemm0" in outcome.err  # the report
+
+
+def test_sglang_is_told_where_to_write(serving, tmp_path):
+    url, behavior = serving
+    folder = tmp_path / "s.sightline"
+    folder.mkdir()
+    said: list[str] = []
+    server.record_server("sglang", url, folder, 0.1, None, said.append)
+    path, body = behavior.asked[0]
+    assert (path, body) == ("/start_profile", {"output_dir": str(folder / "server")})
+    assert not (folder / "server").exists()  # emptied and removed
+    assert sl.open(str(folder)).table("device_ops").height == 2
+    assert "to stop" in said[1]
+
+
+def test_a_server_without_a_profiler_says_what_it_needs(serving, tmp_path, monkeypatch):
+    url, behavior = serving
+    behavior.refuse.add("/start_profile")
+    monkeypatch.chdir(tmp_path)
+    outcome = sightline(
+        "run", "--server", "vllm", url, "--seconds", "0.1", "-o", "s", "--traces", tmp_path
+    )
+    assert outcome.code == 2
+    assert "vllm refused /start_profile: HTTP 404" in outcome.err
+    assert "VLLM_TORCH_PROFILER_DIR" in outcome.err
+    assert not (tmp_path / "s.sightline").exists()
+    assert len(behavior.asked) == 1  # what was not started is not stopped
+
+
+def test_a_stop_that_fails_is_said_but_the_files_count(serving, tmp_path):
+    url, behavior = serving
+    behavior.refuse.add("/stop_profile")
+    folder = tmp_path / "s.sightline"
+    folder.mkdir()
+    timer = threading.Timer(0.1, behavior.write, (behavior.folder,))
+    timer.start()
+    behavior.writers.append(timer)
+    server.record_server("vllm", url, folder, 0.05, behavior.folder, lambda _: None)
+    run = sl.open(str(folder))
+    assert run.rows("device_ops") == 2
+    assert "server" in run.table("quality").get_column("kind").to_list()
+
+
+def test_no_files_and_no_server(serving, tmp_path):
+    url, behavior = serving
+    behavior.ranks = 0
+    folder = tmp_path / "s.sightline"
+    folder.mkdir()
+    with pytest.raises(InputError, match="has written no trace"):
+        server.record_server("vllm", url, folder, 0.05, tmp_path, lambda _: None, files_s=1.0)
+    with pytest.raises(InputError, match="does not answer"):
+        server.record_server("vllm", "http://127.0.0.1:9", folder, 0.05, tmp_path, lambda _: None)
+
+
+def test_tensorrt_llm_is_told_when_it_starts(tmp_path):
+    with pytest.raises(RequestError, match="cannot be switched on over HTTP"):
+        server.record_server("trtllm", "http://x:1", tmp_path, 1, None, lambda _: None)
+    from support import recording
+
+    code = "import os; print(os.environ['TLLM_PROFILE_START_STOP'])"
+    import sys
+
+    done = recording.run(
+        "--server",
+        "trtllm",
+        "-",
+        "--steps",
+        "90:10:25",
+        "--no-report",
+        "--",
+        sys.executable,
+        "-c",
+        code,
+        cwd=tmp_path,
+    )
+    assert done.stdout == "100-125\n"

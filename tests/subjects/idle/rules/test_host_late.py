@@ -1,0 +1,233 @@
+"""host-late: the launching thread is busy with something else, once in a while."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sightline.core.model.run import Run
+from support import launch_samples
+from support.launch_samples import LOADING, MAIN
+from support.rules import answers, assert_silent, assert_speaks
+from support.traces import TID, Event, call, kernel, launched, op, opened, opened_ranks, step
+
+
+def paused(folder: Path, idle: int, *host: Event) -> Run:
+    """A window of 1,000 µs, idle for `idle` after its first 500 for a call that comes late."""
+    return opened(
+        folder,
+        [
+            launched(0, kernel("a", 10, 500)),
+            *host,
+            launched(500 + idle, kernel("b", 510 + idle, 10)),
+            launched(515 + idle, kernel("c", 520 + idle, 480 - idle)),
+        ],
+    )
+
+
+def test_a_pause_that_the_host_spent_in_json(tmp_path: Path) -> None:
+    """Idle in [510, 910). Between calls pass 895, 10 and 10 µs; of the 895 the usual 10 are left,
+    so that kernel b waits only for kernel a, and follows it after 1 µs.
+    """
+    run = opened(
+        tmp_path,
+        [
+            launched(0, kernel("a", 10, 500)),
+            op("json.dumps", 500, 390),
+            launched(900, kernel("b", 910, 10)),
+            launched(915, kernel("c", 920, 40)),
+            launched(930, kernel("d", 960, 50)),
+        ],
+    )
+    found = assert_speaks(
+        run,
+        "host-late",
+        cost_ns=400_000,
+        gain_ns=399_000,
+        evidence=["1 gap of 400.0 µs", "json.dumps"],
+        fix="host_op",
+    )
+    assert found.where["op"] == "json.dumps"
+    assert found.where["time_ranges"] == [[510_000, 910_000]]
+
+
+def test_a_pause_that_the_device_does_not_feel_stays(tmp_path: Path) -> None:
+    """Idle in [110, 910). The second pause, from 985 to 1500, lies beside kernel b; what it delays
+    is the last kernel, on another stream. That one comes 880 µs earlier, as all calls do.
+    """
+    run = opened(
+        tmp_path,
+        [
+            launched(0, kernel("a", 10, 100)),
+            launched(900, kernel("b", 910, 1_000)),
+            *(launched(920 + 20 * i, kernel("c", 1_910 + 10 * i, 10)) for i in range(4)),
+            launched(1_500, kernel("d", 1_510, 600, stream=8)),
+        ],
+    )
+    assert_speaks(
+        run,
+        "host-late",
+        cost_ns=880_000,
+        gain_ns=880_000,
+        evidence=["1 gap of 800.0 µs"],
+        fix="host_op",
+    )
+
+
+def test_nothing_is_known_of_the_host(tmp_path: Path) -> None:
+    found = assert_speaks(
+        paused(tmp_path, 100),
+        "host-late",
+        cost_ns=100_000,
+        gain_ns=99_000,
+        evidence=["1 gap of 100.0 µs", "no recorded range"],
+        fix="host_op",
+    )
+    assert found.where["op"] is None
+
+
+def test_under_5_percent_of_the_window(tmp_path: Path) -> None:
+    assert_silent(paused(tmp_path / "a", 49), "host-late")
+    assert_speaks(
+        paused(tmp_path / "b", 50),
+        "host-late",
+        cost_ns=50_000,
+        gain_ns=49_000,
+        evidence=["1 gap of 50.00 µs"],
+        fix="host_op",
+    )
+
+
+def test_a_few_long_pauses_are_no_pace_of_launching(tmp_path: Path) -> None:
+    """40 short kernels, launched one by one, and three pauses of 100 ms between them."""
+    events, at = [], 0
+    for i in range(40):
+        events.append(launched(at, kernel("k", at + 9, 10)))
+        at += 100_000 if i in (10, 20, 30) else 50
+    run = opened(tmp_path, events)
+    assert_silent(run, "launch-bound")
+    # Idle: three times 99,990 µs and 36 times 40. Of each pause the usual 45 µs stay.
+    assert_speaks(
+        run,
+        "host-late",
+        cost_ns=3 * 99_990_000 + 36 * 40_000,
+        gain_ns=3 * 99_950_000,
+        evidence=["39 gaps", "no recorded range"],
+        fix="host_op",
+    )
+
+
+def test_a_stall_that_comes_back_every_third_step(tmp_path: Path) -> None:
+    """Nine steps of 1,000 µs: the host collects garbage for 700 µs in the 2nd, 5th and 8th."""
+    events: list[Event | list[Event]] = []
+    for number in range(9):
+        begin = 1000 * number
+        late = 700 if number % 3 == 1 else 0
+        events += [
+            step(number, begin, 1000),
+            launched(begin + 5 + late, kernel("a", begin + 15 + late, 200)),
+            launched(begin + 15 + late, kernel("b", begin + 216 + late, 799 - late)),
+        ]
+        if late:
+            events.append(op("gc", begin + 5, 690))
+    (found,) = answers(opened(tmp_path, events), "host-late")
+    assert "most of it comes in every 3rd step" in found.evidence
+
+
+def test_a_call_that_launches_nothing(tmp_path: Path) -> None:
+    """Idle in [520, 910): the thread is in cudaStreamCreate for 370 µs of it, which go, and of
+    the 10 µs before the next launch the usual 5 are left. The launch and its latency stay."""
+    run = opened(
+        tmp_path,
+        [
+            launched(0, kernel("a", 10, 500)),
+            launched(495, kernel("b", 511, 9)),
+            call("cudaStreamCreate", 510, 380),
+            *(launched(900 + 10 * i, kernel("c", 910 + 50 * i, 50)) for i in range(10)),
+        ],
+    )
+    (found,) = answers(run, "host-late")
+    assert (found.cost_ns, found.gain_ns) == (390_000, 375_000)
+    assert "the host was mostly in  cudaStreamCreate" in found.evidence
+
+
+def test_ranks_that_hardly_lose_anything_are_not_named(tmp_path: Path) -> None:
+    """Rank 1 is idle for 400 µs, rank 0 for 19 (4.75 % of that), and then for 20."""
+
+    def late(idle: int) -> list[list[Event]]:
+        return [
+            launched(0, kernel("a", 10, 500)),
+            launched(500 + idle, kernel("b", 510 + idle, 10)),
+            launched(515 + idle, kernel("c", 520 + idle, 480 - idle)),
+            launched(530 + idle, kernel("d", 1000, 10)),
+        ]
+
+    (found,) = answers(opened_ranks(tmp_path / "a", late(19), late(400)), "host-late")
+    assert found.where["ranks"] == [1]
+    (found,) = answers(opened_ranks(tmp_path / "b", late(20), late(400)), "host-late")
+    assert found.where["ranks"] == [0, 1]
+
+
+def test_cpu_samples_name_what_no_range_does(tmp_path: Path) -> None:
+    """Idle in [510, 910): of 20 samples of the launching thread in there 15 are in load_batch and 5
+    in main; those before, and those of another thread, do not count.
+    """
+    there = [(515 + 19 * i, TID, LOADING if i % 4 else MAIN) for i in range(20)]
+    elsewhere = [(100 + i, TID, MAIN) for i in range(30)]
+    another = [(515 + i, TID + 1, MAIN) for i in range(30)]
+    run = launch_samples.opened(
+        tmp_path,
+        sorted([*elsewhere, *there, *another]),
+        [
+            *launched(0, kernel("a", 10, 500)),
+            *launched(900, kernel("b", 910, 10)),
+            *launched(915, kernel("c", 920, 80)),
+        ],
+    )
+    found = assert_speaks(
+        run,
+        "host-late",
+        cost_ns=400_000,
+        gain_ns=399_000,
+        evidence=["of 20 CPU samples of that thread there  75.0 % in load_batch, 25.0 % in main"],
+        fix="host_op",
+    )
+    assert not any("no recorded range" in line for line in found.evidence)
+
+
+def test_without_samples_the_calls_around_say_where(tmp_path: Path) -> None:
+    """Idle in [510, 910): the last call has ended at 520."""
+    run = opened(
+        tmp_path,
+        [
+            launched(0, kernel("a", 10, 500)),
+            call("cudaDeviceGetAttribute", 515, 5),
+            launched(900, kernel("b", 910, 10)),
+            launched(915, kernel("c", 920, 80)),
+        ],
+    )
+    found = next(f for f in run.findings() if f.rule == "host-late")
+    assert (
+        "most of it lies between the end of  cudaDeviceGetAttribute  and the next  "
+        "cudaLaunchKernel: in the program's own code"
+    ) in found.evidence
+
+
+def test_what_a_capture_takes_in_the_same_gap_is_another_problem(tmp_path: Path) -> None:
+    """Idle in [510, 1510): 390 µs until the capture begins, 210 of it, 400 until the launch.
+
+    The host thinks for 415 and 390 µs around it, of which the usual 5 stay the second time, since
+    the device is busy until 10 µs after the first; the 195 µs in the capture are no part of it.
+    """
+    run = opened(
+        tmp_path,
+        [
+            launched(0, kernel("a", 10, 480)),
+            launched(480, kernel("a", 490, 20)),
+            call("cudaStreamBeginCapture", 900, 5),
+            call("cudaStreamEndCapture", 1_100, 10),
+            launched(1_500, kernel("b", 1_510, 10)),
+            *(launched(1_510 + 10 * i, kernel("c", 1_520 + 60 * i, 60)) for i in range(8)),
+        ],
+    )
+    (found,) = answers(run, "host-late")
+    assert (found.cost_ns, found.gain_ns) == (800_000, 800_000)

@@ -1,0 +1,79 @@
+"""What a page shows before its script runs is what the script will show there."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+import pytest
+
+from sightline.answer.summary import answer_run
+from sightline.views.html import page as html
+from sightline.views.html.first_view import write_first_view, write_panel_list
+from support import traces
+from support.html_pages import read_data
+from support.simulated import simulated
+
+
+@pytest.fixture(autouse=True)
+def every_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small ones, too."""
+    monkeypatch.setattr(html, "FIRST_VIEW_BYTES", 0)
+
+
+def read_texts(markup: str) -> list[str]:
+    return [unescape(t) for t in re.findall(r">([^<]+)<", markup)]
+
+
+@pytest.mark.pages
+def test_the_first_finding_stands_in_the_file_before_its_data() -> None:
+    run = simulated("dataloader_starved").run
+    data = answer_run(run)
+    page = html.write(run, data)
+    before = page.split(b'id="page-data"')[0].decode()
+    first = next(f for f in data.findings if not f["abstained"] and f["gain_ns"])
+    for text in (first["title"], first["summary"], first["fix"], "Timeline"):
+        assert text in unescape(before), text
+    assert before.index("</style>") < before.index(first["title"][:20])
+    content = read_data(page)
+    assert [p["title"] for p in content["panels"]] == read_texts(write_panel_list(content))
+
+
+@pytest.mark.pages
+def test_a_page_with_little_data_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    page = html.write(simulated("dataloader_starved").run).decode()
+    assert '<article class="card' not in page.split('id="page-data"')[0]
+    assert "Timeline</a>" in page
+
+
+@pytest.mark.pages
+def test_what_gains_nothing_is_a_remark_and_a_server_makes_its_panels_later() -> None:
+    content = read_data(html.write(simulated("dataloader_starved").run))
+    cards = next(b for b in content["panels"][0]["blocks"] if b["kind"] == "findings")["cards"]
+    for card in cards:
+        card |= {"gain_ns": None, "gain_bytes": None, "gain_j": None}
+    assert "Remarks: fixing these gains no time" in write_first_view(content)
+    cards.clear()
+    assert "card" not in write_first_view(content)
+    content["panels"][0]["blocks"] = None
+    assert write_first_view(content) == ""
+
+
+@pytest.mark.pages
+def test_costs_of_all_kinds_are_named() -> None:
+    content = read_data(html.write(simulated("dataloader_starved").run))
+    card = next(b for b in content["panels"][0]["blocks"] if b["kind"] == "findings")["cards"][0]
+    card |= {"cost_bytes": 3_000_000, "gain_bytes": 2_000_000, "cost_j": 4.0, "gain_j": 1.5}
+    card |= {"cost_pct": None, "gain_pct": 12.0}
+    texts = read_texts(write_first_view(content))
+    for text in ("fix frees up to", "2.000 MB (12.0 %)", "fix saves up to", "1.5 J (12.0 %)"):
+        assert text in texts
+    assert "3.000 MB" in texts
+
+
+@pytest.mark.pages
+def test_names_are_not_markup(tmp_path) -> None:
+    evil = "</script><b>&"
+    run = traces.opened(tmp_path, [traces.kernel(evil, 0, 5), traces.kernel("k", 9, 5)])
+    assert b"<b>&" not in html.write(run, title=evil)
