@@ -248,9 +248,8 @@ def test_names_of_a_range_of_a_million_events_are_those_of_its_rows(tmp_path):
 
 
 @pytest.mark.parametrize("block", [1, 7, 1 << 10])
-def test_next_and_previous_are_the_nearest_in_time(index, monkeypatch, block):
-    monkeypatch.setattr(answers, "_FIRST_BLOCK", block)
-    monkeypatch.setattr(answers, "_MOST_AT_ONCE", 8 * block)
+def test_next_and_previous_are_the_nearest_in_time(index, block):
+    blocks = {"first_block": block, "most_at_once": 8 * block}
     events = held(index).sort("start", "place")
     rng = random.Random(block)
     for _ in range(12):
@@ -261,8 +260,8 @@ def test_next_and_previous_are_the_nearest_in_time(index, monkeypatch, block):
         for here in (at, (at[0] + rng.randrange(-500, 500), -1)):
             after = min((p for p in places if p > here), default=(0, None))
             before = max((p for p in places if p < here), default=(0, None))
-            assert answers.find_following(index, *here, codes, 1) == after[1]
-            assert answers.find_following(index, *here, codes, -1) == before[1]
+            assert answers.find_following(index, *here, codes, 1, **blocks) == after[1]
+            assert answers.find_following(index, *here, codes, -1, **blocks) == before[1]
 
 
 def test_of_events_at_one_moment_the_next_is_that_of_the_next_place(tmp_path):
