@@ -17,8 +17,9 @@ test: $(VENV)/.tests ## everything that CI runs: style, types, layers, docs, tes
 test-quick: $(VENV)/.tests ## at most a minute: the tests that what changed asks for (scripts/choose_tests.py)
 	@$(PY) scripts/run_tests.py --quick
 
-sweep: $(VENV)/.tests ## all tests with their campaigns: long sweeps, of which `make test` runs samples
+sweep: $(VENV)/.tests ## all tests with their campaigns, of which `make test` runs samples; then all as a stranger has them
 	@SIGHTLINE_CAMPAIGNS=1 scripts/test
+	@scripts/stranger
 
 check: $(VENV)/.tests ## style, types, layers and docs only
 	@scripts/test --no-pytest

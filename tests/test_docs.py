@@ -49,7 +49,11 @@ NOT_RUN = {
     "ncu ": GPU,
 }
 LINES = [
-    pytest.param(line.strip(), id=f"{block.page}: {line.strip()}")
+    pytest.param(
+        line.strip(),
+        id=f"{block.page}: {line.strip()}",
+        marks=pytest.mark.pages if ".html" in line else (),
+    )
     for block in blocks("sh")
     for line in block.text.splitlines()
     if line.split("#")[0].strip()

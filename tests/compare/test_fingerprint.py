@@ -89,6 +89,7 @@ def test_what_does_not_fit_is_added_up(tmp_path: Path) -> None:
     assert compare_samples([sample], [found])["step"]["delta_ns"] == 0
 
 
+@pytest.mark.pages
 def test_command_writes_a_side(tmp_path: Path) -> None:
     (path,) = write_runs(tmp_path, Program(), 1, "run")
     target = tmp_path / "kept.json"

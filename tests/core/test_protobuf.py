@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.core import protobuf
 from sightline.core.protobuf import (
     DamagedMessageError,
     as_dict,
@@ -86,16 +85,14 @@ def test_bytes_are_a_message_or_damaged(data):
 def test_a_stream_of_messages(values, chunk, cut):
     data = b"\x19" + bytes(8) + message(*values) + b"\x1d" + bytes(4)
     wanted = [v for n, v in values if n == 1 and isinstance(v, bytes)]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(protobuf, "_CHUNK", chunk)
-        assert [bytes(v) for v in read_messages(io.BytesIO(data), 1)] == wanted
-        found = []
-        try:
-            for value in read_messages(io.BytesIO(data[:-cut]), 1):
-                found.append(bytes(value))
-        except DamagedMessageError:
-            pass
-        assert found == wanted[: len(found)]
+    assert [bytes(v) for v in read_messages(io.BytesIO(data), 1, chunk_bytes=chunk)] == wanted
+    found = []
+    try:
+        for value in read_messages(io.BytesIO(data[:-cut]), 1, chunk_bytes=chunk):
+            found.append(bytes(value))
+    except DamagedMessageError:
+        pass
+    assert found == wanted[: len(found)]
 
 
 @pytest.mark.parametrize(

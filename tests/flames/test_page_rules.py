@@ -13,6 +13,7 @@ from support import traces as t
 from support.command import sightline
 
 
+@pytest.mark.pages
 @pytest.mark.parametrize("command", ["flame", "report"])
 def test_page_names_its_script_by_hash(tmp_path: Path, command: str) -> None:
     trace = t.write(tmp_path, [t.op("a", 0, 9), t.launch(1, 2, 1), t.kernel("</script>k", 4, 5, 1)])

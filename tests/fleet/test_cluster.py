@@ -117,10 +117,8 @@ def test_what_is_lost_with_its_worker_is_waited_for(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.timing
 @pytest.mark.campaign
-def test_no_worker_is_left(tmp_path: Path, monkeypatch) -> None:
+def test_no_worker_is_left(tmp_path: Path) -> None:
     """The only worker dies at the last recordings: the rest is read, and those are named."""
-    monkeypatch.setattr("sightline.fleet.cluster._TOGETHER", 2)
-    monkeypatch.setattr("sightline.fleet.cluster._BRANCHES", 2)
     paths = list(write_ranks(Program(24, steps=1), tmp_path))
     command = ["-m", "distributed.cli.dask_worker", "--no-nanny", "--no-dashboard"]
     with distributed.LocalCluster(n_workers=0, **QUIET) as cluster:
@@ -130,7 +128,9 @@ def test_no_worker_is_left(tmp_path: Path, monkeypatch) -> None:
         with connect_scheduler(cluster.scheduler_address) as client:
             client.register_plugin(die_at(paths[23]))
             try:
-                found = reduce_on_cluster([str(path) for path in paths], client, patience_s=1)
+                found = reduce_on_cluster(
+                    [str(path) for path in paths], client, patience_s=1, together=2, branches=2
+                )
             finally:
                 worker.kill()
         worker.wait(30)

@@ -42,7 +42,7 @@ def test_views_of_a_database_are_not_asked(tmp_path: Path) -> None:
         assert command("report", path).code in (0, 2)
 
 
-@pytest.mark.parametrize("view", ["report", "flame"])
+@pytest.mark.parametrize("view", ["report", pytest.param("flame", marks=pytest.mark.pages)])
 def test_deep_stacks_take_time_in_proportion(tmp_path: Path, view: str) -> None:
     path = folded(tmp_path / "deep.folded", DEEP)
     more = ["-o", tmp_path / "flame.html"] if view == "flame" else []

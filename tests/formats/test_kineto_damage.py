@@ -137,7 +137,8 @@ def test_flipped_bits(tmp_path: Path, real: bytes, seed: int) -> None:
     rng, data = Random(seed), bytearray(real)
     for _ in range(rng.choice((1, 5, 50))):
         data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
-    asked(t.write_text(tmp_path, bytes(data)))
+    outcome = asked(t.write_text(tmp_path, bytes(data)))
+    assert outcome.code == 0, "at most fifty bits of thousands of events"
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -146,7 +147,8 @@ def test_flipped_bits_in_gzip(tmp_path: Path, real: bytes, seed: int) -> None:
     data[rng.randrange(10 if seed < 3 else 0, len(data))] ^= 1 << rng.randrange(8)
     path = tmp_path / "trace.json.gz"
     path.write_bytes(bytes(data))
-    asked(path)
+    if asked(path).code == 0:
+        assert sightline.open(str(path)).rows("device_ops") > 0
 
 
 # -- any field of any event by any value --------------------------------------------------------
@@ -207,7 +209,9 @@ VALUES = [None, True, -1, 2**63, 2**70, "x", [], {}]
 def test_each_field_of_all_events_at_once(tmp_path: Path, field: str, value: Any) -> None:
     path = t.write(tmp_path, [{**event, field: value} for event in TINY], **HEADER)
     everything(path)
-    asked(path)
+    outcome = asked(path)
+    # What these fields hold is not needed to know when something ran on a device.
+    assert outcome.code == 0 or field in ("ph", "cat", "name", "pid", "ts", "dur", "args"), outcome
 
 
 # -- files that are no recordings ---------------------------------------------------------------

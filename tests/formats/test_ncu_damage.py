@@ -45,14 +45,19 @@ TABLE = (
 
 
 def read(module, data: bytes, folder: Path):
-    """What the importer makes of it: tables and quality, or DamagedError."""
+    """What the importer makes of it: kernels, or a word on quality why there are none; or None.
+
+    None stands for DamagedError, which says why.
+    """
     path = folder / "x"
     path.write_bytes(data)
     try:
-        return module.read(Source(path, "x"), ImportOptions())
+        found = module.read(Source(path, "x"), ImportOptions())
     except DamagedError as error:
         assert error.why
         return None
+    assert found.tables["profiled_kernels"].height or found.quality
+    return found
 
 
 @pytest.mark.parametrize("golden", [GOLDEN, SEVERAL], ids=["code", "several"])
@@ -127,8 +132,13 @@ def test_a_csv_cut_and_patched(at, patch, tmp_path):
 
 
 def test_every_truncation_of_a_csv(tmp_path):
+    rows = 0
     for cut in range(len(TABLE)):
-        read(ncu_csv, TABLE[:cut], tmp_path)
+        found = read(ncu_csv, TABLE[:cut], tmp_path)
+        if found is not None:
+            assert found.tables["kernel_metrics"].height >= rows  # more of the file, no fewer rows
+            rows = found.tables["kernel_metrics"].height
+    assert rows
 
 
 @given(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import sys
 from pathlib import Path
 
 import pytest
 
+from support import fakes
 from support.command import sightline as command
 from support.reports import OSRT, THREAD, Report
 
@@ -77,12 +77,10 @@ def test_the_export_is_made_by_the_nsys_that_is_there(
     missing = command("doctor", "--check-nsys-rep", report)
     assert missing.code == 2
     assert "`nsys`, which does that, is not on the PATH" in missing.err
-    nsys = folder / "nsys"
     copy = f"shutil.copy({str(export)!r}, sys.argv[sys.argv.index('--output') + 1])"
-    nsys.write_text(f"#!{sys.executable}\nimport shutil, sys\n{copy}\n")
-    nsys.chmod(0o755)
+    fakes.python_program(folder, "nsys", f"import shutil, sys\n{copy}\n")
     assert "OSRT_API" in command("doctor", "--check-nsys-rep", report).out
-    nsys.write_text(f"#!{sys.executable}\nimport sys\nsys.exit('made by a newer version')\n")
+    fakes.python_program(folder, "nsys", "import sys\nsys.exit('made by a newer version')\n")
     failed = command("doctor", "--check-nsys-rep", report)
     assert failed.code == 2
     assert "`nsys export` failed: made by a newer version" in failed.err

@@ -17,6 +17,7 @@ from sightline.core.model.declare import Imported, ImportOptions
 from sightline.core.model.source import Source
 from sightline.errors import DamagedError
 from sightline.formats.system import perfetto
+from sightline.formats.system.perfetto.reading import read_trace
 from sightline.views.exports import perfetto as exporter
 from support import traces
 from support.campaigns import sample
@@ -418,14 +419,13 @@ def test_lengths_that_lie_cost_no_memory(tmp_path: Path) -> None:
             read(tmp_path, b"\x0a" + length + b"\x40\x01" * 50)
 
 
-def test_what_unpacks_without_end_is_not_read_to_its_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sightline.formats.system.perfetto.reading._UNPACKED_BYTES", 1 << 20)
+def test_what_unpacks_without_end_is_not_read_to_its_end(tmp_path: Path) -> None:
     bomb = write_trace({"track_descriptor": THREAD}, begin(1, "x" * 100), end(2)) + write_trace(
         *[{"trusted_uid": 1}] * 500_000
     )
-    imported = read(tmp_path, gzip.compress(bomb))
+    path = tmp_path / "run.pftrace"
+    path.write_bytes(gzip.compress(bomb))
+    imported = read_trace(Source(path, path.name), ImportOptions(), unpacked_bytes=1 << 20)
     assert "too_long" in kinds(imported)
 
 

@@ -68,21 +68,27 @@ def test_what_becomes_what(tmp_path: Path) -> None:
 
 def test_damage(tmp_path: Path) -> None:
     whole = write(tmp_path / "a.db").read_bytes()
+    survived = 0
     for cut in sample(range(100, len(whole), 997), 4):
         (tmp_path / "b.db").write_bytes(whole[:cut])
-        try_opening(tmp_path / "b.db")
+        survived += count_answers(tmp_path / "b.db")
     for at in sample(range(0, len(whole), 331), 4):
         data = bytearray(whole)
         data[at] ^= 0xFF
         (tmp_path / "b.db").write_bytes(bytes(data))
-        try_opening(tmp_path / "b.db")
+        survived += count_answers(tmp_path / "b.db")
+    assert survived
 
 
-def try_opening(path: Path) -> None:
+def count_answers(path: Path) -> int:
+    """Kernels whose occupancy is known; 0 where an error says which file has none."""
     try:
-        sightline.open(str(path)).ask("occupancy")
+        rows: int = sightline.open(str(path)).ask("occupancy").height
     except SightlineError as error:
         assert str(error)
+        return 0
+    assert rows
+    return rows
 
 
 @pytest.mark.corpus

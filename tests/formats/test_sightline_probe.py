@@ -153,12 +153,12 @@ def test_a_file_that_was_not_finished(tmp_path: Path) -> None:
     assert {"truncated"} < {note.kind for note in found.quality} | {"x"}
 
 
-def test_calls_beyond_the_most_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "_MOST_CALLS", 4)
-    found = read(write(tmp_path / "x.probe"))
+def test_calls_beyond_the_most_are_counted(tmp_path: Path) -> None:
+    found = tables.read_probe(Source(write(tmp_path / "x.probe"), "x.probe"), most_calls=4)
     assert found.tables["host_ops"].height == 4
     (note,) = [note for note in found.quality if note.kind == "calls_left_out"]
     assert note.count == len(CALLS_MADE) - 4
+    assert note.text.startswith("only the first 4 calls are read")
 
 
 def test_no_header(tmp_path: Path) -> None:

@@ -267,6 +267,7 @@ def _set_times(times: list[int]) -> str:
     return json.dumps(SPEEDSCOPE | {"profiles": [SPEEDSCOPE["profiles"][0] | {"events": events}]})
 
 
+@pytest.mark.pages
 @pytest.mark.parametrize(
     ("text", "code"),
     [

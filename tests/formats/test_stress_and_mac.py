@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
 import re
 from pathlib import Path
@@ -72,15 +71,21 @@ def test_powermetrics(tmp_path: Path, cache: Path) -> None:
 
 @pytest.mark.parametrize("text", [BURN, MAC], ids=["gpu_burn", "powermetrics"])
 def test_damage_is_a_sentence(tmp_path: Path, cache: Path, text: str) -> None:
-    chance = random.Random(11)
+    chance, survived = random.Random(11), 0
     for n in range(60):
         data = bytearray(text.encode())
         for _ in range(3):
             data[chance.randrange(len(data))] = chance.randrange(256)
         path = tmp_path / f"{n}.log"
         path.write_bytes(bytes(data[: chance.randrange(len(data))]) if n % 2 else bytes(data))
-        with contextlib.suppress(SightlineError):
-            sightline.open(str(path)).table("counters")
+        try:
+            run = sightline.open(str(path))
+        except SightlineError as error:
+            assert str(path) in str(error)
+        else:
+            assert run.rows("counters") or run.rows("quality")
+            survived += run.rows("counters") > 0
+    assert survived >= 20  # a third of the forms: half are cut off anywhere
 
 
 @pytest.mark.corpus

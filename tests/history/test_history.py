@@ -14,7 +14,6 @@ from sightline.compare.fingerprint import parse_fingerprint, write_fingerprint
 from sightline.compare.sample import Sample
 from sightline.compare.sides import open_side
 from sightline.errors import InputError, MissingDataError, RequestError
-from sightline.history import history
 from sightline.history.history import (
     add_run,
     list_metrics,
@@ -107,13 +106,10 @@ def test_machines_are_not_mixed(sample: Sample, tmp_path: Path) -> None:
     assert len(read_series(tmp_path, "step_ns", {"gpu": "H100"}, "commit")) == 1
 
 
-def test_many_files_become_few_and_nothing_is_lost(
-    sample: Sample, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(history, "_MANY_FILES", 4)
-    monkeypatch.setattr(history, "_LARGE", 10)
+def test_many_files_become_few_and_nothing_is_lost(sample: Sample, tmp_path: Path) -> None:
     for at in range(40):
-        add_run(tmp_path, _scale(sample, at + 1), {"commit": str(at)}, at)
+        labels = {"commit": str(at)}
+        add_run(tmp_path, _scale(sample, at + 1), labels, at, many_files=4, large_runs=10)
     for folder in ("runs", "values"):
         assert len(list((tmp_path / folder).iterdir())) <= 4 + 40 // 10
     values = [p.value for p in read_series(tmp_path, "step_ns", {}, "commit")]

@@ -47,6 +47,7 @@ def test_the_second_time_nothing_is_opened(trace: Path, opened: list[object], fo
     assert first.code == 0
 
 
+@pytest.mark.pages
 def test_the_page_is_kept_like_the_screen(trace: Path, opened: list[object]) -> None:
     pages = [trace.with_name(name) for name in ("a.html", "b.html")]
     for page in pages:

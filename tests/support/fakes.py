@@ -6,6 +6,7 @@ NVML is in support/fake_nvml.
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import stat
 import subprocess
@@ -38,7 +39,6 @@ int cudaProfilerStop(void) { tell("stop", ""); return 0; }
 
 # A profiler around a program: writes its arguments and the recording that RECORDING names.
 WRAPPER = """\
-#!{python}
 import json, os, shutil, subprocess, sys
 words = sys.argv[1:]
 if words[:1] == ["--version"]:
@@ -95,25 +95,32 @@ def program(folder: Path, name: str, text: str) -> Path:
     return path
 
 
+def python_program(folder: Path, name: str, code: str) -> Path:
+    """An executable Python program, whatever the folder is called that this Python lies in.
+
+    What the kernel reads after #! ends at a blank: a shell starts the file anew, as Python.
+    """
+    start = f"""#!/bin/sh\n'''exec' {shlex.quote(sys.executable)} "$0" "$@"\n' '''\n"""
+    return program(folder, name, start + code)
+
+
 def nsys(folder: Path) -> Path:
     """An `nsys` that runs the program and leaves an SQLite export, as --export sqlite does."""
     text = WRAPPER.format(
-        python=sys.executable,
         name="nsys",
         version="NVIDIA Nsight Systems version 2026.2.1.210",
         option="--output",
         ending=".sqlite",
     )
-    return program(folder, "nsys", text)
+    return python_program(folder, "nsys", text)
 
 
 def ncu(folder: Path) -> Path:
     """An `ncu` that runs the program and leaves a report."""
     text = WRAPPER.format(
-        python=sys.executable,
         name="ncu",
         version="Version 2026.1.0.0 (build 1)",
         option="--export",
         ending=".ncu-rep",
     )
-    return program(folder, "ncu", text)
+    return python_program(folder, "ncu", text)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from sightline.core.installation import has_pages
 from support.campaigns import CAMPAIGNS
 
 REPEATS = 2
@@ -55,6 +56,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.flaky(reruns=REPEATS))
         if not CAMPAIGNS and item.get_closest_marker("campaign") is not None:
             item.add_marker(pytest.mark.skip(reason="a campaign: make sweep"))
+        if not has_pages() and item.get_closest_marker("pages") is not None:
+            item.add_marker(pytest.mark.skip(reason="the HTML pages are not built: no npm"))
 
 
 @pytest.hookimpl(tryfirst=True)

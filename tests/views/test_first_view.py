@@ -25,6 +25,7 @@ def read_texts(markup: str) -> list[str]:
     return [unescape(t) for t in re.findall(r">([^<]+)<", markup)]
 
 
+@pytest.mark.pages
 def test_the_first_finding_stands_in_the_file_before_its_data() -> None:
     run = simulated("dataloader_starved").run
     data = answer_run(run)
@@ -38,6 +39,7 @@ def test_the_first_finding_stands_in_the_file_before_its_data() -> None:
     assert [p["title"] for p in content["panels"]] == read_texts(write_panel_list(content))
 
 
+@pytest.mark.pages
 def test_a_page_with_little_data_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     page = html.write(simulated("dataloader_starved").run).decode()
@@ -45,6 +47,7 @@ def test_a_page_with_little_data_has_none(monkeypatch: pytest.MonkeyPatch) -> No
     assert "Timeline</a>" in page
 
 
+@pytest.mark.pages
 def test_what_gains_nothing_is_a_remark_and_a_server_makes_its_panels_later() -> None:
     content = read_data(html.write(simulated("dataloader_starved").run))
     cards = next(b for b in content["panels"][0]["blocks"] if b["kind"] == "findings")["cards"]
@@ -57,6 +60,7 @@ def test_what_gains_nothing_is_a_remark_and_a_server_makes_its_panels_later() ->
     assert write_first_view(content) == ""
 
 
+@pytest.mark.pages
 def test_costs_of_all_kinds_are_named() -> None:
     content = read_data(html.write(simulated("dataloader_starved").run))
     card = next(b for b in content["panels"][0]["blocks"] if b["kind"] == "findings")["cards"][0]
@@ -68,6 +72,7 @@ def test_costs_of_all_kinds_are_named() -> None:
     assert "3.000 MB" in texts
 
 
+@pytest.mark.pages
 def test_names_are_not_markup(tmp_path) -> None:
     evil = "</script><b>&"
     run = traces.opened(tmp_path, [traces.kernel(evil, 0, 5), traces.kernel("k", 9, 5)])

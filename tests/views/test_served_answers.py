@@ -248,9 +248,8 @@ def test_names_of_a_range_of_a_million_events_are_those_of_its_rows(tmp_path):
 
 
 @pytest.mark.parametrize("block", [1, 7, 1 << 10])
-def test_next_and_previous_are_the_nearest_in_time(index, monkeypatch, block):
-    monkeypatch.setattr(answers, "_FIRST_BLOCK", block)
-    monkeypatch.setattr(answers, "_MOST_AT_ONCE", 8 * block)
+def test_next_and_previous_are_the_nearest_in_time(index, block):
+    blocks = {"first_block": block, "most_at_once": 8 * block}
     events = held(index).sort("start", "place")
     rng = random.Random(block)
     for _ in range(12):
@@ -261,8 +260,8 @@ def test_next_and_previous_are_the_nearest_in_time(index, monkeypatch, block):
         for here in (at, (at[0] + rng.randrange(-500, 500), -1)):
             after = min((p for p in places if p > here), default=(0, None))
             before = max((p for p in places if p < here), default=(0, None))
-            assert answers.find_following(index, *here, codes, 1) == after[1]
-            assert answers.find_following(index, *here, codes, -1) == before[1]
+            assert answers.find_following(index, *here, codes, 1, **blocks) == after[1]
+            assert answers.find_following(index, *here, codes, -1, **blocks) == before[1]
 
 
 def test_of_events_at_one_moment_the_next_is_that_of_the_next_place(tmp_path):
@@ -471,6 +470,7 @@ def base(server: Server) -> str:
     return urlsplit(server.url).path
 
 
+@pytest.mark.pages
 def test_the_page_is_given_to_who_has_the_token(server):
     status, headers, body = ask(server, base(server))
     assert status == 200
@@ -558,6 +558,7 @@ def test_a_wrong_question_is_an_error_in_words(server, query):
     assert json.loads(body)["error"]
 
 
+@pytest.mark.pages
 def test_a_run_without_a_device_or_with_markup_in_its_names(tmp_path):
     evil = "</script><script>window.owned=1</script>"
     trace = traces.write(tmp_path, [traces.op(evil, 1, 90), traces.op("aten::mm", 2, 3)])
@@ -571,6 +572,7 @@ def test_a_run_without_a_device_or_with_markup_in_its_names(tmp_path):
     assert max(answers.overview(index)[HOST_CLASS["op"]]) > 0.5
 
 
+@pytest.mark.pages
 def test_a_recording_without_a_timeline_has_the_other_panels(tmp_path):
     (tmp_path / "k.ncu-rep").write_bytes(
         report([Kernel(metrics={"gpu__time_duration.sum": 1000.0})])

@@ -11,7 +11,7 @@ import pytest
 from compare.programs import Program, write_runs
 from support.command import sightline
 
-pytestmark = pytest.mark.xdist_group("browser")
+pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.pages]
 
 
 @pytest.fixture(scope="module")

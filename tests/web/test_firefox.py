@@ -14,7 +14,7 @@ from synth import SCENARIOS, kineto
 from web import firefox
 from web.conftest import ASSETS
 
-pytestmark = pytest.mark.xdist_group("browser")
+pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.pages]
 
 
 def test_the_report_opens_in_firefox(tmp_path):

@@ -14,7 +14,7 @@ from sightline.flames.stacks import stack_paths
 from support.command import sightline
 from synth import kineto, scenarios
 
-pytestmark = pytest.mark.xdist_group("browser")
+pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.pages]
 EVIL = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>\"'&;"
 
 

@@ -12,7 +12,7 @@ from support.command import sightline
 from support.snapshots import opened as open_snapshot
 from synth_memory.programs import simulate
 
-pytestmark = pytest.mark.xdist_group("browser")
+pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.pages]
 
 
 def test_columns_add_up_to_what_was_allocated(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from support.command import sightline
 from support.html_pages import read_data
 from support.many_ranks import CLOCK, HOST, Cause, Program, write_ranks
 
-pytestmark = pytest.mark.xdist_group("browser")
+pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.pages]
 
 CAUSES = (Cause(HOST, 131, 9e5), Cause(CLOCK, 40, 0.4))
 

@@ -20,7 +20,7 @@ from support.simulated import simulated
 from synth import SCENARIOS, kineto
 from web.use import clean, panels, shown, until, visit, write
 
-pytestmark = pytest.mark.xdist_group("browser")
+pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.pages]
 AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
 EVIL = "</script><script>window.owned=1</script><img src=x onerror=window.owned=1>\"'&`${1};"
 

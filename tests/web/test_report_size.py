@@ -12,7 +12,7 @@ from sightline.views.html import page as html
 from web import million
 from web.use import clean, shown
 
-pytestmark = pytest.mark.xdist_group("browser")
+pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.pages]
 
 
 @pytest.mark.timing

@@ -12,7 +12,7 @@ from synth import SCENARIOS, kineto
 from web import million
 from web.use import until
 
-pytestmark = pytest.mark.xdist_group("browser")
+pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.pages]
 
 
 @pytest.fixture

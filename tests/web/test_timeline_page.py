@@ -12,7 +12,7 @@ from support.mpi_programs import Program, write_archive
 from synth import SCENARIOS, kineto
 from web.use import READY, until, write
 
-pytestmark = pytest.mark.xdist_group("browser")
+pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.pages]
 PYTHON = "python_function"
 
 

@@ -31,7 +31,7 @@ _KINDS = {
 }
 _REPEATED, _PACKED = "[]", "[packed]"
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
-_CHUNK = 1 << 20
+_CHUNK_BYTES = 1 << 20
 # The library parses no longer message; a length beyond it is damage.
 _LONGEST = (1 << 31) - 1
 
@@ -111,7 +111,9 @@ class _Field(NamedTuple):
     end: int
 
 
-def read_messages(stream: BinaryIO, number: int) -> Iterator[memoryview]:
+def read_messages(
+    stream: BinaryIO, number: int, *, chunk_bytes: int = _CHUNK_BYTES
+) -> Iterator[memoryview]:
     """The bytes of each value of one length-delimited field, as they come in a long message.
 
     For formats that are one repeated field, such as a trace of packets: only one chunk or one
@@ -119,12 +121,12 @@ def read_messages(stream: BinaryIO, number: int) -> Iterator[memoryview]:
     a field.
     """
     rest = b""
-    wanted = _CHUNK
+    wanted = chunk_bytes
     while chunk := stream.read(wanted):
         data = rest + chunk
         view = memoryview(data)
         at = 0
-        wanted = _CHUNK
+        wanted = chunk_bytes
         while at < len(data):
             field = _next_field(data, at)
             if field is None:
@@ -132,7 +134,7 @@ def read_messages(stream: BinaryIO, number: int) -> Iterator[memoryview]:
             if field.end > len(data):
                 # Twice as much each time: a long value is not copied once a chunk, and a length
                 # that lies costs no more memory than the stream has.
-                wanted = max(_CHUNK, min(field.end - len(data), len(data)))
+                wanted = max(chunk_bytes, min(field.end - len(data), len(data)))
                 break
             if field.number == number and field.wire == _BYTES:
                 yield view[field.start : field.end]

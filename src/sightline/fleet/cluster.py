@@ -121,15 +121,19 @@ def reduce_on_cluster(
     options: ImportOptions | None = None,
     progress: Progress | None = None,
     patience_s: float = PATIENCE_S,
+    together: int = _TOGETHER,
+    branches: int = _BRANCHES,
 ) -> Reduced:
     """What `reduce_recordings` gives, read by the client's workers, who must see the same files.
+
+    A task reads `together` recordings, and one brings `branches` packets of them together.
 
     Raises InputError where no rank is left, or two recordings say that they are the same one.
     """
     names = expand_paths(paths).names
     asked = [(at, str(Path(name).absolute())) for at, name in enumerate(names)]
     found: dict[int, list[Rank] | str] = dict.fromkeys(range(len(names)), _UNREAD)
-    for packed in _gather(client, asked, options, patience_s):
+    for packed in _gather(client, asked, options, patience_s, together, branches):
         found.update(unpack_ranks(packed))
         if progress is not None:
             progress("ranks", sum(value is not _UNREAD for value in found.values()), len(names))
@@ -141,15 +145,17 @@ def _gather(
     asked: list[tuple[int, str]],
     options: ImportOptions | None,
     patience_s: float,
+    together: int,
+    branches: int,
 ) -> Iterator[Packed]:
     """Packets as the tree's roots are done; of what failed, each recording by itself."""
     leaves = {
-        client.submit(_reduce, some, options, pure=False): some for some in _cut(asked, _TOGETHER)
+        client.submit(_reduce, some, options, pure=False): some for some in _cut(asked, together)
     }
     # Merged before more is read: what is fetched early no worker can lose.
     roots = {
         client.submit(merge_packed, some, pure=False, priority=1): some
-        for some in _cut(list(leaves), _BRANCHES)
+        for some in _cut(list(leaves), branches)
     }
     broken = []
     for root, packed in _fetch(client, roots, patience_s):

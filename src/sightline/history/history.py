@@ -41,7 +41,7 @@ RUNS: dict[str, Any] = {
 VALUES: dict[str, Any] = {"run_id": pl.String, "metric": pl.String, "value": pl.Float64}
 # Files are opened one by one, 0.1 ms each: so many are merged at once, but no file that holds more
 # runs than this, so that merging costs no more the longer the history is.
-_MANY_FILES, _LARGE = 64, 4096
+_MANY_FILES, _LARGE_RUNS = 64, 4096
 _RETRIES = 3  # of reading, while somebody else merges
 
 
@@ -55,10 +55,19 @@ class Point:
     runs: int
 
 
-def add_run(folder: Path, sample: Sample, labels: Mapping[str, str], added_ns: int) -> str:
+def add_run(
+    folder: Path,
+    sample: Sample,
+    labels: Mapping[str, str],
+    added_ns: int,
+    *,
+    many_files: int = _MANY_FILES,
+    large_runs: int = _LARGE_RUNS,
+) -> str:
     """Put a run into a history; its id. The same run with the same labels is there once.
 
-    `added_ns` orders the history, ns since 1970. Raises InputError where the folder cannot be
+    `added_ns` orders the history, ns since 1970. More than `many_files` small files become one,
+    which stays as it is once it has `large_runs`. Raises InputError where the folder cannot be
     written.
     """
     fingerprint = write_fingerprint(sample)
@@ -80,7 +89,7 @@ def add_run(folder: Path, sample: Sample, labels: Mapping[str, str], added_ns: i
     _write(folder / "values", run_id, pl.DataFrame(values, schema=VALUES, orient="row"))
     _write(folder / "runs", run_id, pl.DataFrame([row], schema=RUNS))
     for name in ("values", "runs"):
-        _merge_files(folder / name)
+        _merge_files(folder / name, many_files, large_runs)
     return run_id
 
 
@@ -292,10 +301,10 @@ def _write(folder: Path, name: str, rows: pl.DataFrame) -> None:
         ) from error
 
 
-def _merge_files(folder: Path) -> None:
+def _merge_files(folder: Path, many_files: int, large_runs: int) -> None:
     """Small files as one, where there are many of them."""
     files = [f for f in sorted(folder.glob("*.parquet")) if not f.stem.startswith("full-")]
-    if len(files) <= _MANY_FILES:
+    if len(files) <= many_files:
         return
     # Somebody else may merge the same files at this moment: then it is done.
     with contextlib.suppress(OSError, pl.exceptions.PolarsError):
@@ -303,7 +312,7 @@ def _merge_files(folder: Path) -> None:
         rows = rows.unique(maintain_order=True)
         ids = rows.get_column("run_id").unique().sort()
         digest = hashlib.blake2b("".join(ids).encode(), digest_size=8).hexdigest()
-        head = "full" if ids.len() >= _LARGE else "merged"
+        head = "full" if ids.len() >= large_runs else "merged"
         order = [c for c in ("metric", "run_id") if c in rows.columns]
         _write(folder, f"{head}-{digest}", rows.sort(order))
         for file in files:

@@ -41,6 +41,7 @@ def test_show_names_the_commits(folder: Path) -> None:
     assert sum(line.count("•") for line in lines) == 20
 
 
+@pytest.mark.pages
 def test_show_as_data_and_page(folder: Path, tmp_path: Path) -> None:
     done = sightline("history", "show", "kernel:softmax", "--history", folder, "--json")
     data = json.loads(done.out)
@@ -98,6 +99,7 @@ def test_wrong_requests(words: list[str], said: str) -> None:
     assert said in " ".join(done.err.split())
 
 
+@pytest.mark.pages
 def test_hostile_labels_are_text(tmp_path: Path) -> None:
     (path,) = write_runs(tmp_path, Program(), 1, "run")
     evil = "\x1b]52;c;x\x07</script><b>"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -209,9 +210,8 @@ def test_interrupt(monkeypatch):
 
 
 def test_a_reader_that_leaves_early_is_no_error(trace):
-    command = (
-        f"{sys.executable} -m sightline.doors.cli.main stats kernels {trace} --format csv | true"
-    )
+    words = [sys.executable, "-m", "sightline.doors.cli.main", "stats", "kernels", str(trace)]
+    command = f"{shlex.join(words)} --format csv | true"
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", command], capture_output=True, check=False, env=os.environ
     )

@@ -68,6 +68,7 @@ def test_stores_that_cannot_be(folder: Path, target: str, monkeypatch: pytest.Mo
     assert sorted(p.name for p in folder.iterdir())[0] == "a.json"
 
 
+@pytest.mark.pages
 def test_names_that_are_no_text(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     monkeypatch.setenv("SIGHTLINE_CACHE", str(folder / "empty"))  # read, not found as another's

@@ -15,6 +15,7 @@ from support.traces import kernel, launch, write
 TRACE = [launch(0, 5, 1), kernel("gemm", 10, 20, 1)]
 
 
+@pytest.mark.pages
 def test_it_prints_the_address_and_answers_there(tmp_path):
     write(tmp_path, TRACE, name="t.json")
     server = subprocess.Popen(

@@ -211,7 +211,6 @@ def test_a_length_that_memory_would_not_hold() -> None:
 
 
 ROCPROFV3 = """\
-#!{python}
 import sys, time
 sys.path.insert(0, {tests!r})
 from pathlib import Path
@@ -256,8 +255,8 @@ def test_rocprofv3_attaches(
     """Command line: ROCprofiler-SDK, "Dynamic process attachment using rocprofv3"."""
     tools = tmp_path / "tools"
     tools.mkdir()
-    known = {"python": sys.executable, "tests": str(ROOT / "tests"), "works": works}
-    fakes.program(tools, "rocprofv3", ROCPROFV3.format(**known))
+    known = {"tests": str(ROOT / "tests"), "works": works}
+    fakes.python_program(tools, "rocprofv3", ROCPROFV3.format(**known))
     monkeypatch.setenv("PATH", f"{tools}{os.pathsep}{os.environ['PATH']}")
     out = str(tmp_path / "a")
     done = sightline("attach", str(hip.pid), "--for", "100ms", "-o", out)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 
 import pytest
@@ -125,7 +124,6 @@ def test_the_machine_says_which_gpus_and_how_they_are_sampled(tmp_path):
 # -- runs around fakes ----------------------------------------------------------------------------
 
 ROCPROFV3 = """\
-#!{python}
 import os, subprocess, sys
 sys.path.insert(0, {tests!r})
 from pathlib import Path
@@ -154,7 +152,6 @@ Kernel, IP[Address], Active[Events], ControlStall[Events], SendStall[Events], Sb
 "gemm", 0x00000020, 3, 1, 0, 2
 """
 UNITRACE = """\
-#!{python}
 import subprocess, sys
 from pathlib import Path
 words = sys.argv[1:]
@@ -175,9 +172,9 @@ ROCM_SMI = "#!/bin/sh\necho 'device,Card Series'\necho 'card0,AMD Instinct MI300
 def machine(tmp_path):
     tools = tmp_path / "tools"
     tools.mkdir()
-    known = {"python": sys.executable, "tests": str(ROOT / "tests"), "stalls": STALLS}
-    fakes.program(tools, "rocprofv3", ROCPROFV3.format(**known))
-    fakes.program(tools, "unitrace", UNITRACE.format(**known))
+    known = {"tests": str(ROOT / "tests"), "stalls": STALLS}
+    fakes.python_program(tools, "rocprofv3", ROCPROFV3.format(**known))
+    fakes.python_program(tools, "unitrace", UNITRACE.format(**known))
     fakes.program(tools, "rocm-smi", ROCM_SMI)
     return recording.clean(PATH=f"{tools}{os.pathsep}{os.environ['PATH']}")
 

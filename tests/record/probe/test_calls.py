@@ -171,10 +171,10 @@ def test_perf_says_how_much_it_lost(target: Target) -> None:
 def read_facts(folder: Path) -> dict[str, object]:
     """What the last blocks of the only file say."""
     from sightline.core.model.source import Source
-    from sightline.formats.own.sightline_probe.tables import _read_blocks
+    from sightline.formats.own.sightline_probe.tables import read_blocks
 
     (path,) = folder.glob("*.probe")
-    return _read_blocks(Source(path, path.name)).facts
+    return read_blocks(Source(path, path.name)).facts
 
 
 def test_bpftrace_sees_the_same(target: Target, tmp_path: Path) -> None:

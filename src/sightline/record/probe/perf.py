@@ -50,7 +50,7 @@ from sightline.record.probe.targets import Site
 
 Array = np.ndarray[Any, Any]
 
-_PMU = Path("/sys/bus/event_source/devices/uprobe")
+_UPROBES = Path("/sys/bus/event_source/devices/uprobe")
 _LOST, _SAMPLE = 2, 9  # include/uapi/linux/perf_event.h: types of records
 _RECORD_HEAD, _LOST_BODY = struct.Struct("<IHH"), struct.Struct("<QQ")
 _RETURN_BIT = 0  # /sys/bus/event_source/devices/uprobe/format/retprobe: config:0
@@ -81,10 +81,15 @@ class Samples:
 
     name = "perf_event"
 
-    def __init__(self, *, stacks: bool = False, sizes: bool = False) -> None:
-        """Prepare. Raises RequestError where the kernel has no such probes."""
+    def __init__(
+        self, *, stacks: bool = False, sizes: bool = False, events: Path = _UPROBES
+    ) -> None:
+        """Prepare, where the folder `events` has what the kernel says of its probes.
+
+        Raises RequestError where the kernel has no such probes.
+        """
         processor = find_processor()
-        if processor is None or not (_PMU / "type").is_file():
+        if processor is None or not (events / "type").is_file():
             raise RequestError(
                 "probes cannot be placed",
                 why="this kernel has no perf events for uprobes, or is neither for x86-64 nor for "
@@ -97,7 +102,7 @@ class Samples:
                 hint="With eBPF:  sightline probe --backend bpf --stacks",
             )
         self._processor = processor
-        self._type = int((_PMU / "type").read_text())
+        self._type = int((events / "type").read_text())
         self._counts_sizes = sizes
         self._functions: dict[int, Function] = {}
         self._placed: dict[tuple[tuple[str, int], int], int] = {}

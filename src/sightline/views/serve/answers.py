@@ -125,7 +125,14 @@ def _around(index: Index, place: int) -> Iterable[int]:
 
 
 def find_following(
-    index: Index, moment: int, place: int, codes: Sequence[int], direction: int
+    index: Index,
+    moment: int,
+    place: int,
+    codes: Sequence[int],
+    direction: int,
+    *,
+    first_block: int = _FIRST_BLOCK,
+    most_at_once: int = _MOST_AT_ONCE,
 ) -> int | None:
     """The next event in time after (moment, place), or before it, that has one of the names.
 
@@ -142,7 +149,7 @@ def find_following(
         return direction * start[place], direction * place
 
     names = np.asarray(index.columns["name"])
-    at_once = _FIRST_BLOCK
+    at_once = first_block
     while spans:
         rest = []
         for a, b in spans:
@@ -156,7 +163,7 @@ def find_following(
                 best = found if best is None else min(best, found, key=distance)
             elif high - low < b - a:
                 rest.append((high, b) if direction > 0 else (a, low))
-        spans, at_once = rest, min(4 * at_once, _MOST_AT_ONCE)
+        spans, at_once = rest, min(4 * at_once, most_at_once)
     return best
 
 

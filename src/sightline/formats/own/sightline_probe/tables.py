@@ -48,9 +48,9 @@ class _Read:
     left_out: int = 0  # calls beyond those that are read
 
 
-def read_probe(source: Source) -> Imported:
-    """Read all calls. Raises DamagedError where not even the header is whole."""
-    found = _read_blocks(source)
+def read_probe(source: Source, *, most_calls: int = _MOST_CALLS) -> Imported:
+    """Read the first `most_calls`. Raises DamagedError where not even the header is whole."""
+    found = read_blocks(source, most_calls)
     functions = _list_functions(found.facts)
     offset, apart = find_clock(found.facts)
     rows, wrong = _tabulate(found, functions, offset)
@@ -89,7 +89,8 @@ def read_probe(source: Source) -> Imported:
 # -- the file -------------------------------------------------------------------------------------
 
 
-def _read_blocks(source: Source) -> _Read:
+def read_blocks(source: Source, most_calls: int = _MOST_CALLS) -> _Read:
+    """What the file says, as it stands in its blocks. Raises DamagedError as `read_probe` does."""
     parts: list[np.ndarray[Any, Any]] = []
     found = _Read(np.zeros(0, f.RECORD))
     count = 0
@@ -100,7 +101,7 @@ def _read_blocks(source: Source) -> _Read:
             if block.kind == f.CALLS:
                 whole = len(block.content) // size * size
                 calls = np.frombuffer(block.content[:whole], f.RECORD)
-                kept = calls[: max(_MOST_CALLS - count, 0)]
+                kept = calls[: max(most_calls - count, 0)]
                 parts.append(kept)
                 count += len(kept)
                 found.left_out += len(calls) - len(kept)
@@ -331,7 +332,9 @@ def _note_losses(found: _Read, host: pl.DataFrame, wrong: int) -> list[Quality]:
         text = "calls or blocks make no sense and were left out"
         notes.append(Quality("damaged_events", "warning", text, found.damaged + wrong))
     if found.left_out:
-        text = f"only the first {format_count(_MOST_CALLS)} calls are read; others were left out"
+        text = (
+            f"only the first {format_count(len(found.calls))} calls are read; others were left out"
+        )
         remedy = "Probe for a shorter time:  sightline probe --for 10s"
         notes.append(Quality("calls_left_out", "warning", text, found.left_out, remedy))
     if "finished" not in facts and not found.missing:

@@ -43,10 +43,15 @@ _TABLES = (
 )
 
 
-def read_trace(source: Source, options: ImportOptions) -> Imported:
-    """The tables of one trace. Raises DamagedError where it says nothing."""
+def read_trace(
+    source: Source, options: ImportOptions, *, unpacked_bytes: int = _UNPACKED_BYTES
+) -> Imported:
+    """The tables of one trace, of which a small file may unpack to so many bytes.
+
+    Raises DamagedError where it says nothing.
+    """
     notes: list[Quality] = []
-    trace = _feed(source, notes)
+    trace = _feed(source, notes, unpacked_bytes)
     counted = trace.counted()
     texts = _decode(unpack_columns(trace.texts()).to_series())
     raw = {name: _take(trace, name, texts) for name in _TABLES}
@@ -91,10 +96,10 @@ def read_trace(source: Source, options: ImportOptions) -> Imported:
     return Imported(tables, Recording("Perfetto", of_host=is_of_host or None), notes)
 
 
-def _feed(source: Source, notes: list[Quality]) -> PerfettoTrace:
+def _feed(source: Source, notes: list[Quality], unpacked_bytes: int) -> PerfettoTrace:
     size = source.size
     trace = PerfettoTrace(
-        max(_UNPACKED_BYTES, size * _UNPACKED_PER_BYTE), max(_ROWS, size * _ROWS_PER_BYTE)
+        max(unpacked_bytes, size * _UNPACKED_PER_BYTE), max(_ROWS, size * _ROWS_PER_BYTE)
     )
     with source.open() as stream:
         while True:

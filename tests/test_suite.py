@@ -1,0 +1,100 @@
+"""How the suite runs: what rests on time comes last and may be repeated; and the counts."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.places import ROOT, TESTS
+
+pytest.importorskip("pytest_rerunfailures")
+
+SETTINGS = """
+[tool.pytest.ini_options]
+addopts = "-p no:cacheprovider -p no:sightline -p support.suite --strict-markers -rR"
+markers = ["timing: rests on time", "campaign: long"]
+"""
+# Each test fails the first time that it runs.
+ONE = """
+import pytest
+from pathlib import Path
+
+def run(name):
+    with Path("ran").open("a") as file:
+        file.write(name + " ")
+    assert Path("ran").read_text().split().count(name) > 1
+
+@pytest.mark.timing
+def test_late():
+    run("late")
+
+def test_plain():
+    run("plain")
+
+@pytest.mark.campaign
+def test_long():
+    run("long")
+"""
+TWO = "def test_first():\n    pass\n\ndef test_second():\n    pass\n"
+
+
+def run_tests(folder: Path, *words: str) -> tuple[int, dict[str, object], str]:
+    """Exit code, counts and output of pytest on two small files."""
+    (folder / "pyproject.toml").write_text(SETTINGS)
+    (folder / "test_one.py").write_text(ONE)
+    (folder / "test_two.py").write_text(TWO)
+    counts = folder / "counts.json"
+    command = [sys.executable, "-m", "pytest", "-q", f"--counts={counts}", *words]
+    environment = {**os.environ, "PYTHONPATH": str(TESTS), "SIGHTLINE_CAMPAIGNS": "0"}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    assert counts.exists(), done.stdout + done.stderr
+    return done.returncode, json.loads(counts.read_text()), done.stdout
+
+
+def test_only_what_rests_on_time_is_repeated_and_it_comes_last(tmp_path: Path) -> None:
+    code, counts, _ = run_tests(tmp_path)
+    assert code == 1
+    assert (tmp_path / "ran").read_text().split() == ["plain", "late", "late"]
+    assert counts == {
+        "passed": 3, "skipped": 1, "failed": 1, "repeated": ["test_one.py::test_late"],
+    }  # fmt: skip
+
+
+def test_without_the_plug_in_that_repeats_nothing_is(tmp_path: Path) -> None:
+    code, counts, _ = run_tests(tmp_path, "-p", "no:rerunfailures")
+    assert (code, counts["failed"], counts["repeated"]) == (1, 2, [])
+
+
+def test_one_of_each_file_is_its_first(tmp_path: Path) -> None:
+    _, counts, _ = run_tests(tmp_path, "--one-of-each", "-k", "late or first or second")
+    assert counts["passed"] == 2
+    assert (tmp_path / "ran").read_text().split() == ["late", "late"]
+
+
+def test_what_has_not_begun_in_time_is_skipped_and_says_so(tmp_path: Path) -> None:
+    _, counts, said = run_tests(tmp_path, "--seconds=0", "-rs")
+    assert (counts["passed"], counts["skipped"]) == (0, 5)
+    assert "0 s were over: make test" in said
+
+
+def test_the_last_lines_are_the_sums_and_each_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    import run_tests as script
+
+    parts = [
+        {"passed": 9000, "skipped": 300, "failed": 0, "repeated": []},
+        {"passed": 99, "skipped": 4, "failed": 1, "repeated": ["a::b", "a::b"]},
+    ]
+    assert script.format_counts(parts).splitlines() == [
+        "repeated: a::b",
+        "repeated: a::b",
+        "passed     9099",
+        "skipped     304",
+        "failed        1",
+        "repeats       2",
+    ]
