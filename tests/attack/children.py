@@ -145,7 +145,7 @@ def load_ahead(commands: list[list[str]], place: Place) -> None:
 
     Nothing is computed in this process, so that it has no threads, which no fork survives.
     """
-    for kind in ("importers", "analyses", "rules", "exporters", "model.tables"):
+    for kind in ("importers", "analyses", "rules", "exporters", "tables"):
         list(registry.load_members(kind))
     listed = place.folder / "modules"
 

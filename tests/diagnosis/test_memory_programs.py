@@ -18,7 +18,9 @@ def find_first(tmp_path: Path, program: Program) -> tuple[str | None, dict[str, 
     run = opened(tmp_path, program.document)
     peak = run.ask("memory_peak").row(0, named=True)
     found = [f for f in diagnose_run(run) if not f.abstained]
-    bytes_of = {f.rule: f.cost_bytes or 0 for f in found} | {"peak": peak["allocated_bytes"]}
+    bytes_of = {f.rule: f.to_dict()["cost_bytes"] or 0 for f in found} | {
+        "peak": peak["allocated_bytes"]
+    }
     return (found[0].rule if found else None), bytes_of
 
 

@@ -147,7 +147,7 @@ def test_string_of_a_gigabyte_is_a_clear_error(tmp_path: Path, place: str) -> No
         "import sys\n"
         "from pathlib import Path\n"
         "from sightline.errors import DamagedError\n"
-        "from sightline.formats import kineto\n"
+        "from sightline.formats.pytorch import kineto\n"
         "from sightline.core.model.declare import ImportOptions\n"
         "from sightline.core.model.source import Source\n"
         "try:\n"
