@@ -35,6 +35,7 @@ FUNCTIONS = {
     "model.tables": None,
     "exporters": "write",
     "report.html.panels": "data",
+    "collect.backends": None,
 }
 MEMBERS = [(kind, name) for kind in registry.KINDS for name in registry.list_names(kind)]
 ANALYSES = list(registry.list_names("analyses"))

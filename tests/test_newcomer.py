@@ -25,13 +25,17 @@ LOG = "MYPROF 1\n0 1000 gemm\n9000 1000 void add<float>\n10\n"
 MEMBERS = members_of_the_guide()
 TESTS = Path(__file__).parent
 ENTRY_POINT = re.compile(r'^\[project\.entry-points\."(.*)"\]\n(\w+) = "(.*)"$', re.MULTILINE)
-GROUPS = {"analyses": "my_question", "importers": "my_format", "rules": "my_problem"}
+GROUPS = {
+    "analyses": "my_question",
+    "importers": "my_format",
+    "rules": "my_problem",
+    "collect.backends": "mytrace",
+}
 
 
 def test_the_guide_has_one_of_each() -> None:
-    assert {Path(place).name: place.split("/")[0] for place in MEMBERS} == {
-        name: kind for kind, name in GROUPS.items()
-    }
+    folders = {Path(place).name: place.rpartition("/")[0].replace("/", ".") for place in MEMBERS}
+    assert folders == {name: kind for kind, name in GROUPS.items()} | {"my_problem": "rules.idle"}
 
 
 def as_a_package(folder: Path) -> None:
@@ -125,6 +129,11 @@ def test_the_rule_finds_its_problem_and_is_explained(place: Path) -> None:
     page = answer(place, "explain", "my-problem")
     assert "Hardly any kernels on the timeline." in page
     assert "my_problem" in answer(place, "rules")
+
+
+def test_the_backend_is_listed_and_says_what_is_missing(place: Path) -> None:
+    assert "unitrace, mytrace, cpu" in " ".join(answer(place, "run", "--help").split())
+    assert "Stalls (mytrace)" in answer(place, "doctor")
 
 
 def test_the_rules_own_test_passes(place: Path) -> None:

@@ -1,7 +1,8 @@
 """Finds importers, analyses, rules and tables by the folder they lie in.
 
 A module in one of these folders is registered by being there: it has one constant that says
-what it is (`IMPORTER`, `ANALYSIS`, `RULE`, `TABLE`, `EXPORTER`, `PANEL`) and one function.
+what it is (`IMPORTER`, `ANALYSIS`, `RULE`, `TABLE`, `EXPORTER`, `PANEL`,
+`BACKEND`) and one function.
 Modules whose name starts with an underscore are shared parts, not members. Analyses and rules may
 also lie one folder deeper, in a family: a package whose `__init__.py` says so with `FAMILY`. Other
 packages register through an entry point in the group of the same dotted name, for example:
@@ -63,6 +64,7 @@ KINDS = {
     "model.tables": Kind("TABLE", "table", "tables"),
     "exporters": Kind("EXPORTER", "exporter", "export --list"),
     "report.html.panels": Kind("PANEL", "panel", "formats"),
+    "collect.backends": Kind("BACKEND", "backend", "doctor"),
 }
 
 

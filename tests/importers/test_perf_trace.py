@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import sightline
-from sightline.collect import commands
+from sightline.collect.backends import _perf
 from sightline.errors import SightlineError
 from sightline.model.run import Run
 
@@ -123,5 +123,5 @@ def test_perf_s_own_file_is_as_its_lines_say(tmp_path: Path) -> None:
 
 
 def test_the_calls_of_perf_itself_are_left_out() -> None:
-    words = commands.perf_system(Path("x"), (3, 4))
-    assert words.index("--exclude-perf") == words.index(",".join(commands.CALL_EVENTS)) + 1
+    words = _perf.trace_system(Path("x"), (3, 4))
+    assert words.index("--exclude-perf") == words.index(",".join(_perf.CALL_EVENTS)) + 1

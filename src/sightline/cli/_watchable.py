@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sightline.collect.machine import Way
+from sightline.collect.backend import Way
 
 _WHAT = {
     "nvml": "NVIDIA GPUs (NVML)",

@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
         remove_recording,
     )
     from sightline.collect.attach import SECONDS, record_processes
-    from sightline.collect.plan import MAX_TORCH_S
+    from sightline.collect.frameworks import MAX_TORCH_S
     from sightline.errors import InputError, RequestError
     from sightline.sampling.events import check_rate
     from sightline.units import parse_duration_ns

@@ -22,7 +22,8 @@ from typing import Any
 
 import psutil
 
-from sightline.collect import commands, conditions, finishing
+from sightline.collect import conditions, finishing
+from sightline.collect.backends import rocprofv3
 from sightline.collect.kineto_door import (
     WARM_UP_S,
     Client,
@@ -32,7 +33,7 @@ from sightline.collect.kineto_door import (
     take_trace,
     tell_clients,
 )
-from sightline.collect.machine import find_program
+from sightline.collect.look import find_program
 from sightline.collect.watchers import Gpus
 from sightline.errors import InputError, SightlineError
 from sightline.inline.rank import find_identity, make_host_mark
@@ -265,7 +266,7 @@ def _attach_rocprofv3(pid: int, folder: Path, mark: str, seconds: float) -> Path
     with log.open("wb") as out:
         try:
             code = subprocess.run(  # noqa: S603  # fixed arguments, no shell
-                commands.rocprofv3_attach(pid, folder, name, seconds),
+                rocprofv3.attach_to(pid, folder, name, seconds),
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,

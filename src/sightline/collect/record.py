@@ -14,9 +14,10 @@ from typing import Any
 
 from sightline.collect import commands, conditions, cupti, finishing, mpi_calls
 from sightline.collect.child import Child, Ended
+from sightline.collect.look import find_program
 from sightline.collect.lttng import Lttng
-from sightline.collect.machine import find_program
-from sightline.collect.plan import Plan, is_python
+from sightline.collect.plan import Plan
+from sightline.collect.situation import is_python
 from sightline.collect.sleeps import SleepSampler
 from sightline.collect.watchers import Gpus, Perf, PySpy
 from sightline.errors import RequestError
