@@ -111,7 +111,9 @@ def test_what_is_typed_first_loads_nothing_that_takes_time(word: str, tmp_path: 
     assert "sightline" in printed
     assert modules & HEAVY == set()
     ours = {m for m in modules if m.startswith("sightline.") and ".cli" not in m}
-    assert ours <= {f"sightline.{m}" for m in ("errors", "version", "text", "talk", "installation")}
+    assert ours <= {
+        f"sightline.{m}" for m in ("errors", "version", "text", "talk", "cleanup", "installation")
+    }
 
 
 def test_a_recording_that_was_reported_on_is_answered_without_polars(trace, tmp_path: Path) -> None:
@@ -375,6 +377,45 @@ threading.Thread(target=work).start()
     assert done.returncode == 130
     assert done.stderr == ""
     assert time.monotonic() - began < 14
+
+
+def test_an_interrupt_leaves_no_temporary_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though no thread is waited for."""
+    waits = """
+import threading, time
+from sightline.cleanup import register_cleanup
+from sightline.model.cache_folder import replace_cache_folder
+made = replace_cache_folder("for a test")
+assert made.is_dir()
+register_cleanup(lambda: 1 / 0)
+threading.Thread(target=time.sleep, args=(15,)).start()
+def run(*_):
+    print("waits", file=sys.stderr, flush=True)
+    time.sleep(15)
+import sightline.cli.rules as rules
+rules.run = run
+"""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("SIGHTLINE_CACHE", str(tmp_path / "cache"))
+    began = time.monotonic()
+    done = end("import logging\nlogging.disable()\n" + waits, interrupted=True)
+    assert (done.returncode, done.stderr) == (130, "")
+    assert time.monotonic() - began < 14
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_thread_says_at_the_end_does_not_turn_the_exit_code() -> None:
+    late = """
+import logging, os, threading, time
+os.dup2(os.open('/dev/full', os.O_WRONLY), 2)
+def work():
+    while threading.main_thread().is_alive(): time.sleep(0.01)
+    logging.getLogger("sightline").warning("nothing is cached")
+threading.Thread(target=work).start()
+"""
+    assert end(late).returncode == 0
 
 
 def test_an_interrupt_ends_a_wait_for_a_thread(tmp_path: Path) -> None:
