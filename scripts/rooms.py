@@ -90,7 +90,7 @@ def find_circle(graph: Mapping[str, set[str]]) -> list[str]:
 
 
 def find_crossings(imports: Graph) -> list[str]:
-    """Imports between members: an analysis, a rule or an importer that imports another one.
+    """Imports between members: an analysis, a rule, an importer or a backend imports another one.
 
     What an underscore begins is what the members of a folder share.
     """
@@ -107,6 +107,8 @@ def _member_of(module: str) -> str | None:
     match module.split("."):
         case ["sightline", "subjects", _, "analyses" | "rules", name, *_] if name[0] != "_":
             return ".".join(module.split(".")[:5])
+        case ["sightline", "record", "collect", "backends", name] if name[0] != "_":
+            return module
         case ["sightline", "formats", _, name, *_] if name[0] != "_":
             return ".".join(module.split(".")[:4])
     return None

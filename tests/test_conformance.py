@@ -35,6 +35,7 @@ FUNCTIONS = {
     "tables": None,
     "exporters": "write",
     "panels": "data",
+    "backends": None,
 }
 MEMBERS = [(kind, name) for kind in registry.KINDS for name in registry.list_names(kind)]
 ANALYSES = list(registry.list_names("analyses"))

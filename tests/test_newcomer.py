@@ -32,6 +32,7 @@ GROUPS = {
     "importers": "my_format",
     "rules": "my_problem",
     "panels": "my_panel",
+    "backends": "mytrace",
 }
 
 
@@ -39,11 +40,12 @@ def test_the_guide_has_one_of_each() -> None:
     folders = {Path(place).name: Path(place).parts for place in MEMBERS}
     assert sorted(folders) == sorted(GROUPS.values())
     assert folders.pop(GROUPS["importers"])[0] == "formats"
+    assert folders.pop(GROUPS["backends"])[:-1] == ("record", "collect", "backends")
     # The members of a subject lie in one folder of it, of their kind.
     assert {parts[0] for parts in folders.values()} == {"subjects"}
     assert len({parts[1] for parts in folders.values()}) == 1
     assert {name: parts[2] for name, parts in folders.items()} == {
-        name: kind for kind, name in GROUPS.items() if kind != "importers"
+        name: kind for kind, name in GROUPS.items() if kind not in ("importers", "backends")
     }
 
 
@@ -143,6 +145,11 @@ def test_the_rule_finds_its_problem_and_is_explained(place: Path) -> None:
     page = answer(place, "explain", "my-problem")
     assert "Hardly any kernels on the timeline." in page
     assert "my_problem" in answer(place, "rules")
+
+
+def test_the_backend_is_listed_and_says_what_is_missing(place: Path) -> None:
+    assert "unitrace, mytrace, cpu" in " ".join(answer(place, "run", "--help").split())
+    assert "Stalls (mytrace)" in answer(place, "doctor")
 
 
 def test_the_rules_own_test_passes(place: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 import sightline
 from sightline.core.model.run import Run
 from sightline.errors import SightlineError
-from sightline.record.collect import commands
+from sightline.record.collect.backends import _perf
 
 TEXT = """\
             app    40/41    [001]   10.000001000:         sched:sched_switch: prev_comm=app prev_pid=41 prev_prio=120 prev_state=R+ ==> next_comm=k w:1 next_pid=7 next_prio=100
@@ -123,5 +123,5 @@ def test_perf_s_own_file_is_as_its_lines_say(tmp_path: Path) -> None:
 
 
 def test_the_calls_of_perf_itself_are_left_out() -> None:
-    words = commands.perf_system(Path("x"), (3, 4))
-    assert words.index("--exclude-perf") == words.index(",".join(commands.CALL_EVENTS)) + 1
+    words = _perf.trace_system(Path("x"), (3, 4))
+    assert words.index("--exclude-perf") == words.index(",".join(_perf.CALL_EVENTS)) + 1

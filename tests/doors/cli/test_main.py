@@ -9,6 +9,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import polars as pl
@@ -112,7 +113,7 @@ def test_what_is_typed_first_loads_nothing_that_takes_time(word: str, tmp_path: 
     assert "sightline" in printed
     assert modules & HEAVY == set()
     ours = {m for m in modules if m.startswith("sightline.") and ".cli" not in m}
-    core = {f"sightline.core.{m}" for m in ("text", "talk", "installation")}
+    core = {f"sightline.core.{m}" for m in ("text", "talk", "cleanup", "installation")}
     rooms = {"sightline.core", "sightline.doors"}
     assert ours <= {"sightline.errors", "sightline.version", *rooms, *core}
 
@@ -379,6 +380,45 @@ threading.Thread(target=work).start()
     done = end(waits, interrupted=True)
     assert done.returncode == 130
     assert done.stderr == ""
+
+
+def test_an_interrupt_leaves_no_temporary_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though no thread is waited for."""
+    waits = """
+import threading, time
+from sightline.core.cleanup import register_cleanup
+from sightline.core.model.cache_folder import replace_cache_folder
+made = replace_cache_folder("for a test")
+assert made.is_dir()
+register_cleanup(lambda: 1 / 0)
+threading.Thread(target=time.sleep, args=(15,)).start()
+def run(*_):
+    print("waits", file=sys.stderr, flush=True)
+    time.sleep(15)
+import sightline.doors.cli.rules as rules
+rules.run = run
+"""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("SIGHTLINE_CACHE", str(tmp_path / "cache"))
+    began = time.monotonic()
+    done = end("import logging\nlogging.disable()\n" + waits, interrupted=True)
+    assert (done.returncode, done.stderr) == (130, "")
+    assert time.monotonic() - began < 14
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_thread_says_at_the_end_does_not_turn_the_exit_code() -> None:
+    late = """
+import logging, os, threading, time
+os.dup2(os.open('/dev/full', os.O_WRONLY), 2)
+def work():
+    while threading.main_thread().is_alive(): time.sleep(0.01)
+    logging.getLogger("sightline").warning("nothing is cached")
+threading.Thread(target=work).start()
+"""
+    assert end(late).returncode == 0
 
 
 def test_an_interrupt_ends_a_wait_for_a_thread(tmp_path: Path) -> None:

@@ -12,8 +12,9 @@ import pytest
 
 import sightline as sl
 from sightline.errors import RequestError
-from sightline.record.collect import commands, conditions, plan
-from sightline.record.collect.remedies import NEEDS, list_missing
+from sightline.record.collect import conditions, plan
+from sightline.record.collect.backends import ncu, nsys
+from sightline.record.collect.remedies import list_missing, list_needs
 from support import fake_nvml, fakes, recording
 from support.command import sightline
 from synth_ncu import Kernel, report
@@ -109,7 +110,7 @@ def test_a_question_that_cannot_be_answered_says_why(machine, question, text):
 
 
 def test_the_command_line_of_nsys():
-    words = commands.nsys(["./a.out", "-x"], Path("/r/n"), {"capture": True, "mpi": True})
+    words = nsys.build_command(["./a.out", "-x"], Path("/r"), "n", {"capture": True, "mpi": True})
     text = " ".join(words)
     assert text.startswith("nsys profile --output /r/n --force-overwrite true --export sqlite")
     assert "--trace cuda,nvtx,osrt,cublas,cudnn,mpi" in text
@@ -119,12 +120,13 @@ def test_the_command_line_of_nsys():
 
 
 def test_the_command_line_of_ncu_changes_no_clock_unless_asked():
-    base = commands.ncu(["./a.out"], Path("/r/k"), {})
+    base = ncu.build_command(["./a.out"], Path("/r"), "k", {})
     assert base[base.index("--clock-control") + 1] == "none"
     assert base[base.index("--launch-count") + 1] == "50"
-    asked = commands.ncu(
+    asked = ncu.build_command(
         ["./a.out"],
-        Path("/r/k"),
+        Path("/r"),
+        "k",
         {
             "lock_clocks": True,
             "kernel": "gemm",
@@ -153,7 +155,7 @@ def test_the_command_line_of_ncu_changes_no_clock_unless_asked():
 # -- remedies -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("question", NEEDS)
+@pytest.mark.parametrize("question", list_needs())
 def test_on_a_bare_machine_each_remedy_has_a_command_and_a_document(question):
     bare = {**MACHINE, "perf": None, "py_spy": None, "torch": None, "ptrace_scope": 3}
     found = list_missing(question, bare, root=False)

@@ -7,11 +7,12 @@ others, or cannot be written at all, a temporary one is used that is gone with t
 
 from __future__ import annotations
 
-import atexit
 import os
 import stat
+from functools import partial
 from pathlib import Path
 
+from sightline.core.cleanup import register_cleanup
 from sightline.errors import StoreError
 
 OWN_NAME = "sightline-cache-1"  # below what SIGHTLINE_CACHE names
@@ -100,7 +101,7 @@ def replace_cache_folder(why: str) -> Path:
 
         made = _make_temporary(why)
         _instead[folder] = made
-        atexit.register(shutil.rmtree, made, ignore_errors=True)
+        register_cleanup(partial(shutil.rmtree, made, ignore_errors=True))
         logging.getLogger("sightline").warning(
             "sightline: nothing is cached in %s: %s", folder, why[:1].lower() + why[1:]
         )

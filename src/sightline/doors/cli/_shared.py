@@ -158,7 +158,8 @@ def _load_rules_beside(recordings: Sequence[str]) -> None:
 
     with contextlib.suppress(OSError):
         if sum(Path(path).stat().st_size for path in recordings) > _MANY_BYTES:
-            threading.Thread(target=load, name="load-rules", daemon=True).start()
+            # No daemon: Python must not end while compiled code is being loaded.
+            threading.Thread(target=load, name="load-rules").start()
 
 
 # One letter for one letter, so that columns stay where they are.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sightline.record.collect.machine import Way
+from sightline.record.collect.backend import Way
 
 _WHAT = {
     "nvml": "NVIDIA GPUs (NVML)",

@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     )
     from sightline.errors import InputError, RequestError
     from sightline.record.collect.attach import SECONDS, record_processes
-    from sightline.record.collect.plan import MAX_TORCH_S
+    from sightline.record.collect.frameworks import MAX_TORCH_S
     from sightline.record.sampling.events import check_rate
 
     if not args.pid:

@@ -150,7 +150,7 @@ def _remedies(args: argparse.Namespace, facts: dict[str, Any]) -> int:
     import textwrap
     from dataclasses import asdict
 
-    from sightline.record.collect.plan import QUESTIONS
+    from sightline.record.collect.questions import QUESTIONS
     from sightline.record.collect.remedies import list_missing
 
     found = list_missing(args.question, facts)

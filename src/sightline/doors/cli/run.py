@@ -20,29 +20,46 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from sightline.record.collect.plan import Plan
 
 HELP = "record a program, and say why it is slow"
+DEFAULT = "timeline"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "sightline run [options] -- COMMAND..."
-    what = parser.add_argument_group("what to record")
+    _add_what(parser.add_argument_group("what to record"))
+    _add_kernels(parser.add_argument_group("kernels and graphs (ncu, nsys)"))
+    _add_stacks(parser.add_argument_group("CPU stacks (cpu)"))
+    _add_cupti(parser.add_argument_group("stalls and timelines through CUPTI (cupti)"))
+    _add_where(parser.add_argument_group("where and how long"))
+    parser.add_argument(
+        "command",
+        nargs=argparse.REMAINDER,
+        metavar="COMMAND",
+        help="the program and its arguments, after --",
+    )
+
+
+def _add_what(what: argparse._ArgumentGroup) -> None:
+    from sightline.record.collect.backend import list_backends
+    from sightline.record.collect.questions import QUESTIONS
+
     what.add_argument(
         "--for",
         dest="question",
         metavar="QUESTION",
-        help="timeline (the default), kernels, stalls, memory, energy or system",
+        help=_join(f"{name} (the default)" if name == DEFAULT else name for name in QUESTIONS),
     )
     what.add_argument(
         "--backend",
         action="append",
         default=[],
         metavar="B",
-        help="torch, jax, nsys, ncu, cupti, rocprofv3, unitrace, cpu, nvml, lttng, sched or mpi "
-        "instead of what --for picks",
+        help=f"{_join(b.name for b in list_backends())} instead of what --for picks",
     )
     what.add_argument("--steps", metavar="W:U:A", help="PyTorch: wait W steps, warm up U, record A")
     what.add_argument("--after", type=float, metavar="S", help="begin to record after S seconds")
@@ -72,7 +89,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "'app:step', 'app:step if ms > 100', or SIGUSR1, sent to sightline",
     )
     what.add_argument("--rotate", metavar="SIZE", help="lttng: a new chunk after each SIZE (10M)")
-    kernels = parser.add_argument_group("kernels and graphs (ncu, nsys)")
+
+
+def _add_kernels(kernels: argparse._ArgumentGroup) -> None:
     kernels.add_argument("--kernel", metavar="REGEX", help="only kernels whose name matches")
     kernels.add_argument("--launch-skip", type=int, metavar="N", help="leave out the first N")
     kernels.add_argument("--launch-count", type=int, metavar="N", help="profile N launches (50)")
@@ -84,7 +103,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="let ncu lock the GPU's clocks; nothing is changed otherwise",
     )
-    stacks = parser.add_argument_group("CPU stacks (cpu)")
+
+
+def _add_stacks(stacks: argparse._ArgumentGroup) -> None:
     stacks.add_argument(
         "--cpu-stacks",
         metavar="TOOL",
@@ -99,7 +120,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="perf_event: copied of each stack (32768); 0: follow frame pointers",
     )
-    cupti = parser.add_argument_group("stalls and timelines through CUPTI (cupti)")
+
+
+def _add_cupti(cupti: argparse._ArgumentGroup) -> None:
     cupti.add_argument(
         "--sampling",
         metavar="MODE",
@@ -128,7 +151,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="pause now and then, and say how much recording slows the program down",
     )
-    where = parser.add_argument_group("where and how long")
+
+
+def _add_where(where: argparse._ArgumentGroup) -> None:
     where.add_argument("-o", "--output", metavar="NAME", help="the run's folder: NAME.sightline")
     where.add_argument(
         "--join",
@@ -165,12 +190,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="keep whole command lines, which may hold names and secrets",
     )
     where.add_argument("--no-report", action="store_true", help="only record")
-    parser.add_argument(
-        "command",
-        nargs=argparse.REMAINDER,
-        metavar="COMMAND",
-        help="the program and its arguments, after --",
-    )
+
+
+def _join(names: Iterable[str]) -> str:
+    *most, last = names
+    return f"{', '.join(most)} or {last}"
 
 
 def run(args: argparse.Namespace) -> int:
@@ -258,13 +282,13 @@ def _check(args: argparse.Namespace, command: list[str]) -> None:
 
 def _check_stacks(args: argparse.Namespace) -> None:
     from sightline.errors import RequestError
-    from sightline.record.collect.plan import CPU_TOOLS
+    from sightline.record.collect.backends.cpu import TOOLS
     from sightline.record.sampling.events import MOST_STACK_BYTES, check_rate
 
-    if args.cpu_stacks not in (None, *CPU_TOOLS):
+    if args.cpu_stacks not in (None, *TOOLS):
         raise RequestError(
             f"--cpu-stacks {args.cpu_stacks} is not possible",
-            why=f"there are {', '.join(CPU_TOOLS)}",
+            why=f"there are {', '.join(TOOLS)}",
         )
     if args.cpu_rate is not None:
         check_rate("--cpu-rate", args.cpu_rate)
@@ -359,7 +383,7 @@ def _say_plan(plan: Plan, folder: Path) -> None:
     for choice in plan.choices:
         if choice.taken:
             print(f"  {choice.backend:<6} {choice.why}", file=sys.stderr)
-        elif choice.why != "not needed for this question":
+        elif choice.is_of_interest:
             print(f"  {'no ' + choice.backend:<6} {choice.why}", file=sys.stderr)
     if not plan.backends:
         print("  nothing but what the program marks itself (sl.annotate, sl.step)", file=sys.stderr)
@@ -389,7 +413,7 @@ def _signal_name(number: int) -> str:
 def _dry_run(plan: Plan, folder: Path, args: argparse.Namespace) -> int:
     import shlex
 
-    from sightline.record.collect import commands
+    from sightline.record.collect.commands import wrap_command
     from sightline.record.collect.record import Recording, environment
 
     for choice in plan.choices:
@@ -402,24 +426,30 @@ def _dry_run(plan: Plan, folder: Path, args: argparse.Namespace) -> int:
             f"export {name}={shlex.quote(value)}"
             + ("${PYTHONPATH:+:$PYTHONPATH}" if name == "PYTHONPATH" else "")
         )
-    words = commands.wrap_command(
-        plan.command, plan.backends, folder, f"host-{recording.mark}", options
-    )
+    words = wrap_command(plan.command, plan.backends, folder, f"host-{recording.mark}", options)
     print(shlex.join(words))
     if "cpu" in plan.backends and "nsys" not in plan.backends:
-        stem = folder / f"host-{recording.mark}"
-        if plan.cpu_tool == "perf":
-            data = stem.with_name(stem.name + ".cpu.perf.data")
-            print("# beside it, with the program's process id:")
-            print(shlex.join(commands.perf("PID", data, None)))
-            print(shlex.join(commands.perf_script(data)))
-        elif plan.cpu_tool == "perf_event":
-            print(f"# beside it, by sightline itself: {stem.name}.cpu.stacks")
-        else:
-            target = stem.with_name(stem.name + ".cpu.speedscope.json")
-            print("# beside it, with the program's process id:")
-            print(shlex.join(commands.py_spy("py-spy", "PID", target)))
+        _print_sampler(str(plan.cpu_tool), folder / f"host-{recording.mark}")
     return 0
+
+
+def _print_sampler(tool: str, stem: Path) -> None:
+    """What samples CPU stacks beside the program."""
+    import shlex
+
+    from sightline.record.collect.backends import _perf, cpu
+
+    if tool == "perf_event":
+        print(f"# beside it, by sightline itself: {stem.name}.cpu.stacks")
+        return
+    print("# beside it, with the program's process id:")
+    if tool == "perf":
+        data = stem.with_name(stem.name + ".cpu.perf.data")
+        print(shlex.join(_perf.sample_process("PID", data, None)))
+        print(shlex.join(_perf.print_samples(data)))
+    else:
+        target = stem.with_name(stem.name + ".cpu.speedscope.json")
+        print(shlex.join(cpu.run_py_spy("py-spy", "PID", target)))
 
 
 def _report(folder: Path) -> None:

@@ -26,7 +26,8 @@ from sightline.core.model import run_folder
 from sightline.core.model.stack_file import SUFFIX as STACKS
 from sightline.core.redaction import redact_text, show_command
 from sightline.errors import InputError, SightlineError
-from sightline.record.collect import commands, conditions, finishing
+from sightline.record.collect import conditions, finishing
+from sightline.record.collect.backends import rocprofv3
 from sightline.record.collect.kineto_door import (
     WARM_UP_S,
     Client,
@@ -36,7 +37,7 @@ from sightline.record.collect.kineto_door import (
     take_trace,
     tell_clients,
 )
-from sightline.record.collect.machine import find_program
+from sightline.record.collect.look import find_program
 from sightline.record.collect.watchers import Gpus
 from sightline.record.inline.rank import find_identity, make_host_mark
 from sightline.record.inline.torch_profiler import without_names
@@ -265,7 +266,7 @@ def _attach_rocprofv3(pid: int, folder: Path, mark: str, seconds: float) -> Path
     with log.open("wb") as out:
         try:
             code = subprocess.run(  # noqa: S603  # fixed arguments, no shell
-                commands.rocprofv3_attach(pid, folder, name, seconds),
+                rocprofv3.attach_to(pid, folder, name, seconds),
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,

@@ -6,7 +6,6 @@ CUDA_INJECTION64_PATH is read by the driver when a program first uses CUDA (CUPT
 
 from __future__ import annotations
 
-import importlib.metadata
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -42,6 +41,8 @@ def list_cuptis(root: Path = Path("/")) -> list[str]:
 
     A program that has its own, as PyTorch's wheels bring it, uses that one.
     """
+    import importlib.metadata  # which takes 30 ms to load
+
     found = []
     for wheel, inside in _WHEELS:
         try:

@@ -6,7 +6,6 @@ lttng-add-context(1), lttng-enable-rotation(1), lttng-snapshot(1), lttng-session
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import os
 import re
@@ -17,6 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from sightline.core.cleanup import register_cleanup, unregister_cleanup
 from sightline.record.collect.watchers import restore_signals
 
 READY_S = 5.0  # a session daemon answers within 0.1 s
@@ -64,7 +64,7 @@ class Lttng:
         self._snapshot_on = snapshot_on
         self._daemon: subprocess.Popen[bytes] | None = None
         self._is_made = False
-        atexit.register(self.stop)
+        register_cleanup(self.stop)
         try:
             self._start(rotate)
         except BaseException:
@@ -164,7 +164,7 @@ class Lttng:
 
     def stop(self, *, keep_identity: bool = False) -> None:
         """Write down what is recorded, and end the session, and the daemon if it is ours."""
-        atexit.unregister(self.stop)
+        unregister_cleanup(self.stop)
         if self._is_made:
             self._is_made = False
             problem = self._ask("stop", self.name)

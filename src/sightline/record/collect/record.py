@@ -18,9 +18,10 @@ from sightline.core.units import format_ns
 from sightline.errors import RequestError
 from sightline.record.collect import commands, conditions, cupti, finishing, mpi_calls
 from sightline.record.collect.child import Child, Ended
+from sightline.record.collect.look import find_program
 from sightline.record.collect.lttng import Lttng
-from sightline.record.collect.machine import find_program
-from sightline.record.collect.plan import Plan, is_python
+from sightline.record.collect.plan import Plan
+from sightline.record.collect.situation import is_python
 from sightline.record.collect.sleeps import SleepSampler
 from sightline.record.collect.watchers import Gpus, Perf, PySpy
 from sightline.record.inline import clock

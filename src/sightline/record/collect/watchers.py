@@ -16,8 +16,8 @@ from pathlib import Path
 from sightline.core.model.event_file import SUFFIX
 from sightline.core.model.perf_text import BEGIN, END
 from sightline.core.redaction import redact_frame, redact_text
-from sightline.record.collect import commands
-from sightline.record.collect.machine import find_program, read_output
+from sightline.record.collect.backends import _perf, cpu
+from sightline.record.collect.look import find_program, read_output
 from sightline.record.inline.recorder import Recorder
 from sightline.record.nvml.sampling import Sampler
 from sightline.record.nvml.summary import summarize_samples
@@ -38,9 +38,9 @@ class Perf:
         theirs, answer = os.pipe()
         with log.open("wb") as out:
             self._process = subprocess.Popen(  # noqa: S603  # fixed arguments, no shell
-                commands.perf_system(data, (control, answer), *list_system_events())
+                _perf.trace_system(data, (control, answer), *list_system_events())
                 if pid is None
-                else commands.perf(pid, data, (control, answer)),
+                else _perf.sample_process(pid, data, (control, answer)),
                 pass_fds=(control, answer),
                 stdin=subprocess.DEVNULL,
                 stdout=out,
@@ -71,7 +71,7 @@ class Perf:
                 out.flush()
                 empty = out.tell()
                 done = subprocess.run(  # noqa: S603  # fixed arguments, no shell
-                    commands.perf_script(self.data, is_trace=self._is_trace),
+                    _perf.print_samples(self.data, is_trace=self._is_trace),
                     stdout=out,
                     stderr=subprocess.DEVNULL,
                     timeout=END_S,
@@ -93,12 +93,12 @@ class Perf:
 
 
 def list_system_events() -> tuple[list[str], list[str]]:
-    """The events of `commands` that this kernel has; all where perf does not list them."""
+    """The events of `backends._perf` that this kernel has; all where perf does not list them."""
     listed = read_output(["perf", "list", "--raw-dump", "tracepoint"])
     known = set((listed or "").split())
     system, calls = (
         [e for e in events if not known or e in known]
-        for events in (commands.SYSTEM_EVENTS, commands.CALL_EVENTS)
+        for events in (_perf.SYSTEM_EVENTS, _perf.CALL_EVENTS)
     )
     return system, calls
 
@@ -149,7 +149,7 @@ class PySpy:
                 return
             with self._log.open("wb") as out:
                 self._process = subprocess.Popen(  # noqa: S603  # fixed arguments, no shell
-                    commands.py_spy(program, self._pid, self._output),
+                    cpu.run_py_spy(program, self._pid, self._output),
                     stdin=subprocess.DEVNULL,
                     stdout=out,
                     stderr=out,
