@@ -274,8 +274,8 @@ def test_rocprofv3_attaches_though_nobody_listens(
 ) -> None:
     tools = tmp_path / "tools"
     tools.mkdir()
-    known = {"python": sys.executable, "tests": str(ROOT / "tests"), "works": True}
-    fakes.program(tools, "rocprofv3", ROCPROFV3.format(**known))
+    known = {"tests": str(ROOT / "tests"), "works": True}
+    fakes.python_program(tools, "rocprofv3", ROCPROFV3.format(**known))
     words = ["attach", str(hip.pid), "--for", "100ms", "-o", str(tmp_path / "a"), "--no-report"]
     done = subprocess.run(
         ["sh", "-c", 'exec "$@" 2>/dev/full', "sh", sys.executable, "-m", "sightline", *words],
