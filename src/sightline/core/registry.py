@@ -103,9 +103,12 @@ def _list_modules(package: str, *, packages: bool = False) -> list[str]:
 
     Nothing is imported: the files are looked at.
     """
-    below = package.split(".")[1:]
-    # pathlib takes 5 ms to load.
-    paths = [os.path.join(own, *below) for own in sys.modules["sightline"].__path__]  # noqa: PTH118
+    loaded = sys.modules.get(package)
+    if loaded is not None:
+        paths = list(loaded.__path__)
+    else:  # pathlib takes 5 ms to load
+        below = package.split(".")[1:]
+        paths = [os.path.join(own, *below) for own in sys.modules["sightline"].__path__]  # noqa: PTH118
     return [m.name for m in pkgutil.iter_modules(paths) if m.ispkg or not packages]
 
 

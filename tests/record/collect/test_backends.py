@@ -10,8 +10,8 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
-from collect.test_plan import MACHINE, WITH_GPU
 
+from record.collect.test_plan import MACHINE, WITH_GPU
 from sightline.core import registry
 from sightline.errors import RequestError
 from sightline.record.collect import backend, backends, plan
