@@ -68,7 +68,7 @@ def test_more_events_than_the_page_holds_are_marks_that_say_so(opened, tmp_path,
     run = door.open(str(tmp_path / "m.sightline"))
     whole = tracks.make_timeline
     monkeypatch.setattr(
-        "sightline.core.page.declare.make_timeline", lambda r, origin: whole(r, origin, 6_000)
+        "sightline.views.html.view.make_timeline", lambda r, origin: whole(r, origin, 6_000)
     )
     target = tmp_path / "m.html"
     target.write_bytes(html.write(run))
