@@ -58,7 +58,6 @@ def run(args: argparse.Namespace) -> int:
 
     from sightline.errors import RequestError
     from sightline.views.terminal.finding_text import (
-        to_plain_data,
         write_markdown,
         write_sarif,
         write_text,
@@ -72,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
     run = open_recordings(args, for_rules=True)
     found = run.diagnose(own, vendor=args.vendor or any(_of_vendor(g) for g in gates))
     if form == "json":
-        print(json.dumps([to_plain_data(f) for f in found], indent=1, ensure_ascii=False))
+        print(json.dumps([f.to_dict() for f in found], indent=1, ensure_ascii=False))
     elif form == "sarif":
         print(json.dumps(write_sarif(found, args.recordings), indent=1, ensure_ascii=False))
     else:

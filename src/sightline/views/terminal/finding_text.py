@@ -26,11 +26,6 @@ _SARIF_PROPERTIES = (
 _SARIF_LEVEL = {"critical": "error", "warning": "warning", "info": "note"}
 
 
-def to_plain_data(found: Finding) -> dict[str, Any]:
-    """A finding as JSON's types."""
-    return found.to_dict()
-
-
 def write_verdict(found: Sequence[Finding], run: Run) -> str:
     """The answer in one sentence: the first problem, or how close to which limit the run is."""
     loud = [f for f in found if not f.abstained and f.severity != "info"]

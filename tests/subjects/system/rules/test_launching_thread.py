@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import sightline
+from sightline.answer.price_words import write_price
 from sightline.core.model.run import Run
-from sightline.views.terminal.finding_text import to_plain_data, write_price
 from support.kernel_traces import BLOCK, RUNNABLE, SLEEPS, UNINTERRUPTIBLE, KernelTrace
 from support.rules import answers, assert_abstains, assert_silent, assert_speaks
 from support.traces import TID, call, kernel, launched, write
@@ -235,9 +235,7 @@ def test_a_trace_of_the_kernel_alone(tmp_path: Path) -> None:
         fix="OMP_NUM_THREADS",
     )
     assert found.cost_pct == pytest.approx(100 * 59 / 101)
-    assert (
-        write_price(to_plain_data(found), [])[0] == "costs 59.00 ms (58.4 % of the thread's time)"
-    )
+    assert write_price(found.to_dict(), [])[0] == "costs 59.00 ms (58.4 % of the thread's time)"
 
 
 def test_nsight_systems_does_not_say_why_a_thread_left_its_core(tmp_path: Path) -> None:
