@@ -13,6 +13,7 @@ from sightline.core.algebra.intervals import clip_intervals
 from sightline.core.model.run import Run
 from sightline.errors import MissingDataError
 from sightline.timeline.own_time import list_operations
+from sightline.timeline.step_clock import list_steady_steps, list_steps
 
 # What a step is made of, in the order in which it is shown.
 GPU_PARTS = ("compute", "exposed_comm", "exposed_copy", "unknown", "idle")
@@ -154,12 +155,12 @@ def _leave_out_earlier(run: Run) -> tuple[Run, int]:
 
 
 def _choose_steps(run: Run) -> pl.DataFrame:
-    """The iterations without each rank's first, where there are three or more; none if unsure.
+    """The steady steps by the clock; none where it is unsure which they are, or of one alone.
 
-    Who asks for the steady window takes them as they are found, though unsure. A single marked step
+    Who asks for the steady window takes them as they are, though unsure. A single marked step
     is a recording of one step: what the device did late of it belongs to it.
     """
-    steps = run.ask("iterations")
+    steps = list_steps(run)
     if run.window is None:
         steps = steps.filter(pl.col("confidence") != "low")
     elif run.window != "steady":
@@ -171,8 +172,8 @@ def _choose_steps(run: Run) -> pl.DataFrame:
             return steps.clear()
     if steps.group_by("rank").len().filter(pl.col("len") < 2).height:
         return steps.clear()
-    ordinal = pl.int_range(pl.len()).over("rank")
-    return steps.filter((pl.len().over("rank") < 3) | (ordinal > 0))
+    steady = list_steady_steps(run)
+    return steady.join(steps, on=["rank", "start_ns"], how="semi", maintain_order="left")
 
 
 def _find_cpu_window(run: Run, steps: pl.DataFrame) -> pl.DataFrame:

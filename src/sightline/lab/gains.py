@@ -15,7 +15,7 @@ from sightline.core.model.declare import Finding
 from sightline.core.model.run import Run
 from sightline.session import Session
 from sightline.timeline.host_parts import find_longest_window
-from sightline.timeline.iterations import list_marked_steps
+from sightline.timeline.step_clock import list_marked_by_clock
 from sightline.timeline.step_usage import measure_recording_cost
 
 
@@ -59,7 +59,7 @@ def measure_step(run: Run, steps: str = "undisturbed") -> float:
         column = "undisturbed_step_ns" if steps == "undisturbed" else "undisturbed_mean_ns"
         if cost.height:
             return float(cost.get_column(column).mean())  # type: ignore[arg-type]
-    marked = list_marked_steps(run).with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
+    marked = list_marked_by_clock(run).with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
     later = marked.group_by("rank").agg(pl.col("ns").slice(1).mean()).drop_nulls("ns")
     if later.height:
         return float(later.get_column("ns").mean())  # type: ignore[arg-type]

@@ -18,6 +18,8 @@ STEP_RANGES = (
     r"^Optimizer\.step#|^execute_(?:context|model|new)|^step\[|"
     r"(?i)^(?:train(?:ing)?[ _.]?)?(?:step|iter(?:ation)?|batch)s?\b?[ _:#=(\[]*\d+\W*$"
 )
+# Those of them that end an iteration: what follows is the next one's.
+_END_RANGES = r"^Optimizer\.step#"
 # A period is believed from three repetitions on: with two, anything that happens twice is one.
 MIN_REPEATS = 3
 # At least nine of ten operations are what they were one period before (ours: recordings of training
@@ -148,7 +150,8 @@ def _follow_one_another(ranges: pl.DataFrame) -> pl.DataFrame:
     """Ranges of one kind as iterations: from one's start to the next one's.
 
     The kind is what most of them are called without their number; what lies inside another of them
-    is none. The last one ends where it ends.
+    is none. The last one ends where it ends. Of ranges that end an iteration each begins where the
+    one before ended, and the first, whose begin nothing tells, where its range does.
     """
     kind = pl.col("step").str.replace_all(r"\d+", "#")
     many = (
@@ -163,8 +166,11 @@ def _follow_one_another(ranges: pl.DataFrame) -> pl.DataFrame:
     mine = mine.sort("rank", "start_ns").filter(
         (pl.col("start_ns") >= before).fill_null(value=True)
     )
+    is_end = pl.col("kind").str.contains(_END_RANGES)
+    before, following = pl.col("end_ns").shift(1), pl.col("start_ns").shift(-1)
     return mine.with_columns(
-        end_ns=pl.col("start_ns").shift(-1).over("rank").fill_null(pl.col("end_ns"))
+        start_ns=pl.when(is_end).then(before.over("rank")).fill_null(pl.col("start_ns")),
+        end_ns=pl.when(~is_end).then(following.over("rank")).fill_null(pl.col("end_ns")),
     ).drop("kind")
 
 

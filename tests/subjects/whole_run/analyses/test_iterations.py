@@ -36,7 +36,7 @@ def test_marks_come_before_all_else(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["Optimizer.step#SGD.step", "step {}", "iteration_{}", "batch={}"])
+@pytest.mark.parametrize("name", ["step[DECODE bs=8]", "step {}", "iteration_{}", "batch={}"])
 def test_ranges_begin_iterations(tmp_path: Path, name: str) -> None:
     """Three ranges of 20 µs, 100 µs apart: from start to start, the last one to its own end."""
     marks = [host("user_annotation", name.format(i), 100 * i, 20) for i in range(3)]
@@ -45,6 +45,17 @@ def test_ranges_begin_iterations(tmp_path: Path, name: str) -> None:
         (0, 100_000, "ranges"),
         (100_000, 100_000, "ranges"),
         (200_000, 20_000, "ranges"),
+    ]
+
+
+def test_an_optimizer_ends_iterations(tmp_path: Path) -> None:
+    """Three of 20 µs, 100 µs apart: from end to end; when the first began nothing tells."""
+    marks = [host("user_annotation", "Optimizer.step#SGD.step", 100 * i, 20) for i in range(3)]
+    run = opened(tmp_path, [*marks, kernel("a", 5, 300)])
+    assert rows(run, "iterations", "start_ns", "duration_ns") == [
+        (0, 20_000),
+        (20_000, 100_000),
+        (120_000, 100_000),
     ]
 
 

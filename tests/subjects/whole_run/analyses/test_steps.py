@@ -9,7 +9,7 @@ from support.traces import copy, kernel, launch, opened, step
 
 
 def test_steps_hold_the_device_time_that_falls_in_them(tmp_path: Path) -> None:
-    """A kernel of the first step, [80, 130), still runs in the second."""
+    """A kernel of the first step, [80, 130), ends after its mark: so does the step."""
     run = opened(
         tmp_path,
         [
@@ -33,8 +33,8 @@ def test_steps_hold_the_device_time_that_falls_in_them(tmp_path: Path) -> None:
         "idle_ns",
         "launched_ops",
     ) == [
-        ("ProfilerStep#1", 0, 100_000, 20_000, 0, 0, 80_000, 1),
-        ("ProfilerStep#2", 100_000, 100_000, 30_000, 0, 10_000, 60_000, 1),
+        ("ProfilerStep#1", 0, 130_000, 50_000, 0, 0, 80_000, 1),
+        ("ProfilerStep#2", 130_000, 70_000, 0, 0, 10_000, 60_000, 1),
     ]
 
 
@@ -53,9 +53,9 @@ def test_each_device_has_the_steps_of_its_own_process(tmp_path: Path) -> None:
             ]
     assert rows(opened(tmp_path, events), "steps", "device_id", "start_ns", "compute_ns") == [
         (0, 0, 300_000),
-        (0, 1_000_000, 300_000),
-        (0, 2_000_000, 300_000),
+        (0, 900_000, 300_000),
+        (0, 1_900_000, 300_000),
         (1, 500_000, 400_000),
-        (1, 1_500_000, 400_000),
-        (1, 2_500_000, 400_000),
+        (1, 1_400_000, 400_000),
+        (1, 2_400_000, 400_000),
     ]

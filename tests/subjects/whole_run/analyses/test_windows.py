@@ -18,12 +18,15 @@ from support.traces import kernel, opened, step
         ("50us..150us", (100_000, 20_000, 80_000)),
         ("..50us", (50_000, 10_000, 40_000)),
         ("150us..", (50_000, 30_000, 20_000)),
-        ("step:2", (100_000, 50_000, 50_000)),
-        ("steady", (190_000, 50_000, 140_000)),
+        ("step:2", (190_000, 50_000, 140_000)),
+        ("steady", (280_000, 50_000, 230_000)),
     ],
 )
 def test_windows(tmp_path: Path, window: str | None, parts: tuple[int, int, int]) -> None:
-    """Kernels [10, 20), [110, 130), [180, 210); steps [0, 20), [110, 210), [210, 300)."""
+    """Kernels [10, 20), [110, 130), [180, 210); steps [0, 20), [110, 210), [210, 300).
+
+    A step begins where the one before ended: the pause after the first is the second one's.
+    """
     run = opened(
         tmp_path,
         [

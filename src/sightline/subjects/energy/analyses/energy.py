@@ -13,7 +13,7 @@ from sightline.core.model.columns import RANK, duration, number, real, text, tim
 from sightline.core.model.declare import Analysis
 from sightline.core.model.run import Run
 from sightline.timeline.energy import Meter, list_meters, measure_energy
-from sightline.timeline.iterations import list_marked_steps
+from sightline.timeline.step_clock import list_marked_by_clock
 
 MEASURED = "while measured"
 ANALYSIS = Analysis(
@@ -45,7 +45,7 @@ ANALYSIS = Analysis(
 
 def run(run: Run) -> pl.DataFrame:
     """One row a device, then one a step of it, in order of time."""
-    steps = list_marked_steps(run) if run.rows("host_ops") else None
+    steps = list_marked_by_clock(run) if run.rows("host_ops") else None
     parts = [_measure_meter(meter, steps) for meter in list_meters(run)]
     columns = [c.name for c in ANALYSIS.columns]
     return pl.concat(parts).select(columns)

@@ -19,7 +19,7 @@ from sightline.core.model.declare import Analysis
 from sightline.core.model.run import Run
 from sightline.errors import MissingDataError
 from sightline.timeline.energy import Meter, list_meters, measure_energy
-from sightline.timeline.iterations import list_marked_steps
+from sightline.timeline.step_clock import list_marked_by_clock
 
 STEPS = "[steps]"
 ANALYSIS = Analysis(
@@ -83,7 +83,7 @@ def _list_ranges(run: Run) -> pl.DataFrame:
         pl.col("end_ns") > pl.col("start_ns"),
     )
     columns = ["rank", "name", "start_ns", "end_ns"]
-    steps = list_marked_steps(run).with_columns(name=pl.lit(STEPS))
+    steps = list_marked_by_clock(run).with_columns(name=pl.lit(STEPS))
     return pl.concat([named.select(columns).collect(), steps.select(columns)])
 
 

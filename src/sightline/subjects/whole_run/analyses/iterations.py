@@ -2,7 +2,8 @@
 
 Where steps are marked (torch.profiler's `step()`, `sightline.step()`), they are the iterations.
 Else ranges count that are numbered, or that a framework puts around each iteration
-(`Optimizer.step#…`, vLLM's `execute_…`, SGLang's `step[…]`). Else the order of the kernels on each
+(vLLM's `execute_…`, SGLang's `step[…]`), or at its end (`Optimizer.step#…`: an iteration lasts from
+the end of one to the end of the next). Else the order of the kernels on each
 rank's busiest stream is searched for its period: iterations begin where an operation starts that
 comes once a period.
 
@@ -29,13 +30,18 @@ ANALYSIS = Analysis(
         RANK,
         text("step", "text of the mark, or 'found #N'", required=True),
         time("start_ns", "start: of the mark, or of the operation that begins the iteration"),
-        time("end_ns", "end of a marked step, start of the next iteration otherwise"),
+        time(
+            "end_ns", "end of a marked step or of an optimizer's range, else the next one's start"
+        ),
         duration("duration_ns", "length"),
         text("source", "marks, ranges or kernel order", required=True),
         pct("match_pct", "operations that are those of the period before; null where marked"),
         text("confidence", "high, medium or low", required=True),
     ),
-    notes=("Marked steps are spans of the host, those found by kernel order of the device.",),
+    notes=(
+        "Marked steps are spans of the host, those found by kernel order of the device; how long a "
+        "step takes is said by `steps`.",
+    ),
 )
 
 

@@ -1,4 +1,4 @@
-"""What each marked step cost."""
+"""What each step cost, by the step's clock."""
 
 from __future__ import annotations
 
@@ -11,27 +11,34 @@ from sightline.core.model.declare import Analysis
 from sightline.core.model.run import Run
 from sightline.timeline.classes import CLASSES, classify_run
 from sightline.timeline.iterations import list_marked_steps
+from sightline.timeline.step_clock import clock_steps, list_steps
 
 ANALYSIS = Analysis(
     "steps",
-    "What did each marked step cost?",
+    "What did each step cost?",
     (
         RANK,
         Column("device_id", pl.Int64, "device; null where the recording has no device operations"),
-        text("step", "text of the mark", required=True),
-        time("start_ns", "start of the step on the host"),
-        time("end_ns", "end of the step on the host"),
-        duration("duration_ns", "length of the step"),
+        text("step", "text of the mark, or 'found #N'", required=True),
+        time("start_ns", "end of the step before, by its clock"),
+        time("end_ns", "end of its host part or of the work that it launched, the later one"),
+        duration("duration_ns", "how long the step takes"),
         duration("compute_ns", "compute was running on the device during the step"),
         duration("exposed_comm_ns", "communication was running without compute"),
         duration("exposed_copy_ns", "a copy or memset was running, and none of the above"),
         duration("unknown_ns", "what was running only waits, or nobody knows what it does"),
         duration("idle_ns", "nothing was running on the device"),
         number("launched_ops", "device operations that were launched from the step's thread in it"),
+        time("host_start_ns", "start of its mark on the host"),
+        time("host_end_ns", "end of its mark on the host"),
     ),
     needs=("host_ops",),
     notes=(
-        "A step is the span of its mark on the host; work of the step before may still run in it.",
+        "A step ends where its mark does or where the last operation that it launched does, on a "
+        "stream that all steps use, whichever is later; it begins where the one before ended. How "
+        "far the host runs ahead changes nothing.",
+        "The first begins at its mark, or where the work that was launched before it ends.",
+        "Where none is marked: the iterations that were found (`iterations`), unless unsure.",
         "Of several processes in one recording each device has the steps of its own.",
         "The four parts of a device sum to duration_ns to the nanosecond.",
     ),
@@ -43,20 +50,23 @@ _BY = ["rank", "device_id"]
 
 def run(run: Run) -> pl.DataFrame:
     """One row per rank, device and step, in order of time."""
-    steps = list_marked_steps(run).with_columns(duration_ns=pl.col("end_ns") - pl.col("start_ns"))
-    ops = classify_run(run).select(*_BY, "start_ns", "end_ns", "class_", "launch_id")
+    ops = classify_run(run).select(*_BY, "stream_id", "start_ns", "end_ns", "class_", "launch_id")
     host = run.table("host_ops", ["host_op_id", "start_ns", "pid"])
     calls = find_rows(host.get_column("host_op_id"), ops.get_column("launch_id"))
     ops = ops.select(
         *_BY,
+        "stream_id",
         "start_ns",
         "end_ns",
         "class_",
         called_ns=host.get_column("start_ns").gather(calls),
         pid=host.get_column("pid").gather(calls),
     )
-    process = _find_processes(ops, steps)
-    rows = process.join(steps, on=["rank", "pid"], nulls_equal=True)
+    rows = _clock_marked(run, ops) if run.rows("host_ops") else None
+    if rows is None or rows.is_empty():
+        found = list_steps(run).filter(pl.col("confidence") != "low")
+        rows = ops.select(_BY).unique().join(found, on="rank")
+    rows = rows.with_columns(duration_ns=pl.col("end_ns") - pl.col("start_ns"))
     # Of steps that start together the last one counts for all of them.
     spans = rows.unique([*_BY, "start_ns"], keep="last", maintain_order=True)
     parts = [_parts(spans.clear(), ops.clear())]
@@ -70,6 +80,18 @@ def run(run: Run) -> pl.DataFrame:
         .sort("rank", "device_id", "start_ns", maintain_order=True)
         .select(c.name for c in ANALYSIS.columns)
     )
+
+
+def _clock_marked(run: Run, ops: pl.DataFrame) -> pl.DataFrame:
+    """The marked steps of each device's process, by their clock."""
+    steps = list_marked_steps(run)
+    on = ["rank", "pid"]
+    clocked = [
+        clock_steps(mine, ops.filter(pl.col("rank") == rank, pl.col("pid").eq_missing(pid)))
+        for (rank, pid), mine in steps.partition_by(on, as_dict=True, maintain_order=True).items()
+    ]
+    known = pl.concat(clocked) if clocked else clock_steps(steps, ops)
+    return _find_processes(ops, steps).join(known, on=on, nulls_equal=True)
 
 
 def _find_processes(ops: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
@@ -101,7 +123,7 @@ def _parts(spans: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
 
     `ops` are its operations, with the class and when the call that launched each was made.
     """
-    start, end = spans.get_column("start_ns"), spans.get_column("end_ns")
+    start = spans.get_column("start_ns")
     # A moment belongs to the step that began last.
     until = spans.select(pl.min_horizontal("end_ns", pl.col("start_ns").shift(-1))).to_series()
     taken = pl.repeat(0, spans.height, dtype=pl.Int64, eager=True)
@@ -112,8 +134,9 @@ def _parts(spans: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
         cover = measure_cover_before(known, until) - measure_cover_before(known, start)
         parts[f"{class_}_ns"], taken = cover - taken, cover
     called = ops.get_column("called_ns").drop_nulls()
-    step = start.search_sorted(called, side="right").cast(pl.Int64) - 1
-    inside = step.filter((step >= 0) & (called < end.gather(step.clip(lower_bound=0))))
+    begun, ended = spans.get_column("host_start_ns"), spans.get_column("host_end_ns")
+    step = begun.search_sorted(called, side="right").cast(pl.Int64) - 1
+    inside = step.filter((step >= 0) & (called < ended.gather(step.clip(lower_bound=0))))
     launched = (
         spans.select(step=pl.int_range(pl.len(), dtype=pl.Int64))
         .join(

@@ -11,7 +11,7 @@ from sightline.core.model.declare import Analysis
 from sightline.core.model.run import Run
 from sightline.core.units import parse_range_ns
 from sightline.errors import MissingDataError, RequestError
-from sightline.timeline.iterations import list_iterations
+from sightline.timeline.step_clock import list_steady_steps, list_steps
 
 ANALYSIS = Analysis(
     "windows",
@@ -26,9 +26,10 @@ ANALYSIS = Analysis(
     needs=("device_ops",),
     notes=(
         "Default: from the device's first operation's start to its last one's end.",
-        "steady: from the start of the second step to the end of the last one, where there are "
-        "three or more; with two or fewer all steps.",
-        "step:N: the step whose name ends in N. Steps are marked or found: see `iterations`. "
+        "steady: from the end of the first step to the end of the last one, over whole periods "
+        "where steps differ in turn; of a single step, that one.",
+        "step:N: the step whose name ends in N. Steps are marked or found (`iterations`), and last "
+        "from the end of the work of the one before to the end of their own (`steps`). "
         "A..B: durations after the device's first operation, as 10ms..25ms.",
     ),
 )
@@ -59,17 +60,14 @@ def run(run: Run) -> pl.DataFrame:
 
 
 def _of_steps(run: Run, whole: pl.DataFrame, chosen: str) -> pl.DataFrame:
-    steps = list_iterations(run).select("rank", "step", "start_ns", "end_ns")
+    steps = list_steady_steps(run) if chosen == "steady" else list_steps(run)
     if steps.is_empty():
         raise MissingDataError(
             f"there is no window '{chosen}'",
             why="the recording marks no steps, and its kernels come back in no order",
             hint="Call prof.step() once per iteration, or choose a range such as 10ms..25ms.",
         )
-    if chosen == "steady":
-        ordinal = pl.int_range(pl.len()).over("rank")
-        steps = steps.filter((pl.len().over("rank") < 3) | (ordinal > 0))
-    else:
+    if chosen != "steady":
         wanted = chosen.removeprefix("step:").strip()
         numbers = steps.get_column("step").str.extract(_STEP_NUMBER.pattern)
         steps = steps.filter(numbers == wanted)

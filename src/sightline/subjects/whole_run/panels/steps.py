@@ -1,4 +1,4 @@
-"""Steps: what each marked step cost, stacked."""
+"""Steps: what each step cost, stacked."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def data(view: View) -> list[Block]:
         raise MissingDataError("no steps", why="no CPU range, so no marked step")
     frame = view.run.ask("steps")
     if frame.is_empty():
-        raise MissingDataError("no steps", why="no step is marked: call prof.step() in the loop")
+        raise MissingDataError("no steps", why="none is marked or found: call prof.step()")
     analysis = registry.load("analyses", "steps").ANALYSIS
     found = []
     drawn = frame.drop_nulls("device_id").head(MAX_BARS)
