@@ -13,6 +13,7 @@ from typing import Any
 
 from sightline.answer.price_words import has_gain, write_price
 from sightline.core.units import (
+    format_about_ns,
     format_bytes,
     format_count,
     format_hours,
@@ -45,6 +46,10 @@ class Answer:
     step_usage: list[Row] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     window_operations: int = 0
+    # A step, or the window, as recorded and as it would have been without the recorder, where that
+    # is known and differs: recorded_ns, ns, low_ns, high_ns, is_step. What findings cost and gain
+    # is of the program without it.
+    unrecorded: Row = field(default_factory=dict)
     # What to change: the most important first, what could not be judged last.
     findings: list[Row] = field(default_factory=list)
     # What else stands on the screen.
@@ -100,6 +105,19 @@ class Answer:
     def headline(self) -> str:
         """The answer in one or two sentences, written from the ranked findings."""
         return _write_headline(self)
+
+    @cached_property
+    def recorder_note(self) -> str | None:
+        """What recording cost, where it is much, in a sentence."""
+        known = self.unrecorded
+        if not known:
+            return None
+        of = " a step" if known["is_step"] else ""
+        about, low, high = (format_about_ns(known[name]) for name in ("ns", "low_ns", "high_ns"))
+        return (
+            f"Recorded {format_ns(known['recorded_ns'])}{of}; without the recorder about {about} "
+            f"({low} to {high}). What findings cost and gain is of the program without it."
+        )
 
     @cached_property
     def about(self) -> list[str]:

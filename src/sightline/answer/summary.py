@@ -20,6 +20,7 @@ from sightline.core.kernel_labels import label_kernels
 from sightline.core.model.run import Run
 from sightline.core.stages import stage
 from sightline.diagnosis.diagnose import diagnose_run
+from sightline.replay.unrecorded import remove_recorder
 from sightline.subjects.devices.use import note_warming, summarize_use
 from sightline.subjects.ncu.kernel_rows import list_kernel_rows, list_vendor_messages
 from sightline.timeline.host_parts import has_only_host
@@ -54,6 +55,7 @@ def _summarize(run: Run, findings: Sequence[Finding]) -> Answer:
         step_usage=run.ask("step_usage").to_dicts() if run.rows("counters") else [],
         counts={name: run.rows(name) for name in run.present()},
         window_operations=_count_in_window(run) if has_device else 0,
+        unrecorded=_describe_unrecorded(run),
         findings=[f.to_dict() for f in findings],
         kernels=_kernels(run) if has_device else [],
         idle=run.ask("idle").to_dicts() if has_device else [],
@@ -70,6 +72,15 @@ def _summarize(run: Run, findings: Sequence[Finding]) -> Answer:
         bandwidth=summarize_bandwidth(run) if run.rows("bandwidth_tests") else [],
         limits=[*list_limits(run), *note_warming(use["devices"])],
     )
+
+
+def _describe_unrecorded(run: Run) -> dict[str, Any]:
+    """The fields of `Unrecorded` that are times; none where the recorder is unknown or small."""
+    bare = remove_recorder(run)
+    if bare is None:
+        return {}
+    names = ("recorded_ns", "ns", "low_ns", "high_ns", "is_step")
+    return {name: getattr(bare, name) for name in names}
 
 
 def _is_profiled(run: Run) -> bool:

@@ -111,6 +111,16 @@ def format_ns(ns: float | None) -> str:
     return f"{_digits(ns / 1e9)} s"
 
 
+def format_about_ns(ns: float) -> str:
+    """An estimated duration for a person, two significant digits: '3.6 ms', '28 ms', '450 µs'."""
+    size = float(f"{ns:.1e}")
+    for unit, scale in (("ns", 1.0), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)):
+        if size < 1000 * scale or unit == "s":
+            break
+    digits = 1 if size < 10 * scale else 0
+    return f"{size / scale:.{digits}f} {unit}"
+
+
 def format_bytes(size: float | None) -> str:
     """Decimal bytes for a person: '25.48 GB' is 25.48 × 10⁹ bytes."""
     return "-" if size is None else _decimal(size, "B")

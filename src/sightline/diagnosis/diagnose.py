@@ -15,8 +15,10 @@ from sightline.diagnosis.build import abstain
 from sightline.diagnosis.price import price_findings
 from sightline.diagnosis.ranking import rank_findings
 from sightline.diagnosis.vendor_words import translate_findings
+from sightline.diagnosis.without_recorder import show_recorded
 from sightline.errors import MissingDataError
 from sightline.replay.graph import list_nodes
+from sightline.replay.unrecorded import remove_recorder
 from sightline.timeline.host_parts import find_longest_window
 
 if TYPE_CHECKING:
@@ -28,9 +30,14 @@ _AT_ONCE = 4  # rules: each takes memory of its own
 def diagnose_run(run: Run, own: Sequence[OwnRule] = (), *, vendor: bool = False) -> list[Finding]:
     """All rules' findings: merged, the largest gain first, notes and abstentions last.
 
+    They are about the program without its recorder, where that is known to have taken much of the
+    host's time; the times in them are those of the recording.
+
     `own` are rules that a person wrote (`sightline.diagnosis.custom.forms.load`); `vendor` asks the
     rules of `nsys analyze`, too.
     """
+    bare = remove_recorder(run)
+    recorded, run = run, run if bare is None else bare.run
     # Polars leaves a core idle where a query is small, so rules are asked side by side. What two
     # of them ask of the run is computed once (model.run); where all would wait for it, it is begun
     # first, before the rules are even loaded.
@@ -50,11 +57,12 @@ def diagnose_run(run: Run, own: Sequence[OwnRule] = (), *, vendor: bool = False)
     priced = price_findings(
         found,
         rules,
-        run.ask("quality_gate"),
+        recorded.ask("quality_gate"),
         operations=run.rows("device_ops"),
         window_ns=window_ns,
     )
-    return rank_findings(priced, rules, window_ns=window_ns)
+    ranked = rank_findings(priced, rules, window_ns=window_ns)
+    return ranked if bare is None else [show_recorded(f, rules, bare) for f in ranked]
 
 
 def _check(run: Run, module: Any) -> list[Finding]:

@@ -43,6 +43,9 @@ from sightline.timeline.collectives import match_collectives
 # Where a recording's own events do not tell. Launch: see idle_gaps. Stream gap and wait: NVIDIA,
 # "Getting Started with CUDA Graphs" (2019): 1 to 4 µs between kernels of one stream.
 LAUNCH_NS, GAP_NS, WAIT_NS = 10_000, 1_000, 2_000
+# The longest that is taken for a gap of the hardware's own: a launch on an idle device takes no
+# longer.
+MOST_GAP_NS = LAUNCH_NS
 
 # An operation is late where it could have started so much earlier: twice the slowest launch. What
 # ended right before its start is what it waited for: five times a usual wait, or a tenth of what it
@@ -249,7 +252,8 @@ def _make_op_nodes(
     """Device operations, behind their stream, their launch and their event."""
     gap, delay = pl.col("start_ns") - pl.col("prev_end_ns"), pl.col("start_ns") - pl.col("call_ns")
     queued = ops.filter((pl.col("call_end_ns") < pl.col("prev_end_ns")) & (gap >= 0))
-    gap_ns = int(queued.select(gap.quantile(0.1, "lower")).item() or GAP_NS)
+    # Where every operation of a stream waits for another stream's, no gap is a usual one.
+    gap_ns = min(int(queued.select(gap.quantile(0.1, "lower")).item() or GAP_NS), MOST_GAP_NS)
     idle = ops.filter("first", (pl.col("call_ns") >= pl.col("prev_end_ns")) & (delay > 0))
     latency = idle.group_by("kind").agg(latency_ns=delay.quantile(0.1, "lower").cast(pl.Int64))
     ops = ops.join(latency, on="kind", how="left").with_columns(

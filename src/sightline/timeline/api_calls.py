@@ -29,6 +29,7 @@ _STREAM_ORDERED = r"(?:Malloc|Free|MemAlloc|MemFree)(?:FromPool)?Async"
 _BEGINS_CAPTURE, _ENDS_CAPTURE = r"StreamBeginCapture", r"StreamEndCapture"
 _BUILDS_GRAPH = r"Graph(?:Instantiate|ExecUpdate|AddNode|Add\w+Node|Create)"
 _LAUNCHES_GRAPH = r"^(?:cuda|hip|cu)GraphLaunch"
+_LAUNCHES_KERNELS = r"Launch(?:Cooperative)?Kernel"
 _LOADS_CODE = r"ModuleLoad|ModuleUnload|LibraryLoad|LinkCreate|LinkComplete|ModuleGetFunction"
 # CUPTI's overhead records, as Nsight Systems (SQLite Schema Reference) and Kineto
 # (cupti_strings.cpp) name them: these are the program's own cost, not the profiler's.
@@ -74,6 +75,11 @@ def builds_graph(names: Texts) -> pl.Series:
 def launches_graph(names: Texts) -> pl.Series:
     """Which calls start a whole graph."""
     return names.match(_LAUNCHES_GRAPH)
+
+
+def launches_kernels(names: Texts) -> pl.Series:
+    """Which calls launch one kernel."""
+    return names.match(_LAUNCHES_KERNELS)
 
 
 def loads_code(names: Texts) -> pl.Series:

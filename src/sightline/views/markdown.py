@@ -66,6 +66,9 @@ def _where(answer: Answer) -> Iterator[str]:
     if len(rows) > MAX_RANKS:
         yield ""
         yield f"{len(rows) - MAX_RANKS} more: `sightline stats breakdown`"
+    if answer.recorder_note:
+        yield ""
+        yield escape_text(answer.recorder_note)
 
 
 def _findings(answer: Answer) -> Iterator[str]:

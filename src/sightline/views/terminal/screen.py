@@ -61,7 +61,7 @@ def render_screen(answer: Answer, width: int = WIDTH) -> Text:
     devices = list(print_devices(answer.use["devices"]))
     blocks = [
         list(_head(answer, prose)),
-        list(_where_the_time_went(answer)),
+        [*_where_the_time_went(answer), *_note_recorder(answer, prose)],
         [] if answer.breakdown else devices,
         list(_findings(answer, prose)),
         list(print_events(answer.use["events"])),
@@ -178,6 +178,11 @@ def _where_the_time_went(answer: Answer) -> Iterator[Text]:
     elif answer.host_breakdown:
         yield from _main_thread(answer.host_breakdown)
         yield from _usage(answer.step_usage, answer.host_breakdown)
+
+
+def _note_recorder(answer: Answer, width: int) -> Iterator[Text]:
+    if answer.recorder_note:
+        yield from wrap_text(answer.recorder_note, "", "", width)
 
 
 def _usage(usage: list[dict[str, Any]], rows: list[dict[str, Any]]) -> Iterator[Text]:

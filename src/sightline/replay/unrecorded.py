@@ -1,0 +1,196 @@
+"""The run without its recorder: the same rows at the times that they would have had.
+
+The dependency graph is replayed with what recording cost the host taken out (recorder_cost.py), and
+every time of the run moves with it: device operations to where the replay has them, what threads
+did by the calls around it. Any analysis can be asked of such a run; where the device is the limit
+it is the recorded one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from sightline.core.algebra.intervals import measure_cover
+from sightline.core.algebra.lookup import find_rows
+from sightline.core.algebra.scalars import find_largest
+from sightline.core.model.run import Run
+from sightline.core.model.store import FROM_FACTS
+from sightline.core.model.tables import load_table
+from sightline.replay.gains import starts_in_window
+from sightline.replay.graph import list_nodes
+from sightline.replay.recorder_cost import contract_nodes, estimate_costs
+from sightline.replay.replay import Times, is_op, replay_graph
+from sightline.timeline.step_clock import list_steady_steps
+
+# A recorder that takes less of the run changes no answer: so much do runs of one program differ.
+LEAST_SHARE = 0.05
+# Of the estimated cost: between these lie most of the programs that were measured with and without
+# PyTorch's profiler (docs/accuracy.md). Runs of one program differ by 5 % themselves.
+LOW_COST, HIGH_COST, LEAST_OFF, MOST_OFF = 0.4, 1.5, 0.05, 0.25
+
+Anchors = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
+
+
+@dataclass(repr=False)
+class UnrecordedRun(Run):
+    """A run whose rows have the times of `moves`: of each rank, recorded moments and the new ones.
+
+    `ops` are the device operations' times: device_op_id, start_ns and end_ns.
+    """
+
+    ops: pl.DataFrame = field(default_factory=pl.DataFrame)
+    moves: dict[int, Anchors] = field(default_factory=dict)
+
+    def scan(self, name: str) -> pl.LazyFrame:
+        """A table with the moved times."""
+        rows = super().scan(name)
+        moments = load_table(name).moments
+        if not moments or name in FROM_FACTS or not self.moves:
+            return rows
+        frame = rows.collect()
+        if name == "device_ops":
+            at = find_rows(self.ops.get_column("device_op_id"), frame.get_column("device_op_id"))
+            columns = [self.ops.get_column(c).gather(at) for c in ("start_ns", "end_ns")]
+            frame = frame.with_columns(c.fill_null(frame.get_column(c.name)) for c in columns)
+            moments = [m for m in moments if m not in ("start_ns", "end_ns")]
+        return frame.with_columns(_move(frame, name, self.moves) for name in moments).lazy()
+
+    def with_window(self, window: str | None) -> UnrecordedRun:
+        """The same run, asked about another part of its timeline."""
+        if window == self.window:
+            return self
+        return UnrecordedRun(self.parts, window, self._tables, ops=self.ops, moves=self.moves)
+
+    def restore(self, moments: pl.Series, rank: int) -> pl.Series:
+        """When moments of a rank were on the recorded timeline, ns."""
+        recorded, moved = self.moves.get(rank, (np.zeros(1, np.int64), np.zeros(1, np.int64)))
+        return pl.Series(moments.name, _interpolate(moments.to_numpy(), moved, recorded))
+
+
+@dataclass(frozen=True)
+class Unrecorded:
+    """A run without its recorder, and by how much it is shorter.
+
+    `recorded_ns`, `ns`, `low_ns` and `high_ns` are a step's time where there are steps
+    (`step_clock.py`), else the longest window's: as recorded, as estimated, and its range.
+    """
+
+    run: UnrecordedRun
+    recorded_ns: int
+    ns: int
+    low_ns: int
+    high_ns: int
+    is_step: bool
+
+
+def remove_recorder(run: Run) -> Unrecorded | None:
+    """The run without its recorder; None where that is unknown, or the same as recorded.
+
+    Of the whole run and of its steps: another part of the timeline, given in time, is the recorded
+    one's.
+    """
+    return run.once(_remove_recorder)
+
+
+def _remove_recorder(run: Run) -> Unrecorded | None:
+    chosen = run.window or "steady"
+    if chosen != "steady" and not chosen.startswith("step:"):
+        return None
+    if isinstance(run, UnrecordedRun) or not (run.rows("device_ops") and run.rows("host_ops")):
+        return None
+    nodes = list_nodes(run)
+    inside = starts_in_window(run.with_window(None), nodes)
+    if _measure_idle(nodes.filter(inside)) < LEAST_SHARE:
+        return None
+    costs = estimate_costs(run, nodes)
+    if not costs:
+        return None
+    before = _measure_length(run)
+    made = {
+        times: _move_run(run, nodes, replay_graph(contract_nodes(nodes, costs, times)))
+        for times in (1.0, LOW_COST, HIGH_COST)
+    }
+    after, longer, shorter = (_measure_length(each) for each in made.values())
+    if after > (1 - LEAST_SHARE) * before:
+        return None
+    low = 1 - min(max(1 - shorter / after, LEAST_OFF), MOST_OFF)
+    high = 1 + min(max(longer / after - 1, LEAST_OFF), MOST_OFF)
+    is_step = _measure_step(run) > 0
+    return Unrecorded(made[1.0], before, after, round(after * low), round(after * high), is_step)
+
+
+def _measure_idle(ops: pl.DataFrame) -> float:
+    """The share of their span in which none of the operations runs, on the idlest device."""
+    device = ["rank", "device_id"]
+    busy = measure_cover(ops.select(*device, "start_ns", "end_ns"), device)
+    spans = ops.group_by(device).agg(span=pl.col("end_ns").max() - pl.col("start_ns").min())
+    share = 1 - pl.col("covered_ns") / pl.col("span")
+    return float(spans.join(busy, on=device).select(share.max()).item() or 0)
+
+
+def _measure_length(run: Run) -> int:
+    """A step's time, or where there are no steps the longest device's span, ns."""
+    ops = run.table("device_ops", ["rank", "device_id", "start_ns", "end_ns"])
+    spans = ops.group_by("rank", "device_id").agg(
+        ns=pl.col("end_ns").max() - pl.col("start_ns").min()
+    )
+    return _measure_step(run) or find_largest(spans, "ns")
+
+
+def _measure_step(run: Run) -> int:
+    """The mean steady step of all ranks, ns; 0 where there are none that one could be sure of."""
+    steps = list_steady_steps(run).filter(pl.col("confidence") != "low")
+    mean = steps.select((pl.col("end_ns") - pl.col("start_ns")).mean()).item()
+    return round(mean or 0)
+
+
+def _move_run(run: Run, nodes: pl.DataFrame, times: Times) -> UnrecordedRun:
+    """The run at the replayed times."""
+    device = is_op(nodes)
+    moved = nodes.with_columns(new_start=times.start, new_end=times.end)
+    ops = (
+        moved.filter(device)
+        .select(device_op_id="ref_id", start_ns="new_start", end_ns="new_end")
+        .sort("device_op_id")
+    )
+    host = moved.filter(~device)
+    moves = {
+        rank: _find_anchors(mine)
+        for (rank,), mine in host.partition_by("rank", as_dict=True).items()
+    }
+    return UnrecordedRun(run.parts, run.window, ops=ops, moves=moves)
+
+
+def _find_anchors(calls: pl.DataFrame) -> Anchors:
+    """The begins and ends of one rank's calls, in order of time, and when they are without it."""
+    both = [calls.select(at=e, new=f"new_{e.removesuffix('_ns')}") for e in ("start_ns", "end_ns")]
+    known = pl.concat(both).sort("at", "new").with_columns(pl.col("new").cum_max())
+    last = known.unique("at", keep="last", maintain_order=True)
+    return last.get_column("at").to_numpy(), last.get_column("new").to_numpy()
+
+
+def _move(frame: pl.DataFrame, name: str, moves: dict[int, Anchors]) -> pl.Series:
+    """A column of moments, moved rank by rank."""
+    column = frame.get_column(name)
+    for rank, (recorded, moved) in moves.items():
+        known = (frame.get_column("rank") == rank) & column.is_not_null()
+        rows = known.arg_true()
+        column = column.scatter(rows, _interpolate(column.gather(rows).to_numpy(), recorded, moved))
+    return column
+
+
+def _interpolate(
+    moments: npt.NDArray[np.int64], before: npt.NDArray[np.int64], after: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """Moments between anchors; outside of them they move as the nearest one does.
+
+    In ns from the first anchor, since a float holds 2^53 of them.
+    """
+    inside = np.clip(moments, before[0], before[-1])
+    moved = np.interp(inside - before[0], before - before[0], after - after[0])
+    new: npt.NDArray[np.int64] = np.rint(moved).astype(np.int64) + after[0] + (moments - inside)
+    return new
