@@ -12,12 +12,17 @@ from sightline.diagnosis.price import share_of
 # XProf's overview calls a program input-bound from 10 % of the step on. Nor does what is uncertain:
 # of a recording that lacks what would tell, that its kernels take most of the time is known.
 MAJOR_PCT = 10.0
+# So many times the gain of every narrower finding puts a general one first (ours).
+_GENERAL_TIMES = 4
 
 
 def rank_findings(
     priced: Sequence[Finding], rules: Mapping[str, Rule], *, window_ns: int
 ) -> list[Finding]:
     """The largest gain first, then remarks, then abstentions.
+
+    A general finding, such as that launches come late, stands behind the narrower ones, unless it
+    gains four times what they do: who ends the narrow one has less of the general one.
 
     Gains of the program's window come before those of profiled kernels, which a kernel profiler
     runs one by one, with other clocks: the two are no measure for each other. Of findings about one
@@ -26,6 +31,7 @@ def rank_findings(
     the speed of light (2024.1, `get_parent_rules_identifiers` in sections/*.py).
     """
     led = _lead_by_causes(priced, rules)
+    behind = _put_general_behind(priced, rules)
     loud = [f.gain_ns or 0 for f in priced if f.severity != "info" and not _is_unsure(f)]
     bound = 100 * max(loud, default=0) < MAJOR_PCT * max(window_ns, 1)
     order = sorted(
@@ -36,6 +42,7 @@ def rank_findings(
             f.is_remark,
             f.severity == "info",
             share_of(f.rule) != OF_WINDOW,
+            behind[i],
             -led[i],
             _count_steps_to_cause(f.rule, rules),
             -_weigh_gain(f),
@@ -50,6 +57,19 @@ def rank_findings(
 def _take_gain(found: Finding, unit: str) -> float:
     gain = found.gain
     return gain.amount if gain is not None and gain.unit == unit else 0
+
+
+def _put_general_behind(found: Sequence[Finding], rules: Mapping[str, Rule]) -> list[bool]:
+    """Which findings are general ones that a narrower one comes before."""
+    general = [f.rule in rules and rules[f.rule].is_general for f in found]
+    narrow = [
+        _weigh_gain(f)
+        for f, is_general in zip(found, general, strict=True)
+        if not (is_general or f.abstained or f.is_remark or f.severity == "info" or _is_unsure(f))
+        and share_of(f.rule) == OF_WINDOW
+    ]
+    least = _GENERAL_TIMES * max(narrow, default=0)
+    return [g and _weigh_gain(f) < least for f, g in zip(found, general, strict=True)]
 
 
 def _lead_by_causes(found: Sequence[Finding], rules: Mapping[str, Rule]) -> list[int]:

@@ -51,7 +51,13 @@ from sightline.timeline.host_ranges import measure_long_calls, measure_long_thin
 from sightline.timeline.idle import list_system_waits
 from sightline.timeline.sleeps import list_states
 
-RULE = Rule("host-late", "The host launches late", causes=(causes.HOST,), explains_lateness=True)
+RULE = Rule(
+    "host-late",
+    "The host launches late",
+    causes=(causes.HOST,),
+    explains_lateness=True,
+    is_general=True,
+)
 
 _MAYBE_AWAY = "computing, or was not scheduled"
 

@@ -37,10 +37,11 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import polars as pl
 
-from sightline.core.algebra.lookup import find_rows
+from sightline.core.algebra.lookup import find_rows, mark_rows
 from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
@@ -48,8 +49,10 @@ from sightline.core.units import format_count, format_ns, format_pct
 from sightline.diagnosis.advice import choose_fix
 from sightline.diagnosis.build import Advice, Evidence, Loss, abstain, make_finding
 from sightline.diagnosis.gaps import claim_gaps
+from sightline.replay.graph import list_nodes
 from sightline.replay.replay import free_calls, is_finish, shorten_thinking
 from sightline.timeline import causes
+from sightline.timeline.callers import find_callers
 from sightline.timeline.host_ranges import find_long_intervals, measure_held
 from sightline.timeline.idle import PACE_INTERVALS, list_system_waits
 
@@ -58,6 +61,7 @@ RULE = Rule(
     "The host cannot launch kernels fast enough",
     causes=(causes.LAUNCHES,),
     explains_lateness=True,
+    is_general=True,
 )
 
 
@@ -88,24 +92,31 @@ def check(run: Run) -> Iterator[Finding]:
         thought = nodes.get_column("prev_lag_ns").fill_null(0) - held
         return shorten_thinking(free, thought * at_pace.cast(pl.Int64))
 
+    loop = _find_loop(run)
     yield make_finding(
         run,
         RULE,
         "The GPU finishes each operation before the host launches the next one: "
         f"median operation {format_ns(worst['median_op_ns'])}, median launch interval "
         f"{format_ns(worst['median_interval_ns'])}; the queue was empty at "
-        f"{format_count(worst['empty_queue'])} of {format_count(worst['launches'])} launches.",
+        f"{format_count(worst['empty_queue'])} of {format_count(worst['launches'])} launches."
+        + (f" Most of the launching is {loop.caller}'s." if loop else ""),
         Loss(cost_ns=mine.cost_ns, bound_ns=mine.worst_ns, change=without),
         Evidence(
-            [f"host time in  {line}" for line in _describe_host_time(run, worst["rank"])],
+            [
+                *(loop.lines if loop else []),
+                *(f"host time in  {line}" for line in _describe_host_time(run, worst["rank"])),
+            ],
             rows=mine.rows,
             where={
                 **mine.where("host_late"),
                 "ranks": bound.get_column("rank").unique().sort().to_list(),
+                **({"caller": loop.caller} if loop else {}),
             },
         ),
         Advice(
-            fix=choose_fix(
+            fix=(loop.fix if loop else "")
+            + choose_fix(
                 run,
                 'replay the step as a CUDA graph: torch.compile(model, mode="reduce-overhead"), '
                 "or larger batches if latency allows",
@@ -127,6 +138,51 @@ def check(run: Run) -> Iterator[Finding]:
         ),
         confidence="high" if worst["launches"] >= 100 else "medium",
     )
+
+
+@dataclass(frozen=True)
+class Loop:
+    """Who launches most: its name, how many launches it makes of how many, and their host time."""
+
+    caller: str
+    launches: int
+    of: int
+    pct: float
+
+    @property
+    def lines(self) -> list[str]:
+        """What shows it."""
+        made, of = format_count(self.launches), format_count(self.of)
+        return [
+            f"{self.caller} makes {made} of {of} launches, its backward pass included: "
+            f"{format_pct(self.pct)} of the launching time"
+        ]
+
+    @property
+    def fix(self) -> str:
+        """What to do before the whole step is made a graph."""
+        return (
+            f"do what {self.caller} does piece by piece in one operator over the whole batch: "
+            "vectorize its loop, or call the fused or whole-sequence operator; else "
+        )
+
+
+def _find_loop(run: Run) -> Loop | None:
+    """The user's range, line or module that most of the launching time is spent in."""
+    nodes = list_nodes(run)
+    launching = mark_rows(nodes.get_column("launch"), nodes.height) & (
+        nodes.get_column("kind") == "call"
+    )
+    took = pl.col("prev_lag_ns").fill_null(0).clip(0) + pl.col("end_ns") - pl.col("start_ns")
+    calls = nodes.filter(launching).select(host_op_id="ref_id", ns=took)
+    calls = calls.with_columns(caller=find_callers(run, calls.get_column("host_op_id")))
+    each = calls.group_by("caller").agg(pl.col("ns").sum(), launches=pl.len()).drop_nulls("caller")
+    whole = max(sum_column(calls, "ns"), 1)
+    top = each.filter(2 * pl.col("ns") >= whole).sort("caller")
+    if top.is_empty():
+        return None
+    caller, ns, launches = top.row(0)
+    return Loop(caller, launches, calls.height, 100 * ns / whole)
 
 
 def _describe_steps(run: Run) -> str:

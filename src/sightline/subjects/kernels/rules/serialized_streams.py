@@ -113,7 +113,7 @@ def check(run: Run) -> Iterator[Finding]:
             cause=_name_cause(waits),
             sources=("CUDA C++ Programming Guide: Streams",),
         ),
-        confidence="low",
+        confidence="medium" if _is_by_default_stream(waits) else "low",
         is_bound=True,
     )
     yield from keep_notable(run, found)
@@ -219,13 +219,22 @@ def _name_cause(waits: pl.DataFrame) -> str:
     told = waits.filter(pl.col("wait_by") == "event").height
     if 2 * told >= waits.height:
         return "event waits (cudaStreamWaitEvent) order the streams"
-    default = (pl.col("stream_id") == _DEFAULT_STREAM) | (pl.col("other_stream") == _DEFAULT_STREAM)
-    if 2 * waits.filter(default).height >= waits.height:
+    if _is_by_default_stream(waits):
         return (
             "no event wait is recorded there, and stream 7 is the legacy default stream: it waits "
             "for all blocking streams, and they for it"
         )
     return "no event wait is recorded there: what orders the streams is not known"
+
+
+def _is_by_default_stream(waits: pl.DataFrame) -> bool:
+    """Whether most waits are for a kernel of the legacy default stream, or one of it for others.
+
+    That stream's waits are no guess: it orders all blocking streams.
+    """
+    default = (pl.col("stream_id") == _DEFAULT_STREAM) | (pl.col("other_stream") == _DEFAULT_STREAM)
+    told = pl.col("wait_by") == "event"
+    return 2 * waits.filter(default & ~told.fill_null(value=False)).height >= waits.height
 
 
 def _list_longest(waits: pl.DataFrame) -> list[dict[str, object]]:
