@@ -11,11 +11,11 @@ HTA = "kineto/facebookresearch__HolisticTraceAnalysis/trace_diff"
 H100 = "kineto/AMD-AGI__TraceLens/h100"
 CASES = {
     "nsys/GindaChen__nsys-ai/tests/fixtures/h100_2gpu_1s.sqlite": ("h2d-bound", 95.0),
-    f"{HTA}/control": ("host-late", 13.6),
+    f"{HTA}/control": ("exposed-communication", 16.5),
     f"{HTA}/test": ("copy-bound", 11.0),
     f"{H100}/google_owlv2-large-patch14-ensemble__1016001.json.gz": ("dataloader-starved", 45.6),
     f"{H100}/gaunernst_bert-small-uncased__1016001.json.gz": ("launch-bound", 90.2),
-    "kineto/pytorch__kineto/tb_plugin/samples/resnet50_num_workers_0": ("dataloader-starved", 28.5),
+    "kineto/pytorch__kineto/tb_plugin/samples/resnet50_num_workers_0": ("dataloader-starved", 24.6),
     "kineto/astra-sim__astra-sim/megatron-tp8": ("straggler-rank", 59.4),
 }
 

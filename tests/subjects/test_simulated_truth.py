@@ -6,6 +6,7 @@ Dialects differ in the form of the file, not in what happened: one of them gets 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -135,10 +136,35 @@ def test_steps_are_exact(case: Simulated) -> None:
         for _, start, end in truth.steps
     }
     rows = case.run.ask("steps").to_dicts()
-    assert {(r["rank"], r["start_ns"], r["end_ns"]) for r in rows} == want
+    assert {(r["rank"], r["host_start_ns"], r["host_end_ns"]) for r in rows} == want
+    assert {(r["rank"], r["end_ns"]) for r in rows} == set(_list_step_ends(case))
     for row in rows:
         parts = [row[part] for part in PARTS[1:]]
         assert sum(parts) == row["duration_ns"] == row["end_ns"] - row["start_ns"]
+
+
+def _list_step_ends(case: Simulated) -> Iterator[tuple[int, int]]:
+    """The later of each step's host end and its last operation's, of streams that all steps use."""
+    for rank, truth in case.truth.ranks.items():
+        spans = [(start, end) for _, start, end in truth.steps]
+        launched: list[tuple[int, Any, int]] = []
+        for op in next(r for r in case.program.ranks if r.rank == rank).ops:
+            if op.launch is not None:
+                step = sum(start <= op.launch.start_ns for start, _ in spans) - 1
+                launched.append((step, (op.device, op.stream), op.end_ns))
+        late = range(min(1, len(spans) - 1), len(spans))
+        used = {
+            lane
+            for _, lane, _ in launched
+            if {step for step, mine, _ in launched if mine == lane} >= set(late)
+        }
+        clock = 0
+        for number, (_, end) in enumerate(spans):
+            mine = [
+                e for step, lane, e in launched if step == number and (lane in used or not used)
+            ]
+            clock = max([clock, end, *mine])
+            yield rank, clock + case.origin_ns
 
 
 def test_overlap_agrees_with_the_breakdown(case: Simulated) -> None:

@@ -24,6 +24,11 @@ CLOCK_NOTE, CLOCK_BLOCK = 0.01, 0.05
 # Under half of the calls with the same inputs it is another workload; from 95 % on, as a kernel
 # tuner or a last short batch changes, it is the same (ours).
 SHAPES_SAME_PCT, SHAPES_BLOCK_PCT = 95.0, 50.0
+# The operators that a model is made of (PyTorch's native_functions.yaml, by their names).
+_MAIN = (
+    r"^aten::(?:add)?(?:b?mm|bmv|mv)$|^aten::(?:baddbmm|linear|embedding|_embedding_bag)$"
+    r"|^aten::(?:cudnn_|miopen_|mkldnn_|_)?convolution$|attention"
+)
 # Less of the time than this in operations that are on both sides: hardly the same program (ours).
 MATCHED_BLOCK_PCT, MATCHED_NOTE_PCT = 50.0, 90.0
 
@@ -62,8 +67,13 @@ def check_sides(before: Sequence[Sample], after: Sequence[Sample]) -> list[Check
     ]
 
 
-def check_matched(before_ns: int, after_ns: int, busy: tuple[int, int]) -> Check:
-    """How much of both sides' busy time is in operations that are on both sides, ns of a step."""
+def check_matched(
+    before_ns: int, after_ns: int, busy: tuple[int, int], *, is_same_model: bool = False
+) -> Check:
+    """How much of both sides' busy time is in operations that are on both sides, ns of a step.
+
+    A model that is the same by its main operators' shapes may compute all of it otherwise.
+    """
     shares = [100 * ns / max(all_, 1) for ns, all_ in zip((before_ns, after_ns), busy, strict=True)]
     least = min(shares)
     if not all(busy):
@@ -73,9 +83,15 @@ def check_matched(before_ns: int, after_ns: int, busy: tuple[int, int]) -> Check
         f"{format_pct(shares[0])} of the time before and {format_pct(shares[1])} after is in "
         "operations that are on both sides"
     )
-    if least < MATCHED_BLOCK_PCT:
+    if least < MATCHED_BLOCK_PCT and not is_same_model:
         return Check("operations", "blocks", f"only {text}: hardly the same program", *shares)
     return Check("operations", effect, text, *shares)
+
+
+def is_same_model(before: Sequence[Sample], after: Sequence[Sample]) -> bool:
+    """Whether most kinds of products, convolutions and the like have the same shapes."""
+    share = _share_main_shapes(before[0].facts.shapes, after[0].facts.shapes)
+    return share is not None and share >= SHAPES_BLOCK_PCT
 
 
 def find_clock(samples: Sequence[Sample]) -> float | None:
@@ -161,8 +177,30 @@ def _clocks(before: Sequence[Sample], after: Sequence[Sample]) -> Iterator[Check
 def _shapes(before: Sequence[Sample], after: Sequence[Sample]) -> Iterator[Check]:
     """How many calls of operators that both sides know have inputs that the other side has."""
     one, other = (side[0].facts.shapes for side in (before, after))
-    if one.is_empty() or other.is_empty():
+    pct = _share_shapes(one, other)
+    if pct is None:
         return
+    text = f"{format_pct(pct)} of the operators' calls have the same input shapes on both sides"
+    main = _share_main_shapes(one, other)
+    if pct < SHAPES_BLOCK_PCT and main is not None and is_same_model(before, after):
+        # A loop that became one operator, or items that a worker loads, is the same model's step.
+        of = f"{format_pct(main)} of its products, convolutions, attentions and embeddings do"
+        yield Check("shapes", "limits", f"only {text}, but {of}: the same model", pct, main)
+    elif pct < SHAPES_BLOCK_PCT:
+        hint = "another workload; --same-workload if it is the same"
+        yield Check("shapes", "blocks", f"only {text}: {hint}", pct, pct)
+    else:
+        yield Check("shapes", "ok" if pct >= SHAPES_SAME_PCT else "limits", text, pct, pct)
+
+
+def _share_main_shapes(one: pl.DataFrame, other: pl.DataFrame) -> float | None:
+    """Which share of the calls that make a model's step both sides have, %; None without any."""
+    main = pl.col("name").str.contains(_MAIN)
+    return _share_shapes(one.filter(main), other.filter(main))
+
+
+def _share_shapes(one: pl.DataFrame, other: pl.DataFrame) -> float | None:
+    """Of calls of operators that both sides know, those whose inputs the other side has, %."""
     known = [
         mine.join(theirs.select("name").unique(), on="name", how="semi")
         for mine, theirs in ((one, other), (other, one))
@@ -170,14 +208,7 @@ def _shapes(before: Sequence[Sample], after: Sequence[Sample]) -> Iterator[Check
     both = known[0].join(known[1], on=["name", "input_shapes"], how="inner")
     same = both.select(pl.min_horizontal("calls", "calls_right").sum()).item()
     most = max(k.get_column("calls").sum() for k in known)
-    if not most:
-        return
-    pct = 100 * same / most
-    text = f"{format_pct(pct)} of the operators' calls have the same input shapes on both sides"
-    if pct < SHAPES_BLOCK_PCT:
-        yield Check("shapes", "blocks", f"only {text}: another workload", pct, pct)
-    else:
-        yield Check("shapes", "ok" if pct >= SHAPES_SAME_PCT else "limits", text, pct, pct)
+    return 100 * same / most if most else None
 
 
 _RUNTIME = "runtime "  # as importers.kineto begins such a version

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import polars as pl
 
-from sightline.compare.comparability import Check, check_matched, check_sides, find_clock
+from sightline.compare.comparability import (
+    Check,
+    check_matched,
+    check_sides,
+    find_clock,
+    is_same_model,
+)
 from sightline.compare.facts import METRICS
 from sightline.compare.fingerprint import reduce_sample
 from sightline.compare.host import compare_host
 from sightline.compare.launch_shapes import compare_shapes
 from sightline.compare.matching import ALONE, FUSED, list_pairs, match_leaves
+from sightline.compare.recorder import remove_recorders
 from sightline.compare.sample import CPU_PARTS, GPU_PARTS, KEY, Sample, measure_groups
 from sightline.compare.statistics import (
     Difference,
@@ -22,9 +29,11 @@ from sightline.compare.statistics import (
     Spread,
     adjust_p_values,
     compare_runs,
+    guess_floor,
 )
 from sightline.compare.verdict import reach_verdict
 from sightline.compare.waterfall import average_leaves
+from sightline.core.algebra.scalars import sum_column
 from sightline.core.kernel_labels import label_kernels
 from sightline.timeline.classes import UNKNOWN
 
@@ -32,30 +41,45 @@ SCHEMA = "sightline-compare/1"
 # Costs that moved: what one operation lost another under the same operator won, but for a fifth
 # (ours); worth a word from one percent of the step on.
 SHIFT_REST, SHIFT_SHARE = 0.2, 0.01
+# The checks that say whether both sides do the same work.
+_OF_WORKLOAD = ("shapes", "operations")
 
 
 def compare_samples(
-    before: Sequence[Sample], after: Sequence[Sample], floor: Floor | None = None
+    before: Sequence[Sample],
+    after: Sequence[Sample],
+    floor: Floor | None = None,
+    *,
+    same_workload: bool = False,
 ) -> dict[str, Any]:
     """The whole comparison as plain data; times are int64 ns of the mean step.
 
     `waterfall` and `pairs` sum to the steps' difference to the nanosecond. `floor` says how runs
-    of one program differ on this machine.
+    of one program differ on this machine; `same_workload` that both sides do the same work,
+    whatever their operators' shapes say.
     """
     if any(sample.run is None for sample in (*before, *after)):
         before, after = ([reduce_sample(s) for s in side] for side in (before, after))
+    before, after, recorder = remove_recorders(before, after)
     sides = [average_leaves(side) for side in (before, after)]
     matched = match_leaves(*sides)
     pairs = list_pairs(matched)
     steps = tuple(int(leaves.get_column("ns").sum()) for leaves in sides)
     assert pairs.get_column("delta_ns").sum() == steps[1] - steps[0], "pairs must sum to the steps"
-    checks = [*check_sides(before, after), _check_matched(pairs)]
+    checks = [
+        *check_sides(before, after),
+        _check_matched(pairs, before, after),
+        *([recorder] if recorder else []),
+    ]
+    if same_workload:
+        checks = [replace(c, effect="limits") if c.check in _OF_WORKLOAD else c for c in checks]
     runs = ([s.length for s in before], [s.length for s in after])
-    difference = compare_runs(*runs, floor)
+    guess = None if floor or len(before) + len(after) > 2 else guess_floor(_measure_idle(sides))
+    difference = compare_runs(*runs, floor, guess)
     tests = _test_pairs(pairs, matched, (before, after))
     return {
         "schema": SCHEMA,
-        "verdict": asdict(reach_verdict(checks, difference, runs, floor)),
+        "verdict": asdict(reach_verdict(checks, difference, runs, floor or guess)),
         "step": {"before_ns": steps[0], "after_ns": steps[1], "delta_ns": steps[1] - steps[0]}
         | asdict(difference),
         "sides": {
@@ -72,11 +96,21 @@ def compare_samples(
     }
 
 
-def _check_matched(pairs: pl.DataFrame) -> Check:
+def _measure_idle(sides: Sequence[pl.DataFrame]) -> list[float]:
+    """The share of each side's step in which no device works; of a CPU's step, all of it."""
+    shares = []
+    for leaves in sides:
+        busy = leaves.filter(~pl.col("part").is_in(["idle", *CPU_PARTS]))
+        shares.append(1 - sum_column(busy, "ns") / max(sum_column(leaves, "ns"), 1))
+    return shares
+
+
+def _check_matched(pairs: pl.DataFrame, before: Sequence[Sample], after: Sequence[Sample]) -> Check:
     busy = pairs.filter(~pl.col("part").is_in(["idle", "other"]))
     known = busy.filter(pl.col("grade") != ALONE)
     sums = [int(f.get_column(c).sum()) for f in (known, busy) for c in ("before_ns", "after_ns")]
-    return check_matched(sums[0], sums[1], (sums[2], sums[3]))
+    same = is_same_model(before, after)
+    return check_matched(sums[0], sums[1], (sums[2], sums[3]), is_same_model=same)
 
 
 def _describe(sample: Sample) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from sightline.core.algebra.window import host_in
 from sightline.core.model.run import Run
 from sightline.subjects.devices.analyses.slow_clocks import CLOCK
 
@@ -110,8 +111,8 @@ def _count_shapes(run: Run, count: int, *, has_steps: bool) -> pl.DataFrame:
         pl.col("layer") == "op", pl.col("input_shapes").is_not_null()
     )
     if run.rows("device_ops") and has_steps:
-        since, until = _find_span(run)
-        host = host.filter(pl.col("start_ns").is_between(since, until, closed="left"))
+        known = host.collect()
+        host = known.filter(host_in(known, run.ask("windows"), whole_recording=False)).lazy()
     return (
         host.group_by("name", "input_shapes")
         .agg(calls=pl.len() / max(count, 1))

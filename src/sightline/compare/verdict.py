@@ -49,7 +49,10 @@ def reach_verdict(
     runs: tuple[Sequence[Spread], Sequence[Spread]],
     floor: Floor | None,
 ) -> Verdict:
-    """What the checks and the test of the step time come to; `runs` are both sides' steps."""
+    """What the checks and the test of the step time come to; `runs` are both sides' steps.
+
+    `floor` is what the test used: one that was measured, or a guess.
+    """
     blocked = tuple(check.text for check in checks if check.effect == "blocks")
     if blocked:
         return Verdict(NOT_COMPARABLE, blocked)
@@ -57,6 +60,9 @@ def reach_verdict(
         return _explain_untested(difference, runs)
     if difference.level == "steps":
         return _explain_one_run(difference)
+    if difference.level == "guess":
+        assert floor is not None, "a guess is a floor"
+        return _explain_guess(difference, floor)
     own = estimate_floor([[math.log(run.mean) for run in side] for side in runs])
     known = own if floor is None else floor if own is None else _larger(own, floor)
     assert known is not None, "a test of runs needs to know how they differ"
@@ -120,6 +126,22 @@ def _explain_one_run(difference: Difference) -> Verdict:
         ),
         runs_needed=FEW_RUNS,
     )
+
+
+def _explain_guess(difference: Difference, floor: Floor) -> Verdict:
+    """One run a side, beside what runs of other programs vary by."""
+    assert difference.ratio is not None
+    if difference.ratio == 1:
+        return Verdict(NO_CHANGE, ("both take the same time, to the nanosecond",))
+    visible = 100 * smallest_visible(1, 1, floor)
+    reason = (
+        f"one run a side cannot see changes under about {format_pct(visible)}, as runs of such "
+        f"programs vary; {FEW_RUNS} runs a side, or --floor made by --calibrate, see smaller ones"
+    )
+    if difference.is_significant:
+        word = SLOWER if difference.ratio > 1 else FASTER
+        return Verdict(word, (reason,), visible, FEW_RUNS)
+    return Verdict(OPEN, (reason,), visible, runs_needed=FEW_RUNS)
 
 
 def _largest_spread(change: float) -> float:

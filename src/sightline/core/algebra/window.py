@@ -36,21 +36,21 @@ def starts_in(rows: pl.DataFrame, windows: pl.DataFrame) -> pl.Series:
 
 
 def host_in(host_ops: pl.DataFrame, windows: pl.DataFrame, *, whole_recording: bool) -> pl.Series:
-    """Whether a host range starts in its rank's window.
+    """Whether a host range starts in what the host did for its rank's window.
+
+    Where the host runs ahead of the device, the host parts of steps lie before the steps' time.
 
     Where no window was chosen all of them count: what launched the first kernel started before it.
     """
     if whole_recording:
         return pl.repeat(value=True, n=host_ops.height, eager=True)
-    spans = windows.group_by("rank").agg(
-        pl.col("window_start_ns").min(), pl.col("window_end_ns").max()
-    )
+    spans = windows.group_by("rank").agg(pl.col("host_start_ns").min(), pl.col("host_end_ns").max())
     return (
         host_ops.select("rank", "start_ns")
         .join(spans, on="rank", how="left", maintain_order="left")
         .select(
             pl.col("start_ns")
-            .is_between("window_start_ns", "window_end_ns", closed="left")
+            .is_between("host_start_ns", "host_end_ns", closed="left")
             .fill_null(value=False)
         )
         .to_series()

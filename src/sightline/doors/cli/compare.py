@@ -55,6 +55,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--calibrate", metavar="FILE", help="write how the given runs of one program differ"
     )
     parser.add_argument(
+        "--same-workload",
+        action="store_true",
+        help="both sides do the same work, though their operators' shapes differ",
+    )
+    parser.add_argument(
         "--self-test",
         action="store_true",
         help="compare both halves of each recording, of which nothing changed",
@@ -154,7 +159,12 @@ def _compare(
     stored = _read_floor(args)
     sides = [_open(args, before), _open(args, after)]
     _check_floor(stored, [sample for side in sides for sample in side])
-    data = compare_samples(sides[0], sides[1], stored.floor if stored else None)
+    data = compare_samples(
+        sides[0],
+        sides[1],
+        stored.floor if stored else None,
+        same_workload=args.same_workload,
+    )
     one, other = sides[0][0], sides[1][0]
     if not args.no_findings and one.run is not None and other.run is not None:
         from sightline.session import Session

@@ -38,7 +38,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from sightline.core.algebra.lookup import mark_rows
-from sightline.core.algebra.scalars import find_largest
+from sightline.core.algebra.scalars import find_largest, find_span
 from sightline.core.model.declare import Finding, Price, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_ns
@@ -119,9 +119,9 @@ def _count_threads(calls: pl.DataFrame) -> pl.DataFrame:
 def _count_meetings(calls: pl.DataFrame) -> tuple[float, int]:
     """How many calls would begin in another thread's by chance, and how many do."""
     each = _count_threads(calls)
-    span = int(calls.get_column("end_ns").max()) - int(calls.get_column("start_ns").min())  # type: ignore[call-overload]
+    first, last = find_span(calls, "start_ns")[0], find_span(calls, "end_ns")[1]
     others = pl.col("busy_ns").sum() - pl.col("busy_ns")
-    expected = each.select((pl.col("calls") * others).sum() / max(span, 1)).item()
+    expected = each.select((pl.col("calls") * others).sum() / max(last - first, 1)).item()
     within = calls.get_column("start_ns") < calls.get_column("end_ns").cum_max().shift(1)
     changed = calls.get_column("tid") != calls.get_column("tid").shift(1)
     return float(expected), int((within & changed).sum())
@@ -134,11 +134,10 @@ def _measure_pace(calls: pl.DataFrame) -> int:
 
 def _bound_gain(run: Run, calls: pl.DataFrame, threads: pl.DataFrame) -> int:
     """The window less what is left of it with all threads at once, ns."""
-    first, last = calls.get_column("start_ns").min(), calls.get_column("end_ns").max()
-    whole = int(last) - int(first)  # type: ignore[arg-type]
+    whole = find_span(calls, "end_ns")[1] - find_span(calls, "start_ns")[0]
     share = threads.select(pl.col("calls").max() / pl.col("calls").sum()).item()
     ops = run.table("device_ops", ["rank", "device_id", "stream_id", "start_ns", "end_ns"])
     rank = calls.item(0, "rank")
     lanes = ops.filter(pl.col("rank") == rank).group_by("device_id", "stream_id")
     busiest = lanes.agg(ns=(pl.col("end_ns") - pl.col("start_ns")).sum())
-    return max(0, whole - max(round(whole * share), find_largest(busiest, "ns")))
+    return max(0, round(whole - max(whole * float(share), find_largest(busiest, "ns"))))

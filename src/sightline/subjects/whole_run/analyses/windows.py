@@ -22,6 +22,8 @@ ANALYSIS = Analysis(
         time("window_start_ns", "start of the window"),
         time("window_end_ns", "end of the window"),
         text("window", "how it was chosen", required=True),
+        time("host_start_ns", "start of what the host did for it: of the steps' host parts"),
+        time("host_end_ns", "end of what the host did for it"),
     ),
     needs=("device_ops",),
     notes=(
@@ -47,16 +49,19 @@ def run(run: Run) -> pl.DataFrame:
     )
     chosen = run.window
     if chosen is None:
-        return whole.with_columns(window=pl.lit("first to last GPU operation"))
+        return _add_host(whole.with_columns(window=pl.lit("first to last GPU operation")))
     if chosen == "steady" or chosen.startswith("step:"):
         return _of_steps(run, whole, chosen)
     first, last = parse_range_ns(chosen, "Write steady, step:3, or a range such as 10ms..25ms.")
     begin = pl.col("window_start_ns") + first
-    return whole.with_columns(
-        window_start_ns=begin,
-        window_end_ns=pl.col("window_end_ns") if last is None else pl.col("window_start_ns") + last,
-        window=pl.lit(chosen),
-    ).filter(pl.col("window_start_ns") < pl.col("window_end_ns"))
+    end = pl.col("window_end_ns") if last is None else pl.col("window_start_ns") + last
+    part = whole.with_columns(window_start_ns=begin, window_end_ns=end, window=pl.lit(chosen))
+    return _add_host(part.filter(pl.col("window_start_ns") < pl.col("window_end_ns")))
+
+
+def _add_host(windows: pl.DataFrame) -> pl.DataFrame:
+    """Windows of the device's time are the host's, too."""
+    return windows.with_columns(host_start_ns="window_start_ns", host_end_ns="window_end_ns")
 
 
 def _of_steps(run: Run, whole: pl.DataFrame, chosen: str) -> pl.DataFrame:
@@ -75,7 +80,10 @@ def _of_steps(run: Run, whole: pl.DataFrame, chosen: str) -> pl.DataFrame:
             have = ", ".join(dict.fromkeys(numbers.drop_nulls().to_list()))
             raise RequestError(f"there is no step {wanted}", why=f"the recording has {have}")
     spans = steps.group_by("rank").agg(
-        window_start_ns=pl.col("start_ns").min(), window_end_ns=pl.col("end_ns").max()
+        pl.col("host_start_ns").min(),
+        pl.col("host_end_ns").max(),
+        window_start_ns=pl.col("start_ns").min(),
+        window_end_ns=pl.col("end_ns").max(),
     )
     return (
         whole.select("rank", "device_id")
