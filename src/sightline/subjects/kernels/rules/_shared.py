@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -56,6 +56,11 @@ def list_kernels(run: Run, pattern: str | None = None) -> pl.DataFrame:
     return kernels if pattern is None else kernels.filter(match_kernels(run, pattern))
 
 
+def list_work(run: Run) -> pl.DataFrame:
+    """The window's kernels, copies and fills, as `list_kernels` has the kernels."""
+    return run.once(_list_work)
+
+
 def match_kernels(run: Run, pattern: str) -> pl.Series:
     """Which of `list_kernels` have a matching name."""
     return run.once(_list_names).match(pattern)
@@ -71,8 +76,16 @@ def list_computing(run: Run) -> pl.DataFrame:
 
 
 def _list_kernels(run: Run) -> pl.DataFrame:
+    return _list_operations(run, ("kernel",))
+
+
+def _list_work(run: Run) -> pl.DataFrame:
+    return _list_operations(run, ("kernel", "memcpy", "memset"))
+
+
+def _list_operations(run: Run, wanted: Sequence[str]) -> pl.DataFrame:
     kinds = run.table("device_ops", ["kind"]).get_column("kind")
-    ops = keep_rows(run.columns("device_ops", _COLUMNS), kinds == "kernel")
+    ops = keep_rows(run.columns("device_ops", _COLUMNS), kinds.is_in(wanted))
     inside = select_starting_in(ops, run.ask("windows"))
     lane = select_varying(("rank", "device_id", "stream_id"), inside)
     in_order = inside.sort(*lane, "start_ns", "device_op_id", maintain_order=True)
@@ -104,15 +117,20 @@ def find_shorter_kernels(
     confidence: str = "medium",
     is_bound: bool = False,
     with_host: bool = False,
+    also_launch_bound: bool = False,
+    title: str | None = None,
+    where: Mapping[str, Any] | None = None,
 ) -> Finding | None:
     """The finding that some kernels could be shorter, or None where that is worth too little.
 
     `shorter` has the rows of `list_kernels` that are meant and `factor`, what of each one's length
     remains (0: the kernel is gone), or the least that may remain (`is_bound`). `summary` may use
     {share}. `with_host`: what the host does before the launch of a kernel that is gone goes too,
-    as where a compiler puts one kernel in the place of several operators.
+    as where a compiler puts one kernel in the place of several operators. `also_launch_bound`: of
+    devices that wait for launches, too, where the launches go away.
     """
-    shorter = _drop_launch_bound(run, shorter)
+    if not also_launch_bound:
+        shorter = _drop_launch_bound(run, shorter)
     if shorter.is_empty():
         return None
     lost = shorter.with_columns(lost=(pl.col("length") * (1 - pl.col("factor"))).round())
@@ -138,11 +156,12 @@ def find_shorter_kernels(
         Evidence(
             [*_describe_groups(shorter), *extra],
             rows=_list_longest(shorter),
-            where=_locate(shorter),
+            where=_locate(shorter) | dict(where or {}),
             calls=lost.select(host_op_id="launch_id", ns="lost"),
         ),
         Advice(fix=fix, verify=verify, cause=cause, sources=sources),
         confidence=confidence,
+        title=title,
         is_bound=is_bound,
     )
 

@@ -1,0 +1,135 @@
+"""The patterns that a run matches: the kernels that each means, and what of their time stays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from sightline.core.model.declare import Finding, Rule
+from sightline.core.model.run import Run
+from sightline.core.units import format_count, format_ns
+from sightline.diagnosis.build import NOTABLE_PCT
+from sightline.replay.gains import sum_windows
+from sightline.subjects.kernels.patterns.calls import Calls, list_calls
+from sightline.subjects.kernels.patterns.declare import Pattern
+from sightline.subjects.kernels.patterns.table import PATTERNS
+from sightline.subjects.kernels.rules._shared import find_shorter_kernels, list_work
+
+# A backward pass reads the gradient beside what the forward pass read, and writes another: three
+# tensors where a pass of one input has two. Of attention it does five products where the forward
+# pass does two (Dao, FlashAttention-2, 2023, 4.1).
+BACKWARD_BYTES, BACKWARD_FLOP = 1.5, 2.5
+_SHOWN = 3
+
+
+def find_patterns(run: Run, rule: Rule) -> Iterator[Finding]:
+    """A finding for each pattern of the rule that is worth a word."""
+    for pattern, matched in run.once(_list_matches):
+        if pattern.rule == rule.name:
+            found = find_shorter_kernels(
+                run,
+                rule,
+                list_work(run).join(matched, on="device_op_id", maintain_order="left"),
+                f"{{share}} of the window can be saved: {pattern.cause}.",
+                cause=pattern.cause,
+                fix=pattern.fix,
+                sources=(pattern.source,),
+                extra=_describe_calls(run, matched),
+                confidence=pattern.confidence,
+                is_bound=True,
+                with_host=pattern.with_host,
+                also_launch_bound=pattern.with_host,
+                title=pattern.title,
+                where={"pattern": pattern.name},
+            )
+            if found:
+                yield found
+
+
+def list_matched(run: Run, rule: Rule) -> pl.DataFrame:
+    """The device operations that the rule's patterns mean, as `list_work` has them, with `factor`."""
+    of_rule = [matched for pattern, matched in run.once(_list_matches) if pattern.rule == rule.name]
+    none = {"device_op_id": pl.Int64, "factor": pl.Float64}
+    each = [matched.select(*none) for matched in of_rule] or [pl.DataFrame(schema=none)]
+    return list_work(run).join(pl.concat(each), on="device_op_id", maintain_order="left")
+
+
+def list_claimed(run: Run) -> pl.Series:
+    """The device operations that a pattern speaks for: a wider rule need not speak of them again."""
+    claimed = [matched.get_column("device_op_id") for _, matched in run.once(_list_matches)]
+    return pl.concat(claimed) if claimed else pl.Series([], dtype=pl.Int64)
+
+
+def _list_matches(run: Run) -> list[tuple[Pattern, pl.DataFrame]]:
+    """The patterns that are worth a word, with device_op_id, call and factor of their kernels.
+
+    A kernel is of one pattern, the first in the table's order.
+    """
+    calls = list_calls(run)
+    found: list[tuple[Pattern, pl.DataFrame]] = []
+    if calls is None:
+        return found
+    least = NOTABLE_PCT / 100 * sum_windows(run)
+    left = calls.kernels
+    for pattern in PATTERNS:
+        matches = pattern.find(calls)
+        if matches.is_empty():
+            continue
+        kernels = _find_kernels(calls, left, matches, with_backward=pattern.with_backward)
+        kernels = _keep_least(kernels, calls.bytes_per_s)
+        lost = kernels.select(((1 - pl.col("factor")) * pl.col("length")).sum()).item()
+        if lost >= least:
+            found.append((pattern, kernels.select("device_op_id", "call", "factor")))
+            left = left.join(kernels, on="device_op_id", how="anti")
+    return found
+
+
+def _find_kernels(
+    calls: Calls, kernels: pl.DataFrame, matches: pl.DataFrame, *, with_backward: bool
+) -> pl.DataFrame:
+    """The kernels of the matches' calls, and of their backward nodes as matches of their own."""
+    forward = kernels.join(matches, on="call")
+    if not with_backward:
+        return forward
+    behind = calls.table.select("call", "of_call").join(matches, left_on="of_call", right_on="call")
+    # A call that is in a match itself is no backward of another one.
+    behind = behind.join(matches, on="call", how="anti").select(
+        "call",
+        match=-1 - pl.col("match"),
+        keep_bytes=BACKWARD_BYTES * pl.col("keep_bytes"),
+        keep_ns=BACKWARD_FLOP * pl.col("keep_ns"),
+    )
+    return pl.concat([forward, kernels.join(behind, on="call").select(forward.columns)])
+
+
+def _keep_least(kernels: pl.DataFrame, bytes_per_s: float | None) -> pl.DataFrame:
+    """With `factor`: what each match keeps fills its longest kernels, and the others are gone.
+
+    Where the memory's rate is not known, what still has to move keeps everything.
+    """
+    moved = 1e9 * pl.col("keep_bytes") / bytes_per_s if bytes_per_s else pl.lit(0.0)
+    unknown = (pl.col("keep_bytes") > 0) & pl.lit(bytes_per_s is None)
+    in_order = kernels.sort("match", "length", descending=[False, True]).with_columns(
+        kept=moved + pl.col("keep_ns"),
+        before=pl.col("length").cum_sum().over("match") - pl.col("length"),
+    )
+    share = ((pl.col("kept") - pl.col("before")) / pl.col("length")).clip(0.0, 1.0).fill_nan(0.0)
+    return in_order.with_columns(factor=pl.when(unknown).then(1.0).otherwise(share))
+
+
+def _describe_calls(run: Run, matched: pl.DataFrame) -> list[str]:
+    """'12 × aten::_softmax [[4,16,4096,4096],[],[]], 40.74 ms', those that take longest."""
+    host = run.columns("host_ops", ["host_op_id", "name", "input_shapes"])
+    groups = (
+        list_work(run)
+        .join(matched, on="device_op_id")
+        .join(host, left_on="call", right_on="host_op_id", suffix="_of_call")
+        .group_by(pl.col("name_of_call").cast(pl.String), pl.col("input_shapes").cast(pl.String))
+        .agg(n=pl.col("call").n_unique(), ns=pl.col("length").sum())
+        .sort("ns", "name_of_call", "input_shapes", descending=[True, False, False])
+    )
+    return [
+        f"{format_count(n)} × {name} {shapes or ''}".rstrip() + f", {format_ns(ns)}"
+        for name, shapes, n, ns in groups.head(_SHOWN).rows()
+    ]
