@@ -18,23 +18,26 @@ def find_widest(args: Arguments) -> Tensor | None:
 
 
 def keep_passes(
-    tensors: int, *, least: int = 2, same: bool = True
+    tensors: int, *, least: int = 2, whole: bool = True
 ) -> Callable[[Sequence[Arguments]], int | None]:
     """Several calls on equal data as one pass: so many tensors of the first call's size move.
 
-    None where fewer calls match, where the first call has no tensor, or where the widest tensor of
-    one is wider than the first one's (`same`: what is broadcast is another thing).
+    None where fewer calls match, where the first one has no tensor, where another one's is wider
+    (what is broadcast is another thing), or, if `whole`, where the last one's is narrower.
     """
 
     def keep(several: Sequence[Arguments]) -> int | None:
-        first = find_widest(several[0])
-        if first is None or first.elements < 2 or len(several) < least:
-            return None
         widest = [find_widest(args) for args in several]
-        if same and any(t is None or t.elements > first.elements for t in widest):
+        first, last = widest[0], widest[-1]
+        if first is None or last is None or first.elements < 2 or len(several) < least:
             return None
-        if widest[-1] is None or widest[-1].elements != first.elements:
+        if any(t is not None and t.elements > first.elements for t in widest):
             return None
-        return tensors * get_bytes(first)
+        return None if whole and last.elements != first.elements else tensors * get_bytes(first)
 
     return keep
+
+
+def has_equal_shapes(*tensors: Tensor | None) -> bool:
+    """Whether all of these are tensors of one shape and type."""
+    return None not in tensors and len({(t.shape, t.dtype) for t in tensors if t}) == 1

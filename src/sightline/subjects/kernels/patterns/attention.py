@@ -9,6 +9,7 @@ import polars as pl
 from sightline.roofline.operators.arguments import Arguments, Tensor
 from sightline.subjects.kernels.patterns.calls import Calls
 from sightline.subjects.kernels.patterns.declare import MATCHES, Pattern, make_matches
+from sightline.subjects.kernels.patterns.rates import REACHED
 
 _SOFTMAX = {"aten::_softmax", "aten::_safe_softmax", "aten::_masked_softmax"}
 # Places of the two factors among the arguments (aten/src/ATen/native/native_functions.yaml).
@@ -20,7 +21,7 @@ _FAR = 12
 def _find_written_out(calls: Calls) -> pl.DataFrame:
     """A match for each softmax whose scores a product before it made and one behind it takes."""
     rows: list[tuple[int, int, float, float]] = []
-    rate = calls.tensor_flop_per_s
+    rate = calls.flop_per_s.get(REACHED)
     for at, kind in enumerate(calls.kind_of):
         name, args = calls.kinds[kind] if kind >= 0 else ("", None)
         scores = args.tensor(0) if args and name in _SOFTMAX else None

@@ -1,16 +1,18 @@
-"""The calls of operators that launched kernels: in order, by name and arguments, forward and backward."""
+"""The calls of operators that launched kernels, by name and arguments, forward and backward."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
 from sightline.core.algebra.lookup import find_rows
 from sightline.core.model.run import Run
-from sightline.roofline.hardware import find_gpu
-from sightline.roofline.operator_roofs import ARGUMENTS, place_operators
-from sightline.roofline.operators.arguments import Arguments, parse_arguments
+from sightline.roofline.operator_roofs import ARGUMENTS
+from sightline.roofline.operators.arguments import Arguments, parse_arguments, read_json
+from sightline.subjects.kernels.patterns.rates import find_memory_rate, find_peaks
+from sightline.subjects.kernels.rules._optimizer import STEP as OPTIMIZER_STEP
 from sightline.subjects.kernels.rules._shared import list_work
 from sightline.timeline.host_ranges import find_host_ancestor, list_host_names
 
@@ -18,7 +20,8 @@ from sightline.timeline.host_ranges import find_host_ancestor, list_host_names
 BACKWARD = r"^autograd::engine::evaluate_function: "
 # An operator of a library, such as aten::mm; what autograd runs around operators is none.
 _OPERATOR, _AUTOGRAD = r"^\w+::", r"^(?:autograd|torch::autograd)::"
-_TELLING_BYTES = 32 << 20  # ours: several times what moves in a launch's latency on any GPU
+_HOST = ("host_op_id", "layer", "rank", "tid", "sequence_id", "forward_id")
+_SEPARATOR = 1
 _FIRST_CHAR = 0x100  # from here on no character means something in `re`
 
 
@@ -27,22 +30,28 @@ class Calls:
     """The innermost operators' calls that launched kernels of the window, in order of threads.
 
     `table`: call (host_op_id), rank, tid, kind, sequence_id, node (the backward node that it lies
-    in, or null), of_call (the forward call that the node belongs to, or null), recorded (itself or the operator
-    around it that autograd records, or null), kernel_ns and
-    kernels. `kinds` are names with arguments (None where none are recorded), `kernels` has
-    device_op_id, name, length and call. In `text` a character stands for each call's name, and U+0001 between
-    two threads; `call_of` and `kind_of` say of each place which call and kind it is.
+    in, or null), of_call (the forward call that the node belongs to, or null), recorded (itself or
+    the operator around it that autograd records, or null), in_step (of an optimizer), kernel_ns and
+    kernels. `kinds` are names
+    with arguments (None where none are recorded), `shapes` their shapes as they are written (lists
+    of lists, too), `kernels` has device_op_id, name, length and
+    call. In `text` a character stands for each call's name, and U+0001 between two threads;
+    `call_of` and `kind_of` say of each place which call and kind it is. Left out there are calls in
+    optimizer steps, which have rules of their own. `flop_per_s` are peaks by pipe of the fastest
+    device of the run, `reached` what a benchmark reached with products of 16 bits.
     """
 
     table: pl.DataFrame
     kinds: list[tuple[str, Arguments | None]]
+    shapes: list[Any]
     names: list[str]
     kernels: pl.DataFrame
     text: str
     call_of: list[int]
     kind_of: list[int]
     bytes_per_s: float | None
-    tensor_flop_per_s: float | None
+    flop_per_s: dict[str, float]
+    run: Run
 
 
 def code_name(number: int) -> str:
@@ -58,9 +67,7 @@ def list_calls(run: Run) -> Calls | None:
 def _list_calls(run: Run) -> Calls | None:
     if not run.rows("host_ops") or not run.rows("device_ops"):
         return None
-    host = run.columns(
-        "host_ops", ["host_op_id", "layer", "rank", "tid", "sequence_id", "forward_id"]
-    )
+    host = run.columns("host_ops", _HOST)
     ids = host.get_column("host_op_id")
     kernels = (
         list_work(run).select("device_op_id", "name", "launch_id", "length").drop_nulls("launch_id")
@@ -87,19 +94,20 @@ def _list_calls(run: Run) -> Calls | None:
         operators.is_in(ids.filter(host.get_column("sequence_id").is_not_null()).implode())
     )
     outer = find_host_ancestor(run, table.get_column("call"), recorded)
-    table, kinds, names = _number_kinds(
-        run, table.with_columns(node=node, of_call=of_call, recorded=outer)
+    steps = ids.filter(said.match(OPTIMIZER_STEP))
+    step = find_host_ancestor(run, table.get_column("call"), steps)
+    table = table.with_columns(
+        node=node, of_call=of_call, recorded=outer, in_step=step.is_not_null()
     )
+    table, kinds, shapes, names = _number_kinds(run, table)
     text, call_of, kind_of = _write_text(table)
-    memory, tensor = _find_rates(run)
-    return Calls(
-        table, kinds, names, kernels.drop("launch_id"), text, call_of, kind_of, memory, tensor
-    )
+    rates = find_memory_rate(run), find_peaks(run)
+    return Calls(table, kinds, shapes, names, kernels, text, call_of, kind_of, *rates, run)
 
 
 def _number_kinds(
     run: Run, table: pl.DataFrame
-) -> tuple[pl.DataFrame, list[tuple[str, Arguments | None]], list[str]]:
+) -> tuple[pl.DataFrame, list[tuple[str, Arguments | None]], list[Any], list[str]]:
     """The table with numbers of names and of names with arguments, and what they stand for."""
     told = run.columns("host_ops", ["host_op_id", "name", *ARGUMENTS])
     rows = find_rows(told.get_column("host_op_id"), table.get_column("call"))
@@ -110,10 +118,11 @@ def _number_kinds(
         known, on=["name", *ARGUMENTS], how="left", nulls_equal=True, maintain_order="left"
     ).get_column("kind")
     kinds = [(name, parse_arguments(*args)) for name, *args in different.iter_rows()]
+    shapes = [read_json(text) for text in different.get_column("input_shapes")]
     names = list(dict.fromkeys(name for name, _ in kinds))
     number = {name: i for i, name in enumerate(names)}
     name_of = pl.Series([number[name] for name, _ in kinds], dtype=pl.Int64)
-    return table.with_columns(kind=kind, name=name_of.gather(kind)), kinds, names
+    return table.with_columns(kind=kind, name=name_of.gather(kind)), kinds, shapes, names
 
 
 def _write_text(table: pl.DataFrame) -> tuple[str, list[int], list[int]]:
@@ -122,52 +131,15 @@ def _write_text(table: pl.DataFrame) -> tuple[str, list[int], list[int]]:
     What follows each other on autograd's thread was not written so by anybody: each node there is
     by itself.
     """
-    chars: list[str] = []
-    call_of, kind_of = [], []
-    before = None
-    for call, kind, name, *place in table.select(
-        "call", "kind", "name", "rank", "tid", "node"
-    ).iter_rows():
-        if place != before and before is not None:
-            chars.append("\1")
-            call_of.append(-1)
-            kind_of.append(-1)
-        before = place
-        chars.append(code_name(name))
-        call_of.append(call)
-        kind_of.append(kind)
-    return "".join(chars), call_of, kind_of
+    table = table.filter(~pl.col("in_step"))
+    begins = pl.struct("rank", "tid", "node").rle_id()
+    at = table.select(pl.int_range(pl.len(), dtype=pl.Int64) + begins.cast(pl.Int64)).to_series()
+    length = int(at.item(-1)) + 1 if at.len() else 0
 
+    def spread(values: pl.Series, between: int) -> list[int]:
+        room = pl.repeat(between, length, dtype=pl.Int64, eager=True)
+        return room.scatter(at, values.cast(pl.Int64)).to_list()
 
-def _find_rates(run: Run) -> tuple[float | None, float | None]:
-    """Bytes/s of the memory and FLOP/s of products in 16 bits, of the fastest device of the run.
-
-    The memory's is what the better quarter of its own large passes reach, at most the datasheet's,
-    which stands in where there is none.
-    """
-    gpus = [
-        gpu
-        for name, memory in run.table("devices").select("name", "memory_bytes").iter_rows()
-        if (gpu := find_gpu(name, memory)) is not None
-    ]
-    printed = max((n for gpu in gpus if (n := gpu.number("memory_bandwidth"))), default=None)
-    tensor = max(
-        (
-            n
-            for gpu in gpus
-            if (
-                n := gpu.number("achievable.bf16_tensor")
-                or gpu.peaks().get("bf16_tensor")
-                or gpu.peaks().get("fp16_tensor")
-            )
-        ),
-        default=None,
-    )
-    own = (
-        place_operators(run)
-        .filter(pl.col("flop").is_null() & (pl.col("moved_bytes") >= _TELLING_BYTES))
-        .select((1e9 * pl.col("moved_bytes") / pl.col("kernel_ns")).quantile(0.75))
-        .item()
-    )
-    known = [n for n in (own, printed) if n]
-    return (min(known) if known else None), tensor
+    codes = spread(table.get_column("name") + _FIRST_CHAR, _SEPARATOR)
+    call_of, kind_of = (spread(table.get_column(c), -1) for c in ("call", "kind"))
+    return "".join(map(chr, codes)), call_of, kind_of

@@ -47,6 +47,11 @@ def make_matches(rows: Iterable[tuple[int, int, float, float]]) -> pl.DataFrame:
     return pl.DataFrame(list(rows), schema=MATCHES, orient="row")
 
 
+def keep_nothing(calls: pl.DataFrame) -> pl.DataFrame:
+    """Matches of these calls (`call`), each by itself, of which nothing has to stay."""
+    return calls.select("call", match="call", keep_bytes=pl.lit(0.0), keep_ns=pl.lit(0.0))
+
+
 def match_each(names: str, keep: OneCall) -> Callable[[Calls], pl.DataFrame]:
     """Every call by itself whose whole name is `names`, a pattern, and whose arguments match."""
 
@@ -70,12 +75,17 @@ def match_each(names: str, keep: OneCall) -> Callable[[Calls], pl.DataFrame]:
 
 
 def match_row(
-    *links: str, keep: SeveralCalls, after: str | None = None, before: str | None = None
+    *links: str,
+    keep: SeveralCalls,
+    after: str | None = None,
+    before: str | None = None,
+    meant: int | None = None,
 ) -> Callable[[Calls], pl.DataFrame]:
     """Calls that follow each other on a thread: a pattern of the whole name for each, in order.
 
     A link that ends in ` ?`, ` *` or ` {8,}` may be absent or come so often. What has to stand
     `before` or `after` them is no part of the match; `keep` gets the calls of the match alone.
+    `meant`: only so many of them from the first on are what could be saved.
     """
 
     def find(calls: Calls) -> pl.DataFrame:
@@ -92,7 +102,7 @@ def match_row(
             places = range(*found.span())
             kept = judge(tuple(calls.kind_of[i] for i in places))
             if kept is not None:
-                rows += ((calls.call_of[i], found.start(), kept, 0.0) for i in places)
+                rows += ((calls.call_of[i], found.start(), kept, 0.0) for i in places[:meant])
         return make_matches(rows)
 
     return find

@@ -137,7 +137,7 @@ PATTERNS = (
         "padding-before-convolution",
         "Padding as an operator of its own before a convolution",
         match_row("aten::(?:fill_|zero_)", "aten::copy_", before=_CONV, keep=_keep_padding),
-        cause="tensors are padded by a fill and a copy before a convolution, which can pad by itself",
+        cause="tensors are padded by a fill and a copy before a convolution, which can do that",
         fix="the padding argument of the convolution (padding=..., padding_mode)",
         source="PyTorch: torch.nn.Conv2d (padding); NVIDIA: Convolutional Layers User's Guide",
     ),

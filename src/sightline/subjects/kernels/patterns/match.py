@@ -31,7 +31,8 @@ def find_patterns(run: Run, rule: Rule) -> Iterator[Finding]:
                 run,
                 rule,
                 list_work(run).join(matched, on="device_op_id", maintain_order="left"),
-                f"{{share}} of the window can be saved: {pattern.cause}.",
+                f"{pattern.cause[0].upper()}{pattern.cause[1:]}: {{share}} of the window is in "
+                "kernels that could go.",
                 cause=pattern.cause,
                 fix=pattern.fix,
                 sources=(pattern.source,),
@@ -48,7 +49,7 @@ def find_patterns(run: Run, rule: Rule) -> Iterator[Finding]:
 
 
 def list_matched(run: Run, rule: Rule) -> pl.DataFrame:
-    """The device operations that the rule's patterns mean, as `list_work` has them, with `factor`."""
+    """What the rule's patterns mean: rows of `list_work` with `factor`."""
     of_rule = [matched for pattern, matched in run.once(_list_matches) if pattern.rule == rule.name]
     none = {"device_op_id": pl.Int64, "factor": pl.Float64}
     each = [matched.select(*none) for matched in of_rule] or [pl.DataFrame(schema=none)]
@@ -56,7 +57,7 @@ def list_matched(run: Run, rule: Rule) -> pl.DataFrame:
 
 
 def list_claimed(run: Run) -> pl.Series:
-    """The device operations that a pattern speaks for: a wider rule need not speak of them again."""
+    """The device operations that a pattern speaks for, so that no wider rule has to."""
     claimed = [matched.get_column("device_op_id") for _, matched in run.once(_list_matches)]
     return pl.concat(claimed) if claimed else pl.Series([], dtype=pl.Int64)
 
@@ -70,7 +71,7 @@ def _list_matches(run: Run) -> list[tuple[Pattern, pl.DataFrame]]:
     found: list[tuple[Pattern, pl.DataFrame]] = []
     if calls is None:
         return found
-    least = NOTABLE_PCT / 100 * sum_windows(run)
+    windows, operations = sum_windows(run), list_work(run).height
     left = calls.kernels
     for pattern in PATTERNS:
         matches = pattern.find(calls)
@@ -78,11 +79,17 @@ def _list_matches(run: Run) -> list[tuple[Pattern, pl.DataFrame]]:
             continue
         kernels = _find_kernels(calls, left, matches, with_backward=pattern.with_backward)
         kernels = _keep_least(kernels, calls.bytes_per_s)
-        lost = kernels.select(((1 - pl.col("factor")) * pl.col("length")).sum()).item()
-        if lost >= least:
+        if _is_notable(kernels, pattern, windows, operations):
             found.append((pattern, kernels.select("device_op_id", "call", "factor")))
             left = left.join(kernels, on="device_op_id", how="anti")
     return found
+
+
+def _is_notable(kernels: pl.DataFrame, pattern: Pattern, windows: int, operations: int) -> bool:
+    """Whether enough time of kernels goes, or enough of them where the host's time goes, too."""
+    lost = kernels.select(((1 - pl.col("factor")) * pl.col("length")).sum()).item()
+    gone = kernels.filter(pl.col("factor") == 0).height if pattern.with_host else 0
+    return max(lost / windows, gone / max(operations, 1)) >= NOTABLE_PCT / 100
 
 
 def _find_kernels(

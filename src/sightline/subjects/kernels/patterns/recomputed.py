@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from sightline.subjects.kernels.patterns.calls import Calls
-from sightline.subjects.kernels.patterns.declare import MATCHES, Pattern
+from sightline.subjects.kernels.patterns.declare import Pattern, keep_nothing
 
 # Autograd gives a number to each forward operator that it records, and backward operators have
 # none (c10 GradMode is off there): a number inside a backward node is a forward pass run again.
@@ -13,14 +13,12 @@ from sightline.subjects.kernels.patterns.declare import MATCHES, Pattern
 
 
 def _find_repeated(calls: Calls) -> pl.DataFrame:
-    """Calls in a backward node in an operator that autograd records, whose like ran outside of any."""
+    """Calls in backward under an operator that autograd records, whose like ran in forward."""
     table = calls.table
     forward = table.filter(pl.col("node").is_null()).get_column("kind").unique()
     again = pl.col("node").is_not_null() & pl.col("kind").is_in(forward.implode())
     recorded = table.filter(again & pl.col("recorded").is_not_null())
-    return recorded.select(
-        "call", match="call", keep_bytes=pl.lit(0.0), keep_ns=pl.lit(0.0)
-    ).select(*MATCHES)
+    return keep_nothing(recorded)
 
 
 PATTERNS = (
@@ -30,9 +28,9 @@ PATTERNS = (
         _find_repeated,
         cause="forward operators run a second time inside backward (activation checkpointing), "
         "with the same shapes as in the forward pass",
-        fix="where memory suffices, call the blocks without torch.utils.checkpoint; else checkpoint "
-        "fewer of them, or keep what is dear (selective checkpointing: "
-        "create_selective_checkpoint_contexts)",
+        fix="where memory suffices, call the blocks without torch.utils.checkpoint; else "
+        "checkpoint fewer of them, or keep what is dear to compute "
+        "(create_selective_checkpoint_contexts)",
         source="PyTorch: torch.utils.checkpoint (it trades compute for memory); Chen et al., "
         "Training Deep Nets with Sublinear Memory Cost (2016)",
         rule="recomputed-forward",

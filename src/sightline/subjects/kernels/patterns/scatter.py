@@ -1,4 +1,4 @@
-"""Many rows added to few: atomic additions that wait for each other, and what dense gradients move."""
+"""Many rows added to few, by atomic additions that wait for each other; dense gradients."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ PATTERNS = (
         match_each(_PUT, _keep_sorted),
         cause="the backward of x[index] is an index_put_ that accumulates, which sorts the indices "
         "before it adds",
-        fix="torch.nn.functional.embedding(index, x) or x.index_select(0, index) instead of x[index]",
+        fix="torch.nn.functional.embedding(index, x) or x.index_select(0, index) for x[index]",
         source=_INDEXED,
         with_backward=False,
         with_host=False,

@@ -14,7 +14,15 @@ from sightline.core.kernel_labels import shorten_kernel_name
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_ns, format_pct
-from sightline.diagnosis.build import MAX_ROWS, NOTABLE_PCT, Advice, Evidence, Loss, make_finding
+from sightline.diagnosis.build import (
+    MAX_ROWS,
+    NOTABLE_PCT,
+    Advice,
+    Evidence,
+    Loss,
+    keep_notable,
+    make_finding,
+)
 from sightline.replay.gains import sum_windows
 from sightline.replay.replay import (
     remove_ops,
@@ -136,7 +144,7 @@ def find_shorter_kernels(
     lost = shorter.with_columns(lost=(pl.col("length") * (1 - pl.col("factor"))).round())
     cost = int(lost.get_column("lost").sum())
     pct = 100 * cost / sum_windows(run)
-    if pct < NOTABLE_PCT:
+    if pct < NOTABLE_PCT and not also_launch_bound:
         return None
     worst = find_largest(
         lost.group_by("rank", "device_id").agg(pl.col("lost").sum().cast(pl.Int64)), "lost"
@@ -148,7 +156,7 @@ def find_shorter_kernels(
         fewer = remove_ops(_drop_thinking(nodes, gone) if with_host else nodes, gone)
         return fewer if factors.is_empty() else scale_ops(fewer, factors)
 
-    return make_finding(
+    found = make_finding(
         run,
         rule,
         summary.format(share=format_pct(pct)),
@@ -164,6 +172,7 @@ def find_shorter_kernels(
         title=title,
         is_bound=is_bound,
     )
+    return next(keep_notable(run, found), None)
 
 
 def _drop_thinking(nodes: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:

@@ -23,7 +23,8 @@ False positives
     None known.
 
 References
-    PyTorch #60063 (batch normalization in NHWC); PyTorch, "Channels Last Memory Format"; NVIDIA, Convolutional Layers User's Guide.
+    PyTorch #60063 (batch normalization in NHWC); PyTorch, "Channels Last Memory Format"; NVIDIA,
+    Convolutional Layers User's Guide.
 """
 
 from __future__ import annotations
