@@ -11,6 +11,7 @@ from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_ns
 from sightline.diagnosis.build import NOTABLE_PCT
 from sightline.replay.gains import sum_windows
+from sightline.subjects.kernels.keeping import add_factors
 from sightline.subjects.kernels.patterns.calls import Calls, list_calls
 from sightline.subjects.kernels.patterns.declare import Pattern
 from sightline.subjects.kernels.patterns.table import PATTERNS
@@ -117,12 +118,9 @@ def _keep_least(kernels: pl.DataFrame, bytes_per_s: float | None) -> pl.DataFram
     """
     moved = 1e9 * pl.col("keep_bytes") / bytes_per_s if bytes_per_s else pl.lit(0.0)
     unknown = (pl.col("keep_bytes") > 0) & pl.lit(bytes_per_s is None)
-    in_order = kernels.sort("match", "length", descending=[False, True]).with_columns(
-        kept=moved + pl.col("keep_ns"),
-        before=pl.col("length").cum_sum().over("match") - pl.col("length"),
-    )
-    share = ((pl.col("kept") - pl.col("before")) / pl.col("length")).clip(0.0, 1.0).fill_nan(0.0)
-    return in_order.with_columns(factor=pl.when(unknown).then(1.0).otherwise(share))
+    kept = kernels.with_columns(kept_ns=moved + pl.col("keep_ns"))
+    factor = pl.when(unknown).then(1.0).otherwise("factor")
+    return add_factors(kept, "match").with_columns(factor=factor)
 
 
 def _describe_calls(run: Run, matched: pl.DataFrame) -> list[str]:
