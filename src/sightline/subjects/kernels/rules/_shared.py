@@ -31,8 +31,10 @@ from sightline.replay.replay import (
     select_ops,
     shorten_thinking,
 )
+from sightline.timeline import kernel_kinds
 from sightline.timeline.communication_names import PATTERN as COMMUNICATION
 from sightline.timeline.host_ranges import find_host_ancestor
+from sightline.timeline.kernel_kinds import match_kind
 
 _COLUMNS = (
     "device_op_id",
@@ -49,8 +51,7 @@ LENGTH = pl.col("end_ns") - pl.col("start_ns")
 # Names that PyTorch's pointwise kernels have, eager and compiled (ATen/native/cuda; Inductor names
 # its pointwise kernels triton_poi_*).
 POINTWISE = r"elementwise_kernel|triton_poi_"
-GEMM = r"(?i)gemm|gemv|cutlass.*(?:mma|wgmma)|cublas|xmma|bmm|matmul|cijk"
-SOFTMAX = r"(?i)softmax"
+GEMM, SOFTMAX = match_kind(kernel_kinds.PRODUCT), match_kind(kernel_kinds.SOFTMAX)
 
 
 def has_kernel(run: Run, pattern: str) -> bool:

@@ -57,7 +57,8 @@ from sightline.subjects.kernels.rules._shared import (
 RULE = Rule("unfused-elementwise-chain", "Unfused elementwise kernels")
 _SHAPE = ["grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"]
 # Kernels that come so many times in the same order are a loop, whose turns depend on each other or
-# are of other data, for all that is recorded (ours: two or three alike in a row are found in formulas, too).
+# are of other data, for all that is recorded (ours: two or three alike in a row are found in
+# formulas, too).
 _TURNS, _LONGEST_TURN = 4, 4
 _LANE = ["rank", "device_id", "stream_id"]
 
