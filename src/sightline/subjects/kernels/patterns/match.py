@@ -26,7 +26,7 @@ _SHOWN = 3
 
 def find_patterns(run: Run, rule: Rule) -> Iterator[Finding]:
     """A finding for each pattern of the rule that is worth a word."""
-    for pattern, matched in run.once(_list_matches):
+    for pattern, matched in list_patterns(run):
         if pattern.rule == rule.name:
             found = find_shorter_kernels(
                 run,
@@ -49,9 +49,17 @@ def find_patterns(run: Run, rule: Rule) -> Iterator[Finding]:
                 yield found
 
 
+def list_patterns(run: Run) -> list[tuple[Pattern, pl.DataFrame]]:
+    """The patterns that are worth a word, with device_op_id, call and factor of their kernels.
+
+    A kernel is of one pattern, the first in the table's order.
+    """
+    return run.once(_list_patterns)
+
+
 def list_matched(run: Run, rule: Rule) -> pl.DataFrame:
     """What the rule's patterns mean: rows of `list_work` with `factor`."""
-    of_rule = [matched for pattern, matched in run.once(_list_matches) if pattern.rule == rule.name]
+    of_rule = [matched for pattern, matched in list_patterns(run) if pattern.rule == rule.name]
     none = {"device_op_id": pl.Int64, "factor": pl.Float64}
     each = [matched.select(*none) for matched in of_rule] or [pl.DataFrame(schema=none)]
     return list_work(run).join(pl.concat(each), on="device_op_id", maintain_order="left")
@@ -59,15 +67,11 @@ def list_matched(run: Run, rule: Rule) -> pl.DataFrame:
 
 def list_claimed(run: Run) -> pl.Series:
     """The device operations that a pattern speaks for, so that no wider rule has to."""
-    claimed = [matched.get_column("device_op_id") for _, matched in run.once(_list_matches)]
+    claimed = [matched.get_column("device_op_id") for _, matched in list_patterns(run)]
     return pl.concat(claimed) if claimed else pl.Series([], dtype=pl.Int64)
 
 
-def _list_matches(run: Run) -> list[tuple[Pattern, pl.DataFrame]]:
-    """The patterns that are worth a word, with device_op_id, call and factor of their kernels.
-
-    A kernel is of one pattern, the first in the table's order.
-    """
+def _list_patterns(run: Run) -> list[tuple[Pattern, pl.DataFrame]]:
     calls = list_calls(run)
     found: list[tuple[Pattern, pl.DataFrame]] = []
     if calls is None:
