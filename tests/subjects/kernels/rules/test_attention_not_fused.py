@@ -95,8 +95,8 @@ def test_where_operators_tell_the_products_keep_their_operations(tmp_path: Path)
     assert_speaks(
         run,
         RULE,
-        cost_ns=363_388,
-        gain_ns=363_388,
+        cost_ns=363_389,
+        gain_ns=363_389,
         evidence=["1 × aten::_softmax [[4,8,1024,1024],[]], 100.0 µs"],
         fix="scaled_dot_product_attention",
         confidence="high",
