@@ -90,7 +90,7 @@ class Arguments:
     def integers(self, index: int) -> tuple[int, ...] | None:
         """A value that is an integer or a list of them; None where it was not recorded."""
         text = self.value(index)
-        found = None if text is None else _load(text)
+        found = None if text is None else read_json(text)
         found = [found] if type(found) is int else found
         if not isinstance(found, list) or any(type(n) is not int for n in found):
             return None
@@ -106,17 +106,18 @@ def parse_arguments(
     shapes: str | None, types: str | None, strides: str | None = None, values: str | None = None
 ) -> Arguments | None:
     """The arguments of a call, from the four texts of `host_ops`; None where they make no sense."""
-    sizes, kinds = _load(shapes), _load(types)
+    sizes, kinds = read_json(shapes), read_json(types)
     if not isinstance(sizes, list) or not isinstance(kinds, list) or len(kinds) < len(sizes):
         return None
-    steps, texts = _load(strides), _load(values)
+    steps, texts = read_json(strides), read_json(values)
     steps = steps if isinstance(steps, list) and len(steps) == len(sizes) else [None] * len(sizes)
     texts = texts if isinstance(texts, list) else []
     inputs = tuple(_read_input(*item) for item in zip(sizes, kinds, steps, strict=False))
     return Arguments(inputs, tuple(t if isinstance(t, str) else "" for t in texts))
 
 
-def _load(text: str | None) -> Any:
+def read_json(text: str | None) -> Any:
+    """What a recorded text holds as JSON; None where it is none."""
     try:
         return None if text is None else json.loads(text)
     except (ValueError, RecursionError):

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from sightline.core.model.run import Run
+from support.operators import backward, op
+from support.operators import run_of as program
 from support.rules import assert_silent, assert_speaks
 from support.traces import computed, kernel, opened, queued, told
 
@@ -73,4 +75,30 @@ def test_under_5_percent_of_the_window(tmp_path: Path) -> None:
         gain_ns=50_000,
         evidence=["50.00 µs"],
         fix="scaled_dot_product_attention",
+    )
+
+
+def test_where_operators_tell_the_products_keep_their_operations(tmp_path: Path) -> None:
+    """32 heads of 1,024 tokens of width 64: 8.590 GFLOP at 821.2 TFLOP/s are 10.46 of 300 µs.
+
+    Of the softmax's backward, 2.5 times that stays: 26.15 of 100 µs.
+    """
+    scores = [4, 8, 1024, 1024]
+    run = program(
+        tmp_path,
+        op("aten::bmm", [32, 1024, 64], [32, 64, 1024], kernel=GEMM),
+        op("aten::_softmax", scores, "-1", kernel=SOFTMAX, sequence=2),
+        op("aten::bmm", [32, 1024, 1024], [32, 1024, 64], kernel=GEMM),
+        backward("SoftmaxBackward0", 2, op("aten::_softmax_backward_data", scores, scores)),
+        op("aten::relu", [64]),
+    )
+    assert_speaks(
+        run,
+        RULE,
+        cost_ns=363_389,
+        gain_ns=363_389,
+        evidence=["1 × aten::_softmax [[4,8,1024,1024],[]], 100.0 µs"],
+        fix="scaled_dot_product_attention",
+        confidence="high",
+        title="Attention written out",
     )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from support.operators import op, run_of
 from support.rules import assert_silent, assert_speaks
 from support.traces import opened, queued
 
@@ -53,5 +54,32 @@ def test_under_5_percent_of_the_window(tmp_path: Path) -> None:
         cost_ns=50_000,
         gain_ns=50_000,
         evidence=["50.00 µs"],
+        fix="torch.compile",
+    )
+
+
+def test_turns_of_a_loop_are_no_chain(tmp_path: Path) -> None:
+    """One kernel four times depends on itself, for all that is recorded; two make chains of two."""
+    assert_silent(opened(tmp_path / "a", queued(*[(POINTWISE, 100)] * 4)), RULE)
+    assert_speaks(
+        opened(tmp_path / "b", queued(*[(POINTWISE, 150), ("elementwise_kernel", 100)] * 4)),
+        RULE,
+        cost_ns=400_000,
+        gain_ns=400_000,
+        evidence=["4 chains of 2.0 kernels"],
+        fix="torch.compile",
+    )
+
+
+def test_known_shapes_bound_it_by_what_is_not_moved(tmp_path: Path) -> None:
+    """Of six tensors that two additions move, one is written and read between: 2/6 of 200 µs."""
+    added = op("aten::add", [1024, 1024], [1024, 1024], kernel=POINTWISE)
+    other = op("aten::mm", [64, 64], [64, 64], kernel="gemm")
+    assert_speaks(
+        run_of(tmp_path, added, added, other),
+        RULE,
+        cost_ns=66_667,
+        gain_ns=66_667,
+        evidence=["1 chain of 2.0 kernels"],
         fix="torch.compile",
     )

@@ -31,6 +31,7 @@ from collections.abc import Iterator
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.diagnosis.advice import choose_fix
+from sightline.subjects.copies.buffers import covers_most
 from sightline.subjects.copies.rules._shared import find_exposed_copies
 from sightline.timeline import causes
 from sightline.timeline.copies import select_copies
@@ -42,6 +43,8 @@ def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
     sources = ("TraceLens agent: copies above 5 % of the time",)
     copies = select_copies(run, RULE.causes) if run.rows("device_ops") else None
+    if copies is not None and covers_most(run, copies):
+        return
     if copies is not None and copies.get_column("copy_kind").null_count() == copies.height:
         yield from find_exposed_copies(
             run,

@@ -18,7 +18,8 @@ Fix
     torch.empty where everything is overwritten; optimizer.zero_grad(set_to_none=True).
 
 False positives
-    Memsets that the algorithm needs, such as for accumulators.
+    Memsets that the algorithm needs, such as for accumulators. Those of buffers that are copied
+    back in each turn are buffer-copied-back's.
 
 References
     PyTorch Performance Tuning Guide, "Use parameter.grad = None instead of model.zero_grad()".
@@ -31,14 +32,18 @@ from collections.abc import Iterator
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.diagnosis.advice import choose_fix
+from sightline.subjects.copies.buffers import covers_most
 from sightline.subjects.copies.rules._shared import find_exposed_copies
 from sightline.timeline import causes
+from sightline.timeline.copies import select_copies
 
 RULE = Rule("redundant-memset", "Exposed memset", causes=(causes.FILL,))
 
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
+    if run.rows("device_ops") and covers_most(run, select_copies(run, RULE.causes)):
+        return
     yield from find_exposed_copies(
         run,
         RULE,

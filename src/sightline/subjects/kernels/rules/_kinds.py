@@ -1,8 +1,6 @@
 """What kinds of work kernels do, by their names: what a person asks first of a busy GPU.
 
-Names are those of ATen and Inductor, cuBLAS, cuDNN, CUTLASS and xmma, hipBLASLt, MIOpen, CK and
-AITER, FlashAttention, Triton's and vLLM's kernels. Of a program with kernels of its own most have
-no kind, and then nothing is said.
+Of a program with kernels of its own most have no kind, and then nothing is said.
 """
 
 from __future__ import annotations
@@ -12,25 +10,14 @@ from dataclasses import dataclass
 import polars as pl
 
 from sightline.core.algebra.scalars import sum_column
-from sightline.core.kernel_labels import shorten_kernel_name
 from sightline.core.units import format_pct
-from sightline.subjects.kernels.rules._shared import GEMM, POINTWISE, SOFTMAX
+from sightline.timeline.kernel_kinds import name_kinds
 
-# The first that matches. Convolutions come before matrix products, which many are made of.
-_KINDS = {
-    "attention": r"(?i)flash|fmha|attention|attn_|attn<|mha_|sdpa",
-    "normalization": r"(?i)(?:batch|layer|group|rms|instance)_?norm|^bn_|bn_(?:fw|bw)|cudnn.*bn_",
-    "convolution": r"(?i)conv(?:[^e]|$)|dgrad|wgrad|fprop|winograd|scudnn|^igemm|implicit_gemm",
-    "matrix products": GEMM,
-    "softmax": SOFTMAX,
-    "optimizer": r"(?i)multi_tensor_apply|fused_?(?:adam|lamb|sgd)",
-    "copies and layout": r"(?i)CatArray|transpose|nchwToNhwc|nhwcToNchw|direct_copy|copy_kernel",
-    "elementwise": POINTWISE,
-    "reductions": r"reduce_kernel|triton_red|triton_per",
-    "embedding and indexing": r"(?i)embedding|index|gather|scatter",
-}
 # What reads and writes memory and computes next to nothing: what fusing shortens.
-_MOVING = ("normalization", "softmax", "copies and layout", "elementwise", "reductions")
+_MOVING = (
+    *("normalization", "softmax", "copies and layout", "casts and quantization"),
+    *("elementwise", "reductions"),
+)
 _KNOWN_PCT = 50.0  # ours: below, the kinds are not those of the program
 _LEAST_PCT = 5.0  # of the kernel time, for a kind to be named
 MOSTLY_PCT = 50.0
@@ -54,12 +41,7 @@ def split_into_kinds(kernels: pl.DataFrame) -> Kinds | None:
     """The kinds of kernels (`name`, `total_ns`), or None where most have none that is known."""
     whole = sum_column(kernels, "total_ns")
     kernels = kernels.group_by("name").agg(pl.col("total_ns").sum()).top_k(_MOST, by="total_ns")
-    # Of the whole name arguments would tell, too: what a lambda lies in, and not what it does.
-    labels = kernels.get_column("name").map_elements(shorten_kernel_name, return_dtype=pl.String)
-    kind = pl.coalesce(
-        pl.when(pl.lit(labels).str.contains(pattern)).then(pl.lit(kind))
-        for kind, pattern in _KINDS.items()
-    )
+    kind = name_kinds(kernels.get_column("name"))
     each = (
         kernels.with_columns(kind=kind)
         .group_by("kind")

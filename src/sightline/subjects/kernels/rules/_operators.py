@@ -10,6 +10,7 @@ from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_ns, format_pct
 from sightline.roofline.operator_roofs import list_operator_kernels, place_operators
+from sightline.roofline.operators.arguments import ELEMENT_BYTES
 from sightline.subjects.kernels.rules._shared import find_shorter_kernels, list_kernels
 
 _SHOWN = 3
@@ -63,6 +64,16 @@ def select_calls(run: Run, kernels: pl.DataFrame) -> pl.DataFrame:
     meant = add_owners(run, kernels).get_column("owner").drop_nulls().unique()
     calls = place_operators(run)
     return calls.filter(pl.col("host_op_id").is_in(meant.implode()))
+
+
+def add_results(calls: pl.DataFrame) -> pl.DataFrame:
+    """`host_op_id`, `moved_bytes` and `result_bytes` of calls that pass over their tensors once.
+
+    `calls` are rows of `place_operators`, whose `dims` say how many elements the result has.
+    """
+    elements = pl.col("dims").str.extract(r"elements=(\d+)").cast(pl.Int64)
+    size = pl.col("dtype").replace_strict(ELEMENT_BYTES, default=None, return_dtype=pl.Int64)
+    return calls.select("host_op_id", "moved_bytes", result_bytes=elements * size)
 
 
 def _describe_products(calls: pl.DataFrame) -> list[str]:

@@ -11,7 +11,7 @@ from sightline.timeline.host_ranges import find_host_ancestor, list_host_names
 
 # torch.optim.Optimizer wraps each step in a range "Optimizer.step#NAME.step" (torch/optim/
 # optimizer.py, profile_hook_step); with Python stacks the function itself is there too.
-_STEP = r"^Optimizer\.step#|^torch/optim/\w+\.py\(\d+\): step$"
+STEP = r"^Optimizer\.step#|^torch/optim/\w+\.py\(\d+\): step$"
 # What steps over whole lists of tensors launches: ATen's foreach and fused kernels and those of
 # Apex and DeepSpeed (multi_tensor_apply), Inductor's (triton_*).
 _FUSED = r"multi_tensor_apply|(?i:fused)|^triton_"
@@ -32,7 +32,7 @@ def list_optimizer_loops(run: Run) -> pl.DataFrame:
 
 def _list_optimizer_loops(run: Run) -> pl.DataFrame:
     ids = run.table("host_ops", ["host_op_id"]).get_column("host_op_id")
-    steps = ids.filter(list_host_names(run).match(_STEP))
+    steps = ids.filter(list_host_names(run).match(STEP))
     kernels = list_kernels(run).drop_nulls("launch_id")
     if steps.is_empty():  # to climb from every launch to the top would find nothing
         none = {"step_id": pl.Int64, "parameter": pl.Int64}

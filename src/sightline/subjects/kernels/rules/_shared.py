@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -14,7 +14,15 @@ from sightline.core.kernel_labels import shorten_kernel_name
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_ns, format_pct
-from sightline.diagnosis.build import MAX_ROWS, NOTABLE_PCT, Advice, Evidence, Loss, make_finding
+from sightline.diagnosis.build import (
+    MAX_ROWS,
+    NOTABLE_PCT,
+    Advice,
+    Evidence,
+    Loss,
+    keep_notable,
+    make_finding,
+)
 from sightline.replay.gains import sum_windows
 from sightline.replay.replay import (
     remove_ops,
@@ -23,8 +31,10 @@ from sightline.replay.replay import (
     select_ops,
     shorten_thinking,
 )
+from sightline.timeline import kernel_kinds
 from sightline.timeline.communication_names import PATTERN as COMMUNICATION
 from sightline.timeline.host_ranges import find_host_ancestor
+from sightline.timeline.kernel_kinds import match_kind
 
 _COLUMNS = (
     "device_op_id",
@@ -41,8 +51,7 @@ LENGTH = pl.col("end_ns") - pl.col("start_ns")
 # Names that PyTorch's pointwise kernels have, eager and compiled (ATen/native/cuda; Inductor names
 # its pointwise kernels triton_poi_*).
 POINTWISE = r"elementwise_kernel|triton_poi_"
-GEMM = r"(?i)gemm|gemv|cutlass.*(?:mma|wgmma)|cublas|xmma|bmm|matmul|cijk"
-SOFTMAX = r"(?i)softmax"
+GEMM, SOFTMAX = match_kind(kernel_kinds.PRODUCT), match_kind(kernel_kinds.SOFTMAX)
 
 
 def has_kernel(run: Run, pattern: str) -> bool:
@@ -54,6 +63,11 @@ def list_kernels(run: Run, pattern: str | None = None) -> pl.DataFrame:
     """The window's kernels (of matching names) in order of stream and start, with `length` (ns)."""
     kernels = run.once(_list_kernels)
     return kernels if pattern is None else kernels.filter(match_kernels(run, pattern))
+
+
+def list_work(run: Run) -> pl.DataFrame:
+    """The window's kernels, copies and fills, as `list_kernels` has the kernels."""
+    return run.once(_list_work)
 
 
 def match_kernels(run: Run, pattern: str) -> pl.Series:
@@ -71,8 +85,16 @@ def list_computing(run: Run) -> pl.DataFrame:
 
 
 def _list_kernels(run: Run) -> pl.DataFrame:
+    return _list_operations(run, ("kernel",))
+
+
+def _list_work(run: Run) -> pl.DataFrame:
+    return _list_operations(run, ("kernel", "memcpy", "memset"))
+
+
+def _list_operations(run: Run, wanted: Sequence[str]) -> pl.DataFrame:
     kinds = run.table("device_ops", ["kind"]).get_column("kind")
-    ops = keep_rows(run.columns("device_ops", _COLUMNS), kinds == "kernel")
+    ops = keep_rows(run.columns("device_ops", _COLUMNS), kinds.is_in(wanted))
     inside = select_starting_in(ops, run.ask("windows"))
     lane = select_varying(("rank", "device_id", "stream_id"), inside)
     in_order = inside.sort(*lane, "start_ns", "device_op_id", maintain_order=True)
@@ -104,21 +126,26 @@ def find_shorter_kernels(
     confidence: str = "medium",
     is_bound: bool = False,
     with_host: bool = False,
+    also_launch_bound: bool = False,
+    title: str | None = None,
+    where: Mapping[str, Any] | None = None,
 ) -> Finding | None:
     """The finding that some kernels could be shorter, or None where that is worth too little.
 
     `shorter` has the rows of `list_kernels` that are meant and `factor`, what of each one's length
     remains (0: the kernel is gone), or the least that may remain (`is_bound`). `summary` may use
     {share}. `with_host`: what the host does before the launch of a kernel that is gone goes too,
-    as where a compiler puts one kernel in the place of several operators.
+    as where a compiler puts one kernel in the place of several operators. `also_launch_bound`: of
+    devices that wait for launches, too, where the launches go away.
     """
-    shorter = _drop_launch_bound(run, shorter)
+    if not also_launch_bound:
+        shorter = _drop_launch_bound(run, shorter)
     if shorter.is_empty():
         return None
     lost = shorter.with_columns(lost=(pl.col("length") * (1 - pl.col("factor"))).round())
     cost = int(lost.get_column("lost").sum())
     pct = 100 * cost / sum_windows(run)
-    if pct < NOTABLE_PCT:
+    if pct < NOTABLE_PCT and not also_launch_bound:
         return None
     worst = find_largest(
         lost.group_by("rank", "device_id").agg(pl.col("lost").sum().cast(pl.Int64)), "lost"
@@ -130,7 +157,7 @@ def find_shorter_kernels(
         fewer = remove_ops(_drop_thinking(nodes, gone) if with_host else nodes, gone)
         return fewer if factors.is_empty() else scale_ops(fewer, factors)
 
-    return make_finding(
+    found = make_finding(
         run,
         rule,
         summary.format(share=format_pct(pct)),
@@ -138,13 +165,15 @@ def find_shorter_kernels(
         Evidence(
             [*_describe_groups(shorter), *extra],
             rows=_list_longest(shorter),
-            where=_locate(shorter),
+            where=_locate(shorter) | dict(where or {}),
             calls=lost.select(host_op_id="launch_id", ns="lost"),
         ),
         Advice(fix=fix, verify=verify, cause=cause, sources=sources),
         confidence=confidence,
+        title=title,
         is_bound=is_bound,
     )
+    return next(keep_notable(run, found), None)
 
 
 def _drop_thinking(nodes: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:

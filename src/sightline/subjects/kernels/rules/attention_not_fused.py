@@ -9,9 +9,12 @@ Why it hurts
     kernel keeps them on chip.
 
 Evidence
-    Such sequences of kernel names; where shapes were recorded, the bytes that they move. The gain
-    is a replay without the softmax and the pointwise kernels between the two products: an upper
-    bound that leaves the products as they are.
+    Where operators and shapes were recorded: a softmax over queries × keys between the product that
+    makes these scores and the one that takes them, with what stands between, and the backward
+    operators of all of them. The gain is a replay in which they take what the products' operations
+    take at the rate that a benchmark reached on this GPU (docs/roofline.md). Else such sequences of
+    kernel names; the gain is a replay without the softmax and the pointwise kernels between the two
+    products. Both are upper bounds.
 
 Threshold
     What is between the products is over 5 % of the window (TraceLens agent, 2026-08).
@@ -37,6 +40,7 @@ from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_bytes
+from sightline.subjects.kernels.patterns.match import find_patterns
 from sightline.subjects.kernels.rules._operators import select_calls
 from sightline.subjects.kernels.rules._shared import (
     GEMM,
@@ -54,6 +58,10 @@ _LANE = ["rank", "device_id", "stream_id"]
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
     if not run.rows("device_ops") or not has_kernel(run, SOFTMAX):
+        return
+    written_out = list(find_patterns(run, RULE))
+    yield from written_out
+    if written_out:
         return
     name = pl.col("name")
     kernels = list_kernels(run).with_columns(

@@ -8,7 +8,10 @@ Why it hurts
     memory.
 
 Evidence
-    Kernel names of cuDNN's conversions. The gain is a replay without them.
+    Kernel names of cuDNN's conversions, and copies between tensors of the two layouts, by their
+    strides. Beside them batch normalizations of images in NCHW, where strides were recorded: they
+    could pass over their data at the memory's rate. The gain is a replay without the conversions
+    and with these at that rate.
 
 Threshold
     Over 5 % of the window (TraceLens agent, 2026-08: its threshold for copies).
@@ -20,7 +23,8 @@ False positives
     None known.
 
 References
-    PyTorch, "Channels Last Memory Format"; NVIDIA, Convolutional Layers User's Guide.
+    PyTorch #60063 (batch normalization in NHWC); PyTorch, "Channels Last Memory Format"; NVIDIA,
+    Convolutional Layers User's Guide.
 """
 
 from __future__ import annotations
@@ -32,26 +36,29 @@ import polars as pl
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.diagnosis.advice import choose_fix
+from sightline.subjects.kernels.patterns.layout import CHANNELS_LAST, CONVERSION
+from sightline.subjects.kernels.patterns.match import list_matched
 from sightline.subjects.kernels.rules._shared import find_shorter_kernels, list_kernels
 
 RULE = Rule("layout-conversions", "Memory layout conversions")
-# cuDNN converts by name; MIOpen transposes in batches (batched_transpose_32x32_half).
-_CONVERSION = r"(?i)nchwtonhwc|nhwctonchw|batched_transpose_\d+x\d+"
 
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
     if not run.rows("device_ops"):
         return
+    named = list_kernels(run, CONVERSION).with_columns(factor=pl.lit(0.0))
+    matched = list_matched(run, RULE).join(named, on="device_op_id", how="anti")
     found = find_shorter_kernels(
         run,
         RULE,
-        list_kernels(run, _CONVERSION).with_columns(factor=pl.lit(0.0)),
-        "{share} of the window converts tensors between NCHW and NHWC.",
+        pl.concat([named, matched.select(named.columns)]),
+        "{share} of the window converts tensors between NCHW and NHWC"
+        + (", or passes over them in the slower of the two." if matched.height else "."),
         cause="the model uses channels-first tensors, and its convolutions need channels-last ones",
         fix=choose_fix(
             run,
-            "model.to(memory_format=torch.channels_last), and the inputs too",
+            CHANNELS_LAST,
             native="keep tensors in the layout that the library's kernels want (cuDNN: NHWC)",
         ),
         sources=("PyTorch: Channels Last Memory Format",),

@@ -77,17 +77,20 @@ def check(run: Run) -> Iterator[Finding]:
     if known.is_empty():
         return
     has_tf32 = bool(known.get_column("tf32").all())
+    limited = _limit_by_memory(run, known.with_columns(factor=1 / pl.col("ratio")))
+    shaped = limited.filter(pl.col("shaped")).get_column("length").sum()
     found = find_shorter_kernels(
         run,
         RULE,
-        _limit_by_memory(run, known.with_columns(factor=1 / pl.col("ratio"))),
+        limited.drop("shaped"),
         "Matrix products in fp32 take {share} of the window more than on the tensor cores at peak.",
         cause="fp32 matrix products are not allowed to use TF32"
         if has_tf32
         else "this GPU has no TF32: its tensor cores want fp16",
         fix=choose_fix(run, _advise(has_tf32), native=_NATIVE, jax=_JAX),
         sources=("NVIDIA's datasheets, dense rates: docs/roofline.md",),
-        confidence="low",
+        # Of products of unknown shape nothing says that tensor cores could be fed.
+        confidence="medium" if 2 * shaped > limited.get_column("length").sum() else "low",
         is_bound=True,
     )
     if found:
@@ -109,12 +112,16 @@ def _list_ratios(run: Run) -> pl.DataFrame:
 
 
 def _limit_by_memory(run: Run, plain: pl.DataFrame) -> pl.DataFrame:
-    """The factors, none below what reading and writing a product of known shape takes."""
+    """The factors, none below what reading and writing a product of known shape takes.
+
+    `shaped`: whether the shape is known.
+    """
     memory = 1e9 * pl.col("moved_bytes") / pl.col("peak_bytes_per_s")
     least = select_calls(run, plain).select(owner="host_op_id", least=memory / pl.col("kernel_ns"))
     limited = add_owners(run, plain).join(least, on="owner", how="left", maintain_order="left")
     return limited.with_columns(
-        factor=pl.max_horizontal("factor", pl.col("least").clip(upper_bound=1.0))
+        factor=pl.max_horizontal("factor", pl.col("least").clip(upper_bound=1.0)),
+        shaped=pl.col("least").is_not_null(),
     ).drop("owner", "least")
 
 

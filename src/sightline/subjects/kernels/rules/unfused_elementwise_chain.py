@@ -10,8 +10,11 @@ Why it hurts
 Evidence
     Runs of kernels with pointwise names (elementwise_kernel, triton_poi_) and equal grid and block
     that follow each other directly on a stream. Of each run the longest stays (one pass over the
-    data); the gain is a replay without the others, and without what the host does to launch them:
-    an upper bound, since a fused kernel may read more inputs than the longest of them.
+    data) and, where shapes were recorded, all traffic but what one kernel writes and the next one
+    reads. The gain is a replay without the rest, and without what the host does to launch the
+    kernels that are gone: an upper bound. Where the same one to four kernels come four times and
+    more, they are turns of a loop, and each turn is a run by itself. Kernels that a narrower rule
+    speaks for (attention-not-fused, operator-patterns) are not counted.
 
 Threshold
     What the others take is over 5 % of the window (TraceLens agent, 2026-08: its threshold for
@@ -39,6 +42,9 @@ from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_several
 from sightline.diagnosis.advice import choose_fix
+from sightline.subjects.kernels.keeping import add_factors
+from sightline.subjects.kernels.patterns.match import list_claimed
+from sightline.subjects.kernels.rules._operators import add_owners, add_results, select_calls
 from sightline.subjects.kernels.rules._optimizer import list_optimizer_loops
 from sightline.subjects.kernels.rules._shared import (
     POINTWISE,
@@ -50,6 +56,10 @@ from sightline.subjects.kernels.rules._shared import (
 
 RULE = Rule("unfused-elementwise-chain", "Unfused elementwise kernels")
 _SHAPE = ["grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"]
+# Kernels that come so many times in the same order are a loop, whose turns depend on each other or
+# are of other data, for all that is recorded (ours: two or three alike in a row are found in
+# formulas, too).
+_TURNS, _LONGEST_TURN = 4, 4
 _LANE = ["rank", "device_id", "stream_id"]
 
 
@@ -57,22 +67,19 @@ def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
     if not run.rows("device_ops") or not has_kernel(run, POINTWISE):
         return
-    kernels = list_kernels(run).with_columns(pointwise=match_kernels(run, POINTWISE))
+    pointwise = match_kernels(run, POINTWISE)
+    kernels = list_kernels(run)
+    claimed = kernels.get_column("device_op_id").is_in(list_claimed(run).implode())
+    kernels = kernels.with_columns(pointwise=pointwise & ~claimed)
     if run.rows("host_ops"):  # a loop over parameters is a problem of its own
         kernels = kernels.join(list_optimizer_loops(run), on="device_op_id", how="anti")
-    chains = (
-        # A new link begins where the stream, the kind or the shape of the kernel changes.
-        kernels.with_columns(chain=pl.struct(*_LANE, "pointwise", *_SHAPE).rle_id())
-        .filter("pointwise", pl.len().over("chain") > 1)
-        .with_columns(
-            kept=pl.int_range(pl.len()).over("chain") == pl.col("length").arg_max().over("chain")
-        )
-    )
+    chains = _list_chains(kernels)
     number = chains.get_column("chain").n_unique()
+    shorter = add_factors(_keep_moved(run, chains), "chain").filter(pl.col("factor") < 1)
     found = find_shorter_kernels(
         run,
         RULE,
-        chains.filter(~pl.col("kept")).with_columns(factor=pl.lit(0.0)),
+        shorter,
         "{share} of the window is elementwise kernels that one fused kernel could replace.",
         cause="each elementwise operation is a kernel that reads and writes memory",
         fix=choose_fix(
@@ -88,6 +95,48 @@ def check(run: Run) -> Iterator[Finding]:
     )
     if found:
         yield found
+
+
+def _list_chains(kernels: pl.DataFrame) -> pl.DataFrame:
+    """The pointwise kernels of chains of two and more, with `chain`, a number.
+
+    A new link begins where the stream, the kind or the shape of the kernel changes, and where a
+    loop begins its next turn: that its turns could be one pass, nothing shows.
+    """
+    chains = kernels.with_columns(chain=pl.struct(*_LANE, "pointwise", *_SHAPE).rle_id())
+    chains = chains.filter("pointwise", pl.len().over("chain") > 1).with_columns(
+        place=pl.int_range(pl.len()).over("chain"), links=pl.len().over("chain")
+    )
+    turn = pl.lit(0)
+    for period in range(_LONGEST_TURN, 0, -1):
+        again = pl.col("name") == pl.col("name").shift(period).over("chain")
+        repeats = again.fill_null(value=True).all().over("chain")
+        is_loop = repeats & (pl.col("links") >= _TURNS * period)
+        turn = pl.when(is_loop).then(pl.col("place") // period).otherwise(turn)
+    return chains.with_columns(chain=pl.struct("chain", turn=turn).rle_id()).filter(
+        pl.len().over("chain") > 1
+    )
+
+
+def _keep_moved(run: Run, chains: pl.DataFrame) -> pl.DataFrame:
+    """Chains with `kept_ns`: the longest pass, and no less than what still has to move takes.
+
+    Where the operators' shapes are known, fused they save what one link writes and the next one
+    reads, and move all else.
+    """
+    calls = add_results(select_calls(run, chains))
+    links = add_owners(run, chains).join(
+        calls, left_on="owner", right_on="host_op_id", how="left", maintain_order="left"
+    )
+    is_last = pl.int_range(pl.len()).over("chain") == pl.len().over("chain") - 1
+    saved = 2 * pl.col("result_bytes").filter(~is_last).sum().over("chain")
+    moved = pl.col("moved_bytes").sum().over("chain")
+    known = pl.col("moved_bytes").is_not_null().all().over("chain") & (moved > 0)
+    left = pl.when(known).then(1 - saved / moved).otherwise(0.0).clip(0.0, 1.0)
+    whole, longest = (getattr(pl.col("length"), of)().over("chain") for of in ("sum", "max"))
+    return links.with_columns(kept_ns=pl.max_horizontal(left * whole, longest)).select(
+        *chains.columns, "kept_ns"
+    )
 
 
 def _mean(chains: pl.DataFrame) -> float:

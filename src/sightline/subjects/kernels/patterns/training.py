@@ -1,0 +1,118 @@
+"""What a training step does beside its model: gradients cleared, optimizers, new tensors."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sightline.subjects.kernels.patterns.calls import Calls
+from sightline.subjects.kernels.patterns.declare import MATCHES, Pattern, keep_nothing, make_matches
+from sightline.timeline.host_ranges import find_host_ancestor, list_host_names
+
+# Numbers read and written for each parameter by an operator over lists of tensors (PyTorch,
+# torch/optim/adam.py, _multi_tensor_adam), and by the one fused kernel: weight, gradient and both
+# moments are read, weight and moments written.
+_FOREACH_WORDS = {
+    "aten::_foreach_mul": 2,
+    "aten::_foreach_add": 2,
+    "aten::_foreach_div": 2,
+    "aten::_foreach_sqrt": 2,
+    "aten::_foreach_lerp": 3,
+    "aten::_foreach_addcmul": 3,
+    "aten::_foreach_addcdiv": 4,
+    "aten::_foreach_maximum": 3,
+}
+_FUSED_WORDS = 7
+_LEAST_WORDS = 2 * _FUSED_WORDS  # ours: SGD has less, and little to gain
+# Operators that make a tensor of nothing but numbers (PyTorch, "Creation Ops").
+_MADE = r"^aten::(?:zeros|ones|full|rand|randn|randint|randperm|arange|eye|linspace)(?:_like)?$"
+_FROM_HOST = r"HtoD|HostToDevice"
+
+
+def _find_cleared_gradients(calls: Calls) -> pl.DataFrame:
+    """Fills in Optimizer.zero_grad (torch/optim/optimizer.py names its range so)."""
+    return keep_nothing(_select_in(calls, r"^Optimizer\.zero_grad#"))
+
+
+def _find_foreach_optimizer(calls: Calls) -> pl.DataFrame:
+    """Adam by _foreach_ operators: what one fused pass over its tensors keeps of all of theirs."""
+    inside = _select_in(calls, r"^Optimizer\.step#(?:Adam|AdamW|SGD|Adagrad)\.step")
+    words = {
+        kind: _FOREACH_WORDS[name.rstrip("_")]
+        for kind, (name, _) in enumerate(calls.kinds)
+        if name.rstrip("_") in _FOREACH_WORDS
+    }
+    known = pl.DataFrame(
+        {"kind": list(words), "words": list(words.values())},
+        schema={"kind": pl.Int64, "words": pl.Int64},
+    )
+    each = inside.join(known, on="kind", maintain_order="left")
+    # Each operator passes over all tensors once: those of one step are told apart by the range.
+    moved = pl.col("words").sum().over("range")
+    is_many = moved >= _LEAST_WORDS
+    kept = pl.col("kernel_ns").sum().over("range") * _FUSED_WORDS / moved
+    return (
+        each.with_columns(keep_ns=kept, many=is_many)
+        .filter("many")
+        .select("call", match="range", keep_bytes=pl.lit(0.0), keep_ns="keep_ns")
+        .select(*MATCHES)
+    )
+
+
+def _select_in(calls: Calls, ranges: str) -> pl.DataFrame:
+    """The calls in ranges of these names, with `range`, the range's id."""
+    ids = calls.run.columns("host_ops", ["host_op_id"]).get_column("host_op_id")
+    wanted = ids.filter(list_host_names(calls.run).match(ranges))
+    if wanted.is_empty():
+        return calls.table.clear().with_columns(range=pl.lit(None, pl.Int64))
+    inside = find_host_ancestor(calls.run, calls.table.get_column("call"), wanted)
+    return calls.table.with_columns(range=inside).drop_nulls("range")
+
+
+def _find_made_on_host(calls: Calls) -> pl.DataFrame:
+    """Copies to the device of a tensor that was made on the host right before."""
+    copies = calls.kernels.filter(pl.col("name").str.contains(_FROM_HOST)).get_column("call")
+    if copies.is_empty():
+        return make_matches(())
+    host = calls.run.columns("host_ops", ["host_op_id", "parent_id", "rank", "tid", "layer"])
+    names = list_host_names(calls.run)
+    host = host.with_columns(made=names.match(_MADE), moves=names.match(r"^aten::(?:to|copy_)$"))
+    siblings = host.filter(pl.col("layer") == "op").sort("host_op_id")
+    behind = siblings.with_columns(
+        after=pl.col("made").shift(1).over("rank", "tid", "parent_id")
+    ).filter(pl.col("moves") & pl.col("after").fill_null(value=False))
+    moved = find_host_ancestor(calls.run, copies, behind.get_column("host_op_id"))
+    meant = copies.filter(moved.is_not_null())
+    return keep_nothing(calls.table.filter(pl.col("call").is_in(meant.implode())))
+
+
+PATTERNS = (
+    Pattern(
+        "gradients-cleared",
+        "Gradients cleared instead of dropped",
+        _find_cleared_gradients,
+        cause="zero_grad fills all gradients with zeros, to which backward then adds",
+        fix="optimizer.zero_grad(set_to_none=True)",
+        source="torch.profiler: GradNotSetToNonePattern; PyTorch Performance Tuning Guide",
+        with_backward=False,
+    ),
+    Pattern(
+        "optimizer-not-fused",
+        "Optimizer by lists of tensors instead of fused",
+        _find_foreach_optimizer,
+        cause="the optimizer passes over all parameters once for each operator of its formula",
+        fix="torch.optim.AdamW(..., fused=True)",
+        source="PyTorch: torch.optim, Algorithms (for-loop, foreach, fused)",
+        with_backward=False,
+        with_host=False,
+    ),
+    Pattern(
+        "made-on-host",
+        "Tensors made on the host and copied",
+        _find_made_on_host,
+        cause="tensors of zeros or random numbers are made on the host and copied to the GPU",
+        fix='make them there: torch.zeros(..., device="cuda")',
+        source="torch.profiler: ExtraCUDACopyPattern; PyTorch Performance Tuning Guide: Create "
+        "tensors directly on the target device",
+        with_backward=False,
+    ),
+)
