@@ -30,6 +30,7 @@ struct Subscriber {
   CUpti_CallbackFunc callback = nullptr;
   void* data = nullptr;
   std::set<int> enabled;
+  std::set<uint32_t> left_out;  // driver calls that are not recorded
   std::set<std::pair<int, uint32_t>> callbacks;
   std::mutex lock;
   uint8_t* buffer = nullptr;
@@ -116,6 +117,9 @@ void put(const Record& record) {
     Subscriber& s = *one;
     std::lock_guard<std::mutex> guard(s.lock);
     if (!s.enabled.count(record.kind)) continue;
+    if (record.kind == CUPTI_ACTIVITY_KIND_DRIVER &&
+        s.left_out.count(static_cast<const CUpti_ActivityAPI*>(record.data)->cbid))
+      continue;
     size_t bytes = record.size;
 #if CUPTI_API_VERSION >= 130300
     if (s.has_layouts) bytes = s.layouts[record.kind].record.recordSize;
@@ -298,6 +302,11 @@ EXPORT void mock_launch(uint64_t n, uint32_t tid) {
 }
 EXPORT void mock_driver_call(uint64_t n, uint32_t tid) {
   call(CUPTI_ACTIVITY_KIND_DRIVER, 307, kFirst + n * 10000 + 500, kFirst + n * 10000 + 3500, tid, static_cast<uint32_t>(n + 1), 0);
+}
+// What the CUDA runtime asks before a launch that a tool is told of.
+EXPORT void mock_lookup(uint64_t n, uint32_t tid) {
+  const uint64_t start = kFirst + n * 10000 - 200;
+  call(CUPTI_ACTIVITY_KIND_DRIVER, 719, start, start + 100, tid, static_cast<uint32_t>(90001 + n), 0);
 }
 EXPORT void mock_kernel(uint64_t n, uint64_t start, uint64_t end, uint32_t correlation, uint32_t graph) {
   kernel(n, start ? kFirst + start : 0, end ? kFirst + end : 0, correlation, graph);
@@ -674,7 +683,7 @@ EXPORT CUptiResult CUPTIAPI cuptiGetCallbackName(CUpti_CallbackDomain domain, ui
   auto& text = names[{domain, id}];
   if (text.empty()) {
     const auto known = runtime.find(id);
-    text = domain == CUPTI_CB_DOMAIN_DRIVER_API ? "cuLaunchKernel" : known != runtime.end() ? known->second : "cudaSomething_v1";
+    text = domain == CUPTI_CB_DOMAIN_DRIVER_API ? (id == 719 ? "cuKernelGetName" : "cuLaunchKernel") : known != runtime.end() ? known->second : "cudaSomething_v1";
   }
   *name = text.c_str();
   OK;
@@ -733,6 +742,7 @@ EXPORT CUptiResult CUPTIAPI cuptiActivityEnable(CUpti_ActivityKind kind) {
   if (refused && std::atoi(refused) == kind) return CUPTI_ERROR_NOT_SUPPORTED;
   std::lock_guard<std::mutex> guard(subscribers[0]->lock);
   subscribers[0]->enabled.insert(kind);
+  if (kind == CUPTI_ACTIVITY_KIND_DRIVER) subscribers[0]->left_out.clear();
   OK;
 }
 EXPORT CUptiResult CUPTIAPI cuptiActivityDisable(CUpti_ActivityKind kind) {
@@ -740,6 +750,19 @@ EXPORT CUptiResult CUPTIAPI cuptiActivityDisable(CUpti_ActivityKind kind) {
   subscribers[0]->enabled.erase(kind);
   OK;
 }
+#if CUPTI_API_VERSION >= 130000
+static CUptiResult leave_out(Subscriber& s, uint32_t id, bool is_recorded) {
+  std::lock_guard<std::mutex> guard(s.lock);
+  if (is_recorded)
+    s.left_out.erase(id);
+  else if (!text_of("MOCK_KEEPS_LOOKUPS"))
+    s.left_out.insert(id);
+  OK;
+}
+EXPORT CUptiResult CUPTIAPI cuptiActivityEnableDriverApi(CUpti_CallbackId id, uint8_t enable) {
+  return leave_out(*subscribers[0], id, enable != 0);
+}
+#endif
 EXPORT CUptiResult CUPTIAPI cuptiActivityFlushAll(uint32_t flag) {
   for (Subscriber* s : subscribers) {
     std::lock_guard<std::mutex> guard(s->lock);
@@ -808,8 +831,14 @@ EXPORT CUptiResult CUPTIAPI cuptiActivityEnable_v2(CUpti_SubscriberHandle handle
   }
   layout.record = {sizeof layout.record, layout.entries.data(), layout.entries.size(), (at + 7) / 8 * 8};
   s.enabled.insert(kind);
+  if (kind == CUPTI_ACTIVITY_KIND_DRIVER) s.left_out.clear();
   OK;
 }
+#if CUPTI_API_VERSION >= 130500
+EXPORT CUptiResult CUPTIAPI cuptiActivityEnableDriverApi_v2(CUpti_SubscriberHandle handle, CUpti_CallbackId id, uint8_t enable) {
+  return leave_out(*reinterpret_cast<Subscriber*>(handle), id, enable != 0);
+}
+#endif
 EXPORT CUptiResult CUPTIAPI cuptiActivityDisable_v2(CUpti_SubscriberHandle handle, CUpti_ActivityKind kind, CUpti_ActivityConfig*) {
   Subscriber& s = *reinterpret_cast<Subscriber*>(handle);
   std::lock_guard<std::mutex> guard(s.lock);
