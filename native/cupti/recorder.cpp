@@ -388,7 +388,7 @@ void Recorder::on_callback(CUpti_CallbackDomain domain, CUpti_CallbackId id, con
     return;
   }
   if (domain != CUPTI_CB_DOMAIN_RESOURCE) return;
-  Stopwatch watch(own_ns_);
+  Stopwatch watch(own_ns_), once(once_ns_);
   const auto* resource = static_cast<const CUpti_ResourceData*>(data);
   switch (id) {
     case CUPTI_CBID_RESOURCE_CONTEXT_CREATED:
@@ -423,6 +423,7 @@ Recorder::Counts Recorder::count_now() {
   now.launches = launches_.load(std::memory_order_relaxed);
   now.records = writer_.records();
   now.own = own_ns_.load(std::memory_order_relaxed);
+  now.once = once_ns_.load(std::memory_order_relaxed);
   now.cpu = writer_.cpu_ns() + thread_ns(pthread_self());
   return now;
 }
@@ -469,7 +470,11 @@ void Recorder::pace_windows(uint64_t now) {
 void Recorder::pace_budget(uint64_t now) {
   if (options_.budget_pct <= 0 || now - decided_.wall < options_.decide_ms * 1000000ull) return;
   const Counts counted = count_now();
-  const Cost cost{counted.wall - decided_.wall, counted.own - decided_.own, counted.cpu - decided_.cpu};
+  // Without what a context or a module takes once: to record less afterwards saves none of it. To set up
+  // PC sampling takes 75 ms (H100), which alone is over any budget of the second that it falls into.
+  const uint64_t once = counted.once - decided_.once;
+  const uint64_t own = counted.own - decided_.own;
+  const Cost cost{counted.wall - decided_.wall, own > once ? own - once : 0, counted.cpu - decided_.cpu};
   decided_ = counted;
   const int level = throttle_.decide(cost);
   if (level == level_) return;

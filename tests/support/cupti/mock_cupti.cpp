@@ -3,6 +3,7 @@
 // which tests/support/cupti_mock.py has as well.
 #include <cupti.h>
 #include <cupti_pcsampling.h>
+#include <unistd.h>
 
 #include <condition_variable>
 #include <cstdio>
@@ -596,6 +597,7 @@ EXPORT CUptiResult CUPTIAPI cuptiGetCubinCrc(CUpti_GetCubinCrcParams* params) {
 EXPORT CUptiResult CUPTIAPI cuptiPCSamplingEnable(CUpti_PCSamplingEnableParams* params) {
   std::lock_guard<std::mutex> guard(sampling_lock);
   if (const long code = number_of("MOCK_NO_SAMPLING", 0)) return static_cast<CUptiResult>(code);
+  if (const long ms = number_of("MOCK_SLOW_SAMPLING_MS", 0)) usleep(static_cast<useconds_t>(ms) * 1000);
   sampled[params->ctx].is_enabled = true;
   OK;
 }

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 import polars as pl
 
 from sightline.core.model.declare import Quality
-from sightline.core.units import format_count, format_pct
+from sightline.core.units import format_count, format_pct, format_several
+from sightline.formats.nvidia.cupti.holes import NO_CALLS
 
 _FEWEST = 4  # pairs: of fewer, the interval is wider than what it says
 _SURE = 0.975  # of a two-sided interval of 95 %
-_NO_CALLS, _WHOLE_GRAPHS = 1, 2  # throttle.h
+_WHOLE_GRAPHS = 2  # throttle.h
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,11 @@ def estimate_perturbation(windows: pl.DataFrame) -> Perturbation | None:
     return Perturbation(slower[0], slower[1], slower[2], count)
 
 
-def list_costs(windows: pl.DataFrame, *, is_throttled: bool) -> list[Quality]:
-    """What was left out to keep within the budget, and what recording cost."""
+def list_costs(windows: pl.DataFrame, *, is_throttled: bool, in_holes: int = 0) -> list[Quality]:
+    """What was left out to keep within the budget, and what recording cost.
+
+    in_holes: operations that were launched while calls were left out.
+    """
     known = windows.filter(pl.col("end") > pl.col("start"))
     if known.is_empty():
         return []
@@ -70,7 +74,7 @@ def list_costs(windows: pl.DataFrame, *, is_throttled: bool) -> list[Quality]:
     whole, on, calls, nodes, own, cpu, records = known.select(
         length.sum(),
         on=length.filter(pl.col("is_on") == 1).sum(),
-        calls=length.filter((pl.col("is_on") == 1) & (pl.col("level") < _NO_CALLS)).sum(),
+        calls=length.filter((pl.col("is_on") == 1) & (pl.col("level") < NO_CALLS)).sum(),
         nodes=length.filter((pl.col("is_on") == 1) & (pl.col("level") < _WHOLE_GRAPHS)).sum(),
         own=pl.col("own_ns").sum(),
         cpu=pl.col("cpu_ns").sum(),
@@ -86,7 +90,13 @@ def list_costs(windows: pl.DataFrame, *, is_throttled: bool) -> list[Quality]:
         )
         found.append(Quality("recorded_in_windows", "warning", text, None, remedy))
     if is_throttled and calls < on:
-        text = f"API calls were recorded for {format_pct(100 * calls / whole)} of the time{budget}"
+        text = (
+            f"API calls were recorded for {format_pct(100 * calls / whole)} of the time{budget}: "
+            "what the host did for the rest of it is not known"
+        )
+        if in_holes:
+            some = format_several(in_holes, "GPU operation")
+            text += f", nor what launched {some} then"
         found.append(Quality("calls_left_out", "warning", text, None, remedy))
     if is_throttled and nodes < on:
         text = (
