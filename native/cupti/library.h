@@ -25,7 +25,8 @@ namespace sightline::cupti {
   X(cuptiPCSamplingStart) X(cuptiPCSamplingStop) X(cuptiActivityEnableHWTrace)
 
 #if CUPTI_API_VERSION >= 130000
-#define SIGHTLINE_CUPTI_SINCE_13(X) X(cuptiSubscribe_v2) X(cuptiActivityEnableDriverApi)
+#define SIGHTLINE_CUPTI_SINCE_13(X) \
+  X(cuptiSubscribe_v2) X(cuptiActivityEnableDriverApi) X(cuptiActivityEnableRuntimeApi)
 #else
 #define SIGHTLINE_CUPTI_SINCE_13(X)
 #endif
@@ -42,7 +43,7 @@ namespace sightline::cupti {
 
 // Single calls of a subscriber. The headers of 13.3 and 13.4 were not at hand: from 13.5 on they are seen.
 #if CUPTI_API_VERSION >= 130500
-#define SIGHTLINE_CUPTI_SINCE_13_5(X) X(cuptiActivityEnableDriverApi_v2)
+#define SIGHTLINE_CUPTI_SINCE_13_5(X) X(cuptiActivityEnableDriverApi_v2) X(cuptiActivityEnableRuntimeApi_v2)
 #else
 #define SIGHTLINE_CUPTI_SINCE_13_5(X)
 #endif

@@ -46,7 +46,7 @@ class Recorder {
   std::string ask_for_hardware_times();
   CUptiResult enable(size_t kind);
   CUptiResult enable_kind(size_t kind);
-  void leave_out_lookups();
+  void leave_out_queries(CUpti_ActivityKind kind);
   void disable(size_t kind);
   bool is_wanted(size_t kind) const;
   void apply();  // enables and disables kinds as the level and the window ask

@@ -74,6 +74,16 @@ def test_the_limit_says_what_is_not_known() -> None:
     assert isinstance(left_out, Quality) and left_out.severity == "warning"
 
 
+def test_what_cupti_takes_inside_the_program_is_estimated() -> None:
+    """It was said to be in no figure, while it was nearly all of the cost: 3.1 µs a launch."""
+    stretches = windows((0, 1000, 0, 1))
+    (cost,) = list_costs(stretches, is_throttled=True, launches=100_000)
+    assert "3.1 µs a launch, for 100,000 launches 310.0 ms (31.0 % of the time)" in cost.text
+    assert cost.remedy is not None and "--measure-cost" in cost.remedy
+    (cost,) = list_costs(stretches, is_throttled=True)
+    assert "a launch" not in cost.text
+
+
 def test_gaps_of_a_recording_in_windows_are_not_the_programs() -> None:
     def run(kind: str) -> Any:
         return SimpleNamespace(table=lambda _: pl.DataFrame({"kind": [kind]}))

@@ -229,8 +229,8 @@ def test_all_kinds(first: Built, tmp_path: Path) -> None:
     assert (device["compute_capability"], device["max_threads_per_sm"]) == ("9.0", 2048)
 
 
-def test_lookups_that_recording_causes_are_not_recorded(both: Built, tmp_path: Path) -> None:
-    """The CUDA runtime asks for a kernel's name where a tool is told of its launch."""
+def test_queries_around_launches_are_not_recorded(both: Built, tmp_path: Path) -> None:
+    """Four of five calls of PyTorch's, and the lookup of a name that recording itself causes."""
     outcome = play(both, tmp_path, "lookup=4", "launch=4", "driver=4")
     host = outcome.imported.tables["host_ops"]
     assert dict(host.group_by("name").len().iter_rows()) == {
@@ -241,12 +241,13 @@ def test_lookups_that_recording_causes_are_not_recorded(both: Built, tmp_path: P
 
 def test_lookups_that_were_recorded_are_the_recordings_cost(both: Built, tmp_path: Path) -> None:
     """As of a CUPTI before 13.0: no call of the program's, unless no launch follows."""
-    outcome = play(both, tmp_path, "lookup=5", "launch=4", MOCK_KEEPS_LOOKUPS="1")
+    outcome = play(both, tmp_path, "lookup=5", "launch=4", MOCK_KEEPS_QUERIES="1")
     host = outcome.imported.tables["host_ops"]
     found = host.group_by("layer", "name").len().sort("layer", "name")
     assert found.rows() == [
         ("driver", "cuKernelGetName", 1),
         ("overhead", "Name of a kernel (Profiler)", 4),
+        ("runtime", "cudaGetLastError", 5),
         ("runtime", "cudaLaunchKernel", 4),
     ]
 

@@ -44,6 +44,7 @@ def read_recording(source: Source, options: ImportOptions) -> Imported:
         "open_ranges": count_open_ranges(file),
         "unlaunched": unlaunched,
         "in_holes": in_holes,
+        "launches": _count_launches(ops),
     }
     tables = {
         "device_ops": ops,
@@ -80,6 +81,14 @@ def _shift(frame: pl.DataFrame, offset: int) -> pl.DataFrame:
     if not offset:
         return frame
     return frame.with_columns(pl.col(c) + offset for c in _MOMENTS if c in frame.columns)
+
+
+def _count_launches(ops: pl.DataFrame) -> int:
+    """Launches of kernels and graphs, also of those whose call was not recorded."""
+    if ops.is_empty():
+        return 0
+    launched = ops.filter(pl.col("kind").is_in(["kernel", "graph"]))
+    return launched.get_column("correlation_id").drop_nulls().n_unique()
 
 
 def _threads(host: pl.DataFrame, pid: int) -> pl.DataFrame:
