@@ -68,6 +68,7 @@ bool load_library(Library& library, std::string& why) {
   SIGHTLINE_CUPTI_OPTIONAL(LOOK_UP)
   SIGHTLINE_CUPTI_SINCE_13(LOOK_UP)
   SIGHTLINE_CUPTI_LAYOUTS(LOOK_UP)
+  SIGHTLINE_CUPTI_SINCE_13_5(LOOK_UP)
 #undef LOOK_UP
   link_map* map = nullptr;
   if (dlinfo(library.handle, RTLD_DI_LINKMAP, &map) == 0 && map) library.path = map->l_name;

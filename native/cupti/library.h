@@ -25,7 +25,8 @@ namespace sightline::cupti {
   X(cuptiPCSamplingStart) X(cuptiPCSamplingStop) X(cuptiActivityEnableHWTrace)
 
 #if CUPTI_API_VERSION >= 130000
-#define SIGHTLINE_CUPTI_SINCE_13(X) X(cuptiSubscribe_v2)
+#define SIGHTLINE_CUPTI_SINCE_13(X) \
+  X(cuptiSubscribe_v2) X(cuptiActivityEnableDriverApi) X(cuptiActivityEnableRuntimeApi)
 #else
 #define SIGHTLINE_CUPTI_SINCE_13(X)
 #endif
@@ -40,6 +41,13 @@ namespace sightline::cupti {
 #define SIGHTLINE_CUPTI_LAYOUTS(X)
 #endif
 
+// Single calls of a subscriber. The headers of 13.3 and 13.4 were not at hand: from 13.5 on they are seen.
+#if CUPTI_API_VERSION >= 130500
+#define SIGHTLINE_CUPTI_SINCE_13_5(X) X(cuptiActivityEnableDriverApi_v2) X(cuptiActivityEnableRuntimeApi_v2)
+#else
+#define SIGHTLINE_CUPTI_SINCE_13_5(X)
+#endif
+
 struct Library {
   void* handle = nullptr;
   std::string path;
@@ -50,6 +58,7 @@ struct Library {
   SIGHTLINE_CUPTI_OPTIONAL(DECLARE)
   SIGHTLINE_CUPTI_SINCE_13(DECLARE)
   SIGHTLINE_CUPTI_LAYOUTS(DECLARE)
+  SIGHTLINE_CUPTI_SINCE_13_5(DECLARE)
 #undef DECLARE
 
   // What a result means, in CUPTI's words.

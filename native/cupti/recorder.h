@@ -45,6 +45,8 @@ class Recorder {
   void enable_kinds();
   std::string ask_for_hardware_times();
   CUptiResult enable(size_t kind);
+  CUptiResult enable_kind(size_t kind);
+  void leave_out_queries(CUpti_ActivityKind kind);
   void disable(size_t kind);
   bool is_wanted(size_t kind) const;
   void apply();  // enables and disables kinds as the level and the window ask
@@ -72,10 +74,11 @@ class Recorder {
   std::vector<bool> can_, is_enabled_;  // of each kind
   std::atomic<State> state_{State::idle};
   std::atomic<uint64_t> dropped_{0}, refused_buffers_{0}, own_ns_{0}, launches_{0};
+  std::atomic<uint64_t> once_ns_{0};  // of own_ns_, what contexts and modules take once
 
   // Of the pacing thread alone.
   struct Counts {
-    uint64_t cupti = 0, wall = 0, launches = 0, records = 0, own = 0, cpu = 0;
+    uint64_t cupti = 0, wall = 0, launches = 0, records = 0, own = 0, once = 0, cpu = 0;
   };
   Counts count_now();
   Throttle throttle_;

@@ -305,3 +305,116 @@ def test_metrics_of_xputimer(tmp_path: Path) -> None:
         ("algorithm=RING_LL, operation=AllReduce, rank=1", 370.0),
         ("rank=1", 0.0),
     ]
+
+
+TABLE = """Thu Nov 26 18:17:29 2026
++-----------------------------------------------------------------------------------------+
+| NVIDIA-SMI 580.159.04             Driver Version: 580.159.04     CUDA Version: 13.0     |
++-----------------------------------------+------------------------+----------------------+
+| GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |
+| Fan  Temp   Perf          Pwr:Usage/Cap |           Memory-Usage | GPU-Util  Compute M. |
+|                                         |                        |               MIG M. |
+|=========================================+========================+======================|
+|   0  NVIDIA H100 80GB HBM3          On  |   00000000:00:06.0 Off |                    2 |
+| N/A   37C    P0             72W /  700W |     512MiB /  81559MiB |     35%      Default |
+|                                         |                        |             Disabled |
++-----------------------------------------+------------------------+----------------------+
+|   1  NVIDIA H100 80GB HBM3          On  |   00000000:00:07.0 Off |                  Off |
+| N/A   38C    P0             73W /  700W |       0MiB /  81559MiB |      0%      Default |
+|                                         |                        |             Disabled |
++-----------------------------------------+------------------------+----------------------+
+
++-----------------------------------------------------------------------------------------+
+| Processes:                                                                              |
+|  GPU   GI   CI              PID   Type   Process name                        GPU Memory |
+|        ID   ID                                                               Usage      |
+|=========================================================================================|
+|    0   N/A  N/A            1234      C   /opt/my tools/python                    480MiB |
++-----------------------------------------------------------------------------------------+
+"""
+
+
+def test_the_table(tmp_path: Path) -> None:
+    rows = read(tmp_path, "smi.txt", TABLE)
+    at = 1_795_717_049 * 10**9
+    assert {t for *_, t, _ in rows} == {at}
+    found = {(d, m, u, s): v for m, u, d, s, _, v in rows}
+    assert found[0, "power", "W", None] == 72 and found[1, "power limit", "W", None] == 700
+    assert found[0, "memory used", "bytes", None] == 512 * MIB
+    assert found[1, "memory total", "bytes", None] == 81559 * MIB
+    assert found[0, "GPU utilization", "%", None] == 35
+    assert found[1, "temperature", "C", None] == 38
+    assert found[0, "process memory", "MiB", "process 1234"] == 480
+    errors = {d: v for (d, m, _, _), v in found.items() if m.startswith("ecc")}
+    assert errors == {0: 2}  # ECC that is switched off counts none
+    # Again and again, with -l: a reading each.
+    again = TABLE.replace("18:17:29", "18:17:34").replace("72W", "90W")
+    rows = read(tmp_path, "l.txt", TABLE + again)
+    power = [(t - at, v) for m, _, d, _, t, v in rows if (m, d) == ("power", 0)]
+    assert power == [(0, 72), (5 * 10**9, 90)]
+
+
+PROFILES = """+-------------------------------------------------------------------------------+
+| GPU instance profiles:                                                        |
+| GPU   Name               ID    Instances   Memory     P2P    SM    DEC   ENC  |
+|                                Free/Total   GiB              CE    JPEG  OFA  |
+|===============================================================================|
+|   0  MIG 1g.10gb         19     5/7        9.75       No     16     1     0   |
+|                                                               1     2     0   |
++-------------------------------------------------------------------------------+
+|   1  MIG 1g.10gb+me      20     1/1        9.75       No     16     1     0   |
+|                                                               1     1     1   |
++-------------------------------------------------------------------------------+
+"""
+PLACEMENTS = """GPU  0 Profile ID 19 Placements: {0,1,2,3,4,5,6}:1
+GPU  1 Profile ID  5 Placement : {0}:4
+"""
+
+
+def test_how_a_gpu_can_be_divided(tmp_path: Path) -> None:
+    rows = read(tmp_path, "lgip.txt", PROFILES)
+    found = {(d, s, m): v for m, _, d, s, _, v in rows}
+    assert {m: v for (d, s, m), v in found.items() if (d, s) == (0, "MIG 1g.10gb")} == {
+        "instances free": 5, "instances": 7, "instance memory": 9.75 * (1 << 30), "SMs": 16,
+        "decoders": 1, "encoders": 0, "copy engines": 1, "JPEG decoders": 2,
+        "optical flow accelerators": 0,
+    }  # fmt: skip
+    assert found[1, "MIG 1g.10gb+me", "optical flow accelerators"] == 1
+    rows = read(tmp_path, "lgipp.txt", PLACEMENTS)
+    assert [(m, d, s, v) for m, _, d, s, _, v in rows] == [
+        ("placements", 0, "MIG profile 19", 7), ("memory slices", 0, "MIG profile 19", 1),
+        ("placements", 1, "MIG profile 5", 1), ("memory slices", 1, "MIG profile 5", 4),
+    ]  # fmt: skip
+
+
+PMON = """# gpu         pid   type     sm    mem    enc    dec    jpg    ofa    command
+# Idx           #    C/G      %      %      %      %      %      %    name
+    0          -     -      -      -      -      -      -      -    -
+"""
+
+
+def test_a_gpu_without_processes_is_no_damaged_log(tmp_path: Path) -> None:
+    """An idle GPU has a line without a process: that there are none is what it says."""
+    assert read(tmp_path, "idle.txt", PMON) == [("processes", "", 0, None, 0, 0)]
+    busy = "    0       1234     C     40     12      -      -      -      -    python \n"
+    more = busy.replace("1234", "1235").replace(" 40 ", " 20 ")
+    rows = read(tmp_path, "busy.txt", PMON + busy + more)
+    processes = [(t, v) for m, _, _, _, t, v in rows if m == "processes"]
+    assert processes == [(0, 0), (10**9, 2)]
+    shares = {s: v for m, _, _, s, _, v in rows if s is not None and v in (40, 20)}
+    assert shares == {"process 1234": 40, "process 1235": 20}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("t.txt", TABLE[: TABLE.index("|   0  NVIDIA")]),
+        ("g.txt", PROFILES[: PROFILES.index("|   0  MIG")]),
+        ("p.txt", "GPU  0 Profile ID 19 Placements: none\n"),
+    ],
+)
+def test_outputs_of_nvidia_smi_without_a_number_are_refused(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    with pytest.raises(InputError):
+        read(tmp_path, name, text)

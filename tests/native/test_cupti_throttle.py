@@ -206,3 +206,16 @@ def test_a_light_load_is_recorded_whole(built: Built, tmp_path: Path) -> None:
     assert set(outcome.file.frame("windows")["level"]) == {0}
     assert outcome.imported.tables["device_ops"].height == 40
     assert outcome.limits == {"recording_cost": None}
+
+
+def test_what_is_taken_once_leaves_nothing_out(built: Built, tmp_path: Path) -> None:
+    """To set up PC sampling takes 75 ms on an H100: recording less would save none of it."""
+    outcome = play(
+        built, tmp_path, "context=1", "launch=20", "sleep=400", "launch=20",
+        SIGHTLINE_CUPTI_BUDGET_PCT="20", SIGHTLINE_CUPTI_DECIDE_MS="100",
+        SIGHTLINE_CUPTI_PC="continuous", MOCK_SLOW_SAMPLING_MS="75",
+    )  # fmt: skip
+    windows = outcome.file.frame("windows")
+    assert set(windows["level"]) == {0}
+    assert windows["own_ns"].sum() > 75_000_000  # it is a cost all the same
+    assert "calls_left_out" not in outcome.limits

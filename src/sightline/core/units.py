@@ -170,6 +170,7 @@ _OF_ONE = (
     (r"\bwere\b", "was"),
     (r"\bare\b", "is"),
     (r"\bhave\b", "has"),
+    (r"\black\b", "lacks"),
     (r"\bdo not\b", "does not"),
     (r"\bthat end\b", "that ends"),
     (r"\bthey start\b", "it starts"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -126,9 +126,35 @@ class Claim:
         }
 
 
+class OwnGaps(NamedTuple):
+    """Why a recording's gaps are not the program's: a title, and the beginning of a sentence."""
+
+    title: str
+    text: str
+
+
+# By the limit that a recording has.
+_OWN_GAPS = {
+    "serialized_kernels": OwnGaps(
+        "Kernels recorded one at a time",
+        "The profiler ran one kernel at a time: the gaps are its own",
+    ),
+    "recorded_in_windows": OwnGaps(
+        "Kernels recorded in windows",
+        "The GPU was recorded in windows: the gaps between them are the recording's",
+    ),
+}
+
+
+def find_own_gaps(run: Run) -> OwnGaps | None:
+    """Why no gap is the program's; None where they are."""
+    kinds = run.table("quality").get_column("kind").unique()
+    return next((own for kind, own in _OWN_GAPS.items() if (kinds == kind).any()), None)
+
+
 def are_the_profilers(run: Run) -> bool:
-    """Whether the profiler ran one kernel at a time: then no gap is the program's."""
-    return (run.table("quality").get_column("kind") == "serialized_kernels").any()
+    """Whether the profiler made the gaps: then none is the program's."""
+    return find_own_gaps(run) is not None
 
 
 def claim_gaps(

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
 from pathlib import Path
+
+import pytest
 
 from sightline.record.collect.machine import examine_machine, list_recordable
 from support.command import sightline
@@ -74,3 +79,35 @@ def test_the_command_here():
     assert set(json.loads(sightline("doctor", "--json").out)) == {
         "facts", "recordable", "watchable", "probeable",
     }  # fmt: skip
+
+
+def test_what_is_slow_to_answer_is_asked_side_by_side(tmp_path):
+    """Ten programs and NVML, each of which lets one wait while a driver starts."""
+    asked = []
+
+    def answer(command):
+        asked.append(command[0])
+        time.sleep(0.3)
+
+    def ask():
+        time.sleep(0.3)
+        return {**NO_NVML, "gpus": [H100]}
+
+    began = time.monotonic()
+    facts = examine_machine(answer, tmp_path, ask, lambda: None)
+    assert time.monotonic() - began < 1.5
+    assert len(asked) > 6
+    # NVML has named the GPUs: nvidia-smi would start the driver once more to say the same.
+    assert facts["gpus"] == [H100] and "nvidia-smi" not in asked
+
+
+@pytest.mark.parametrize("missing", ["/sys", "/proc/sys"])
+def test_a_container_without_the_kernels_files(missing):
+    """Some sandboxes mount none; a bug of ours until then, with exit code 3."""
+    hidden = ["unshare", "--mount", "--propagation", "private", "sh", "-c"]
+    if subprocess.run([*hidden, f"mount -t tmpfs none {missing}"], capture_output=True).returncode:
+        pytest.skip("no mount namespace can be made")
+    script = f'mount -t tmpfs none {missing} && exec "$0" -m sightline doctor'
+    done = subprocess.run([*hidden, script, sys.executable], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "What can be probed here" in done.stdout

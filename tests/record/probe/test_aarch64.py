@@ -19,7 +19,7 @@ from sightline.record.probe import cost
 from sightline.record.probe.cost import Cost, has_cheap_steps
 from sightline.record.probe.elf import open_elf
 from sightline.record.probe.functions import list_functions
-from sightline.record.probe.perf import list_words
+from sightline.record.probe.perf_words import list_words
 from sightline.record.probe.placement import MOST_STEP_NS, find_place, is_simulated
 from sightline.record.probe.processors import AARCH64, X86_64, Processor
 from support.places import ROOT

@@ -3,6 +3,7 @@
 // which tests/support/cupti_mock.py has as well.
 #include <cupti.h>
 #include <cupti_pcsampling.h>
+#include <unistd.h>
 
 #include <condition_variable>
 #include <cstdio>
@@ -30,6 +31,7 @@ struct Subscriber {
   CUpti_CallbackFunc callback = nullptr;
   void* data = nullptr;
   std::set<int> enabled;
+  std::set<std::pair<int, uint32_t>> left_out;  // kinds and calls that are not recorded
   std::set<std::pair<int, uint32_t>> callbacks;
   std::mutex lock;
   uint8_t* buffer = nullptr;
@@ -116,6 +118,9 @@ void put(const Record& record) {
     Subscriber& s = *one;
     std::lock_guard<std::mutex> guard(s.lock);
     if (!s.enabled.count(record.kind)) continue;
+    if ((record.kind == CUPTI_ACTIVITY_KIND_DRIVER || record.kind == CUPTI_ACTIVITY_KIND_RUNTIME) &&
+        s.left_out.count({record.kind, static_cast<const CUpti_ActivityAPI*>(record.data)->cbid}))
+      continue;
     size_t bytes = record.size;
 #if CUPTI_API_VERSION >= 130300
     if (s.has_layouts) bytes = s.layouts[record.kind].record.recordSize;
@@ -298,6 +303,12 @@ EXPORT void mock_launch(uint64_t n, uint32_t tid) {
 }
 EXPORT void mock_driver_call(uint64_t n, uint32_t tid) {
   call(CUPTI_ACTIVITY_KIND_DRIVER, 307, kFirst + n * 10000 + 500, kFirst + n * 10000 + 3500, tid, static_cast<uint32_t>(n + 1), 0);
+}
+// What the CUDA runtime asks before a launch that a tool is told of, and the program behind it.
+EXPORT void mock_lookup(uint64_t n, uint32_t tid) {
+  const uint64_t start = kFirst + n * 10000 - 200;
+  call(CUPTI_ACTIVITY_KIND_DRIVER, 719, start, start + 100, tid, static_cast<uint32_t>(90001 + n), 0);
+  call(CUPTI_ACTIVITY_KIND_RUNTIME, 10, start + 4500, start + 4600, tid, static_cast<uint32_t>(80001 + n), 0);
 }
 EXPORT void mock_kernel(uint64_t n, uint64_t start, uint64_t end, uint32_t correlation, uint32_t graph) {
   kernel(n, start ? kFirst + start : 0, end ? kFirst + end : 0, correlation, graph);
@@ -587,6 +598,7 @@ EXPORT CUptiResult CUPTIAPI cuptiGetCubinCrc(CUpti_GetCubinCrcParams* params) {
 EXPORT CUptiResult CUPTIAPI cuptiPCSamplingEnable(CUpti_PCSamplingEnableParams* params) {
   std::lock_guard<std::mutex> guard(sampling_lock);
   if (const long code = number_of("MOCK_NO_SAMPLING", 0)) return static_cast<CUptiResult>(code);
+  if (const long ms = number_of("MOCK_SLOW_SAMPLING_MS", 0)) usleep(static_cast<useconds_t>(ms) * 1000);
   sampled[params->ctx].is_enabled = true;
   OK;
 }
@@ -670,11 +682,11 @@ EXPORT CUptiResult CUPTIAPI cuptiGetCallbackName(CUpti_CallbackDomain domain, ui
   static std::map<std::pair<int, uint32_t>, std::string> names;
   static const std::map<uint32_t, const char*> runtime = {
       {211, "cudaLaunchKernel_v7000"}, {165, "cudaDeviceSynchronize_v3020"},
-      {311, "cudaGraphLaunch_v10000"}, {135, "cudaEventRecord_v3020"}};
+      {10, "cudaGetLastError_v3020"}, {311, "cudaGraphLaunch_v10000"}, {135, "cudaEventRecord_v3020"}};
   auto& text = names[{domain, id}];
   if (text.empty()) {
     const auto known = runtime.find(id);
-    text = domain == CUPTI_CB_DOMAIN_DRIVER_API ? "cuLaunchKernel" : known != runtime.end() ? known->second : "cudaSomething_v1";
+    text = domain == CUPTI_CB_DOMAIN_DRIVER_API ? (id == 719 ? "cuKernelGetName" : "cuLaunchKernel") : known != runtime.end() ? known->second : "cudaSomething_v1";
   }
   *name = text.c_str();
   OK;
@@ -728,11 +740,16 @@ EXPORT CUptiResult CUPTIAPI cuptiActivityRegisterCallbacks(CUpti_BuffersCallback
   subscribers[0]->complete = complete;
   OK;
 }
+// Enabling a kind enables all of its calls, whatever was chosen before.
+static void enable_all_calls(Subscriber& s, int kind) {
+  for (auto it = s.left_out.begin(); it != s.left_out.end();) it = it->first == kind ? s.left_out.erase(it) : std::next(it);
+}
 EXPORT CUptiResult CUPTIAPI cuptiActivityEnable(CUpti_ActivityKind kind) {
   const char* refused = text_of("MOCK_NO_KIND");
   if (refused && std::atoi(refused) == kind) return CUPTI_ERROR_NOT_SUPPORTED;
   std::lock_guard<std::mutex> guard(subscribers[0]->lock);
   subscribers[0]->enabled.insert(kind);
+  enable_all_calls(*subscribers[0], kind);
   OK;
 }
 EXPORT CUptiResult CUPTIAPI cuptiActivityDisable(CUpti_ActivityKind kind) {
@@ -740,6 +757,22 @@ EXPORT CUptiResult CUPTIAPI cuptiActivityDisable(CUpti_ActivityKind kind) {
   subscribers[0]->enabled.erase(kind);
   OK;
 }
+#if CUPTI_API_VERSION >= 130000
+static CUptiResult select_call(Subscriber& s, int kind, uint32_t id, bool is_recorded) {
+  std::lock_guard<std::mutex> guard(s.lock);
+  if (is_recorded)
+    s.left_out.erase({kind, id});
+  else if (!text_of("MOCK_KEEPS_QUERIES"))
+    s.left_out.insert({kind, id});
+  OK;
+}
+EXPORT CUptiResult CUPTIAPI cuptiActivityEnableDriverApi(CUpti_CallbackId id, uint8_t enable) {
+  return select_call(*subscribers[0], CUPTI_ACTIVITY_KIND_DRIVER, id, enable != 0);
+}
+EXPORT CUptiResult CUPTIAPI cuptiActivityEnableRuntimeApi(CUpti_CallbackId id, uint8_t enable) {
+  return select_call(*subscribers[0], CUPTI_ACTIVITY_KIND_RUNTIME, id, enable != 0);
+}
+#endif
 EXPORT CUptiResult CUPTIAPI cuptiActivityFlushAll(uint32_t flag) {
   for (Subscriber* s : subscribers) {
     std::lock_guard<std::mutex> guard(s->lock);
@@ -808,8 +841,17 @@ EXPORT CUptiResult CUPTIAPI cuptiActivityEnable_v2(CUpti_SubscriberHandle handle
   }
   layout.record = {sizeof layout.record, layout.entries.data(), layout.entries.size(), (at + 7) / 8 * 8};
   s.enabled.insert(kind);
+  enable_all_calls(s, kind);
   OK;
 }
+#if CUPTI_API_VERSION >= 130500
+EXPORT CUptiResult CUPTIAPI cuptiActivityEnableDriverApi_v2(CUpti_SubscriberHandle handle, CUpti_CallbackId id, uint8_t enable) {
+  return select_call(*reinterpret_cast<Subscriber*>(handle), CUPTI_ACTIVITY_KIND_DRIVER, id, enable != 0);
+}
+EXPORT CUptiResult CUPTIAPI cuptiActivityEnableRuntimeApi_v2(CUpti_SubscriberHandle handle, CUpti_CallbackId id, uint8_t enable) {
+  return select_call(*reinterpret_cast<Subscriber*>(handle), CUPTI_ACTIVITY_KIND_RUNTIME, id, enable != 0);
+}
+#endif
 EXPORT CUptiResult CUPTIAPI cuptiActivityDisable_v2(CUpti_SubscriberHandle handle, CUpti_ActivityKind kind, CUpti_ActivityConfig*) {
   Subscriber& s = *reinterpret_cast<Subscriber*>(handle);
   std::lock_guard<std::mutex> guard(s.lock);

@@ -159,6 +159,10 @@ void run(const std::string& verb, uint64_t n, const std::string& text) {
   for (const char* name : {"peer_copy", "fill", "graph", "overhead", "pool", "event"})
     if (verb == name) return repeat((std::string("mock_") + name).c_str(), n);
   auto* kernel = control<void (*)(uint64_t, uint64_t, uint64_t, uint32_t, uint32_t)>("mock_kernel");
+  if (verb == "lookup") {
+    for (uint64_t i = 0; i < n; i++) control<void (*)(uint64_t, uint32_t)>("mock_lookup")(i, 100 + static_cast<uint32_t>(i % 4));
+    return;
+  }
   if (verb == "driver") {
     for (uint64_t i = 0; i < n; i++) control<void (*)(uint64_t, uint32_t)>("mock_driver_call")(i, 100 + static_cast<uint32_t>(i % 4));
   } else if (verb == "unfinished") {  // still running when the records are handed over

@@ -36,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     import json
     import textwrap
+    from concurrent.futures import ThreadPoolExecutor
     from dataclasses import asdict
 
     from sightline.doors.cli._probeable import list_probeable
@@ -44,14 +45,17 @@ def run(args: argparse.Namespace) -> int:
 
     if args.check_nsys_rep is not None:
         return _check_report(args)
-    facts = examine_machine()
     if args.question is not None:
-        return _remedies(args, facts)
+        return _remedies(args, examine_machine())
+    with ThreadPoolExecutor(2) as pool:  # each waits for drivers and other programs
+        asked = [pool.submit(ask) for ask in (list_watchable, list_probeable)]
+        facts = examine_machine()
+        watchable, probeable = (future.result() for future in asked)
     ways = list_recordable(facts)
     if args.json:
         told = {"facts": facts, "recordable": [asdict(w) for w in ways]}
-        told["watchable"] = [asdict(w) for w in list_watchable()]
-        told["probeable"] = [asdict(w) for w in list_probeable()]
+        told["watchable"] = [asdict(w) for w in watchable]
+        told["probeable"] = [asdict(w) for w in probeable]
         print(json.dumps(told, indent=1))
         return 0
     for name, value in facts.items():
@@ -64,8 +68,8 @@ def run(args: argparse.Namespace) -> int:
         )
     for heading, listed in (
         ("What can be recorded here", ways),
-        ("What can be watched here (sightline top, watch)", list_watchable()),
-        ("What can be probed here (sightline probe)", list_probeable()),
+        ("What can be watched here (sightline top, watch)", watchable),
+        ("What can be probed here (sightline probe)", probeable),
     ):
         print(f"\n{heading}")
         for way in listed:

@@ -79,7 +79,8 @@ def run(args: argparse.Namespace) -> int:
     if args.list:
         return _list(select())
     check_permission()
-    if not select():
+    chosen = select()
+    if not chosen:
         raise RequestError(
             "there is no program to probe",
             why="no process has loaded a library of CUDA or HIP",
@@ -93,6 +94,8 @@ def run(args: argparse.Namespace) -> int:
             if not args.prometheus or args.output is not None:
                 folder, held = _make_folder(args, stack)
             session = Session(backend, select, held, cost, stacks=args.stacks)
+            processes = format_several(len(chosen), "process", "processes")
+            _say(f"looking for GPU functions in the files of {processes}")
             session.look()
         except BaseException:
             backend.close()
@@ -246,7 +249,8 @@ def _watch(
         for number in (signal.SIGINT, signal.SIGTERM):
             handlers[number] = signal.signal(number, lambda *_: stopped.set())
         # Not before: who reads it may do so at once.
-        _say(format_several(backend.attached, "probe") + " placed; stop with Ctrl-C")
+        length = f" for {args.length}" if args.length else ""
+        _say(f"{format_several(backend.attached, 'probe')} placed{length}; stop with Ctrl-C")
         why = run_session(session, length_s, stopped.is_set)
     except OSError as error:
         raise RequestError(

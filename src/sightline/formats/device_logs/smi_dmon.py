@@ -39,7 +39,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a header such as # gpu pwr gtemp, or #Entity SMACT",
     suffixes=(".txt", ".log", ".out"),
-    version=2,
+    version=3,
     source="https://docs.nvidia.com/deploy/nvidia-smi/ and DCGM's dcgmi dmon",
 )
 
@@ -148,6 +148,7 @@ def _add_lines(text: str, samples: Samples) -> tuple[bool, bool, int]:
     units: list[str] = []
     seen: set[str] = set()
     timed, dated, days = False, False, TimesOfDay()
+    processes: dict[tuple[int, int], int] = {}  # by moment and device; a GPU without any has a line
     for line in text.splitlines():
         words = line.lstrip("#").split()
         if not words or words[0] in ("ID", "Id"):
@@ -173,15 +174,22 @@ def _add_lines(text: str, samples: Samples) -> tuple[bool, bool, int]:
             at = days.read(clock)
         timed = timed or at is not None
         who = told.get("Entity") or told["gpu"] + " " + told.get("pid", "")
-        if who in seen:
+        # A GPU has a line for each of its processes, or one that says that it has none.
+        gpu, is_idle = told.get("gpu", ""), told.get("pid") == "-"
+        if who in seen or f"{gpu} -" in seen or (is_idle and gpu in seen):
             rounds, seen = rounds + 1, set()
-        seen.add(who)
+        seen |= {who, gpu}
         moment = at if at is not None else rounds * 10**9
         device, place = _place(told, entity)
+        if "pid" in told and device is not None:
+            here = (moment, device)
+            processes[here] = processes.get(here, 0) + told["pid"].isdecimal()
         for number, (name, cell) in enumerate(told.items()):
             if name not in _NO_SAMPLES and not _is_blank(cell):
                 unit = units[number] if number < len(units) else ""
                 samples.add(name, cell, moment, device, place, _UNITS.get(unit, unit))
+    for (moment, device), count in processes.items():
+        samples.add("processes", count, moment, device)
     return timed, dated, bad
 
 

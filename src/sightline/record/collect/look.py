@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sysconfig
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -46,15 +47,30 @@ def find_package(name: str) -> str | None:
         return None
 
 
+class Awaited:
+    """Facts that are being found side by side: who asks for one waits for it."""
+
+    def __init__(self) -> None:
+        self.futures: dict[str, Future[Any]] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        return self.futures[name].result()
+
+
 @dataclass
 class Look:
     """One look at a machine, which tests put a fake one in place of; `facts`: found so far."""
 
     run: Runner
     root: Path
-    nvml: dict[str, Any]  # machine.ask_nvml's answer
+    asked_nvml: Future[dict[str, Any]]  # machine.ask_nvml's answer
     try_sampling: Callable[[], str | None]
-    facts: dict[str, Any] = field(default_factory=dict)
+    facts: Awaited = field(default_factory=Awaited)
+
+    @property
+    def nvml(self) -> dict[str, Any]:
+        """What NVML answered."""
+        return self.asked_nvml.result()
 
     def find_version(self, program: str) -> str | None:
         """What a program says to --version: the number, if there is one; None: it is not there."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -50,14 +51,17 @@ def examine_machine(
 ) -> dict[str, Any]:
     """Facts on the machine; null or an empty list for what is not there.
 
-    `run`, `root`, `ask` and `try_sampling` let tests put a fake machine in place of this one.
+    All are found side by side: NVML and a vendor's tool take a second each where the driver has to
+    start. `run`, `root`, `ask` and `try_sampling` let tests put a fake machine in place of this.
     """
-    look = Look(run, root, ask(), try_sampling)
     of_backends = {fact.name: fact for backend in list_backends() for fact in backend.facts}
-    for fact in (*_DEVICES, *of_backends.values()):
-        look.facts[fact.name] = fact.find(look)
-    places = {fact.name: (fact.place, fact.name) for fact in (*_DEVICES, *of_backends.values())}
-    facts = {name: look.facts[name] for name in sorted(look.facts, key=places.__getitem__)}
+    every = (*_DEVICES, *of_backends.values())
+    with ThreadPoolExecutor(len(every) + 1) as pool:  # one each: a fact may wait for another
+        look = Look(run, root, pool.submit(ask), try_sampling)
+        for fact in every:
+            look.facts.futures[fact.name] = pool.submit(fact.find, look)
+    ordered = sorted(every, key=lambda fact: (fact.place, fact.name))
+    facts = {fact.name: look.facts[fact.name] for fact in ordered}
     if not facts["unreachable_gpus"]:
         del facts["unreachable_gpus"]
     return facts
@@ -78,12 +82,17 @@ def _describe_attach(facts: Facts) -> Way:
 
 def _list_gpus(look: Look) -> list[str]:
     """NVIDIA's, then AMD's."""
-    smi = look.run(
+    # nvidia-smi says the same a second later, is missing in many containers, and fails as a whole
+    # where one GPU is lost.
+    gpus = look.nvml["gpus"] or _ask_nvidia_smi(look)
+    return [*gpus, *look.facts["amd_gpus"]]
+
+
+def _ask_nvidia_smi(look: Look) -> list[str]:
+    told = look.run(
         ["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
     )
-    # nvidia-smi is missing in many containers, and fails as a whole where one GPU is lost.
-    gpus = [line.strip() for line in (smi or "").splitlines() if line.strip()]
-    return [*(gpus or look.nvml["gpus"]), *look.facts["amd_gpus"]]
+    return [line.strip() for line in (told or "").splitlines() if line.strip()]
 
 
 def _list_amd(look: Look) -> list[str]:
@@ -115,7 +124,7 @@ def _need_admin(look: Look) -> bool | None:
     return None if match is None else match[1] == "1"
 
 
-# What is of no backend alone, in the order in which it is found.
+# What is of no backend alone, each after those that it asks for.
 _DEVICES = (
     Fact("amd_gpus", 50, _list_amd),
     Fact("gpus", 10, _list_gpus),

@@ -16,7 +16,7 @@ def find_obstacle(backend: str) -> str | None:
         check_permission()
         opened = BACKENDS[backend]()
         try:
-            measure_cost(opened)
+            measure_cost(opened, rounds=1)
         finally:
             opened.close()
     except RequestError as error:

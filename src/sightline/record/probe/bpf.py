@@ -145,6 +145,8 @@ class Programs:
             if code:
                 raise self._refuse("the kernel does not take its programs", code)
             self._cpus = int(self._library.libbpf_num_possible_cpus())
+            if self._cpus < 1:  # a code: it reads /sys/devices/system/cpu/possible
+                raise self._refuse("how many processors there may be is not said", self._cpus)
             self._calls = _Ring(self._map_fd("calls"), 1 << 26)
             self._names = _Ring(self._map_fd("names"), 1 << 20)
         except BaseException:

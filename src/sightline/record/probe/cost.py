@@ -26,7 +26,7 @@ class Cost(NamedTuple):
     hit_ns: float
 
 
-def measure_cost(backend: Backend) -> Cost:
+def measure_cost(backend: Backend, rounds: int = _ROUNDS) -> Cost:
     """Probe the function, call it, and take the probe away.
 
     Raises RequestError where the kernel refuses, or shows calls of another process than this one:
@@ -40,12 +40,12 @@ def measure_cost(backend: Backend) -> Cost:
     if mapping is None or file is None:
         raise RequestError("probes are for x86-64 and AArch64 only")
     offset = address - mapping.start + mapping.offset
-    bare = _time_call()
+    bare = _time_call(rounds)
     backend.tell_function(NUMBER, _TARGET)
     site = Site(_TARGET, mapping.file, "", offset)
     for _, error in backend.attach(file.path, [(site, NUMBER)], pid):
         raise explain_refusal(error) from error
-    probed = _time_call()
+    probed = _time_call(rounds)
     backend.detach()
     backend.read_calls()
     seen = {key[0] for key in backend.read_totals() if key[1] == NUMBER}
@@ -79,11 +79,11 @@ def explain_refusal(error: OSError) -> RequestError:
     )
 
 
-def _time_call() -> float:
+def _time_call(rounds: int) -> float:
     """What a call takes: of several rounds the fastest, as others use the processor, too."""
     from sightline._native import time_probe_target
 
-    return min(time_probe_target(_CALLS) for _ in range(_ROUNDS)) / _CALLS
+    return min(time_probe_target(_CALLS) for _ in range(rounds)) / _CALLS
 
 
 _CAP_SYS_ADMIN = 21  # include/uapi/linux/capability.h

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
 
 from sightline.record.probe.compiled import CompiledFunctions
 from sightline.record.probe.elf import Elf, SymbolIndex, open_elf
@@ -71,6 +73,8 @@ class ProcessNames:
             self._root = Root(pid)
         self._memory = Memory(pid)
         self._mappings: list[Mapping] = []
+        self._starts: list[int] = []  # of the mappings, which the kernel lists by address
+        self._stubs_due = 0.0  # when the stubs' variables may be read again
         self._told: dict[int, str] = {}  # by handle or host function, as the program asked for it
         self._same: dict[int, int] = {}  # a handle, and the one that it was made from
         self._compiled = CompiledFunctions(self._root.path if self._root else "", pid)
@@ -79,6 +83,7 @@ class ProcessNames:
         """Look again at what is mapped; what was known of a process that has ended is kept."""
         with contextlib.suppress(PermissionError):
             self._mappings = read_mappings(self._pid) or self._mappings
+        self._starts = [mapping.start for mapping in self._mappings]
 
     def tell(self, handle: int, name: str) -> None:
         """Note the name of a kernel that the program was given a handle for."""
@@ -112,21 +117,31 @@ class ProcessNames:
         return strip_stub(name) if name else None
 
     def _find_stub_handle(self, handle: int) -> str | None:
-        """Look for the handle in the variables where stubs keep theirs."""
+        """Look for the handle in the variables where stubs keep theirs.
+
+        A library has ten thousand of them, and a kernel that is in none is asked for with each of
+        its launches: so reading them takes a twentieth of the time at most.
+        """
+        if time.monotonic() >= self._stubs_due:
+            places = list(self._list_stubs())
+            began = time.monotonic()
+            words = self._memory.read_words([address for _, address in places])
+            for (kernel, _), word in zip(places, words, strict=True):
+                if word:
+                    self._told.setdefault(word, kernel)
+            ended = time.monotonic()
+            self._stubs_due = ended + 20 * (ended - began)
+        return self._told.get(handle)
+
+    def _list_stubs(self) -> Iterator[tuple[str, int]]:
+        """Each kernel that has a variable for its handle, and where that lies."""
         for mapping in self._mappings:
             if mapping.offset or not (image := self._files.load(self._pid, mapping, self._root)):
                 continue
-            if not image.handles:
-                continue
             base = mapping.start - (image.find_address(0) or 0)
             for name, address in image.handles:
-                held = self._memory.read(base + address, 8)
-                kernel = name_of_stub(name)
-                if kernel and len(held) == 8:
-                    self._told.setdefault(int.from_bytes(held, "little"), kernel)
-            if handle in self._told:
-                return self._told[handle]
-        return None
+                if (kernel := name_of_stub(name)) is not None:
+                    yield kernel, base + address
 
     def find_function(self, address: int) -> tuple[str, str | None]:
         """The module and the function that a return address lies in."""
@@ -142,7 +157,8 @@ class ProcessNames:
         return module, None if place is None else image.symbols.name_around(place)
 
     def _find_mapping(self, address: int) -> Mapping | None:
-        return next((m for m in self._mappings if m.start <= address < m.end), None)
+        at = bisect_right(self._starts, address) - 1
+        return self._mappings[at] if at >= 0 and address < self._mappings[at].end else None
 
 
 def strip_stub(name: str) -> str:

@@ -1,18 +1,18 @@
 """Probes without BPF: samples of perf_event_open, one at each entry and return of a function.
 
-Needs nothing but the kernel (perf_event_open(2), type /sys/bus/event_source/devices/uprobe). The
-arguments are in the sample's registers, and in a piece of the stack; entries are paired with their
-returns here. What BPF does better: a sample takes twice as long, what is behind a pointer is not
-seen unless it lies in that piece of the stack, and whoever runs the probed code on a processor is
-sampled, so that other programs that use the same file pay for it, too.
+Needs nothing but the kernel (perf_event_open(2), and tracefs). An event is for all functions of a
+file (trace_events.py); which one was called is told by the address in the sample. The arguments are
+in its registers, and in a piece of the stack; entries are paired with their returns here. What BPF
+does better: a sample takes twice as long, what is behind a pointer is not seen unless it lies in
+that piece of the stack, and whoever runs the probed code on a processor is sampled, so that other
+programs that use the same file pay for it, too.
 """
 
 from __future__ import annotations
 
-import ctypes
+import contextlib
 import fcntl
 import os
-import struct
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,37 +36,29 @@ from sightline.record.probe.backend import (
 from sightline.record.probe.functions import (
     CONFIG_DRIVER,
     CONFIG_RUNTIME,
-    CONSTANT,
-    GRID_BY_NUMBER,
-    GRID_BY_VALUE,
-    NO_FACTOR,
-    NO_WORD,
     RETURNS_NOTHING,
-    RETURNS_POINTER,
     Function,
 )  # fmt: skip
-from sightline.record.probe.processors import Processor, find_processor
+from sightline.record.probe.perf_ring import SampleRing
+from sightline.record.probe.perf_words import list_words
+from sightline.record.probe.processes import read_mappings
+from sightline.record.probe.processors import find_processor
 from sightline.record.probe.targets import Site
+from sightline.record.probe.trace_events import (
+    define_event,
+    find_tracefs,
+    remove_event,
+    remove_stale,
+)
 
 Array = np.ndarray[Any, Any]
 
-_UPROBES = Path("/sys/bus/event_source/devices/uprobe")
-_LOST, _SAMPLE = 2, 9  # include/uapi/linux/perf_event.h: types of records
-_RECORD_HEAD, _LOST_BODY = struct.Struct("<IHH"), struct.Struct("<QQ")
-_RETURN_BIT = 0  # /sys/bus/event_source/devices/uprobe/format/retprobe: config:0
+_SOFTWARE, _TRACEPOINT, _DUMMY = 1, 2, 9  # PERF_TYPE_*, PERF_COUNT_SW_DUMMY
 _STACK_BYTES = 40  # the return address, or what the caller left there, and four arguments
 _CONFIG_STACK_BYTES = 1024  # a launch's configuration lies in its caller's frame, as a rule
-_RING_BYTES = 16 << 20  # of each processor: 100,000 samples
-_SMALL_RING_BYTES = 1 << 20
-
-
-def _describe_sample(processor: Processor) -> np.dtype[Any]:
-    """A sample up to its piece of the stack."""
-    return np.dtype(
-        [("type", "<u4"), ("misc", "<u2"), ("size", "<u2"), ("id", "<u8"), ("pid", "<u4"),
-         ("tid", "<u4"), ("time", "<u8"), ("abi", "<u8"),
-         ("registers", "<u8", (len(processor.sampled),)), ("stack_size", "<u8")]
-    )  # fmt: skip
+# Of each processor; 16 MiB are 87,000 samples. All together are bounded: they cannot be swapped.
+_MOST_RING_BYTES, _LEAST_RING_BYTES, _ALL_RING_BYTES = 16 << 20, 1 << 18, 256 << 20
+_CONFIG_RING_SHARE = 4  # a sixteenth, as a power of two: few launches have a configuration
 
 
 # What a sample says, entry or return.
@@ -82,19 +74,21 @@ class Samples:
     name = "perf_event"
 
     def __init__(
-        self, *, stacks: bool = False, sizes: bool = False, events: Path = _UPROBES
+        self, *, stacks: bool = False, sizes: bool = False, tracing: Path | None = None
     ) -> None:
-        """Prepare, where the folder `events` has what the kernel says of its probes.
+        """Prepare, with the kernel's tracing in the folder `tracing` (None: where it is mounted).
 
         Raises RequestError where the kernel has no such probes.
         """
         processor = find_processor()
-        if processor is None or not (events / "type").is_file():
+        folder = find_tracefs() if tracing is None else tracing
+        if processor is None or folder is None or not (folder / "uprobe_events").is_file():
             raise RequestError(
                 "probes cannot be placed",
-                why="this kernel has no perf events for uprobes, or is neither for x86-64 nor for "
-                "AArch64",
-                hint="It needs CONFIG_UPROBE_EVENTS and CONFIG_PERF_EVENTS (Linux 4.17 or newer).",
+                why="this kernel has no events for uprobes, or shows them not here, or is neither "
+                "for x86-64 nor for AArch64",
+                hint="It needs CONFIG_UPROBE_EVENTS and CONFIG_PERF_EVENTS (Linux 5.4 or newer), "
+                "and tracefs:\n  mount -t tracefs nodev /sys/kernel/tracing",
             )
         if stacks:
             raise RequestError(
@@ -102,13 +96,16 @@ class Samples:
                 hint="With eBPF:  sightline probe --backend bpf --stacks",
             )
         self._processor = processor
-        self._type = int((events / "type").read_text())
+        self._tracing = folder
         self._counts_sizes = sizes
         self._functions: dict[int, Function] = {}
         self._placed: dict[tuple[tuple[str, int], int], int] = {}
-        self._rings: dict[tuple[int, int], _Ring] = {}  # by processor and bytes of stack
+        self._places: dict[int, dict[int, int]] = {}  # by process and address, the function
+        self._rings: dict[tuple[int, int], SampleRing] = {}  # by processor and bytes of stack
         self._events: list[int] = []
-        self._ids: dict[int, tuple[int, bool]] = {}  # the function, and whether it is its return
+        self._defined: list[str] = []
+        self._made = 0  # how many events were named
+        self._returns: set[int] = set()  # the numbers of events of returns
         self._pids: set[int] = set()
         self._waiting = np.zeros(0, _SEEN)  # entries whose return is to come, and what is too new
         self._totals: dict[tuple[int, int], Array] = {}
@@ -116,10 +113,10 @@ class Samples:
         self._sizes: dict[tuple[int, int, int], int] = {}
         self._names: list[Name] = []
         self._unpaired = 0
-        self._counted: set[int] = set()
         self._sampled = 0  # samples that were read, of whatever process
         self._hits = 0  # what the events that are gone had counted
-        e.raise_open_files()  # an event for each function, its return, and each processor
+        e.raise_open_files()  # an event for each file, its returns, and each processor
+        remove_stale(folder)
 
     # -- placing ---------------------------------------------------------------------------------
 
@@ -129,54 +126,74 @@ class Samples:
 
     def attach(self, path: str, sites: Sites, pid: int) -> list[tuple[Site, OSError]]:
         """Sample entries and returns, of this process and whoever else calls the functions."""
+        self._pids.add(pid)
+        self._places.setdefault(pid, {}).update(_find_addresses(sites, pid))
+        # All processes that have the file are sampled, and others are left out later.
+        fresh = [at for at in sites if at[0].place not in self._placed and _is_seen(at[0].function)]
         refused = []
-        for site, number in sites:
-            try:
-                self._attach(path, site, number, pid)
-            except OSError as error:
-                refused.append((site, error))
+        for stack in (_STACK_BYTES, _CONFIG_STACK_BYTES):
+            mine = [(site, n) for site, n in fresh if _count_stack_bytes(site.function) == stack]
+            refused += self._attach_together(path, mine, stack)
         return refused
 
-    def _attach(self, path: str, site: Site, number: int, pid: int) -> None:
-        if site.function.kind == "name" and not site.function.flags & RETURNS_NOTHING:
-            return  # what it returns lies behind a pointer
-        self._pids.add(pid)
-        key = (site.file, site.offset)
-        if key in self._placed:
-            return  # all processes that have the file are sampled, and others are left out later
-        self._placed[key] = number
-        stack = _STACK_BYTES
-        if site.function.shape in (CONFIG_RUNTIME, CONFIG_DRIVER):
-            stack = _CONFIG_STACK_BYTES
-        for is_return in (True, False):
-            for cpu in e.list_processors():
-                event = self._open_event(path, site.offset, is_return, cpu, stack)
-                self._events.append(event)
-                self._ids[e.read_id(event)] = (number, is_return)
-                ring = self._rings.get((cpu, stack))
-                if ring is None:
-                    size = _RING_BYTES if stack == _STACK_BYTES else _SMALL_RING_BYTES
-                    self._rings[cpu, stack] = _Ring(event, size, stack, self._processor)
-                else:
-                    fcntl.ioctl(event, e.SET_OUTPUT, ring.event)
-                fcntl.ioctl(event, e.ENABLE, 0)
+    def _attach_together(self, path: str, sites: Sites, stack: int) -> list[tuple[Site, OSError]]:
+        """One event for all; where one of them is refused, halves tell which."""
+        if not sites:
+            return []
+        before = len(self._events), len(self._defined)
+        try:
+            # The returns go first: a call is seen from its entry to its return, or not at all.
+            for is_return in (True, False):
+                self._open_events(path, [site.offset for site, _ in sites], is_return, stack)
+        except OSError as error:
+            self._close_events(*before)
+            if len(sites) == 1:
+                return [(sites[0][0], error)]
+            half = len(sites) // 2
+            return [
+                bad
+                for part in (sites[:half], sites[half:])
+                for bad in self._attach_together(path, part, stack)
+            ]
+        self._placed.update((site.place, number) for site, number in sites)
+        return []
 
-    def _open_event(self, path: str, offset: int, is_return: bool, cpu: int, stack: int) -> int:
-        text = ctypes.create_string_buffer(os.fsencode(path))
-        attributes = e.Attributes(
-            type=self._type,
-            config=int(is_return) << _RETURN_BIT,
+    def _open_events(self, path: str, offsets: list[int], is_return: bool, stack: int) -> None:
+        self._made += 1
+        self._defined.append(f"e{self._made}")
+        number = define_event(self._tracing, self._defined[-1], path, offsets, is_return=is_return)
+        processors = e.list_processors()
+        for cpu in processors:
+            event = e.open_event(self._describe_event(number, stack), -1, cpu, path)
+            self._events.append(event)
+            if is_return:
+                self._returns.add(e.read_id(event))
+            if (cpu, stack) not in self._rings:
+                size = _choose_ring_bytes(len(processors), stack)
+                self._rings[cpu, stack] = SampleRing(_open_dummy(cpu), size, stack, self._processor)
+            fcntl.ioctl(event, e.SET_OUTPUT, self._rings[cpu, stack].event)
+            fcntl.ioctl(event, e.ENABLE, 0)
+
+    def _describe_event(self, number: int, stack: int) -> e.Attributes:
+        return e.Attributes(
+            type=_TRACEPOINT,
+            config=number,
             period=1,
-            sample_type=e.IDENTIFIER | e.TID | e.TIME | e.REGISTERS | e.STACK,
-            flags=e.DISABLED | e.WATERMARK | e.USE_CLOCK,
-            wakeup=_RING_BYTES,  # nobody sleeps until it is full: it is looked at all the time
-            path=ctypes.addressof(text),
-            offset=offset,
+            sample_type=e.IDENTIFIER | e.TID | e.TIME | e.RAW | e.REGISTERS | e.STACK,
+            flags=e.DISABLED | e.USE_CLOCK,
             registers=sum(1 << bit for bit in self._processor.sampled),
             stack=stack,
             clock=e.CLOCK_MONOTONIC,
         )
-        return e.open_event(attributes, -1, cpu, path)
+
+    def _close_events(self, events: int = 0, defined: int = 0) -> None:
+        """Close and remove all but the first so many."""
+        for event in self._events[events:]:
+            with contextlib.suppress(OSError):  # one that was closed halfway is gone, too
+                os.close(event)
+        for name in self._defined[defined:]:
+            remove_event(self._tracing, name)
+        del self._events[events:], self._defined[defined:]
 
     # -- reading ---------------------------------------------------------------------------------
 
@@ -194,29 +211,44 @@ class Samples:
         self._count(calls)
         return calls
 
-    def _decode(self, ring: _Ring, samples: Array) -> Array:
+    def _decode(self, ring: SampleRing, samples: Array) -> Array:
         """Samples of the probed processes as _SEEN."""
         self._sampled += len(samples)
-        samples = samples[np.isin(samples["head"]["pid"], list(self._pids))]
+        functions = self._find_functions(samples["head"])
+        samples, functions = samples[functions >= 0], functions[functions >= 0]
         found = np.zeros(len(samples), _SEEN)
         head = samples["head"]
         for name in ("pid", "tid", "time"):
             found[name] = head[name]
-        for number in np.unique(head["id"]).tolist():
-            function, is_return = self._ids[number]
-            rows = head["id"] == number
-            found["function"][rows], found["is_return"][rows] = function, is_return
-            registers = head["registers"][rows]
-            if is_return:
-                # An enumeration: the upper half of the register may hold anything.
-                result = registers[:, self._processor.result]
-                found["result"][rows] = result.astype(np.uint32).view(np.int32)
-            else:
-                words, text = list_words(
-                    self._functions[function], registers, samples["stack"][rows], self._processor
-                )
-                found["words"][rows], found["text"][rows] = words, text
-            self._add(head["pid"][rows], function, "returned" if is_return else "entered")
+        found["function"] = functions
+        found["is_return"] = is_return = np.isin(head["id"], list(self._returns))
+        # An enumeration: the upper half of the register may hold anything.
+        results = head["registers"][:, self._processor.result].astype(np.uint32).view(np.int32)
+        found["result"][is_return] = results[is_return]
+        for number in np.unique(functions).tolist():
+            entries = (functions == number) & ~is_return
+            words, text = list_words(
+                self._functions[number], head["registers"][entries], samples["stack"][entries],
+                self._processor,
+            )  # fmt: skip
+            found["words"][entries], found["text"][entries] = words, text
+            self._add(head["pid"][entries], number, "entered")
+            self._add(head["pid"][(functions == number) & is_return], number, "returned")
+        return found
+
+    def _find_functions(self, head: Array) -> Array:
+        """The function of each sample, by its process and address; -1 where it is not probed."""
+        found = np.full(len(head), -1, np.int64)
+        for pid in np.unique(head["pid"]).tolist():
+            known = self._places.get(pid)
+            if not known:
+                continue
+            addresses, numbers = np.array(sorted(known.items()), "<u8").T
+            mine = np.flatnonzero(head["pid"] == pid)
+            asked = head["address"][mine]
+            at = np.minimum(np.searchsorted(addresses, asked), len(addresses) - 1)
+            is_known = addresses[at] == asked
+            found[mine[is_known]] = numbers[at[is_known]]
         return found
 
     def _add(self, pids: Array, function: int, what: str, amounts: Array | None = None) -> None:
@@ -381,111 +413,49 @@ class Samples:
         """Take all probes away; what is in the rings can still be read."""
         for event in self._events:
             fcntl.ioctl(event, e.DISABLE, 0)
-            if event not in self._counted:
-                self._hits += int.from_bytes(os.read(event, 8), "little")
-                self._counted.add(event)
-        kept = {ring.event for ring in self._rings.values()}
-        for event in self._events:
-            if event not in kept:
-                os.close(event)
-                self._counted.discard(event)  # another one may get its number
-        self._events = [event for event in self._events if event in kept]
+            self._hits += int.from_bytes(os.read(event, 8), "little")
+        self._close_events()
         self._placed.clear()
 
     def close(self) -> None:
         """Close the rings, too."""
+        self._close_events()
+        for ring in self._rings.values():
+            os.close(ring.event)
         self._rings.clear()
-        for event in self._events:
-            os.close(event)
-        self._events.clear()
 
 
-def list_words(
-    function: Function, registers: Array, stack: Array, processor: Processor
-) -> tuple[Array, Array]:
-    """The words of calls (n × 5), and the addresses of the names that they were given.
-
-    registers: n × those that are sampled; stack: n × words from the stack pointer on.
-    """
-    count, inside = len(registers), len(processor.arguments)
-    arguments = np.zeros((count, 10), "<u8")
-    arguments[:, :inside] = registers[:, processor.arguments]
-    first = processor.call_bytes // 8
-    arguments[:, inside:] = stack[:, first : first + 10 - inside]
-    words = np.zeros((count, 5), "<u8")
-    low = np.uint64(0xFFFFFFFF)
-    if function.shape == GRID_BY_VALUE:
-        words[:, 0], words[:, 1] = arguments[:, 0], arguments[:, 1]
-        words[:, 2] = arguments[:, 2] & low | arguments[:, 6] << 32
-        x, y, z = arguments[:, 3], arguments[:, 3] >> 32, arguments[:, 4]
-        words[:, 3], words[:, 4] = _pack_block(x, y, z), arguments[:, 7]
-    elif function.shape == GRID_BY_NUMBER:
-        words[:, 0] = arguments[:, 0]
-        words[:, 1] = arguments[:, 1] & low | arguments[:, 2] << 32
-        words[:, 2] = arguments[:, 3] & low | arguments[:, 7] << 32
-        words[:, 3] = _pack_block(arguments[:, 4], arguments[:, 5], arguments[:, 6])
-        words[:, 4] = arguments[:, 8]
-    elif function.shape in (CONFIG_RUNTIME, CONFIG_DRIVER):
-        words[:, 0] = arguments[:, 1]
-        _take_config(words, arguments[:, 0], registers[:, processor.stack], stack)
-    else:
-        for place, which in enumerate(function.words):
-            if which >= CONSTANT:
-                words[:, place] = which - CONSTANT
-            elif which != NO_WORD:
-                words[:, place] = arguments[:, which]
-        if function.factor != NO_FACTOR:
-            words[:, 2] *= arguments[:, function.factor]
-        words[:, 2] <<= np.uint64(function.shift)
-        if function.flags & RETURNS_POINTER:
-            words[:, 0] = 0  # what was allocated is behind it, and comes later
-    text = arguments[:, function.text] if function.text < 6 else np.zeros(count, "<u8")
-    return words, text
+def _is_seen(function: Function) -> bool:
+    """Not where all that it tells lies behind a pointer."""
+    return function.kind != "name" or bool(function.flags & RETURNS_NOTHING)
 
 
-def _pack_block(x: Array, y: Array, z: Array) -> Array:
-    mask = np.uint64(0xFFFF)
-    return x & mask | (y & mask) << 16 | (z & mask) << 32
+def _count_stack_bytes(function: Function) -> int:
+    has_config = function.shape in (CONFIG_RUNTIME, CONFIG_DRIVER)
+    return _CONFIG_STACK_BYTES if has_config else _STACK_BYTES
 
 
-def _take_config(words: Array, address: Array, sp: Array, stack: Array) -> None:
-    """A launch's configuration where it lies in the piece of the stack that was taken."""
-    place = (address - sp).astype(np.int64)
-    data = np.ascontiguousarray(stack).view("<u4")
-    inside = (place >= 0) & (place % 4 == 0) & (place + 40 <= data.shape[1] * 4)
-    rows = np.flatnonzero(inside)
-    config = data[rows[:, None], place[rows, None] // 4 + np.arange(10)].astype("<u8")
-    words[rows, 1] = config[:, 0] | config[:, 1] << 32
-    words[rows, 2] = config[:, 2] | config[:, 6] << 32
-    words[rows, 3] = _pack_block(config[:, 3], config[:, 4], config[:, 5])
-    words[rows, 4] = config[:, 8] | config[:, 9] << 32
+def _find_addresses(sites: Sites, pid: int) -> Iterator[tuple[int, int]]:
+    """Where each probe is in the process's memory, and its function."""
+    for mapping in read_mappings(pid):
+        for site, number in sites:
+            inside = site.offset - mapping.offset
+            if mapping.file == site.file and 0 <= inside < mapping.end - mapping.start:
+                yield mapping.start + inside, number
 
 
-class _Ring(e.Ring):
-    """The ring of one processor that events write samples of one size to."""
+def _choose_ring_bytes(processors: int, stack: int) -> int:
+    """The largest power of two that leaves as much for each processor."""
+    size = 1 << (_ALL_RING_BYTES // processors).bit_length() - 1
+    size = max(min(size, _MOST_RING_BYTES), _LEAST_RING_BYTES)
+    return size if stack == _STACK_BYTES else max(size >> _CONFIG_RING_SHARE, _LEAST_RING_BYTES)
 
-    def __init__(self, event: int, size: int, stack: int, processor: Processor) -> None:
-        super().__init__(event, size)
-        self.lost = 0
-        head = _describe_sample(processor)
-        self._sample = np.dtype(
-            [("head", head), ("stack", "<u8", (stack // 8,)), ("dynamic_size", "<u8")]
-        )
 
-    def take(self) -> Iterator[Array]:
-        """All samples, copied; what was lost is counted."""
-        content = self.take_bytes()
-        count = len(content)
-        at, step = 0, self._sample.itemsize
-        while at + 8 <= count:
-            rows = np.frombuffer(content, self._sample, (count - at) // step, at)
-            good = (rows["head"]["type"] == _SAMPLE) & (rows["head"]["size"] == step)
-            whole = int(np.argmin(good)) if not good.all() else len(rows)
-            if whole:
-                yield rows[:whole]
-                at += whole * step
-                continue
-            kind, _, size = _RECORD_HEAD.unpack_from(content.data, at)
-            if kind == _LOST:
-                self.lost += _LOST_BODY.unpack_from(content.data, at + 8)[1]
-            at += max(size, 8)
+def _open_dummy(cpu: int) -> int:
+    """An event that counts nothing, whose ring others write to: it stays when they are gone."""
+    # Nobody sleeps until the ring is full: it is looked at all the time.
+    attributes = e.Attributes(
+        type=_SOFTWARE, config=_DUMMY, flags=e.DISABLED | e.WATERMARK | e.USE_CLOCK,
+        wakeup=_MOST_RING_BYTES, clock=e.CLOCK_MONOTONIC,
+    )  # fmt: skip
+    return e.open_event(attributes, -1, cpu, "a ring")

@@ -10,6 +10,7 @@ import fcntl
 import mmap
 import os
 import platform
+import re
 import resource
 import threading
 from pathlib import Path
@@ -29,7 +30,7 @@ WATERMARK, SAMPLE_ID_ALL = 1 << 14, 1 << 18
 EXCLUDE_CALLCHAIN_USER, MMAP2, COMM_EXEC, USE_CLOCK = 1 << 22, 1 << 23, 1 << 24, 1 << 25
 # What a sample holds.
 TID, TIME, CALLCHAIN, ID, CPU, PERIOD = 1 << 1, 1 << 2, 1 << 5, 1 << 6, 1 << 7, 1 << 8
-REGISTERS, STACK, IDENTIFIER = 1 << 12, 1 << 13, 1 << 16
+RAW, REGISTERS, STACK, IDENTIFIER = 1 << 10, 1 << 12, 1 << 13, 1 << 16
 ENABLE, DISABLE, SET_OUTPUT, GET_ID = 0x2400, 0x2401, 0x2405, 0x80082407
 CLOCK_MONOTONIC = 1
 _HEAD = 1024  # data_head and data_tail of perf_event_mmap_page
@@ -87,9 +88,14 @@ def keep_order() -> None:
 
 
 def list_processors() -> list[int]:
-    """The processors that are switched on."""
+    """The processors that are switched on; where no /sys is mounted, as /proc/stat has them."""
+    try:
+        text = Path("/sys/devices/system/cpu/online").read_text().strip()
+    except OSError:
+        lines = Path("/proc/stat").read_text().splitlines()
+        return [int(n[1]) for line in lines if (n := re.match(r"cpu(\d+) ", line)) is not None]
     found: list[int] = []
-    for part in Path("/sys/devices/system/cpu/online").read_text().strip().split(","):
+    for part in text.split(","):
         first, _, last = part.partition("-")
         found += range(int(first), int(last or first) + 1)
     return found

@@ -37,6 +37,11 @@ class Site:
     offset: int  # in the file
     refused: str | None = None  # why there is no probe
 
+    @property
+    def place(self) -> tuple[tuple[str, int], int]:
+        """What tells it from all others: the file, and where in it."""
+        return self.file, self.offset
+
 
 @dataclass
 class Library:

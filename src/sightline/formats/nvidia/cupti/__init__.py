@@ -16,7 +16,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a file that starts with SIGHTLINE-CUPTI",
     suffixes=(".cupti",),
-    version=2,
+    version=4,
     source="docs/formats/cupti.md",
 )
 

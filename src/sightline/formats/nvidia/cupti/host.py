@@ -19,6 +19,8 @@ from sightline.formats.nvidia.cupti.file import CuptiFile
 # nvToolsExt.h, nvtxPayloadType_t: unsigned and signed 64 bits, double, the same of 32 bits.
 _PAYLOADS = {1: "<Q", 2: "<q", 3: "<d", 4: "<I", 5: "<i", 6: "<f"}
 _RANGE_KINDS = {1: "pushpop", 2: "startend", 3: "mark"}  # tables.cpp
+_VERSION = r"_v\d{4,5}$"
+_LOOKUP = "Name of a kernel (Profiler)"  # as CUPTI's own kinds of overhead are called
 _TORCH_STEP = "ProfilerStep#"  # torch.profiler's own name of a step, as emit_nvtx passes it on
 _EMPTY = {
     "start_ns": pl.Int64, "end_ns": pl.Int64, "pid": pl.Int64, "tid": pl.Int64,
@@ -28,9 +30,12 @@ _EMPTY = {
 
 def list_host_ops(file: CuptiFile) -> tuple[pl.DataFrame, int]:
     """Rows of `host_ops`, nested; and how many calls had not ended when they were handed over."""
-    parts = [
+    calls = [
         _calls(file, "runtime_calls", "runtime", codes.RUNTIME),
         _calls(file, "driver_calls", "driver", codes.DRIVER),
+    ]
+    parts = [
+        _set_lookups_apart(pl.concat(calls, how="diagonal_relaxed")),
         _overhead(file),
         _ranges(file),
         *_host_functions(file),
@@ -51,7 +56,10 @@ def _calls(file: CuptiFile, table: str, layer: str, domain: int) -> pl.DataFrame
     if frame.is_empty():
         return pl.DataFrame()
     known = file.frame("call_names").filter(pl.col("domain") == domain)
-    names = dict(known.select("cbid", "name").iter_rows())
+    # CUPTI appends the version in which a call took its form (cudaLaunchKernel_v7000); a _v2 or _v3
+    # is part of a driver call's own name.
+    own = pl.col("name").str.replace(_VERSION, "")
+    names = dict(known.select("cbid", own).iter_rows())
     return frame.select(
         start_ns="start",
         end_ns="end",
@@ -62,6 +70,35 @@ def _calls(file: CuptiFile, table: str, layer: str, domain: int) -> pl.DataFrame
         .fill_null("unknown call"),
         correlation_id=keep_known("correlation"),
         return_value="result",
+    )
+
+
+def _set_lookups_apart(calls: pl.DataFrame) -> pl.DataFrame:
+    """The calls, with those that recording causes as overhead: lookups of a kernel's name.
+
+    Before a launch that somebody is told of, the CUDA runtime asks the driver for the kernel's name
+    (CUpti_CallbackData.symbolName): each of 10,200 launches on an H100 has one, 0.1 µs before it,
+    and Nsight Systems' recordings have them, too. Unrecorded there are none.
+    """
+    if calls.is_empty():
+        return calls
+    ordered = calls.sort("tid", "start_ns", maintain_order=True)
+    then = {name: pl.col(name).shift(-1) for name in ("tid", "layer", "name", "start_ns")}
+    is_lookup = (
+        (pl.col("layer") == "driver")
+        & (pl.col("name") == "cuKernelGetName")
+        & (then["tid"] == pl.col("tid"))
+        & (then["layer"] == "runtime")
+        & then["name"].str.starts_with("cudaLaunch")
+        & (then["start_ns"] >= pl.col("end_ns"))
+    ).fill_null(False)
+    overhead = {"layer": "overhead", "name": _LOOKUP, "category": _LOOKUP}
+    return ordered.with_columns(is_lookup=is_lookup, category=pl.lit(None, pl.String)).select(
+        pl.exclude("is_lookup", *overhead),
+        *(
+            pl.when("is_lookup").then(pl.lit(text)).otherwise(name).alias(name)
+            for name, text in overhead.items()
+        ),
     )
 
 

@@ -28,7 +28,7 @@ def list_limits(file: CuptiFile, counts: Mapping[str, int]) -> list[Quality]:
         *_of_loss(file),
         *_of_sampling(file),
         *_of_records(counts),
-        *_of_cost(file),
+        *_of_cost(file, counts),
     ]
 
 
@@ -143,12 +143,17 @@ def _of_sampling(file: CuptiFile) -> list[Quality]:
     return found
 
 
-def _of_cost(file: CuptiFile) -> list[Quality]:
+def _of_cost(file: CuptiFile, counts: Mapping[str, int]) -> list[Quality]:
     """What recording cost, where a budget was set or it was measured."""
     is_throttled = isinstance(file.facts.get("budget_pct"), int | float)
     if not is_throttled and file.facts.get("measured") is not True:
         return []
-    return list_costs(file.frame("windows"), is_throttled=is_throttled)
+    return list_costs(
+        file.frame("windows"),
+        is_throttled=is_throttled,
+        in_holes=counts.get("in_holes", 0),
+        launches=counts.get("launches", 0),
+    )
 
 
 def _of_records(counts: Mapping[str, int]) -> list[Quality]:

@@ -17,6 +17,7 @@ from sightline.formats.nvidia.cupti.device import (
     list_syncs,
 )
 from sightline.formats.nvidia.cupti.file import CuptiFile, read_file
+from sightline.formats.nvidia.cupti.holes import count_unlaunched
 from sightline.formats.nvidia.cupti.host import add_call, count_open_ranges, list_host_ops
 from sightline.formats.nvidia.cupti.quality import list_limits
 from sightline.formats.nvidia.cupti.samples import list_samples
@@ -34,13 +35,16 @@ def read_recording(source: Source, options: ImportOptions) -> Imported:
         device_op_id=pl.int_range(pl.len(), dtype=pl.Int64), pid=pl.lit(file.pid, pl.Int64)
     )
     kernels, samples, sampling = build_samples(list_samples(file), file.cubins, ops, host)
+    unlaunched, in_holes = count_unlaunched(file, ops, host)
     counts = {
         **sampling,
         "untimed": untimed,
         "unfinished": unfinished,
         "unended": unended,
         "open_ranges": count_open_ranges(file),
-        "unlaunched": _count_unlaunched(ops, host),
+        "unlaunched": unlaunched,
+        "in_holes": in_holes,
+        "launches": _count_launches(ops),
     }
     tables = {
         "device_ops": ops,
@@ -79,11 +83,12 @@ def _shift(frame: pl.DataFrame, offset: int) -> pl.DataFrame:
     return frame.with_columns(pl.col(c) + offset for c in _MOMENTS if c in frame.columns)
 
 
-def _count_unlaunched(ops: pl.DataFrame, host: pl.DataFrame) -> int:
-    """Work whose call is not in the recording, although calls are."""
-    if ops.is_empty() or not host.select(pl.col("layer").is_in(["runtime", "driver"]).any()).item():
+def _count_launches(ops: pl.DataFrame) -> int:
+    """Launches of kernels and graphs, also of those whose call was not recorded."""
+    if ops.is_empty():
         return 0
-    return int(ops.select(pl.col("launch_id").null_count()).item())
+    launched = ops.filter(pl.col("kind").is_in(["kernel", "graph"]))
+    return launched.get_column("correlation_id").drop_nulls().n_unique()
 
 
 def _threads(host: pl.DataFrame, pid: int) -> pl.DataFrame:

@@ -40,7 +40,7 @@ from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_ns, format_pct
 from sightline.diagnosis.advice import choose_fix
 from sightline.diagnosis.build import MAX_ROWS, Advice, Evidence, build_finding
-from sightline.diagnosis.gaps import are_the_profilers
+from sightline.diagnosis.gaps import find_own_gaps
 from sightline.roofline.operator_roofs import place_operators
 from sightline.subjects.kernels.rules._kinds import MOSTLY_PCT, split_into_kinds
 from sightline.timeline.classes import is_communication
@@ -59,8 +59,8 @@ def check(run: Run) -> Iterator[Finding]:
     windows = max(sum_column(rows, "window_ns"), 1)
     busy = 100 * sum_column(rows, "compute_ns") / windows
     kernels = run.ask("kernels").filter(~is_communication(pl.col("name")))
-    alone = are_the_profilers(run)
-    if kernels.is_empty() or (busy < BUSY_PCT and not alone):
+    own_gaps = find_own_gaps(run)
+    if kernels.is_empty() or (busy < BUSY_PCT and own_gaps is None):
         return
     whole = max(sum_column(kernels, "total_ns"), 1)
     top = kernels.group_by("name").agg(pl.col("instances", "total_ns").sum())
@@ -75,8 +75,8 @@ def check(run: Run) -> Iterator[Finding]:
         and recognise_program(run).framework != NATIVE
     )
     said = (
-        "The profiler ran one kernel at a time: the gaps are its own, the kernels' times are not."
-        if alone
+        f"{own_gaps.text}, the kernels' times are not."
+        if own_gaps is not None
         else f"The GPU computes for {format_pct(busy)} of the window, so only faster kernels can "
         "shorten it."
     )
@@ -109,7 +109,7 @@ def check(run: Run) -> Iterator[Finding]:
             else f"{profile}, then see below for kernels that are not needed",
             verify="sightline stats kernels AFTER",
         ),
-        title="Kernels recorded one at a time" if alone else RULE.title,
+        title=RULE.title if own_gaps is None else own_gaps.title,
         severity="info",
         confidence="high",
         states_limit=True,
