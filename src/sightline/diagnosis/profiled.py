@@ -10,127 +10,27 @@ needs, so that no estimate is above what the busiest of the others leaves (`find
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+
+import polars as pl
 
 from sightline.core.algebra.kernel_names import normalize_kernel_name
 from sightline.core.model.declare import Finding, Rule, make_price
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_ns, format_pct
 from sightline.diagnosis.build import Advice, Evidence, build_finding
+from sightline.diagnosis.kernel_bounds import METRICS, Case, Hit, HotLine
 from sightline.errors import MissingDataError
 from sightline.roofline.amd_kernels import AmdKernel, load_amd_kernels
 from sightline.roofline.chart import shorten_name
 from sightline.roofline.facts import Facts, load_facts
-from sightline.roofline.placement import LATENCY_PCT as LATENCY_PCT
-from sightline.roofline.placement import MEMORY_PCT, SM_PCT
 
-# Nsight Compute's Speed of Light: above 80 % of a unit's peak, the kernel is at that unit's limit,
-# and only work that another unit does instead makes it faster.
-LIMIT_PCT = 80.0
 # Below it registers, shared memory or block size keep waves away (Nsight Compute 2024.1, rule
 # TheoreticalOccupancy).
 THEORETICAL_PCT = 80.0
-# How busy each unit is, % of its peak: the throughputs of Speed of Light and what it breaks them
-# down to (Nsight Compute, Kernel Profiling Guide, "Metrics Decoder").
-UNITS = {
-    "the SM": SM_PCT,
-    "the L1": "l1tex__throughput.avg.pct_of_peak_sustained_active",
-    "the L2": "lts__throughput.avg.pct_of_peak_sustained_elapsed",
-    "device memory": "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
-}
-SM, L1, L2, DRAM = UNITS
 # A finding that costs less of all profiled time than this is a note. Ours: below it, noise of
 # the measurement (a few per cent between runs with locked clocks) is as large as the gain.
 NOTE_PCT = 5.0
-
-
-@dataclass(frozen=True)
-class Limit:
-    """A unit, and for how much of the kernel's time it is needed, %."""
-
-    unit: str
-    pct: float
-
-
-@dataclass(frozen=True)
-class Case:
-    """One profiled kernel as the rules see it."""
-
-    facts: Facts
-    time_ns: float  # in the program where a timeline was given, else under the profiler
-
-    @property
-    def kernel_id(self) -> int:
-        """Its number in the run."""
-        return int(self.facts.row["kernel_id"])
-
-    def get(self, *names: str) -> float | None:
-        """The first of these metrics that was measured."""
-        return self.facts.get(*names)
-
-    @property
-    def light(self) -> float | None:
-        """The higher of the two throughputs, % of peak."""
-        found = [v for v in (self.get(SM_PCT), self.get(MEMORY_PCT)) if v is not None]
-        return max(found) if found else None
-
-    @property
-    def at_limit(self) -> bool:
-        """Whether one of the two is as busy as it gets."""
-        return self.light is not None and self.light >= LIMIT_PCT
-
-    def find_next_limit(self, relieved: Mapping[str, float]) -> Limit | None:
-        """The unit that limits once each of these units has so much less of its work, % of it.
-
-        What it still needs, % of the kernel's time, is as short as the kernel gets. None where no
-        throughput was measured.
-        """
-        left = [
-            Limit(unit, used * (1 - relieved.get(unit, 0.0) / 100))
-            for unit, metric in UNITS.items()
-            if (used := self.get(metric)) is not None
-        ]
-        if not set(relieved) - {SM} and (memory := self.get(MEMORY_PCT)) is not None:
-            left.append(Limit("memory", memory))
-        return max(left, key=lambda limit: limit.pct, default=None)
-
-    @property
-    def headroom(self) -> float:
-        """What is left to the nearest limit, %; all of it where that was not measured."""
-        return 100.0 if self.light is None else max(0.0, 100.0 - self.light)
-
-
-@dataclass(frozen=True)
-class Hit:
-    """One kernel that has the problem."""
-
-    case: Case
-    local_pct: float  # the estimate
-    weight_pct: float | None  # what the unit is worth to the kernel; None where local is global
-    evidence: str
-    subject: str = ""  # tells apart findings of one rule about one kernel, as a stall reason does
-    next_limit: Limit | None = None  # what limits the kernel then
-    relieves_limit: bool = False  # the unit that has less to do is the one that is at its limit
-
-    @property
-    def gain_pct(self) -> float:
-        """The most that the kernel's time can shrink."""
-        return min(self._weighed_pct, self._most_pct)
-
-    @property
-    def is_cut(self) -> bool:
-        """Whether the next unit's limit is nearer than the estimate."""
-        return self._most_pct < self._weighed_pct
-
-    @property
-    def _weighed_pct(self) -> float:
-        weight = 100.0 if self.weight_pct is None else self.weight_pct
-        return min(100.0, max(0.0, self.local_pct)) * min(100.0, max(0.0, weight)) / 100
-
-    @property
-    def _most_pct(self) -> float:
-        return 100.0 if self.next_limit is None else max(0.0, 100.0 - self.next_limit.pct)
 
 
 def load_cases(run: Run, metrics: Iterable[str], record: str) -> list[Case]:
@@ -143,8 +43,7 @@ def load_cases(run: Run, metrics: Iterable[str], record: str) -> list[Case]:
     if run.rows("pc_samples") and not run.rows("kernel_metrics"):
         return []  # sampled while the program ran: nobody wanted counters
     asked = list(metrics)
-    light = [SM_PCT, MEMORY_PCT, *UNITS.values()]
-    every = [f for f in load_facts(run, [*asked, *light]) if not f.is_amd]
+    every = [f for f in load_facts(run, [*asked, *METRICS]) if not f.is_amd]
     if not every:
         return []
     if not any(f.get(*asked) is not None for f in every):
@@ -174,8 +73,37 @@ def load_amd_cases(run: Run, *figures: str) -> list[tuple[Case, AmdKernel]]:
 
 
 def _make_cases(run: Run, every: list[Facts]) -> list[Case]:
-    times = _sum_program_times(run)
-    return [Case(f, times.get(_key_of(f), float(f.row["duration_ns"] or 0))) for f in every]
+    times, lines = _sum_program_times(run), _find_hot_lines(run)
+    return [
+        Case(
+            f,
+            times.get(_key_of(f), float(f.row["duration_ns"] or 0)),
+            lines.get(f.row["kernel_id"]),
+        )
+        for f in every
+    ]
+
+
+def _find_hot_lines(run: Run) -> dict[int, HotLine]:
+    """Of each kernel the line with most samples, one whose text is there before any other.
+
+    Lines without text are mostly those of headers, whose functions the compiler inlined.
+    """
+    if not run.rows("pc_samples"):
+        return {}
+    texts = {
+        file: content.splitlines()
+        for file, content in run.table("source_files").select("file", "content").iter_rows()
+        if content
+    }
+    lines: dict[int, HotLine] = {}
+    hot = run.ask("hot_lines").filter(pl.col("line").is_not_null())
+    for kernel, file, line, pct in hot.select("kernel_id", "file", "line", "share_pct").iter_rows():
+        text = texts.get(file, [])[line - 1 : line]
+        best = lines.get(kernel)
+        if best is None or (text and best.text is None):
+            lines[kernel] = HotLine(file, line, pct, text[0].strip() if text else None)
+    return lines
 
 
 def _key_of(f: Facts) -> tuple[str, str, str]:
@@ -221,18 +149,19 @@ def make_findings(
         gain = sum(h.case.time_ns * h.gain_pct / 100 for h in group)
         pct = 100 * gain / total
         scope = "global" if worst.weight_pct is None else "local"
-        may_gain = about_limit or worst.relieves_limit or not worst.case.at_limit
-        said = summary(worst)
-        said = said[:1].upper() + said[1:]
+        sentence = summary(worst)
+        sentence = sentence[:1].upper() + sentence[1:]
+        line = worst.case.hot_line
         yield build_finding(
             rule,
-            said,
+            sentence,
             Evidence(
                 (
-                    *([] if worst.evidence[1:] in said else [worst.evidence]),
-                    *([_describe_estimate(worst)] if worst.gain_pct or not about_limit else []),
+                    *([] if worst.evidence[1:] in sentence else [worst.evidence]),
+                    *([worst.describe_estimate()] if worst.gain_pct or not about_limit else []),
                     _count_launches(len(group), len(every))
                     + f", {format_ns(sum(h.case.time_ns for h in group))}",
+                    *([] if line is None else [_describe_hot_line(line)]),
                 ),
                 where={
                     "kernel": name,
@@ -245,7 +174,7 @@ def make_findings(
             Advice(fix=fix if isinstance(fix, str) else fix(worst), verify=verify),
             price=(make_price(round(gain), "ns", pct), make_price(round(gain), "ns")),
             title=f"{rule.title}: {_clip_name(shorten_name(name))}",
-            severity="warning" if pct >= NOTE_PCT and may_gain else "info",
+            severity="warning" if pct >= NOTE_PCT and (about_limit or worst.may_gain) else "info",
             confidence="medium" if scope == "global" else "low",
             states_limit=about_limit
             and not gain
@@ -253,18 +182,8 @@ def make_findings(
         )
 
 
-def _describe_estimate(hit: Hit) -> str:
-    """The share of the kernel's time that may go, and what it is made of."""
-    scope = "global" if hit.weight_pct is None else "local"
-    text = f"estimate ({scope}): up to {format_pct(hit.gain_pct)} of the kernel"
-    if hit.weight_pct is not None:
-        text += (
-            f"{', less than' if hit.is_cut else ' ='} {format_pct(hit.local_pct)} × "
-            f"{format_pct(hit.weight_pct)}, the weight of this unit in the kernel"
-        )
-    if hit.next_limit is not None and hit.is_cut:
-        text += f": {hit.next_limit.unit} is needed for {format_pct(hit.next_limit.pct)} of it"
-    return text
+def _describe_hot_line(line: HotLine) -> str:
+    return f"hottest line: {line.quote()} ({format_pct(line.share_pct)} of the samples)"
 
 
 def _count_launches(count: int, every: int) -> str:

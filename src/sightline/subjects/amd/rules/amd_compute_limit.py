@@ -33,7 +33,8 @@ from collections.abc import Iterator
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_pct
-from sightline.diagnosis.profiled import LIMIT_PCT, Hit, load_amd_cases, make_findings
+from sightline.diagnosis.kernel_bounds import LIMIT_PCT, Hit
+from sightline.diagnosis.profiled import load_amd_cases, make_findings
 
 RULE = Rule("amd-compute-limit", "Bound by one unit")
 _FIX = {

@@ -29,7 +29,8 @@ from collections.abc import Iterator
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.diagnosis.profiled import Hit, load_amd_cases, make_findings
+from sightline.diagnosis.kernel_bounds import Hit
+from sightline.diagnosis.profiled import load_amd_cases, make_findings
 
 RULE = Rule("amd-divergence", "Lanes diverge")
 LEAST_SHARE = 0.75

@@ -35,7 +35,9 @@ from collections.abc import Iterator
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_pct
-from sightline.diagnosis.profiled import LATENCY_PCT, Hit, load_amd_cases, make_findings
+from sightline.diagnosis.kernel_bounds import Hit
+from sightline.diagnosis.profiled import load_amd_cases, make_findings
+from sightline.roofline.placement import LATENCY_PCT
 
 RULE = Rule("amd-l2-misses", "Most requests miss the L2")
 HIT_PCT = 50.0

@@ -30,7 +30,8 @@ from collections.abc import Iterator
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_pct
-from sightline.diagnosis.profiled import Hit, load_amd_cases, make_findings
+from sightline.diagnosis.kernel_bounds import Hit
+from sightline.diagnosis.profiled import load_amd_cases, make_findings
 
 RULE = Rule("amd-lds-conflicts", "LDS bank conflicts")
 SHARE_PCT = 10.0

@@ -36,15 +36,10 @@ from collections.abc import Iterator
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_pct
-from sightline.diagnosis.profiled import (
-    LATENCY_PCT,
-    THEORETICAL_PCT,
-    Case,
-    Hit,
-    load_amd_cases,
-    make_findings,
-)
+from sightline.diagnosis.kernel_bounds import Case, Hit
+from sightline.diagnosis.profiled import THEORETICAL_PCT, load_amd_cases, make_findings
 from sightline.roofline.amd_kernels import AmdKernel
+from sightline.roofline.placement import LATENCY_PCT
 
 RULE = Rule("amd-occupancy-limit", "Low theoretical occupancy", explains=("amd-latency",))
 _WORDS = {

@@ -33,7 +33,8 @@ from collections.abc import Iterator
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_bytes
-from sightline.diagnosis.profiled import Hit, load_amd_cases, make_findings
+from sightline.diagnosis.kernel_bounds import Hit
+from sightline.diagnosis.profiled import load_amd_cases, make_findings
 
 RULE = Rule("amd-scratch", "Scratch memory in use")
 _SCRATCH = "Scratch_Per_Workitem"

@@ -32,7 +32,8 @@ from collections.abc import Iterator
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_count
-from sightline.diagnosis.profiled import Case, Hit, load_amd_cases, make_findings
+from sightline.diagnosis.kernel_bounds import Case, Hit
+from sightline.diagnosis.profiled import load_amd_cases, make_findings
 
 RULE = Rule("amd-small-grid", "Fewer work-groups than compute units")
 

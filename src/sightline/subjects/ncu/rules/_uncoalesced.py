@@ -10,7 +10,8 @@ import polars as pl
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_pct
-from sightline.diagnosis.profiled import L1, LIMIT_PCT, UNITS, Case, Hit, load_cases, make_findings
+from sightline.diagnosis.kernel_bounds import L1, LIMIT_PCT, Case, Hit
+from sightline.diagnosis.profiled import load_cases, make_findings
 
 EXCESS_PCT = 5.0  # ours: below it nothing is to be won
 
@@ -62,7 +63,7 @@ def _weigh_excess(case: Case, access: Access, share: float, evidence: str) -> Hi
         hit_pct = None if rate is None else case.get(rate)
         reach *= 1.0 if hit_pct is None else max(0.0, 1 - hit_pct / 100)
         felt[unit] = share * reach
-    known = {unit: used for unit in felt if (used := case.get(UNITS[unit])) is not None}
+    known = {unit: used for unit in felt if (used := case.use(unit)) is not None}
     if not known:
         return Hit(case, share, 100.0, evidence)
     worst = max(known, key=lambda unit: felt[unit] * known[unit])

@@ -34,17 +34,8 @@ from collections.abc import Iterator
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_pct
-from sightline.diagnosis.profiled import (
-    DRAM,
-    L1,
-    L2,
-    LIMIT_PCT,
-    UNITS,
-    Case,
-    Hit,
-    load_cases,
-    make_findings,
-)
+from sightline.diagnosis.kernel_bounds import DRAM, L1, L2, LIMIT_PCT, Case, Hit
+from sightline.diagnosis.profiled import load_cases, make_findings
 
 RULE = Rule("ncu-access-pattern", "Uncoalesced access: sectors partly used")
 SECTOR = 32.0
@@ -92,7 +83,7 @@ def _hit(case: Case, used: float | None, word: str) -> Hit | None:
     for level, miss in zip(_LEVELS, misses, strict=True):
         reach *= miss
         felt[level] = unused * reach
-    busy = {level: pct for level in felt if (pct := case.get(UNITS[level])) is not None}
+    busy = {level: pct for level in felt if (pct := case.use(level)) is not None}
     if not busy:
         return Hit(case, unused, 100.0, f"{format_pct(unused)} of {word}", word)
     worst = max(busy, key=lambda level: felt[level] * busy[level])

@@ -32,7 +32,8 @@ from collections.abc import Iterator
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_pct
-from sightline.diagnosis.profiled import L1, LIMIT_PCT, UNITS, Case, Hit, load_cases, make_findings
+from sightline.diagnosis.kernel_bounds import L1, LIMIT_PCT, Case, Hit
+from sightline.diagnosis.profiled import load_cases, make_findings
 
 RULE = Rule("ncu-bank-conflicts", "Shared memory bank conflicts")
 SHARE_PCT = 10.0
@@ -64,7 +65,7 @@ def _hit(case: Case, op: str) -> Hit | None:
     conflicts, waves = case.get(_CONFLICTS.format(op)), case.get(_WAVEFRONTS.format(op))
     if not conflicts or not waves or 100 * conflicts / waves < SHARE_PCT:
         return None
-    used, stage = case.get(UNITS[L1]), case.get(_STAGE.format(op))
+    used, stage = case.use(L1), case.get(_STAGE.format(op))
     if stage is None:
         # Conflicts of stores matter only as far as stores are part of the traffic.
         every = sum(case.get(_WAVEFRONTS.format(o)) or 0.0 for o in _OPS)

@@ -30,7 +30,8 @@ from collections.abc import Iterator
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_pct
-from sightline.diagnosis.profiled import Hit, load_cases, make_findings
+from sightline.diagnosis.kernel_bounds import Hit
+from sightline.diagnosis.profiled import load_cases, make_findings
 from sightline.roofline.launch import count_threads
 
 RULE = Rule("ncu-block-size", "Block size not a multiple of the warp size")

@@ -35,7 +35,8 @@ import polars as pl
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_pct
-from sightline.diagnosis.profiled import SM, Hit, load_cases, make_findings
+from sightline.diagnosis.kernel_bounds import SM, Hit
+from sightline.diagnosis.profiled import load_cases, make_findings
 from sightline.roofline.peaks import METRICS, find_compute_peak
 from sightline.roofline.placement import METRICS as PLACED
 

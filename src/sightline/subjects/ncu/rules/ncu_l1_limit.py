@@ -39,7 +39,8 @@ from collections.abc import Iterator
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_pct
-from sightline.diagnosis.profiled import L1, LIMIT_PCT, UNITS, Case, Hit, load_cases, make_findings
+from sightline.diagnosis.kernel_bounds import L1, LIMIT_PCT, Case, Hit
+from sightline.diagnosis.profiled import load_cases, make_findings
 
 RULE = Rule("ncu-l1-limit", "Bound by the L1", explains=("ncu-stall", "ncu-issue-slots"))
 AGAIN_PCT = 50.0
@@ -69,7 +70,7 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _hit(case: Case) -> Hit | None:
-    used, again = case.get(UNITS[L1]), case.get(_HITS)
+    used, again = case.use(L1), case.get(_HITS)
     if used is None or again is None or used < LIMIT_PCT or again < AGAIN_PCT:
         return None
     loads, shared = (sum(case.get(n) or 0.0 for n in names) for names in (_REQUESTS, _SHARED))

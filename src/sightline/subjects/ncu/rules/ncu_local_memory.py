@@ -39,16 +39,8 @@ from collections.abc import Iterator
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_pct
-from sightline.diagnosis.profiled import (
-    L1,
-    L2,
-    LIMIT_PCT,
-    UNITS,
-    Case,
-    Hit,
-    load_cases,
-    make_findings,
-)
+from sightline.diagnosis.kernel_bounds import L1, L2, LIMIT_PCT, Case, Hit
+from sightline.diagnosis.profiled import load_cases, make_findings
 
 RULE = Rule("ncu-local-memory", "Local memory in use")
 LEAST_PCT = 5.0
@@ -90,7 +82,7 @@ def _hit(case: Case) -> Hit | None:
         L2: 100 * missed["local"] / max(sum(missed.values()), 1.0),
     }
     evidence = _describe(case, felt[L1])
-    used = {unit: pct for unit in felt if (pct := case.get(UNITS[unit])) is not None}
+    used = {unit: pct for unit in felt if (pct := case.use(unit)) is not None}
     if not used:
         return Hit(case, felt[L1], 100.0, evidence)
     worst = max(used, key=lambda unit: felt[unit] * used[unit])

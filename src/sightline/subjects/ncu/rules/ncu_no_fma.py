@@ -31,7 +31,8 @@ from collections.abc import Iterator
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_pct
-from sightline.diagnosis.profiled import SM, Case, Hit, load_cases, make_findings
+from sightline.diagnosis.kernel_bounds import SM, Case, Hit
+from sightline.diagnosis.profiled import load_cases, make_findings
 
 RULE = Rule("ncu-no-fma", "Multiply and add not fused")
 SHARE = 0.1

@@ -36,7 +36,8 @@ from collections.abc import Iterator
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_pct
-from sightline.diagnosis.profiled import THEORETICAL_PCT, Case, Hit, load_cases, make_findings
+from sightline.diagnosis.kernel_bounds import Case, Hit
+from sightline.diagnosis.profiled import THEORETICAL_PCT, load_cases, make_findings
 from sightline.roofline.launch import METRICS, count_blocks, read_limits_and_launch
 from sightline.roofline.occupancy import compute_occupancy
 

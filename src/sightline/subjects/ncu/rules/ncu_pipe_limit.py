@@ -35,7 +35,8 @@ from collections.abc import Iterator
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.diagnosis.profiled import LIMIT_PCT, Case, Hit, load_cases, make_findings
+from sightline.diagnosis.kernel_bounds import LIMIT_PCT, Case, Hit
+from sightline.diagnosis.profiled import load_cases, make_findings
 
 RULE = Rule("ncu-pipe-limit", "Bound by one pipeline")
 

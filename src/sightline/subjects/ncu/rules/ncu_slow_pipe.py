@@ -33,7 +33,8 @@ from collections.abc import Iterator
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.diagnosis.profiled import Case, Hit, load_cases, make_findings
+from sightline.diagnosis.kernel_bounds import Case, Hit
+from sightline.diagnosis.profiled import load_cases, make_findings
 from sightline.roofline.placement import SM_PCT
 
 RULE = Rule("ncu-slow-pipe", "Held up by one slow pipeline")

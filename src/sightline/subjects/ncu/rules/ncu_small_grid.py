@@ -32,7 +32,8 @@ from collections.abc import Iterator
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_count
-from sightline.diagnosis.profiled import Hit, load_cases, make_findings
+from sightline.diagnosis.kernel_bounds import Hit
+from sightline.diagnosis.profiled import load_cases, make_findings
 from sightline.roofline.launch import count_blocks
 
 RULE = Rule("ncu-small-grid", "Grid too small for the GPU")

@@ -31,7 +31,7 @@ from collections.abc import Iterator
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.diagnosis.profiled import L1
+from sightline.diagnosis.kernel_bounds import L1
 from sightline.subjects.ncu.rules._uncoalesced import Access, find_uncoalesced
 
 RULE = Rule("ncu-uncoalesced-shared", "Uncoalesced shared accesses")
