@@ -47,7 +47,8 @@ def check(run: Run) -> Iterator[Finding]:
     for case in every:
         issue = case.get(_ISSUE)
         if issue is not None and issue < ISSUE:
-            hits.append(Hit(case, min(100 * (1 - issue), case.headroom), None, _evidence(case)))
+            gain = min(100 * (1 - issue), case.headroom)
+            hits.append(Hit(case, gain, None, _evidence(case), is_symptom=True))
     yield from make_findings(
         RULE,
         hits,

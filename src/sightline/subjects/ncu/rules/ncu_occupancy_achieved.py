@@ -65,7 +65,7 @@ def check(run: Run) -> Iterator[Finding]:
             evidence = f"{format_pct(achieved)} of {format_pct(allowed)} occupancy is reached"
             unused = 100 * (1 - (case.get(_ISSUE) or 0.0))
             estimate = min(100 * (allowed - achieved) / allowed, case.headroom, unused)
-            hits.append(Hit(case, estimate, None, evidence))
+            hits.append(Hit(case, estimate, None, evidence, is_symptom=True))
     yield from make_findings(
         RULE,
         hits,

@@ -36,12 +36,14 @@ from collections.abc import Iterator
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_pct
-from sightline.diagnosis.kernel_bounds import Case, Hit
+from sightline.diagnosis.kernel_bounds import WAITS, Case, Hit
 from sightline.diagnosis.profiled import THEORETICAL_PCT, load_cases, make_findings
 from sightline.roofline.launch import METRICS, count_blocks, read_limits_and_launch
 from sightline.roofline.occupancy import compute_occupancy
 
-RULE = Rule("ncu-occupancy-limit", "Low theoretical occupancy", explains=("ncu-issue-slots",))
+RULE = Rule(
+    "ncu-occupancy-limit", "Low theoretical occupancy", explains=(*WAITS, "ncu-occupancy-achieved")
+)
 ISSUE = 0.6
 _ISSUE = "smsp__issue_active.avg.per_cycle_active"
 _FIX = {
@@ -83,4 +85,4 @@ def _hit(case: Case) -> Hit | None:
         f"{result.active_warps} of {result.max_warps} warps fit an SM ({format_pct(result.pct)}), "
         f"limited by {', '.join(result.limiters).replace('_mem', ' memory')}"
     )
-    return Hit(case, estimate, None, evidence, ", ".join(result.limiters))
+    return Hit(case, estimate, None, evidence, ", ".join(result.limiters), is_symptom=True)

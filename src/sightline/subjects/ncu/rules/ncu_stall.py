@@ -134,7 +134,7 @@ def check(run: Run) -> Iterator[Finding]:
         if place:
             evidence += f"; most at {place}"
         estimate = min(row["share_pct"], case.headroom, 100 * (1 - active))
-        hits.append(Hit(case, estimate, None, evidence, reason))
+        hits.append(Hit(case, estimate, None, evidence, reason, is_symptom=True))
     yield from make_findings(
         RULE,
         hits,
