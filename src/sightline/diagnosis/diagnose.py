@@ -14,6 +14,7 @@ from sightline.core.model.run import Run
 from sightline.diagnosis.build import abstain
 from sightline.diagnosis.price import price_findings
 from sightline.diagnosis.ranking import rank_findings
+from sightline.diagnosis.symptoms import absorb_symptoms
 from sightline.diagnosis.vendor_words import translate_findings
 from sightline.errors import MissingDataError
 from sightline.replay.graph import list_nodes
@@ -54,7 +55,7 @@ def diagnose_run(run: Run, own: Sequence[OwnRule] = (), *, vendor: bool = False)
         operations=run.rows("device_ops"),
         window_ns=window_ns,
     )
-    return rank_findings(priced, rules, window_ns=window_ns)
+    return rank_findings(absorb_symptoms(priced, rules), rules, window_ns=window_ns)
 
 
 def _check(run: Run, module: Any) -> list[Finding]:

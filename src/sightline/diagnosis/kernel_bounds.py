@@ -28,7 +28,10 @@ UNITS = {
         "l1tex__throughput.avg.pct_of_peak_sustained_active",
     ),
     "the L2": ("lts__throughput.avg.pct_of_peak_sustained_elapsed",),
-    "device memory": ("gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",),
+    "device memory": (
+        "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
+        "dram__throughput.avg.pct_of_peak_sustained_elapsed",
+    ),
 }
 SM, L1, L2, DRAM = UNITS
 _ENDINGS = ("avg.pct_of_peak_sustained_elapsed", "avg.pct_of_peak_sustained_active")

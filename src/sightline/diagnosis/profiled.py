@@ -142,6 +142,8 @@ def make_findings(
     total = sum(c.time_ns for c in every) or 1.0
     groups: dict[tuple[str, str], list[Hit]] = {}
     for hit in hits:
+        if hit.is_symptom and hit.case.at_limit:
+            continue  # a unit is as busy as it gets: that warps wait for it is no news
         row = hit.case.facts.row
         groups.setdefault((row["name"] or row["kind"], hit.subject), []).append(hit)
     for (name, subject), group in groups.items():

@@ -18,26 +18,26 @@ METRICS = {HITS: 75.0, L1: 90.0, L2: 20.0, DRAM: 10.0, SM: 40.0, REQUESTS: 100.0
 
 
 def test_until_the_next_unit_limits(tmp_path: Path) -> None:
-    """Three quarters of 90 % would be 67.5 % of the kernel; the SM is needed for 40 % of it."""
+    """Three quarters of 90 % would go, but the SM is at 40 %: 40 / 90 of the time are left."""
     assert_speaks(
         profiled(tmp_path, METRICS),
         RULE,
-        cost_ns=6000,
-        gain_ns=6000,
-        evidence=["90.0 % of its peak", "75.0 % of what it is asked for", "the SM is needed"],
+        cost_ns=5556,
+        gain_ns=5556,
+        evidence=["90.0 % of its peak", "75.0 % of what it is asked for", "then the SM"],
         fix="register tiles",
         severity="warning",
-        confidence="low",
+        confidence="medium",
     )
 
 
 def test_what_is_read_once_must_be_read(tmp_path: Path) -> None:
-    """Half of it is: with the other half gone the L1 is still needed for 45 % of the time."""
+    """Half of it is: with the other half gone the L1 has half as much to do."""
     assert_speaks(
         profiled(tmp_path, METRICS | {HITS: 50.0}),
         RULE,
-        cost_ns=4500,
-        gain_ns=4500,
+        cost_ns=5000,
+        gain_ns=5000,
         evidence=["50.0 % of what it is asked for"],
         fix="register tiles",
     )

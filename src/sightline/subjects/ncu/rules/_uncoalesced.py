@@ -11,11 +11,12 @@ import polars as pl
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_pct
-from sightline.diagnosis.kernel_bounds import L1, Case, Hit, relieve
+from sightline.diagnosis.kernel_bounds import DRAM, L1, Case, Hit, relieve
 from sightline.diagnosis.profiled import load_cases, make_findings
 from sightline.subjects.ncu._l1 import METRICS as L1_METRICS
 from sightline.subjects.ncu._l1 import find_part_of_l1
 
+HIT_RATE = "lts__t_sector_hit_rate.pct"
 EXCESS_PCT = 5.0  # ours: below it nothing is to be won
 
 
@@ -35,7 +36,7 @@ def find_uncoalesced(run: Run, rule: Rule, access: Access, fix: str) -> Iterator
     if not load_cases(run, (access.moved, access.needed), "--section SourceCounters"):
         return
     counts = [name for names in access.units.values() for name in names]
-    every = load_cases(run, (access.moved, access.needed, *counts, *L1_METRICS), "")
+    every = load_cases(run, (access.moved, access.needed, *counts, HIT_RATE, *L1_METRICS), "")
     places = find_worst_places(run, access.moved, access.needed)
     hits = []
     for case in every:
@@ -75,6 +76,8 @@ def _weigh_excess(case: Case, access: Access, moved: float, needed: float, evide
         counts = [n for name in names if (n := case.get(name)) is not None]
         there = sum(counts) if counts else moved
         felt[unit] = min(share, max(0.0, 100 * (1 - needed / there))) if there else 0.0
+        if unit == DRAM and not counts:
+            felt[unit] = share * (1 - (case.get(HIT_RATE) or 0.0) / 100)
     hit = relieve(case, felt, evidence)
     known = [unit for unit in felt if case.use(unit) is not None]
     if len(known) < 2:

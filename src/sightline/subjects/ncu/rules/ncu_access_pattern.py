@@ -39,7 +39,11 @@ from sightline.diagnosis.profiled import load_cases, make_findings
 from sightline.subjects.ncu._l1 import METRICS as L1_METRICS
 from sightline.subjects.ncu._l1 import OPS, SPACES, count_sectors, find_part_of_l1
 
-RULE = Rule("ncu-access-pattern", "Uncoalesced access: sectors partly used", explains=WAITS)
+RULE = Rule(
+    "ncu-access-pattern",
+    "Uncoalesced access: sectors partly used",
+    explains=(*WAITS, "ncu-memory-limit"),
+)
 SECTOR = 32.0
 UNUSED = 0.2
 LEAST_PCT = 1.0  # ours: less than that is no pattern but a few accesses at the end of a kernel

@@ -44,7 +44,9 @@ from sightline.diagnosis.profiled import load_cases, make_findings
 from sightline.roofline.placement import LATENCY_PCT
 
 RULE = Rule(
-    "ncu-atomics", "Contended atomics", explains=(*WAITS, "ncu-imbalance", "ncu-occupancy-achieved")
+    "ncu-atomics",
+    "Contended atomics",
+    explains=(*WAITS, "ncu-imbalance", "ncu-wavefronts", "ncu-occupancy-achieved"),
 )
 _SLICES = "lts__d_atomic_input_cycles_active.{}.pct_of_peak_sustained_elapsed"
 _SHARED = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum.pct_of_peak_sustained_elapsed"
@@ -68,10 +70,9 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _hit(case: Case) -> Hit | None:
-    counts = {op: case.count_opcodes(op) for op in ("ATOMS", "RED", "ATOMG", "ATOM")}
     # REDUX is an addition within a warp.
-    counts["RED"] -= case.count_opcodes("REDUX")
-    of_shared, everywhere = counts["ATOMS"], counts["ATOM"] + counts["RED"]
+    everywhere = case.count_opcodes("ATOM", "RED") - case.count_opcodes("REDUX")
+    of_shared = case.count_opcodes("ATOMS")
     if case.facts.opcodes and not everywhere:
         return None
     busiest, mean = (case.get(_SLICES.format(which)) for which in ("max", "avg"))

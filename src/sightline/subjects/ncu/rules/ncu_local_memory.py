@@ -49,7 +49,7 @@ from sightline.subjects.ncu._l1 import find_part_of_l1
 RULE = Rule(
     "ncu-local-memory",
     "Local memory in use",
-    explains=(*WAITS, "ncu-access-pattern", "ncu-occupancy-achieved"),
+    explains=(*WAITS, "ncu-access-pattern", "ncu-memory-limit", "ncu-occupancy-achieved"),
 )
 LEAST_PCT = 5.0
 _SPACES, _OPS = ("global", "local"), ("ld", "st")

@@ -1,18 +1,18 @@
-"""The kernel moves data as fast as the device memory can: it is at its limit already.
+"""The kernel moves data as fast as the memory can: it is at its limit already.
 
 Symptom
-    Device memory throughput of 80 % of peak or more.
+    Throughput of the device memory, or of the L2, of 80 % of peak or more.
 
 Why it hurts
     It does not: this kernel cannot run much faster as it is. Tuning its arithmetic, its
     occupancy or its block size will change nothing.
 
 Evidence
-    Throughput of the device memory (DRAM), % of its peak.
+    Throughput of device memory (DRAM) and of the L2, % of their peaks.
 
 Threshold
     80 % (Nsight Compute 2024.1, rule SOLBottleneck: above it a unit is called well utilized, and
-    only less work on it gains more).
+    only less work on it gains more). The busier of the two is named.
 
 Fix
     Move less: fuse the kernel with its neighbors so that data passes once, keep what is read again
@@ -34,24 +34,20 @@ from collections.abc import Iterator
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_pct
-from sightline.diagnosis.kernel_bounds import LIMIT_PCT, Hit
+from sightline.diagnosis.kernel_bounds import DRAM, L2, LIMIT_PCT, UNITS, Case, Hit, Limit
 from sightline.diagnosis.profiled import load_cases, make_findings
 
-RULE = Rule("ncu-memory-limit", "Bound by device memory")
-_DRAM = (
-    "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
-    "dram__throughput.avg.pct_of_peak_sustained_elapsed",
-)
+RULE = Rule("ncu-memory-limit", "Bound by memory bandwidth")
 
 
 def check(run: Run) -> Iterator[Finding]:
-    """One note per kernel name: what it would gain is nothing."""
-    every = load_cases(run, _DRAM, "--section SpeedOfLight")
+    """One note per kernel name and unit: what it would gain is nothing."""
+    every = load_cases(run, (*UNITS[DRAM], *UNITS[L2]), "--section SpeedOfLight")
     # No estimate: at the limit there is nothing left but to move less.
     hits = [
-        Hit(case, 0.0, 0.0, f"device memory runs at {format_pct(used)} of its peak")
+        Hit(case, 0.0, 0.0, f"{limit.unit} runs at {format_pct(limit.pct)} of its peak", limit.unit)
         for case in every
-        if (used := case.get(*_DRAM)) is not None and used >= LIMIT_PCT
+        if (limit := _find_limit(case)) is not None
     ]
     yield from make_findings(
         RULE,
@@ -63,3 +59,10 @@ def check(run: Run) -> Iterator[Finding]:
         "sightline stats memory_hierarchy AFTER: fewer bytes of device memory",
         about_limit=True,
     )
+
+
+def _find_limit(case: Case) -> Limit | None:
+    """The busier of the two, if it is at its limit."""
+    used = [Limit(unit, pct) for unit in (DRAM, L2) if (pct := case.use(unit)) is not None]
+    most = max(used, key=lambda limit: limit.pct, default=None)
+    return most if most is not None and most.pct >= LIMIT_PCT else None

@@ -33,7 +33,7 @@ from collections.abc import Iterator
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_count
+from sightline.core.units import format_count, format_several
 from sightline.diagnosis.kernel_bounds import WAITS, Hit
 from sightline.diagnosis.profiled import load_cases, make_findings
 from sightline.roofline.launch import count_blocks
@@ -55,7 +55,7 @@ def check(run: Run) -> Iterator[Finding]:
         blocks, sms = count_blocks(case.facts), case.facts.device.get("sm_count")
         if not blocks or not sms:
             continue
-        evidence = f"{format_count(blocks)} blocks on {format_count(sms)} SMs"
+        evidence = f"{format_several(blocks, 'block')} on {format_count(sms)} SMs"
         waves = case.get(_WAVES)
         if blocks < sms:
             evidence += f": {format_count(sms - blocks)} of the SMs stay idle"

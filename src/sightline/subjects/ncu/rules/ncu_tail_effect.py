@@ -46,7 +46,7 @@ RULE = Rule(
     "ncu-tail-effect", "Tail effect", explains=("ncu-occupancy-achieved", "ncu-imbalance", *WAITS)
 )
 TAIL_SHARE = 0.2
-LEAST_PCT = 5.0  # ours, as of the other rules: below it nothing is to be won
+LEAST_PCT = 2.0  # ours: below it nothing is to be won
 _ACHIEVED = "sm__warps_active.avg.pct_of_peak_sustained_active"
 _ACTIVE, _ELAPSED = "sm__cycles_active.avg", "sm__cycles_elapsed.max"
 

@@ -34,7 +34,9 @@ from sightline.core.model.run import Run
 from sightline.diagnosis.kernel_bounds import L1, WAITS
 from sightline.subjects.ncu.rules._uncoalesced import Access, find_uncoalesced
 
-RULE = Rule("ncu-uncoalesced-shared", "Uncoalesced shared accesses", explains=WAITS)
+RULE = Rule(
+    "ncu-uncoalesced-shared", "Uncoalesced shared accesses", explains=("ncu-wavefronts", *WAITS)
+)
 _ACCESS = Access(
     moved="memory_l1_wavefronts_shared",
     needed="memory_l1_wavefronts_shared_ideal",
