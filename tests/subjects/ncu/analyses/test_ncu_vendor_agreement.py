@@ -262,7 +262,7 @@ def test_findings_where_the_vendor_speaks(path):
     """
     run = sightline.open(str(path))
     peaks = run.ask("speed_of_light").select("kernel_id", "sm_pct", "memory_pct").rows()
-    bound = {kernel for kernel, *pct in peaks if max((p or 0.0 for p in pct)) >= 80}
+    bound = {kernel for kernel, *pct in peaks if max(p or 0.0 for p in pct) >= 80}
     twins = {
         "CPIStall": "ncu-stall",
         "IssueSlotUtilization": "ncu-issue-slots",
