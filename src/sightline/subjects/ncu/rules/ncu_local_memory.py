@@ -57,6 +57,7 @@ _SECTORS = "l1tex__t_sectors_pipe_lsu_mem_{}_op_{}.sum"
 _HITS = "l1tex__t_sector_pipe_lsu_mem_{}_op_{}_hit_rate.pct"
 # By their names in Nsight Compute's MemoryWorkloadAnalysis section: requests for spilled registers.
 _SPILLED = ("sass__inst_executed_register_spilling_mem_local", "derived__local_spilling_requests")
+_OVERHEAD = "derived__local_spilling_requests_pct"
 _REGISTERS = "launch__registers_per_thread"
 _MOVED = ("dram__sectors_read.sum", "dram__sectors_write.sum")
 _LATENCY = "smsp__average_warp_latency_per_inst_issued.ratio"
@@ -65,13 +66,13 @@ _STALL = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
 
 def check(run: Run) -> Iterator[Finding]:
     """One finding per kernel name."""
-    looked = [_SECTORS.format("local", op) for op in _OPS]
+    looked = [_OVERHEAD, *(_SECTORS.format("local", op) for op in _OPS)]
     if not load_cases(run, looked, "--section MemoryWorkloadAnalysis_Tables"):
         return
     asked = [name.format(s, o) for name in (_SECTORS, _HITS) for s in _SPACES for o in _OPS]
     stalls = [_STALL.format(reason) for reason in ("long_scoreboard", "lg_throttle")]
     every = load_cases(
-        run, (*asked, *_SPILLED, _REGISTERS, *_MOVED, _LATENCY, *stalls, *L1_METRICS), ""
+        run, (*asked, _OVERHEAD, *_SPILLED, _REGISTERS, *_MOVED, _LATENCY, *stalls, *L1_METRICS), ""
     )
     yield from make_findings(
         RULE,
@@ -88,6 +89,10 @@ def check(run: Run) -> Iterator[Finding]:
 def _hit(case: Case) -> Hit | None:
     passed = {s: [case.get(_SECTORS.format(s, o)) or 0.0 for o in _OPS] for s in _SPACES}
     local, whole = sum(passed["local"]), sum(map(sum, passed.values()))
+    overhead = case.get(_OVERHEAD)
+    if not whole and overhead is not None and overhead >= LEAST_PCT:
+        evidence = f"{format_pct(overhead)} of the requests to memory are for spilled registers"
+        return relieve(case, {L1: overhead}, evidence)
     if not local or 100 * local < LEAST_PCT * whole:
         return None
     missed = {s: _count_missed(case, s, passed[s]) for s in _SPACES}

@@ -12,10 +12,10 @@ Evidence
 
 Threshold
     Theoretical occupancy < 80 % (Nsight Compute 2024.1, rule TheoreticalOccupancy). Ours besides:
-    schedulers that issue in under 60 % of the cycles, where that was measured; a grid that does
-    not fit at once, as room for more would stay empty; and issue slots or throughputs recorded,
-    as low occupancy alone is no harm. Estimate: 1 − occupancy, not more than the unused issue
-    slots and what is left to the speed of light; global.
+    schedulers that issue in under 60 % of the cycles, where that was measured; a grid that fills
+    this room, as room for more would stay empty (one of exactly a wave was made for it); and issue
+    slots or throughputs recorded, as low occupancy alone is no harm. Estimate: 1 − occupancy, not
+    more than the unused issue slots and what is left to the speed of light; global.
 
 Fix
     Fewer registers (__launch_bounds__, smaller tiles), less shared memory per block, other block
@@ -78,7 +78,7 @@ def _hit(case: Case) -> Hit | None:
     if (issue is None and case.light is None) or (issue is not None and issue >= ISSUE):
         return None
     blocks, sms = count_blocks(case.facts), case.facts.device.get("sm_count")
-    if blocks and sms and blocks <= sms * result.active_blocks:
+    if blocks and sms and blocks < sms * result.active_blocks:
         return None  # all blocks are resident at once: room for more would stay empty
     estimate = min(100 - result.pct, case.headroom, 100.0 if issue is None else 100 * (1 - issue))
     evidence = (
