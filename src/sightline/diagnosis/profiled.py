@@ -55,6 +55,16 @@ def load_cases(run: Run, metrics: Iterable[str], record: str) -> list[Case]:
     return _make_cases(run, every)
 
 
+def require_sm_count(every: list[Case]) -> None:
+    """Raises MissingDataError where nobody says how many SMs any of the devices has."""
+    if every and not any(case.facts.device.get("sm_count") for case in every):
+        raise MissingDataError(
+            "the grid could not be held against the GPU",
+            why="the report does not say how many SMs it has, and its name is in no table",
+            hint="Give the whole report, or record with  ncu --section LaunchStats.",
+        )
+
+
 def load_amd_cases(run: Run, *figures: str) -> list[tuple[Case, AmdKernel]]:
     """Kernels that AMD's profiler measured; none where the run has no such kernels.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.profiled import profiled
+from support.profiled import DRAM, MEMORY, SM, profiled
 from support.rules import assert_abstains, assert_silent, assert_speaks
 
 RULE = "ncu-fp64"
@@ -48,3 +48,22 @@ def test_silence(tmp_path: Path, change: dict[str, Any]) -> None:
 
 def test_not_recorded(tmp_path: Path) -> None:
     assert_abstains(profiled(tmp_path, {}, time=None), RULE, "--section SpeedOfLight")
+
+
+PIPE = "sm__pipe_fp64_cycles_active.avg.pct_of_peak_sustained_elapsed"
+
+
+def test_a_pipe_that_binds_the_kernel(tmp_path: Path) -> None:
+    """Half as fast as single precision, at 64 % of its peak: half of the time is left."""
+    metrics = METRICS | {PEAK.format("f"): 160.0, PIPE: 64.0, SM: 64.0, MEMORY: 30.0}
+    assert_speaks(
+        profiled(tmp_path / "a", metrics),
+        RULE,
+        cost_ns=5000,
+        gain_ns=5000,
+        evidence=["FP64 pipe is at 64.0 % of its peak, which is 2 times lower"],
+        fix="single precision",
+        confidence="medium",
+    )
+    assert_silent(profiled(tmp_path / "b", metrics | {PIPE: 59.9}), RULE)
+    assert_silent(profiled(tmp_path / "c", metrics | {MEMORY: 90.0, DRAM: 90.0}), RULE)

@@ -54,3 +54,32 @@ def test_silence(tmp_path: Path, change: dict[str, Any]) -> None:
 
 def test_not_recorded(tmp_path: Path) -> None:
     assert_abstains(profiled(tmp_path, {}), RULE, "--section MemoryWorkloadAnalysis")
+
+
+OPCODES = "sass__inst_executed_per_opcode_with_modifier_all"
+ISSUE_PCT = "sm__inst_issued.avg.pct_of_peak_sustained_elapsed"
+
+
+def test_no_reuse_in_registers(tmp_path: Path) -> None:
+    """Two loads for each multiply-add: a quarter of them is left, and so is of all else.
+
+    Of 100 instructions 20 are multiply-adds: 20 + 80 / 4 = 40 are left of 60 %, that is 24 %; of
+    the L1 22.5 %. Both are of the 90 % that the L1 is busy today.
+    """
+    counted = {OPCODES: (100.0, {"LDG.E": 40, "FFMA": 20, "IADD3": 40}), ISSUE_PCT: 60.0}
+    assert_speaks(
+        profiled(tmp_path / "global", METRICS | counted),
+        RULE,
+        cost_ns=7333,
+        gain_ns=7333,
+        evidence=["2.0 loads for each multiply-add", "then instruction issue, which needs 24.0 %"],
+        fix="register tiles",
+    )
+    of_shared = {OPCODES: (100.0, {"LDS": 40, "FFMA": 20, "IADD3": 40}), SHARED: 200.0}
+    run = profiled(tmp_path / "shared", METRICS | counted | of_shared)
+    assert_speaks(run, RULE, cost_ns=7333, gain_ns=7333, evidence=["shared memory"], fix="register")
+
+
+def test_shared_memory_with_reuse(tmp_path: Path) -> None:
+    counted = {OPCODES: (100.0, {"LDS.128": 9, "FFMA": 20}), SHARED: 200.0}
+    assert_silent(profiled(tmp_path, METRICS | counted), RULE)

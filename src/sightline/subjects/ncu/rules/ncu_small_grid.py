@@ -35,7 +35,7 @@ from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_several
 from sightline.diagnosis.kernel_bounds import WAITS, Hit
-from sightline.diagnosis.profiled import load_cases, make_findings
+from sightline.diagnosis.profiled import load_cases, make_findings, require_sm_count
 from sightline.roofline.launch import count_blocks
 
 RULE = Rule(
@@ -50,6 +50,7 @@ _METRICS = ("launch__grid_size", "gpu__time_duration.sum", _WAVES)
 def check(run: Run) -> Iterator[Finding]:
     """One finding per kernel name."""
     every = load_cases(run, _METRICS, "--section LaunchStats")
+    require_sm_count(every)
     hits = []
     for case in every:
         blocks, sms = count_blocks(case.facts), case.facts.device.get("sm_count")

@@ -38,7 +38,7 @@ from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_several
 from sightline.diagnosis.kernel_bounds import WAITS, Case, Hit
-from sightline.diagnosis.profiled import load_cases, make_findings
+from sightline.diagnosis.profiled import load_cases, make_findings, require_sm_count
 from sightline.roofline.launch import METRICS, count_blocks, read_limits_and_launch
 from sightline.roofline.occupancy import compute_occupancy
 
@@ -56,6 +56,7 @@ def check(run: Run) -> Iterator[Finding]:
     every = load_cases(
         run, (*METRICS, _ACHIEVED, _ACTIVE, _ELAPSED), "--section LaunchStats --section Occupancy"
     )
+    require_sm_count(every)
     yield from make_findings(
         RULE,
         [h for c in every if (h := _hit(c)) is not None],
