@@ -65,6 +65,9 @@ PARTS = PIPES | {
         "sm__issue_active.avg.pct_of_peak_sustained_elapsed",
     )
 }
+# Operations of the XU pipe (Kernel Profiling Guide, "Pipelines"): special functions, conversions
+# between integer and floating point and of 64 bits, and some of bits.
+XU = ("MUFU", "I2F", "F2I", "F2F", "FRND", "I2I", "POPC", "FLO", "BREV")
 # Rules that say that warps wait, not for what: what a unit or a line does to them explains these.
 WAITS = ("ncu-stall", "ncu-issue-slots", "ncu-latency")
 METRICS = (

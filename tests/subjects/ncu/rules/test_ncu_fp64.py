@@ -67,3 +67,24 @@ def test_a_pipe_that_binds_the_kernel(tmp_path: Path) -> None:
     )
     assert_silent(profiled(tmp_path / "b", metrics | {PIPE: 59.9}), RULE)
     assert_silent(profiled(tmp_path / "c", metrics | {MEMORY: 90.0, DRAM: 90.0}), RULE)
+
+
+def test_conversions_that_bind_the_kernel(tmp_path: Path) -> None:
+    """All of the XU pipe at 90 %; then the FP64 pipe, which has 40 % and would have half of it."""
+    counted = {"F2F.F64.F32": 200, "F2F.F32.F64": 200, "DFMA": 200, "LDG.E": 400}
+    metrics = METRICS | {
+        PEAK.format("f"): 160.0,
+        PIPE: 40.0,
+        SM: 90.0,
+        MEMORY: 18.0,
+        "sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_elapsed": 90.0,
+        "sass__inst_executed_per_opcode_with_modifier_all": (1000.0, counted),
+    }
+    assert_speaks(
+        profiled(tmp_path, metrics),
+        RULE,
+        cost_ns=7778,
+        gain_ns=7778,
+        evidence=["conversions between single and double precision are 100.0 %".capitalize()],
+        fix="single precision",
+    )

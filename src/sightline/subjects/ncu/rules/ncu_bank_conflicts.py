@@ -38,7 +38,7 @@ from sightline.diagnosis.profiled import load_cases, make_findings
 RULE = Rule(
     "ncu-bank-conflicts",
     "Shared memory bank conflicts",
-    explains=("ncu-uncoalesced-shared", "ncu-wavefronts", *WAITS),
+    explains=("ncu-uncoalesced-shared", "ncu-wavefronts", "ncu-l1-limit", *WAITS),
 )
 SHARE_PCT = 10.0
 _CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{}.sum"

@@ -13,11 +13,14 @@ Evidence
     (`sightline stats roofline`).
 
 Threshold
-    FP64 pipe at 60 % of its peak or more and the busiest unit of the kernel (Nsight Compute, rule
-    HighPipeUtilization: from 60 % on). Or fp64 above 15 % and fp32 under 60 % of its peak (Nsight
-    Compute 2024.1, rule SOLFPRoofline), and a device whose fp32 peak is at least 8 times its fp64
-    peak. Estimate: 1 − fp64 / fp32 peak, of the whole kernel where the pipe binds it, else weighed
-    with the use of the fp64 pipe. Ours besides: the kernel gets no shorter than what memory needs.
+    FP64 pipe at 60 % of its peak or more and the busiest unit of the kernel (Nsight Compute,
+    rule HighPipeUtilization: from 60 % on). Or fp64 above 15 % and fp32 under 60 % of its peak
+    (Nsight Compute 2024.1, rule SOLFPRoofline), and a device whose fp32 peak is at least 8
+    times its fp64 peak. Or conversions between the two precisions are half of what the XU pipe
+    does, at 60 % of its peak or more, while no unit is busier than the SM. Estimate: 1 − fp64 /
+    fp32 peak, of the whole kernel where the pipe binds it, else weighed with the use of the
+    fp64 pipe; of conversions what the next part of the SM leaves. Ours besides: the kernel gets
+    no shorter than what memory needs.
 
 Fix
     Compute in single precision where the result allows it; look for constants such as 1.0 without
@@ -40,7 +43,7 @@ import polars as pl
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_pct
-from sightline.diagnosis.kernel_bounds import SM, WAITS, Hit
+from sightline.diagnosis.kernel_bounds import ISSUE, SM, WAITS, XU, Case, Hit, relieve
 from sightline.diagnosis.profiled import load_cases, make_findings
 from sightline.roofline.peaks import METRICS, find_compute_peak
 from sightline.roofline.placement import LATENCY_PCT
@@ -60,6 +63,7 @@ RULE = Rule(
 FP64_PCT = 15.0
 FP32_PCT = 60.0
 RATIO = 8.0
+MOST_PCT = 50.0  # ours: of the work of a pipe
 SAME_POINTS = 1.0  # ours: two figures of one unit, taken in different passes, differ by less
 
 
@@ -78,6 +82,9 @@ def check(run: Run) -> Iterator[Finding]:
         pipe, now = case.use("fp64") or 0.0, case.busiest
         if not slow or not fast or slow >= fast:
             continue
+        if (converted := _find_conversions(case, slow / fast)) is not None:
+            hits.append(converted)
+            continue
         is_bound = pipe >= LATENCY_PCT and (now is None or pipe >= now.pct - SAME_POINTS)
         is_slow = double > FP64_PCT and single < FP32_PCT and fast >= RATIO * slow
         if not is_bound and not is_slow:
@@ -88,7 +95,7 @@ def check(run: Run) -> Iterator[Finding]:
             f"the FP64 pipe is at {format_pct(pipe)} of its peak"
             if is_bound
             else f"{format_pct(double)} of the fp64 peak"
-        ) + f", which is {fast / slow:.0f} times lower"
+        ) + f", which is {fast / slow:.0f} times lower than the fp32 peak"
         weight = None if is_bound else used
         hits.append(
             Hit(
@@ -104,7 +111,30 @@ def check(run: Run) -> Iterator[Finding]:
         RULE,
         hits,
         every,
-        lambda h: f"{h.evidence} than the fp32 peak.",
+        lambda h: f"{h.evidence}.",
         "compute in single precision where the result allows it, and write constants with f",
         "sightline stats roofline AFTER: no row with precision fp64",
+    )
+
+
+def _find_conversions(case: Case, ratio: float) -> Hit | None:
+    """The hit of a kernel whose conversions between single and double precision bind it."""
+    slow, now = case.use("xu"), case.busiest
+    if slow is None or now is None or now.unit != SM or slow < LATENCY_PCT:
+        return None
+    done = sum(n for op, n in case.facts.opcodes.items() if op.startswith("F2F") and ".F64" in op)
+    share = 100 * done / max(case.count_opcodes(*XU), 1.0)
+    if share < MOST_PCT:
+        return None
+    parts = {
+        "xu": share,
+        ISSUE: 100 * done / case.instructions,
+        **dict.fromkeys(("fp64", "shared"), 100 * (1 - ratio)),
+    }
+    return relieve(
+        case,
+        {SM: 100.0},
+        f"conversions between single and double precision are {format_pct(share)} of what keeps "
+        f"the XU pipe at {format_pct(slow)} of its peak",
+        parts=parts,
     )

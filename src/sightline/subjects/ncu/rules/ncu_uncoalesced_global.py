@@ -40,7 +40,13 @@ from sightline.subjects.ncu.rules._uncoalesced import Access, find_uncoalesced
 RULE = Rule(
     "ncu-uncoalesced-global",
     "Uncoalesced global accesses",
-    explains=(*WAITS, "ncu-access-pattern", "ncu-memory-limit", "ncu-occupancy-achieved"),
+    explains=(
+        *WAITS,
+        "ncu-access-pattern",
+        "ncu-l1-limit",
+        "ncu-memory-limit",
+        "ncu-occupancy-achieved",
+    ),
 )
 _ACCESS = Access(
     moved="memory_l2_theoretical_sectors_global",
